@@ -1,0 +1,75 @@
+import CommandLineKit
+import Ferry
+import TableImport
+
+/// Every error of the library as what happened, why, and what to do next.
+extension ReplicaError: CommandFailureConvertible {
+  package var commandFailure: CommandFailure {
+    switch self {
+    case .offline(let why):
+      CommandFailure(
+        "the server could not be reached", why: why,
+        next: "your changes are safe in the replica; run the command again when there is a network",
+        status: .unreachable, code: "offline")
+    case .busy(let why):
+      CommandFailure(
+        "the replica is busy", why: why, next: "try again in a moment", status: .unreachable,
+        code: "busy")
+    case .refused(let problem): problem.commandFailure
+    case .unexpectedAnswer(let status, let found):
+      CommandFailure(
+        "the server's answer (HTTP \(status)) is not Ferry's", why: found,
+        next: "check the address with `ferry status`, and set it with `ferry init --server URL`",
+        status: isTransient ? .unreachable : .failed, code: "unexpected_answer")
+    case .notConfigured:
+      CommandFailure(
+        "this replica has no server yet", why: "`ferry init` was not run for it",
+        next: "run `ferry init --server URL --space NAME`", status: .usage, code: "not_configured")
+    case .cannotTrack(let table, let why):
+      CommandFailure(
+        "table \(table) cannot be tracked", why: why,
+        next: "tracked tables have one TEXT PRIMARY KEY column", code: "cannot_track")
+    case .cannotOpen(let path, let why):
+      CommandFailure(
+        "\(path) cannot be used as a replica", why: why, next: "name another file with --replica",
+        code: "cannot_open")
+    case .database(let message, let code):
+      CommandFailure(
+        "SQLite refused it", why: message,
+        next: code & 0xFF == 13
+          ? "free some disk space; nothing that was recorded is lost" : "correct it and try again",
+        code: "sqlite_\(code & 0xFF)")
+    case .cancelled:
+      CommandFailure(
+        "interrupted", why: "the command was cancelled",
+        next: "run it again; it goes on where it was", code: "cancelled")
+    }
+  }
+}
+
+extension Problem: CommandFailureConvertible {
+  package var commandFailure: CommandFailure {
+    let next =
+      switch code {
+      case .unauthorized: "get a token from `ferryd token create`, then `ferry init --token TOKEN`"
+      case .forbidden: "ask for a token with another role or for this space"
+      case .unknownSpace: "check --space, or make it on the server: `ferryd space create NAME`"
+      case .parkFull, .unavailable, .internalError:
+        "your changes are safe in the replica; try again later"
+      case .epochChanged, .cursorAhead:
+        "the server was restored from a backup; your changes are safe in the replica"
+      default: "see `ferry log` and `ferry status`"
+      }
+    return CommandFailure(
+      code.title.prefix(1).lowercased() + code.title.dropFirst(), why: detail, next: next,
+      status: code.action == .retry ? .unreachable : .failed, code: code.rawValue)
+  }
+}
+
+extension ImportError: CommandFailureConvertible {
+  package var commandFailure: CommandFailure {
+    CommandFailure(
+      "the file was not imported", why: reason, next: "correct it and try again",
+      code: "import_failed")
+  }
+}

@@ -1,0 +1,160 @@
+import CommandLineKit
+import Ferry
+import Foundation
+import TableImport
+
+extension FerryCommand {
+  static let importing = CommandSpec(
+    "import", summary: "Import a JSON, JSON lines or CSV file into a table.",
+    discussion: """
+      Makes and tracks the table when it is absent: the identifying column becomes its TEXT \
+      PRIMARY KEY, the others get the type that all their values have. Into a table that exists, \
+      rows are inserted or updated by their identifier. The file is checked whole before the \
+      first row is written; rows are written 1,000 a transaction, and an import that was \
+      interrupted can be run again.
+      """,
+    options: [
+      OptionSpec(
+        "id", value: "COLUMN", help: "The column that identifies a row.", default: "id"),
+      OptionSpec(
+        "format", value: "FORMAT", help: "The file's format; by its name unless given.",
+        kind: .choice(ImportFormat.allCases.map(\.rawValue))),
+    ],
+    flags: [
+      FlagSpec("generate-id", help: "Give each row a new UUIDv7 as its identifier.")
+    ],
+    arguments: [
+      ArgumentSpec("TABLE", help: "The table."),
+      ArgumentSpec("FILE", help: "The file to import.", kind: .file),
+    ],
+    examples: [
+      ExampleSpec(
+        "Debian's list of languages",
+        "ferry import languages /usr/share/iso-codes/json/iso_639-3.json --id alpha_3")
+    ]
+  ) { arguments in
+    let data = try FileAccess.contents(of: try arguments.string("FILE"))
+    let job = try ImportJob(
+      table: try arguments.string("TABLE"), path: try arguments.string("FILE"), data: data,
+      format: arguments.stringIfPresent("format"), key: try arguments.string("id"),
+      generatesKey: arguments.flag("generate-id"))
+    let replica = try await open(arguments, creating: true)
+    let progress = ProgressBar("importing", unit: .items("rows"), total: Int64(job.survey.rows))
+    let created = try await job.run(on: replica) { progress.update(completed: Int64($0)) }
+    progress.finish()
+    let output = TextOutput.standardOutput
+    if arguments.flag("json") {
+      try output.line(
+        JSONText.object([
+          ("table", .string(job.table)), ("rows", .int(job.survey.rows)),
+          ("created", .bool(created)),
+        ]).text)
+    } else {
+      let note = created ? " (made and tracked)" : ""
+      try output.line("\(job.survey.rows) rows imported into \(job.table)\(note)")
+    }
+    return .done
+  }
+}
+
+/// One import: surveyed first, then written.
+struct ImportJob: Sendable {
+  /// Rows of one transaction.
+  private static let batch = 1_000
+
+  let table: String
+  let survey: ImportSurvey
+  private let data: Data
+  private let format: ImportFormat
+  private let key: String
+  private let generatesKey: Bool
+
+  /// Reads the file once, and throws ``ImportError`` where a row cannot be imported.
+  init(
+    table: String, path: String, data: Data, format: String?, key: String, generatesKey: Bool
+  ) throws {
+    self.table = table
+    self.data = data
+    self.key = key
+    self.generatesKey = generatesKey
+    let format =
+      format.flatMap { ImportFormat(rawValue: $0) }
+      ?? ImportFormat.guess(path: path, firstByte: data.first { $0 > 0x20 })
+    let isUntyped = format == .csv
+    var survey = ImportSurvey(key: generatesKey ? nil : key)
+    try data.withUnsafeBytes { bytes in
+      try ImportReader(format: format).read(bytes) { row, _ in
+        try isUntyped ? survey.addUntyped(row) : survey.add(row)
+      }
+    }
+    self.format = format
+    self.survey = survey
+  }
+
+  /// Writes the rows. Answers whether the table was made.
+  func run(on replica: Replica, progress: @escaping @Sendable (Int) -> Void) async throws -> Bool {
+    let created = try await replica.write { try makeTable($0) }
+    if created { try await replica.track(table) }
+    try await replica.writeInBulk { writer in try write(to: writer, progress: progress) }
+    return created
+  }
+
+  private func write(to writer: BulkWriter, progress: (Int) -> Void) throws {
+    var rows: [[Column]] = []
+    var done = 0
+    func flush() throws {
+      if writer.isCancelled { throw CancellationError() }
+      try writer.transaction { try insert(rows, $0) }
+      done += rows.count
+      rows.removeAll(keepingCapacity: true)
+      progress(done)
+    }
+    try data.withUnsafeBytes { bytes in
+      try ImportReader(format: format).read(bytes) { row, _ in
+        rows.append(row)
+        if rows.count == Self.batch { try flush() }
+      }
+    }
+    try flush()
+  }
+
+  private func makeTable(_ database: Database) throws -> Bool {
+    let exists = try database.query(
+      "SELECT 1 FROM sqlite_schema WHERE name = ? COLLATE NOCASE", [.text(table)])
+    if !exists.isEmpty { return false }
+    guard survey.rows > 0 else {
+      throw ImportError("the file has no rows, so the table's columns are not known")
+    }
+    let columns = survey.columns.filter { $0 != key }.map { name in
+      let affinity = survey.affinities[name] ?? .unknown
+      let type = affinity == .mixed && format == .csv ? "TEXT" : affinity.rawValue
+      return ", \(quotedName(name)) \(type)"
+    }
+    try database.execute(
+      "CREATE TABLE \(quotedName(table))(\(quotedName(key)) TEXT PRIMARY KEY NOT NULL"
+        + columns.joined() + ")")
+    return true
+  }
+
+  private func insert(_ rows: [[Column]], _ database: Database) throws {
+    for row in rows {
+      let columns = row.filter { $0.name != key }
+      let id =
+        generatesKey
+        ? Value.text("\(UniqueID.generate())")
+        : Value.text(ImportSurvey.identifier(in: row, key: key) ?? "")
+      let names = columns.map { quotedName($0.name) }
+      let sets = names.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
+      let marks = Array(repeating: "?", count: names.count + 1).joined(separator: ", ")
+      try database.execute(
+        "INSERT INTO \(quotedName(table))(\(([quotedName(key)] + names).joined(separator: ", "))) "
+          + "VALUES (\(marks)) ON CONFLICT(\(quotedName(key))) DO "
+          + (sets.isEmpty ? "NOTHING" : "UPDATE SET \(sets)"),
+        [id] + columns.map { survey.typed($0, isUntyped: format == .csv) })
+    }
+  }
+}
+
+private func quotedName(_ name: String) -> String {
+  "\"" + name.replacing("\"", with: "\"\"") + "\""
+}

@@ -1,0 +1,180 @@
+import CommandLineKit
+import Ferry
+
+extension FerryCommand {
+  private static let limit = OptionSpec(
+    "limit", short: "n", value: "COUNT", help: "Entries at most.",
+    kind: .integer(1...1_000_000), default: "50")
+
+  static let status = CommandSpec(
+    "status", summary: "Show where the replica stands.",
+    discussion: """
+      pending: operations that the server has not confirmed. to apply: changes pulled but not \
+      applied. conflicts: values that lost against others and are kept. quarantined: records that \
+      this replica's tables refuse. parked: operations that wait on the server for an earlier \
+      packet. The clock's offset is the server's clock minus this machine's.
+      """
+  ) { arguments in
+    let status = try await open(arguments).status()
+    if arguments.flag("json") {
+      try TextOutput.standardOutput.line(status.json.text)
+    } else {
+      try TextOutput.standardOutput.lines(status.lines)
+    }
+    return .done
+  }
+
+  static let pending = CommandSpec(
+    "pending", summary: "List operations that the server has not confirmed, oldest first.",
+    options: [limit]
+  ) { arguments in
+    let count = try arguments.integer("limit", in: 1...1_000_000)
+    let pending = try await open(arguments).pendingOperations(limit: count)
+    try Presentation.print(
+      ["time", "kind", "table", "record", "data", "operation", "transaction"],
+      pending.map { item in
+        let operation = item.operation
+        let time = Presentation.time(operation.time.milliseconds)
+        return [
+          (time, .string(time)), (operation.kind.rawValue, .string(operation.kind.rawValue)),
+          (operation.key.table, .string(operation.key.table)),
+          (operation.key.record, .string(operation.key.record)),
+          (Presentation.cell(operation.columns), Presentation.json(operation.columns)),
+          ("\(operation.id)", .string("\(operation.id)")), ("\(item.group)", .int(item.group)),
+        ]
+      }, asJSON: arguments.flag("json"))
+    return .done
+  }
+
+  static let toApply = CommandSpec(
+    "to-apply", summary: "List changes that were pulled and wait, with the reason.",
+    options: [limit]
+  ) { arguments in
+    let count = try arguments.integer("limit", in: 1...1_000_000)
+    let waiting = try await open(arguments).waitingChanges(limit: count)
+    try Presentation.print(
+      ["sequence", "kind", "table", "record", "reason", "data"],
+      waiting.map { change in
+        [
+          ("\(change.sequence)", .int(change.sequence)),
+          (change.kind.rawValue, .string(change.kind.rawValue)),
+          (change.key.table, .string(change.key.table)),
+          (change.key.record, .string(change.key.record)),
+          (change.reason, .string(change.reason)),
+          (Presentation.cell(change.columns), Presentation.json(change.columns)),
+        ]
+      }, asJSON: arguments.flag("json"))
+    return .done
+  }
+
+  static let log = CommandSpec(
+    "log", summary: "Show what happened: syncs, and values that lost against others, newest first.",
+    discussion: """
+      Where two devices wrote one column without knowing of each other, the later write stays. \
+      The value that did not is listed here with who wrote it and who wrote what stands.
+      """,
+    options: [limit]
+  ) { arguments in
+    let count = try arguments.integer("limit", in: 1...1_000_000)
+    let replica = try await open(arguments)
+    let device = try await replica.status().device
+    var entries = try await replica.log(limit: count).map { entry in
+      LoggedLine(
+        at: entry.at, event: entry.event, detail: entry.detail,
+        json: [("detail", .string(entry.detail))])
+    }
+    entries += try await replica.conflicts(limit: count).map { LoggedLine($0, own: device) }
+    entries.sort { $0.at > $1.at }
+    if arguments.flag("json") {
+      try TextOutput.standardOutput.lines(
+        entries.prefix(count).map { entry in
+          let time = Presentation.time(entry.at)
+          return JSONText.object(
+            [("at", .string(time)), ("event", .string(entry.event))] + entry.json
+          ).text
+        })
+    } else {
+      try TextOutput.standardOutput.lines(
+        entries.prefix(count).map {
+          "\(Presentation.time($0.at))  \($0.event.padding(to: 9))  \($0.detail.escapedForTerminal)"
+        })
+    }
+    return .done
+  }
+}
+
+/// One line of `ferry log`.
+private struct LoggedLine {
+  let at: Int64
+  let event: String
+  let detail: String
+  let json: [(String, JSONText)]
+
+  init(at: Int64, event: String, detail: String, json: [(String, JSONText)]) {
+    self.at = at
+    self.event = event
+    self.detail = detail
+    self.json = json
+  }
+
+  init(_ kept: KeptConflict, own: DeviceID) {
+    let conflict = kept.conflict
+    func who(_ device: DeviceID) -> String { device == own ? "this device" : "device \(device)" }
+    let place =
+      "\(kept.key.table) \(kept.key.record)" + (conflict.column.map { " \($0)" } ?? "")
+    let lost =
+      conflict.column == nil
+      ? "a change of the record" : "'\(Presentation.cell(conflict.lost))'"
+    self.init(
+      at: kept.noticedAt, event: "conflict",
+      detail: "\(place): \(lost) of \(who(conflict.loser.device)) "
+        + "(\(Presentation.time(conflict.loser.time.milliseconds))) lost to "
+        + "\(who(conflict.winner.device)) "
+        + "(\(Presentation.time(conflict.winner.time.milliseconds)))",
+      json: [
+        ("table", .string(kept.key.table)), ("record", .string(kept.key.record)),
+        ("column", .string(orNull: conflict.column)), ("lost", Presentation.json(conflict.lost)),
+        ("loser", .string("\(conflict.loser.device)")),
+        ("loserTime", .string(Presentation.time(conflict.loser.time.milliseconds))),
+        ("winner", .string("\(conflict.winner.device)")),
+        ("winnerTime", .string(Presentation.time(conflict.winner.time.milliseconds))),
+        ("operation", .string("\(kept.operation)")),
+      ])
+  }
+}
+
+extension ReplicaStatus {
+  fileprivate var json: JSONText {
+    .object([
+      ("device", .string("\(device)")), ("space", .string(orNull: server?.space.value)),
+      ("server", .string(orNull: server?.url)), ("tables", .array(tables.map { .string($0) })),
+      ("pending", .int(pending)), ("toApply", .int(toApply)), ("conflicts", .int(conflicts)),
+      ("quarantined", .int(quarantined)), ("parked", .int(parked)),
+      ("cursor", .string(orNull: cursor?.description)), ("head", .int(head)),
+      ("lastSync", .string(orNull: lastSync.map { Presentation.time($0) })),
+      ("clockOffset", .int(clockOffset)),
+    ])
+  }
+
+  fileprivate var lines: [String] {
+    let behind = head - (cursor?.applied ?? 0)
+    let facts: [(String, String)] = [
+      ("device", "\(device)"),
+      ("space", server.map { "\($0.space) on \($0.url)" } ?? "none yet: run `ferry init`"),
+      ("tables", tables.isEmpty ? "none yet: run `ferry track`" : tables.joined(separator: ", ")),
+      ("pending", "\(pending)"), ("to apply", "\(toApply)"), ("conflicts", "\(conflicts)"),
+      ("quarantined", "\(quarantined)"), ("parked", "\(parked)"),
+      ("applied", "\(cursor?.applied ?? 0) of \(head)" + (behind > 0 ? " (\(behind) behind)" : "")),
+      ("last sync", lastSync.map { Presentation.time($0) } ?? "never"),
+      ("clock", "\(clockOffset) ms behind the server"),
+    ]
+    return facts.map { "\($0.0.padding(to: 12))  \($0.1)" }
+  }
+}
+
+extension String {
+  /// The text filled up with blanks.
+  fileprivate func padding(to width: Int) -> String {
+    self + String(repeating: " ", count: max(0, width - count))
+  }
+}

@@ -1,0 +1,58 @@
+import CommandLineKit
+import Ferry
+import Foundation
+
+/// How values and times are shown.
+enum Presentation {
+  /// A value in JSON: blobs as {"blob": base64}, as on the wire.
+  static func json(_ value: Value) -> JSONText {
+    switch value {
+    case .null: .null
+    case .integer(let integer): .int(integer)
+    case .real(let real): .double(real)
+    case .text(let text): .string(text)
+    case .blob(let bytes): .object([("blob", .string(Data(bytes).base64EncodedString()))])
+    }
+  }
+
+  /// A value in a table's cell.
+  static func cell(_ value: Value) -> String {
+    switch value {
+    case .null: "NULL"
+    case .integer(let integer): "\(integer)"
+    case .real(let real): "\(real)"
+    case .text(let text): text
+    case .blob(let bytes): "<\(bytes.count) bytes>"
+    }
+  }
+
+  static func json(_ columns: [Column]) -> JSONText {
+    .object(columns.map { ($0.name, json($0.value)) })
+  }
+
+  static func cell(_ columns: [Column]) -> String {
+    columns.map { "\($0.name)=\(cell($0.value))" }.joined(separator: " ")
+  }
+
+  /// RFC 3339 in UTC, to the millisecond.
+  static func time(_ milliseconds: Int64) -> String {
+    let date = Date(timeIntervalSince1970: Double(milliseconds) / 1000)
+    return date.formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true))
+      + "Z"
+  }
+
+  /// Prints rows as a table, or as JSON lines.
+  static func print(
+    _ titles: [String], _ rows: [[(cell: String, json: JSONText)]], asJSON: Bool
+  ) throws {
+    let output = TextOutput.standardOutput
+    if asJSON {
+      try output.lines(
+        rows.map { row in JSONText.object(zip(titles, row).map { ($0, $1.json) }).text })
+      return
+    }
+    var table = TextTable(titles)
+    for row in rows { table.append(row.map(\.cell)) }
+    try output.lines(table.lines(width: Terminal.current().tableWidth))
+  }
+}

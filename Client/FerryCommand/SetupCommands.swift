@@ -1,0 +1,97 @@
+import CommandLineKit
+import Ferry
+
+extension FerryCommand {
+  static let initialise = CommandSpec(
+    "init", summary: "Make a replica and connect it to a space on a server.",
+    discussion: """
+      Makes the file when it is not there, checks that the server knows the space, and keeps the \
+      address in the file. Where the server serves openly, or the token is an admin's, a space \
+      that does not exist yet is made. Run it again to change the address or the token.
+      """,
+    options: [
+      OptionSpec(
+        "server", short: "s", value: "URL", help: "The server's address.",
+        environment: "FERRY_SERVER", required: true),
+      OptionSpec(
+        "space", value: "NAME", help: "The space to sync with.", environment: "FERRY_SPACE",
+        required: true),
+      OptionSpec(
+        "token", value: "TOKEN", help: "The bearer token, where the server asks for one.",
+        environment: "FERRY_TOKEN"),
+    ],
+    examples: [
+      ExampleSpec(
+        "With a token",
+        "ferry init --server https://sync.example.org --space team --token ferry_…")
+    ]
+  ) { arguments in
+    let url = try arguments.string("server")
+    guard url.hasPrefix("http://") || url.hasPrefix("https://") else {
+      throw CommandFailure(
+        "--server is not a web address", why: "'\(url)' has no http:// or https://",
+        next: "write it as http://HOST:PORT", status: .usage, code: "bad_server")
+    }
+    let replica = try await open(arguments, creating: true)
+    let info = try await replica.connect(
+      to: url, space: arguments.string("space"), token: arguments.stringIfPresent("token"))
+    let device = try await replica.status().device
+    let output = TextOutput.standardOutput
+    if arguments.flag("json") {
+      try output.line(
+        JSONText.object([
+          ("replica", .string(replica.path)), ("device", .string("\(device)")),
+          ("server", .string(url)), ("space", .string(info.space.value)),
+          ("role", .string(info.role.rawValue)), ("head", .int(info.head)),
+        ]).text)
+    } else {
+      try output.line("\(replica.path) is device \(device) of space \(info.space) on \(url)")
+      try output.line("role \(info.role.rawValue), \(info.head) changes so far")
+    }
+    return .done
+  }
+
+  static let track = CommandSpec(
+    "track", summary: "Record from now on what is written to tables.",
+    discussion: """
+      Any ordinary table with one TEXT PRIMARY KEY column can be tracked. Rows that it holds \
+      already are recorded as inserted. After ALTER TABLE … ADD COLUMN through Ferry nothing has \
+      to be done. Without tables: lists the tracked ones.
+      """,
+    options: [
+      OptionSpec(
+        "id", value: "COLUMN", help: "With --create: the name of the key column.", default: "id")
+    ],
+    flags: [
+      FlagSpec("create", help: "Make tables that are absent here from what has been pulled.")
+    ],
+    arguments: [ArgumentSpec("TABLE", help: "Tables to track.", arity: .zeroOrMore)]
+  ) { arguments in
+    let tables = arguments.strings("TABLE")
+    let replica = try await open(arguments, creating: true)
+    let key = arguments.flag("create") ? try arguments.string("id") : nil
+    if !tables.isEmpty { try await replica.track(tables, creatingKey: key) }
+    let status = try await replica.status()
+    let output = TextOutput.standardOutput
+    if arguments.flag("json") {
+      try output.line(
+        JSONText.object([
+          ("tables", .array(status.tables.map { .string($0) })),
+          ("pending", .int(status.pending)),
+        ]).text)
+    } else {
+      try output.line("tracked: \(status.tables.joined(separator: ", "))")
+    }
+    return .done
+  }
+
+  static let untrack = CommandSpec(
+    "untrack", summary: "Stop recording what is written to a table.",
+    discussion: "Its rows stay, and what is pending for it is still sent.",
+    arguments: [ArgumentSpec("TABLE", help: "The table.")]
+  ) { arguments in
+    let replica = try await open(arguments)
+    try await replica.untrack(try arguments.string("TABLE"))
+    return .done
+  }
+}

@@ -1,0 +1,104 @@
+import CommandLineKit
+import Ferry
+import Foundation
+
+extension FerryCommand {
+  static let push = CommandSpec(
+    "push", summary: "Send what is pending to the server.",
+    discussion: """
+      First applies what the server has and this replica lacks, then sends what is pending. Each \
+      operation takes effect exactly once, however often it has to be sent.
+      """
+  ) { arguments in
+    try await exchange(arguments) { try await $0.push(progress: $1) }
+  }
+
+  static let pull = CommandSpec(
+    "pull", summary: "Apply what the server has and this replica lacks.",
+    discussion: "Everything appears at once when the last page is there, or not at all."
+  ) { arguments in
+    try await exchange(arguments) { try await $0.pull(progress: $1) }
+  }
+
+  static let sync = CommandSpec(
+    "sync", summary: "Pull and push; with --watch, stay in step until interrupted.",
+    discussion: """
+      With --watch a live connection tells of others' changes, local writes (also those of other \
+      processes) are sent at once, and while the server cannot be reached it is tried again with \
+      growing pauses. Interrupt it with Ctrl-C.
+      """,
+    flags: [FlagSpec("watch", short: "w", help: "Stay in step until interrupted.")]
+  ) { arguments in
+    guard arguments.flag("watch") else {
+      return try await exchange(arguments) { try await $0.sync(progress: $1) }
+    }
+    let replica = try await open(arguments)
+    let asJSON = arguments.flag("json")
+    do {
+      try await replica.watch(onEvent: { event in try? report(event, asJSON: asJSON) })
+    } catch ReplicaError.cancelled {
+      // Interrupted: the way in which a watch ends.
+    }
+    return .done
+  }
+
+  private static func exchange(
+    _ arguments: ParsedArguments,
+    _ work:
+      @Sendable (Replica, @escaping @Sendable (SyncProgress) -> Void) async throws ->
+      SyncReport
+  ) async throws -> ExitStatus {
+    let replica = try await open(arguments)
+    let progress = ProgressBar("syncing", unit: .items("changes"))
+    let report: SyncReport
+    do {
+      report = try await work(replica) {
+        progress.update(completed: Int64($0.completed), total: Int64($0.total))
+      }
+    } catch {
+      progress.finish()
+      throw error
+    }
+    progress.finish()
+    try TextOutput.standardOutput.line(arguments.flag("json") ? report.json.text : report.text)
+    return try await verdict(replica)
+  }
+
+  /// Done, unless records wait for the user.
+  private static func verdict(_ replica: Replica) async throws -> ExitStatus {
+    let refused = try await replica.status().quarantined
+    guard refused > 0 else { return .done }
+    try TextOutput.standardError.lines([
+      "ferry: \(refused) records could not be applied here",
+      "  why: the tables of this replica refuse them (a constraint or a foreign key)",
+      "  next: `ferry to-apply` names them; mend the tables and sync again",
+    ])
+    return .needsUser
+  }
+
+  private static func report(_ event: Replica.WatchEvent, asJSON: Bool) throws {
+    let output = TextOutput.standardOutput
+    let time = Presentation.time(Int64(Date().timeIntervalSince1970 * 1000))
+    switch event {
+    case .synced(let report):
+      if report.summary == nil { return }
+      try output.line(asJSON ? report.json.text : "\(time)  \(report.text)")
+    case .offline(let error):
+      try TextOutput.standardError.line("\(time)  offline: \(error); trying again")
+    case .connected:
+      if !asJSON { try TextOutput.standardError.line("\(time)  connected") }
+    }
+  }
+}
+
+extension SyncReport {
+  fileprivate var json: JSONText {
+    .object([
+      ("pushed", .int(pushed)), ("pulled", .int(pulled)), ("duplicates", .int(duplicates)),
+      ("parked", .int(parked)), ("refused", .int(refused)), ("conflicts", .int(conflicts)),
+      ("cursor", .string(orNull: cursor?.description)),
+    ])
+  }
+
+  fileprivate var text: String { summary ?? "nothing to exchange" }
+}

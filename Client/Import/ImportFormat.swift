@@ -1,0 +1,149 @@
+import FerryProtocol
+
+/// How a file holds its rows.
+package enum ImportFormat: String, Sendable, CaseIterable {
+  /// One array of objects; also an object whose only array member is one.
+  case json
+  /// One object a line.
+  case jsonl
+  /// RFC 4180 with a header line.
+  case csv
+
+  /// By the file's name, and where that says nothing, by its first byte.
+  package static func guess(path: String, firstByte: UInt8?) -> ImportFormat {
+    let name = path.lowercased()
+    if name.hasSuffix(".csv") { return .csv }
+    if name.hasSuffix(".jsonl") || name.hasSuffix(".ndjson") { return .jsonl }
+    if name.hasSuffix(".json") { return .json }
+    return firstByte == 0x5B || firstByte == 0x7B ? .json : .csv
+  }
+}
+
+/// Reads the rows of a file one by one, in the file's order.
+package struct ImportReader: Sendable {
+  /// The bytes of the whole file, which the caller maps or reads.
+  private let format: ImportFormat
+
+  package init(format: ImportFormat) { self.format = format }
+
+  /// Calls `row` with each row's columns and with the bytes read so far.
+  ///
+  /// - Throws: ``ImportError`` that names the row; what `row` throws.
+  package func read(
+    _ bytes: UnsafeRawBufferPointer, row: ([Column], Int) throws -> Void
+  ) throws {
+    switch format {
+    case .json: try readDocument(bytes, row)
+    case .jsonl: try readLines(bytes, row)
+    case .csv: try CSVReader(bytes).read(row)
+    }
+  }
+
+  // MARK: JSON
+
+  private static let depth = 64
+
+  private func readDocument(
+    _ bytes: UnsafeRawBufferPointer, _ row: ([Column], Int) throws -> Void
+  ) throws {
+    var reader = JSONReader(bytes, depth: Self.depth)
+    var outcome: (any Error)?
+    do {
+      if try reader.peek() == 0x5B {
+        try readArray(&reader, row, &outcome)
+      } else {
+        try readWrapped(&reader, row, &outcome)
+      }
+      try reader.end()
+    } catch {
+      throw outcome ?? ImportError("the file is not JSON: \(error)")
+    }
+  }
+
+  /// An object around the array, as in {"3166-2": [ … ]}.
+  private func readWrapped(
+    _ reader: inout JSONReader, _ row: ([Column], Int) throws -> Void,
+    _ outcome: inout (any Error)?
+  ) throws(MalformedMessage) {
+    var arrays = 0
+    try reader.object { (_, reader) throws(MalformedMessage) in
+      guard try reader.peek() == 0x5B else {
+        try reader.skip()
+        return
+      }
+      arrays += 1
+      guard arrays == 1 else { throw reader.malformed("the object holds more than one array") }
+      try readArray(&reader, row, &outcome)
+    }
+    guard arrays == 1 else { throw reader.malformed("the object holds no array of rows") }
+  }
+
+  private func readArray(
+    _ reader: inout JSONReader, _ row: ([Column], Int) throws -> Void,
+    _ outcome: inout (any Error)?
+  ) throws(MalformedMessage) {
+    try reader.array { (reader) throws(MalformedMessage) in
+      let columns = try reader.importedRow()
+      do {
+        try row(columns, reader.position)
+      } catch {
+        outcome = error
+        throw reader.malformed("stopped")
+      }
+    }
+  }
+
+  private func readLines(
+    _ bytes: UnsafeRawBufferPointer, _ row: ([Column], Int) throws -> Void
+  ) throws {
+    var start = 0
+    var number = 0
+    while start < bytes.count {
+      let end = bytes[start...].firstIndex(of: 0x0A) ?? bytes.count
+      number += 1
+      let line = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
+      start = end + 1
+      guard line.contains(where: { $0 > 0x20 }) else { continue }
+      var reader = JSONReader(line, depth: Self.depth)
+      let columns: [Column]
+      do {
+        columns = try reader.importedRow()
+        try reader.end()
+      } catch {
+        throw ImportError("line \(number) is not a JSON object: \(error)")
+      }
+      try row(columns, min(start, bytes.count))
+    }
+  }
+}
+
+extension JSONReader {
+  /// An object as columns: true and false become 1 and 0, and nested arrays and objects their
+  /// own JSON text.
+  fileprivate mutating func importedRow() throws(MalformedMessage) -> [Column] {
+    guard try peek() == 0x7B else { throw malformed("a row is an object") }
+    var columns: [Column] = []
+    try object { (key, reader) throws(MalformedMessage) in
+      let name = try key.text()
+      let value = try reader.importedValue()
+      if let index = columns.firstIndex(where: { $0.name == name }) {
+        columns[index] = Column(name, value)
+      } else {
+        columns.append(Column(name, value))
+      }
+    }
+    return columns
+  }
+
+  private mutating func importedValue() throws(MalformedMessage) -> Value {
+    switch try peek() {
+    case 0x22: return .text(try string())
+    case 0x74, 0x66: return .integer(try bool() ? 1 : 0)
+    case 0x6E:
+      _ = try null()
+      return .null
+    case 0x5B, 0x7B: return .text(String(decoding: try skip(), as: UTF8.self))
+    default: return try number()
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import FerryProtocol
+
+/// What a first pass over a file learns: its columns, what they hold, and whether every row can
+/// be identified.
+package struct ImportSurvey: Sendable, Equatable {
+  /// What a column has held so far, as narrow as SQLite's types can say it.
+  package enum Affinity: String, Sendable {
+    case unknown = ""
+    case integer = "INTEGER"
+    case real = "REAL"
+    case text = "TEXT"
+    case mixed = "BLOB"
+  }
+
+  /// Names in the order in which they were first seen, without the key.
+  package private(set) var columns: [String] = []
+  package private(set) var affinities: [String: Affinity] = [:]
+  package private(set) var rows = 0
+  /// The column that identifies a row; `nil` when rows get a new identifier each.
+  package let key: String?
+
+  package init(key: String?) { self.key = key }
+
+  /// Takes one row into account.
+  ///
+  /// - Throws: ``ImportError`` when the row has no usable key.
+  package mutating func add(_ row: [Column]) throws {
+    rows += 1
+    if let key, Self.identifier(in: row, key: key) == nil {
+      throw ImportError(
+        "row \(rows) has no \(key), which identifies it; name another column with --id")
+    }
+    for column in row where column.name != key {
+      let known = affinities[column.name]
+      if known == nil { columns.append(column.name) }
+      affinities[column.name] = (known ?? .unknown).joined(with: column.value)
+    }
+  }
+
+  /// The row's identifier as text; whole numbers are written out.
+  package static func identifier(in row: [Column], key: String) -> String? {
+    switch row.first(where: { $0.name == key })?.value {
+    case .text(let text) where !text.isEmpty && text.utf8.count <= Limits.standard.recordBytes:
+      text
+    case .integer(let integer): "\(integer)"
+    default: nil
+    }
+  }
+
+  /// A text from CSV as the number that its whole column holds.
+  package func typed(_ column: Column, isUntyped: Bool) -> Value {
+    guard isUntyped, case .text(let text) = column.value else { return column.value }
+    switch affinities[column.name] {
+    case .integer: return Int64(text).map { .integer($0) } ?? column.value
+    case .real: return Double(text).map { .real($0) } ?? column.value
+    default: return column.value
+    }
+  }
+
+  /// For files whose fields are all text: looks at what the texts say.
+  package mutating func addUntyped(_ row: [Column]) throws {
+    try add(row.map { Column($0.name, $0.name == key ? $0.value : Self.number(in: $0.value)) })
+  }
+
+  /// A number only where writing it out gives the same text again, so that 007 and 1e3 stay text.
+  private static func number(in value: Value) -> Value {
+    guard case .text(let text) = value else { return value }
+    if let integer = Int64(text), "\(integer)" == text { return .integer(integer) }
+    if let real = Double(text), real.isFinite, "\(real)" == text { return .real(real) }
+    return value
+  }
+}
+
+extension ImportSurvey.Affinity {
+  fileprivate func joined(with value: Value) -> Self {
+    let other: Self =
+      switch value {
+      case .null: .unknown
+      case .integer: .integer
+      case .real: .real
+      case .text: .text
+      case .blob: .mixed
+      }
+    if self == .unknown || self == other { return other == .unknown ? self : other }
+    if other == .unknown { return self }
+    let isNumeric = [self, other].allSatisfy { $0 == .integer || $0 == .real }
+    return isNumeric ? .real : .mixed
+  }
+}

@@ -1,0 +1,114 @@
+import Synchronization
+
+/// Hands a body from the transport's thread to one consumer, holding a bounded part of it.
+final class BodyChannel: TransferSink {
+  typealias Head = Result<ResponseHead, TransportError>
+  typealias Part = Result<[UInt8]?, TransportError>
+
+  private struct State {
+    var head: Head?
+    var headWaiter: CheckedContinuation<Head, Never>?
+    var buffer: [UInt8] = []
+    var partWaiter: CheckedContinuation<Part, Never>?
+    var isFull = false
+    var isEnded = false
+    var failure: TransportError?
+  }
+
+  private let capacity: Int
+  private let state = Mutex(State())
+
+  /// A channel that lets the transfer rest while it holds `capacity` bytes or more.
+  init(capacity: Int = 256 << 10) { self.capacity = capacity }
+
+  /// Waits for the head of the transfer that `start` begins.
+  func head(_ start: () -> Void) async -> Head {
+    await withCheckedContinuation { waiter in
+      let head = state.withLock { state in
+        if state.head == nil { state.headWaiter = waiter }
+        return state.head
+      }
+      if let head { waiter.resume(returning: head) } else { start() }
+    }
+  }
+
+  /// Waits for the next part of the body; `goOn` is called when a resting transfer has room again.
+  func next(_ goOn: () -> Void) async -> Part {
+    await withCheckedContinuation { waiter in
+      let (part, wasFull) = state.withLock { state in
+        defer { state.isFull = false }
+        let part = Self.take(&state)
+        if part == nil {
+          precondition(state.partWaiter == nil, "a body has one consumer")
+          state.partWaiter = waiter
+        }
+        return (part, state.isFull)
+      }
+      if let part { waiter.resume(returning: part) }
+      if wasFull { goOn() }
+    }
+  }
+
+  func receive(_ head: ResponseHead) {
+    let waiter = state.withLock { state -> CheckedContinuation<Head, Never>? in
+      guard state.head == nil else { return nil }
+      state.head = .success(head)
+      defer { state.headWaiter = nil }
+      return state.headWaiter
+    }
+    waiter?.resume(returning: .success(head))
+  }
+
+  func receive(_ bytes: UnsafeRawBufferPointer) -> Reception {
+    let (reception, waiter) = state.withLock { state in
+      if state.isEnded {
+        let failure = TransportError(.cancelled, "nobody reads the response any more")
+        return (Reception.refused(failure), CheckedContinuation<Part, Never>?.none)
+      }
+      if state.partWaiter == nil && state.buffer.count >= capacity {
+        state.isFull = true
+        return (.full, nil)
+      }
+      defer { state.partWaiter = nil }
+      if state.partWaiter == nil { state.buffer.append(contentsOf: bytes) }
+      return (.taken, state.partWaiter)
+    }
+    waiter?.resume(returning: .success(Array(bytes)))
+    return reception
+  }
+
+  func finish(_ failure: TransportError?) { end(failure, keepsBuffer: true) }
+
+  /// The consumer leaves: what is buffered is dropped, a waiting consumer gets kind `cancelled`.
+  func cancel(_ failure: TransportError) { end(failure, keepsBuffer: false) }
+
+  private func end(_ failure: TransportError?, keepsBuffer: Bool) {
+    let (headWaiter, head, partWaiter, part) = state.withLock { state in
+      if !keepsBuffer { state.buffer = [] }
+      if !state.isEnded {
+        state.isEnded = true
+        state.failure = failure
+      }
+      if state.head == nil {
+        state.head = .failure(
+          failure ?? TransportError(.interrupted, "the exchange ended without a response"))
+      }
+      defer { (state.headWaiter, state.partWaiter) = (nil, nil) }
+      let part = state.partWaiter == nil ? nil : Self.take(&state)
+      return (state.headWaiter, state.head, state.partWaiter, part)
+    }
+    if let head { headWaiter?.resume(returning: head) }
+    if let part { partWaiter?.resume(returning: part) }
+  }
+
+  /// What the consumer gets now; nil when it has to wait. A failure is told once.
+  private static func take(_ state: inout State) -> Part? {
+    if !state.buffer.isEmpty {
+      defer { state.buffer = [] }
+      return .success(state.buffer)
+    }
+    guard state.isEnded else { return nil }
+    defer { state.failure = nil }
+    return state.failure.map { .failure($0) } ?? .success(nil)
+  }
+}

@@ -1,0 +1,92 @@
+import CCurl
+import Foundation
+import Synchronization
+
+/// Owns the transport's thread: starts it, hands it transfers, and ends it when released.
+final class CurlEngine: Sendable {
+  private let queue: CurlQueue
+
+  /// Starts the thread; `threadEnded` is the last thing that it calls.
+  init(
+    _ configuration: CurlTransport.Configuration,
+    threadEnded: @escaping @Sendable () -> Void = {}
+  ) {
+    let queue = CurlQueue()
+    self.queue = queue
+    let exceptions = ProxyExceptions.list(environment: ProcessInfo.processInfo.environment)
+    let thread = Thread {
+      let settings = EasyHandle.Settings(
+        configuration: configuration, proxyExceptions: exceptions)
+      CurlLoop(queue, settings).run()
+      threadEnded()
+    }
+    thread.stackSize = 1 << 20
+    thread.start()
+  }
+
+  deinit { queue.close() }
+
+  /// Begins a transfer; its sink hears of everything else.
+  func start(_ transfer: CurlTransfer) { queue.push(.start(transfer)) }
+
+  /// Goes on with a transfer whose sink had no room.
+  func resume(_ transfer: CurlTransfer) { queue.push(.resume(transfer)) }
+
+  /// Ends a transfer, also one that has not begun; the sink hears nothing more of it.
+  func cancel(_ transfer: CurlTransfer) {
+    let (isFirst, _) = transfer.abandoned.compareExchange(
+      expected: false, desired: true, ordering: .sequentiallyConsistent)
+    if isFirst { queue.push(.cancel(transfer)) }
+  }
+}
+
+/// What tasks ask of the transport's thread.
+enum CurlCommand: Sendable {
+  case start(CurlTransfer)
+  case resume(CurlTransfer)
+  case cancel(CurlTransfer)
+}
+
+/// Commands in order, and the multi handle whose poll they interrupt.
+final class CurlQueue: Sendable {
+  private struct State {
+    var commands: [CurlCommand] = []
+    var isClosed = false
+  }
+
+  // SAFETY: the thread alone uses the handle, but for curl_multi_wakeup, which curl allows from
+  // any thread. `close` is the last to wake it, under the lock that the thread takes before
+  // it frees the handle.
+  nonisolated(unsafe) let multi: UnsafeMutableRawPointer
+  private let state = Mutex(State())
+
+  init() {
+    curl_global_init(Int(CURL_GLOBAL_ALL))
+    guard let multi = curl_multi_init() else { preconditionFailure("out of memory") }
+    self.multi = multi
+  }
+
+  func push(_ command: CurlCommand) {
+    // A queue with something in it has woken the thread already.
+    let isFirst = state.withLock { state in
+      state.commands.append(command)
+      return state.commands.count == 1
+    }
+    if isFirst { curl_multi_wakeup(multi) }
+  }
+
+  func close() {
+    state.withLock { state in
+      state.isClosed = true
+      curl_multi_wakeup(multi)
+    }
+  }
+
+  /// Takes all commands, and whether these were the last.
+  func take() -> (commands: [CurlCommand], isClosed: Bool) {
+    state.withLock { state in
+      defer { state.commands = [] }
+      return (state.commands, state.isClosed)
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import CCurl
+import Foundation
+
+/// The transport's thread: runs every transfer until the queue is closed.
+///
+/// Everything in here happens on that one thread; curl's callbacks come from `turn`.
+final class CurlLoop {
+  private static let idleHandlesMax = 64
+
+  private let queue: CurlQueue
+  private let multi: UnsafeMutableRawPointer
+  private let settings: EasyHandle.Settings
+  private var running: [UnsafeMutableRawPointer: CurlTransfer] = [:]
+  private var idle: [EasyHandle] = []
+  /// Running transfers that a silence can end.
+  private var streams: [UnsafeMutableRawPointer: CurlTransfer] = [:]
+
+  init(_ queue: CurlQueue, _ settings: EasyHandle.Settings) {
+    self.queue = queue
+    self.settings = settings
+    multi = queue.multi
+    let configuration = settings.configuration
+    ferry_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, configuration.idleConnectionsMax)
+    ferry_curl_multi_set_long(
+      multi, CURLMOPT_MAX_HOST_CONNECTIONS, configuration.connectionsPerHostMax ?? 0)
+  }
+
+  func run() {
+    Thread.current.name = "ferry-network"
+    blockBrokenPipeSignal()
+    while true {
+      let (commands, isClosed) = queue.take()
+      for command in commands { perform(command) }
+      if isClosed { break }
+      turn()
+      curl_multi_poll(multi, nil, 0, expireSilent(), nil)
+    }
+    for transfer in running.values {
+      end(transfer, transfer.cancellation)
+    }
+    idle.removeAll()
+    curl_multi_cleanup(multi)
+  }
+
+  private func perform(_ command: CurlCommand) {
+    switch command {
+    case .start(let transfer):
+      if !transfer.abandoned.load(ordering: .relaxed) { start(transfer) }
+    case .resume(let transfer):
+      guard let easy = transfer.easy, transfer.isPaused else { return }
+      transfer.isPaused = false
+      curl_easy_pause(easy.pointer, CURLPAUSE_CONT)
+    case .cancel(let transfer):
+      end(transfer, transfer.cancellation)
+    }
+  }
+
+  private func start(_ transfer: CurlTransfer) {
+    guard let easy = idle.popLast() ?? EasyHandle() else {
+      return transfer.finish(TransportError(.other, "out of memory"))
+    }
+    do {
+      try easy.prepare(transfer, settings)
+    } catch {
+      recycle(easy)
+      return transfer.finish(error)
+    }
+    transfer.easy = easy
+    running[easy.pointer] = transfer
+    if transfer.limit == .silence { streams[easy.pointer] = transfer }
+    curl_multi_add_handle(multi, easy.pointer)
+  }
+
+  /// Lets every transfer move as far as it can without waiting, and ends those that are done.
+  private func turn() {
+    var count: Int32 = 0
+    curl_multi_perform(multi, &count)
+    while let message = curl_multi_info_read(multi, &count) {
+      guard message.pointee.msg == CURLMSG_DONE, let pointer = message.pointee.easy_handle,
+        let transfer = running[pointer], let easy = transfer.easy
+      else { continue }
+      end(transfer, transfer.failure(message.pointee.data.result, easy))
+    }
+  }
+
+  private func end(_ transfer: CurlTransfer, _ failure: TransportError?) {
+    guard let easy = transfer.easy else { return }
+    transfer.easy = nil
+    running[easy.pointer] = nil
+    streams[easy.pointer] = nil
+    curl_multi_remove_handle(multi, easy.pointer)
+    recycle(easy)
+    transfer.finish(failure)
+  }
+
+  private func recycle(_ easy: EasyHandle) {
+    guard idle.count < Self.idleHandlesMax else { return }
+    easy.reset()
+    idle.append(easy)
+  }
+
+  /// Ends the streams that were silent too long; answers how long to sleep, in milliseconds.
+  private func expireSilent() -> Int32 {
+    // curl shortens the sleep by its own timers; commands interrupt it.
+    var sleep = Duration.seconds(3600)
+    if streams.isEmpty { return 3_600_000 }
+    let now = ContinuousClock.now
+    for transfer in streams.values {
+      guard let patience = transfer.patience(at: now) else { continue }
+      if patience <= .zero { end(transfer, transfer.silenceFailure) }
+      sleep = min(sleep, max(patience, .zero))
+    }
+    return Int32(sleep / .milliseconds(1)) + 1
+  }
+
+  /// OpenSSL writes to sockets in a way that raises SIGPIPE when the peer is gone.
+  private func blockBrokenPipeSignal() {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    sigaddset(&signals, SIGPIPE)
+    pthread_sigmask(SIG_BLOCK, &signals, nil)
+  }
+}

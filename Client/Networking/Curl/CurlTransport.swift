@@ -1,0 +1,60 @@
+/// The transport over libcurl: one thread for all transfers, connections kept and shared.
+///
+/// HTTP/2 where TLS offers it, certificates verified, at most five redirects and none from https
+/// to http, credentials never to another host. Requests to loopback never pass a proxy. The thread
+/// ends when the transport and the bodies it gave out are released.
+public final class CurlTransport: Transport {
+  private let engine: CurlEngine
+
+  /// A transport with its own thread and connections.
+  public convenience init(configuration: Configuration = Configuration()) {
+    self.init(engine: CurlEngine(configuration))
+  }
+
+  /// A transport over `engine`.
+  init(engine: CurlEngine) { self.engine = engine }
+
+  public func send(
+    _ request: TransportRequest
+  ) async throws(TransportError) -> TransportResponse {
+    let address = try RequestAddress(request.url)
+    let collector = ResponseCollector(limit: request.responseLimit)
+    let transfer = CurlTransfer(request, address, sink: collector, limit: .exchange)
+    let outcome = await withTaskCancellationHandler {
+      await collector.outcome { engine.start(transfer) }
+    } onCancel: {
+      collector.finish(transfer.cancellation)
+      engine.cancel(transfer)
+    }
+    return try outcome.get()
+  }
+
+  public func stream(
+    _ request: TransportRequest
+  ) async throws(TransportError) -> TransportStream {
+    let address = try RequestAddress(request.url)
+    let channel = BodyChannel()
+    let transfer = CurlTransfer(request, address, sink: channel, limit: .silence)
+    let engine = engine
+    let cancel: @Sendable () -> Void = {
+      channel.cancel(transfer.cancellation)
+      engine.cancel(transfer)
+    }
+    let head = await withTaskCancellationHandler {
+      await channel.head { engine.start(transfer) }
+    } onCancel: {
+      cancel()
+    }
+    let next: TransportBody.Next = { () async throws(TransportError) -> [UInt8]? in
+      let part = await withTaskCancellationHandler {
+        await channel.next { engine.resume(transfer) }
+      } onCancel: {
+        cancel()
+      }
+      return try part.get()
+    }
+    let body = TransportBody(next: next, cancel: cancel)
+    let (status, headers) = try head.map { ($0.status, $0.headers) }.get()
+    return TransportStream(status: status, headers: headers, body: body)
+  }
+}

@@ -1,0 +1,140 @@
+import CCurl
+
+extension EasyHandle {
+  /// What a prepared handle needs besides the request.
+  struct Settings {
+    let configuration: CurlTransport.Configuration
+    let proxyExceptions: String
+  }
+
+  /// Sets every option for a transfer; throws when the request cannot be sent as it is.
+  func prepare(_ transfer: CurlTransfer, _ settings: Settings) throws(TransportError) {
+    collectFailureText()
+    set(CURLOPT_NOSIGNAL, true)
+    set(CURLOPT_URL, transfer.request.url)
+    setConnection(transfer, settings)
+    setRedirects(transfer.request.method)
+    setMethod(transfer.request)
+    try setFields(transfer.request, transfer.address)
+    setLimits(transfer)
+    setCallbacks(transfer)
+    if let refusal {
+      let reason = String(cString: curl_easy_strerror(refusal))
+      throw TransportError(.other, "cannot prepare the request: \(reason)")
+    }
+  }
+
+  private func setConnection(_ transfer: CurlTransfer, _ settings: Settings) {
+    set(CURLOPT_PROTOCOLS_STR, "http,https")
+    set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)
+    // Waits for the first connection to say whether it can be shared: only TLS tells at once.
+    set(CURLOPT_PIPEWAIT, transfer.address.isSecure)
+    set(CURLOPT_TCP_NODELAY, true)
+    set(CURLOPT_TCP_KEEPALIVE, true)
+    set(CURLOPT_TCP_KEEPIDLE, 60)
+    set(CURLOPT_TCP_KEEPINTVL, 15)
+    // A cancelled transfer must not wait for its name to resolve: all others would.
+    set(CURLOPT_QUICK_EXIT, true)
+    set(CURLOPT_USERAGENT, settings.configuration.userAgent)
+    set(CURLOPT_NOPROXY, settings.proxyExceptions)
+    set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
+    if let proxy = settings.configuration.proxy { set(CURLOPT_PROXY, proxy) }
+    if let file = settings.configuration.certificateAuthorities { set(CURLOPT_CAINFO, file) }
+  }
+
+  private func setRedirects(_ method: TransportMethod) {
+    set(CURLOPT_FOLLOWLOCATION, CurlTransfer.followsRedirects(method))
+    set(CURLOPT_MAXREDIRS, 5)
+    set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
+    // 301 and 302 keep the method and the body, as 307 and 308 do; 303 asks for a GET.
+    set(CURLOPT_POSTREDIR, Int(CURL_REDIR_POST_301 | CURL_REDIR_POST_302))
+  }
+
+  private func setMethod(_ request: TransportRequest) {
+    switch request.method {
+    case .get where request.body == nil:
+      set(CURLOPT_HTTPGET, true)
+    case .head:
+      set(CURLOPT_NOBODY, true)
+    case .post:
+      set(CURLOPT_POST, true)
+      setBody(request.body ?? [])
+    case .get, .put, .patch, .delete:
+      if let body = request.body { setBody(body) }
+      set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
+    }
+  }
+
+  private func setFields(
+    _ request: TransportRequest, _ address: RequestAddress
+  ) throws(TransportError) {
+    for field in request.headers.fields {
+      guard field.name.utf8.allSatisfy(Self.isNameByte), !field.name.isEmpty,
+        field.value.utf8.allSatisfy({ $0 != 0 && $0 != 10 && $0 != 13 })
+      else {
+        let name = field.name.prefix(40).debugDescription
+        throw TransportError(.other, "\(address.endpoint): field \(name) cannot be sent")
+      }
+      // curl reads "name:" as a wish to leave the field out.
+      add(field: field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
+    }
+    // curl's own ideas: a form's type, and a second of waiting for leave to send the body.
+    if request.headers["Content-Type"] == nil { add(field: "Content-Type:") }
+    if request.headers["Expect"] == nil { add(field: "Expect:") }
+    if request.headers["Accept-Encoding"] == nil { set(CURLOPT_ACCEPT_ENCODING, "zstd, gzip") }
+    useFields()
+  }
+
+  /// The characters of a token (RFC 9110 §5.6.2).
+  private static func isNameByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    }
+  }
+
+  private func setLimits(_ transfer: CurlTransfer) {
+    set(CURLOPT_CONNECTTIMEOUT_MS, transfer.request.connectTimeout)
+    if transfer.limit == .exchange { set(CURLOPT_TIMEOUT_MS, transfer.request.timeout) }
+  }
+
+  private func setCallbacks(_ transfer: CurlTransfer) {
+    // The loop holds the transfer for as long as the handle is in use.
+    let context = Unmanaged.passUnretained(transfer).toOpaque()
+    set(CURLOPT_HEADERFUNCTION, receiveHeadLine)
+    set(CURLOPT_HEADERDATA, context)
+    set(CURLOPT_WRITEFUNCTION, receiveBody)
+    set(CURLOPT_WRITEDATA, context)
+    setBeforeRequest(connectionIsReady)
+    set(CURLOPT_PREREQDATA, context)
+  }
+}
+
+private func transfer(_ context: UnsafeMutableRawPointer) -> CurlTransfer {
+  Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
+}
+
+private func receiveHeadLine(
+  _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+  _ context: UnsafeMutableRawPointer?
+) -> Int {
+  guard let context else { return CurlTransfer.stop }
+  transfer(context).receive(headLine: UnsafeRawBufferPointer(start: bytes, count: size * count))
+  return size * count
+}
+
+private func receiveBody(
+  _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+  _ context: UnsafeMutableRawPointer?
+) -> Int {
+  guard let context else { return CurlTransfer.stop }
+  return transfer(context).receive(UnsafeRawBufferPointer(start: bytes, count: size * count))
+}
+
+private func connectionIsReady(
+  _ context: UnsafeMutableRawPointer?, _ remoteHost: UnsafeMutablePointer<CChar>?,
+  _ localHost: UnsafeMutablePointer<CChar>?, _ remotePort: Int32, _ localPort: Int32
+) -> Int32 {
+  guard let context else { return CURL_PREREQFUNC_ABORT }
+  return transfer(context).connectionIsReady() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+}

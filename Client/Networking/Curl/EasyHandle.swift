@@ -1,0 +1,122 @@
+import CCurl
+
+/// One curl easy handle with the memory it refers to.
+///
+/// A class, because idle handles wait in a pool and C callbacks refer to running ones. It never
+/// leaves the transport's thread.
+final class EasyHandle {
+  let pointer: UnsafeMutableRawPointer
+  /// The first option that curl refused.
+  private(set) var refusal: CURLcode?
+  private let errorText: UnsafeMutablePointer<CChar>
+  private var fields: UnsafeMutablePointer<curl_slist>?
+
+  /// Fails when memory runs out.
+  init?() {
+    guard let pointer = curl_easy_init() else { return nil }
+    self.pointer = pointer
+    errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+    errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+  }
+
+  deinit {
+    curl_easy_cleanup(pointer)
+    curl_slist_free_all(fields)
+    errorText.deallocate()
+  }
+
+  /// Forgets every option, keeping what helps the next request: TLS sessions, buffers.
+  func reset() {
+    curl_easy_reset(pointer)
+    curl_slist_free_all(fields)
+    fields = nil
+    refusal = nil
+    errorText.pointee = 0
+  }
+
+  func set(_ option: CURLoption, _ value: Int) {
+    note(ferry_curl_set_long(pointer, option, value))
+  }
+
+  func set(_ option: CURLoption, _ value: Bool) { set(option, value ? 1 : 0) }
+
+  func set(_ option: CURLoption, _ value: String) {
+    note(ferry_curl_set_string(pointer, option, value))
+  }
+
+  func set(_ option: CURLoption, _ value: UnsafeMutableRawPointer) {
+    note(ferry_curl_set_pointer(pointer, option, value))
+  }
+
+  func set(_ option: CURLoption, _ value: @escaping curl_write_callback) {
+    note(ferry_curl_set_data_function(pointer, option, value))
+  }
+
+  func setBeforeRequest(_ value: @escaping curl_prereq_callback) {
+    note(ferry_curl_set_before_request(pointer, value))
+  }
+
+  /// Whole milliseconds, rounded up; zero would mean no limit to curl, so at least one.
+  func set(_ option: CURLoption, _ value: Duration) {
+    let parts = value.components
+    let seconds = min(max(parts.seconds, 0), Int64(Int32.max) / 1000 - 1)
+    let milliseconds =
+      Int(seconds) * 1000 + Int((parts.attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+    set(option, max(1, milliseconds))
+  }
+
+  /// Has curl write its account of a failure where `failureText` reads it.
+  func collectFailureText() { set(CURLOPT_ERRORBUFFER, UnsafeMutableRawPointer(errorText)) }
+
+  /// Sends a copy of `body`.
+  func setBody(_ body: [UInt8]) {
+    note(ferry_curl_set_offset(pointer, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count)))
+    body.withUnsafeBytes { bytes in
+      // Without an address curl would ask a read function for the bytes.
+      withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { empty in
+        guard let address = bytes.baseAddress ?? UnsafeRawPointer(empty.baseAddress) else { return }
+        set(CURLOPT_COPYPOSTFIELDS, UnsafeMutableRawPointer(mutating: address))
+      }
+    }
+  }
+
+  func add(field line: String) {
+    guard let list = curl_slist_append(fields, line) else { return note(CURLE_OUT_OF_MEMORY) }
+    fields = list
+  }
+
+  /// Sends the fields added so far.
+  func useFields() {
+    if let fields { set(CURLOPT_HTTPHEADER, UnsafeMutableRawPointer(fields)) }
+  }
+
+  /// What curl wrote about a failure; empty when it wrote nothing.
+  var failureText: String { String(cString: errorText) }
+
+  /// The address of the request at hand, redirects followed.
+  var effectiveAddress: String? {
+    var text: UnsafePointer<CChar>?
+    guard ferry_curl_get_string(pointer, CURLINFO_EFFECTIVE_URL, &text) == CURLE_OK else {
+      return nil
+    }
+    return text.map { String(cString: $0) }
+  }
+
+  /// Bytes of the body that were sent.
+  var bytesSent: Int {
+    var count: curl_off_t = 0
+    ferry_curl_get_offset(pointer, CURLINFO_SIZE_UPLOAD_T, &count)
+    return Int(count)
+  }
+
+  /// The system's error number of a failed connection, or 0.
+  var systemError: Int32 {
+    var number = 0
+    ferry_curl_get_long(pointer, CURLINFO_OS_ERRNO, &number)
+    return Int32(truncatingIfNeeded: number)
+  }
+
+  private func note(_ code: CURLcode) {
+    if code != CURLE_OK && refusal == nil { refusal = code }
+  }
+}

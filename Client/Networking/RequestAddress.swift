@@ -1,0 +1,50 @@
+/// What the transport itself has to know of an address; the rest is curl's to read.
+struct RequestAddress: Equatable {
+  /// Whether the scheme is https.
+  let isSecure: Bool
+  /// The host, brackets of an IPv6 literal included.
+  let host: String
+  /// The port, by the scheme when the address names none.
+  let port: Int
+
+  /// `host:port`, for messages: never with credentials or path.
+  var endpoint: String { "\(host):\(port)" }
+
+  /// Reads an absolute address; throws kind `badAddress`.
+  init(_ url: String) throws(TransportError) {
+    guard url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+      throw TransportError(.badAddress, "the address contains blanks or control characters")
+    }
+    guard let schemeEnd = url.firstRange(of: "://") else {
+      throw TransportError(.badAddress, "“\(url)” is no address: it needs http:// or https://")
+    }
+    let scheme = url[..<schemeEnd.lowerBound].lowercased()
+    guard scheme == "http" || scheme == "https" else {
+      throw TransportError(.badAddress, "“\(scheme)” addresses are not supported")
+    }
+    let authority = url[schemeEnd.upperBound...].prefix { !"/?#".contains($0) }
+    let hostAndPort = authority.split(separator: "@", omittingEmptySubsequences: false).last ?? ""
+    let hostEnd =
+      hostAndPort.first == "["
+      ? hostAndPort.firstIndex(of: "]").map(hostAndPort.index(after:)) ?? hostAndPort.startIndex
+      : hostAndPort.firstIndex(of: ":") ?? hostAndPort.endIndex
+    guard hostEnd > hostAndPort.startIndex else {
+      throw TransportError(.badAddress, "the address names no host")
+    }
+    isSecure = scheme == "https"
+    host = String(hostAndPort[..<hostEnd])
+    port = try Self.port(hostAndPort[hostEnd...], default: isSecure ? 443 : 80)
+  }
+
+  /// Reads `:8080`; empty, and a colon alone (RFC 3986 §3.2.3), mean the default.
+  private static func port(
+    _ text: Substring, default defaultPort: Int
+  ) throws(TransportError) -> Int {
+    let digits = text.dropFirst()
+    if text.isEmpty || text == ":" { return defaultPort }
+    guard text.first == ":", digits.utf8.allSatisfy({ 48...57 ~= $0 }), let port = Int(digits),
+      1...65_535 ~= port
+    else { throw TransportError(.badAddress, "“\(digits)” is no port") }
+    return port
+  }
+}

@@ -1,0 +1,67 @@
+/// The head of a response.
+struct ResponseHead: Sendable, Equatable {
+  var status: Int
+  var headers: TransportHeaders = [:]
+
+  /// Whether another response follows: an interim one (1xx), or a redirect that is followed.
+  func isPassing(followsRedirects: Bool) -> Bool {
+    if status < 200 { return status != 101 }
+    return followsRedirects && 300..<400 ~= status && headers["Location"]?.isEmpty == false
+  }
+}
+
+/// Reads head lines as curl hands them over, one at a time, over several responses in a row.
+struct ResponseHeadParser {
+  private let followsRedirects: Bool
+  private var current: ResponseHead?
+  /// Whether body bytes belong to a redirect.
+  private(set) var isPassing = false
+
+  init(followsRedirects: Bool) { self.followsRedirects = followsRedirects }
+
+  /// Takes one line with or without its line end.
+  ///
+  /// Answers with the final head at its closing empty line. Trailers are not part of a head.
+  mutating func feed(_ line: some Collection<UInt8>) -> ResponseHead? {
+    let line = Self.trimmed(line)
+    if line.starts(with: Array("HTTP/".utf8)) {
+      current = ResponseHead(status: Self.status(line))
+      return nil
+    }
+    guard var head = current else { return nil }
+    if line.isEmpty {
+      current = nil
+      isPassing = head.isPassing(followsRedirects: followsRedirects)
+      return isPassing ? nil : head
+    }
+    if line.first == UInt8(ascii: " ") || line.first == UInt8(ascii: "\t") {
+      head.headers.extendLast(with: Self.text(line))
+    } else if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
+      let value = line[line.index(after: colon)...]
+      head.headers.add(Self.text(line[..<colon]), Self.text(value))
+    }
+    current = head
+    return nil
+  }
+
+  private static func status(_ line: ArraySlice<UInt8>) -> Int {
+    let words = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: true)
+    return words.count > 1 ? Int(text(words[1])) ?? 0 : 0
+  }
+
+  private static func trimmed(_ line: some Collection<UInt8>) -> ArraySlice<UInt8> {
+    var line = Array(line)[...]
+    while let last = line.last, last == UInt8(ascii: "\r") || last == UInt8(ascii: "\n") {
+      line.removeLast()
+    }
+    return line
+  }
+
+  private static func text(_ bytes: ArraySlice<UInt8>) -> String {
+    var bytes = bytes
+    let isBlank: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+    while let first = bytes.first, isBlank(first) { bytes.removeFirst() }
+    while let last = bytes.last, isBlank(last) { bytes.removeLast() }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

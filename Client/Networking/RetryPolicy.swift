@@ -1,0 +1,77 @@
+/// When to try again: exponential back-off with full jitter, and the server's own wish.
+///
+/// A pure rule: randomness and time come in as arguments.
+public struct RetryPolicy: Sendable, Equatable {
+  /// The ceiling of the first delay; it doubles with each further failure.
+  public var delayBase: Duration
+  /// The highest ceiling.
+  public var delayMax: Duration
+  /// The longest a server's `Retry-After` is obeyed.
+  public var retryAfterMax: Duration
+  /// How often to try in all, the first time included; nil for ever.
+  public var attemptsMax: Int?
+
+  /// A policy; the defaults give up after about half a minute.
+  public init(
+    delayBase: Duration = .milliseconds(500), delayMax: Duration = .seconds(60),
+    retryAfterMax: Duration = .seconds(600), attemptsMax: Int? = 6
+  ) {
+    self.delayBase = delayBase
+    self.delayMax = delayMax
+    self.retryAfterMax = retryAfterMax
+    self.attemptsMax = attemptsMax
+  }
+
+  /// How long to wait before the next attempt.
+  ///
+  /// - Parameters:
+  ///   - failures: how many attempts in a row have failed, from 1.
+  ///   - retryAfter: what the server asked for: a lower bound, with up to `delayBase` of jitter on
+  ///     top so that its clients do not return at once.
+  ///   - random: a uniformly random word.
+  /// - Returns: nil to give up.
+  public func delay(
+    afterFailures failures: Int, retryAfter: Duration? = nil, random: UInt64
+  ) -> Duration? {
+    precondition(failures > 0, "the first failure is number 1")
+    if let attemptsMax, failures >= attemptsMax { return nil }
+    if let retryAfter {
+      return min(max(retryAfter, .zero), retryAfterMax) + fraction(random, of: delayBase)
+    }
+    return fraction(random, of: ceiling(failures))
+  }
+
+  /// Whether a status says that the same request may succeed later.
+  public static func isTransient(status: Int) -> Bool {
+    switch status {
+    case 408, 425, 429, 500, 502, 503, 504: true
+    default: false
+    }
+  }
+
+  /// Reads a `Retry-After` field: seconds or a date (RFC 9110 §10.2.3).
+  ///
+  /// - Parameters:
+  ///   - field: the field's value.
+  ///   - now: seconds since 1970.
+  /// - Returns: how long to wait, zero for a date in the past, or nil when it is neither.
+  public static func retryAfter(_ field: String, now: Int64) -> Duration? {
+    if !field.isEmpty, field.utf8.allSatisfy({ 48...57 ~= $0 }) {
+      return .seconds(Int64(field.prefix(9)) ?? 0)
+    }
+    return HTTPDate.parse(field, now: now).map { .seconds(max(0, $0 - now)) }
+  }
+
+  private func ceiling(_ failures: Int) -> Duration {
+    var ceiling = delayBase
+    for _ in 1..<failures where ceiling < delayMax { ceiling *= 2 }
+    return min(ceiling, delayMax)
+  }
+
+  /// `random / 2^64` of `limit`, in whole nanoseconds.
+  private func fraction(_ random: UInt64, of limit: Duration) -> Duration {
+    let parts = limit.components
+    let nanoseconds = parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000
+    return .nanoseconds(Int64(random.multipliedFullWidth(by: UInt64(max(0, nanoseconds))).high))
+  }
+}

@@ -1,0 +1,44 @@
+/// Why an exchange brought no answer.
+public struct TransportError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// The reasons a caller treats differently.
+  public enum Kind: String, Sendable {
+    /// Unresolvable, refused or unreachable: the work is kept, try later.
+    case offline
+    /// Connected, but the answer or the next part of it did not come in time.
+    case timedOut
+    /// The connection broke before the whole answer was there.
+    case interrupted
+    /// TLS failed, or a redirect led from https to http.
+    case secureConnectionFailed
+    /// Not an absolute http or https address.
+    case badAddress
+    /// The body grew over the request's limit.
+    case responseTooLarge
+    /// The caller ended it.
+    case cancelled
+    /// Anything else, such as a redirect loop or an answer that is not HTTP.
+    case other
+  }
+
+  /// The reason.
+  public let kind: Kind
+  /// What happened and with which `host:port`, for a person to read.
+  public let message: String
+
+  /// An error, for transports that stand in as well.
+  public init(_ kind: Kind, _ message: String) {
+    self.kind = kind
+    self.message = message
+  }
+
+  /// Whether the same request may well succeed later.
+  public var isTransient: Bool {
+    switch kind {
+    case .offline, .timedOut, .interrupted: true
+    case .secureConnectionFailed, .badAddress, .responseTooLarge, .cancelled, .other: false
+    }
+  }
+
+  /// The message.
+  public var description: String { message }
+}

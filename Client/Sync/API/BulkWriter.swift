@@ -1,0 +1,29 @@
+import Synchronization
+
+/// Makes transactions one after another. Valid only inside the closure it is given to.
+public final class BulkWriter {
+  private let file: ReplicaFile
+  private let cancelled: CancellationFlag
+
+  init(file: ReplicaFile, cancelled: CancellationFlag) {
+    self.file = file
+    self.cancelled = cancelled
+  }
+
+  /// Whether the task that waits for this work was cancelled.
+  public var isCancelled: Bool { cancelled.isSet }
+
+  /// Runs `body` in one transaction, as ``Replica/write(_:)`` does.
+  public func transaction<T>(_ body: (Database) throws -> T) throws -> T {
+    try file.write(body)
+  }
+}
+
+/// Tells a thread that the task waiting for it was cancelled.
+final class CancellationFlag: Sendable {
+  private let flag = Atomic(false)
+
+  var isSet: Bool { flag.load(ordering: .relaxed) }
+
+  func set() { flag.store(true, ordering: .relaxed) }
+}

@@ -1,0 +1,84 @@
+import FerryProtocol
+import SQLite
+
+/// Plain SQL within one transaction of a replica. Valid only inside the closure it is given to.
+///
+/// What is written to tracked tables is recorded by the same transaction.
+public final class Database {
+  private let connection: SQLiteConnection
+  private let schemaChanged: () throws -> Void
+
+  init(connection: SQLiteConnection, schemaChanged: @escaping () throws -> Void) {
+    self.connection = connection
+    self.schemaChanged = schemaChanged
+  }
+
+  /// Runs one statement with parameters, or a script of several without. Answers with the rows
+  /// changed by the last statement.
+  ///
+  /// - Throws: ``ReplicaError/database(_:code:)`` with SQLite's message.
+  @discardableResult
+  public func execute(_ sql: String, _ parameters: [Value] = []) throws -> Int {
+    try run(sql, parameters) { _, _ in }
+    return connection.changes
+  }
+
+  /// All rows of one statement.
+  public func query(_ sql: String, _ parameters: [Value] = []) throws -> [Row] {
+    var rows: [Row] = []
+    try forEach(sql, parameters) { rows.append($0) }
+    return rows
+  }
+
+  /// Rows one by one, so that a large result needs no memory for all of it. Of several
+  /// statements, the rows of each in turn.
+  public func forEach(
+    _ sql: String, _ parameters: [Value] = [], _ body: (Row) throws -> Void
+  ) throws {
+    try run(sql, parameters) { statement, names in
+      try body(Row(names: names, values: (0..<statement.columnCount).map { statement.value($0) }))
+    }
+  }
+
+  /// Rows changed by the last statement.
+  public var changes: Int { connection.changes }
+
+  private func run(
+    _ sql: String, _ parameters: [Value], row: (SQLiteStatement, [String]) throws -> Void
+  ) throws {
+    do {
+      var rest = sql[...]
+      while let statement = try connection.prepareNext(&rest) {
+        guard parameters.isEmpty || statement.parameterCount == parameters.count else {
+          throw ReplicaError.database(
+            "the statement takes \(statement.parameterCount) parameters, not \(parameters.count)",
+            code: 1)
+        }
+        for (index, value) in parameters.enumerated() { statement.bind(Int32(index) + 1, value) }
+        let names = (0..<statement.columnCount).map { statement.columnName($0) }
+        try statement.forEach { try row($0, names) }
+        guard connection.isInTransaction else {
+          throw ReplicaError.database(
+            "the statement ended the transaction; leave out BEGIN, COMMIT and ROLLBACK: the "
+              + "statements given together are one transaction", code: 1)
+        }
+        if statement.changesSchema { try schemaChanged() }
+      }
+    } catch let error as SQLiteError {
+      throw ReplicaError.database(error.message, code: error.code)
+    }
+  }
+}
+
+/// One row of a result.
+public struct Row: Sendable, Equatable {
+  /// The columns' names, in order.
+  public let names: [String]
+  /// What they hold.
+  public let values: [Value]
+
+  /// The first column of this name; NULL when there is none.
+  public subscript(name: String) -> Value {
+    names.firstIndex(of: name).map { values[$0] } ?? .null
+  }
+}

@@ -1,0 +1,64 @@
+import FerryProtocol
+import Networking
+import SQLite
+
+/// Why a replica could not do what was asked. Nothing that was recorded is ever lost by an error.
+public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// The server could not be reached, or broke off. Try again later.
+  case offline(String)
+  /// The server answered with a problem.
+  case refused(Problem)
+  /// The server answered with something that is not Ferry's, or an error without a problem
+  /// document: the HTTP status and what was found.
+  case unexpectedAnswer(status: Int, String)
+  /// No server has been set for this replica.
+  case notConfigured
+  /// The table cannot be tracked, and why.
+  case cannotTrack(table: String, String)
+  /// The file cannot be opened as a replica, and why.
+  case cannotOpen(path: String, String)
+  /// SQLite refused a statement: its message and extended result code.
+  case database(String, code: Int32)
+  /// Another process has been syncing this file for longer than was waited.
+  case busy(String)
+  /// The work was cancelled.
+  case cancelled
+
+  public var description: String {
+    switch self {
+    case .offline(let message): message
+    case .refused(let problem): problem.description
+    case .unexpectedAnswer(let status, let found): "the server answered \(status): \(found)"
+    case .notConfigured: "this replica has no server yet"
+    case .cannotTrack(let table, let reason): "table \(table) cannot be tracked: \(reason)"
+    case .cannotOpen(let path, let reason): "\(path) cannot be opened: \(reason)"
+    case .database(let message, _): message
+    case .busy(let message): message
+    case .cancelled: "cancelled"
+    }
+  }
+
+  /// Whether the same call may succeed later without any change.
+  public var isTransient: Bool {
+    switch self {
+    case .offline, .busy: true
+    case .refused(let problem): problem.code.action == .retry
+    case .unexpectedAnswer(let status, _): RetryPolicy.isTransient(status: status)
+    default: false
+    }
+  }
+
+  /// Any error as one of this module's.
+  package init(_ error: any Error) {
+    switch error {
+    case let error as ReplicaError: self = error
+    case let error as SQLiteError: self = .database(error.message, code: error.code)
+    case let error as Problem: self = .refused(error)
+    case let error as MalformedMessage: self = .unexpectedAnswer(status: 200, error.description)
+    case let error as TransportError:
+      self = error.kind == .cancelled ? .cancelled : .offline(error.message)
+    case is CancellationError: self = .cancelled
+    default: self = .database(String(describing: error), code: 1)
+    }
+  }
+}

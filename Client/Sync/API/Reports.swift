@@ -1,0 +1,112 @@
+import FerryProtocol
+
+/// What one sync did.
+public struct SyncReport: Sendable, Equatable {
+  /// Operations that the server took.
+  public var pushed = 0
+  /// Operations that it had already: an earlier answer was lost on the way.
+  public var duplicates = 0
+  /// Operations that wait on the server for an earlier packet.
+  public var parked = 0
+  /// Changes received and applied here.
+  public var pulled = 0
+  /// Changes kept back because the local schema refuses them.
+  public var refused = 0
+  /// Values that lost against others, on either side.
+  public var conflicts = 0
+  /// The cursor afterwards; `nil` when nothing was ever pulled.
+  public var cursor: Cursor?
+
+  /// Nothing done.
+  public init() {}
+
+  /// What was done, in a line; `nil` when nothing was.
+  public var summary: String? {
+    let parts = [
+      (pushed, "pushed"), (pulled, "pulled"), (duplicates, "known already"),
+      (parked, "waiting on the server"), (refused, "kept back"), (conflicts, "conflicts settled"),
+    ].filter { $0.0 > 0 }
+    return parts.isEmpty ? nil : parts.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+  }
+}
+
+/// How far a sync is.
+public struct SyncProgress: Sendable, Equatable {
+  /// What is under way.
+  public enum Phase: String, Sendable {
+    case pulling
+    case applying
+    case pushing
+  }
+
+  /// What is under way.
+  public var phase: Phase
+  /// Changes or operations done.
+  public var completed: Int
+  /// About how many there are.
+  public var total: Int
+}
+
+/// Where a replica stands, for people and for `ferry status`.
+public struct ReplicaStatus: Sendable, Equatable {
+  /// This replica's identity.
+  public var device: DeviceID
+  /// The server it syncs with.
+  public var server: ServerAddress?
+  /// Tables whose changes are recorded.
+  public var tables: [String]
+  /// Operations that the server has not confirmed.
+  public var pending: Int
+  /// Changes pulled but not applied yet: pages of a pull under way, and refused records.
+  public var toApply: Int
+  /// Values that lost against others and are kept.
+  public var conflicts: Int
+  /// Records that the local schema refuses; see `ferry to-apply`.
+  public var quarantined: Int
+  /// Operations that wait on the server for an earlier packet.
+  public var parked: Int
+  /// What has been applied.
+  public var cursor: Cursor?
+  /// The newest change that the server has told of.
+  public var head: SequenceNumber
+  /// When the last sync ended, milliseconds since 1970.
+  public var lastSync: Int64?
+  /// The server's clock minus this machine's, milliseconds.
+  public var clockOffset: Int64
+}
+
+/// A change that was pulled and waits (seed row S1.4).
+public struct WaitingChange: Sendable, Equatable {
+  /// Its place in the space's order.
+  public var sequence: SequenceNumber
+  /// The record.
+  public var key: RecordKey
+  /// Insert, update or delete, as far as the record is concerned.
+  public var kind: OperationKind
+  /// The columns it sets.
+  public var columns: [Column]
+  /// Why it waits.
+  public var reason: String
+}
+
+/// A value that lost against another and is kept.
+public struct KeptConflict: Sendable, Equatable {
+  /// When this device learnt of it, milliseconds since 1970.
+  public var noticedAt: Int64
+  /// The operation of this device that took part in it.
+  public var operation: OperationID
+  /// The record.
+  public var key: RecordKey
+  /// The column and value that lost, and the stamps of both sides.
+  public var conflict: Conflict
+}
+
+/// An entry of the replica's log.
+public struct LogEntry: Sendable, Equatable {
+  /// Milliseconds since 1970.
+  public var at: Int64
+  /// What kind of thing happened, one word.
+  public var event: String
+  /// What happened, for a person.
+  public var detail: String
+}

@@ -1,0 +1,50 @@
+import Executors
+import SQLite
+import Synchronization
+
+/// A few read-only connections, each on its own thread, opened as they are needed.
+final class ReaderPool: Sendable {
+  /// Reads beside each other; more wait their turn.
+  private static let size = 3
+
+  private let path: String
+  private let state = Mutex((readers: [Reader](), next: 0))
+
+  init(path: String) { self.path = path }
+
+  /// Runs `body` on one snapshot of the file.
+  func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
+    let reader = state.withLock { state in
+      if state.readers.count < Self.size { state.readers.append(Reader(path: path)) }
+      state.next = (state.next + 1) % state.readers.count
+      return state.readers[state.next]
+    }
+    return try await reader.read(body)
+  }
+}
+
+/// One connection on its thread.
+// SAFETY: `connection` is only touched by closures that run on the executor's one thread.
+private final class Reader: @unchecked Sendable {
+  private let path: String
+  private let executor = ThreadExecutor(name: "ferry-reader")
+  private var connection: SQLiteConnection?
+
+  init(path: String) { self.path = path }
+
+  func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
+    try await executor.run { [self] in
+      let connection = try opened()
+      return try connection.transaction(.deferred) {
+        try body(Database(connection: connection) {})
+      }
+    }
+  }
+
+  private func opened() throws -> SQLiteConnection {
+    if let connection { return connection }
+    let opened = try SQLiteConnection(path: path, mode: .readOnly)
+    connection = opened
+    return opened
+  }
+}

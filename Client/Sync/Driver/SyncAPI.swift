@@ -1,0 +1,115 @@
+import Compression
+import FerryProtocol
+import Networking
+import Synchronization
+
+/// The server's endpoints as a client calls them (Protocol/openapi.yaml).
+struct SyncAPI: Sendable {
+  let address: ServerAddress
+  let device: DeviceID
+  private let transport: any Transport
+  private let limits: Limits
+  private let shared: Shared
+
+  /// What is learnt of a server and kept between calls.
+  final class Shared: Sendable {
+    fileprivate let acceptsZstandard = Mutex(false)
+    private let offset = Mutex<Int64?>(nil)
+
+    init() {}
+
+    /// The server's clock minus this device's by the last answer, milliseconds.
+    var clockOffset: Int64? { offset.withLock { $0 } }
+
+    func note(offset: Int64) { self.offset.withLock { $0 = offset } }
+  }
+
+  init(
+    address: ServerAddress, device: DeviceID, transport: any Transport, limits: Limits,
+    shared: Shared
+  ) {
+    self.address = address
+    self.device = device
+    self.transport = transport
+    self.limits = limits
+    self.shared = shared
+  }
+
+  /// The space, made when absent where the server lets this caller make it.
+  func space(create: Bool) async throws -> SpaceInfo {
+    let sent = SystemClock.milliseconds()
+    let info = try SpaceInfo(decoding: try await send(create ? .put : .get, "").body)
+    noteClock(sent, info.serverTime)
+    return info
+  }
+
+  func push(_ packet: Packet) async throws -> PacketAnswer {
+    let answer = try await send(.post, "/packets", body: packet.encoded())
+    return try PacketAnswer(decoding: answer.body, limits: limits)
+  }
+
+  /// One page of the pull list, undecoded.
+  func changes(cursor: Cursor?, limit: Int) async throws -> [UInt8] {
+    let from = cursor.map { "&cursor=\($0)" } ?? ""
+    let sent = SystemClock.milliseconds()
+    let body = try await send(.get, "/changes?limit=\(limit)&device=\(device)\(from)").body
+    noteClock(sent, try PageReader.head(of: body).serverTime)
+    return body
+  }
+
+  private func noteClock(_ sent: Int64, _ server: Int64) {
+    let received = SystemClock.milliseconds()
+    shared.note(offset: ClockOffset.estimate(sent: sent, server: server, received: received))
+  }
+
+  /// The event stream; ends when the server or the network ends it.
+  func events(after head: SequenceNumber?, silence: Duration) async throws -> TransportStream {
+    var request = makeRequest(.get, "/events")
+    request.headers.add("Accept", "text/event-stream")
+    if let head { request.headers.add("Last-Event-ID", "\(head)") }
+    request.timeout = silence
+    let stream = try await transport.stream(request)
+    guard stream.status == 200 else {
+      stream.body.cancel()
+      throw ReplicaError.unexpectedAnswer(status: stream.status, "no event stream")
+    }
+    return stream
+  }
+
+  // MARK: Requests
+
+  private func makeRequest(_ method: TransportMethod, _ path: String) -> TransportRequest {
+    var base = address.url
+    while base.hasSuffix("/") { base.removeLast() }
+    var request = TransportRequest(method, "\(base)/v1/spaces/\(address.space)\(path)")
+    if let token = address.token { request.headers.add("Authorization", "Bearer \(token)") }
+    return request
+  }
+
+  private func send(
+    _ method: TransportMethod, _ path: String, body: [UInt8]? = nil
+  ) async throws -> TransportResponse {
+    var request = makeRequest(method, path)
+    if let body {
+      request.headers.add("Content-Type", "application/json")
+      request.body = body
+      if body.count >= 1_024, shared.acceptsZstandard.withLock({ $0 }) {
+        request.headers.add("Content-Encoding", ContentCoding.zstd.rawValue)
+        request.body = try ContentCoding.zstd.compress(body)
+      }
+    }
+    let response = try await transport.send(request)
+    if let accepted = response.headers["Accept-Encoding"] {
+      shared.acceptsZstandard.withLock { $0 = accepted.contains("zstd") }
+    }
+    guard response.isSuccess else { throw failure(response) }
+    return response
+  }
+
+  private func failure(_ response: TransportResponse) -> ReplicaError {
+    if let problem = Problem(decoding: response.body) { return .refused(problem) }
+    let text = String(decoding: response.body.prefix(200), as: UTF8.self)
+    return .unexpectedAnswer(
+      status: response.status, "this does not look like a Ferry server: \(text)")
+  }
+}

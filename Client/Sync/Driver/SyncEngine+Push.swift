@@ -1,0 +1,90 @@
+import FerryProtocol
+import Networking
+
+extension SyncEngine {
+  /// Sends what is pending, several packets at once, until nothing waits or the server cannot
+  /// take more.
+  func push(
+    _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
+  ) async throws {
+    var api = api
+    for _ in 0..<identitiesMax {
+      do {
+        return try await pushChain(api, &report, progress)
+      } catch ReplicaError.refused(let problem) where problem.code == .deviceForked {
+        try await thread.run { try $0.takeNewIdentity() }
+        api = try await self.api()
+      }
+    }
+    throw ReplicaError.refused(
+      Problem(.deviceForked, "the server took each of \(identitiesMax) new identities for a copy"))
+  }
+
+  /// New identities that one push may take.
+  private var identitiesMax: Int { 3 }
+
+  /// Rounds in which packets may stay parked before the push leaves them to the server.
+  private var parkedRoundsMax: Int { 3 }
+
+  private func pushChain(
+    _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
+  ) async throws {
+    let total = try await thread.run { try $0.pendingCount() }
+    guard total > 0 else { return }
+    var done = 0
+    for _ in 0..<parkedRoundsMax {
+      var sent = Set<Int64>()
+      try await withThrowingTaskGroup(of: PacketAnswer.self) { group in
+        var inFlight = 0
+        while true {
+          for packet in try await nextPackets(
+            besides: sent, room: options.packetsInFlight - inFlight)
+          {
+            sent.insert(packet.number)
+            inFlight += 1
+            group.addTask { try await send(packet, api) }
+          }
+          guard let answer = try await group.next() else { return }
+          inFlight -= 1
+          let confirmed = try await thread.run { try $0.receive(answer) }
+          done += confirmed.reduce(0) { $0 + $1.outcomes.count }
+          report.add(confirmed)
+          progress(SyncProgress(phase: .pushing, completed: done, total: max(done, total)))
+        }
+      }
+      report.parked = try await thread.run { try $0.status().parked }
+      if report.parked == 0 { return }
+    }
+  }
+
+  /// Packets that have not been sent in this round, oldest first; new ones are frozen as needed.
+  private func nextPackets(besides sent: Set<Int64>, room: Int) async throws -> [PacketRow] {
+    guard room > 0 else { return [] }
+    return try await thread.run { file in
+      var open = try file.openPackets().filter { !sent.contains($0.number) }
+      if open.count < room {
+        try file.freezePackets(limit: room)
+        open = try file.openPackets().filter { !sent.contains($0.number) }
+      }
+      return Array(open.prefix(room))
+    }
+  }
+
+  private func send(_ row: PacketRow, _ api: SyncAPI) async throws -> PacketAnswer {
+    let packet = try await thread.run { try $0.packet(row) }
+    return try await retrying { try await api.push(packet) }
+  }
+}
+
+extension SyncReport {
+  fileprivate mutating func add(_ confirmed: [PacketReceipt]) {
+    for receipt in confirmed {
+      if receipt.status == .duplicate {
+        duplicates += receipt.outcomes.count
+      } else {
+        pushed += receipt.outcomes.count
+      }
+      conflicts += receipt.outcomes.reduce(0) { $0 + $1.conflicts.count }
+    }
+  }
+}

@@ -1,0 +1,161 @@
+import FerryProtocol
+import Networking
+
+/// Runs syncs: pulls, then pushes, over a transport. The rules are in the machines and the
+/// file's transactions; what is here is only the order of calls.
+struct SyncEngine: Sendable {
+  /// How a sync behaves.
+  struct Options: Sendable {
+    /// Packets under way at once; the dependency chain makes their order of arrival irrelevant.
+    var packetsInFlight = 4
+    /// Changes asked for in one page.
+    var pageSize = 5_000
+    /// What is tried again before a sync gives up.
+    var retry = RetryPolicy(delayBase: .milliseconds(200), delayMax: .seconds(5), attemptsMax: 4)
+    /// How long to wait for another process that syncs the same file.
+    var lockPatience: Duration = .seconds(60)
+  }
+
+  let thread: ReplicaThread
+  let path: String
+  let transport: any Transport
+  let limits: Limits
+  let options: Options
+  let random: @Sendable () -> UInt64
+  let shared: SyncAPI.Shared
+
+  typealias Progress = @Sendable (SyncProgress) -> Void
+
+  /// Pulls until the head is reached (seed row S1.7).
+  func pull(progress: @escaping Progress) async throws -> SyncReport {
+    try await locked { api in
+      var report = SyncReport()
+      try await pull(api, &report, progress)
+      return report
+    }
+  }
+
+  /// Drains what is to apply, then sends what is pending (seed row S1.5).
+  func push(progress: @escaping Progress) async throws -> SyncReport {
+    try await locked { api in
+      var report = SyncReport()
+      try await pull(api, &report, progress)
+      try await push(api, &report, progress)
+      return report
+    }
+  }
+
+  /// Pulls, pushes, and pulls what others have done meanwhile. With `trustingHead`, a pull is left
+  /// out where a live connection has just told that there is nothing to pull.
+  func sync(
+    trustingHead head: SequenceNumber? = nil, progress: @escaping Progress
+  ) async throws -> SyncReport {
+    try await locked { api in
+      var report = SyncReport()
+      let before = try await thread.run { try $0.syncState() }
+      if before.epoch == nil || head == nil || before.received != before.applied
+        || head.map({ $0 > before.applied }) ?? true
+      {
+        try await pull(api, &report, progress)
+      }
+      try await push(api, &report, progress)
+      let after = try await thread.run { try $0.syncState() }
+      if after.head > after.applied { try await pull(api, &report, progress) }
+      return report
+    }
+  }
+
+  // MARK: Order of a round
+
+  private func locked(
+    _ round: (SyncAPI) async throws -> SyncReport
+  ) async throws -> SyncReport {
+    let lock = try await SyncLock.acquire(path: path, patience: options.lockPatience)
+    defer { lock.release() }
+    do {
+      var report = try await round(try await api())
+      let offset = shared.clockOffset
+      report.cursor = try await thread.run { [report] file in
+        try file.finishSync(report, clockOffset: offset)
+        return try file.syncState().cursor
+      }
+      return report
+    } catch {
+      let failure = ReplicaError(error)
+      if failure != .cancelled && failure != .notConfigured {
+        try await thread.run { try $0.noteFailure(failure) }
+      }
+      throw error
+    }
+  }
+
+  func api() async throws -> SyncAPI {
+    let (device, server) = try await thread.run { try $0.identity() }
+    guard let server else { throw ReplicaError.notConfigured }
+    return SyncAPI(
+      address: server, device: device, transport: transport, limits: limits, shared: shared)
+  }
+
+  // MARK: Pull
+
+  private func pull(
+    _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
+  ) async throws {
+    do {
+      try await pullPages(api, &report, progress)
+    } catch let error as MalformedMessage {
+      // What is staged may be as broken as what came last.
+      try await thread.run { try $0.discardStaged() }
+      throw error
+    }
+  }
+
+  private func pullPages(
+    _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
+  ) async throws {
+    let start = try await thread.run { try $0.syncState() }
+    var received = 0
+    let applied = try await withThrowingTaskGroup(of: [UInt8].self) { group in
+      group.addTask { try await page(api, start.cursor) }
+      while let body = try await group.next() {
+        let head = try PageReader.head(of: body)
+        received += head.count
+        progress(
+          SyncProgress(
+            phase: head.more ? .pulling : .applying, completed: received,
+            total: max(received, Int(clamping: head.head - start.applied))))
+        guard head.more else { return try await thread.run { try $0.apply(last: body, head) } }
+        guard head.cursor.received > (start.cursor?.received ?? -1) || head.count > 0 else {
+          throw ReplicaError.unexpectedAnswer(status: 200, "a pull list that does not go on")
+        }
+        // The next page travels while this one is staged.
+        group.addTask { try await page(api, head.cursor) }
+        try await thread.run { try $0.stage(body, head, changes: head.count) }
+      }
+      return AppliedPull()
+    }
+    report.pulled += applied.applied
+    report.refused += applied.refused
+  }
+
+  private func page(_ api: SyncAPI, _ cursor: Cursor?) async throws -> [UInt8] {
+    try await retrying { try await api.changes(cursor: cursor, limit: options.pageSize) }
+  }
+
+  /// Tries again what may succeed later, with exponential back-off and jitter.
+  func retrying<T: Sendable>(_ body: @Sendable () async throws -> T) async throws -> T {
+    var failures = 0
+    while true {
+      do {
+        return try await body()
+      } catch {
+        let failure = ReplicaError(error)
+        failures += 1
+        guard failure.isTransient,
+          let delay = options.retry.delay(afterFailures: failures, random: random())
+        else { throw failure }
+        try await Task.sleep(for: delay)
+      }
+    }
+  }
+}

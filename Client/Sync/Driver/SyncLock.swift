@@ -1,0 +1,39 @@
+import Foundation
+
+/// Makes sure that one process at a time syncs a replica's file. Held by the operating system,
+/// so a killed process leaves no stale lock. Writing to the tables needs no lock.
+final class SyncLock: Sendable {
+  private let descriptor: Int32
+
+  /// Waits until the lock beside `path` is free.
+  ///
+  /// - Throws: ``ReplicaError/busy(_:)`` after `patience`; `CancellationError`.
+  static func acquire(
+    path: String, patience: Duration, pause: Duration = .milliseconds(20)
+  ) async throws -> SyncLock {
+    let lockPath = path + "-sync"
+    let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else {
+      throw ReplicaError.cannotOpen(path: lockPath, String(cString: strerror(errno)))
+    }
+    let deadline = ContinuousClock.now + patience
+    while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+      let isPatient = ContinuousClock.now < deadline
+      do {
+        guard isPatient else {
+          throw ReplicaError.busy("another process is syncing \(path); try again when it is done")
+        }
+        try await Task.sleep(for: pause)
+      } catch {
+        close(descriptor)
+        throw error
+      }
+    }
+    return SyncLock(descriptor: descriptor)
+  }
+
+  private init(descriptor: Int32) { self.descriptor = descriptor }
+
+  /// Frees the lock. Called once.
+  func release() { close(descriptor) }
+}

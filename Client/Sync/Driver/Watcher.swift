@@ -1,0 +1,161 @@
+import FerryProtocol
+import Networking
+import Synchronization
+
+/// Keeps a replica in step for as long as it runs (seed row S1.11): a live connection tells when
+/// the head moves, local writes are noticed and sent, and where the connection fails, polling
+/// takes its place until it is back.
+struct Watcher: Sendable {
+  /// How often, and how patiently.
+  struct Options: Sendable {
+    /// Between looks at the file for writes of other processes.
+    var localPoll: Duration = .milliseconds(25)
+    /// Between syncs while there is no live connection.
+    var remotePoll: Duration = .seconds(5)
+    /// A live connection that is silent for longer is dead: three heartbeats.
+    var silence: Duration = .seconds(45)
+    var retry = RetryPolicy(delayBase: .milliseconds(250), delayMax: .seconds(30), attemptsMax: nil)
+  }
+
+  /// What happened, for whoever is watching.
+  enum Event: Sendable {
+    case synced(SyncReport)
+    case offline(ReplicaError)
+    case connected
+  }
+
+  let engine: SyncEngine
+  let options: Options
+  let wakeups: Wakeups
+
+  /// Runs until cancelled, or until an error that time does not heal.
+  func run(
+    progress: @escaping SyncEngine.Progress, onEvent: @escaping @Sendable (Event) -> Void
+  ) async throws {
+    let live = LiveHead()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await listen(live, onEvent) }
+      group.addTask { try await followFile() }
+      group.addTask { try await pollWhileDisconnected(live) }
+      group.addTask { try await syncOnWakeups(live, progress, onEvent) }
+      wakeups.wake()
+      defer { group.cancelAll() }
+      try await group.next()
+      // A cancelled stream of wakeups only ends; that is told as the others tell it.
+      try Task.checkCancellation()
+    }
+  }
+
+  // MARK: What wakes it
+
+  /// The live connection: each event is the space's newest head.
+  private func listen(_ live: LiveHead, _ onEvent: @Sendable (Event) -> Void) async throws {
+    var failures = 0
+    while !Task.isCancelled {
+      do {
+        let head = try await engine.thread.run { try $0.syncState().applied }
+        let stream = try await engine.api().events(after: head, silence: options.silence)
+        defer { stream.body.cancel() }
+        live.connect(head: head)
+        onEvent(.connected)
+        failures = 0
+        var parser = ServerSentEventParser()
+        for try await bytes in stream.body {
+          for event in try parser.feed(bytes) {
+            guard let head = SequenceNumber(event.id) else { continue }
+            live.move(to: head)
+            wakeups.wake()
+          }
+        }
+      } catch {
+        let failure = ReplicaError(error)
+        if failure == .cancelled { throw CancellationError() }
+        if !failure.isTransient, case .refused = failure { throw failure }
+      }
+      live.disconnect()
+      wakeups.wake()
+      failures += 1
+      if let delay = options.retry.delay(afterFailures: failures, random: engine.random()) {
+        try await Task.sleep(for: delay)
+      }
+    }
+  }
+
+  /// Writes of other processes to the file.
+  private func followFile() async throws {
+    var seen = try await engine.thread.run { try $0.dataVersion() }
+    while true {
+      try await Task.sleep(for: options.localPoll)
+      let version = try await engine.thread.run { try $0.dataVersion() }
+      if version != seen { wakeups.wake() }
+      seen = version
+    }
+  }
+
+  private func pollWhileDisconnected(_ live: LiveHead) async throws {
+    while true {
+      try await Task.sleep(for: options.remotePoll)
+      if live.head == nil { wakeups.wake() }
+    }
+  }
+
+  // MARK: What it does
+
+  private func syncOnWakeups(
+    _ live: LiveHead, _ progress: @escaping SyncEngine.Progress,
+    _ onEvent: @Sendable (Event) -> Void
+  ) async throws {
+    var failures = 0
+    for await _ in wakeups.stream {
+      do {
+        let head = live.head
+        guard try await hasWork(head) else { continue }
+        onEvent(.synced(try await engine.sync(trustingHead: head, progress: progress)))
+        failures = 0
+      } catch {
+        let failure = ReplicaError(error)
+        if failure == .cancelled { throw CancellationError() }
+        guard failure.isTransient else { throw failure }
+        onEvent(.offline(failure))
+        failures += 1
+        if let delay = options.retry.delay(afterFailures: failures, random: engine.random()) {
+          try await Task.sleep(for: delay)
+        }
+        wakeups.wake()
+      }
+    }
+  }
+
+  private func hasWork(_ head: SequenceNumber?) async throws -> Bool {
+    guard let head else { return true }
+    return try await engine.thread.run { file in
+      let state = try file.syncState()
+      return try state.epoch == nil || head > state.applied || file.pendingCount() > 0
+    }
+  }
+}
+
+/// Wakes the watcher; several calls before it looks are one.
+package final class Wakeups: Sendable {
+  let stream: AsyncStream<Void>
+  private let continuation: AsyncStream<Void>.Continuation
+
+  init() {
+    (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+  }
+
+  func wake() { continuation.yield() }
+}
+
+/// The head as the live connection knows it; `nil` while there is none.
+private final class LiveHead: Sendable {
+  private let state = Mutex<SequenceNumber?>(nil)
+
+  var head: SequenceNumber? { state.withLock { $0 } }
+
+  func connect(head: SequenceNumber) { state.withLock { $0 = head } }
+
+  func move(to head: SequenceNumber) { state.withLock { $0 = max($0 ?? 0, head) } }
+
+  func disconnect() { state.withLock { $0 = nil } }
+}

@@ -1,0 +1,83 @@
+import FerryProtocol
+
+/// Decides how pending operations are cut into packets: whole local transactions, as many as a
+/// packet holds after merging; a larger transaction goes in several packets that the server
+/// applies together.
+struct PacketPlanner {
+  /// Operations to send as one packet.
+  struct Plan: Equatable {
+    /// Merged; empty when the operations cancelled each other out.
+    var operations: [Operation]
+    /// The pending rows that these stand for.
+    var orders: ClosedRange<Int64>
+    /// Whether operations on one record were merged.
+    var isMerged: Bool
+    /// Whether the next packet carries more of the same transaction.
+    var continues: Bool
+  }
+
+  private let limits: Limits
+  private var merger = OperationMerger()
+  private var orders: ClosedRange<Int64>?
+  private var largeGroup: [PendingOperation] = []
+
+  init(limits: Limits) { self.limits = limits }
+
+  /// Whether a group still fits beside what was taken.
+  func fits(_ group: [PendingOperation]) -> Bool {
+    orders == nil
+      || merger.count + group.count <= limits.operationsPerPacket
+        && merger.bytes + Self.bytes(of: group) <= limits.packetBytesTarget
+  }
+
+  /// Takes one whole group. Call ``fits(_:)`` first.
+  mutating func take(_ group: [PendingOperation]) {
+    guard let first = group.first?.order, let last = group.last?.order else { return }
+    if orders == nil { largeGroup = group }
+    for pending in group { merger.add(pending.operation) }
+    orders = (orders?.lowerBound ?? first)...last
+  }
+
+  /// The packets for what was taken: one, unless a single group is larger than a packet.
+  func plans() -> [Plan] {
+    guard let orders else { return [] }
+    if merger.count <= limits.operationsPerPacket && merger.bytes <= limits.packetBytesTarget {
+      return [
+        Plan(operations: merger.operations, orders: orders, isMerged: true, continues: false)
+      ]
+    }
+    return split()
+  }
+
+  /// Cuts one large group where a packet is full.
+  private func split() -> [Plan] {
+    var plans: [Plan] = []
+    var run: [PendingOperation] = []
+    var runBytes = 0
+    func close(continues: Bool) {
+      guard let first = run.first?.order, let last = run.last?.order else { return }
+      plans.append(
+        Plan(
+          operations: run.map(\.operation), orders: first...last, isMerged: false,
+          continues: continues))
+      run = []
+      runBytes = 0
+    }
+    for pending in largeGroup {
+      let size = pending.operation.packetBytes
+      if run.count == limits.operationsPerPacket
+        || !run.isEmpty && runBytes + size > limits.packetBytesTarget
+      {
+        close(continues: true)
+      }
+      run.append(pending)
+      runBytes += size
+    }
+    close(continues: false)
+    return plans
+  }
+
+  private static func bytes(of group: [PendingOperation]) -> Int {
+    group.reduce(0) { $0 + $1.operation.packetBytes }
+  }
+}

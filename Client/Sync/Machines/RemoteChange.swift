@@ -1,0 +1,88 @@
+import FerryProtocol
+
+/// What applying a remote change does to the local row.
+enum RowEffect: Sendable, Equatable {
+  case none
+  case delete
+  /// Columns to set. `isWhole`: the record is given whole, so columns that are not named go back
+  /// to their defaults, except for `kept`.
+  case upsert([ColumnState], isWhole: Bool, kept: [String])
+}
+
+/// Compares a change from the server with this device's own pending operations on the record
+/// (seed rows S1.4, S1.8): the user sees at once what the server will decide.
+enum RemoteChange {
+  /// `pending`: in the order in which they were recorded, and only those whose effect is not in
+  /// `state` yet.
+  static func effect(
+    of state: RecordState, pending: [Operation], device: DeviceID
+  ) -> RowEffect {
+    guard !pending.isEmpty else {
+      if state.deleted != nil && !state.isAlive { return .delete }
+      return state.columns.isEmpty && state.inserted == nil
+        ? .none : .upsert(state.columns, isWhole: state.inserted != nil, kept: [])
+    }
+    let own = OwnWrites(pending, device: device)
+    if let deleted = state.deleted, !state.isAlive {
+      if let inserted = own.inserted, inserted > deleted.stamp { return .none }
+      return .delete
+    }
+    if let deleted = own.deleted, own.endsDeleted {
+      guard let inserted = state.inserted, inserted.stamp > deleted else { return .none }
+      return .upsert(state.columns, isWhole: true, kept: [])
+    }
+    let columns = state.columns.filter { column in
+      guard let mine = own.columns[column.name] else { return true }
+      return Resolution.resolve(existing: mine, incoming: column.stamp) != .existing
+    }
+    let isWhole = state.inserted != nil && own.inserted == nil
+    if columns.isEmpty && !isWhole { return .none }
+    return .upsert(columns, isWhole: isWhole, kept: own.columns.keys.sorted())
+  }
+}
+
+/// What this device's pending operations wrote to one record.
+private struct OwnWrites {
+  var inserted: Stamp?
+  var deleted: Stamp?
+  var endsDeleted = false
+  var columns: [String: Stamp] = [:]
+
+  init(_ operations: [Operation], device: DeviceID) {
+    for operation in operations {
+      let stamp = Stamp(time: operation.time, device: device)
+      switch operation.kind {
+      case .insert:
+        inserted = stamp
+        endsDeleted = false
+      case .update: break
+      case .delete:
+        deleted = stamp
+        endsDeleted = true
+        columns = [:]
+        continue
+      }
+      for column in operation.columns {
+        columns[column.name] = Stamp(time: operation.time(of: column.name), device: device)
+      }
+    }
+  }
+}
+
+extension RecordState {
+  /// This partial state with a newer one laid over it, for changes that are kept until the local
+  /// schema can take them.
+  func overlaid(with newer: RecordState) -> RecordState {
+    if newer.inserted != nil || newer.deleted != nil { return newer }
+    var merged = self
+    for column in newer.columns {
+      let index = merged.columns.partitioningIndex { $0.name >= column.name }
+      if index < merged.columns.count && merged.columns[index].name == column.name {
+        merged.columns[index] = column
+      } else {
+        merged.columns.insert(column, at: index)
+      }
+    }
+    return merged
+  }
+}

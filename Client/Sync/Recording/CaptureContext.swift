@@ -1,0 +1,104 @@
+import FerryProtocol
+import SQLite
+
+/// What the capture functions of one connection share: the values of the row being recorded,
+/// the transaction's group, and the device's clock.
+///
+/// A group starts with the first recorded operation of a transaction and ends with it.
+final class CaptureContext {
+  /// The group under way.
+  struct Group: Equatable {
+    let number: Int64
+    let base: SequenceNumber
+    var operations = 0
+    var bytes = 0
+  }
+
+  /// What is being written on this connection.
+  enum Mode: Equatable {
+    /// The user's own data: all of it is recorded.
+    case recording
+    /// A remote change to one record. Only rows that the schema deletes along with it (foreign
+    /// keys with ON DELETE CASCADE) are recorded: they are news to the others.
+    case applying
+  }
+
+  var mode: Mode = .recording
+  /// Whether the remote change being applied is a delete.
+  var isDeleting = false
+  /// The record that a remote change is being applied to.
+  var appliedRecord = RecordKey(table: "", record: "")
+  private(set) var clock = HybridClock()
+  private var group: Group?
+  private var row: CapturedRow
+  private let limits: Limits
+  private let wallClock: () -> Int64
+  private let random: () -> UInt64
+
+  init(limits: Limits, wallClock: @escaping () -> Int64, random: @escaping () -> UInt64) {
+    self.limits = limits
+    row = CapturedRow(limits: limits)
+    self.wallClock = wallClock
+    self.random = random
+  }
+
+  // MARK: The row
+
+  /// Hands the row's JSON to `body`.
+  func withRow(_ body: (UnsafeBufferPointer<UInt8>) -> Void) { row.end(body) }
+
+  /// Runs `body` on the row being recorded.
+  func collect<T>(_ body: (inout CapturedRow) -> T) -> T { body(&row) }
+
+  // MARK: The group
+
+  /// The group under way, begun by `start` when there is none.
+  func currentGroup(
+    start: () throws -> (group: Int64, base: SequenceNumber, clock: HybridTimestamp, offset: Int64)
+  ) rethrows -> Group {
+    if let group { return group }
+    let state = try start()
+    clock.observe(state.clock)
+    offset = state.offset
+    let begun = Group(number: state.group, base: state.base)
+    group = begun
+    return begun
+  }
+
+  private var offset: Int64 = 0
+
+  /// A new operation's id, or why there can be no more in this transaction.
+  func nextOperation() -> Result<OperationID, CaptureRefusal> {
+    group?.operations += 1
+    group?.bytes += row.byteCount + 256
+    guard let group else { return .failure(CaptureRefusal("ferry: no group was begun")) }
+    guard group.operations <= limits.operationsPerTransaction,
+      group.bytes <= limits.transactionBytes
+    else {
+      return .failure(
+        CaptureRefusal(
+          "ferry: the transaction writes more than \(limits.operationsPerTransaction) records or "
+            + "\(limits.transactionBytes >> 20) MiB; write it in smaller transactions"))
+    }
+    guard row.byteCount <= limits.operationBytes else {
+      return .failure(
+        CaptureRefusal(
+          "ferry: the row takes \(row.byteCount) bytes as JSON; \(limits.operationBytes >> 20) MiB "
+            + "can be synced. Keep large content in a mission"))
+    }
+    let time = clock.tick(wall: wallClock() + offset)
+    return .success(OperationID(UniqueID(timestamp: time, random: random())))
+  }
+
+  /// The transaction ended; the next recorded operation begins a new group.
+  func endTransaction() {
+    group = nil
+    row.drop()
+  }
+}
+
+/// Why an operation cannot be recorded; fails the user's statement.
+struct CaptureRefusal: Error {
+  let message: String
+  init(_ message: String) { self.message = message }
+}

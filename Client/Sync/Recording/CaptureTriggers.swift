@@ -1,0 +1,113 @@
+import FerryProtocol
+
+/// The triggers that record what a user's transaction does to a tracked table (seed row S1.3).
+///
+/// They call functions that only this library registers, so that a write from any other
+/// connection fails ("no such function: ferry_row") instead of going unrecorded.
+enum CaptureTriggers {
+  /// SQLite allows 127 arguments for a function; a row of more columns is captured in parts.
+  private static let argumentsMax = 120
+
+  /// The statements that (re)create the triggers of one table.
+  static func statements(for table: TableSchema) -> [String] {
+    drops(for: table.name) + [
+      trigger("insert", "AFTER INSERT", table, record: "NEW", values: row(table, "NEW")),
+      trigger("update", "AFTER UPDATE", table, record: "NEW", values: difference(table)),
+      trigger("delete", "AFTER DELETE", table, record: "OLD", values: row(table, "OLD")),
+      rekey(table),
+    ]
+  }
+
+  /// The statements that remove them.
+  static func drops(for table: String) -> [String] {
+    ["insert", "update", "delete", "rekey"].map {
+      "DROP TRIGGER IF EXISTS \(quoted("ferry_\($0)_\(table)"))"
+    }
+  }
+
+  /// Records one row that a table holds already as an insert; its key is the parameter.
+  static func recordExisting(_ table: TableSchema) -> String {
+    let name = quoted(table.name)
+    let collected = row(table, name)
+    return """
+      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data)
+      SELECT ferry_operation(), ferry_group(), ferry_base(), \(literal(table.name)),
+        \(name).\(quoted(table.key)), 'insert', ferry_data()
+      FROM \(name) WHERE \(name).\(quoted(table.key)) = ? AND \(collected) > 0
+      """
+  }
+
+  private static func trigger(
+    _ kind: String, _ event: String, _ table: TableSchema, record: String, values: String
+  ) -> String {
+    let key = quoted(table.key)
+    // A changed key is a delete and an insert: that is the rekey trigger's.
+    let guardSQL = kind == "update" ? "OLD.\(key) IS NEW.\(key) AND " : ""
+    return """
+      CREATE TRIGGER \(quoted("ferry_\(kind)_\(table.name)")) \(event) ON \(quoted(table.name))
+      WHEN \(guardSQL)\(values) > 0
+      BEGIN \(insertion(kind, table.name, "\(record).\(key)")); END
+      """
+  }
+
+  private static func rekey(_ table: TableSchema) -> String {
+    let key = quoted(table.key)
+    return """
+      CREATE TRIGGER \(quoted("ferry_rekey_\(table.name)")) AFTER UPDATE ON \(quoted(table.name))
+      WHEN OLD.\(key) IS NOT NEW.\(key) AND \(row(table, "OLD")) > 0
+      BEGIN
+        \(insertion("delete", table.name, "OLD.\(key)"));
+        SELECT \(row(table, "NEW"));
+        \(insertion("insert", table.name, "NEW.\(key)"));
+      END
+      """
+  }
+
+  private static func insertion(_ kind: String, _ table: String, _ key: String) -> String {
+    """
+    INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data) VALUES (\
+    ferry_operation(), ferry_group(), ferry_base(), \(literal(table)), \(key), \
+    \(literal(kind)), ferry_data())
+    """
+  }
+
+  /// `ferry_row(first, table, key, '"name":', value, …)`: collects a row's values as JSON.
+  private static func row(_ table: TableSchema, _ side: String) -> String {
+    calls("ferry_row", table, side) { column in
+      [jsonName(column.name), "\(side).\(quoted(column.name))"]
+    }
+  }
+
+  /// `ferry_difference(first, table, key, '"name":', old, new, …)`: only what changed.
+  private static func difference(_ table: TableSchema) -> String {
+    calls("ferry_difference", table, "NEW") { column in
+      let name = quoted(column.name)
+      return [jsonName(column.name), "OLD.\(name)", "NEW.\(name)"]
+    }
+  }
+
+  private static func calls(
+    _ function: String, _ table: TableSchema, _ side: String,
+    arguments: (TableSchema.ColumnInfo) -> [String]
+  ) -> String {
+    var calls: [[String]] = [[]]
+    for column in table.columns {
+      let next = arguments(column)
+      if calls[calls.count - 1].count + next.count > argumentsMax { calls.append([]) }
+      calls[calls.count - 1] += next
+    }
+    let parts = calls.enumerated().map { index, arguments in
+      let head = ["\(index == 0 ? 1 : 0)", literal(table.name), "\(side).\(quoted(table.key))"]
+      return "\(function)(\((head + arguments).joined(separator: ", ")))"
+    }
+    // The left side of + is evaluated first, so the parts are collected in order.
+    return parts.count == 1 ? parts[0] : "(" + parts.joined(separator: " + ") + ")"
+  }
+
+  private static func jsonName(_ name: String) -> String {
+    var json = JSONWriter()
+    json.string(name)
+    json.raw(":")
+    return literal(String(decoding: json.finish(), as: UTF8.self))
+  }
+}

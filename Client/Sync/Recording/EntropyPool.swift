@@ -1,0 +1,28 @@
+import Foundation
+import Synchronization
+
+/// The operating system's randomness, fetched for many words at once: a system call for each
+/// operation's id would take longer than recording the operation.
+package final class EntropyPool: Sendable {
+  /// getentropy(3) gives 256 bytes at most.
+  private static let words = 32
+
+  private let unused = Mutex<[UInt64]>([])
+
+  package init() {}
+
+  /// A word that has not been given before.
+  @Sendable package func next() -> UInt64 {
+    unused.withLock { unused in
+      if unused.isEmpty { unused = Self.fetch() }
+      return unused.popLast() ?? UInt64.random(in: .min ... .max)
+    }
+  }
+
+  private static func fetch() -> [UInt64] {
+    [UInt64](unsafeUninitializedCapacity: words) { buffer, count in
+      let bytes = UnsafeMutableRawBufferPointer(buffer)
+      count = getentropy(bytes.baseAddress, bytes.count) == 0 ? words : 0
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import FerryProtocol
+import SQLite
+
+/// What Ferry has to know of a user's table.
+package struct TableSchema: Sendable, Equatable {
+  package struct ColumnInfo: Sendable, Equatable {
+    package let name: String
+    /// The default as SQL, where the schema gives one.
+    package let defaultSQL: String?
+    package let isRequired: Bool
+  }
+
+  package let name: String
+  /// The text primary key.
+  package let key: String
+  /// All stored columns but the key, in the table's order.
+  package let columns: [ColumnInfo]
+
+  /// Reads the schema of `table`, as it is spelled in the database.
+  ///
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` with the reason.
+  package static func read(_ table: String, from connection: SQLiteConnection) throws -> TableSchema
+  {
+    if let fault = NameRule.fault(in: table, limits: .standard) {
+      throw ReplicaError.cannotTrack(table: table, fault)
+    }
+    if NameRule.isReserved(table: table) {
+      throw ReplicaError.cannotTrack(
+        table: table, "names beginning with ferry_ or sqlite_ are reserved")
+    }
+    let found = try connection.statement(
+      "SELECT name, type, sql FROM sqlite_schema WHERE name = ? COLLATE NOCASE AND type IN ('table','view')"
+    )
+    found.bind(1, table)
+    guard let (name, type, sql) = try found.first({ ($0.text(0), $0.text(1), $0.text(2)) }) else {
+      throw ReplicaError.cannotTrack(table: table, "there is no such table")
+    }
+    guard type == "table", !sql.uppercased().hasPrefix("CREATE VIRTUAL") else {
+      throw ReplicaError.cannotTrack(table: table, "it is a view or a virtual table")
+    }
+    return try readColumns(of: name, from: connection)
+  }
+
+  private static func readColumns(
+    of table: String, from connection: SQLiteConnection
+  ) throws -> TableSchema {
+    var keys: [(name: String, type: String)] = []
+    var columns: [ColumnInfo] = []
+    let rows = try connection.prepare(
+      "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?)")
+    rows.bind(1, table)
+    try rows.forEach { row in
+      let name = row.text(0)
+      if row.int64(4) > 0 {
+        keys.append((name, row.text(1).uppercased()))
+      } else if row.int64(5) == 0 {
+        columns.append(
+          ColumnInfo(name: name, defaultSQL: row.optionalText(3), isRequired: row.int64(2) != 0))
+      }
+    }
+    guard let key = keys.first, keys.count == 1 else {
+      throw ReplicaError.cannotTrack(
+        table: table,
+        keys.isEmpty
+          ? "it has no primary key; give it one TEXT PRIMARY KEY column"
+          : "its primary key has \(keys.count) columns; give it one TEXT PRIMARY KEY column")
+    }
+    guard ["TEXT", "CHAR", "CLOB"].contains(where: key.type.contains) else {
+      throw ReplicaError.cannotTrack(
+        table: table,
+        "its primary key \(key.name) is \(key.type.isEmpty ? "untyped" : key.type), not TEXT: "
+          + "two devices would mint the same integer. Use TEXT ids such as UUIDv7")
+    }
+    for name in [key.name] + columns.map(\.name) {
+      if let fault = NameRule.fault(in: name, limits: .standard) {
+        throw ReplicaError.cannotTrack(table: table, fault)
+      }
+    }
+    guard columns.count <= Limits.standard.columns else {
+      throw ReplicaError.cannotTrack(
+        table: table, "it has more than \(Limits.standard.columns) columns")
+    }
+    return TableSchema(name: table, key: key.name, columns: columns)
+  }
+}
+
+/// `name` as an SQL identifier.
+package func quoted(_ name: String) -> String {
+  "\"" + name.replacing("\"", with: "\"\"") + "\""
+}
+
+/// `text` as an SQL string literal.
+func literal(_ text: String) -> String { "'" + text.replacing("'", with: "''") + "'" }

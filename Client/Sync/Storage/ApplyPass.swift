@@ -1,0 +1,128 @@
+import FerryProtocol
+import SQLite
+
+/// One run over staged changes, inside the transaction that makes them visible.
+struct ApplyPass {
+  private let file: ReplicaFile
+  private let connection: SQLiteConnection
+  private let limits: Limits
+  private let device: DeviceID
+  /// Records known to break a foreign key: kept back.
+  private let held: Set<RecordKey>
+  private let hasPending: Bool
+  private var hasKept: Bool
+  private var plans: [String: ApplyPlan?] = [:]
+  private var lastPlan: ApplyPlan?
+  private var applied = 0
+  private var refused = Set<RecordKey>()
+  /// The newest timestamp seen; the device's clock moves past it.
+  private(set) var newestTime = HybridTimestamp.zero
+
+  var result: AppliedPull { AppliedPull(applied: applied, refused: refused.count) }
+
+  init(file: ReplicaFile, device: DeviceID, held: Set<RecordKey>) throws {
+    self.file = file
+    connection = file.connection
+    limits = file.limits
+    self.device = device
+    self.held = held
+    hasPending = try file.hasPending()
+    hasKept = try file.hasKept()
+  }
+
+  /// Applies every change of one page, in its order.
+  mutating func applyPage(_ body: UnsafeRawBufferPointer) throws -> PageHead {
+    var failure: (any Error)?
+    let head = try PageReader.read(body, limits: limits) { change throws(MalformedMessage) in
+      guard failure == nil else { return }
+      do { try apply(change) } catch { failure = error }
+    }
+    if let failure { throw failure }
+    return head
+  }
+
+  /// Tries what was kept back again: its parent row or its column may be there now.
+  mutating func retryKept(table: String? = nil) throws {
+    guard hasKept else { return }
+    for change in try file.keptChanges(of: table) {
+      if table == nil && !change.isRefused { continue }
+      try apply(change.change, isRetry: true)
+    }
+  }
+
+  private mutating func apply(_ change: Change, isRetry: Bool = false) throws {
+    observe(change.state)
+    var change = change
+    if hasKept && !isRetry, let kept = try file.keptState(of: change.key) {
+      change.state = kept.overlaid(with: change.state)
+    }
+    guard let plan = try plan(for: change.key.table) else {
+      try keep(change, reason: nil)
+      applied += 1
+      return
+    }
+    if !held.isEmpty && held.contains(change.key) {
+      try keep(change, reason: "it refers to a record that is not here (foreign key)")
+      return
+    }
+    let knowsAll = plan.knowsAll(change.state.columns)
+    let unknown =
+      knowsAll ? [] : change.state.columns.filter { !plan.known.contains($0.name) }
+    if hasKept { try file.forgetKept(change.key) }
+    do {
+      try apply(change, with: plan, knowsAll: knowsAll)
+      applied += 1
+      if !refused.isEmpty { refused.remove(change.key) }
+    } catch let error as SQLiteError where error.isConstraint {
+      try keep(change, reason: error.message)
+      return
+    }
+    if !unknown.isEmpty {
+      change.state.columns = unknown
+      change.state.inserted = nil
+      try keep(change, reason: nil)
+    }
+  }
+
+  private func apply(_ change: Change, with plan: ApplyPlan, knowsAll: Bool) throws {
+    let pending = hasPending ? try file.uncovered(change.key) : []
+    let effect = RemoteChange.effect(of: change.state, pending: pending, device: device)
+    file.capture.appliedRecord = change.key
+    file.capture.isDeleting = effect == .delete
+    switch effect {
+    case .none: break
+    case .delete: try plan.delete(change.key.record)
+    case .upsert(let columns, let isWhole, let kept):
+      let columns = knowsAll ? columns : columns.filter { plan.known.contains($0.name) }
+      if columns.isEmpty && !isWhole { return }
+      try plan.upsert(change.key.record, columns, isWhole: isWhole, kept: kept)
+    }
+  }
+
+  private mutating func keep(_ change: Change, reason: String?) throws {
+    if reason != nil { refused.insert(change.key) }
+    hasKept = true
+    try file.keep(change, reason: reason)
+  }
+
+  private mutating func plan(for table: String) throws -> ApplyPlan? {
+    if let lastPlan, lastPlan.table.name == table { return lastPlan }
+    let plan: ApplyPlan?
+    if let known = plans[table] {
+      plan = known
+    } else {
+      plan = try file.plan(for: table)
+      plans[table] = .some(plan)
+    }
+    lastPlan = plan
+    return plan
+  }
+
+  private mutating func observe(_ state: RecordState) {
+    for index in state.columns.indices {
+      newestTime = max(newestTime, state.columns[index].stamp.time)
+    }
+    if let inserted = state.inserted { newestTime = max(newestTime, inserted.stamp.time) }
+    if let deleted = state.deleted { newestTime = max(newestTime, deleted.stamp.time) }
+  }
+}

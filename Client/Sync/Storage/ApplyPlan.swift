@@ -1,0 +1,111 @@
+import FerryProtocol
+import SQLite
+
+/// The statements by which remote changes reach one table, prepared once for each set of columns.
+final class ApplyPlan {
+  let table: TableSchema
+  /// Column names that the table knows.
+  let known: Set<String>
+  private let connection: SQLiteConnection
+  private var lastNames: [String] = []
+  private var lastKnownNames: [String] = []
+  private var lastUpsert: SQLiteStatement?
+
+  init(table: TableSchema, connection: SQLiteConnection) {
+    self.table = table
+    self.connection = connection
+    known = Set(table.columns.map(\.name))
+  }
+
+  /// Whether the table knows all of these columns. Most changes name the same ones as the change
+  /// before, which is found out without hashing their names.
+  func knowsAll(_ columns: [ColumnState]) -> Bool {
+    if isNamed(columns, lastKnownNames) { return true }
+    guard columns.allSatisfy({ known.contains($0.name) }) else { return false }
+    lastKnownNames = columns.map(\.name)
+    return true
+  }
+
+  /// Whether these are the columns' names, in order. By index: a loop over the columns themselves
+  /// would copy each one.
+  private func isNamed(_ columns: [ColumnState], _ names: [String]) -> Bool {
+    columns.count == names.count
+      && columns.indices.allSatisfy { columns[$0].name == names[$0] }
+  }
+
+  /// Sets columns of a record, or makes it.
+  func upsert(_ record: String, _ columns: [ColumnState], isWhole: Bool, kept: [String]) throws {
+    if !isWhole && !columns.isEmpty && lacksRequired(columns) {
+      if try update(record, columns) { return }
+    }
+    let statement =
+      isWhole ? try wholeStatement(columns, kept) : try partialStatement(columns)
+    bind(statement, record, columns)
+    try statement.run()
+  }
+
+  /// Removes a record, if it is there.
+  func delete(_ record: String) throws {
+    let statement = try connection.statement(
+      "DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
+    statement.bind(1, record)
+    try statement.run()
+  }
+
+  private func lacksRequired(_ columns: [ColumnState]) -> Bool {
+    table.columns.contains { info in
+      info.isRequired && !columns.contains { $0.name == info.name }
+    }
+  }
+
+  /// Where required columns are not named, an insert would be refused before its ON CONFLICT is
+  /// looked at, so the row is updated. Answers whether it was there.
+  private func update(_ record: String, _ columns: [ColumnState]) throws -> Bool {
+    let sets = columns.enumerated().map { "\(quoted($1.name)) = ?\($0 + 2)" }
+    let statement = try connection.statement(
+      "UPDATE \(quoted(table.name)) SET \(sets.joined(separator: ", ")) "
+        + "WHERE \(quoted(table.key)) = ?1")
+    bind(statement, record, columns)
+    try statement.run()
+    return connection.changes > 0
+  }
+
+  private func bind(_ statement: SQLiteStatement, _ record: String, _ columns: [ColumnState]) {
+    statement.bind(1, record)
+    for index in columns.indices { statement.bind(Int32(index) + 2, columns[index].value) }
+  }
+
+  private func partialStatement(_ columns: [ColumnState]) throws -> SQLiteStatement {
+    try statement(columns, resets: [])
+  }
+
+  private func wholeStatement(_ columns: [ColumnState], _ kept: [String]) throws -> SQLiteStatement
+  {
+    if columns.count == table.columns.count { return try statement(columns, resets: []) }
+    let resets = table.columns.filter { info in
+      !columns.contains { $0.name == info.name } && !kept.contains(info.name)
+    }
+    return try statement(columns, resets: resets)
+  }
+
+  private func statement(
+    _ columns: [ColumnState], resets: [TableSchema.ColumnInfo]
+  ) throws -> SQLiteStatement {
+    if resets.isEmpty, let lastUpsert, isNamed(columns, lastNames) { return lastUpsert }
+    let names = columns.map { quoted($0.name) }
+    let sets =
+      names.map { "\($0) = excluded.\($0)" }
+      + resets.map { "\(quoted($0.name)) = \($0.defaultSQL.map { "(\($0))" } ?? "NULL")" }
+    let list = ([quoted(table.key)] + names).joined(separator: ", ")
+    let marks = Array(repeating: "?", count: names.count + 1).joined(separator: ", ")
+    let action = sets.isEmpty ? "NOTHING" : "UPDATE SET " + sets.joined(separator: ", ")
+    let statement = try connection.statement(
+      "INSERT INTO \(quoted(table.name))(\(list)) VALUES (\(marks)) "
+        + "ON CONFLICT(\(quoted(table.key))) DO \(action)")
+    if resets.isEmpty {
+      lastNames = columns.map(\.name)
+      lastUpsert = statement
+    }
+    return statement
+  }
+}

@@ -1,0 +1,161 @@
+import Compression
+import FerryProtocol
+import SQLite
+
+/// What one pull brought.
+package struct AppliedPull: Sendable, Equatable {
+  /// Changes that were applied, found to change nothing here, or kept for tables and columns
+  /// that are not known yet.
+  package var applied = 0
+  /// Changes kept back because the local schema refuses them.
+  package var refused = 0
+}
+
+extension ReplicaFile {
+  /// Keeps one page of a pull list that goes on, unseen by any reader.
+  package func stage(_ body: [UInt8], _ head: PageHead, changes: Int) throws {
+    // A fifth of the size at least: that much less is written twice, read, and freed again.
+    let compressed = try ContentCoding.zstd.compress(body, level: 1)
+    try connection.transaction {
+      let insert = try connection.statement(
+        "INSERT INTO ferry_to_apply(changes, body) VALUES (?, ?)")
+      insert.bind(1, changes)
+      insert.bind(2, blob: compressed)
+      try insert.run()
+      let save = try connection.statement(
+        "UPDATE ferry_replica SET epoch = ?, received = ?, head = max(head, ?)")
+      save.bind(1, head.epoch.description)
+      save.bind(2, head.cursor.received)
+      save.bind(3, head.head)
+      try save.run()
+    }
+  }
+
+  /// Drops the pages of a pull list that cannot be finished; the next pull starts it anew.
+  func discardStaged() throws {
+    try connection.transaction {
+      try connection.execute(
+        "DELETE FROM ferry_to_apply; UPDATE ferry_replica SET received = applied")
+    }
+  }
+
+  /// Applies the staged pages and the last one, and moves the cursor, all in one transaction: a
+  /// reader sees the replica before the pull or after it.
+  package func apply(last body: [UInt8], _ head: PageHead) throws -> AppliedPull {
+    do {
+      return try applyOnce(last: body, head, holding: [])
+    } catch let error as SQLiteError where error.isForeignKey {
+      return try applyAroundViolations(last: body, head)
+    }
+  }
+
+  private func applyOnce(
+    last body: [UInt8], _ head: PageHead, holding held: Set<RecordKey>,
+    beforeCommit: () throws -> Void = {}
+  ) throws -> AppliedPull {
+    defer { capture.mode = .recording }
+    return try connection.transaction {
+      try connection.execute("PRAGMA defer_foreign_keys=ON")
+      // First what is confirmed: the pages speak for it now, so it shields nothing any more.
+      try acknowledge(through: head.appliedTail, head: head)
+      try moveCursor(to: head)
+      capture.mode = .applying
+      var pass = try ApplyPass(file: self, device: identity().device, held: held)
+      try forEachStagedPage { _ = try pass.applyPage($0) }
+      try body.withUnsafeBytes { _ = try pass.applyPage($0) }
+      try pass.retryKept()
+      try connection.execute("DELETE FROM ferry_to_apply")
+      try moveClock(past: pass.newestTime)
+      try beforeCommit()
+      return pass.result
+    }
+  }
+
+  /// Lends the staged pages one by one, as they came from the server.
+  func forEachStagedPage(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    let pages = try connection.prepare("SELECT body FROM ferry_to_apply ORDER BY page")
+    try pages.forEach { row in
+      let page = try ContentCoding.zstd.decompress(row.blob(0), limit: Self.pageBytesMax)
+      try page.withUnsafeBytes(body)
+    }
+  }
+
+  /// No transport accepts a larger page.
+  private static let pageBytesMax = 64 << 20
+
+  /// A deferred foreign key failed at commit. The rows that break one are found and kept back
+  /// with the reason; everything else is applied.
+  private func applyAroundViolations(last body: [UInt8], _ head: PageHead) throws -> AppliedPull {
+    var held = Set<RecordKey>()
+    while true {
+      let before = held.count
+      do {
+        return try applyOnce(last: body, head, holding: held) {
+          let found = try foreignKeyViolations()
+          if !found.isSubset(of: held) {
+            held.formUnion(found)
+            throw ViolationsFound()
+          }
+        }
+      } catch is ViolationsFound where held.count > before {
+        continue
+      }
+    }
+  }
+
+  private func foreignKeyViolations() throws -> Set<RecordKey> {
+    var keys = Set<RecordKey>()
+    let violations = try connection.prepare(
+      "SELECT DISTINCT \"table\", rowid FROM pragma_foreign_key_check()"
+    ).map { ($0.text(0), $0.optionalInt64(1)) }
+    for (name, row) in violations {
+      guard let row, let table = try? TableSchema.read(name, from: connection) else { continue }
+      let find = try connection.statement(
+        "SELECT \(quoted(table.key)) FROM \(quoted(name)) WHERE rowid = ?")
+      find.bind(1, row)
+      if let record = try find.first({ $0.text(0) }) {
+        keys.insert(RecordKey(table: name, record: record))
+      }
+    }
+    return keys
+  }
+
+  private func moveCursor(to head: PageHead) throws {
+    let save = try connection.statement(
+      "UPDATE ferry_replica SET epoch = ?1, applied = ?2, received = ?2, head = max(head, ?3)")
+    save.bind(1, head.epoch.description)
+    save.bind(2, head.cursor.applied)
+    save.bind(3, head.head)
+    try save.run()
+    try forgetCovered()
+  }
+
+  private func moveClock(past time: HybridTimestamp) throws {
+    let save = try connection.statement("UPDATE ferry_replica SET clock = max(clock, ?)")
+    save.bind(1, Int64(bitPattern: time.rawValue))
+    try save.run()
+  }
+
+  /// Applies what was kept for a table once its schema may take it.
+  func applyKept(to table: String) throws {
+    let before = capture.mode
+    capture.mode = .applying
+    defer { capture.mode = before }
+    var pass = try ApplyPass(file: self, device: identity().device, held: [])
+    try pass.retryKept(table: table)
+  }
+
+  func plan(for table: String) throws -> ApplyPlan? {
+    if let plan = applyPlans[table] { return plan }
+    let isTracked = try connection.statement("SELECT 1 FROM ferry_tables WHERE name = ?")
+    isTracked.bind(1, table)
+    guard try isTracked.first({ _ in true }) != nil,
+      let schema = try? TableSchema.read(table, from: connection)
+    else { return nil }
+    let plan = ApplyPlan(table: schema, connection: connection)
+    applyPlans[table] = plan
+    return plan
+  }
+}
+
+private struct ViolationsFound: Error {}

@@ -1,0 +1,182 @@
+import FerryProtocol
+import SQLite
+
+/// The pending operations (seed row S1.3) and the packets made of them.
+extension ReplicaFile {
+  func hasPending() throws -> Bool {
+    try connection.statement("SELECT 1 FROM ferry_pending LIMIT 1").first { _ in true } != nil
+  }
+
+  /// Operations that the server has not confirmed yet.
+  package func pendingCount() throws -> Int {
+    try count(
+      """
+      SELECT count(*) FROM ferry_pending WHERE seq > coalesce(
+        (SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'
+         AND number < coalesce((SELECT min(number) FROM ferry_packets
+                                WHERE state <> 'acknowledged'), 9223372036854775807)), 0)
+      """)
+  }
+
+  /// Own operations on a record whose effect is not part of what the server has sent.
+  func uncovered(_ key: RecordKey) throws -> [Operation] {
+    let find = try connection.statement(
+      "\(Self.selectPending) WHERE record = ?1 AND tbl = ?2 ORDER BY seq")
+    find.bind(1, key.record)
+    find.bind(2, key.table)
+    return try find.map { try pending($0).operation }
+  }
+
+  static let selectPending = "SELECT seq, id, grp, base, tbl, record, kind, data FROM ferry_pending"
+
+  /// Reads a row of ``selectPending``.
+  func pending(_ row: SQLiteStatement) throws -> PendingOperation {
+    guard let id = row.uniqueID(1), let kind = OperationKind(rawValue: row.text(6)) else {
+      throw ReplicaError.database("ferry_pending holds a row that is not an operation", code: 11)
+    }
+    var columns: [Column] = []
+    if !row.isNull(7) {
+      var reader = JSONReader(row.textBytes(7), depth: limits.depth)
+      columns = try reader.columns(limits: limits)
+    }
+    let operation = Operation(
+      id: OperationID(id), key: RecordKey(table: row.text(4), record: row.text(5)), kind: kind,
+      time: id.timestamp, columns: columns, base: row.int64(3))
+    return PendingOperation(operation: operation, order: row.int64(0), group: row.int64(2))
+  }
+
+  // MARK: Packets
+
+  /// Freezes waiting operations into packets until `limit` of them are open. What is in a packet
+  /// is never changed again; edits made meanwhile are new operations.
+  func freezePackets(limit: Int) throws {
+    try connection.transaction {
+      while try openPacketCount() < limit {
+        guard try freezeNext() else { return }
+      }
+    }
+  }
+
+  private func openPacketCount() throws -> Int {
+    try count("SELECT count(*) FROM ferry_packets WHERE state <> 'acknowledged'")
+  }
+
+  /// Answers whether there was anything to freeze.
+  private func freezeNext() throws -> Bool {
+    var planner = PacketPlanner(limits: limits)
+    var group: [PendingOperation] = []
+    var isFull = false
+    let waiting = try connection.prepare(
+      """
+      \(Self.selectPending)
+      WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0) ORDER BY seq
+      """)
+    while try !isFull && waiting.step() {
+      let next = try pending(waiting)
+      if let current = group.first?.group, current != next.group {
+        isFull = !planner.fits(group)
+        if !isFull { planner.take(group) }
+        group = []
+      }
+      group.append(next)
+    }
+    if !isFull && planner.fits(group) { planner.take(group) }
+    waiting.reset()
+    let plans = planner.plans()
+    for plan in plans { try save(plan) }
+    return !plans.isEmpty
+  }
+
+  private func save(_ plan: PacketPlanner.Plan) throws {
+    guard let tail = plan.operations.last?.id else { return try forget(plan.orders) }
+    let insert = try connection.statement(
+      """
+      INSERT INTO ferry_packets
+        (dependency, tail, from_order, to_order, merged, continues, operations, state)
+      VALUES ((SELECT tail FROM ferry_replica), ?, ?, ?, ?, ?, ?, 'frozen')
+      """)
+    insert.bind(1, tail)
+    insert.bind(2, plan.orders.lowerBound)
+    insert.bind(3, plan.orders.upperBound)
+    insert.bind(4, plan.isMerged ? 1 : 0)
+    insert.bind(5, plan.continues ? 1 : 0)
+    insert.bind(6, plan.operations.count)
+    try insert.run()
+    let move = try connection.statement("UPDATE ferry_replica SET tail = ?")
+    move.bind(1, tail)
+    try move.run()
+  }
+
+  /// Operations that cancelled each other out before they were sent.
+  private func forget(_ orders: ClosedRange<Int64>) throws {
+    let remove = try connection.statement("DELETE FROM ferry_pending WHERE seq BETWEEN ? AND ?")
+    remove.bind(1, orders.lowerBound)
+    remove.bind(2, orders.upperBound)
+    try remove.run()
+  }
+
+  /// Packets that are frozen or parked, oldest first.
+  func openPackets() throws -> [PacketRow] {
+    try packets(where: "state <> 'acknowledged' ORDER BY number")
+  }
+
+  func packets(where condition: String) throws -> [PacketRow] {
+    try connection.prepare(
+      """
+      SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, state,
+        first, last, clean FROM ferry_packets WHERE \(condition)
+      """
+    ).map { try PacketRow($0) }
+  }
+
+  /// The packet as it was frozen: the same bytes however often it is sent.
+  func packet(_ row: PacketRow) throws -> Packet {
+    let rows = try connection.prepare(
+      "\(Self.selectPending) WHERE seq BETWEEN ? AND ? ORDER BY seq")
+    rows.bind(1, row.orders.lowerBound)
+    rows.bind(2, row.orders.upperBound)
+    var merger = OperationMerger()
+    var plain: [Operation] = []
+    try rows.forEach { pendingRow in
+      let operation = try pending(pendingRow).operation
+      if row.isMerged { merger.add(operation) } else { plain.append(operation) }
+    }
+    var operations = row.isMerged ? merger.operations : plain
+    for index in operations.indices where operations[index].kind == .delete {
+      operations[index].columns = []
+    }
+    return Packet(
+      device: try identity().device, dependency: row.dependency, operations: operations,
+      continues: row.continues)
+  }
+}
+
+/// A packet that was made, as it is kept.
+struct PacketRow: Sendable, Equatable {
+  let number: Int64
+  let dependency: OperationID?
+  let tail: OperationID
+  let orders: ClosedRange<Int64>
+  let isMerged: Bool
+  let continues: Bool
+  let operations: Int
+  let state: String
+  let sequences: ClosedRange<SequenceNumber>?
+  let isClean: Bool
+
+  init(_ row: SQLiteStatement) throws {
+    guard let tail = row.uniqueID(2), row.int64(3) <= row.int64(4) else {
+      throw ReplicaError.database("ferry_packets holds a row that is not a packet", code: 11)
+    }
+    number = row.int64(0)
+    dependency = row.uniqueID(1).map(OperationID.init)
+    self.tail = OperationID(tail)
+    orders = row.int64(3)...row.int64(4)
+    isMerged = row.int64(5) != 0
+    continues = row.int64(6) != 0
+    operations = Int(row.int64(7))
+    state = row.text(8)
+    sequences = row.isNull(9) ? nil : row.int64(9)...max(row.int64(9), row.int64(10))
+    isClean = row.int64(11) != 0
+  }
+}

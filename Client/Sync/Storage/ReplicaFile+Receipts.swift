@@ -1,0 +1,160 @@
+import FerryProtocol
+import SQLite
+
+/// What the server said of the packets.
+extension ReplicaFile {
+  /// Takes the receipts of one answer. Answers with the packets newly confirmed.
+  func receive(_ answer: PacketAnswer) throws -> [PacketReceipt] {
+    try connection.transaction {
+      var confirmed: [PacketReceipt] = []
+      for receipt in [answer.receipt] + answer.released {
+        if try receive(receipt, head: answer.head) { confirmed.append(receipt) }
+      }
+      let save = try connection.statement("UPDATE ferry_replica SET head = max(head, ?)")
+      save.bind(1, answer.head)
+      try save.run()
+      try advanceOverOwn(epoch: answer.epoch)
+      try forgetCovered()
+      return confirmed
+    }
+  }
+
+  private func receive(_ receipt: PacketReceipt, head: SequenceNumber) throws -> Bool {
+    let find = try connection.statement(
+      "SELECT number, state FROM ferry_packets WHERE tail = ? AND state <> 'acknowledged'")
+    find.bind(1, receipt.tail)
+    guard let number = try find.first({ $0.int64(0) }) else { return false }
+    let isConfirmed = receipt.status != .parked
+    let save = try connection.statement(
+      "UPDATE ferry_packets SET state = ?, first = ?, last = ?, clean = ? WHERE number = ?")
+    save.bind(1, isConfirmed ? "acknowledged" : "parked")
+    if let sequences = receipt.sequences {
+      save.bind(2, sequences.lowerBound)
+      save.bind(3, sequences.upperBound)
+    } else {
+      save.bind(3, head)
+    }
+    save.bind(4, isConfirmed && !receipt.outcomes.contains(where: \.isOverruled) ? 1 : 0)
+    save.bind(5, number)
+    try save.run()
+    if isConfirmed { try noteConflicts(receipt, packet: number) }
+    return isConfirmed
+  }
+
+  /// Everything up to `tail` is in the history, also where the answer to it was lost on the way.
+  func acknowledge(through tail: OperationID?, head: PageHead) throws {
+    guard let tail else { return }
+    let save = try connection.statement(
+      """
+      UPDATE ferry_packets SET state = 'acknowledged', first = NULL, last = ?2, clean = 0
+      WHERE state <> 'acknowledged'
+        AND number <= (SELECT number FROM ferry_packets WHERE tail = ?1)
+      """)
+    save.bind(1, tail)
+    save.bind(2, head.head)
+    try save.run()
+  }
+
+  /// Where this device's confirmed packets follow its cursor without anybody else's change
+  /// between, the replica holds what the server holds, and need not pull its own work back.
+  private func advanceOverOwn(epoch: Epoch) throws {
+    let state = try syncState()
+    guard state.epoch == epoch, state.received == state.applied else { return }
+    var applied = state.applied
+    for packet in try packets(where: "state = 'acknowledged' AND first IS NOT NULL ORDER BY first")
+    {
+      guard let sequences = packet.sequences, packet.isClean,
+        sequences.lowerBound == applied + 1
+      else { continue }
+      applied = sequences.upperBound
+    }
+    guard applied > state.applied else { return }
+    let save = try connection.statement("UPDATE ferry_replica SET applied = ?1, received = ?1")
+    save.bind(1, applied)
+    try save.run()
+  }
+
+  /// Drops confirmed operations once the cursor has passed them; before that they still shield
+  /// the user's values from older pages.
+  func forgetCovered() throws {
+    let oldestOpen = "(SELECT min(number) FROM ferry_packets WHERE state <> 'acknowledged')"
+    let covered = """
+      SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'
+        AND last <= (SELECT applied FROM ferry_replica)
+        AND number < coalesce(\(oldestOpen), 9223372036854775807)
+        AND number < coalesce((SELECT min(number) FROM ferry_packets
+          WHERE state = 'acknowledged' AND last > (SELECT applied FROM ferry_replica)),
+          9223372036854775807)
+      """
+    guard let order = try connection.statement(covered).first({ $0.optionalInt64(0) }) ?? nil
+    else { return }
+    try rememberClock()
+    for table in ["ferry_pending WHERE seq", "ferry_packets WHERE to_order"] {
+      let remove = try connection.statement("DELETE FROM \(table) <= ?")
+      remove.bind(1, order)
+      try remove.run()
+    }
+  }
+
+  /// The newest pending operation's time is the clock's; it must outlive the operation.
+  private func rememberClock() throws {
+    let newest = try connection.statement(
+      "SELECT id FROM ferry_pending ORDER BY seq DESC LIMIT 1"
+    ).first { $0.uniqueID(0) }
+    guard let time = newest??.timestamp else { return }
+    let save = try connection.statement("UPDATE ferry_replica SET clock = max(clock, ?)")
+    save.bind(1, Int64(bitPattern: time.rawValue))
+    try save.run()
+  }
+
+  /// Another copy of this file has written under this device's name. What is not confirmed is
+  /// sent again under a new one; nothing is lost.
+  func takeNewIdentity() throws {
+    try connection.transaction {
+      // A packet before a confirmed one is in the history as well.
+      try connection.execute(
+        """
+        UPDATE ferry_packets SET state = 'acknowledged', first = NULL, clean = 0,
+          last = (SELECT head FROM ferry_replica)
+        WHERE state <> 'acknowledged'
+          AND number < (SELECT max(number) FROM ferry_packets WHERE state = 'acknowledged');
+        DELETE FROM ferry_packets WHERE state <> 'acknowledged'
+        """)
+      let save = try connection.statement("UPDATE ferry_replica SET device = ?, tail = NULL")
+      let device = newDevice(wallClock, random)
+      save.bind(1, device.value)
+      try save.run()
+      try note("identity", "another copy of this replica has written; this one is \(device) now")
+    }
+  }
+
+  private func noteConflicts(_ receipt: PacketReceipt, packet number: Int64) throws {
+    guard receipt.outcomes.contains(where: { !$0.conflicts.isEmpty }),
+      let row = try packets(where: "number = \(number)").first
+    else { return }
+    let operations = try packet(row).operations
+    let insert = try connection.statement(
+      """
+      INSERT INTO ferry_conflicts(at, operation, tbl, record, col, lost, loser_time, loser,
+        winner_time, winner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      """)
+    for (operation, outcome) in zip(operations, receipt.outcomes) {
+      for conflict in outcome.conflicts {
+        var lost = JSONWriter()
+        lost.value(conflict.lost)
+        insert.bind(1, wallClock())
+        insert.bind(2, operation.id.value)
+        insert.bind(3, operation.key.table)
+        insert.bind(4, operation.key.record)
+        insert.bind(5, conflict.column)
+        insert.bind(6, text: lost.finish())
+        insert.bind(7, Int64(bitPattern: conflict.loser.time.rawValue))
+        insert.bind(8, conflict.loser.device.value)
+        insert.bind(9, Int64(bitPattern: conflict.winner.time.rawValue))
+        insert.bind(10, conflict.winner.device.value)
+        try insert.run()
+        insert.reset()
+      }
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import FerryProtocol
+import SQLite
+
+/// What people ask a replica.
+extension ReplicaFile {
+  func status() throws -> ReplicaStatus {
+    let (device, server) = try identity()
+    let state = try syncState()
+    return ReplicaStatus(
+      device: device, server: server, tables: try trackedTables(), pending: try pendingCount(),
+      toApply: try count("SELECT coalesce(sum(changes), 0) FROM ferry_to_apply") + refusedCount(),
+      conflicts: try count("SELECT count(*) FROM ferry_conflicts"),
+      quarantined: try refusedCount(),
+      parked: try count(
+        "SELECT coalesce(sum(operations), 0) FROM ferry_packets WHERE state = 'parked'"),
+      cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
+      head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset)
+  }
+
+  /// Pending operations, oldest first.
+  func pendingOperations(limit: Int) throws -> [PendingOperation] {
+    let find = try connection.statement("\(Self.selectPending) ORDER BY seq LIMIT ?")
+    find.bind(1, limit)
+    return try find.map { try pending($0) }
+  }
+
+  /// Changes that were pulled and wait: for the rest of their pull list, or for the schema.
+  func waitingChanges(limit: Int) throws -> [WaitingChange] {
+    var waiting: [WaitingChange] = []
+    try forEachStagedPage { page in
+      _ = try PageReader.read(page, limits: limits) { change throws(MalformedMessage) in
+        guard waiting.count < limit else { return }
+        waiting.append(WaitingChange(change, reason: "the rest of its pull list is missing"))
+      }
+    }
+    for kept in try keptChanges(of: nil, limit: max(0, limit - waiting.count)) {
+      waiting.append(
+        WaitingChange(kept.change, reason: kept.reason ?? "its table or column is not here yet"))
+    }
+    return waiting
+  }
+
+  /// Values that lost, newest first.
+  func conflicts(limit: Int) throws -> [KeptConflict] {
+    let find = try connection.statement(
+      """
+      SELECT at, operation, tbl, record, col, lost, loser_time, loser, winner_time, winner
+      FROM ferry_conflicts ORDER BY seq DESC LIMIT ?
+      """)
+    find.bind(1, limit)
+    return try find.map { row in
+      var lost = JSONReader(row.textBytes(5))
+      func stamp(_ time: Int32, _ device: Int32) -> Stamp {
+        Stamp(
+          time: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(time))),
+          device: DeviceID(row.uniqueID(device) ?? UniqueID(high: 0, low: 0)))
+      }
+      return KeptConflict(
+        noticedAt: row.int64(0),
+        operation: OperationID(row.uniqueID(1) ?? UniqueID(high: 0, low: 0)),
+        key: RecordKey(table: row.text(2), record: row.text(3)),
+        conflict: Conflict(
+          column: row.optionalText(4), lost: try lost.value(limits: limits), loser: stamp(6, 7),
+          winner: stamp(8, 9)))
+    }
+  }
+
+  /// The log, newest first.
+  func log(limit: Int) throws -> [LogEntry] {
+    let find = try connection.statement(
+      "SELECT at, event, detail FROM ferry_log ORDER BY seq DESC LIMIT ?")
+    find.bind(1, limit)
+    return try find.map { LogEntry(at: $0.int64(0), event: $0.text(1), detail: $0.text(2)) }
+  }
+}
+
+extension WaitingChange {
+  fileprivate init(_ change: Change, reason: String) {
+    let state = change.state
+    let isDead = state.deleted != nil && !state.isAlive
+    self.init(
+      sequence: change.sequence, key: change.key,
+      kind: isDead ? .delete : state.inserted != nil ? .insert : .update,
+      columns: state.columns.map { Column($0.name, $0.value) }, reason: reason)
+  }
+}

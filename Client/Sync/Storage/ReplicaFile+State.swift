@@ -1,0 +1,132 @@
+import FerryProtocol
+import Foundation
+import SQLite
+
+/// Which server a replica syncs with.
+public struct ServerAddress: Sendable, Equatable {
+  /// `http://` or `https://`, host, optional port and path.
+  public var url: String
+  /// The space on it.
+  public var space: SpaceName
+  /// The bearer token; `nil` where the server is open.
+  public var token: String?
+
+  /// An address from its parts.
+  public init(url: String, space: SpaceName, token: String? = nil) {
+    self.url = url
+    self.space = space
+    self.token = token
+  }
+}
+
+/// Where a replica stands.
+struct SyncState: Sendable, Equatable {
+  var epoch: Epoch?
+  var applied: SequenceNumber
+  var received: SequenceNumber
+  var head: SequenceNumber
+  var clockOffset: Int64
+  var lastSync: Int64?
+
+  /// What to ask the server with; `nil` before the first pull.
+  var cursor: Cursor? {
+    epoch.map { Cursor(epoch: $0, applied: applied, received: received) }
+  }
+}
+
+extension ReplicaFile {
+  func identity() throws -> (device: DeviceID, server: ServerAddress?) {
+    let found = try connection.statement(
+      "SELECT device, server, space, token FROM ferry_replica"
+    ).first { row in
+      (row.uniqueID(0), row.optionalText(1), row.optionalText(2), row.optionalText(3))
+    }
+    guard let found, let device = found.0 else {
+      throw ReplicaError.cannotOpen(path: path, "its device identity is missing")
+    }
+    let space = found.2.flatMap { SpaceName($0) }
+    let server = found.1.flatMap { url in
+      space.map { ServerAddress(url: url, space: $0, token: found.3) }
+    }
+    return (DeviceID(device), server)
+  }
+
+  /// Sets the server. A replica that has synced with one space cannot move to another: its
+  /// cursor and its pending operations belong there.
+  func configure(_ address: ServerAddress) throws {
+    try connection.transaction {
+      let old = try identity().server
+      let state = try syncState()
+      if let old, old.space != address.space, state.epoch != nil {
+        throw ReplicaError.cannotOpen(
+          path: path, "it belongs to space \(old.space); use another file for \(address.space)")
+      }
+      let save = try connection.statement(
+        "UPDATE ferry_replica SET server = ?, space = ?, token = ?")
+      save.bind(1, address.url)
+      save.bind(2, address.space.value)
+      save.bind(3, address.token)
+      try save.run()
+      // The token opens the space: only the file's owner may read it.
+      if address.token != nil {
+        for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o600) }
+      }
+    }
+  }
+
+  func syncState() throws -> SyncState {
+    let state = try connection.statement(
+      "SELECT epoch, applied, received, head, clock_offset, last_sync FROM ferry_replica"
+    ).first { row in
+      SyncState(
+        epoch: row.optionalText(0).flatMap { Epoch($0) }, applied: row.int64(1),
+        received: row.int64(2), head: row.int64(3), clockOffset: row.int64(4),
+        lastSync: row.optionalInt64(5))
+    }
+    guard let state else {
+      throw ReplicaError.cannotOpen(path: path, "its sync state is missing")
+    }
+    return state
+  }
+
+  /// Notes what a sync did, when, and how the server's clock was seen.
+  func finishSync(_ report: SyncReport, clockOffset: Int64?) throws {
+    try connection.transaction {
+      try connection.execute("UPDATE ferry_replica SET last_sync = \(wallClock())")
+      try saveClockOffset(clockOffset)
+      guard let summary = report.summary else { return }
+      try note("sync", summary)
+    }
+  }
+
+  /// A sync ended early; what was done until then stays.
+  func noteFailure(_ error: ReplicaError) throws {
+    try connection.transaction { try note("error", error.description) }
+  }
+
+  func saveClockOffset(_ offset: Int64?) throws {
+    guard let offset else { return }
+    let save = try connection.statement("UPDATE ferry_replica SET clock_offset = ?")
+    save.bind(1, offset)
+    try save.run()
+  }
+
+  // MARK: Log
+
+  /// How many entries of the log are kept.
+  static let logLength = 1_000
+
+  /// Adds an entry to the log.
+  func note(_ event: String, _ detail: String) throws {
+    let insert = try connection.statement(
+      "INSERT INTO ferry_log(at, event, detail) VALUES (?, ?, ?)")
+    insert.bind(1, wallClock())
+    insert.bind(2, event)
+    insert.bind(3, detail)
+    try insert.run()
+    let trim = try connection.statement(
+      "DELETE FROM ferry_log WHERE seq <= (SELECT max(seq) FROM ferry_log) - ?")
+    trim.bind(1, Self.logLength)
+    try trim.run()
+  }
+}

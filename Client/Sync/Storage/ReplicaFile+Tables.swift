@@ -1,0 +1,142 @@
+import FerryProtocol
+import SQLite
+
+extension ReplicaFile {
+  /// Tracks ordinary tables: from now on what is written to them is recorded, what they hold
+  /// already is recorded as inserted, and what the server has sent for them is applied.
+  ///
+  /// With `creatingKey`, a table that is absent is made from the changes kept for it, and its
+  /// key column gets that name.
+  package func track(_ names: [String], creatingKey key: String? = nil) throws {
+    try connection.transaction {
+      for name in names { try track(name, creatingKey: key) }
+    }
+  }
+
+  private func track(_ name: String, creatingKey key: String?) throws {
+    if let key { try createFromKept(name, key: key) }
+    let table = try TableSchema.read(name, from: connection)
+    guard try signature(of: table.name) == nil else {
+      try applyKept(to: table.name)
+      return
+    }
+    let save = try connection.statement("INSERT INTO ferry_tables(name, signature) VALUES (?, ?)")
+    save.bind(1, table.name)
+    save.bind(2, table.signature)
+    try save.run()
+    try recordExistingRows(of: table)
+    try installTriggers(for: table)
+    try applyKept(to: table.name)
+  }
+
+  /// Stops recording a table's changes; its rows and what is pending stay.
+  func untrack(_ name: String) throws {
+    try connection.transaction {
+      for drop in CaptureTriggers.drops(for: name) { try connection.execute(drop) }
+      let remove = try connection.statement("DELETE FROM ferry_tables WHERE name = ?")
+      remove.bind(1, name)
+      try remove.run()
+    }
+  }
+
+  func trackedTables() throws -> [String] {
+    try connection.statement("SELECT name FROM ferry_tables ORDER BY name").map { $0.text(0) }
+  }
+
+  /// Brings the triggers up to date after the user changed a tracked table's columns, and
+  /// applies what was kept for columns that are known now.
+  func refreshTriggers() throws {
+    applyPlans = [:]
+    for name in try trackedTables() {
+      guard let table = try? TableSchema.read(name, from: connection) else { continue }
+      if try signature(of: name) == table.signature && hasTriggers(name) { continue }
+      let save = try connection.statement("UPDATE ferry_tables SET signature = ? WHERE name = ?")
+      save.bind(1, table.signature)
+      save.bind(2, name)
+      try save.run()
+      try installTriggers(for: table)
+      try applyKept(to: name)
+    }
+  }
+
+  private func installTriggers(for table: TableSchema) throws {
+    applyPlans[table.name] = nil
+    for statement in CaptureTriggers.statements(for: table) { try connection.execute(statement) }
+  }
+
+  /// A table that was dropped and made anew has lost them.
+  private func hasTriggers(_ name: String) throws -> Bool {
+    let find = try connection.statement(
+      """
+      SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1
+        AND name IN ('ferry_insert_' || ?1, 'ferry_update_' || ?1, 'ferry_delete_' || ?1,
+          'ferry_rekey_' || ?1)
+      """)
+    find.bind(1, name)
+    return try find.first { $0.int64(0) == 4 } ?? false
+  }
+
+  private func signature(of name: String) throws -> String? {
+    let find = try connection.statement("SELECT signature FROM ferry_tables WHERE name = ?")
+    find.bind(1, name)
+    return try find.first { $0.text(0) }
+  }
+
+  /// Rows that were there before the table was tracked are recorded as inserts, by the same
+  /// functions as new ones, in groups that fit a packet.
+  private func recordExistingRows(of table: TableSchema) throws {
+    let key = quoted(table.key)
+    let unusable = try connection.prepare(
+      "SELECT count(*) FROM \(quoted(table.name)) WHERE typeof(\(key)) <> 'text' OR \(key) = ''"
+    ).first { $0.int64(0) }
+    guard unusable == 0 else {
+      throw ReplicaError.cannotTrack(
+        table: table.name, "\(unusable ?? 0) of its rows have no text in their key \(table.key)")
+    }
+    let record = try connection.prepare(CaptureTriggers.recordExisting(table))
+    var inGroup = 0
+    try connection.prepare("SELECT \(key) FROM \(quoted(table.name))").forEach { row in
+      record.bind(1, text: row.textBytes(0))
+      try record.run()
+      inGroup += 1
+      if inGroup == limits.operationsPerPacket {
+        capture.endTransaction()
+        inGroup = 0
+      }
+    }
+    capture.endTransaction()
+  }
+
+  /// Makes a table with a text key and untyped columns, which keep every value as it is.
+  private func createFromKept(_ name: String, key: String) throws {
+    guard (try? TableSchema.read(name, from: connection)) == nil, !NameRule.isReserved(table: name)
+    else { return }
+    var columns = Set<String>()
+    var found = false
+    let kept = try connection.statement("SELECT state FROM ferry_kept WHERE tbl = ?")
+    kept.bind(1, name)
+    try kept.forEach { row in
+      found = true
+      let state = try RecordState(decoding: row.textBytes(0), limits: limits)
+      columns.formUnion(state.columns.map(\.name))
+    }
+    guard found else {
+      throw ReplicaError.cannotTrack(
+        table: name, "it does not exist here, and nothing for it has been pulled yet")
+    }
+    guard !columns.contains(key) else {
+      throw ReplicaError.cannotTrack(
+        table: name, "it has a column \(key) beside its key; name the key column otherwise")
+    }
+    let list = columns.sorted().map { ", " + quoted($0) }.joined()
+    try connection.execute(
+      "CREATE TABLE \(quoted(name))(\(quoted(key)) TEXT PRIMARY KEY NOT NULL\(list))")
+  }
+}
+
+extension TableSchema {
+  /// Changes when the triggers have to be made anew.
+  var signature: String {
+    ([key] + columns.map(\.name)).map(quoted).joined(separator: ",")
+  }
+}

@@ -1,0 +1,63 @@
+import FerryProtocol
+import SQLite
+
+/// The replica's file behind one writing connection: the user's tables, and Ferry's own.
+///
+/// Every step of a sync is one transaction here, so a process killed at any moment leaves the
+/// file before or after a step, never within one. Synchronous and without a clock of its own, so
+/// that a simulation drives the same code. Not `Sendable`: it stays on one thread.
+package final class ReplicaFile {
+  package let path: String
+  let limits: Limits
+  package let connection: SQLiteConnection
+  let capture: CaptureContext
+  /// Reads the wall clock, milliseconds since 1970.
+  let wallClock: () -> Int64
+  /// Where identifiers come from.
+  let random: () -> UInt64
+  /// Prepared plans for the tables that changes are applied to.
+  var applyPlans: [String: ApplyPlan] = [:]
+
+  /// Opens the file, and makes Ferry's tables when they are not there.
+  ///
+  /// - Throws: ``ReplicaError/cannotOpen(path:_:)`` with the reason.
+  package init(
+    path: String, limits: Limits = .standard, wallClock: @escaping () -> Int64,
+    random: @escaping () -> UInt64
+  ) throws {
+    self.path = path
+    self.limits = limits
+    self.wallClock = wallClock
+    self.random = random
+    do {
+      connection = try SQLiteConnection(path: path)
+      capture = CaptureContext(limits: limits, wallClock: wallClock, random: random)
+      try connection.execute(ReplicaSchema.connectionSettings)
+      try ReplicaSchema.prepare(connection, path: path) { newDevice(wallClock, random).value.bytes }
+      try capture.install(on: connection)
+      try connection.transaction { try refreshTriggers() }
+    } catch let error as SQLiteError {
+      throw ReplicaError.cannotOpen(
+        path: path, error.isNotADatabase ? "it is not a SQLite database" : error.message)
+    }
+  }
+
+  /// Runs `body` in one transaction, whose tracked changes become one group.
+  package func write<T>(_ body: (Database) throws -> T) throws -> T {
+    try connection.transaction {
+      let database = Database(connection: connection) { [unowned self] in try refreshTriggers() }
+      return try body(database)
+    }
+  }
+
+  /// A number that changes when another connection has changed the file.
+  package func dataVersion() throws -> Int64 {
+    try connection.statement("PRAGMA data_version").first { $0.int64(0) } ?? 0
+  }
+}
+
+/// A fresh identity.
+func newDevice(_ wallClock: () -> Int64, _ random: () -> UInt64) -> DeviceID {
+  DeviceID(
+    UniqueID(timestamp: HybridTimestamp(milliseconds: wallClock()), random: random()))
+}

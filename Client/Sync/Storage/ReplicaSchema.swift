@@ -1,0 +1,119 @@
+import SQLite
+
+/// Ferry's own tables in the replica's file. Their names begin with `ferry_`; the rest of the
+/// file is the user's.
+enum ReplicaSchema {
+  /// Raised with every change to the statements below.
+  static let version: Int64 = 1
+
+  static let statements = """
+    CREATE TABLE ferry_replica(
+      one INTEGER PRIMARY KEY CHECK (one = 1),
+      version INTEGER NOT NULL,
+      device BLOB NOT NULL,
+      server TEXT, space TEXT, token TEXT,
+      epoch TEXT,
+      applied INTEGER NOT NULL DEFAULT 0,     -- the cursor: everything up to here is applied
+      received INTEGER NOT NULL DEFAULT 0,    -- past applied while pages are staged
+      head INTEGER NOT NULL DEFAULT 0,        -- the newest the server has told of
+      clock INTEGER NOT NULL DEFAULT 0,       -- the hybrid clock's last reading
+      clock_offset INTEGER NOT NULL DEFAULT 0,-- server minus device, milliseconds
+      tail BLOB,                              -- the last operation of the newest packet
+      last_sync INTEGER                       -- milliseconds since 1970
+    );
+    CREATE TABLE ferry_tables(
+      name TEXT PRIMARY KEY,
+      signature TEXT NOT NULL                 -- key and columns that the triggers know
+    ) WITHOUT ROWID;
+    CREATE TABLE ferry_pending(               -- seed row S1.3
+      seq INTEGER PRIMARY KEY AUTOINCREMENT,
+      id BLOB NOT NULL,
+      grp INTEGER NOT NULL,                   -- operations of one local transaction
+      base INTEGER NOT NULL,
+      tbl TEXT NOT NULL,
+      record TEXT NOT NULL,
+      kind TEXT NOT NULL,
+      data TEXT                               -- of a delete: the row as it was (S1.10)
+    );
+    CREATE INDEX ferry_pending_record ON ferry_pending(record);
+    CREATE TABLE ferry_packets(
+      number INTEGER PRIMARY KEY AUTOINCREMENT,
+      dependency BLOB,
+      tail BLOB NOT NULL,
+      from_order INTEGER NOT NULL,            -- the pending operations in it, frozen since
+      to_order INTEGER NOT NULL,
+      merged INTEGER NOT NULL,
+      continues INTEGER NOT NULL,
+      operations INTEGER NOT NULL,
+      state TEXT NOT NULL,                    -- frozen, parked or acknowledged
+      first INTEGER, last INTEGER,            -- the places its operations took
+      clean INTEGER NOT NULL DEFAULT 0        -- nothing of it was overruled
+    );
+    CREATE TABLE ferry_to_apply(              -- seed row S1.4
+      page INTEGER PRIMARY KEY,
+      changes INTEGER NOT NULL,
+      body BLOB NOT NULL                      -- the page as it came, in zstd
+    );
+    CREATE TABLE ferry_kept(                  -- changes that the local schema cannot take
+      tbl TEXT NOT NULL,
+      record TEXT NOT NULL,
+      sequence INTEGER NOT NULL,
+      state TEXT NOT NULL,
+      reason TEXT,                            -- NULL: the table or column is not known yet
+      PRIMARY KEY(tbl, record)
+    ) WITHOUT ROWID;
+    CREATE TABLE ferry_conflicts(
+      seq INTEGER PRIMARY KEY AUTOINCREMENT,
+      at INTEGER NOT NULL,
+      operation BLOB NOT NULL,
+      tbl TEXT NOT NULL, record TEXT NOT NULL, col TEXT,
+      lost TEXT NOT NULL,                     -- the value as JSON
+      loser_time INTEGER NOT NULL, loser BLOB NOT NULL,
+      winner_time INTEGER NOT NULL, winner BLOB NOT NULL
+    );
+    CREATE TABLE ferry_log(
+      seq INTEGER PRIMARY KEY AUTOINCREMENT,
+      at INTEGER NOT NULL,
+      event TEXT NOT NULL,
+      detail TEXT NOT NULL
+    );
+    """
+
+  /// Makes or checks the tables. Safe when several processes open a new file at once.
+  static func prepare(
+    _ connection: SQLiteConnection, path: String, newDevice: () -> [UInt8]
+  ) throws {
+    try connection.execute("PRAGMA journal_mode=WAL")
+    try connection.transaction {
+      let exists = try connection.prepare(
+        "SELECT 1 FROM sqlite_schema WHERE name = 'ferry_replica'"
+      ).first { _ in true }
+      if exists == nil {
+        try connection.execute(statements)
+        let insert = try connection.prepare(
+          "INSERT INTO ferry_replica(one, version, device) VALUES (1, ?, ?)")
+        insert.bind(1, version)
+        insert.bind(2, blob: newDevice())
+        try insert.run()
+      }
+      let found = try connection.prepare("SELECT version FROM ferry_replica").first { $0.int64(0) }
+      guard found == version else {
+        throw ReplicaError.cannotOpen(
+          path: path,
+          "it was written by another version of Ferry (format \(found ?? 0), this one knows "
+            + "\(version)); update Ferry")
+      }
+    }
+  }
+
+  /// What every connection is set to. Foreign keys are the user's to declare and ours to keep;
+  /// recursive triggers let INSERT OR REPLACE record the rows that it removes.
+  static let connectionSettings = """
+    PRAGMA foreign_keys=ON;
+    PRAGMA recursive_triggers=ON;
+    PRAGMA synchronous=NORMAL;
+    PRAGMA cache_size=-16384;
+    PRAGMA temp_store=FILE;
+    PRAGMA journal_size_limit=67108864;
+    """
+}

@@ -1,0 +1,36 @@
+import FerryProtocol
+import SQLite
+
+extension SQLiteStatement {
+  /// Binds one value in its own storage class.
+  package func bind(_ index: Int32, _ value: Value) {
+    switch value {
+    case .null: bindNull(index)
+    case .integer(let integer): bind(index, integer)
+    case .real(let real): bind(index, real)
+    case .text(let text): bind(index, text)
+    case .blob(let blob): bind(index, blob: blob)
+    }
+  }
+
+  /// The column's value in its own storage class.
+  package func value(_ index: Int32) -> Value {
+    switch type(index) {
+    case .null: .null
+    case .integer: .integer(int64(index))
+    case .real: .real(double(index))
+    case .text: .text(text(index))
+    case .blob: .blob(blob(index))
+    }
+  }
+
+  func bind(_ index: Int32, _ id: UniqueID) {
+    withUnsafeBytes(of: (id.high.bigEndian, id.low.bigEndian)) { bind(index, blob: $0) }
+  }
+
+  func bind(_ index: Int32, _ id: OperationID?) {
+    if let id { bind(index, id.value) } else { bindNull(index) }
+  }
+
+  func uniqueID(_ index: Int32) -> UniqueID? { UniqueID(bytes: blobBytes(index)) }
+}

@@ -1,0 +1,104 @@
+// swift-tools-version: 6.2
+// The manifest reads as the architecture: bottom to top, and nobody imports upward.
+// Client and server meet only in FerryProtocol.
+import PackageDescription
+
+let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
+
+func library(_ name: String, _ path: String, needs: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: needs, path: path, swiftSettings: strict)
+}
+
+func command(_ name: String, _ path: String, needs: [Target.Dependency]) -> Target {
+  .executableTarget(name: name, dependencies: needs, path: path, swiftSettings: strict)
+}
+
+func tests(_ name: String, needs: [Target.Dependency], resources: [Resource] = []) -> Target {
+  .testTarget(
+    name: name, dependencies: needs, path: "Tests/\(name)", resources: resources,
+    swiftSettings: strict)
+}
+
+func system(_ name: String, _ pkgConfig: String?, apt: String) -> Target {
+  .systemLibrary(
+    name: name, path: "Sources/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
+}
+
+let package = Package(
+  name: "ferry",
+  platforms: [.macOS(.v15), .iOS(.v18)],
+  products: [
+    .library(name: "Ferry", targets: ["Ferry"]),
+    .executable(name: "ferry", targets: ["FerryCommand"]),
+    .executable(name: "ferryd", targets: ["FerryDaemon"]),
+    .executable(name: "ferry-bench", targets: ["FerryBench"]),
+  ],
+  targets: [
+    // C libraries: a module map and a shim, each imported by one wrapper.
+    system("CSQLite", "sqlite3", apt: "libsqlite3-dev"),
+    system("CPostgres", "libpq", apt: "libpq-dev"),
+    system("CCurl", "libcurl", apt: "libcurl4-openssl-dev"),
+    system("CMicroHTTPD", "libmicrohttpd", apt: "libmicrohttpd-dev"),
+    system("CZstd", "libzstd", apt: "libzstd-dev"),
+    system("CZlib", "zlib", apt: "zlib1g-dev"),
+    system("COpenSSL", "libcrypto", apt: "libssl-dev"),
+
+    // Protocol: all that client and server share.
+    library("FerryProtocol", "Protocol/FerryProtocol"),
+
+    // Ground: wrappers without a rule of Ferry's in them.
+    library("Executors", "Sources/Executors"),
+    library("SQLite", "Sources/SQLite", needs: ["CSQLite"]),
+    library("Compression", "Sources/Compression", needs: ["CZstd", "CZlib"]),
+    library("CommandLineKit", "Sources/CommandLineKit"),
+
+    // Client.
+    library("Networking", "Client/Networking", needs: ["CCurl"]),
+    library(
+      "SyncClient", "Client/Sync",
+      needs: ["FerryProtocol", "SQLite", "Networking", "Compression", "Executors"]),
+    library("Ferry", "Client/Ferry", needs: ["SyncClient", "FerryProtocol"]),
+    library("TableImport", "Client/Import", needs: ["FerryProtocol"]),
+    command(
+      "FerryCommand", "Client/FerryCommand",
+      needs: ["Ferry", "SyncClient", "TableImport", "CommandLineKit"]),
+
+    // Server.
+    library("HTTPServer", "Server/HTTP", needs: ["CMicroHTTPD", "Compression"]),
+    library("Postgres", "Server/Postgres", needs: ["CPostgres"]),
+    library(
+      "SyncServer", "Server/Sync",
+      needs: ["FerryProtocol", "SQLite", "Postgres", "HTTPServer", "COpenSSL", "Executors"]),
+    command("FerryDaemon", "Server/FerryDaemon", needs: ["SyncServer", "CommandLineKit"]),
+
+    // Measuring and testing: real processes and a private PostgreSQL.
+    library("Laboratory", "Sources/Laboratory", needs: ["Postgres"]),
+    command(
+      "FerryBench", "Sources/FerryBench",
+      needs: [
+        "Ferry", "SyncClient", "SyncServer", "Postgres", "SQLite", "CommandLineKit", "Laboratory",
+      ]),
+
+    // Tests: one folder a target.
+    .target(
+      name: "TestSupport", dependencies: ["Laboratory"], path: "Tests/TestSupport",
+      swiftSettings: strict),
+    .target(
+      name: "StoreContracts", dependencies: ["SyncServer", "TestSupport"],
+      path: "Tests/StoreContracts", swiftSettings: strict),
+    tests("ProtocolTests", needs: ["FerryProtocol"]),
+    tests("SQLiteTests", needs: ["SQLite"]),
+    tests("CompressionTests", needs: ["Compression"]),
+    tests("CommandLineKitTests", needs: ["CommandLineKit"]),
+    tests("NetworkingTests", needs: ["Networking"]),
+    tests("HTTPServerTests", needs: ["HTTPServer", "TestSupport"]),
+    tests("PostgresTests", needs: ["Postgres", "TestSupport"]),
+    tests("TableImportTests", needs: ["TableImport", "TestSupport"]),
+    tests("SyncClientTests", needs: ["SyncClient", "SQLite", "FerryProtocol", "TestSupport"]),
+    tests(
+      "SyncServerTests", needs: ["SyncServer", "StoreContracts", "TestSupport", "FerryDaemon"]),
+    tests(
+      "PairTests",
+      needs: ["Ferry", "Compression", "TestSupport", "FerryCommand", "FerryDaemon"]),
+  ]
+)

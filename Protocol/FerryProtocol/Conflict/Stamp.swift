@@ -1,0 +1,66 @@
+/// Who wrote, and when: what two writes to one column are compared by.
+public struct Stamp: Hashable, Sendable, Comparable {
+  /// The writer's hybrid clock.
+  public let time: HybridTimestamp
+  /// The writer, which breaks ties.
+  public let device: DeviceID
+
+  /// A stamp from its parts.
+  public init(time: HybridTimestamp, device: DeviceID) {
+    self.time = time
+    self.device = device
+  }
+
+  public static func < (left: Stamp, right: Stamp) -> Bool {
+    (left.time, left.device) < (right.time, right.device)
+  }
+}
+
+/// Which of two writes to one column stays.
+package enum Resolution: Sendable, Equatable {
+  case existing
+  case incoming
+
+  /// Last writer wins by hybrid clock, ties by device. Client and server both decide by this
+  /// function; a write meets itself again without effect.
+  package static func resolve(existing: Stamp, incoming: Stamp) -> Resolution {
+    incoming >= existing ? .incoming : .existing
+  }
+}
+
+/// A value that lost against another (SPEC.md §6). It is kept, with who lost to whom.
+public struct Conflict: Sendable, Equatable {
+  /// The column; `nil` when it is the record's existence that was decided.
+  public let column: String?
+  /// The value that did not stay.
+  public let lost: Value
+  /// Who wrote the value that did not stay.
+  public let loser: Stamp
+  /// Who wrote what stands.
+  public let winner: Stamp
+
+  /// A conflict from its parts.
+  public init(column: String?, lost: Value, loser: Stamp, winner: Stamp) {
+    self.column = column
+    self.lost = lost
+    self.loser = loser
+    self.winner = winner
+  }
+}
+
+/// What became of one operation.
+public struct Outcome: Sendable, Equatable {
+  /// Values that lost: this operation's own, or those it overruled.
+  public var conflicts: [Conflict]
+  /// Whether any part of this operation did not take effect.
+  public var isOverruled: Bool
+
+  /// All of it stands, and nothing concurrent was overruled.
+  public static let applied = Outcome()
+
+  /// An outcome from its parts.
+  public init(conflicts: [Conflict] = [], isOverruled: Bool = false) {
+    self.conflicts = conflicts
+    self.isOverruled = isOverruled
+  }
+}

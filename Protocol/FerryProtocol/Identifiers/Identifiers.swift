@@ -1,0 +1,107 @@
+/// One replica. A device that was cloned or restored takes a new one.
+public struct DeviceID: Hashable, Sendable, Comparable, CustomStringConvertible {
+  /// The UUID that travels.
+  public let value: UniqueID
+
+  /// Wraps a UUID.
+  public init(_ value: UniqueID) { self.value = value }
+
+  /// Parses the 36-character UUID form.
+  public init?(_ text: some StringProtocol) {
+    guard let value = UniqueID(text) else { return nil }
+    self.value = value
+  }
+
+  public var description: String { value.description }
+
+  public static func < (left: DeviceID, right: DeviceID) -> Bool { left.value < right.value }
+}
+
+/// One operation of one device; unique in its space, and given when the user's data is written
+/// (seed row S1.1).
+public struct OperationID: Hashable, Sendable, Comparable, CustomStringConvertible {
+  /// The UUID that travels.
+  public let value: UniqueID
+
+  /// Wraps a UUID.
+  public init(_ value: UniqueID) { self.value = value }
+
+  /// Parses the 36-character UUID form.
+  public init?(_ text: some StringProtocol) {
+    guard let value = UniqueID(text) else { return nil }
+    self.value = value
+  }
+
+  public var description: String { value.description }
+
+  public static func < (left: OperationID, right: OperationID) -> Bool {
+    left.value < right.value
+  }
+}
+
+/// The unit of sync and of permission, with its own total order of changes.
+///
+/// 1 to 63 characters of `A–Z a–z 0–9 . _ -`, the first one a letter or digit.
+public struct SpaceName: Hashable, Sendable, Comparable, CustomStringConvertible {
+  /// The name as it stands in a URL.
+  public let value: String
+
+  /// `nil` when the name breaks the rule.
+  public init?(_ value: String) {
+    let bytes = value.utf8
+    guard (1...63).contains(bytes.count), let first = bytes.first, isAlphanumeric(first),
+      bytes.allSatisfy({ isAlphanumeric($0) || $0 == 0x2E || $0 == 0x5F || $0 == 0x2D })
+    else { return nil }
+    self.value = value
+  }
+
+  public var description: String { value }
+
+  public static func < (left: SpaceName, right: SpaceName) -> Bool { left.value < right.value }
+}
+
+private func isAlphanumeric(_ byte: UInt8) -> Bool {
+  (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+}
+
+/// A change's place in its space's order: 1, 2, 3, … without gaps that a reader could skip.
+public typealias SequenceNumber = Int64
+
+/// One row of one table.
+public struct RecordKey: Hashable, Sendable, Comparable {
+  /// The table's name, ``Limits/nameBytes`` at most.
+  public let table: String
+  /// The record's identifier, which the app chose.
+  public let record: String
+
+  /// A key from its two parts.
+  public init(table: String, record: String) {
+    self.table = table
+    self.record = record
+  }
+
+  // Keys compare by their bytes, as SQLite and PostgreSQL compare them: Swift takes strings that
+  // are canonically equivalent for equal.
+  public static func == (left: RecordKey, right: RecordKey) -> Bool {
+    left.record.utf8.elementsEqual(right.record.utf8)
+      && left.table.utf8.elementsEqual(right.table.utf8)
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    Self.hash(record, into: &hasher)
+    Self.hash(table, into: &hasher)
+  }
+
+  public static func < (left: RecordKey, right: RecordKey) -> Bool {
+    if !left.table.utf8.elementsEqual(right.table.utf8) {
+      return left.table.utf8.lexicographicallyPrecedes(right.table.utf8)
+    }
+    return left.record.utf8.lexicographicallyPrecedes(right.record.utf8)
+  }
+
+  private static func hash(_ text: String, into hasher: inout Hasher) {
+    var text = text
+    text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    hasher.combine(0xFF as UInt8)
+  }
+}

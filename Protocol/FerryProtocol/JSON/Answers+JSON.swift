@@ -1,0 +1,202 @@
+extension PacketAnswer {
+  /// The answer as it travels (SPEC.md §4).
+  package func encoded() -> [UInt8] {
+    var json = JSONWriter(capacity: 256 + receipt.outcomes.count * 12)
+    json.raw("{")
+    json.receiptMembers(receipt)
+    if !released.isEmpty {
+      json.raw(",\"released\":[")
+      var first = true
+      for receipt in released {
+        json.separate(&first)
+        json.raw("{")
+        json.receiptMembers(receipt)
+        json.raw("}")
+      }
+      json.raw("]")
+    }
+    json.raw(",\"epoch\":\"")
+    json.raw(epoch.description.utf8)
+    json.raw("\",\"head\":")
+    json.numberString(head)
+    json.raw(",\"time\":")
+    json.number(serverTime)
+    json.raw("}")
+    return json.finish()
+  }
+
+  package init(decoding bytes: [UInt8], limits: Limits) throws(MalformedMessage) {
+    self = try decode(bytes) { (reader) throws(MalformedMessage) in
+      var receipt = ReceiptParts()
+      var released: [PacketReceipt] = []
+      var epoch: Epoch?
+      var head: SequenceNumber?
+      var time: Int64?
+      try reader.object { (key, reader) throws(MalformedMessage) in
+        switch key {
+        case "released":
+          try reader.array { (reader) throws(MalformedMessage) in
+            var parts = ReceiptParts()
+            try reader.object { (key, reader) throws(MalformedMessage) in
+              try reader.receiptMember(key, &parts, limits)
+            }
+            released.append(try parts.receipt(reader))
+          }
+        case "epoch": epoch = Epoch(try reader.string())
+        case "head": head = try reader.sequence()
+        case "time": time = try reader.integer()
+        default: try reader.receiptMember(key, &receipt, limits)
+        }
+      }
+      guard let epoch, let head, let time else {
+        throw reader.malformed("an answer without epoch, head or time")
+      }
+      return PacketAnswer(
+        receipt: try receipt.receipt(reader), released: released, epoch: epoch, head: head,
+        serverTime: time)
+    }
+  }
+}
+
+/// A receipt while it is read.
+private struct ReceiptParts {
+  var tail: OperationID?
+  var status: PacketReceipt.Status?
+  var first: SequenceNumber?
+  var last: SequenceNumber?
+  var outcomes: [Outcome] = []
+
+  func receipt(_ reader: JSONReader) throws(MalformedMessage) -> PacketReceipt {
+    guard let tail, let status else { throw reader.malformed("a receipt without tail or status") }
+    var sequences: ClosedRange<SequenceNumber>?
+    if let first, let last {
+      guard first <= last else { throw reader.malformed("sequences run backwards") }
+      sequences = first...last
+    }
+    return PacketReceipt(tail: tail, status: status, sequences: sequences, outcomes: outcomes)
+  }
+}
+
+extension JSONWriter {
+  fileprivate mutating func receiptMembers(_ receipt: PacketReceipt) {
+    raw("\"tail\":")
+    string(receipt.tail.value)
+    raw(",\"status\":\"")
+    raw(receipt.status.rawValue.utf8)
+    raw("\"")
+    if let sequences = receipt.sequences {
+      raw(",\"first\":")
+      numberString(sequences.lowerBound)
+      raw(",\"last\":")
+      numberString(sequences.upperBound)
+    }
+    raw(",\"outcomes\":[")
+    var first = true
+    for outcome in receipt.outcomes {
+      separate(&first)
+      self.outcome(outcome)
+    }
+    raw("]")
+  }
+
+  /// `"applied"`, or an object where values lost.
+  package mutating func outcome(_ outcome: Outcome) {
+    guard outcome != .applied else { return raw("\"applied\"") }
+    raw("{\"outcome\":")
+    if outcome.isOverruled { raw("\"overruled\"") } else { raw("\"applied\"") }
+    raw(",\"conflicts\":[")
+    var first = true
+    for conflict in outcome.conflicts {
+      separate(&first)
+      raw("{\"column\":")
+      if let column = conflict.column { string(column) } else { raw("null") }
+      raw(",\"lost\":")
+      value(conflict.lost)
+      raw(",\"loser\":")
+      stamp(conflict.loser)
+      raw(",\"winner\":")
+      stamp(conflict.winner)
+      raw("}")
+    }
+    raw("]}")
+  }
+
+  private mutating func stamp(_ stamp: Stamp) {
+    raw("{\"time\":")
+    string(stamp.time)
+    raw(",\"device\":")
+    string(stamp.device.value)
+    raw("}")
+  }
+}
+
+extension JSONReader {
+  fileprivate mutating func receiptMember(
+    _ key: JSONKey, _ parts: inout ReceiptParts, _ limits: Limits
+  ) throws(MalformedMessage) {
+    switch key {
+    case "tail": parts.tail = OperationID(try uniqueID())
+    case "status": parts.status = PacketReceipt.Status(rawValue: try string())
+    case "first": parts.first = try sequence()
+    case "last": parts.last = try sequence()
+    case "outcomes":
+      var outcomes: [Outcome] = []
+      try array { (reader) throws(MalformedMessage) in
+        outcomes.append(try reader.outcome(limits: limits))
+      }
+      parts.outcomes = outcomes
+    default: try skip()
+    }
+  }
+
+  package mutating func outcome(limits: Limits) throws(MalformedMessage) -> Outcome {
+    if try peek() == 0x22 {
+      guard try string() == "applied" else { throw malformed("an unknown outcome") }
+      return .applied
+    }
+    var outcome = Outcome()
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "outcome": outcome.isOverruled = try reader.string() == "overruled"
+      case "conflicts":
+        try reader.array { (reader) throws(MalformedMessage) in
+          outcome.conflicts.append(try reader.conflict(limits))
+        }
+      default: try reader.skip()
+      }
+    }
+    return outcome
+  }
+
+  private mutating func conflict(_ limits: Limits) throws(MalformedMessage) -> Conflict {
+    var column: String?
+    var lost: Value = .null
+    var loser: Stamp?
+    var winner: Stamp?
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "column": if try !reader.null() { column = try reader.string() }
+      case "lost": lost = try reader.value(limits: limits)
+      case "loser": loser = try reader.stamp()
+      case "winner": winner = try reader.stamp()
+      default: try reader.skip()
+      }
+    }
+    guard let loser, let winner else { throw malformed("a conflict without loser or winner") }
+    return Conflict(column: column, lost: lost, loser: loser, winner: winner)
+  }
+
+  private mutating func stamp() throws(MalformedMessage) -> Stamp {
+    var time: HybridTimestamp?
+    var device: DeviceID?
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "time": time = try reader.timestamp()
+      case "device": device = DeviceID(try reader.uniqueID())
+      default: try reader.skip()
+      }
+    }
+    guard let time, let device else { throw malformed("a stamp without time or device") }
+    return Stamp(time: time, device: device)
+  }
+}

@@ -1,0 +1,286 @@
+extension Packet {
+  /// The packet as it travels (SPEC.md §4).
+  package func encoded() -> [UInt8] {
+    var json = JSONWriter(capacity: 256 + operations.count * 256)
+    json.packetHead(self)
+    var first = true
+    let base = operations.first?.base ?? 0
+    for operation in operations {
+      json.separate(&first)
+      json.operation(operation, packetBase: base)
+    }
+    json.raw("]}")
+    return json.finish()
+  }
+
+  /// Reads a packet and checks it against `limits`.
+  package init(decoding bytes: [UInt8], limits: Limits) throws(MalformedMessage) {
+    self = try decode(bytes, depth: limits.depth) { (reader) throws(MalformedMessage) in
+      try Packet(from: &reader, limits: limits)
+    }
+  }
+
+  init(from reader: inout JSONReader, limits: Limits) throws(MalformedMessage) {
+    var device: DeviceID?
+    var dependency: OperationID?
+    var continues = false
+    var base: SequenceNumber = 0
+    var operations: [Operation] = []
+    var seen = MembersSeen()
+    try reader.object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "device":
+        try seen.note("device", 0, reader)
+        device = DeviceID(try reader.uniqueID())
+      case "dependency":
+        try seen.note("dependency", 1, reader)
+        if try !reader.null() { dependency = OperationID(try reader.uniqueID()) }
+      case "continues":
+        try seen.note("continues", 2, reader)
+        continues = try reader.bool()
+      case "base":
+        try seen.note("base", 3, reader)
+        base = try reader.sequence()
+      case "operations":
+        try seen.note("operations", 4, reader)
+        operations = try reader.operations(limits: limits)
+      default: try reader.skip()
+      }
+    }
+    guard let device else { throw reader.malformed("the packet names no device") }
+    guard !operations.isEmpty else { throw reader.malformed("the packet has no operations") }
+    try refuseRepeats(operations, reader)
+    // Members come in any order, so the packet's base may stand after its operations.
+    for index in operations.indices where operations[index].base == unstatedBase {
+      operations[index].base = base
+    }
+    self.init(
+      device: device, dependency: dependency, operations: operations, continues: continues)
+  }
+}
+
+/// Stands for the packet's base until that is known.
+private let unstatedBase: SequenceNumber = -1
+
+/// Which members of an object have been read. Readers of JSON do not agree on what a member that
+/// stands twice means (RFC 8259 §4), so it is refused.
+private struct MembersSeen {
+  private var bits: UInt16 = 0
+
+  mutating func note(
+    _ name: StaticString, _ bit: UInt16, _ reader: JSONReader
+  ) throws(MalformedMessage) {
+    guard bits & (1 << bit) == 0 else { throw reader.malformed("\(name) stands twice") }
+    bits |= 1 << bit
+  }
+}
+
+/// Ids in one packet ascend, as the device's clock does; so none stands twice.
+private func refuseRepeats(
+  _ operations: [Operation], _ reader: JSONReader
+) throws(MalformedMessage) {
+  var seen = Set<OperationID>(minimumCapacity: operations.count)
+  for operation in operations where !seen.insert(operation.id).inserted {
+    throw reader.malformed("operation \(operation.id) stands twice")
+  }
+}
+
+/// Runs a reader over `bytes` and makes sure that nothing is left over.
+package func decode<T>(
+  _ bytes: [UInt8], depth: Int = Limits.standard.depth,
+  _ body: (inout JSONReader) throws(MalformedMessage) -> T
+) throws(MalformedMessage) -> T {
+  let result = bytes.withUnsafeBytes { buffer -> Result<T, MalformedMessage> in
+    Result { () throws(MalformedMessage) -> T in
+      var reader = JSONReader(buffer, depth: depth)
+      let message = try body(&reader)
+      try reader.end()
+      return message
+    }
+  }
+  return try result.get()
+}
+
+extension JSONWriter {
+  /// All of a packet up to its operations.
+  package mutating func packetHead(_ packet: Packet) {
+    packetHead(
+      device: packet.device, dependency: packet.dependency, continues: packet.continues,
+      base: packet.operations.first?.base ?? 0)
+  }
+
+  package mutating func packetHead(
+    device: DeviceID, dependency: OperationID?, continues: Bool, base: SequenceNumber
+  ) {
+    raw("{\"device\":")
+    string(device.value)
+    raw(",\"dependency\":")
+    if let dependency { string(dependency.value) } else { raw("null") }
+    if continues { raw(",\"continues\":true") }
+    raw(",\"base\":")
+    numberString(base)
+    raw(",\"operations\":[")
+  }
+
+  package mutating func operation(_ operation: Operation, packetBase: SequenceNumber) {
+    raw("{\"id\":")
+    string(operation.id.value)
+    raw(",\"table\":")
+    string(operation.key.table)
+    raw(",\"record\":")
+    string(operation.key.record)
+    raw(",\"kind\":\"")
+    raw(operation.kind.rawValue.utf8)
+    raw("\",\"time\":")
+    string(operation.time)
+    if operation.base != packetBase {
+      raw(",\"base\":")
+      numberString(operation.base)
+    }
+    if operation.kind != .delete {
+      raw(",\"data\":")
+      columns(operation.columns)
+    }
+    if !operation.columnTimes.isEmpty { columnTimes(operation.columnTimes) }
+    raw("}")
+  }
+
+  private mutating func columnTimes(_ times: [String: HybridTimestamp]) {
+    raw(",\"times\":{")
+    var first = true
+    for (name, time) in times.sorted(by: { $0.key < $1.key }) {
+      separate(&first)
+      string(name)
+      raw(":")
+      string(time)
+    }
+    raw("}")
+  }
+}
+
+extension JSONReader {
+  /// A change's place in its space: a string that holds an integer from 0 up.
+  package mutating func sequence() throws(MalformedMessage) -> SequenceNumber {
+    let value = try integerString()
+    guard value >= 0 else { throw malformed("a sequence below zero") }
+    return value
+  }
+
+  package mutating func tableName(limits: Limits) throws(MalformedMessage) -> String {
+    let name = try string()
+    if let fault = NameRule.fault(in: name, limits: limits) { throw malformed(fault) }
+    return name
+  }
+
+  package mutating func recordName(limits: Limits) throws(MalformedMessage) -> String {
+    let record = try string()
+    guard (1...limits.recordBytes).contains(record.utf8.count) else {
+      throw malformed("a record's identifier has 1 to \(limits.recordBytes) bytes")
+    }
+    guard !record.utf8.contains(0) else { throw malformed("U+0000 in a record's identifier") }
+    return record
+  }
+
+  fileprivate mutating func operations(limits: Limits) throws(MalformedMessage) -> [Operation] {
+    var operations: [Operation] = []
+    try array { (reader) throws(MalformedMessage) in
+      guard operations.count < limits.operationsPerPacket else {
+        throw reader.malformed("more than \(limits.operationsPerPacket) operations")
+      }
+      operations.append(try reader.operation(limits: limits))
+    }
+    return operations
+  }
+
+  private mutating func operation(limits: Limits) throws(MalformedMessage) -> Operation {
+    var id: OperationID?
+    var table: String?
+    var record: String?
+    var kind: OperationKind?
+    var time: HybridTimestamp?
+    var columns: [Column]?
+    var times: [String: HybridTimestamp] = [:]
+    var base = unstatedBase
+    var seen = MembersSeen()
+    let start = position
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "id":
+        try seen.note("id", 0, reader)
+        id = OperationID(try reader.uniqueID())
+      case "table":
+        try seen.note("table", 1, reader)
+        table = try reader.tableName(limits: limits)
+      case "record":
+        try seen.note("record", 2, reader)
+        record = try reader.recordName(limits: limits)
+      case "kind":
+        try seen.note("kind", 3, reader)
+        kind = try reader.kind()
+      case "time":
+        try seen.note("time", 4, reader)
+        time = try reader.timestamp()
+      case "base":
+        try seen.note("base", 5, reader)
+        base = try reader.sequence()
+      case "data":
+        try seen.note("data", 6, reader)
+        columns = try reader.columns(limits: limits)
+      case "times":
+        try seen.note("times", 7, reader)
+        times = try reader.times(limits: limits)
+      default: try reader.skip()
+      }
+    }
+    guard let id else { throw malformed("an operation without id") }
+    guard let table, let record else { throw malformed("operation \(id) names no record") }
+    guard let kind, let time else { throw malformed("operation \(id) lacks kind or time") }
+    guard (kind == .delete) == (columns == nil) else {
+      throw malformed("operation \(id): an insert or update has data, a delete has none")
+    }
+    guard position - start <= limits.operationBytes * 2,
+      (columns ?? []).reduce(0, { $0 + $1.value.byteCount }) <= limits.operationBytes
+    else {
+      throw malformed("operation \(id) has more than \(limits.operationBytes) bytes of values")
+    }
+    try check(times, of: columns ?? [], at: time, id)
+    return Operation(
+      id: id, key: RecordKey(table: table, record: record), kind: kind, time: time,
+      columns: columns ?? [], columnTimes: times, base: base)
+  }
+
+  private func check(
+    _ times: [String: HybridTimestamp], of columns: [Column], at time: HybridTimestamp,
+    _ id: OperationID
+  ) throws(MalformedMessage) {
+    guard !times.isEmpty else { return }
+    guard times.allSatisfy({ $0.value <= time }) else {
+      throw malformed("operation \(id): a column's time is later than the operation's")
+    }
+    guard Set(columns.map(\.name)).isSuperset(of: times.keys) else {
+      throw malformed("operation \(id): a time is given for a column that is not written")
+    }
+  }
+
+  private mutating func kind() throws(MalformedMessage) -> OperationKind {
+    let text = try string()
+    guard let kind = OperationKind(rawValue: text) else {
+      throw malformed("kind is insert, update or delete, not '\(text.prefix(40))'")
+    }
+    return kind
+  }
+
+  private mutating func times(
+    limits: Limits
+  ) throws(MalformedMessage) -> [String: HybridTimestamp] {
+    var times: [String: HybridTimestamp] = [:]
+    try object { (key, reader) throws(MalformedMessage) in
+      guard times.count < limits.columns else { throw reader.malformed("too many times") }
+      let name = try key.text()
+      guard times.updateValue(try reader.timestamp(), forKey: name) == nil else {
+        throw reader.malformed("a column's time stands twice")
+      }
+    }
+    return times
+  }
+}

@@ -1,0 +1,176 @@
+// A record's state in JSON is the list of the writes that it still consists of, oldest place in
+// the order first: each with its sequence, its stamp and the columns that nobody has overwritten
+// since. The server stores exactly this text and, for a device that needs all of it, sends it
+// unread (SPEC.md §5).
+
+extension RecordState {
+  /// The state as the server stores it and as it travels.
+  package func encoded() -> [UInt8] {
+    var json = JSONWriter(capacity: 160 + columns.count * 32)
+    json.state(self)
+    return json.finish()
+  }
+
+  package init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(MalformedMessage) {
+    var reader = JSONReader(bytes, depth: limits.depth)
+    self = try reader.recordState(limits: limits)
+    try reader.end()
+  }
+
+  /// Only what a device lacks that has applied everything up to `cursor`; `nil` when there is
+  /// nothing that concerns it. An `insert` in the answer says that the record is given whole, a
+  /// `delete` that it is gone.
+  package func since(_ cursor: SequenceNumber) -> RecordState? {
+    guard isAlive else {
+      guard let deleted, deleted.sequence > cursor else { return nil }
+      return RecordState(deleted: deleted)
+    }
+    let fresh = columns.filter { $0.sequence > cursor }
+    let inserted = inserted.flatMap { $0.sequence > cursor ? $0 : nil }
+    if fresh.isEmpty && inserted == nil { return nil }
+    return RecordState(inserted: inserted, columns: fresh)
+  }
+
+  /// A cursor below this needs the whole state, so the stored text can be sent as it is; 0 where
+  /// it never can.
+  package var wholeBelow: SequenceNumber {
+    guard isAlive, deleted == nil, let inserted else {
+      return deleted != nil && inserted == nil && columns.isEmpty ? deleted?.sequence ?? 0 : 0
+    }
+    var oldest = inserted.sequence
+    for column in columns { oldest = min(oldest, column.sequence) }
+    return oldest
+  }
+}
+
+/// Where a write stands in the list.
+private struct WriteKey: Hashable, Comparable {
+  let sequence: SequenceNumber
+  let stamp: Stamp
+
+  static func < (left: WriteKey, right: WriteKey) -> Bool {
+    (left.sequence, left.stamp) < (right.sequence, right.stamp)
+  }
+}
+
+extension JSONWriter {
+  package mutating func state(_ state: RecordState) {
+    let keys = writeKeys(of: state)
+    raw("[")
+    var first = true
+    for key in keys {
+      separate(&first)
+      if let deleted = state.deleted, key == WriteKey(deleted) {
+        write(key, kind: "delete")
+        raw("}")
+        continue
+      }
+      let inserts = state.inserted.map { WriteKey($0) == key } ?? false
+      write(key, kind: inserts ? "insert" : nil)
+      raw(",\"data\":")
+      columns(of: state, in: key, isOnly: keys.count == 1)
+      raw("}")
+    }
+    raw("]")
+  }
+
+  private func writeKeys(of state: RecordState) -> [WriteKey] {
+    if let inserted = state.inserted, state.deleted == nil {
+      let key = WriteKey(inserted)
+      if state.columns.allSatisfy({ WriteKey($0) == key }) { return [key] }
+    }
+    var keys = Set(state.columns.map { WriteKey($0) })
+    if let inserted = state.inserted { keys.insert(WriteKey(inserted)) }
+    if let deleted = state.deleted { keys.insert(WriteKey(deleted)) }
+    return keys.sorted()
+  }
+
+  private mutating func write(_ key: WriteKey, kind: StaticString?) {
+    raw("{\"sequence\":")
+    numberString(key.sequence)
+    raw(",\"time\":")
+    string(key.stamp.time)
+    raw(",\"device\":")
+    string(key.stamp.device.value)
+    if let kind {
+      raw(",\"kind\":\"")
+      raw(kind)
+      raw("\"")
+    }
+  }
+
+  private mutating func columns(of state: RecordState, in key: WriteKey, isOnly: Bool) {
+    raw("{")
+    var first = true
+    for column in state.columns where isOnly || WriteKey(column) == key {
+      separate(&first)
+      string(column.name)
+      raw(":")
+      value(column.value)
+    }
+    raw("}")
+  }
+}
+
+extension WriteKey {
+  init(_ stamp: SequencedStamp) { self.init(sequence: stamp.sequence, stamp: stamp.stamp) }
+
+  init(_ column: ColumnState) { self.init(sequence: column.sequence, stamp: column.stamp) }
+}
+
+extension JSONReader {
+  package mutating func recordState(limits: Limits) throws(MalformedMessage) -> RecordState {
+    var state = RecordState()
+    try array { (reader) throws(MalformedMessage) in
+      try reader.write(into: &state, limits: limits)
+    }
+    let ascend = state.columns.indices.dropFirst().allSatisfy {
+      state.columns[$0 - 1].name < state.columns[$0].name
+    }
+    if !ascend { state.columns.sort { $0.name < $1.name } }
+    return state
+  }
+
+  private mutating func write(
+    into state: inout RecordState, limits: Limits
+  ) throws(MalformedMessage) {
+    var sequence: SequenceNumber?
+    var time: HybridTimestamp?
+    var device: DeviceID?
+    var kind: OperationKind = .update
+    let first = state.columns.count
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "sequence": sequence = try reader.sequence()
+      case "time": time = try reader.timestamp()
+      case "device": device = DeviceID(try reader.uniqueID())
+      case "kind": kind = OperationKind(rawValue: try reader.string()) ?? .update
+      case "data":
+        state.columns.removeSubrange(first...)
+        // Stamp and sequence may stand behind the data; they are filled in below.
+        try reader.eachColumn(limits: limits) { name, value in
+          state.columns.append(
+            ColumnState(name: name, value: value, stamp: unknownStamp, sequence: 0))
+        }
+      default: try reader.skip()
+      }
+    }
+    try refuseRepeats(state.columns.count - first) { state.columns[first + $0].name }
+    guard let sequence, let time, let device else {
+      throw malformed("a write without sequence, time or device")
+    }
+    let stamp = Stamp(time: time, device: device)
+    switch kind {
+    case .insert: state.inserted = SequencedStamp(stamp: stamp, sequence: sequence)
+    case .delete: state.deleted = SequencedStamp(stamp: stamp, sequence: sequence)
+    case .update: break
+    }
+    for index in first..<state.columns.count {
+      state.columns[index].stamp = stamp
+      state.columns[index].sequence = sequence
+    }
+  }
+}
+
+private let unknownStamp = Stamp(
+  time: .zero, device: DeviceID(UniqueID(high: 0, low: 0)))

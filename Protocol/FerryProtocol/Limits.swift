@@ -1,0 +1,65 @@
+/// What a message may hold. Wire input is checked against these once, where it is decoded.
+public struct Limits: Sendable, Equatable {
+  /// Operations in one packet.
+  public var operationsPerPacket = 1_000
+  /// Bytes of a packet that a device aims at: it closes a packet before passing this.
+  public var packetBytesTarget = 1 << 20
+  /// Bytes of a message after decompression that are refused outright. Larger than the target,
+  /// so that one operation with values of full size still fits.
+  public var messageBytes = 8 << 20
+  /// Bytes of one text or blob value.
+  public var valueBytes = 1 << 20
+  /// Bytes of all values of one operation.
+  public var operationBytes = 4 << 20
+  /// Columns in one operation; SQLite's own default limit of a table is 2,000.
+  public var columns = 1_000
+  /// Bytes of a table's or column's name.
+  public var nameBytes = 128
+  /// Bytes of a record's identifier.
+  public var recordBytes = 512
+  /// Nesting of JSON.
+  public var depth = 16
+  /// Packets of one device that wait for the one before them (or for the rest of their
+  /// transaction).
+  public var parkedPackets = 100
+  /// Bytes of those packets.
+  public var parkedBytes = 16 << 20
+  /// Operations of one local transaction: what ``parkedPackets`` packets can carry.
+  public var operationsPerTransaction = 50_000
+  /// Bytes of one local transaction, within what may be parked.
+  public var transactionBytes = 12 << 20
+  /// Changes in one page of a pull list that a client may ask for.
+  public var changesPerPage = 10_000
+  /// Bytes at which a page is closed even though fewer changes than asked for are in it.
+  public var pageBytes = 4 << 20
+  /// How far a timestamp may lie ahead of the server's clock before it is clamped, in
+  /// milliseconds.
+  public var clockSkewMax: Int64 = 60_000
+
+  /// The defaults, which both sides share unless the server is configured otherwise.
+  public init() {}
+
+  /// The defaults.
+  public static let standard = Limits()
+}
+
+/// Names that a device may write to.
+package enum NameRule {
+  /// Why `name` cannot be a table's or a column's name, or `nil` when it can.
+  package static func fault(in name: String, limits: Limits) -> String? {
+    let count = name.utf8.count
+    if count == 0 { return "a name is empty" }
+    if count > limits.nameBytes {
+      return "a name has \(count) bytes; \(limits.nameBytes) are allowed"
+    }
+    var name = name
+    let hasControl = name.withUTF8 { bytes in bytes.contains { $0 < 0x20 || $0 == 0x7F } }
+    return hasControl ? "a name holds a control character" : nil
+  }
+
+  /// Whether the table belongs to SQLite or to Ferry itself, so that no device may write it.
+  package static func isReserved(table: String) -> Bool {
+    let lowered = table.lowercased()
+    return lowered.hasPrefix("ferry_") || lowered.hasPrefix("sqlite_")
+  }
+}

@@ -1,0 +1,193 @@
+/// A space's line of history. A server restored from a backup starts a new one; cursors of
+/// another epoch mean nothing to it. Sixteen hexadecimal digits on the wire.
+public struct Epoch: Hashable, Sendable, CustomStringConvertible {
+  /// A random number.
+  public let value: UInt64
+
+  /// Wraps the number.
+  public init(_ value: UInt64) { self.value = value }
+
+  /// Parses sixteen hexadecimal digits.
+  public init?(_ text: some StringProtocol) {
+    guard text.utf8.count == 16, text.utf8.allSatisfy({ hexValue($0) != nil }),
+      let value = UInt64(text, radix: 16)
+    else { return nil }
+    self.value = value
+  }
+
+  public var description: String { HybridTimestamp(rawValue: value).description }
+}
+
+/// What a device has applied. Opaque to clients: they keep it and give it back (seed row S1.7).
+public struct Cursor: Hashable, Sendable, CustomStringConvertible {
+  /// The line of history it belongs to.
+  public let epoch: Epoch
+  /// Everything up to here is applied.
+  public let applied: SequenceNumber
+  /// Everything up to here has been received; past `applied` while a pull list of several
+  /// pages is under way.
+  public let received: SequenceNumber
+
+  /// A cursor at a checkpoint, or within a pull list.
+  public init(epoch: Epoch, applied: SequenceNumber, received: SequenceNumber? = nil) {
+    self.epoch = epoch
+    self.applied = applied
+    self.received = received ?? applied
+  }
+
+  /// Parses the wire form.
+  public init?(_ text: String) {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 3, let epoch = Epoch(parts[0]), let applied = Int64(parts[1]),
+      let received = Int64(parts[2]), applied >= 0, received >= applied
+    else { return nil }
+    self.init(epoch: epoch, applied: applied, received: received)
+  }
+
+  public var description: String { "\(epoch).\(applied).\(received)" }
+}
+
+/// What the server answers for one packet.
+public struct PacketReceipt: Sendable, Equatable {
+  /// What became of the packet as a whole.
+  public enum Status: String, Sendable {
+    /// Its operations are in the history now.
+    case applied
+    /// They were in it already; nothing changed.
+    case duplicate
+    /// It waits for a packet that it depends on, or for the rest of its transaction.
+    case parked
+  }
+
+  /// The packet's last operation, by which the device knows the packet.
+  public let tail: OperationID
+  /// What became of it.
+  public let status: Status
+  /// The places that its operations took, in order and without a gap; `nil` when parked.
+  public let sequences: ClosedRange<SequenceNumber>?
+  /// What became of each operation, in the packet's order; empty when parked.
+  public let outcomes: [Outcome]
+
+  /// A receipt from its parts.
+  public init(
+    tail: OperationID, status: Status, sequences: ClosedRange<SequenceNumber>? = nil,
+    outcomes: [Outcome] = []
+  ) {
+    self.tail = tail
+    self.status = status
+    self.sequences = sequences
+    self.outcomes = outcomes
+  }
+}
+
+/// The answer to `POST …/packets`.
+public struct PacketAnswer: Sendable, Equatable {
+  /// For the packet that was sent.
+  public var receipt: PacketReceipt
+  /// For packets of the same device that had waited for this one.
+  public var released: [PacketReceipt]
+  /// The space's line of history.
+  public var epoch: Epoch
+  /// The space's newest sequence.
+  public var head: SequenceNumber
+  /// The server's wall clock, milliseconds since 1970.
+  public var serverTime: Int64
+
+  /// An answer from its parts.
+  public init(
+    receipt: PacketReceipt, released: [PacketReceipt] = [], epoch: Epoch, head: SequenceNumber,
+    serverTime: Int64
+  ) {
+    self.receipt = receipt
+    self.released = released
+    self.epoch = epoch
+    self.head = head
+    self.serverTime = serverTime
+  }
+}
+
+/// One entry of a pull list: what a device lacks of one record.
+package struct Change: Sendable, Equatable {
+  package var sequence: SequenceNumber
+  package var key: RecordKey
+  /// Only the parts that changed after the pull's cursor. With an insert: the whole record. With
+  /// a delete: it is gone.
+  package var state: RecordState
+
+  package init(sequence: SequenceNumber, key: RecordKey, state: RecordState) {
+    self.sequence = sequence
+    self.key = key
+    self.state = state
+  }
+}
+
+/// All of a page but its changes, which a client reads one by one.
+package struct PageHead: Sendable, Equatable {
+  package var epoch: Epoch
+  package var head: SequenceNumber
+  /// To ask for the next page with, or to keep when there is no more.
+  package var cursor: Cursor
+  /// Whether the list goes on: nothing of it may be shown before it has ended.
+  package var more: Bool
+  /// The last operation of this device that is in the history.
+  package var appliedTail: OperationID?
+  /// The server's wall clock, milliseconds since 1970.
+  package var serverTime: Int64
+  /// How many changes the page holds.
+  package var count: Int
+
+  package init(
+    epoch: Epoch, head: SequenceNumber, cursor: Cursor, more: Bool, appliedTail: OperationID?,
+    serverTime: Int64, count: Int
+  ) {
+    self.count = count
+    self.epoch = epoch
+    self.head = head
+    self.cursor = cursor
+    self.more = more
+    self.appliedTail = appliedTail
+    self.serverTime = serverTime
+  }
+}
+
+/// What a token may do in its space.
+public enum Role: String, Sendable, CaseIterable, Comparable {
+  case reader
+  case writer
+  case admin
+
+  public static func < (left: Role, right: Role) -> Bool { left.rank < right.rank }
+
+  private var rank: Int {
+    switch self {
+    case .reader: 0
+    case .writer: 1
+    case .admin: 2
+    }
+  }
+}
+
+/// The answer to `GET /v1/spaces/{space}`.
+public struct SpaceInfo: Sendable, Equatable {
+  /// The space asked for.
+  public var space: SpaceName
+  /// Its line of history.
+  public var epoch: Epoch
+  /// Its newest sequence.
+  public var head: SequenceNumber
+  /// What the caller may do.
+  public var role: Role
+  /// The server's wall clock, milliseconds since 1970.
+  public var serverTime: Int64
+
+  /// Info from its parts.
+  public init(
+    space: SpaceName, epoch: Epoch, head: SequenceNumber, role: Role, serverTime: Int64
+  ) {
+    self.space = space
+    self.epoch = epoch
+    self.head = head
+    self.role = role
+    self.serverTime = serverTime
+  }
+}

@@ -1,0 +1,76 @@
+/// What an operation does to its record (seed row S1.1).
+public enum OperationKind: String, Sendable, CaseIterable {
+  case insert
+  case update
+  case delete
+}
+
+/// One thing a user did to one record: the six parts of seed row S1.1, with the data apart from
+/// the operation and never as SQL text.
+///
+/// The sixth part, the operation it depends on, is the one before it in its packet; the first
+/// one's is the packet's ``Packet/dependency``.
+public struct Operation: Sendable, Equatable {
+  /// Its own identifier, given when the user's data was written.
+  public var id: OperationID
+  /// The record it changes.
+  public var key: RecordKey
+  /// Insert, update or delete.
+  public var kind: OperationKind
+  /// When the user did it, by the device's hybrid clock.
+  public var time: HybridTimestamp
+  /// The columns written; empty for a delete.
+  public var columns: [Column]
+  /// When a column was written, where that was earlier than ``time``: operations on one record
+  /// are merged before they are sent (S1.9), and each column keeps its own time.
+  public var columnTimes: [String: HybridTimestamp]
+  /// The newest change its author had seen: what came later in the space is concurrent with it.
+  public var base: SequenceNumber
+
+  /// An operation from its parts.
+  public init(
+    id: OperationID, key: RecordKey, kind: OperationKind, time: HybridTimestamp,
+    columns: [Column] = [], columnTimes: [String: HybridTimestamp] = [:],
+    base: SequenceNumber = 0
+  ) {
+    self.id = id
+    self.key = key
+    self.kind = kind
+    self.time = time
+    self.columns = columns
+    self.columnTimes = columnTimes
+    self.base = base
+  }
+
+  /// When `column` was written.
+  package func time(of column: String) -> HybridTimestamp {
+    columnTimes.isEmpty ? time : columnTimes[column] ?? time
+  }
+}
+
+/// Operations of one device that the server applies whole, exactly once and in the order of the
+/// device's chain (seed row S1.6).
+public struct Packet: Sendable, Equatable {
+  /// Who made it.
+  public var device: DeviceID
+  /// The last operation of the device's previous packet; `nil` for the first packet.
+  public var dependency: OperationID?
+  /// Whether the transaction that its last operation belongs to goes on in the next packet.
+  /// Such packets are kept until the last part is there, and are applied together.
+  public var continues: Bool
+  /// One at least, ``Limits/operationsPerPacket`` at most.
+  public var operations: [Operation]
+
+  /// A packet from its parts.
+  public init(
+    device: DeviceID, dependency: OperationID?, operations: [Operation], continues: Bool = false
+  ) {
+    self.device = device
+    self.dependency = dependency
+    self.operations = operations
+    self.continues = continues
+  }
+
+  /// The operation that the next packet depends on. A packet holds one operation at least.
+  public var tail: OperationID? { operations.last?.id }
+}

@@ -1,0 +1,93 @@
+/// What a client can do about an error.
+public enum ProblemAction: String, Sendable {
+  /// The same request may succeed later.
+  case retry
+  /// The request itself has to change.
+  case fix
+  /// The client's view of the space is out of date; it pulls from the start and goes on.
+  case resynchronise
+}
+
+/// Stable codes of wire errors. New ones may come; an unknown one is read by its HTTP status.
+public enum ProblemCode: String, Sendable, CaseIterable {
+  case malformedMessage = "malformed_message"
+  case limitExceeded = "limit_exceeded"
+  case unsupportedCoding = "unsupported_coding"
+  case invalidCursor = "invalid_cursor"
+  case reservedTable = "reserved_table"
+  case unauthorized
+  case forbidden
+  case unknownSpace = "unknown_space"
+  case notFound = "not_found"
+  case methodNotAllowed = "method_not_allowed"
+  case parkFull = "park_full"
+  case deviceForked = "device_forked"
+  case epochChanged = "epoch_changed"
+  case cursorAhead = "cursor_ahead"
+  case unavailable
+  case internalError = "internal_error"
+
+  /// What a client can do about it.
+  public var action: ProblemAction {
+    switch self {
+    case .parkFull, .unavailable, .internalError: .retry
+    case .deviceForked, .epochChanged, .cursorAhead: .resynchronise
+    default: .fix
+    }
+  }
+
+  /// The HTTP status it travels with.
+  public var status: Int {
+    switch self {
+    case .malformedMessage, .invalidCursor: 400
+    case .unauthorized: 401
+    case .forbidden, .reservedTable: 403
+    case .unknownSpace, .notFound: 404
+    case .methodNotAllowed: 405
+    case .deviceForked, .epochChanged, .cursorAhead: 409
+    case .limitExceeded: 413
+    case .unsupportedCoding: 415
+    case .parkFull: 429
+    case .internalError: 500
+    case .unavailable: 503
+    }
+  }
+
+  /// A few words for a person.
+  public var title: String {
+    switch self {
+    case .malformedMessage: "The message is malformed"
+    case .limitExceeded: "The message is too large"
+    case .unsupportedCoding: "The content coding is not supported"
+    case .invalidCursor: "The cursor is not one of this server's"
+    case .reservedTable: "The table is read-only for devices"
+    case .unauthorized: "A valid token is needed"
+    case .forbidden: "The token does not allow this"
+    case .unknownSpace: "There is no such space"
+    case .notFound: "There is nothing at this address"
+    case .methodNotAllowed: "The method is not allowed here"
+    case .parkFull: "Too many packets wait for an earlier one"
+    case .deviceForked: "Another copy of this device has written"
+    case .epochChanged: "The space has a new line of history"
+    case .cursorAhead: "The cursor is ahead of the space"
+    case .unavailable: "The server cannot serve at the moment"
+    case .internalError: "The server failed"
+    }
+  }
+}
+
+/// A problem document (RFC 9457) with Ferry's stable `code` and what to do about it.
+public struct Problem: Error, Sendable, Equatable, CustomStringConvertible {
+  /// The stable code.
+  public let code: ProblemCode
+  /// What happened this time, for a person.
+  public let detail: String
+
+  /// A problem from its parts.
+  public init(_ code: ProblemCode, _ detail: String) {
+    self.code = code
+    self.detail = detail
+  }
+
+  public var description: String { "\(code.title): \(detail)" }
+}

@@ -1,0 +1,54 @@
+import CommandLineKit
+import SyncServer
+
+/// `ferryd` and its commands, as declarations.
+enum DaemonCommands {
+  static let root = CommandSpec(
+    "ferryd", summary: "The server of Ferry: keeps spaces in sync between devices.",
+    discussion: """
+      Without further words `ferryd serve` keeps its data in an embedded store and listens on this \
+      machine only. With --database it keeps them in PostgreSQL, where any number of servers may \
+      stand beside each other.
+      """,
+    version: FerryVersion.current, options: StoreOptions.options + LogOptions.options,
+    flags: LogOptions.flags,
+    subcommands: [serve, token, space, healthCheck, migrate],
+    examples: [
+      ExampleSpec("Serve this machine, with nothing configured", "ferryd serve"),
+      ExampleSpec(
+        "Serve the network from PostgreSQL",
+        "ferryd serve --listen 0.0.0.0:8080 --database postgres://ferry:secret@db/ferry"),
+      ExampleSpec("Make a token", "ferryd token create --space notes --role writer"),
+    ],
+    exitCodes: [
+      ExitCodeNote(0, "Done; also after SIGTERM or SIGINT, when everything was finished."),
+      ExitCodeNote(1, "Failed; the message says why."),
+      ExitCodeNote(2, "Wrong usage; nothing was done."),
+    ])
+
+  private static let token = CommandSpec(
+    "token", summary: "Make, list and revoke tokens.",
+    discussion: """
+      A token is for one space and has one role: a reader pulls, a writer pushes as well, an admin \
+      may make the space too. Only a hash of it is stored. Once a token was ever made, requests \
+      without one are refused, also by a server that is running already.
+      """,
+    subcommands: [TokenCommands.create, TokenCommands.list, TokenCommands.revoke])
+
+  private static let space = CommandSpec(
+    "space", summary: "Make and list spaces.",
+    subcommands: [SpaceCommands.create, SpaceCommands.list])
+
+  private static let migrate = CommandSpec(
+    "migrate", summary: "Bring the store's schema up to this version, and end.",
+    discussion: """
+      `ferryd serve` does the same when it starts; several servers may start at once. Use this \
+      where the server's own user may not change the schema.
+      """
+  ) { arguments in
+    try await StoreOptions.withStore(arguments) { _, location in
+      try TextOutput.standardError.line("ferryd: the schema is up to date (\(location))")
+    }
+    return .done
+  }
+}

@@ -1,0 +1,58 @@
+import CommandLineKit
+import Foundation
+import SyncServer
+
+extension DaemonCommands {
+  static let healthCheck = CommandSpec(
+    "healthcheck", summary: "Ask a running server whether it can serve: 0 yes, 1 no.",
+    discussion: "For the HEALTHCHECK of a container, where there is no curl.",
+    options: [
+      OptionSpec(
+        "url", value: "URL",
+        help: "What to ask; without it /readyz where FERRY_LISTEN says, or on port 8080.",
+        environment: "FERRY_HEALTHCHECK_URL"),
+      OptionSpec(
+        "timeout", value: "TIME", help: "How long to wait for the answer.", kind: .duration,
+        default: "5s"),
+    ]
+  ) { arguments in
+    let url = try probe(arguments)
+    let timeout = try arguments.duration("timeout")
+    let status = try await offCooperativePool { try url.status(within: timeout) }
+    guard status == 200 else {
+      throw CommandFailure(
+        "the server does not serve now", why: "\(url) answered \(status)",
+        next: "its log tells more", code: "not_ready")
+    }
+    try TextOutput.standardOutput.line("ok")
+    return .done
+  }
+
+  private static func probe(_ arguments: ParsedArguments) throws -> HTTPProbe {
+    let listen = ProcessInfo.processInfo.environment["FERRY_LISTEN"].flatMap { ListenAddress($0) }
+    let text = arguments.stringIfPresent("url") ?? "http://\(nearAddress(of: listen))/readyz"
+    guard let probe = HTTPProbe(text) else {
+      throw UsageError(
+        .invalidValue, "\"\(text)\" is no URL to ask", why: "--url takes a http:// URL",
+        next: "write http://127.0.0.1:8080/readyz")
+    }
+    return probe
+  }
+
+  /// Where this machine reaches a server that listens there.
+  private static func nearAddress(of listen: ListenAddress?) -> ListenAddress {
+    guard var address = listen else { return ListenAddress(host: "127.0.0.1", port: 8080) }
+    if address.host == "0.0.0.0" { address.host = "127.0.0.1" }
+    if address.host == "::" { address.host = "::1" }
+    return address
+  }
+
+  /// Runs what blocks on a thread of its own.
+  private static func offCooperativePool<T: Sendable>(
+    _ body: @escaping @Sendable () throws -> T
+  ) async throws -> T {
+    try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
+    }
+  }
+}

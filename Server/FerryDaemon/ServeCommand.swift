@@ -1,0 +1,93 @@
+import CommandLineKit
+import HTTPServer
+import SyncServer
+
+extension DaemonCommands {
+  static let serve = CommandSpec(
+    "serve", summary: "Run the server until SIGTERM or SIGINT.",
+    discussion: """
+      On loopback, and while no token was ever made, the server is open: every request from this \
+      machine may do everything. On any other address it starts only when tokens exist, or with \
+      --insecure. At SIGTERM it accepts nothing more, finishes what is in progress, and ends with 0.
+      """,
+    options: options,
+    flags: [
+      FlagSpec(
+        "insecure",
+        help: "Serve an address that others can reach although no tokens exist.",
+        environment: "FERRY_INSECURE")
+    ],
+    examples: [
+      ExampleSpec("Take any free port, and say which", "ferryd serve --listen 127.0.0.1:0")
+    ]
+  ) { arguments in
+    FileDescriptorLimit.raise()
+    let server = try await FerryServer.start(try configuration(arguments))
+    try TextOutput.standardError.line(try announcement(server, arguments))
+    await waitUntilCancelled()
+    // Not in this task, which is cancelled: what is in progress shall still be finished.
+    await Task.detached { await server.stop() }.value
+    return .done
+  }
+
+  private static let options = [
+    OptionSpec(
+      "listen", value: "ADDRESS:PORT",
+      help: "An address of this machine, or 0.0.0.0 for all; port 0 takes a free one.",
+      default: "127.0.0.1:8080", environment: "FERRY_LISTEN"),
+    OptionSpec(
+      "threads", value: "N", help: "Threads that read and write sockets.",
+      kind: .integer(1...256), default: "2", environment: "FERRY_THREADS"),
+    OptionSpec(
+      "connections", value: "N", help: "Connections at once; each listener to events holds one.",
+      kind: .integer(1...1_000_000), default: "4096", environment: "FERRY_CONNECTIONS"),
+    OptionSpec(
+      "heartbeat", value: "TIME", help: "Between two signs of life on a stream of events.",
+      kind: .duration, default: "15s", environment: "FERRY_HEARTBEAT"),
+    OptionSpec(
+      "stop-grace", value: "TIME", help: "How long requests in progress may take at the end.",
+      kind: .duration, default: "20s", environment: "FERRY_STOP_GRACE"),
+  ]
+
+  private static func configuration(
+    _ arguments: ParsedArguments
+  ) throws -> FerryServerConfiguration {
+    let text = try arguments.string("listen")
+    guard let listen = ListenAddress(text) else {
+      throw UsageError(
+        .invalidValue, "\"\(text)\" is no address to listen on",
+        why: "--listen takes an IPv4 or IPv6 address and a port",
+        next: "write 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080")
+    }
+    var configuration = FerryServerConfiguration(
+      listen: listen, store: try StoreOptions.location(arguments),
+      log: try LogOptions.log(arguments))
+    configuration.isInsecure = arguments.flag("insecure")
+    configuration.threads = try arguments.integer("threads")
+    configuration.connectionLimit = try arguments.integer("connections")
+    configuration.heartbeat = max(.milliseconds(100), try arguments.duration("heartbeat"))
+    configuration.stopGrace = try arguments.duration("stop-grace")
+    configuration.startWait = try arguments.duration("start-wait")
+    return configuration
+  }
+
+  private static func announcement(
+    _ server: FerryServer, _ arguments: ParsedArguments
+  ) throws(FerryServerError) -> String {
+    let access =
+      switch (server.startedOpen, server.address.isLoopback) {
+      case (false, _): "tokens required"
+      case (true, true): "open: no tokens exist"
+      case (true, false): "open to everybody who can reach it: no tokens exist"
+      }
+    let store = try StoreOptions.location(arguments)
+    return "ferryd: listening on http://\(server.address) (\(store), \(access))"
+  }
+
+  /// Returns when the command's task is cancelled, which a signal does.
+  private static func waitUntilCancelled() async {
+    let (never, continuation) = AsyncStream<Never>.makeStream()
+    for await _ in never {}
+    continuation.finish()
+  }
+}

@@ -1,0 +1,57 @@
+import CommandLineKit
+import Foundation
+import SyncServer
+
+/// Which store a command works on: `--database` or `--data`.
+enum StoreOptions {
+  static let options = [
+    OptionSpec(
+      "database", value: "URL",
+      help: "The PostgreSQL database, postgres://user:password@host:port/name.",
+      environment: "FERRY_DATABASE"),
+    OptionSpec(
+      "data", value: "DIR",
+      help: """
+        The embedded store's directory, made when absent; without it $XDG_STATE_HOME/ferryd, or \
+        ~/.local/state/ferryd.
+        """,
+      kind: .directory, environment: "FERRY_DATA"),
+    OptionSpec(
+      "start-wait", value: "TIME",
+      help: "How long a database that cannot be reached is waited for.", kind: .duration,
+      default: "30s", environment: "FERRY_START_WAIT"),
+  ]
+
+  /// What is typed counts before what the environment says. Of two that the environment names the
+  /// database counts: a container's image may well name a directory of its own.
+  static func location(_ arguments: ParsedArguments) throws(FerryServerError) -> StoreLocation {
+    var database = arguments.stringIfPresent("database")
+    var data = arguments.stringIfPresent("data")
+    if database != nil, data != nil {
+      let isDatabaseTyped = arguments.source("database") == .commandLine
+      let isDataTyped = arguments.source("data") == .commandLine
+      if !isDataTyped { data = nil } else if !isDatabaseTyped { database = nil }
+    }
+    return try StoreLocation(
+      database: database, data: data, environment: ProcessInfo.processInfo.environment)
+  }
+
+  /// Opens the store for one command, and closes it.
+  static func withStore(
+    _ arguments: ParsedArguments,
+    _ body: (any SyncStore, StoreLocation) async throws -> Void
+  ) async throws {
+    let location = try location(arguments)
+    let opener = StoreOpener(
+      location, patience: try arguments.duration("start-wait"), clock: .system,
+      log: try LogOptions.log(arguments))
+    let store = try await opener.open()
+    do {
+      try await body(store, location)
+    } catch {
+      await store.close()
+      throw error
+    }
+    await store.close()
+  }
+}

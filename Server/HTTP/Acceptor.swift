@@ -1,0 +1,90 @@
+import Foundation
+import Synchronization
+
+/// Accepts connections on its own thread and hands them on.
+///
+/// libmicrohttpd could listen itself, but its `MHD_quiesce_daemon` races with its workers, and
+/// its thread pool does not spread connections evenly.
+final class Acceptor: Sendable {
+  private struct State {
+    var connections = 0
+    var isStopping = false
+  }
+
+  private let state = Mutex(State())
+  private let listener: ListeningSocket
+  /// Interrupts the thread's poll.
+  private let wakeup = Pipe()
+  private let limit: Int
+  private let ended = DispatchGroup()
+
+  /// `limit`: connections at once; further ones wait in the kernel's queue.
+  init(listener: ListeningSocket, limit: Int) {
+    self.listener = listener
+    self.limit = limit
+  }
+
+  /// Starts accepting. `take` gets each connection's socket and owns it; it answers false when
+  /// there will be no `connectionClosed` for it.
+  func start(_ take: @escaping @Sendable (Int32, inout SocketAddress) -> Bool) {
+    ended.enter()
+    let thread = Thread { [self] in
+      while acceptNext(take) {}
+      close(listener.descriptor)
+      ended.leave()
+    }
+    thread.name = "ferry-accept"
+    thread.start()
+  }
+
+  /// A connection that was handed on is closed.
+  func connectionClosed() {
+    let wasFull = state.withLock { state in
+      state.connections -= 1
+      return state.connections == limit - 1
+    }
+    if wasFull { wake() }
+  }
+
+  /// Stops accepting and waits until the thread has ended and the port is free. Call it once.
+  func stop() {
+    state.withLock { $0.isStopping = true }
+    wake()
+    ended.wait()
+  }
+
+  /// Waits for one event; false when it is time to stop.
+  private func acceptNext(_ take: (Int32, inout SocketAddress) -> Bool) -> Bool {
+    let (isStopping, isFull) = state.withLock { ($0.isStopping, $0.connections >= limit) }
+    guard !isStopping else { return false }
+    var events = [
+      pollfd(fd: wakeup.fileHandleForReading.fileDescriptor, events: Int16(POLLIN), revents: 0),
+      // A negative descriptor is ignored.
+      pollfd(fd: isFull ? -1 : listener.descriptor, events: Int16(POLLIN), revents: 0),
+    ]
+    poll(&events, 2, -1)
+    if events[0].revents != 0 {
+      var marks = [UInt8](repeating: 0, count: 64)
+      read(wakeup.fileHandleForReading.fileDescriptor, &marks, marks.count)
+    }
+    if events[1].revents != 0 { accept(take) }
+    return true
+  }
+
+  private func wake() {
+    _ = write(wakeup.fileHandleForWriting.fileDescriptor, "w", 1)
+  }
+
+  private func accept(_ take: (Int32, inout SocketAddress) -> Bool) {
+    var peer = SocketAddress()
+    let socket = peer.withPointer { Glibc.accept(listener.descriptor, $0, &$1) }
+    guard socket >= 0 else {
+      // Out of descriptors: the connection stays in the queue, so wait a moment for a free one.
+      if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) { usleep(10_000) }
+      return
+    }
+    _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+    state.withLock { $0.connections += 1 }
+    if !take(socket, &peer) { connectionClosed() }
+  }
+}

@@ -1,0 +1,117 @@
+import CMicroHTTPD
+import Glibc
+import Synchronization
+
+/// A connection of libmicrohttpd.
+struct ConnectionHandle: @unchecked Sendable {
+  // SAFETY: only MHD_resume_connection is called with it off its own thread, which
+  // libmicrohttpd allows while the connection is suspended.
+  let pointer: OpaquePointer
+}
+
+/// The exchanges in progress, and which of their connections are suspended.
+///
+/// Its lock settles who may resume a connection: exactly one resume for each suspension, and no
+/// suspension once `close` has run, because libmicrohttpd aborts the process when it is stopped
+/// with a suspended connection.
+final class ConnectionRegistry: Sendable {
+  private struct Entry {
+    let exchange: Exchange
+    let socket: Int32
+    var suspended: ConnectionHandle?
+
+    @discardableResult
+    mutating func resume() -> Bool {
+      guard let connection = suspended.take() else { return false }
+      MHD_resume_connection(connection.pointer)
+      return true
+    }
+  }
+
+  private struct State {
+    var entries: [ObjectIdentifier: Entry] = [:]
+    var isClosed = false
+    var hasGivenUp = false
+    var whenEmpty: CheckedContinuation<Void, Never>?
+  }
+
+  private let state = Mutex(State())
+
+  func insert(_ exchange: Exchange, socket: Int32) {
+    state.withLock {
+      $0.entries[ObjectIdentifier(exchange)] = Entry(exchange: exchange, socket: socket)
+    }
+  }
+
+  /// Forgets an exchange; its socket may be closed afterwards.
+  func remove(_ exchange: Exchange) {
+    let waiter = state.withLock { state in
+      state.entries[ObjectIdentifier(exchange)] = nil
+      return state.entries.isEmpty ? state.whenEmpty.take() : nil
+    }
+    waiter?.resume()
+  }
+
+  /// Suspends the exchange's connection, on its own thread; false once closed.
+  func suspend(_ exchange: Exchange, _ connection: ConnectionHandle) -> Bool {
+    state.withLock { state in
+      guard !state.isClosed else { return false }
+      state.entries[ObjectIdentifier(exchange)]?.suspended = connection
+      MHD_suspend_connection(connection.pointer)
+      return true
+    }
+  }
+
+  /// Resumes the exchange's connection; false when it was not suspended.
+  @discardableResult
+  func resume(_ exchange: Exchange) -> Bool {
+    state.withLock { $0.entries[ObjectIdentifier(exchange)]?.resume() ?? false }
+  }
+
+  /// Resets the exchange's connection, whatever it is doing.
+  func disconnect(_ exchange: Exchange) {
+    state.withLock { state in
+      guard let socket = state.entries[ObjectIdentifier(exchange)]?.socket else { return }
+      // Gives up what the kernel still holds for a reader that does not read.
+      var abandon = linger(l_onoff: 1, l_linger: 0)
+      setsockopt(
+        socket, SOL_SOCKET, SO_LINGER, &abandon, socklen_t(MemoryLayout<linger>.size))
+      shutdown(socket, Int32(SHUT_RDWR))
+      state.entries[ObjectIdentifier(exchange)]?.resume()
+    }
+  }
+
+  /// All exchanges in progress.
+  var exchanges: [Exchange] {
+    state.withLock { $0.entries.values.map(\.exchange) }
+  }
+
+  /// Returns when nothing is in progress, or when `giveUpWaiting` is called.
+  func waitUntilEmpty() async {
+    await withCheckedContinuation { continuation in
+      let isOver = state.withLock { state in
+        let isOver = state.entries.isEmpty || state.hasGivenUp
+        if !isOver { state.whenEmpty = continuation }
+        return isOver
+      }
+      if isOver { continuation.resume() }
+    }
+  }
+
+  /// Ends the wait for emptiness, now or as soon as it begins.
+  func giveUpWaiting() {
+    let waiter = state.withLock { state in
+      state.hasGivenUp = true
+      return state.whenEmpty.take()
+    }
+    waiter?.resume()
+  }
+
+  /// Resumes every suspended connection and allows no suspension from now on.
+  func close() {
+    state.withLock { state in
+      state.isClosed = true
+      for key in state.entries.keys { state.entries[key]?.resume() }
+    }
+  }
+}

@@ -1,0 +1,18 @@
+import Glibc
+
+/// How many files and sockets this process may hold.
+package enum FileDescriptorLimit {
+  /// Raises the soft limit to the hard one and answers with what then holds.
+  ///
+  /// Each connection takes one descriptor, and a usual soft limit of 1,024 is less than a server
+  /// with 1,000 listeners needs. Nothing changes when the system refuses.
+  @discardableResult
+  package static func raise() -> Int {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
+    var raised = limit
+    raised.rlim_cur = limit.rlim_max
+    if setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &raised) == 0 { limit = raised }
+    return Int(clamping: limit.rlim_cur)
+  }
+}

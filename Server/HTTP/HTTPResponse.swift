@@ -1,0 +1,31 @@
+/// What a handler answers.
+package struct HTTPResponse: Sendable {
+  /// Where the content comes from.
+  package enum Body: Sendable {
+    /// Known in full; sent with `Content-Length`.
+    case bytes([UInt8])
+    /// Written over time; sent in chunks until the stream finishes.
+    case stream(HTTPStream)
+  }
+
+  /// 200…599.
+  package var status: Int
+  /// Do not set `Content-Length`, `Transfer-Encoding`, `Connection` or `Date`: the server does.
+  package var headers: HTTPHeaders
+  package var body: Body
+  /// Whether the server may apply a content coding. Leave it false for ranges and for what is
+  /// compressed already. A strong `ETag` is made weak when a coding is applied (RFC 9110 §8.8.3).
+  package var compressible: Bool
+
+  package init(
+    status: Int, headers: HTTPHeaders = [:], body: Body = .bytes([]), compressible: Bool = false
+  ) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+    self.compressible = compressible
+  }
+}
+
+/// Answers one request. Runs as its own task, which is cancelled when the server stops waiting.
+package typealias HTTPHandler = @Sendable (HTTPRequest) async -> HTTPResponse

@@ -1,0 +1,134 @@
+import CMicroHTTPD
+import Foundation
+import Synchronization
+
+/// An HTTP/1.1 server over libmicrohttpd.
+///
+/// libmicrohttpd's threads read requests; each whole request is answered by a task of its own
+/// while its connection is suspended, so handlers may await as long as they like.
+package final class HTTPServer: Sendable {
+  /// Bytes that each connection may use for request line and headers (64 bytes of bookkeeping a
+  /// header included) and then for its answer's headers. A longer request line is answered 414,
+  /// longer headers 431. It is also the piece in which content is read and live bodies written.
+  package static let headerMemory = 24 << 10
+
+  private enum Lifecycle {
+    case running
+    case stopping([CheckedContinuation<Void, Never>])
+    case stopped
+  }
+
+  private struct Daemon: @unchecked Sendable {
+    // SAFETY: libmicrohttpd's functions on a daemon may be called from any thread; `lifecycle`
+    // sees to it that it is stopped once.
+    let pointer: OpaquePointer
+  }
+
+  /// The port that connections are accepted on.
+  package let port: UInt16
+
+  private let core: ServerCore
+  private let daemon: Daemon
+  private let lifecycle = Mutex(Lifecycle.running)
+
+  /// Starts accepting. Throws `HTTPServerError`.
+  package init(
+    configuration: Configuration, handler: @escaping HTTPHandler
+  ) throws(HTTPServerError) {
+    let listener = try ListeningSocket(address: configuration.address, port: configuration.port)
+    let acceptor = Acceptor(listener: listener, limit: configuration.connectionLimit)
+    let core = ServerCore(configuration: configuration, acceptor: acceptor, handler: handler)
+    guard let pointer = Self.startDaemon(core) else {
+      close(listener.descriptor)
+      throw .daemon
+    }
+    let daemon = Daemon(pointer: pointer)
+    self.port = listener.port
+    self.core = core
+    self.daemon = daemon
+    acceptor.start { socket, peer in
+      peer.withPointer { MHD_add_connection(daemon.pointer, socket, $0, $1) } == .YES
+    }
+  }
+
+  deinit {
+    guard case .running = lifecycle.withLock({ $0 }) else { return }
+    core.acceptor.stop()
+    stopDaemon()
+  }
+
+  /// Stops: accepts nothing more, ends live bodies, lets requests in progress finish for up to
+  /// `grace`, then cancels their handlers and closes all connections. Returns when all is
+  /// closed. Calling it again waits for the first call.
+  package func stop(grace: Duration) async {
+    let isFirst = lifecycle.withLock { lifecycle in
+      guard case .running = lifecycle else { return false }
+      lifecycle = .stopping([])
+      return true
+    }
+    guard isFirst else { return await waitUntilStopped() }
+    core.drain()
+    await Self.onThread { self.core.acceptor.stop() }
+    let timer = Task { [core] in
+      try? await Task.sleep(for: grace)
+      core.registry.giveUpWaiting()
+    }
+    await core.registry.waitUntilEmpty()
+    timer.cancel()
+    await Self.onThread { self.stopDaemon() }
+    let waiters = lifecycle.withLock { lifecycle in
+      defer { lifecycle = .stopped }
+      if case .stopping(let waiters) = lifecycle { return waiters }
+      return []
+    }
+    for waiter in waiters { waiter.resume() }
+  }
+
+  private func waitUntilStopped() async {
+    await withCheckedContinuation { continuation in
+      let isStopped = lifecycle.withLock { lifecycle in
+        guard case .stopping(let waiters) = lifecycle else { return true }
+        lifecycle = .stopping(waiters + [continuation])
+        return false
+      }
+      if isStopped { continuation.resume() }
+    }
+  }
+
+  private static func startDaemon(_ core: ServerCore) -> OpaquePointer? {
+    let configuration = core.configuration
+    let context = Unmanaged.passRetained(core)
+    let threads = max(configuration.threads, 1)
+    var options = ferry_mhd_options()
+    options.threads = UInt32(threads)
+    options.connection_memory = headerMemory
+    // The acceptor holds the limit; each thread's share must not be the tighter one.
+    options.connections = UInt32(clamping: configuration.connectionLimit * threads)
+    options.idle_seconds = UInt32(clamping: max(configuration.idleTimeout.components.seconds, 1))
+    options.context = context.toOpaque()
+    options.access = DaemonCallbacks.access
+    options.request_line = DaemonCallbacks.requestLine
+    options.completed = DaemonCallbacks.completed
+    options.connection = DaemonCallbacks.connection
+    let daemon = ferry_mhd_start(&options)
+    if daemon == nil { context.release() }
+    return daemon
+  }
+
+  /// Ends libmicrohttpd's threads. Blocks for as long as its callbacks run.
+  private func stopDaemon() {
+    core.abort()
+    MHD_stop_daemon(daemon.pointer)
+    Unmanaged.passUnretained(core).release()
+  }
+
+  /// Runs what blocks off the cooperative pool.
+  private static func onThread(_ body: @escaping @Sendable () -> Void) async {
+    await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        body()
+        continuation.resume()
+      }
+    }
+  }
+}

@@ -1,0 +1,161 @@
+import Synchronization
+
+/// A response body that is written over time, such as Server-Sent Events.
+///
+/// Costs no thread and no timer: while there is nothing to send, its connection is suspended.
+/// A peer that went away meanwhile is noticed at the next `send`, so send a heartbeat. A peer
+/// that closes only its sending side counts as gone.
+package final class HTTPStream: Sendable {
+  /// What moves a stream's connection; weakly coupled so that a stream can exist before it.
+  protocol Outlet: Sendable {
+    /// Suspends the connection; false when the server no longer allows it.
+    func suspend() -> Bool
+    /// Lets a suspended connection go on.
+    func resume()
+    /// Cuts the connection off, whatever it is doing.
+    func disconnect()
+    /// Whether the peer has closed its side.
+    func isPeerGone() -> Bool
+  }
+
+  /// What libmicrohttpd is told to do next.
+  enum Reading: Equatable {
+    case bytes(Int)
+    case suspended
+    case end
+    case failure
+  }
+
+  private struct State {
+    var pending: [UInt8] = []
+    var sent = 0
+    var outlet: (any Outlet)?
+    var isWaiting = false
+    var isFinished = false
+    var isClosed = false
+    var isOver = false
+    var observers: [@Sendable () -> Void] = []
+  }
+
+  private let state = Mutex(State())
+  private let capacity: Int
+
+  /// `capacity`: bytes that may wait for a slow reader.
+  package init(capacity: Int = 64 << 10) {
+    self.capacity = capacity
+  }
+
+  /// Queues bytes; false when the stream is closed.
+  ///
+  /// A reader with more than `capacity` bytes outstanding is too slow: it is disconnected. (One
+  /// message may be larger than that when nothing else waits.) May be called from any thread,
+  /// also before the response was handed to the server.
+  @discardableResult
+  package func send(_ bytes: [UInt8]) -> Bool {
+    state.withLock { state in
+      guard !state.isClosed && !state.isFinished else { return false }
+      guard !bytes.isEmpty else { return true }
+      let waiting = state.pending.count - state.sent
+      guard waiting == 0 || waiting + bytes.count <= capacity else {
+        state.isClosed = true
+        state.pending = []
+        state.sent = 0
+        state.outlet?.disconnect()
+        return false
+      }
+      if state.sent > waiting {
+        // What a steady reader has taken must not pile up in front.
+        state.pending.removeFirst(state.sent)
+        state.sent = 0
+      }
+      state.pending.append(contentsOf: bytes)
+      Self.wake(&state)
+      return true
+    }
+  }
+
+  /// Ends the stream after what is queued. Further calls change nothing.
+  package func finish() {
+    state.withLock { state in
+      state.isFinished = true
+      Self.wake(&state)
+    }
+  }
+
+  /// Whether nothing can be sent any more.
+  package var isClosed: Bool {
+    state.withLock { $0.isClosed || $0.isFinished }
+  }
+
+  /// Bytes that wait for the reader.
+  package var pendingBytes: Int {
+    state.withLock { $0.pending.count - $0.sent }
+  }
+
+  /// Calls `observer` once when the stream is over: the peer went away, the server stopped, or
+  /// the last byte after `finish` was handed over. At once when that has happened already.
+  /// It must not block: it may run on a thread of the server.
+  package func onClose(_ observer: @escaping @Sendable () -> Void) {
+    let isOver = state.withLock { state in
+      if !state.isOver { state.observers.append(observer) }
+      return state.isOver
+    }
+    if isOver { observer() }
+  }
+
+  /// Binds the stream to its connection.
+  func attach(_ outlet: any Outlet) {
+    state.withLock { state in
+      // A stream carries one response.
+      precondition(state.outlet == nil, "HTTPStream was answered twice")
+      state.outlet = outlet
+      if state.isClosed { outlet.disconnect() }
+    }
+  }
+
+  /// Moves queued bytes into `buffer`, or suspends the connection until there are some.
+  func read(into buffer: UnsafeMutableRawBufferPointer) -> Reading {
+    state.withLock { state in
+      guard !state.isClosed, let outlet = state.outlet else { return .failure }
+      let available = state.pending.count - state.sent
+      if available == 0 {
+        if state.isFinished { return .end }
+        state.isWaiting = outlet.suspend()
+        return state.isWaiting ? .suspended : .failure
+      }
+      if outlet.isPeerGone() {
+        state.isClosed = true
+        return .failure
+      }
+      let count = min(available, buffer.count)
+      buffer.copyBytes(from: state.pending[state.sent..<state.sent + count])
+      state.sent += count
+      if state.sent == state.pending.count {
+        // An idle stream holds no memory.
+        state.pending = []
+        state.sent = 0
+      }
+      return .bytes(count)
+    }
+  }
+
+  /// The response is over, or was never sent.
+  func connectionEnded() {
+    let observers = state.withLock { state in
+      defer { state.observers = [] }
+      state.isOver = true
+      state.isClosed = true
+      state.pending = []
+      state.sent = 0
+      state.outlet = nil
+      return state.observers
+    }
+    for observer in observers { observer() }
+  }
+
+  private static func wake(_ state: inout State) {
+    guard state.isWaiting else { return }
+    state.isWaiting = false
+    state.outlet?.resume()
+  }
+}

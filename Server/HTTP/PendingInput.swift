@@ -1,0 +1,19 @@
+import CMicroHTTPD
+import Glibc
+
+/// What a non-blocking socket holds that nobody has read yet.
+enum PendingInput {
+  case none
+  case some
+  /// The peer has closed its side, or the connection is broken.
+  case ended
+
+  /// Looks without taking anything.
+  init(peeking socket: Int32) {
+    var byte: UInt8 = 0
+    let count = recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
+    self =
+      if count > 0 { .some } else if count < 0 && (errno == EAGAIN || errno == EINTR) { .none } else
+      { .ended }
+  }
+}

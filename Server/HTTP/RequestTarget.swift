@@ -1,0 +1,77 @@
+/// The parts of a request target (RFC 9112 §3.2), decoded.
+struct RequestTarget: Equatable {
+  let path: String
+  let segments: [String]
+  let query: [String: String]
+
+  /// Throws `malformedTarget`. Takes the origin form, the absolute form and `*`.
+  init(parsing raw: String) throws(HTTPFailure) {
+    let target = Self.originForm(Substring(raw))
+    let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    let path = parts.first ?? ""
+    self.path = String(path)
+    self.query = parts.count == 2 ? try Self.parameters(parts[1]) : [:]
+    if path == "*" || path == "/" {
+      segments = []
+      return
+    }
+    guard path.utf8.first == UInt8(ascii: "/") else { throw .malformedTarget }
+    var segments: [String] = []
+    for segment in path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
+      segments.append(try Self.decoded(segment.utf8, plusIsSpace: false))
+    }
+    self.segments = segments
+  }
+
+  /// `http://host/path` without scheme and authority.
+  private static func originForm(_ target: Substring) -> Substring {
+    guard target.utf8.first != UInt8(ascii: "/"),
+      let scheme = ["http://", "https://"].first(where: { target.lowercased().hasPrefix($0) })
+    else { return target }
+    let rest = target.dropFirst(scheme.count)
+    guard let slash = rest.firstIndex(where: { $0 == "/" || $0 == "?" }) else { return "/" }
+    return rest[slash] == "/" ? rest[slash...] : "/" + rest[slash...]
+  }
+
+  private static func parameters(_ query: Substring) throws(HTTPFailure) -> [String: String] {
+    var parameters: [String: String] = [:]
+    for pair in query.utf8.split(separator: UInt8(ascii: "&")) {
+      let equals = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
+      let name = try decoded(pair[..<equals], plusIsSpace: true)
+      let value = try decoded(pair[equals...].dropFirst(), plusIsSpace: true)
+      if parameters[name] == nil { parameters[name] = value }
+    }
+    return parameters
+  }
+
+  private static func decoded(
+    _ text: Substring.UTF8View, plusIsSpace: Bool
+  ) throws(HTTPFailure) -> String {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.count)
+    var rest = text.makeIterator()
+    while let byte = rest.next() {
+      switch byte {
+      case UInt8(ascii: "%"):
+        guard let high = nibble(rest.next()), let low = nibble(rest.next()) else {
+          throw .malformedTarget
+        }
+        bytes.append(high << 4 | low)
+      case UInt8(ascii: "+") where plusIsSpace: bytes.append(UInt8(ascii: " "))
+      default: bytes.append(byte)
+      }
+    }
+    guard let decoded = String(validating: bytes, as: UTF8.self) else { throw .malformedTarget }
+    return decoded
+  }
+
+  private static func nibble(_ digit: UInt8?) -> UInt8? {
+    switch digit {
+    case .some(let digit) where (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit):
+      digit - UInt8(ascii: "0")
+    case .some(let digit) where (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(digit | 0x20):
+      (digit | 0x20) - UInt8(ascii: "a") + 10
+    default: nil
+    }
+  }
+}

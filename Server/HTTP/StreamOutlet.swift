@@ -1,0 +1,16 @@
+/// A live body's hold on its connection.
+struct StreamOutlet: HTTPStream.Outlet {
+  let exchange: Exchange
+  let registry: ConnectionRegistry
+  let socket: Int32
+  let connection: ConnectionHandle
+
+  func suspend() -> Bool { registry.suspend(exchange, connection) }
+
+  func resume() { registry.resume(exchange) }
+
+  func disconnect() { registry.disconnect(exchange) }
+
+  /// Called on the connection's thread, where the socket is still open.
+  func isPeerGone() -> Bool { PendingInput(peeking: socket) == .ended }
+}

@@ -1,0 +1,78 @@
+import CPostgres
+
+/// Where to connect, checked for syntax, with the defaults that every connection here gets.
+struct ConnectionTarget: Sendable {
+  /// A `postgres://` URL or libpq's `key=value` form. It may hold a password: never print it.
+  let url: String
+
+  /// In the order in which libpq reads them: what the URL says overrides what stands before it.
+  private static let before = [
+    ("connect_timeout", "10"), ("fallback_application_name", "ferryd"),
+    ("keepalives", "1"), ("keepalives_idle", "30"), ("keepalives_interval", "10"),
+    ("keepalives_count", "3"), ("tcp_user_timeout", "30000"),
+  ]
+  private static let after = [("client_encoding", "UTF8")]
+
+  /// Throws `invalidURL`.
+  init(_ url: String) throws(PostgresError) {
+    var message: UnsafeMutablePointer<CChar>?
+    guard let options = PQconninfoParse(url, &message) else {
+      defer { PQfreemem(message) }
+      let reason = Self.redacted(oneLine(message), url: url)
+      throw PostgresError(
+        .invalidURL, "the database URL cannot be read: \(reason)",
+        hint: "write postgres://user:password@host:5432/database, with %-escapes where needed")
+    }
+    PQconninfoFree(options)
+    self.url = url
+  }
+
+  /// Lends the two parallel, NULL-terminated arrays of `PQconnectdbParams`.
+  func withParameters<R>(
+    _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<UnsafePointer<CChar>?>) -> R?
+  ) -> R? {
+    let pairs = Self.before + [("dbname", url)] + Self.after
+    let keys = pairs.map { allocateCString($0.0) }
+    let values = pairs.map { allocateCString($0.1) }
+    defer { for string in keys + values { string.deallocate() } }
+    return (keys + [nil]).withUnsafeBufferPointer { keys in
+      (values + [nil]).withUnsafeBufferPointer { values in
+        guard let keys = keys.baseAddress, let values = values.baseAddress else { return nil }
+        return body(keys, values)
+      }
+    }
+  }
+
+  /// Takes out what libpq quotes from the part of the URL that may hold the password.
+  private static func redacted(_ reason: String, url: String) -> String {
+    let secret = url.contains("://") ? url[..<(url.lastIndex(of: "@") ?? url.startIndex)] : url[...]
+    let parts = reason.split(separator: "\"", omittingEmptySubsequences: false)
+    return parts.enumerated().map { place, part in
+      let isQuoted = place % 2 == 1 && part.count > 1
+      return isQuoted && (secret.contains(part) || part.contains(secret)) ? "…" : part
+    }.joined(separator: "\"")
+  }
+
+  private func allocateCString(_ string: String) -> UnsafePointer<CChar> {
+    let source = string.utf8CString
+    let copy = UnsafeMutableBufferPointer<CChar>.allocate(capacity: source.count)
+    _ = copy.initialize(from: source)
+    guard let base = copy.baseAddress else { preconditionFailure("a C string has a byte") }
+    return UnsafePointer(base)
+  }
+
+  /// Why a connection could not be made, in one line.
+  static func failure(_ handle: OpaquePointer?) -> PostgresError {
+    guard let handle else {
+      return PostgresError(.connectionFailed, "cannot connect to PostgreSQL: out of memory")
+    }
+    let reason = oneLine(PQerrorMessage(handle))
+    var error = PostgresError(.connectionFailed, "cannot connect to PostgreSQL: \(reason)")
+    if PQconnectionNeedsPassword(handle) != 0 {
+      error.hint = "the server asks for a password and the URL has none"
+    } else if PQconnectionUsedPassword(handle) != 0 {
+      error.hint = "check user and password in the database URL"
+    }
+    return error
+  }
+}

@@ -1,0 +1,87 @@
+import CPostgres
+import Foundation
+
+/// The body of a listener's thread.
+struct ListenerLoop {
+  /// The listener was closed.
+  private struct Woken: Error {}
+
+  let target: ConnectionTarget
+  let channels: [String]
+  let wakePipe: WakePipe
+  let onEvent: @Sendable (PostgresListener.Event) -> Void
+
+  private static let connectTimeout = Duration.seconds(10)
+
+  /// Returns when the wake pipe is written to.
+  func run(retryDelay: Duration, retryDelayMax: Duration) {
+    var delay = retryDelay
+    while true {
+      do {
+        let connection = try connect()
+        try listen(connection)
+        delay = retryDelay
+        onEvent(.listening)
+        try deliver(connection)
+      } catch let error as PostgresError {
+        onEvent(.disconnected(error))
+      } catch {
+        return
+      }
+      if wakePipe.wait(timeout: delay) == .woken { return }
+      delay = min(delay * 2, retryDelayMax)
+    }
+  }
+
+  /// Connects without blocking, so that closing never waits for a network.
+  private func connect() throws -> PostgresConnection {
+    guard let handle = target.withParameters({ PQconnectStartParams($0, $1, 1) }) else {
+      throw ConnectionTarget.failure(nil)
+    }
+    let deadline = ContinuousClock.now + Self.connectTimeout
+    var step = PQstatus(handle) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING
+    while step == PGRES_POLLING_READING || step == PGRES_POLLING_WRITING {
+      let outcome = wakePipe.wait(
+        for: PQsocket(handle), events: step == PGRES_POLLING_READING ? POLLIN : POLLOUT,
+        timeout: deadline - .now)
+      switch outcome {
+      case .ready: step = PQconnectPoll(handle)
+      case .woken:
+        PQfinish(handle)
+        throw Woken()
+      case .timedOut:
+        PQfinish(handle)
+        throw PostgresError(.connectionFailed, "cannot connect to PostgreSQL: timed out")
+      }
+    }
+    return try PostgresConnection(owning: handle)
+  }
+
+  private func listen(_ connection: PostgresConnection) throws {
+    for channel in channels {
+      guard let name = PQescapeIdentifier(connection.handle, channel, channel.utf8.count) else {
+        throw PostgresError(.unexpectedResult, "\(channel) cannot be a channel's name")
+      }
+      defer { PQfreemem(name) }
+      try connection.execute("LISTEN \(String(cString: name))")
+    }
+  }
+
+  /// Hands on notifications until the connection breaks or the listener is closed.
+  private func deliver(_ connection: PostgresConnection) throws {
+    while true {
+      while let notification = PQnotifies(connection.handle) {
+        defer { PQfreemem(notification) }
+        onEvent(
+          .notification(
+            channel: String(cString: notification.pointee.relname),
+            payload: String(cString: notification.pointee.extra)))
+      }
+      let socket = PQsocket(connection.handle)
+      if wakePipe.wait(for: socket, events: POLLIN, timeout: nil) == .woken { throw Woken() }
+      guard PQconsumeInput(connection.handle) == 1 else {
+        throw connection.failure(mayCommit: false)
+      }
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import CPostgres
+import Foundation
+
+/// One connection. Every call blocks until the server has answered, so it belongs on a thread of
+/// its own (`PostgresPool` gives it one) and never on Swift's cooperative pool.
+package final class PostgresConnection {
+  /// What was sent under a name on this connection.
+  struct Prepared {
+    var sql: String
+    var types: [PostgresType]
+  }
+
+  /// How far the transaction of `transaction(_:_:)` has come.
+  enum TransactionState: Equatable {
+    case none
+    /// BEGIN goes out with the first statement.
+    case toBegin(String)
+    case open
+    /// A pipeline has sent COMMIT; nothing may follow.
+    case ended
+  }
+
+  let handle: OpaquePointer
+  var prepared: [String: Prepared] = [:]
+  var transactionState = TransactionState.none
+  /// The connection is broken, or its prepared statements are out of date: not to be used again.
+  var isStale = false
+
+  /// Connects. Throws `invalidURL` or `connectionFailed`, or what a statement of
+  /// `prepareConnection` met with.
+  package convenience init(
+    url: String, prepareConnection: [String] = []
+  ) throws(PostgresError) {
+    try self.init(target: try ConnectionTarget(url), prepareConnection: prepareConnection)
+  }
+
+  convenience init(
+    target: ConnectionTarget, prepareConnection: [String]
+  ) throws(PostgresError) {
+    let handle = target.withParameters { PQconnectdbParams($0, $1, 1) }
+    try self.init(owning: handle)
+    for statement in prepareConnection { try execute(statement) }
+  }
+
+  /// Takes over a handle whose connecting has ended, well or not.
+  init(owning handle: OpaquePointer?) throws(PostgresError) {
+    guard let handle, PQstatus(handle) == CONNECTION_OK else {
+      let error = ConnectionTarget.failure(handle)
+      PQfinish(handle)
+      throw error
+    }
+    self.handle = handle
+    PQsetNoticeProcessor(handle, { _, _ in }, nil)
+    PQsetnonblocking(handle, 1)
+  }
+
+  deinit { PQfinish(handle) }
+
+  /// The server process that serves this connection, as in `pg_stat_activity`.
+  package var backendProcessID: Int32 { PQbackendPID(handle) }
+
+  /// Runs one or several statements without parameters, as text, and drops their rows.
+  ///
+  /// Several statements are one transaction unless they say otherwise.
+  package func execute(_ sql: String) throws(PostgresError) {
+    precondition(transactionState != .ended, "the transaction has been committed")
+    if case .toBegin(let begin) = transactionState {
+      transactionState = .none
+      try executeAsIs(begin)
+      transactionState = .open
+    }
+    try executeAsIs(sql)
+  }
+
+  /// Runs one statement, preparing it in the same round trip where this connection has not yet.
+  package func query(
+    _ statement: PostgresStatement, _ parameters: PostgresParameters = []
+  ) throws(PostgresError) -> PostgresRows {
+    var pipeline = PostgresPipeline()
+    pipeline.add(statement, parameters)
+    let results = try run(pipeline)
+    guard let rows = results.first else {
+      throw PostgresError(.unexpectedResult, "the server answered nothing")
+    }
+    return rows
+  }
+
+  /// Runs what `build` queues in one round trip and answers with a result for each `add`.
+  ///
+  /// Outside a transaction the statements are one: all commit, or none. On an error the first
+  /// one is thrown after the pipeline is drained; the connection stays usable.
+  package func pipeline(
+    _ build: (inout PostgresPipeline) throws -> Void
+  ) throws -> [PostgresRows] {
+    var pipeline = PostgresPipeline()
+    try build(&pipeline)
+    return try run(pipeline)
+  }
+
+  func executeAsIs(_ sql: String) throws(PostgresError) {
+    let mayCommit = PQtransactionStatus(handle) != PQTRANS_INERROR
+    guard let result = PQexec(handle, sql) else { throw failure(mayCommit: mayCommit) }
+    defer { PQclear(result) }
+    switch PQresultStatus(result) {
+    case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: return
+    case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
+      isStale = true
+      throw PostgresError(.unexpectedResult, "COPY is not supported here")
+    default: throw failure(result, mayCommit: mayCommit)
+    }
+  }
+
+  /// The error of a failed result, told apart by whether the connection has survived.
+  func failure(_ result: OpaquePointer, mayCommit: Bool) -> PostgresError {
+    var error = PostgresError(.server, result: result)
+    // After FATAL the server closes the connection, though libpq has not seen it yet.
+    if PQstatus(handle) == CONNECTION_BAD || error.severity != "ERROR" {
+      isStale = true
+      error.kind = .connectionLost
+      error.mayHaveCommitted = mayCommit
+    }
+    // The plan or the statement is gone on the server: begin afresh on a new connection.
+    if ["0A000", "26000"].contains(error.sqlState) { isStale = true }
+    return error
+  }
+
+  /// The error of a call that left no result.
+  func failure(mayCommit: Bool) -> PostgresError {
+    let reason = oneLine(PQerrorMessage(handle))
+    var error = PostgresError(.connectionLost, "the connection broke: \(reason)")
+    error.mayHaveCommitted = mayCommit
+    return error
+  }
+}
+
+extension PostgresConnection {
+  /// The connection can take work. On an idle one there is nothing to read, unless the server
+  /// says good-bye; a rare notice costs a new connection.
+  var isUsable: Bool {
+    guard !isStale, PQstatus(handle) == CONNECTION_OK else { return false }
+    guard PQtransactionStatus(handle) == PQTRANS_IDLE else { return false }
+    var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
+    return poll(&descriptor, 1, 0) == 0
+  }
+
+  /// Ends a transaction that was left open, so that the next user starts clean.
+  func reset() {
+    transactionState = .none
+    switch PQtransactionStatus(handle) {
+    case PQTRANS_IDLE: return
+    case PQTRANS_INTRANS, PQTRANS_INERROR:
+      do { try executeAsIs("ROLLBACK") } catch { isStale = true }
+    default: isStale = true
+    }
+  }
+}

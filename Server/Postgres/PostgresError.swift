@@ -1,0 +1,91 @@
+import CPostgres
+
+/// What went wrong between this process and PostgreSQL.
+package struct PostgresError: Error, Equatable, CustomStringConvertible {
+  /// Where the failure lies.
+  package enum Kind: Sendable, Equatable {
+    /// The connection string cannot be parsed; nothing was tried.
+    case invalidURL
+    /// No connection could be made, so nothing was sent.
+    case connectionFailed
+    /// The connection broke while in use; see `mayHaveCommitted`.
+    case connectionLost
+    /// The server refused a statement and the connection is still good.
+    case server
+    /// The server's answer has not the shape that was asked for.
+    case unexpectedResult
+    /// The pool was closed before the work could start.
+    case poolClosed
+  }
+
+  package var kind: Kind
+  /// Five characters (PostgreSQL, appendix A), where the server named one.
+  package var sqlState: String?
+  /// `ERROR`, `FATAL` or `PANIC`, never localised.
+  package var severity: String?
+  package var message: String
+  package var detail: String?
+  package var hint: String?
+  /// The violated constraint's name.
+  package var constraint: String?
+  /// The connection broke after a commit may have been sent: it is not known whether the work is
+  /// durable. Repeat such work only where repeating it changes nothing.
+  package var mayHaveCommitted = false
+
+  package init(
+    _ kind: Kind, _ message: String, sqlState: String? = nil, detail: String? = nil,
+    hint: String? = nil
+  ) {
+    self.kind = kind
+    self.message = message
+    self.sqlState = sqlState
+    self.detail = detail
+    self.hint = hint
+  }
+
+  /// The same work, tried again on a new transaction, may succeed: serialisation failures,
+  /// deadlocks, a server shutting down, starting or full, and every lost connection.
+  package var isRetryable: Bool {
+    switch kind {
+    case .connectionFailed, .connectionLost: true
+    case .invalidURL, .unexpectedResult, .poolClosed: false
+    case .server:
+      ["40001", "40P01", "57P01", "57P02", "57P03", "53300"].contains(sqlState ?? "")
+    }
+  }
+
+  package var description: String {
+    var text = [severity, sqlState].compactMap(\.self).joined(separator: " ")
+    text += text.isEmpty ? message : ": \(message)"
+    if let constraint { text += " (constraint \(constraint))" }
+    if let detail { text += "; \(detail)" }
+    if let hint { text += "; hint: \(hint)" }
+    if mayHaveCommitted { text += "; whether the work was committed is not known" }
+    return text
+  }
+}
+
+extension PostgresError {
+  /// Reads the error fields of a failed result.
+  init(_ kind: Kind, result: OpaquePointer) {
+    func field(_ code: Int32) -> String? {
+      PQresultErrorField(result, code).map { String(cString: $0) }
+    }
+    let message = field(ferry_diag_message) ?? oneLine(PQresultErrorMessage(result))
+    self.init(
+      kind, message.isEmpty ? "the server gave no reason" : message,
+      sqlState: field(ferry_diag_sqlstate), detail: field(ferry_diag_detail),
+      hint: field(ferry_diag_hint))
+    severity = field(ferry_diag_severity)
+    constraint = field(ferry_diag_constraint)
+  }
+}
+
+/// libpq's messages span lines and end with one; logs want a single line.
+func oneLine(_ message: UnsafePointer<CChar>?) -> String {
+  guard let message else { return "" }
+  return String(cString: message)
+    .split(whereSeparator: \.isNewline)
+    .map { line in line.drop { $0 == "\t" || $0 == " " } }
+    .joined(separator: " ")
+}

@@ -1,0 +1,52 @@
+import CPostgres
+
+/// A statement's result. Values stay in libpq's memory, and are freed with this object.
+package final class PostgresRows: RandomAccessCollection, Sendable {
+  // SAFETY: libpq never writes to a PGresult after handing it out, and allows reading it from any
+  // thread; it is freed once, by the last owner.
+  private nonisolated(unsafe) let result: OpaquePointer
+
+  /// Rows in the result; 0 for a statement that answers with none.
+  package let endIndex: Int
+  package let columnCount: Int
+
+  package var startIndex: Int { 0 }
+
+  /// Takes over the result.
+  init(owning result: OpaquePointer) {
+    self.result = result
+    endIndex = Int(PQntuples(result))
+    columnCount = Int(PQnfields(result))
+  }
+
+  deinit { PQclear(result) }
+
+  package subscript(position: Int) -> PostgresRow {
+    precondition(position >= 0 && position < endIndex, "row \(position) of \(endIndex)")
+    return PostgresRow(rows: self, index: Int32(position))
+  }
+
+  /// Rows that an INSERT, UPDATE, DELETE or SELECT touched; 0 for other commands.
+  package var affected: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
+
+  /// The command's tag, such as `INSERT 0 5` or `ROLLBACK`.
+  package var commandTag: String { String(cString: PQcmdStatus(result)) }
+
+  /// The column's name, for messages.
+  package func columnName(_ column: Int) -> String {
+    PQfname(result, Int32(column)).map { String(cString: $0) } ?? "#\(column)"
+  }
+
+  package func columnType(_ column: Int) -> PostgresType {
+    PostgresType(oid: PQftype(result, Int32(column)))
+  }
+
+  /// The value's bytes, valid while this object lives; nil for NULL.
+  func cell(row: Int32, column: Int) -> UnsafeRawBufferPointer? {
+    precondition(column >= 0 && column < columnCount, "column \(column) of \(columnCount)")
+    let column = Int32(column)
+    let length = PQgetlength(result, row, column)
+    if length == 0 && PQgetisnull(result, row, column) != 0 { return nil }
+    return UnsafeRawBufferPointer(start: PQgetvalue(result, row, column), count: Int(length))
+  }
+}

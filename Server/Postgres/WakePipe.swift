@@ -1,0 +1,58 @@
+import Foundation
+
+/// Wakes a thread out of `poll`.
+final class WakePipe: Sendable {
+  private let reader: Int32
+  private let writer: Int32
+
+  init() throws(PostgresError) {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else {
+      let reason = String(cString: strerror(errno))
+      throw PostgresError(.connectionFailed, "cannot make a pipe: \(reason)")
+    }
+    (reader, writer) = (ends[0], ends[1])
+    for end in ends where end >= 0 { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+  }
+
+  deinit {
+    close(reader)
+    close(writer)
+  }
+
+  /// Wakes the waiting thread, and every later wait: it is never reset.
+  func wake() {
+    var byte: UInt8 = 1
+    _ = write(writer, &byte, 1)
+  }
+
+  enum Outcome { case woken, ready, timedOut }
+
+  /// Waits for the socket, a wake-up or the time. A negative descriptor waits for the others only;
+  /// nil waits for ever.
+  func wait(for descriptor: Int32 = -1, events: Int32 = 0, timeout: Duration?) -> Outcome {
+    var descriptors = [
+      pollfd(fd: reader, events: Int16(POLLIN), revents: 0),
+      pollfd(fd: descriptor, events: Int16(events), revents: 0),
+    ]
+    let clock = ContinuousClock()
+    let deadline = timeout.map { clock.now + $0 }
+    while true {
+      let left = deadline.map { max(.zero, $0 - clock.now) }
+      let ready = poll(&descriptors, 2, left.map(\.wholeMilliseconds) ?? -1)
+      if descriptors[0].revents != 0 { return .woken }
+      if ready > 0 { return .ready }
+      if let deadline, clock.now >= deadline { return .timedOut }
+    }
+  }
+}
+
+extension Duration {
+  /// Rounded up, so that a wait is never too short.
+  fileprivate var wholeMilliseconds: Int32 {
+    let (seconds, attoseconds) = components
+    let (fraction, isPartial) = attoseconds.quotientAndRemainder(
+      dividingBy: 1_000_000_000_000_000)
+    return Int32(clamping: seconds * 1000 + fraction + (isPartial > 0 ? 1 : 0))
+  }
+}

@@ -1,0 +1,60 @@
+import FerryProtocol
+
+/// The secret that a client shows: `ferry_` and 32 random bytes in base64url (RFC 4648 §5).
+///
+/// It is not `CustomStringConvertible` in full on purpose: interpolated into a message it shows
+/// nothing of the secret.
+package struct AccessToken: Sendable, Equatable, CustomStringConvertible {
+  /// What every token begins with, so that scanners for leaked secrets find it.
+  package static let prefix = "ferry_"
+
+  /// The secret. Printed once, when the token is made.
+  package let text: String
+
+  /// A new token; `random` must be fit for secrets, as `SystemRandomNumberGenerator` is.
+  package init(random: inout some RandomNumberGenerator) {
+    let secret = (0..<32).map { _ in UInt8.random(in: 0...255, using: &random) }
+    var encoded: [UInt8] = []
+    secret.withUnsafeBytes { Base64.append($0, to: &encoded) }
+    let urlSafe = encoded.filter { $0 != UInt8(ascii: "=") }.map { byte in
+      switch byte {
+      case UInt8(ascii: "+"): UInt8(ascii: "-")
+      case UInt8(ascii: "/"): UInt8(ascii: "_")
+      default: byte
+      }
+    }
+    text = Self.prefix + String(decoding: urlSafe, as: UTF8.self)
+  }
+
+  /// `nil` for text that cannot be a token of Ferry's.
+  package init?(_ text: some StringProtocol) {
+    let secret = text.utf8.dropFirst(Self.prefix.utf8.count)
+    guard text.hasPrefix(Self.prefix), secret.count == 43,
+      secret.allSatisfy({ byte in
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+          true
+        default: false
+        }
+      })
+    else { return nil }
+    self.text = String(text)
+  }
+
+  /// What is stored of it: SHA-256 of its text. A secret of 256 random bits needs no salt.
+  package var hash: [UInt8] { SHA256.digest(of: text) }
+
+  package var description: String { Self.prefix + "…" }
+}
+
+extension StoredToken {
+  /// The hash's first twelve hexadecimal digits, by which lists and `revoke` name a token.
+  package var shortID: String { String(fullID.prefix(12)) }
+
+  /// The hash in hexadecimal digits.
+  package var fullID: String {
+    String(
+      decoding: hash.flatMap { [hexDigit(UInt64($0 >> 4)), hexDigit(UInt64($0))] }, as: UTF8.self)
+  }
+}

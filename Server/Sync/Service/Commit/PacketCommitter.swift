@@ -1,0 +1,142 @@
+import FerryProtocol
+import Synchronization
+
+/// Brings packets into the store, in groups for each space (DESIGN: group commit). Spaces do not
+/// wait for each other.
+///
+/// A caller that is cancelled still gets its answer, and its packet is committed: it may be under
+/// way already, and a packet that is sent again changes nothing.
+package final class PacketCommitter: Sendable {
+  typealias Answer = Result<PacketAnswer, Problem>
+  typealias Ticket = CheckedContinuation<Answer, Never>
+  typealias Queue = CommitQueue<Ticket>
+
+  private struct State {
+    var queues: [Int64: Queue] = [:]
+    /// Bytes that wait in all spaces.
+    var waitingBytes = 0
+  }
+
+  /// Bytes that may wait in all spaces together.
+  static var totalBytes: Int { 256 << 20 }
+
+  private let store: any SyncStore
+  private let clock: ServiceClock
+  private let metrics: ServiceMetrics
+  private let log: ServiceLog
+  private let bounds: Queue.Bounds
+  private let state = Mutex(State())
+
+  init(
+    store: any SyncStore, clock: ServiceClock, metrics: ServiceMetrics, log: ServiceLog,
+    bounds: Queue.Bounds = Queue.Bounds()
+  ) {
+    self.store = store
+    self.clock = clock
+    self.metrics = metrics
+    self.log = log
+    self.bounds = bounds
+  }
+
+  /// Commits one packet and answers when that is durable. Throws what became of a packet that was
+  /// not taken; `unavailable` when the queue is full or the store is away.
+  package func commit(
+    _ packet: IncomingPacket, into space: Int64
+  ) async throws(Problem) -> PacketAnswer {
+    let answer = await withCheckedContinuation { (ticket: Ticket) in
+      add(packet, space, ticket)
+    }
+    return try answer.get()
+  }
+
+  /// Packets of a space that wait for the transaction under way.
+  func waitingCount(in space: Int64) -> Int {
+    state.withLock { $0.queues[space]?.waitingCount ?? 0 }
+  }
+
+  private func add(_ packet: IncomingPacket, _ space: Int64, _ ticket: Ticket) {
+    let (isAdded, batch) = state.withLock { state -> (Bool, [Queue.Entry]) in
+      guard state.waitingBytes + packet.byteCount <= Self.totalBytes else { return (false, []) }
+      var queue = state.queues[space] ?? Queue(bounds: bounds)
+      guard queue.add(packet, ticket: ticket) else { return (false, []) }
+      let batch = queue.takeBatch()
+      state.queues[space] = queue
+      state.waitingBytes += packet.byteCount - batch.byteCount
+      return (true, batch)
+    }
+    guard isAdded else {
+      let fault = Problem(
+        .unavailable, "too many packets wait for the store; send this one again in a moment")
+      return ticket.resume(returning: .failure(fault))
+    }
+    guard !batch.isEmpty else { return }
+    Task.detached { await self.drain(space, from: batch) }
+  }
+
+  private func drain(_ space: Int64, from first: [Queue.Entry]) async {
+    var batch = first
+    while !batch.isEmpty {
+      await commit(batch, space)
+      batch = state.withLock { state in
+        guard var queue = state.queues[space] else { return [] }
+        queue.finishBatch()
+        let next = queue.takeBatch()
+        state.waitingBytes -= next.byteCount
+        state.queues[space] = queue.isIdle ? nil : queue
+        return next
+      }
+    }
+  }
+
+  /// One transaction. When the database refuses what several packets brought, each is tried by
+  /// itself, so that one packet cannot turn the others away.
+  private func commit(_ batch: [Queue.Entry], _ space: Int64) async {
+    let now = clock.wall()
+    do {
+      let done = try await store.ingest(batch.map(\.packet), into: space, now: now)
+      precondition(done.results.count == batch.count, "a store answers each packet")
+      metrics.count(done, of: batch.map(\.packet))
+      for (entry, result) in zip(batch, done.results) {
+        entry.ticket.resume(returning: answer(result, done))
+      }
+    } catch .failed(let why) where batch.count > 1 {
+      report(.failed(why))
+      for entry in batch { await commit([entry], space) }
+    } catch {
+      report(error)
+      for entry in batch { entry.ticket.resume(returning: .failure(Problem(error))) }
+    }
+  }
+
+  private func report(_ error: StoreError) {
+    metrics.countStoreError()
+    log.write(error)
+  }
+
+  private func answer(_ result: IngestResult, _ batch: IngestBatch) -> Answer {
+    switch result {
+    case .accepted(let receipt, let released):
+      .success(
+        PacketAnswer(
+          receipt: receipt, released: released, epoch: batch.epoch, head: batch.head,
+          serverTime: clock.wall()))
+    case .refused(let problem): .failure(problem)
+    }
+  }
+}
+
+extension [PacketCommitter.Queue.Entry] {
+  fileprivate var byteCount: Int { reduce(0) { $0 + $1.packet.byteCount } }
+}
+
+extension Problem {
+  /// What a client is told of a store's error; the error itself goes to the log.
+  init(_ error: StoreError) {
+    switch error {
+    case .unavailable:
+      self.init(.unavailable, "the store cannot be reached; send the request again in a moment")
+    case .failed:
+      self.init(.internalError, "the store failed; the server's log tells more")
+    }
+  }
+}

@@ -1,0 +1,131 @@
+import FerryProtocol
+
+/// Which head each space has, who listens to it, and what is to be sent to whom; pure.
+///
+/// Heads supersede each other. The first move of a space is passed on at once and opens a window;
+/// what moves within the window is passed on when it ends, once however often it moved.
+struct HeadBoard<Listener> {
+  /// Bytes for some listeners.
+  struct Delivery {
+    var bytes: [UInt8]
+    var listeners: [Listener]
+  }
+
+  /// What a move led to.
+  struct Step {
+    var delivery: Delivery?
+    /// Call ``endWindow()`` a little later.
+    var opensWindow = false
+    /// The head went back: look this space up and ``replace(_:)`` it.
+    var suspect: SpaceName?
+  }
+
+  private struct Member {
+    let listener: Listener
+    /// Whether it has been told of the head it came to; it hears of moves from then on.
+    var isGreeted = false
+  }
+
+  private struct Channel {
+    let name: SpaceName
+    var epoch: Epoch
+    /// `nil` until the first listener has looked the head up.
+    var head: SequenceNumber?
+    /// Encoded once for all listeners.
+    var event: [UInt8] = []
+    var sentInWindow = false
+    var isDirty = false
+    var members: [Int: Member] = [:]
+
+    /// The event for all who have been greeted.
+    var delivery: Delivery {
+      Delivery(bytes: event, listeners: members.values.filter(\.isGreeted).map(\.listener))
+    }
+  }
+
+  private var channels: [Int64: Channel] = [:]
+  private var nextListener = 0
+  private var isWindowOpen = false
+
+  /// Listeners of all spaces.
+  var listenerCount: Int { channels.values.reduce(0) { $0 + $1.members.count } }
+
+  /// Everybody.
+  var listeners: [Listener] { channels.values.flatMap { $0.members.values.map(\.listener) } }
+
+  /// Adds a listener, to be greeted when the head has been looked up. Answers with its number.
+  mutating func add(_ listener: Listener, to space: SpaceSummary) -> Int {
+    nextListener += 1
+    channels[space.id, default: Channel(name: space.name, epoch: space.epoch)]
+      .members[nextListener] = Member(listener: listener)
+    return nextListener
+  }
+
+  /// The newest event for a listener that has just come, unless it has heard it.
+  mutating func greet(_ number: Int, of space: Int64, heard: SequenceNumber?) -> Delivery? {
+    guard let channel = channels[space], let member = channel.members[number] else { return nil }
+    channels[space]?.members[number]?.isGreeted = true
+    if channel.head == heard { return nil }
+    return Delivery(bytes: channel.event, listeners: [member.listener])
+  }
+
+  mutating func remove(_ listener: Int, from space: Int64) {
+    channels[space]?.members[listener] = nil
+    if channels[space]?.members.isEmpty == true { channels[space] = nil }
+  }
+
+  /// Takes a move from the store's feed. Before anybody has looked the head up it is of no use.
+  mutating func move(_ move: HeadMove) -> Step {
+    guard let channel = channels[move.space], let head = channel.head else { return Step() }
+    if move.head < head { return Step(suspect: channel.name) }
+    return advance(move.space, epoch: channel.epoch, head: move.head)
+  }
+
+  /// Takes what was read from the store, unless something newer is known.
+  mutating func see(_ space: SpaceSummary) -> Step {
+    guard let channel = channels[space.id] else { return Step() }
+    guard let head = channel.head, channel.epoch == space.epoch, head >= space.head else {
+      return advance(space.id, epoch: space.epoch, head: space.head)
+    }
+    return Step()
+  }
+
+  /// Takes what was read from the store, also when it is behind what was known: the store was
+  /// restored from a backup.
+  mutating func replace(_ space: SpaceSummary) -> Step {
+    advance(space.id, epoch: space.epoch, head: space.head)
+  }
+
+  /// Passes on what moved within the window. Whether another one has been opened.
+  mutating func endWindow() -> (deliveries: [Delivery], opensWindow: Bool) {
+    var deliveries: [Delivery] = []
+    for id in channels.keys.sorted() {
+      guard var channel = channels[id] else { continue }
+      if channel.isDirty { deliveries.append(channel.delivery) }
+      channel.sentInWindow = channel.isDirty
+      channel.isDirty = false
+      channels[id] = channel
+    }
+    isWindowOpen = !deliveries.isEmpty
+    return (deliveries, isWindowOpen)
+  }
+
+  private mutating func advance(_ id: Int64, epoch: Epoch, head: SequenceNumber) -> Step {
+    guard var channel = channels[id], channel.head != head || channel.epoch != epoch else {
+      return Step()
+    }
+    channel.epoch = epoch
+    channel.head = head
+    channel.event = HeadEvent.encode(epoch: epoch, head: head)
+    defer { channels[id] = channel }
+    guard channel.members.values.contains(where: \.isGreeted) else { return Step() }
+    if channel.sentInWindow {
+      channel.isDirty = true
+      return Step()
+    }
+    channel.sentInWindow = true
+    let opensWindow = !isWindowOpen
+    isWindowOpen = true
+    return Step(delivery: channel.delivery, opensWindow: opensWindow)
+  }
+}

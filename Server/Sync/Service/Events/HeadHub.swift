@@ -1,0 +1,123 @@
+import FerryProtocol
+import Synchronization
+
+/// Tells those who listen to a space that its head moved. An idle listener costs no task and no
+/// timer: one timer serves them all.
+package final class HeadHub: Sendable {
+  private typealias Board = HeadBoard<any HeadListener>
+
+  private struct State {
+    var board = Board()
+    var isClosed = false
+  }
+
+  private let state = Mutex(State())
+  /// Held while bytes are handed out, so that each listener gets events in their order. `state` is
+  /// never held then: a server's thread that reports a closed stream takes it.
+  private let sending = Mutex(())
+  private let window: Duration
+  private let sleep: @Sendable (Duration) async throws -> Void
+
+  /// - Parameters:
+  ///   - window: The time between two events of one space, at least.
+  ///   - sleep: Waits; throws when it is to stop.
+  package init(
+    window: Duration = .milliseconds(10),
+    sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+  ) {
+    self.window = window
+    self.sleep = sleep
+  }
+
+  /// Listeners of all spaces.
+  package var listenerCount: Int { state.withLock { $0.board.listenerCount } }
+
+  /// Lets a listener hear of a space's head: at once, unless the head is `heard`, and at each
+  /// move. The head is looked up after the listener is in place, so no move between is missed.
+  package func add(
+    _ listener: any HeadListener, to space: SpaceSummary, heard: SequenceNumber?,
+    lookUp: () async throws(StoreError) -> SpaceSummary?
+  ) async throws(StoreError) {
+    let number = state.withLock { state in
+      state.isClosed ? nil : state.board.add(listener, to: space)
+    }
+    guard let number else { return listener.finish() }
+    listener.onClose { [weak self] in
+      self?.state.withLock { $0.board.remove(number, from: space.id) }
+    }
+    let current: SpaceSummary
+    do {
+      current = try await lookUp() ?? space
+    } catch {
+      state.withLock { $0.board.remove(number, from: space.id) }
+      throw error
+    }
+    act { $0.see(current) }
+    sending.withLock { _ in
+      let greeting = state.withLock { state in
+        state.board.greet(number, of: space.id, heard: heard)
+      }
+      if let greeting { Self.deliver(greeting) }
+    }
+  }
+
+  /// Passes on moves of the store's heads until they end.
+  package func follow(_ moves: AsyncStream<HeadMove>, of store: any SyncStore) async {
+    for await move in moves {
+      guard let suspect = act({ $0.move(move) }) else { continue }
+      // A store that fails now sends the heads again when it is back.
+      if let space = try? await store.space(named: suspect) { act { $0.replace(space) } }
+    }
+  }
+
+  /// Sends a comment to everybody, for ever, until the task is cancelled.
+  package func keepAwake(every interval: Duration) async {
+    while (try? await sleep(interval)) != nil { heartbeat() }
+  }
+
+  /// Sends a comment to everybody.
+  package func heartbeat() {
+    sending.withLock { _ in
+      let listeners = state.withLock { $0.board.listeners }
+      Self.deliver(Board.Delivery(bytes: HeadEvent.heartbeat, listeners: listeners))
+    }
+  }
+
+  /// Ends all streams; who comes later finds his ended.
+  package func close() {
+    let listeners = state.withLock { state in
+      state.isClosed = true
+      return state.board.listeners
+    }
+    for listener in listeners { listener.finish() }
+  }
+
+  @discardableResult
+  private func act(_ step: (inout Board) -> Board.Step) -> SpaceName? {
+    let done = sending.withLock { _ in
+      let done = state.withLock { step(&$0.board) }
+      if let delivery = done.delivery { Self.deliver(delivery) }
+      return done
+    }
+    if done.opensWindow { Task { await self.endWindows() } }
+    return done.suspect
+  }
+
+  /// Ends the window that is open, and those that this opens.
+  private func endWindows() async {
+    var isOpen = true
+    while isOpen {
+      // Cancelled or not, the window has to end.
+      try? await sleep(window)
+      isOpen = sending.withLock { _ in
+        let end = state.withLock { $0.board.endWindow() }
+        for delivery in end.deliveries { Self.deliver(delivery) }
+        return end.opensWindow
+      }
+    }
+  }
+
+  private static func deliver(_ delivery: Board.Delivery) {
+    for listener in delivery.listeners { listener.send(delivery.bytes) }
+  }
+}

@@ -1,0 +1,52 @@
+import FerryProtocol
+
+/// One line of the log: a JSON object. Members keep their order; values from elsewhere are
+/// escaped, so that nobody can forge a line.
+struct LogLine {
+  private var json = JSONWriter(capacity: 256)
+
+  /// - Parameter wall: Milliseconds since 1970.
+  init(_ level: LogLevel, _ message: StaticString, wall: Int64) {
+    json.raw("{\"time\":\"")
+    json.raw(RFC3339.text(milliseconds: wall).utf8)
+    json.raw("\",\"level\":\"")
+    json.raw(level.rawValue.utf8)
+    json.raw("\",\"message\":\"")
+    json.raw(message)
+    json.raw("\"")
+  }
+
+  mutating func add(_ name: StaticString, _ value: String?) {
+    guard let value else { return }
+    key(name)
+    json.string(value)
+  }
+
+  mutating func add(_ name: StaticString, _ value: Int) {
+    key(name)
+    json.number(Int64(value))
+  }
+
+  /// Milliseconds with three digits after the point.
+  mutating func add(_ name: StaticString, milliseconds duration: Duration) {
+    key(name)
+    let (seconds, attoseconds) = duration.components
+    let microseconds = max(0, seconds * 1_000_000 + attoseconds / 1_000_000_000_000)
+    json.number(microseconds / 1_000)
+    json.raw(".")
+    let digits = String(microseconds % 1_000 + 1_000).dropFirst()
+    json.raw(digits.utf8)
+  }
+
+  /// The line with its newline.
+  consuming func finish() -> [UInt8] {
+    json.raw("}\n")
+    return json.finish()
+  }
+
+  private mutating func key(_ name: StaticString) {
+    json.raw(",\"")
+    json.raw(name)
+    json.raw("\":")
+  }
+}

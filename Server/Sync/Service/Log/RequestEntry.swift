@@ -1,0 +1,54 @@
+import FerryProtocol
+
+/// A request that has been answered, for the log and the metrics. It holds no header, so no token
+/// can get into either.
+struct RequestEntry: Sendable, Equatable {
+  /// Milliseconds since 1970 when the answer was ready.
+  var wall: Int64
+  var method: String
+  var route: Route
+  /// As it was sent, without the query.
+  var path: String
+  var status: Int
+  var duration: Duration
+  /// Bytes of the body as they came.
+  var bytesIn: Int
+  /// Bytes of the answer's body before a content coding; `nil` for a stream.
+  var bytesOut: Int?
+  var space: SpaceName?
+  var device: DeviceID?
+  var remote: String
+  /// The code of the problem that was answered.
+  var problem: ProblemCode?
+
+  /// The method, or `other`: clients cannot make up metrics.
+  var knownMethod: String {
+    ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"].contains(method)
+      ? method : "other"
+  }
+
+  /// How much the line matters.
+  var level: LogLevel {
+    if status >= 500 { return .error }
+    switch route {
+    case .health, .readiness, .metrics: return .debug
+    default: return .info
+    }
+  }
+
+  func line() -> [UInt8] {
+    var line = LogLine(level, "request", wall: wall)
+    line.add("method", method)
+    line.add("route", route.rawValue)
+    line.add("path", path)
+    line.add("status", status)
+    line.add("durationMs", milliseconds: duration)
+    line.add("bytesIn", bytesIn)
+    if let bytesOut { line.add("bytesOut", bytesOut) }
+    line.add("space", space?.value)
+    line.add("device", device?.description)
+    line.add("remote", remote)
+    line.add("problem", problem?.rawValue)
+    return line.finish()
+  }
+}

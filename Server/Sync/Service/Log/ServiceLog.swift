@@ -1,0 +1,40 @@
+/// The server's log: JSON lines at or above a level.
+package struct ServiceLog: Sendable {
+  private let level: LogLevel
+  private let sink: any LogSink
+  private let clock: ServiceClock
+
+  /// - Parameter level: Lines that matter less are left out.
+  package init(level: LogLevel, sink: any LogSink, clock: ServiceClock) {
+    self.level = level
+    self.sink = sink
+    self.clock = clock
+  }
+
+  /// Lines lost because nobody took them in time.
+  var droppedLines: Int { sink.droppedLines }
+
+  func write(_ entry: RequestEntry) {
+    if entry.level <= level { sink.write(entry.line()) }
+  }
+
+  /// A line about something other than a request.
+  /// - Parameter message: JSON text already, so no quotes in it.
+  func write(_ level: LogLevel, _ message: StaticString, detail: String? = nil) {
+    guard level <= self.level else { return }
+    var line = LogLine(level, message, wall: clock.wall())
+    line.add("detail", detail)
+    sink.write(line.finish())
+  }
+
+  /// A failed call of the store.
+  func write(_ error: StoreError) {
+    switch error {
+    case .unavailable(let why): write(.error, "the store cannot be reached", detail: why)
+    case .failed(let why): write(.error, "the store failed", detail: why)
+    }
+  }
+
+  /// Returns when all lines have left the process, or cannot.
+  package func flush() { sink.flush() }
+}

@@ -1,0 +1,82 @@
+/// The answer to `GET /metrics`; pure.
+struct MetricsPage {
+  var counts: ServiceMetrics.Counts
+  /// Who listens to events now.
+  var listeners: Int
+  /// Log lines that were lost because nobody took them.
+  var droppedLogLines: Int
+  var version: String
+  /// Milliseconds since 1970.
+  var startedAt: Int64
+
+  func text() -> String {
+    var text = PrometheusText()
+    writeRequests(&text)
+    writePackets(&text)
+    writePulls(&text)
+    writeProcess(&text)
+    return text.text
+  }
+
+  private func writeRequests(_ text: inout PrometheusText) {
+    text.metric("ferry_http_requests_total", "counter", "Requests answered.")
+    for (key, count) in counts.requests.sorted(by: { $0.key < $1.key }) {
+      text.sample(
+        "ferry_http_requests_total", count,
+        [("route", key.route), ("method", key.method), ("status", String(key.status))])
+    }
+    text.metric(
+      "ferry_http_request_duration_seconds", "histogram",
+      "Time from a request's head to its answer, streams of events left out.")
+    for route in Route.allCases {
+      guard let histogram = counts.durations[route] else { continue }
+      text.samples(
+        "ferry_http_request_duration_seconds", histogram, [("route", route.rawValue)])
+    }
+    writeBytes(&text, "ferry_http_request_bytes_total", "Bytes of bodies.", counts.bytesIn)
+    writeBytes(&text, "ferry_http_response_bytes_total", "Bytes of answers.", counts.bytesOut)
+  }
+
+  private func writeBytes(
+    _ text: inout PrometheusText, _ name: String, _ help: String, _ bytes: [Route: Int]
+  ) {
+    text.metric(name, "counter", help)
+    for route in Route.allCases {
+      guard let count = bytes[route] else { continue }
+      text.sample(name, count, [("route", route.rawValue)])
+    }
+  }
+
+  private func writePackets(_ text: inout PrometheusText) {
+    text.metric("ferry_packets_total", "counter", "Packets by what became of them.")
+    for status in ["applied", "duplicate", "parked", "released", "refused"] {
+      text.sample("ferry_packets_total", counts.packets[status] ?? 0, [("status", status)])
+    }
+    text.metric("ferry_operations_total", "counter", "Operations applied.")
+    text.sample("ferry_operations_total", counts.operations)
+    text.metric("ferry_conflicts_total", "counter", "Values that lost against another write.")
+    text.sample("ferry_conflicts_total", counts.conflicts)
+    text.metric("ferry_commit_packets", "histogram", "Packets in one transaction.")
+    text.samples("ferry_commit_packets", counts.batches)
+    text.metric("ferry_store_errors_total", "counter", "Calls of the store that failed.")
+    text.sample("ferry_store_errors_total", counts.storeErrors)
+  }
+
+  private func writePulls(_ text: inout PrometheusText) {
+    text.metric("ferry_pull_pages_total", "counter", "Pages of pull lists served.")
+    text.sample("ferry_pull_pages_total", counts.pages)
+    text.metric("ferry_changes_served_total", "counter", "Changes in those pages.")
+    text.sample("ferry_changes_served_total", counts.changes)
+    text.metric("ferry_event_listeners", "gauge", "Streams of events that are open.")
+    text.sample("ferry_event_listeners", listeners)
+  }
+
+  private func writeProcess(_ text: inout PrometheusText) {
+    text.metric("ferry_log_lines_dropped_total", "counter", "Log lines that nobody took in time.")
+    text.sample("ferry_log_lines_dropped_total", droppedLogLines)
+    text.metric("process_start_time_seconds", "gauge", "When the process started.")
+    text.sample("process_start_time_seconds", Double(startedAt) / 1_000)
+    text.metric("ferry_build_info", "gauge", "1; the version is the label.")
+    text.sample("ferry_build_info", 1, [("version", version)])
+  }
+}

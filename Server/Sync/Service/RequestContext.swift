@@ -1,0 +1,36 @@
+import FerryProtocol
+import HTTPServer
+
+/// A request while it is answered, with what is learned about it on the way.
+struct RequestContext: Sendable {
+  let request: HTTPRequest
+  let match: RouteMatch
+  /// On the uptime clock.
+  let started: Duration
+  var space: SpaceName?
+  var device: DeviceID?
+  var problem: ProblemCode?
+}
+
+extension HTTPResponse {
+  /// Ferry's JSON. Nothing that Ferry answers may be kept by a cache.
+  static func json(_ bytes: [UInt8], status: Int = 200) -> HTTPResponse {
+    HTTPResponse(
+      status: status,
+      headers: ["Content-Type": "application/json", "Cache-Control": "no-store"],
+      body: .bytes(bytes), compressible: true)
+  }
+
+  static func text(
+    _ text: String, mediaType: String = "text/plain; charset=utf-8"
+  ) -> HTTPResponse {
+    HTTPResponse(
+      status: 200, headers: ["Content-Type": mediaType, "Cache-Control": "no-store"],
+      body: .bytes(Array(text.utf8)), compressible: true)
+  }
+
+  /// Bytes of a body that is known in full.
+  var byteCount: Int {
+    if case .bytes(let bytes) = body { bytes.count } else { 0 }
+  }
+}

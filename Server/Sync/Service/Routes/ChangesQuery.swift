@@ -1,0 +1,37 @@
+import FerryProtocol
+
+/// Reads the query of `GET …/changes`; pure. Names that it does not know are passed over.
+enum ChangesQuery {
+  /// Changes of a page when the client names no limit.
+  static let limitDefault = 1_000
+
+  /// - Parameter value: The first value of a query parameter, percent-decoded.
+  static func read(
+    _ value: (String) -> String?, limits: Limits
+  ) -> Result<PullRequest, Problem> {
+    var request = PullRequest(
+      cursor: nil, limit: min(limitDefault, limits.changesPerPage), byteLimit: limits.pageBytes,
+      device: nil)
+    if let text = value("cursor"), !text.isEmpty {
+      guard let cursor = Cursor(text) else {
+        return .failure(
+          Problem(.invalidCursor, "give back the cursor of the last page, or none to start over"))
+      }
+      request.cursor = cursor
+    }
+    if let text = value("limit") {
+      guard let limit = Int(text), limit >= 1 else {
+        return .failure(
+          Problem(.malformedMessage, "limit is a whole number from 1 to \(limits.changesPerPage)"))
+      }
+      request.limit = min(limit, limits.changesPerPage)
+    }
+    if let text = value("device") {
+      guard let device = DeviceID(text) else {
+        return .failure(Problem(.malformedMessage, "device is a UUID of 36 characters"))
+      }
+      request.device = device
+    }
+    return .success(request)
+  }
+}

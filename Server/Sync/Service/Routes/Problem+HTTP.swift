@@ -1,0 +1,27 @@
+import FerryProtocol
+import HTTPServer
+
+extension Problem {
+  /// Seconds that a client waits, at least, before it tries again.
+  static let retryAfter = "1"
+
+  /// The problem as an answer: a problem document, and `Retry-After` where trying again may help.
+  package func response(headers: HTTPHeaders = [:]) -> HTTPResponse {
+    var headers = headers
+    headers["Content-Type"] = Problem.mediaType
+    headers["Cache-Control"] = "no-store"
+    if code.action == .retry, code != .internalError { headers["Retry-After"] = Self.retryAfter }
+    return HTTPResponse(
+      status: code.status, headers: headers, body: .bytes(encoded()), compressible: true)
+  }
+
+  /// What the HTTP layer refused before a handler saw it.
+  package init(_ failure: HTTPFailure) {
+    switch failure {
+    case .contentTooLarge: self.init(.limitExceeded, failure.detail)
+    case .unsupportedCoding: self.init(.unsupportedCoding, failure.detail)
+    case .malformedTarget, .ambiguousLength, .malformedContent:
+      self.init(.malformedMessage, failure.detail)
+    }
+  }
+}

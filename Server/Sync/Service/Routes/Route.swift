@@ -1,0 +1,73 @@
+import FerryProtocol
+
+/// Where a request goes; also the `route` of log lines and metrics.
+package enum Route: String, Sendable, CaseIterable {
+  case space = "/v1/spaces/{space}"
+  case packets = "/v1/spaces/{space}/packets"
+  case changes = "/v1/spaces/{space}/changes"
+  case events = "/v1/spaces/{space}/events"
+  case health = "/healthz"
+  case readiness = "/readyz"
+  case metrics = "/metrics"
+  /// Nothing is there.
+  case unknown = "unknown"
+
+  /// The methods it takes, and the role that each needs; `nil` where anybody may ask.
+  package var methods: [(name: String, need: Role?)] {
+    switch self {
+    case .space: [("GET", .reader), ("HEAD", .reader), ("PUT", .admin)]
+    case .packets: [("POST", .writer)]
+    case .changes: [("GET", .reader), ("HEAD", .reader)]
+    case .events: [("GET", .reader)]
+    case .health, .readiness, .metrics: [("GET", nil), ("HEAD", nil)]
+    case .unknown: []
+    }
+  }
+
+  /// The value of an `Allow` header (RFC 9110 §10.2.1).
+  package var allow: String { methods.map(\.name).joined(separator: ", ") }
+}
+
+/// What a method and a path mean; pure.
+package struct RouteMatch: Sendable, Equatable {
+  package var route: Route
+  /// The part of the path that names the space, as it stands there.
+  package var spaceText: String?
+  /// Whether the route takes the method.
+  package var isAllowed = true
+  /// The role that is needed, `nil` where anybody may ask.
+  package var need: Role?
+
+  /// Matches the decoded segments of a path.
+  package init(method: String, segments: [String]) {
+    (route, spaceText) = Self.find(segments)
+    guard route != .unknown else { return }
+    guard let entry = route.methods.first(where: { $0.name == method }) else {
+      isAllowed = false
+      return
+    }
+    need = entry.need
+  }
+
+  private static func find(_ segments: [String]) -> (Route, String?) {
+    switch segments.count {
+    case 1:
+      switch segments[0] {
+      case "healthz": return (.health, nil)
+      case "readyz": return (.readiness, nil)
+      case "metrics": return (.metrics, nil)
+      default: return (.unknown, nil)
+      }
+    case 3 where segments.starts(with: ["v1", "spaces"]) && !segments[2].isEmpty:
+      return (.space, segments[2])
+    case 4 where segments.starts(with: ["v1", "spaces"]) && !segments[2].isEmpty:
+      switch segments[3] {
+      case "packets": return (.packets, segments[2])
+      case "changes": return (.changes, segments[2])
+      case "events": return (.events, segments[2])
+      default: return (.unknown, nil)
+      }
+    default: return (.unknown, nil)
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import FerryProtocol
+import Synchronization
+
+/// The spaces that requests name, remembered for a few seconds: a space's id and epoch hardly ever
+/// change, and looking them up would double the store's work for a small packet.
+///
+/// Its answers' heads are old. A space that is not there is looked up each time.
+final class SpaceDirectory: Sendable {
+  /// How long a space is remembered.
+  static let timeToLive = Duration.seconds(5)
+  private static let countMax = 10_000
+
+  private struct Entry {
+    var space: SpaceSummary
+    var expiry: Duration
+  }
+
+  private let store: any SyncStore
+  private let clock: ServiceClock
+  private let entries = Mutex([SpaceName: Entry]())
+
+  init(store: any SyncStore, clock: ServiceClock) {
+    self.store = store
+    self.clock = clock
+  }
+
+  /// The space, its head perhaps out of date; `nil` when there is none.
+  func find(_ name: SpaceName) async throws(StoreError) -> SpaceSummary? {
+    let now = clock.uptime()
+    let known = entries.withLock { entries in
+      entries[name].flatMap { now < $0.expiry ? $0.space : nil }
+    }
+    if let known { return known }
+    guard let space = try await store.space(named: name) else { return nil }
+    entries.withLock { entries in
+      if entries.count >= Self.countMax { entries = [:] }
+      entries[name] = Entry(space: space, expiry: now + Self.timeToLive)
+    }
+    return space
+  }
+}

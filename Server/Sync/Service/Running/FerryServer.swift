@@ -1,0 +1,123 @@
+import FerryProtocol
+import HTTPServer
+
+/// A whole server in this process: the store, the service and the HTTP server before it.
+package final class FerryServer: Sendable {
+  /// The port that connections are accepted on.
+  package let port: UInt16
+  /// Whether it started without any token in existence, and so serves everybody.
+  package let startedOpen: Bool
+  /// The store that it serves, for those in the same process.
+  package let store: any SyncStore
+
+  private let configuration: FerryServerConfiguration
+  private let http: HTTPServer
+  private let service: SyncService
+  private let hub: HeadHub
+  private let background: [Task<Void, Never>]
+  private let lock: DataLock?
+
+  /// Opens the store that the configuration names, and serves it.
+  package static func start(
+    _ configuration: FerryServerConfiguration
+  ) async throws(FerryServerError) -> FerryServer {
+    var lock: DataLock?
+    if case .embedded(let directory) = configuration.store {
+      try DataDirectory.prepare(directory)
+      lock = try DataLock(directory: directory)
+    }
+    let store = try await StoreOpener(configuration).open()
+    return try await start(configuration, store: store, lock: lock)
+  }
+
+  /// Serves a store that is open already, and closes it when it stops or does not start.
+  package static func start(
+    _ configuration: FerryServerConfiguration, store: any SyncStore
+  ) async throws(FerryServerError) -> FerryServer {
+    try await start(configuration, store: store, lock: nil)
+  }
+
+  private static func start(
+    _ configuration: FerryServerConfiguration, store: any SyncStore, lock: DataLock?
+  ) async throws(FerryServerError) -> FerryServer {
+    do {
+      return try await FerryServer(configuration, store: store, lock: lock)
+    } catch {
+      await store.close()
+      throw error
+    }
+  }
+
+  private init(
+    _ configuration: FerryServerConfiguration, store: any SyncStore, lock: DataLock?
+  ) async throws(FerryServerError) {
+    let isOnlyForThisMachine = configuration.listen.isLoopback && !configuration.isInsecure
+    let gate = AccessGate(
+      store: store, clock: configuration.clock, checksLoopback: isOnlyForThisMachine)
+    do {
+      startedOpen = try await gate.isOpen()
+    } catch {
+      throw FerryServerError(error, configuration.store, waited: .zero)
+    }
+    if startedOpen, !configuration.listen.isLoopback, !configuration.isInsecure {
+      throw .needsTokens(configuration.listen)
+    }
+    let hub = HeadHub()
+    let service = SyncService(
+      SyncService.Parts(
+        store: store, gate: gate, hub: hub, metrics: ServiceMetrics(), log: configuration.log,
+        clock: configuration.clock, limits: configuration.limits))
+    // Before anybody can listen, so that no move is missed.
+    let moves = store.headMoves()
+    http = try Self.listen(configuration, service)
+    port = http.port
+    background = [
+      Task { await hub.follow(moves, of: store) },
+      Task { await hub.keepAwake(every: configuration.heartbeat) },
+    ]
+    (self.configuration, self.store, self.lock) = (configuration, store, lock)
+    (self.service, self.hub) = (service, hub)
+  }
+
+  private static func listen(
+    _ configuration: FerryServerConfiguration, _ service: SyncService
+  ) throws(FerryServerError) -> HTTPServer {
+    let http = HTTPServer.Configuration(
+      address: configuration.listen.host, port: configuration.listen.port,
+      threads: configuration.threads, bodyLimit: configuration.limits.messageBytes,
+      connectionLimit: configuration.connectionLimit,
+      failure: { service.respond(to: $0) })
+    do {
+      return try HTTPServer(configuration: http) { await service.respond(to: $0) }
+    } catch {
+      throw .listen(configuration.listen, error)
+    }
+  }
+
+  /// Where it listens, with the port in use.
+  package var address: ListenAddress {
+    ListenAddress(host: configuration.listen.host, port: port)
+  }
+
+  /// Stops: accepts nothing more, ends the streams of events, lets requests in progress finish for
+  /// as long as the configuration allows, and closes the store. Call it once.
+  package func stop() async {
+    service.beginStopping()
+    hub.close()
+    await http.stop(grace: configuration.stopGrace)
+    for task in background { task.cancel() }
+    await store.close()
+    configuration.log.flush()
+  }
+}
+
+extension FerryServerError {
+  /// What a store's error means at the start.
+  init(_ error: StoreError, _ location: StoreLocation, waited: Duration) {
+    switch error {
+    case .unavailable(let reason):
+      self = .storeUnavailable(location.description, reason: reason, waited: waited)
+    case .failed(let reason): self = .storeFailed(location.description, reason: reason)
+    }
+  }
+}

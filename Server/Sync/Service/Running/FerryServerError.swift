@@ -1,0 +1,24 @@
+import HTTPServer
+
+/// Why a server did not start, or a store could not be opened.
+package enum FerryServerError: Error, Sendable, Equatable {
+  /// Both a database and a data directory are named.
+  case twoStores
+  /// The database is not named by a `postgres://` URL. The URL is not repeated: it may hold a
+  /// password.
+  case badDatabaseURL
+  /// No data directory is named, and the environment has no home directory to put one in.
+  case noHome
+  /// The data directory cannot be made or written to.
+  case dataDirectory(String, reason: String)
+  /// Another server serves the data directory.
+  case dataInUse(String, processID: Int32?)
+  /// The database stayed away for as long as was waited.
+  case storeUnavailable(String, reason: String, waited: Duration)
+  /// The database is there but cannot be used.
+  case storeFailed(String, reason: String)
+  /// Others than this machine could connect, and nothing keeps them out.
+  case needsTokens(ListenAddress)
+  /// The address cannot be listened on.
+  case listen(ListenAddress, HTTPServerError)
+}

@@ -1,0 +1,65 @@
+import Foundation
+
+/// Where a server listens: an IPv4 or IPv6 address and a port, `127.0.0.1:8080` or `[::1]:8080`.
+package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
+  /// The address without brackets.
+  package var host: String
+  /// 0 asks the system for a free one.
+  package var port: UInt16
+
+  package init(host: String, port: UInt16) {
+    self.host = host
+    self.port = port
+  }
+
+  /// Reads `HOST:PORT`. `localhost` is taken as 127.0.0.1; other names are refused with `nil`,
+  /// since what they mean changes.
+  package init?(_ text: String) {
+    guard let colon = text.lastIndex(of: ":"),
+      let port = UInt16(text[text.index(after: colon)...])
+    else { return nil }
+    var host = String(text[..<colon])
+    if host.hasPrefix("["), host.hasSuffix("]") {
+      host = String(host.dropFirst().dropLast())
+      guard host.contains(":") else { return nil }
+    } else if host == "localhost" {
+      host = "127.0.0.1"
+    } else if host.contains(":") {
+      return nil
+    }
+    guard Self.isNumeric(host) else { return nil }
+    self.init(host: host, port: port)
+  }
+
+  package var description: String {
+    host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+  }
+
+  /// Whether only this machine can connect.
+  package var isLoopback: Bool { Self.isLoopback(host: host) }
+
+  /// Whether the authority of a URL (`Host` header) names this machine.
+  static func isLoopback(authority: String) -> Bool {
+    if authority.hasPrefix("[") {
+      guard let end = authority.firstIndex(of: "]") else { return false }
+      return isLoopback(host: String(authority[authority.index(after: authority.startIndex)..<end]))
+    }
+    return isLoopback(host: String(authority.prefix { $0 != ":" }))
+  }
+
+  private static func isLoopback(host: String) -> Bool {
+    let lowered = host.lowercased()
+    if lowered == "localhost" || lowered.hasSuffix(".localhost") || lowered == "::1" {
+      return true
+    }
+    return lowered.hasPrefix("127.") && isNumeric(lowered)
+  }
+}
+
+// The system's own parser decides what an address is.
+extension ListenAddress {
+  private static func isNumeric(_ host: String) -> Bool {
+    var storage = in6_addr()
+    return inet_pton(host.contains(":") ? AF_INET6 : AF_INET, host, &storage) == 1
+  }
+}

@@ -1,0 +1,47 @@
+import Foundation
+
+/// Where a server keeps its data.
+package enum StoreLocation: Sendable, Equatable {
+  /// The embedded store, in a directory that is made when absent.
+  case embedded(directory: String)
+  /// A PostgreSQL database, `postgres://…`.
+  case postgres(url: String)
+
+  /// What the command line says: a database URL, a directory, or neither.
+  package init(
+    database: String?, data: String?, environment: [String: String]
+  ) throws(FerryServerError) {
+    if let database {
+      guard data == nil else { throw .twoStores }
+      let isPostgres = ["postgres://", "postgresql://"].contains { database.hasPrefix($0) }
+      guard isPostgres else { throw .badDatabaseURL }
+      self = .postgres(url: database)
+    } else if let data {
+      self = .embedded(directory: data)
+    } else {
+      self = .embedded(directory: try Self.defaultDirectory(environment))
+    }
+  }
+
+  /// `$XDG_STATE_HOME/ferryd`, or `~/.local/state/ferryd` (XDG Base Directory Specification 0.8).
+  private static func defaultDirectory(
+    _ environment: [String: String]
+  ) throws(FerryServerError) -> String {
+    if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") { return state + "/ferryd" }
+    guard let home = environment["HOME"], home.hasPrefix("/") else { throw .noHome }
+    return home + (home.hasSuffix("/") ? "" : "/") + ".local/state/ferryd"
+  }
+}
+
+extension StoreLocation: CustomStringConvertible {
+  /// For people; a URL without its user, password and parameters.
+  package var description: String {
+    switch self {
+    case .embedded(let directory): return "embedded store in \(directory)"
+    case .postgres(let url):
+      guard let parts = URLComponents(string: url) else { return "PostgreSQL" }
+      let port = parts.port.map { ":\($0)" } ?? ""
+      return "PostgreSQL at \(parts.host ?? "")\(port)\(parts.path)"
+    }
+  }
+}

@@ -1,0 +1,9 @@
+extension StoreOpener {
+  /// Opens and migrates the store, or says why that cannot be done now.
+  func openOnce() async throws(StoreError) -> any SyncStore {
+    switch location {
+    case .embedded(let directory): try await SQLiteStore(directory: directory, limits: limits)
+    case .postgres(let url): try await PostgresStore(url: url, limits: limits)
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import FerryProtocol
+
+/// Opens the store that a configuration names. A database that is away is waited for: when a whole
+/// machine starts, the server is often there first.
+package struct StoreOpener: Sendable {
+  let location: StoreLocation
+  let limits: Limits
+  private let patience: Duration
+  private let clock: ServiceClock
+  private let log: ServiceLog
+
+  /// The longest pause between two attempts.
+  static let pauseMax = Duration.seconds(2)
+
+  package init(_ configuration: FerryServerConfiguration) {
+    self.init(
+      configuration.store, limits: configuration.limits, patience: configuration.startWait,
+      clock: configuration.clock, log: configuration.log)
+  }
+
+  /// - Parameter patience: How long a database that is away is waited for.
+  package init(
+    _ location: StoreLocation, limits: Limits = .standard, patience: Duration,
+    clock: ServiceClock, log: ServiceLog
+  ) {
+    self.location = location
+    self.limits = limits
+    self.patience = patience
+    self.clock = clock
+    self.log = log
+  }
+
+  /// The store, migrated to this version's schema.
+  package func open() async throws(FerryServerError) -> any SyncStore {
+    if case .embedded(let directory) = location { try DataDirectory.prepare(directory) }
+    return try await retry { () async throws(StoreError) in try await openOnce() }
+  }
+
+  /// Calls `attempt` until it succeeds, fails for good, or patience is at its end.
+  func retry<T>(
+    sleep: (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
+    _ attempt: () async throws(StoreError) -> T
+  ) async throws(FerryServerError) -> T {
+    let start = clock.uptime()
+    var pause = Duration.milliseconds(250)
+    while true {
+      let failure: StoreError
+      do {
+        return try await attempt()
+      } catch {
+        failure = error
+      }
+      let waited = clock.uptime() - start
+      guard case .unavailable(let reason) = failure, waited + pause <= patience else {
+        log.flush()
+        throw FerryServerError(failure, location, waited: waited)
+      }
+      log.write(.warning, "waiting for the database", detail: reason)
+      do {
+        try await sleep(pause)
+      } catch {
+        throw FerryServerError(failure, location, waited: waited)
+      }
+      pause = min(pause * 2, Self.pauseMax)
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import FerryProtocol
+import HTTPServer
+
+// The requests about one space.
+extension SyncService {
+  func createSpace(_ name: SpaceName, _ role: Role) async throws(Problem) -> HTTPResponse {
+    let store = parts.store
+    let space = try await ask { () async throws(StoreError) in
+      try await store.createSpace(name)
+    }
+    return info(space, role)
+  }
+
+  func spaceInfo(_ name: SpaceName, _ role: Role) async throws(Problem) -> HTTPResponse {
+    let store = parts.store
+    let space = try await ask { () async throws(StoreError) in
+      try await store.space(named: name)
+    }
+    guard let space else { throw .unknownSpace(name) }
+    return info(space, role)
+  }
+
+  func receivePacket(
+    _ context: inout RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let body = context.request.body
+    let packet = try read(body)
+    context.device = packet.device
+    let space = try await find(name)
+    let answer = try await committer.commit(
+      IncomingPacket(packet, byteCount: body.count), into: space.id)
+    let status = answer.receipt.status == .parked ? 202 : 200
+    return .json(answer.encoded(), status: status)
+  }
+
+  func changes(
+    _ context: inout RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let query = context.request.query
+    let request = try ChangesQuery.read({ query[$0] }, limits: parts.limits).get()
+    context.device = request.device
+    let space = try await find(name)
+    let (store, now) = (parts.store, parts.clock.wall())
+    let page = try await ask { () async throws(StoreError) in
+      try await store.changes(in: space.id, request, now: now)
+    }.get()
+    parts.metrics.countPage(changes: PageCount.read(page))
+    return .json(page)
+  }
+
+  func events(_ request: HTTPRequest, _ name: SpaceName) async throws(Problem) -> HTTPResponse {
+    if lifecycle.isStopping { throw Problem(.unavailable, "the server is stopping") }
+    let space = try await find(name)
+    let heard = request.headers["Last-Event-ID"].flatMap { SequenceNumber($0) }
+    let stream = HTTPStream()
+    let (store, hub) = (parts.store, parts.hub)
+    try await ask { () async throws(StoreError) in
+      try await hub.add(stream, to: space, heard: heard) { () async throws(StoreError) in
+        try await store.space(named: name)
+      }
+    }
+    return HTTPResponse(
+      status: 200,
+      // X-Accel-Buffering: nginx passes events on as they come.
+      headers: [
+        "Content-Type": HeadEvent.mediaType, "Cache-Control": "no-store",
+        "X-Accel-Buffering": "no",
+      ],
+      body: .stream(stream))
+  }
+
+  private func info(_ space: SpaceSummary, _ role: Role) -> HTTPResponse {
+    .json(
+      SpaceInfo(
+        space: space.name, epoch: space.epoch, head: space.head, role: role,
+        serverTime: parts.clock.wall()
+      ).encoded())
+  }
+
+  private func read(_ body: [UInt8]) throws(Problem) -> Packet {
+    guard body.count <= parts.limits.messageBytes else {
+      throw Problem(
+        .limitExceeded,
+        "the packet has \(body.count) bytes; \(parts.limits.messageBytes) are allowed")
+    }
+    do {
+      return try Packet(decoding: body, limits: parts.limits)
+    } catch {
+      throw Problem(.malformedMessage, error.description)
+    }
+  }
+
+  private func find(_ name: SpaceName) async throws(Problem) -> SpaceSummary {
+    let directory = directory
+    let space = try await ask { () async throws(StoreError) in try await directory.find(name) }
+    guard let space else { throw .unknownSpace(name) }
+    return space
+  }
+}
+
+extension Problem {
+  fileprivate static func unknownSpace(_ name: SpaceName) -> Problem {
+    Problem(
+      .unknownSpace, "there is no space \(name); an admin makes it with PUT /v1/spaces/\(name)")
+  }
+}

@@ -1,0 +1,178 @@
+import FerryProtocol
+import HTTPServer
+
+/// Answers Ferry's requests: decides who may, reads what is asked, and asks the store.
+package final class SyncService: Sendable {
+  /// What the service works with.
+  package struct Parts: Sendable {
+    package var store: any SyncStore
+    package var gate: AccessGate
+    package var hub: HeadHub
+    package var metrics: ServiceMetrics
+    package var log: ServiceLog
+    package var clock: ServiceClock
+    package var limits: Limits
+
+    package init(
+      store: any SyncStore, gate: AccessGate, hub: HeadHub, metrics: ServiceMetrics,
+      log: ServiceLog, clock: ServiceClock, limits: Limits
+    ) {
+      self.store = store
+      self.gate = gate
+      self.hub = hub
+      self.metrics = metrics
+      self.log = log
+      self.clock = clock
+      self.limits = limits
+    }
+  }
+
+  let parts: Parts
+  let committer: PacketCommitter
+  let directory: SpaceDirectory
+  let lifecycle: ServiceLifecycle
+  private let startedAt: Int64
+
+  package init(_ parts: Parts) {
+    self.parts = parts
+    committer = PacketCommitter(
+      store: parts.store, clock: parts.clock, metrics: parts.metrics, log: parts.log)
+    directory = SpaceDirectory(store: parts.store, clock: parts.clock)
+    lifecycle = ServiceLifecycle()
+    startedAt = parts.clock.wall()
+  }
+
+  /// Answers one request; writes it to the log and counts it. A stream is logged when it ends.
+  package func respond(to request: HTTPRequest) async -> HTTPResponse {
+    let match = RouteMatch(method: request.method, segments: request.segments)
+    var context = RequestContext(request: request, match: match, started: parts.clock.uptime())
+    var response: HTTPResponse
+    do {
+      response = try await answer(&context)
+    } catch {
+      context.problem = error.code
+      response = error.response(headers: headers(for: error, context))
+    }
+    if case .stream(let stream) = response.body {
+      let status = response.status
+      stream.onClose { [context] in self.record(context, status: status, bytesOut: nil) }
+    } else {
+      record(context, status: response.status, bytesOut: response.byteCount)
+    }
+    return response
+  }
+
+  /// Answers a request that the HTTP layer refused.
+  package func respond(to failure: HTTPFailure) -> HTTPResponse {
+    let problem = Problem(failure)
+    parts.metrics.count(refused: problem.code.status)
+    parts.log.write(.info, "request refused unread", detail: failure.detail)
+    return problem.response()
+  }
+
+  /// From now on `/readyz` says no, so that no more requests are sent here.
+  package func beginStopping() { lifecycle.beginStopping() }
+
+  // MARK: Dispatch
+
+  private func answer(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
+    let match = context.match
+    if match.route == .unknown {
+      throw Problem(.notFound, "Ferry's addresses are below /v1/spaces/{space}")
+    }
+    guard match.isAllowed else {
+      throw Problem(
+        .methodNotAllowed, "\(match.route.rawValue) takes \(match.route.allow)")
+    }
+    switch match.route {
+    case .health: return .text("ok\n")
+    case .readiness: return try await readiness()
+    case .metrics: return metricsPage()
+    case .unknown, .space, .packets, .changes, .events: break
+    }
+    let name = try space(named: match.spaceText ?? "")
+    context.space = name
+    let role = try await admit(context.request, to: name, need: match.need ?? .admin)
+    switch match.route {
+    case .packets: return try await receivePacket(&context, name)
+    case .changes: return try await changes(&context, name)
+    case .events: return try await events(context.request, name)
+    default:
+      return context.request.method == "PUT"
+        ? try await createSpace(name, role) : try await spaceInfo(name, role)
+    }
+  }
+
+  private func space(named text: String) throws(Problem) -> SpaceName {
+    guard let name = SpaceName(text) else {
+      throw Problem(
+        .unknownSpace,
+        "a space's name has 1 to 63 characters of A–Z a–z 0–9 . _ - and begins with a letter or "
+          + "digit")
+    }
+    return name
+  }
+
+  private func admit(
+    _ request: HTTPRequest, to space: SpaceName, need: Role
+  ) async throws(Problem) -> Role {
+    let visitor = Visitor(
+      credential: Credential(authorization: request.headers["Authorization"]),
+      host: request.headers["Host"], origin: request.headers["Origin"])
+    let gate = parts.gate
+    return try await ask { () async throws(StoreError) in
+      try await gate.admit(visitor, to: space, need: need)
+    }.get()
+  }
+
+  /// Calls the store; a failure goes to the log, and to the client as a problem.
+  func ask<T>(_ call: () async throws(StoreError) -> T) async throws(Problem) -> T {
+    do {
+      return try await call()
+    } catch {
+      parts.metrics.countStoreError()
+      parts.log.write(error)
+      throw Problem(error)
+    }
+  }
+
+  // MARK: The server itself
+
+  private func readiness() async throws(Problem) -> HTTPResponse {
+    if lifecycle.isStopping { throw Problem(.unavailable, "the server is stopping") }
+    let store = parts.store
+    try await ask { () async throws(StoreError) in try await store.check() }
+    return .text("ready\n")
+  }
+
+  private func metricsPage() -> HTTPResponse {
+    let page = MetricsPage(
+      counts: parts.metrics.snapshot, listeners: parts.hub.listenerCount,
+      droppedLogLines: parts.log.droppedLines, version: FerryVersion.current,
+      startedAt: startedAt)
+    return .text(page.text(), mediaType: PrometheusText.mediaType)
+  }
+
+  // MARK: After the answer
+
+  private func headers(for problem: Problem, _ context: RequestContext) -> HTTPHeaders {
+    switch problem.code {
+    case .unauthorized:
+      let credential = Credential(authorization: context.request.headers["Authorization"])
+      return ["WWW-Authenticate": AccessRule.challenge(for: credential)]
+    case .methodNotAllowed: return ["Allow": context.match.route.allow]
+    default: return [:]
+    }
+  }
+
+  private func record(_ context: RequestContext, status: Int, bytesOut: Int?) {
+    let entry = RequestEntry(
+      wall: parts.clock.wall(), method: context.request.method, route: context.match.route,
+      path: context.request.path, status: status,
+      duration: parts.clock.uptime() - context.started,
+      bytesIn: context.request.bodyWireBytes, bytesOut: bytesOut, space: context.space,
+      device: context.device, remote: context.request.remoteAddress, problem: context.problem)
+    parts.metrics.count(entry)
+    parts.log.write(entry)
+  }
+}

@@ -1,0 +1,175 @@
+import FerryProtocol
+
+/// The rules by which packets enter a space (DESIGN.md §6), without any I/O. A store loads an
+/// ``IngestContext`` under the space's lock, asks for a plan until nothing is missing, applies it
+/// and writes the effects.
+package struct Ingest {
+  private let packets: [IncomingPacket]
+  private let context: IngestContext
+  private let plan: IngestPlan
+  private var effects: IngestEffects
+  private var known: [OperationID: KnownOperation]
+  private var records: [TouchedRecord] = []
+  private var recordIndex: [RecordKey: Int] = [:]
+  private var receipts: [IngestPlan.Source: PacketReceipt] = [:]
+  private var released: [Int: [PacketReceipt]] = [:]
+
+  private struct TouchedRecord {
+    let key: RecordKey
+    var state: RecordState
+    let isNew: Bool
+  }
+
+  /// Which packets are applied, which wait and which are refused.
+  package static func plan(
+    _ packets: [IncomingPacket], in context: IngestContext
+  ) -> IngestPlan {
+    IngestPlanner(context, packets).planned()
+  }
+
+  /// Merges the operations of a plan that misses nothing.
+  package static func apply(
+    _ plan: IngestPlan, to packets: [IncomingPacket], in context: IngestContext
+  ) -> IngestEffects {
+    precondition(plan.missing.isEmpty, "the plan's missing packets have to be loaded first")
+    return Ingest(packets, context, plan).applied()
+  }
+
+  private init(_ packets: [IncomingPacket], _ context: IngestContext, _ plan: IngestPlan) {
+    self.packets = packets
+    self.context = context
+    self.plan = plan
+    known = context.known
+    effects = IngestEffects(space: context.space)
+    effects.chains = plan.chains
+    effects.unparked = plan.unparked
+  }
+
+  private consuming func applied() -> IngestEffects {
+    for run in plan.runs {
+      for source in run.sources { apply(source, closer: run.closer) }
+    }
+    // What says nothing of a record that is not there leaves no row.
+    for record in records where !record.isNew || record.state != RecordState() {
+      let row = IngestEffects.RecordRow(
+        key: record.key, sequence: record.state.sequence, wholeBelow: record.state.wholeBelow,
+        state: record.state.encoded(), isNew: record.isNew)
+      effects.records.append(row)
+    }
+    effects.parked = plan.parked.map { park($0) }
+    effects.results = plan.verdicts.indices.map { result($0) }
+    return effects
+  }
+
+  // MARK: Applying
+
+  private mutating func apply(_ source: IngestPlan.Source, closer: Int) {
+    guard let packet = packet(source), let tail = packet.tail else { return }
+    let first = effects.space.head
+    for operation in packet.operations where known[operation.id] == nil {
+      apply(operation, of: packet.device)
+    }
+    let count = effects.space.head - first
+    effects.chains[packet.device]?.operations += count
+    let receipt = receipt(for: packet, tail, count > 0 ? .applied : .duplicate)
+    receipts[source] = receipt
+    if case .parked = source { released[closer, default: []].append(receipt) }
+  }
+
+  private func packet(_ source: IngestPlan.Source) -> Packet? {
+    switch source {
+    case .incoming(let index): packets[index].packet
+    case .parked(let key): context.bodies[key]
+    }
+  }
+
+  private mutating func apply(_ operation: Operation, of device: DeviceID) {
+    effects.space.head += 1
+    let sequence = effects.space.head
+    let time = clamped(operation.time)
+    let index = touch(operation.key)
+    let outcome = records[index].state.merge(
+      operation, stamp: Stamp(time: time, device: device), sequence: sequence)
+    known[operation.id] = KnownOperation(sequence: sequence, device: device, outcome: outcome)
+    effects.operations.append(
+      IngestEffects.OperationRow(
+        id: operation.id, sequence: sequence, device: device, key: operation.key,
+        kind: operation.kind, time: time, base: operation.base,
+        data: operation.kind == .delete ? nil : operation.encodedColumns(),
+        times: operation.columnTimes.isEmpty ? nil : operation.encodedTimes(clampedTo: time),
+        outcome: outcome == .applied ? nil : outcome.encoded()))
+  }
+
+  /// A timestamp from the far future becomes the next reading of the space's clamp clock: what
+  /// comes later stays later.
+  private mutating func clamped(_ time: HybridTimestamp) -> HybridTimestamp {
+    let limit = HybridTimestamp(milliseconds: context.now + context.limits.clockSkewMax)
+    guard time > limit else { return time }
+    effects.space.clamp = max(limit, effects.space.clamp).next
+    return effects.space.clamp
+  }
+
+  private mutating func touch(_ key: RecordKey) -> Int {
+    if let index = recordIndex[key] { return index }
+    let existing = context.records[key]
+    recordIndex[key] = records.count
+    records.append(
+      TouchedRecord(key: key, state: existing ?? RecordState(), isNew: existing == nil))
+    return records.count - 1
+  }
+
+  // MARK: Answering
+
+  private func result(_ index: Int) -> IngestResult {
+    let packet = packets[index].packet
+    guard let tail = packet.tail else { return .refused(Problem(.malformedMessage, "empty")) }
+    switch plan.verdicts[index] {
+    case .refused(let problem): return .refused(problem)
+    case .duplicate: return .accepted(receipt(for: packet, tail, .duplicate), released: [])
+    case .follows(.incoming(let other)) where other != index:
+      guard case .accepted(let receipt, _) = result(other) else { return result(other) }
+      guard receipt.status == .applied else { return .accepted(receipt, released: []) }
+      return .accepted(self.receipt(for: packet, tail, .duplicate), released: [])
+    case .follows(let source):
+      guard let receipt = receipts[source] else {
+        return .accepted(PacketReceipt(tail: tail, status: .parked), released: [])
+      }
+      if case .parked = source {
+        return .accepted(
+          self.receipt(for: packet, tail, .duplicate), released: released[index] ?? [])
+      }
+      return .accepted(receipt, released: released[index] ?? [])
+    }
+  }
+
+  /// What the history says of a packet's operations.
+  private func receipt(
+    for packet: Packet, _ tail: OperationID, _ status: PacketReceipt.Status
+  ) -> PacketReceipt {
+    var outcomes: [Outcome] = []
+    outcomes.reserveCapacity(packet.operations.count)
+    var sequences: ClosedRange<SequenceNumber>?
+    var isContiguous = true
+    for operation in packet.operations {
+      guard let known = known[operation.id] else { continue }
+      outcomes.append(known.outcome)
+      if let range = sequences, isContiguous {
+        isContiguous = known.sequence == range.upperBound + 1
+        if isContiguous { sequences = range.lowerBound...known.sequence }
+      } else if sequences == nil {
+        sequences = known.sequence...known.sequence
+      }
+    }
+    return PacketReceipt(
+      tail: tail, status: status, sequences: isContiguous ? sequences : nil, outcomes: outcomes)
+  }
+
+  private func park(_ index: Int) -> IngestEffects.ParkedRow {
+    let (packet, byteCount) = (packets[index].packet, packets[index].byteCount)
+    guard let tail = packet.tail else { preconditionFailure("an empty packet is never parked") }
+    let parked = ParkedPacket(
+      key: ParkedKey(device: packet.device, tail: tail), dependency: packet.dependency,
+      continues: packet.continues, byteCount: byteCount)
+    return IngestEffects.ParkedRow(packet: parked, body: packet.encoded())
+  }
+}

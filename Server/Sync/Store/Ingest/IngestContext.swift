@@ -1,0 +1,109 @@
+import FerryProtocol
+
+/// Everything of one space that the rules need for one batch of packets, loaded under the space's
+/// lock.
+package struct IngestContext: Sendable {
+  package var space: SpaceState
+  /// The server's wall clock, milliseconds since 1970, read after the lock.
+  package var now: Int64
+  package var limits: Limits
+  /// Of the batch's devices; a new device has none.
+  package var chains: [DeviceID: DeviceChain] = [:]
+  /// Packets of the batch's devices that wait.
+  package var parked: [ParkedPacket] = []
+  /// Bodies of those parked packets that a plan has asked for.
+  package var bodies: [ParkedKey: Packet] = [:]
+  /// Those of the asked-for operations that are in the space's history.
+  package var known: [OperationID: KnownOperation] = [:]
+  /// The records that the batch's operations touch, where they exist.
+  package var records: [RecordKey: RecordState] = [:]
+
+  package init(space: SpaceState, now: Int64, limits: Limits) {
+    self.space = space
+    self.now = now
+    self.limits = limits
+  }
+}
+
+/// A space's own row.
+package struct SpaceState: Sendable, Equatable {
+  package var epoch: Epoch
+  /// The newest sequence given.
+  package var head: SequenceNumber
+  /// The last timestamp that a timestamp from the far future was replaced by.
+  package var clamp: HybridTimestamp
+
+  package init(epoch: Epoch, head: SequenceNumber = 0, clamp: HybridTimestamp = .zero) {
+    self.epoch = epoch
+    self.head = head
+    self.clamp = clamp
+  }
+}
+
+/// How far a device's packets have been applied.
+package struct DeviceChain: Sendable, Equatable {
+  /// Packet tails kept: past them, a late packet is told from an unknown one by the history.
+  package static let recentCount = 100
+
+  /// The last operation of the last packet applied.
+  package private(set) var tail: OperationID
+  /// The last packets' tails, oldest first, the newest one included.
+  package private(set) var recent: [OperationID]
+  /// Operations of this device in the history.
+  package var operations: Int64
+
+  package init(tail: OperationID, recent: [OperationID] = [], operations: Int64 = 0) {
+    self.tail = tail
+    self.recent = recent.isEmpty ? [tail] : recent
+    self.operations = operations
+  }
+
+  package mutating func append(_ tail: OperationID) {
+    self.tail = tail
+    if recent.count >= Self.recentCount { recent.removeFirst() }
+    recent.append(tail)
+  }
+}
+
+/// By what a device and the server know a packet: its device and its last operation.
+package struct ParkedKey: Sendable, Hashable {
+  package let device: DeviceID
+  package let tail: OperationID
+
+  package init(device: DeviceID, tail: OperationID) {
+    self.device = device
+    self.tail = tail
+  }
+}
+
+/// A packet that waits, without its operations.
+package struct ParkedPacket: Sendable, Equatable {
+  package let key: ParkedKey
+  package let dependency: OperationID?
+  package let continues: Bool
+  /// Bytes it had on the wire after decompression.
+  package let byteCount: Int
+
+  package init(
+    key: ParkedKey, dependency: OperationID?, continues: Bool, byteCount: Int
+  ) {
+    self.key = key
+    self.dependency = dependency
+    self.continues = continues
+    self.byteCount = byteCount
+  }
+}
+
+/// An operation in the history.
+package struct KnownOperation: Sendable, Equatable {
+  package let sequence: SequenceNumber
+  /// Under whose chain it came.
+  package let device: DeviceID
+  package let outcome: Outcome
+
+  package init(sequence: SequenceNumber, device: DeviceID, outcome: Outcome) {
+    self.sequence = sequence
+    self.device = device
+    self.outcome = outcome
+  }
+}

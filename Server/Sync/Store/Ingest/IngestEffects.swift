@@ -1,0 +1,72 @@
+import FerryProtocol
+
+/// What a store writes for one batch, in one transaction, and answers.
+package struct IngestEffects: Sendable, Equatable {
+  /// A row of the history.
+  package struct OperationRow: Sendable, Equatable {
+    package let id: OperationID
+    package let sequence: SequenceNumber
+    package let device: DeviceID
+    package let key: RecordKey
+    package let kind: OperationKind
+    /// As it was clamped.
+    package let time: HybridTimestamp
+    package let base: SequenceNumber
+    /// Columns as JSON; `nil` for a delete.
+    package let data: [UInt8]?
+    /// Columns written before `time`, as JSON; `nil` when there are none.
+    package let times: [UInt8]?
+    /// As JSON; `nil` when the operation was applied and nothing lost.
+    package let outcome: [UInt8]?
+  }
+
+  /// A record's merged state.
+  package struct RecordRow: Sendable, Equatable {
+    package let key: RecordKey
+    package let sequence: SequenceNumber
+    /// See ``RecordState/wholeBelow``.
+    package let wholeBelow: SequenceNumber
+    /// The state's JSON.
+    package let state: [UInt8]
+    /// Whether the store has no row of it yet.
+    package let isNew: Bool
+  }
+
+  /// A packet to keep until the one that it waits for is there.
+  package struct ParkedRow: Sendable, Equatable {
+    package let packet: ParkedPacket
+    /// The packet as it travels.
+    package let body: [UInt8]
+  }
+
+  package var space: SpaceState
+  package var operations: [OperationRow] = []
+  package var records: [RecordRow] = []
+  package var chains: [DeviceID: DeviceChain] = [:]
+  package var parked: [ParkedRow] = []
+  package var unparked: [ParkedKey] = []
+  package var results: [IngestResult] = []
+
+  package init(space: SpaceState) { self.space = space }
+
+  /// Whether there is nothing to write.
+  package var isEmpty: Bool {
+    operations.isEmpty && chains.isEmpty && parked.isEmpty && unparked.isEmpty
+  }
+
+  /// What the store answers once this is durable.
+  package var batch: IngestBatch {
+    IngestBatch(head: space.head, epoch: space.epoch, results: results)
+  }
+}
+
+extension OperationKind {
+  /// The number it is stored as.
+  package var storedCode: Int16 {
+    switch self {
+    case .insert: 0
+    case .update: 1
+    case .delete: 2
+    }
+  }
+}

@@ -1,0 +1,247 @@
+import FerryProtocol
+
+/// Decides which packets are applied, in which order, which wait and which are refused. Looks at
+/// chains and at what is known already, never at data.
+struct IngestPlanner {
+  /// A packet that may become a link of its device's chain.
+  private struct Link {
+    let key: ParkedKey
+    let dependency: OperationID?
+    let continues: Bool
+    let byteCount: Int
+    let source: IngestPlan.Source
+  }
+
+  /// Where a packet's dependency stands in its device's chain.
+  private enum Placement {
+    case next
+    case past
+    case unknown
+  }
+
+  private let context: IngestContext
+  private let packets: [IncomingPacket]
+  private var plan = IngestPlan()
+  private var chains: [DeviceID: DeviceChain]
+  /// Links that wait, in the order of arrival.
+  private var waiting: [DeviceID: [Link]] = [:]
+  /// Operations that this batch brings into the history.
+  private var placed: [OperationID: DeviceID] = [:]
+
+  init(_ context: IngestContext, _ packets: [IncomingPacket]) {
+    self.context = context
+    self.packets = packets
+    chains = context.chains
+    for parked in context.parked {
+      let link = Link(
+        key: parked.key, dependency: parked.dependency, continues: parked.continues,
+        byteCount: parked.byteCount, source: .parked(parked.key))
+      waiting[parked.key.device, default: []].append(link)
+    }
+  }
+
+  consuming func planned() -> IngestPlan {
+    for index in packets.indices {
+      plan.verdicts.append(.follows(.incoming(index)))
+      admit(index)
+    }
+    boundWaiting()
+    return plan
+  }
+
+  // MARK: One packet
+
+  private mutating func admit(_ index: Int) {
+    let packet = packets[index].packet
+    guard let tail = packet.tail else {
+      plan.verdicts[index] = .refused(Problem(.malformedMessage, "the packet has no operations"))
+      return
+    }
+    if let reserved = packet.operations.first(where: { NameRule.isReserved(table: $0.key.table) }) {
+      let detail = "table \(reserved.key.table) belongs to the server"
+      plan.verdicts[index] = .refused(Problem(.reservedTable, detail))
+      return
+    }
+    let key = ParkedKey(device: packet.device, tail: tail)
+    if let verdict = settled(packet, tail) {
+      plan.verdicts[index] = verdict
+      return
+    }
+    let link = Link(
+      key: key, dependency: packet.dependency, continues: packet.continues,
+      byteCount: packets[index].byteCount, source: .incoming(index))
+    if let equal = waiting[packet.device]?.first(where: { $0.key == key }) {
+      if equal.dependency == link.dependency && equal.continues == link.continues {
+        plan.verdicts[index] = .follows(equal.source)
+        return
+      }
+      // The device cut its packets anew; its newest word counts.
+      remove(equal, verdict: .follows(link.source))
+    }
+    waiting[packet.device, default: []].append(link)
+    advance(packet.device, closer: index)
+  }
+
+  /// The answer for a packet that cannot be a link of the chain any more; `nil` when it may be.
+  private func settled(_ packet: Packet, _ tail: OperationID) -> IngestPlan.Verdict? {
+    let isKnown = packet.operations.allSatisfy { author(of: $0.id) != nil }
+    switch placement(of: packet.dependency, in: packet.device) {
+    case .next: return nil
+    case .past:
+      return isKnown ? .duplicate : .refused(forked(packet.device, packet.dependency))
+    case .unknown:
+      // Known under another device's chain, it is a link of this one all the same.
+      return isKnown && author(of: tail) == packet.device ? .duplicate : nil
+    }
+  }
+
+  private func placement(of dependency: OperationID?, in device: DeviceID) -> Placement {
+    guard let chain = chains[device] else { return dependency == nil ? .next : .unknown }
+    guard let dependency else { return .past }
+    if dependency == chain.tail { return .next }
+    if chain.recent.contains(dependency) { return .past }
+    return author(of: dependency) == device ? .past : .unknown
+  }
+
+  /// Under whose chain an operation is in the history; `nil` when it is not in it.
+  private func author(of id: OperationID) -> DeviceID? {
+    context.known[id]?.device ?? placed[id]
+  }
+
+  private func forked(_ device: DeviceID, _ dependency: OperationID?) -> Problem {
+    let place = dependency.map { "after operation \($0)" } ?? "at the start of its chain"
+    return Problem(
+      .deviceForked, "device \(device) has written other operations \(place) already")
+  }
+
+  // MARK: The chain
+
+  /// Applies every run that starts at the chain's tail and is complete.
+  private mutating func advance(_ device: DeviceID, closer: Int) {
+    while let run = completeRun(device) {
+      plan.runs.append(IngestPlan.Run(sources: run.map(\.source), closer: closer))
+      var overtaken: Set<OperationID?> = [chains[device]?.tail]
+      for link in run {
+        place(link, &overtaken)
+        if chains[device]?.append(link.key.tail) == nil {
+          chains[device] = DeviceChain(tail: link.key.tail)
+        }
+      }
+      plan.chains[device] = chains[device]
+      overtaken.remove(chains[device]?.tail)
+      let links = waiting[device] ?? []
+      waiting[device] = []
+      for link in links where !run.contains(where: { $0.source == link.source }) {
+        waiting[device, default: []].append(link)
+        if overtaken.contains(link.dependency) { overtake(link) }
+      }
+    }
+  }
+
+  /// Notes that a packet's operations are in the history from here on.
+  private mutating func place(_ link: Link, _ overtaken: inout Set<OperationID?>) {
+    let operations: [Operation]
+    switch link.source {
+    case .incoming(let index): operations = packets[index].packet.operations
+    case .parked(let key):
+      plan.unparked.append(key)
+      operations = context.bodies[key]?.operations ?? []
+      if operations.isEmpty { plan.missing.append(key) }
+    }
+    for operation in operations where author(of: operation.id) == nil {
+      placed[operation.id] = link.key.device
+    }
+    if (waiting[link.key.device]?.count ?? 0) > 1 {
+      overtaken.formUnion(operations.lazy.map(\.id))
+      overtaken.insert(link.key.tail)
+    }
+  }
+
+  /// Another packet took the place after this one's dependency.
+  private mutating func overtake(_ link: Link) {
+    guard case .incoming(let index) = link.source else {
+      // It was never acknowledged as applied, so its device still has it.
+      return remove(link, verdict: nil)
+    }
+    let packet = packets[index].packet
+    remove(link, verdict: settled(packet, link.key.tail))
+  }
+
+  private mutating func remove(_ link: Link, verdict: IngestPlan.Verdict?) {
+    waiting[link.key.device]?.removeAll { $0.source == link.source }
+    switch link.source {
+    case .parked(let key): plan.unparked.append(key)
+    case .incoming(let index): if let verdict { plan.verdicts[index] = verdict }
+    }
+  }
+
+  /// The packets from the tail on, up to one that ends a transaction.
+  private func completeRun(_ device: DeviceID) -> [Link]? {
+    guard let links = waiting[device], !links.isEmpty else { return nil }
+    var used = Set<OperationID>()
+    return completeRun(after: chains[device]?.tail, among: links, &used)
+  }
+
+  private func completeRun(
+    after tail: OperationID?, among links: [Link], _ used: inout Set<OperationID>
+  ) -> [Link]? {
+    for link in links where link.dependency == tail && used.insert(link.key.tail).inserted {
+      if !link.continues { return [link] }
+      if let rest = completeRun(after: link.key.tail, among: links, &used) {
+        return [link] + rest
+      }
+    }
+    return nil
+  }
+
+  // MARK: Bounds
+
+  /// Parks what still waits, within the limits. What continues the chain's tail has the limits to
+  /// itself, so that packets which wait for it can never keep it out.
+  private mutating func boundWaiting() {
+    for device in waiting.keys.sorted() {
+      let links = waiting[device] ?? []
+      let connected = connectedTails(links, from: chains[device]?.tail)
+      var kept: [Link] = []
+      for link in links {
+        guard case .incoming(let index) = link.source else {
+          kept.append(link)
+          continue
+        }
+        let isConnected = connected.contains(link.key.tail)
+        let rivals = isConnected ? kept.filter { connected.contains($0.key.tail) } : kept
+        if let problem = overflow(rivals, link) {
+          plan.verdicts[index] = .refused(problem)
+        } else {
+          kept.append(link)
+          plan.parked.append(index)
+        }
+      }
+    }
+    plan.parked.sort()
+  }
+
+  private func connectedTails(_ links: [Link], from tail: OperationID?) -> Set<OperationID> {
+    var connected = Set<OperationID>()
+    var ends: [OperationID?] = [tail]
+    while let end = ends.popLast() {
+      for link in links where link.dependency == end && connected.insert(link.key.tail).inserted {
+        ends.append(link.key.tail)
+      }
+    }
+    return connected
+  }
+
+  private func overflow(_ kept: [Link], _ link: Link) -> Problem? {
+    let limits = context.limits
+    let bytes = kept.reduce(link.byteCount) { $0 + $1.byteCount }
+    guard kept.count >= limits.parkedPackets || bytes > limits.parkedBytes else { return nil }
+    return Problem(
+      .parkFull,
+      """
+      \(kept.count) packets of device \(link.key.device) wait already; \(limits.parkedPackets) \
+      packets and \(limits.parkedBytes) bytes are kept. Send first what they wait for: \
+      the packet after the device's applied tail
+      """)
+  }
+}

@@ -1,0 +1,77 @@
+import FerryProtocol
+
+// How parts of operations stand in the stores: the same JSON as on the wire.
+
+extension Limits {
+  /// For what a store reads back: it was checked when it came in, perhaps against other limits.
+  static let stored: Limits = {
+    var limits = Limits()
+    limits.operationsPerPacket = .max
+    limits.valueBytes = .max
+    limits.operationBytes = .max / 4
+    limits.columns = .max
+    limits.nameBytes = .max
+    limits.recordBytes = .max
+    return limits
+  }()
+}
+
+extension Operation {
+  func encodedColumns() -> [UInt8] {
+    var json = JSONWriter(capacity: 16 + columns.count * 32)
+    json.columns(columns)
+    return json.finish()
+  }
+
+  /// The columns' own times, none later than the operation's where that was clamped.
+  func encodedTimes(clampedTo stampTime: HybridTimestamp) -> [UInt8] {
+    var json = JSONWriter(capacity: columnTimes.count * 40)
+    var first = true
+    json.raw("{")
+    for (name, columnTime) in columnTimes.sorted(by: { $0.key < $1.key }) {
+      json.separate(&first)
+      json.string(name)
+      json.raw(":")
+      json.string(min(columnTime, stampTime))
+    }
+    json.raw("}")
+    return json.finish()
+  }
+}
+
+extension Outcome {
+  func encoded() -> [UInt8] {
+    var json = JSONWriter(capacity: 128)
+    json.outcome(self)
+    return json.finish()
+  }
+
+  /// Reads what ``encoded()`` wrote.
+  init(stored bytes: UnsafeRawBufferPointer) throws(MalformedMessage) {
+    var reader = JSONReader(bytes)
+    self = try reader.outcome(limits: .stored)
+    try reader.end()
+  }
+}
+
+extension DeviceChain {
+  /// The recent tails as they are stored: sixteen bytes each, oldest first.
+  var recentBytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(recent.count * 16)
+    for tail in recent {
+      withUnsafeBytes(of: (tail.value.high.bigEndian, tail.value.low.bigEndian)) {
+        bytes.append(contentsOf: $0)
+      }
+    }
+    return bytes
+  }
+
+  /// A chain from its stored parts.
+  init(tail: OperationID, recentBytes: UnsafeRawBufferPointer, operations: Int64) {
+    let recent = stride(from: 0, to: recentBytes.count - 15, by: 16).compactMap { offset in
+      UniqueID(bytes: UnsafeRawBufferPointer(rebasing: recentBytes[offset..<offset + 16]))
+    }
+    self.init(tail: tail, recent: recent.map { OperationID($0) }, operations: operations)
+  }
+}

@@ -1,0 +1,91 @@
+import FerryProtocol
+
+/// Builds one page of a pull list from rows in sequence order.
+struct PageBuilder {
+  private var changes: JSONWriter
+  /// Changes in the page.
+  private var count = 0
+  /// Rows looked at; some say nothing to a reader.
+  private var rowCount = 0
+  private var first = true
+  private(set) var last: SequenceNumber
+  private let applied: SequenceNumber
+  private let request: PullRequest
+
+  init(_ request: PullRequest) {
+    self.request = request
+    // All pages of one list show what changed after the same point, so that a column edited
+    // before the list began is not lost when its record moves to a later page.
+    applied = request.cursor?.applied ?? 0
+    last = request.cursor?.received ?? 0
+    changes = JSONWriter(capacity: min(request.byteLimit, request.limit * 256) + 1024)
+  }
+
+  /// Whether another row may be added. There is always room for one.
+  var hasRoom: Bool {
+    rowCount == 0 || rowCount < request.limit && changes.count < request.byteLimit
+  }
+
+  /// Adds one record as far as the device lacks it. The state is copied unread where the device
+  /// needs all of it.
+  mutating func add(
+    sequence: SequenceNumber, table: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer,
+    state: UnsafeRawBufferPointer, wholeBelow: SequenceNumber
+  ) throws(MalformedMessage) {
+    last = sequence
+    rowCount += 1
+    if applied < wholeBelow {
+      count += 1
+      changes.separate(&first)
+      changes.change(
+        sequence: sequence, table: table.bindMemory(to: UInt8.self),
+        record: record.bindMemory(to: UInt8.self), state: state)
+      return
+    }
+    let stored = try RecordState(decoding: state, limits: .stored)
+    guard let part = stored.since(applied) else { return }
+    count += 1
+    changes.separate(&first)
+    let key = RecordKey(
+      table: String(decoding: table, as: UTF8.self), record: String(decoding: record, as: UTF8.self)
+    )
+    changes.change(Change(sequence: sequence, key: key, state: part))
+  }
+
+  /// The page as it travels.
+  ///
+  /// - Parameter newest: the last changed record's sequence, from the same snapshot as all else.
+  consuming func finish(
+    epoch: Epoch, head: SequenceNumber, newest: SequenceNumber, appliedTail: OperationID?,
+    now: Int64
+  ) -> [UInt8] {
+    let more = last < newest
+    let cursor =
+      more
+      ? Cursor(epoch: epoch, applied: applied, received: last) : Cursor(epoch: epoch, applied: head)
+    var page = JSONWriter(capacity: changes.count + 512)
+    page.beginPage(
+      PageHead(
+        epoch: epoch, head: head, cursor: cursor, more: more, appliedTail: appliedTail,
+        serverTime: now, count: count))
+    page.raw(changes.finish())
+    page.endPage()
+    return page.finish()
+  }
+
+  /// Why a cursor cannot be answered from this space, or `nil` when it can.
+  static func fault(
+    in cursor: Cursor?, epoch: Epoch, head: SequenceNumber
+  ) -> Problem? {
+    guard let cursor else { return nil }
+    guard cursor.epoch == epoch else {
+      return Problem(
+        .epochChanged, "the cursor is of epoch \(cursor.epoch), the space is in epoch \(epoch)")
+    }
+    guard cursor.received <= head else {
+      return Problem(
+        .cursorAhead, "the cursor is at \(cursor.received), the space's head at \(head)")
+    }
+    return nil
+  }
+}

@@ -1,0 +1,203 @@
+import FerryProtocol
+import Foundation
+import Postgres
+
+/// One batch of packets in one transaction: lock and load in one round trip, decide, write and
+/// commit in another.
+struct PostgresIngest {
+  let space: Int64
+  let limits: Limits
+  let now: Int64
+
+  /// Answers with the batch, and whether the head moved.
+  func run(
+    _ packets: [IncomingPacket], on connection: PostgresConnection
+  ) throws -> (moved: Bool, batch: IngestBatch) {
+    try connection.transaction { connection in
+      var context = try load(packets.map(\.packet), on: connection)
+      let before = context.space.head
+      var plan = Ingest.plan(packets, in: context)
+      while !plan.missing.isEmpty {
+        try loadBodies(plan.missing, into: &context, on: connection)
+        plan = Ingest.plan(packets, in: context)
+      }
+      let effects = Ingest.apply(plan, to: packets, in: context)
+      try save(effects, on: connection)
+      return (effects.space.head > before, effects.batch)
+    }
+  }
+
+  // MARK: Loading
+
+  private static let lock = PostgresStatement(
+    "lock", "SELECT epoch, head, clamp FROM spaces WHERE id = $1 FOR UPDATE")
+
+  // Each look-up goes by a whole key: LATERAL with OFFSET 0 is not turned into anything else.
+  // Given a join or `id = ANY(…)`, a planner whose statistics are not there yet reads all of a
+  // space's rows instead, and a prepared statement keeps that plan.
+
+  private static let chains = PostgresStatement(
+    "chains",
+    """
+    SELECT found.* FROM unnest($2::uuid[]) AS wanted(device) CROSS JOIN LATERAL (
+      SELECT d.device, d.tail, d.recent, d.operations FROM devices AS d
+      WHERE d.space = $1 AND d.device = wanted.device OFFSET 0
+    ) AS found
+    """)
+
+  private static let parked = PostgresStatement(
+    "parked",
+    """
+    SELECT found.device, found.tail, found.dependency, found.continues, found.bytes
+    FROM unnest($2::uuid[]) AS wanted(device) CROSS JOIN LATERAL (
+      SELECT * FROM parked AS p WHERE p.space = $1 AND p.device = wanted.device OFFSET 0
+    ) AS found ORDER BY found.arrival
+    """)
+
+  private static let known = PostgresStatement(
+    "known",
+    """
+    SELECT found.* FROM unnest($2::uuid[]) AS wanted(id) CROSS JOIN LATERAL (
+      SELECT o.id, o.sequence, o.device, o.outcome FROM operations AS o
+      WHERE o.space = $1 AND o.id = wanted.id OFFSET 0
+    ) AS found
+    """)
+
+  private static let records = PostgresStatement(
+    "records",
+    """
+    SELECT found.* FROM unnest($2::text[], $3::text[]) AS wanted(tbl, record)
+    CROSS JOIN LATERAL (
+      SELECT r.tbl, r.record, r.state FROM records AS r
+      WHERE r.space = $1 AND r.tbl = wanted.tbl AND r.record = wanted.record OFFSET 0
+    ) AS found
+    """)
+
+  private static let bodies = PostgresStatement(
+    "bodies",
+    """
+    SELECT found.* FROM unnest($2::uuid[], $3::uuid[]) AS wanted(device, tail)
+    CROSS JOIN LATERAL (
+      SELECT p.device, p.tail, p.body FROM parked AS p
+      WHERE p.space = $1 AND p.device = wanted.device AND p.tail = wanted.tail OFFSET 0
+    ) AS found
+    """)
+
+  private func load(
+    _ packets: [Packet], on connection: PostgresConnection
+  ) throws -> IngestContext {
+    var devices = PostgresArray<UUID>()
+    for device in Set(packets.map(\.device)) {
+      devices.append(high: device.value.high, low: device.value.low)
+    }
+    let results = try connection.pipeline { pipeline in
+      pipeline.add(Self.lock, [.int8(space)])
+      pipeline.add(Self.chains, [.int8(space), .array(devices)])
+      pipeline.add(Self.parked, [.int8(space), .array(devices)])
+      addLookUps(packets, to: &pipeline)
+    }
+    guard let row = results[0].first else { throw StoreError.failed("the space is gone") }
+    let state = SpaceState(
+      epoch: Epoch(UInt64(bitPattern: try row.int8(0))), head: try row.int8(1),
+      clamp: HybridTimestamp(rawValue: UInt64(bitPattern: try row.int8(2))))
+    var context = IngestContext(space: state, now: now, limits: limits)
+    for row in results[1] {
+      guard let device = DeviceID(uuidBytes: try row.uuidBytes(0)),
+        let tail = OperationID(uuidBytes: try row.uuidBytes(1))
+      else { continue }
+      let operations = try row.int8(3)
+      context.chains[device] = try row.bytes(2) {
+        DeviceChain(tail: tail, recentBytes: $0, operations: operations)
+      }
+    }
+    context.parked = try results[2].compactMap { try ParkedPacket($0) }
+    try take(results[3], results[4], into: &context)
+    return context
+  }
+
+  /// What the history and the records know of these packets.
+  private func addLookUps(_ packets: [Packet], to pipeline: inout PostgresPipeline) {
+    var ids = PostgresArray<UUID>(reserving: packets.reduce(0) { $0 + $1.operations.count + 1 })
+    var tables = PostgresArray<String>()
+    var records = PostgresArray<String>()
+    var wanted = Set<RecordKey>()
+    for packet in packets {
+      if let dependency = packet.dependency {
+        ids.append(high: dependency.value.high, low: dependency.value.low)
+      }
+      for operation in packet.operations {
+        ids.append(high: operation.id.value.high, low: operation.id.value.low)
+        guard wanted.insert(operation.key).inserted else { continue }
+        tables.append(utf8: operation.key.table.utf8)
+        records.append(utf8: operation.key.record.utf8)
+      }
+    }
+    pipeline.add(Self.known, [.int8(space), .array(ids)])
+    pipeline.add(Self.records, [.int8(space), .array(tables), .array(records)])
+  }
+
+  private func take(
+    _ known: PostgresRows, _ records: PostgresRows, into context: inout IngestContext
+  ) throws {
+    for row in known {
+      guard let id = OperationID(uuidBytes: try row.uuidBytes(0)),
+        let device = DeviceID(uuidBytes: try row.uuidBytes(2))
+      else { continue }
+      let outcome =
+        row.isNull(3) ? Outcome.applied : try row.bytes(3) { try Outcome(stored: $0) }
+      context.known[id] = KnownOperation(
+        sequence: try row.int8(1), device: device, outcome: outcome)
+    }
+    for row in records {
+      let key = RecordKey(table: try row.text(0), record: try row.text(1))
+      context.records[key] = try row.bytes(2) { try RecordState(decoding: $0, limits: .stored) }
+    }
+  }
+
+  private func loadBodies(
+    _ keys: [ParkedKey], into context: inout IngestContext, on connection: PostgresConnection
+  ) throws {
+    var devices = PostgresArray<UUID>()
+    var tails = PostgresArray<UUID>()
+    for key in keys {
+      devices.append(high: key.device.value.high, low: key.device.value.low)
+      tails.append(high: key.tail.value.high, low: key.tail.value.low)
+    }
+    let rows = try connection.query(
+      Self.bodies, [.int8(space), .array(devices), .array(tails)])
+    var bodies: [Packet] = []
+    for row in rows {
+      guard let device = DeviceID(uuidBytes: try row.uuidBytes(0)),
+        let tail = OperationID(uuidBytes: try row.uuidBytes(1))
+      else { continue }
+      let packet = try Packet(decoding: try row.bytes(2), limits: .stored)
+      context.bodies[ParkedKey(device: device, tail: tail)] = packet
+      bodies.append(packet)
+    }
+    guard bodies.count == keys.count else { throw StoreError.failed("a parked packet is gone") }
+    let results = try connection.pipeline { addLookUps(bodies, to: &$0) }
+    try take(results[0], results[1], into: &context)
+  }
+
+  // MARK: Saving
+
+  private func save(_ effects: IngestEffects, on connection: PostgresConnection) throws {
+    let writes = PostgresIngestWrites(space: space, now: now)
+    _ = try connection.pipeline { pipeline in
+      if !effects.isEmpty { writes.add(effects, to: &pipeline) }
+      pipeline.commit()
+    }
+  }
+}
+
+extension ParkedPacket {
+  fileprivate init?(_ row: PostgresRow) throws {
+    guard let device = DeviceID(uuidBytes: try row.uuidBytes(0)),
+      let tail = OperationID(uuidBytes: try row.uuidBytes(1))
+    else { return nil }
+    self.init(
+      key: ParkedKey(device: device, tail: tail),
+      dependency: row.isNull(2) ? nil : OperationID(uuidBytes: try row.uuidBytes(2)),
+      continues: try row.bool(3), byteCount: Int(try row.int8(4)))
+  }
+}

@@ -1,0 +1,184 @@
+import FerryProtocol
+import Foundation
+import Postgres
+
+/// The statements that make a batch durable, each writing any number of rows at once.
+struct PostgresIngestWrites {
+  let space: Int64
+  let now: Int64
+
+  func add(_ effects: IngestEffects, to pipeline: inout PostgresPipeline) {
+    if !effects.operations.isEmpty { addOperations(effects.operations, to: &pipeline) }
+    addRecords(effects.records.filter(\.isNew), Self.newRecords, to: &pipeline)
+    addRecords(effects.records.filter { !$0.isNew }, Self.records, to: &pipeline)
+    if !effects.chains.isEmpty { addChains(effects.chains, to: &pipeline) }
+    addPark(effects, to: &pipeline)
+    pipeline.add(
+      Self.space,
+      [
+        .int8(space), .int8(effects.space.head),
+        .int8(Int64(bitPattern: effects.space.clamp.rawValue)),
+      ])
+  }
+
+  private static let space = PostgresStatement(
+    "space_save", "UPDATE spaces SET head = $2, clamp = $3 WHERE id = $1")
+
+  private static let operations = PostgresStatement(
+    "operations_save",
+    """
+    INSERT INTO operations(space, id, sequence, device, tbl, record, kind, "time", base, data,
+      times, outcome)
+    SELECT $1, * FROM unnest($2::uuid[], $3::bigint[], $4::uuid[], $5::text[], $6::text[],
+      $7::smallint[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[])
+    """)
+
+  private func addOperations(
+    _ rows: [IngestEffects.OperationRow], to pipeline: inout PostgresPipeline
+  ) {
+    let count = rows.count
+    var ids = PostgresArray<UUID>(reserving: count, valueBytes: count * 16)
+    var sequences = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
+    var devices = PostgresArray<UUID>(reserving: count, valueBytes: count * 16)
+    var tables = PostgresArray<String>(reserving: count, valueBytes: count * 16)
+    var records = PostgresArray<String>(reserving: count, valueBytes: count * 36)
+    var kinds = PostgresArray<Int16>(reserving: count, valueBytes: count * 2)
+    var times = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
+    var bases = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
+    var data = PostgresArray<String>(reserving: count, valueBytes: count * 128)
+    var columnTimes = PostgresArray<String>(reserving: count)
+    var outcomes = PostgresArray<String>(reserving: count)
+    for row in rows {
+      ids.append(high: row.id.value.high, low: row.id.value.low)
+      sequences.append(row.sequence)
+      devices.append(high: row.device.value.high, low: row.device.value.low)
+      tables.append(utf8: row.key.table.utf8)
+      records.append(utf8: row.key.record.utf8)
+      kinds.append(row.kind.storedCode)
+      times.append(Int64(bitPattern: row.time.rawValue))
+      bases.append(row.base)
+      data.append(utf8OrNull: row.data)
+      columnTimes.append(utf8OrNull: row.times)
+      outcomes.append(utf8OrNull: row.outcome)
+    }
+    pipeline.add(
+      Self.operations,
+      [
+        .int8(space), .array(ids), .array(sequences), .array(devices), .array(tables),
+        .array(records), .array(kinds), .array(times), .array(bases), .array(data),
+        .array(columnTimes), .array(outcomes),
+      ])
+  }
+
+  private static let newRecords = PostgresStatement(
+    "records_new",
+    """
+    INSERT INTO records(space, tbl, record, sequence, whole_below, state)
+    SELECT $1, * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[])
+    """)
+
+  private static let records = PostgresStatement(
+    "records_save",
+    """
+    INSERT INTO records(space, tbl, record, sequence, whole_below, state)
+    SELECT $1, * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[])
+    ON CONFLICT (space, tbl, record) DO UPDATE SET sequence = excluded.sequence,
+      whole_below = excluded.whole_below, state = excluded.state
+    """)
+
+  private func addRecords(
+    _ rows: [IngestEffects.RecordRow], _ statement: PostgresStatement,
+    to pipeline: inout PostgresPipeline
+  ) {
+    if rows.isEmpty { return }
+    let count = rows.count
+    var tables = PostgresArray<String>(reserving: count, valueBytes: count * 16)
+    var records = PostgresArray<String>(reserving: count, valueBytes: count * 36)
+    var sequences = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
+    var wholes = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
+    var states = PostgresArray<String>(reserving: count, valueBytes: count * 256)
+    for row in rows {
+      tables.append(utf8: row.key.table.utf8)
+      records.append(utf8: row.key.record.utf8)
+      sequences.append(row.sequence)
+      wholes.append(row.wholeBelow)
+      states.append(utf8: row.state)
+    }
+    pipeline.add(
+      statement,
+      [
+        .int8(space), .array(tables), .array(records), .array(sequences), .array(wholes),
+        .array(states),
+      ])
+  }
+
+  private static let chains = PostgresStatement(
+    "chains_save",
+    """
+    INSERT INTO devices(space, device, tail, recent, operations, seen_at)
+    SELECT $1, *, $6 FROM unnest($2::uuid[], $3::uuid[], $4::bytea[], $5::bigint[])
+    ON CONFLICT (space, device) DO UPDATE SET tail = excluded.tail, recent = excluded.recent,
+      operations = excluded.operations, seen_at = excluded.seen_at
+    """)
+
+  private func addChains(
+    _ chains: [DeviceID: DeviceChain], to pipeline: inout PostgresPipeline
+  ) {
+    var devices = PostgresArray<UUID>()
+    var tails = PostgresArray<UUID>()
+    var recent = PostgresArray<[UInt8]>()
+    var operations = PostgresArray<Int64>()
+    for (device, chain) in chains {
+      devices.append(high: device.value.high, low: device.value.low)
+      tails.append(high: chain.tail.value.high, low: chain.tail.value.low)
+      recent.append(bytes: chain.recentBytes)
+      operations.append(chain.operations)
+    }
+    pipeline.add(
+      Self.chains,
+      [
+        .int8(space), .array(devices), .array(tails), .array(recent), .array(operations),
+        .int8(now),
+      ])
+  }
+
+  private static let unpark = PostgresStatement(
+    "unpark", "DELETE FROM parked WHERE space = $1 AND device = $2 AND tail = $3")
+
+  private static let park = PostgresStatement(
+    "park",
+    """
+    INSERT INTO parked(space, device, tail, dependency, continues, bytes, body)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    """)
+
+  private func addPark(_ effects: IngestEffects, to pipeline: inout PostgresPipeline) {
+    for key in effects.unparked {
+      var parameters: PostgresParameters = [.int8(space)]
+      parameters.append(uuidBytes: key.device.value.bytes)
+      parameters.append(uuidBytes: key.tail.value.bytes)
+      pipeline.add(Self.unpark, parameters)
+    }
+    for row in effects.parked {
+      var parameters: PostgresParameters = [.int8(space)]
+      parameters.append(uuidBytes: row.packet.key.device.value.bytes)
+      parameters.append(uuidBytes: row.packet.key.tail.value.bytes)
+      if let dependency = row.packet.dependency {
+        parameters.append(uuidBytes: dependency.value.bytes)
+      } else {
+        parameters.append(.uuid(nil))
+      }
+      parameters.append(.bool(row.packet.continues))
+      parameters.append(.int8(Int64(row.packet.byteCount)))
+      parameters.append(bytes: row.body)
+      pipeline.add(Self.park, parameters)
+    }
+  }
+}
+
+extension PostgresArray<String> {
+  /// Appends text that is UTF-8 already, or NULL.
+  fileprivate mutating func append(utf8OrNull text: [UInt8]?) {
+    if let text { append(utf8: text) } else { appendNull() }
+  }
+}

@@ -1,0 +1,100 @@
+import FerryProtocol
+import Postgres
+
+/// One page of a pull list, read in one snapshot.
+struct PostgresPull {
+  let space: Int64
+  let request: PullRequest
+  let now: Int64
+
+  private static let state = PostgresStatement(
+    "pull_state",
+    """
+    SELECT epoch, head, (SELECT max(sequence) FROM records WHERE space = $1),
+      (SELECT tail FROM devices WHERE space = $1 AND device = $2)
+    FROM spaces WHERE id = $1
+    """)
+
+  /// Stops at a number of bytes as well, so that large values never fill the memory.
+  private static let rows = PostgresStatement(
+    "pull_rows",
+    """
+    SELECT sequence, tbl, record, state, whole_below FROM (
+      SELECT *, sum(octet_length(state)) OVER (ORDER BY sequence ROWS UNBOUNDED PRECEDING)
+        - octet_length(state) AS before
+      FROM (
+        SELECT sequence, tbl, record, state, whole_below FROM records
+        WHERE space = $1 AND sequence > $2 ORDER BY sequence LIMIT $3
+      ) AS listed
+    ) AS summed WHERE before < $4 ORDER BY sequence
+    """)
+
+  func run(on connection: PostgresConnection) throws -> Result<[UInt8], Problem> {
+    let results = try connection.transaction(.snapshot) { connection in
+      try connection.pipeline { pipeline in
+        var parameters: PostgresParameters = [.int8(space)]
+        if let device = request.device {
+          parameters.append(uuidBytes: device.value.bytes)
+        } else {
+          parameters.append(.uuid(nil))
+        }
+        pipeline.add(Self.state, parameters)
+        pipeline.add(
+          Self.rows,
+          [
+            .int8(space), .int8(request.cursor?.received ?? 0), .int8(Int64(request.limit)),
+            .int8(Int64(request.byteLimit)),
+          ])
+        pipeline.commit()
+      }
+    }
+    guard let state = results[0].first else {
+      return .failure(Problem(.unknownSpace, "the space is gone"))
+    }
+    let epoch = Epoch(UInt64(bitPattern: try state.int8(0)))
+    let head = try state.int8(1)
+    if let fault = PageBuilder.fault(in: request.cursor, epoch: epoch, head: head) {
+      return .failure(fault)
+    }
+    return .success(try page(results[1], state, epoch, head))
+  }
+
+  private func page(
+    _ rows: PostgresRows, _ state: PostgresRow, _ epoch: Epoch, _ head: SequenceNumber
+  ) throws -> [UInt8] {
+    let newest = state.isNull(2) ? 0 : try state.int8(2)
+    let tail = state.isNull(3) ? nil : OperationID(uuidBytes: try state.uuidBytes(3))
+    var page = PageBuilder(request)
+    for row in rows {
+      guard page.hasRoom else { break }
+      let sequence = try row.int8(0)
+      let wholeBelow = try row.int8(4)
+      try row.bytes(1) { table in
+        try row.bytes(2) { record in
+          try row.bytes(3) { state in
+            try page.add(
+              sequence: sequence, table: table, record: record, state: state,
+              wholeBelow: wholeBelow)
+          }
+        }
+      }
+    }
+    return page.finish(epoch: epoch, head: head, newest: newest, appliedTail: tail, now: now)
+  }
+}
+
+extension OperationID {
+  /// From the sixteen bytes of a uuid column.
+  init?(uuidBytes bytes: [UInt8]) {
+    guard let id = bytes.withUnsafeBytes({ UniqueID(bytes: $0) }) else { return nil }
+    self.init(id)
+  }
+}
+
+extension DeviceID {
+  /// From the sixteen bytes of a uuid column.
+  init?(uuidBytes bytes: [UInt8]) {
+    guard let id = bytes.withUnsafeBytes({ UniqueID(bytes: $0) }) else { return nil }
+    self.init(id)
+  }
+}

@@ -1,0 +1,109 @@
+import Postgres
+
+/// The PostgreSQL store's tables. Every key starts with the space, so that the schema distributes
+/// by it as it is.
+enum PostgresStoreSchema {
+  /// Each step raises the version by one; steps that have been released are never changed.
+  private static let migrations = [
+    """
+    CREATE TABLE spaces(
+      id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      name text COLLATE "C" NOT NULL UNIQUE,
+      epoch bigint NOT NULL,
+      head bigint NOT NULL DEFAULT 0,
+      clamp bigint NOT NULL DEFAULT 0
+    ) WITH (fillfactor = 50);
+    CREATE TABLE operations(
+      space bigint NOT NULL,
+      id uuid NOT NULL,
+      sequence bigint NOT NULL,
+      device uuid NOT NULL,
+      tbl text COLLATE "C" NOT NULL,
+      record text COLLATE "C" NOT NULL,
+      kind smallint NOT NULL,
+      "time" bigint NOT NULL,
+      base bigint NOT NULL,
+      data text,
+      times text,
+      outcome text,
+      PRIMARY KEY(space, id)
+    );
+    CREATE TABLE records(
+      space bigint NOT NULL,
+      tbl text COLLATE "C" NOT NULL,
+      record text COLLATE "C" NOT NULL,
+      sequence bigint NOT NULL,
+      whole_below bigint NOT NULL,
+      state text NOT NULL,
+      PRIMARY KEY(space, tbl, record)
+    );
+    CREATE UNIQUE INDEX records_by_sequence ON records(space, sequence);
+    CREATE TABLE devices(
+      space bigint NOT NULL,
+      device uuid NOT NULL,
+      tail uuid NOT NULL,
+      recent bytea NOT NULL,
+      operations bigint NOT NULL,
+      seen_at bigint NOT NULL,
+      PRIMARY KEY(space, device)
+    ) WITH (fillfactor = 50);
+    CREATE TABLE parked(
+      space bigint NOT NULL,
+      device uuid NOT NULL,
+      tail uuid NOT NULL,
+      dependency uuid,
+      continues boolean NOT NULL,
+      bytes bigint NOT NULL,
+      body bytea NOT NULL,
+      arrival bigint GENERATED ALWAYS AS IDENTITY,
+      PRIMARY KEY(space, device, tail)
+    );
+    CREATE TABLE tokens(
+      hash bytea PRIMARY KEY,
+      space text COLLATE "C" NOT NULL,
+      role text NOT NULL,
+      created_at bigint NOT NULL
+    );
+    CREATE TABLE meta(key text PRIMARY KEY, value text NOT NULL);
+    """
+  ]
+
+  /// What every connection is set to. All reads are look-ups by key or walks of one index; a
+  /// planner without statistics would otherwise scan a freshly filled table whole.
+  static let connectionSettings = [
+    """
+    SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
+    SET enable_mergejoin = off; SET enable_material = off; SET enable_memoize = off;
+    SET jit = off; SET plan_cache_mode = force_generic_plan; SET statement_timeout = '60s';
+    SET idle_in_transaction_session_timeout = '30s'
+    """
+  ]
+
+  /// Brings the database up to date. Several nodes may start at once: one migrates, the others
+  /// wait for its lock.
+  static func migrate(_ connection: PostgresConnection) throws {
+    try connection.execute(
+      """
+      BEGIN;
+      SELECT pg_advisory_xact_lock(7380945921);
+      CREATE TABLE IF NOT EXISTS ferry_schema(version integer NOT NULL)
+      """)
+    do {
+      let found = try connection.query(.once("SELECT coalesce(max(version), 0) FROM ferry_schema"))
+      let version = Int(try found[0].int8(0))
+      guard version <= migrations.count else {
+        throw StoreError.failed(
+          "the database was written by a newer ferryd (format \(version)); this one knows "
+            + "\(migrations.count)")
+      }
+      for step in migrations[version...] { try connection.execute(step) }
+      if version < migrations.count {
+        try connection.execute("INSERT INTO ferry_schema VALUES (\(migrations.count))")
+      }
+      try connection.execute("COMMIT")
+    } catch {
+      try? connection.execute("ROLLBACK")
+      throw error
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import Executors
+import FerryProtocol
+import SQLite
+import Synchronization
+
+/// The embedded store: one SQLite file in the data directory, written by one thread and read by
+/// a few others.
+package final class SQLiteStore: SyncStore {
+  /// Threads that read beside the writer.
+  private static let readerCount = 3
+
+  private let writer = StoreThread(name: "ferry-store")
+  private let readers = (0..<readerCount).map { _ in StoreThread(name: "ferry-reader") }
+  private let nextReader = Atomic(0)
+  private let moves = HeadMoves()
+
+  /// Opens `ferry.sqlite` in `directory`, which exists.
+  package convenience init(directory: String) async throws(StoreError) {
+    try await self.init(directory: directory, limits: .standard)
+  }
+
+  package init(directory: String, limits: Limits) async throws(StoreError) {
+    let path = directory + "/ferry.sqlite"
+    for thread in [writer] + readers { try await thread.open(path: path, limits: limits) }
+  }
+
+  private func read<T: Sendable>(
+    _ body: @escaping @Sendable (SQLiteStoreFile) throws -> T
+  ) async throws(StoreError) -> T {
+    let turn = nextReader.wrappingAdd(1, ordering: .relaxed).newValue
+    return try await readers[Int(turn.magnitude % UInt(readers.count))].run(body)
+  }
+
+  package func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
+    try await writer.run { try $0.createSpace(name, epoch: .random) }
+  }
+
+  package func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary? {
+    try await read { try $0.space(named: name) }
+  }
+
+  package func spaces() async throws(StoreError) -> [SpaceSummary] {
+    try await read { try $0.spaces() }
+  }
+
+  package func ingest(
+    _ packets: [IncomingPacket], into space: Int64, now: Int64
+  ) async throws(StoreError) -> IngestBatch {
+    let (before, batch) = try await writer.run { file in
+      (try file.head(of: space), try file.ingest(packets, into: space, now: now))
+    }
+    if batch.head > before { moves.tell(HeadMove(space: space, head: batch.head)) }
+    return batch
+  }
+
+  package func changes(
+    in space: Int64, _ request: PullRequest, now: Int64
+  ) async throws(StoreError) -> Result<[UInt8], Problem> {
+    try await read { try $0.changes(in: space, request, now: now) }
+  }
+
+  package func parked(
+    in space: Int64, of device: DeviceID
+  ) async throws(StoreError) -> (packets: Int, bytes: Int) {
+    try await read { try $0.parked(in: space, of: device) }
+  }
+
+  package func addToken(_ token: StoredToken) async throws(StoreError) {
+    try await writer.run { try $0.addToken(token, epoch: .random) }
+  }
+
+  package func token(hash: [UInt8]) async throws(StoreError) -> StoredToken? {
+    try await read { try $0.token(hash: hash) }
+  }
+
+  package func tokens() async throws(StoreError) -> [StoredToken] {
+    try await read { try $0.tokens() }
+  }
+
+  package func removeToken(hash: [UInt8]) async throws(StoreError) -> Bool {
+    try await writer.run { try $0.removeToken(hash: hash) }
+  }
+
+  package func hasEverHadTokens() async throws(StoreError) -> Bool {
+    try await read { try $0.hasEverHadTokens() }
+  }
+
+  package func headMoves() -> AsyncStream<HeadMove> { moves.stream() }
+
+  package func check() async throws(StoreError) { try await read { try $0.check() } }
+
+  package func close() async {
+    moves.finish()
+    // What is under way ends first: each thread does one thing after the other.
+    for thread in readers + [writer] { await thread.close() }
+  }
+}
+
+/// A store's file on a thread of its own.
+private actor StoreThread {
+  private let executor: ThreadExecutor
+  private var file: SQLiteStoreFile?
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  init(name: String) { executor = ThreadExecutor(name: name) }
+
+  func open(path: String, limits: Limits) throws(StoreError) {
+    file = try Self.stated { try SQLiteStoreFile(path: path, limits: limits) }
+  }
+
+  func run<T: Sendable>(
+    _ body: @Sendable (SQLiteStoreFile) throws -> T
+  ) throws(StoreError) -> T {
+    guard let file else { throw .unavailable("the store is closed") }
+    return try Self.stated { try body(file) }
+  }
+
+  func close() { file = nil }
+
+  /// States failures in the seam's words.
+  private static func stated<T>(_ body: () throws -> T) throws(StoreError) -> T {
+    do {
+      return try body()
+    } catch let error as StoreError {
+      throw error
+    } catch let error as SQLiteError {
+      throw error.isBusy || error.isDiskFull
+        ? .unavailable(error.message) : .failed(error.message)
+    } catch {
+      throw .failed(String(describing: error))
+    }
+  }
+}
+
+extension Epoch {
+  /// A new line of history.
+  static var random: Epoch { Epoch(.random(in: 1 ... .max)) }
+}

@@ -1,0 +1,238 @@
+import FerryProtocol
+import SQLite
+
+extension SQLiteStoreFile {
+  /// Applies, answers or parks packets in one durable transaction.
+  package func ingest(
+    _ packets: [IncomingPacket], into space: Int64, now: Int64
+  ) throws -> IngestBatch {
+    try connection.transaction {
+      var context = try context(for: packets.map(\.packet), in: space, now: now)
+      var plan = Ingest.plan(packets, in: context)
+      while !plan.missing.isEmpty {
+        let bodies = try bodies(of: plan.missing, in: space)
+        try load(bodies.values.map { $0 }, in: space, into: &context)
+        context.bodies.merge(bodies) { _, new in new }
+        plan = Ingest.plan(packets, in: context)
+      }
+      let effects = Ingest.apply(plan, to: packets, in: context)
+      try save(effects, in: space, now: now)
+      return effects.batch
+    }
+  }
+
+  // MARK: Loading
+
+  private func context(
+    for packets: [Packet], in space: Int64, now: Int64
+  ) throws -> IngestContext {
+    let find = try connection.statement("SELECT epoch, head, clamp FROM spaces WHERE id = ?")
+    find.bind(1, space)
+    let state = try find.first { row in
+      SpaceState(
+        epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
+        clamp: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(2))))
+    }
+    guard let state else { throw StoreError.failed("the space is gone") }
+    var context = IngestContext(space: state, now: now, limits: limits)
+    for device in Set(packets.map(\.device)) {
+      context.chains[device] = try chain(of: device, in: space)
+      context.parked += try parkedPackets(of: device, in: space)
+    }
+    try load(packets, in: space, into: &context)
+    return context
+  }
+
+  /// What the history and the records know of these packets.
+  private func load(
+    _ packets: [Packet], in space: Int64, into context: inout IngestContext
+  ) throws {
+    for packet in packets {
+      for operation in packet.operations {
+        context.known[operation.id] = try known(operation.id, in: space)
+        if context.records[operation.key] == nil {
+          context.records[operation.key] = try record(operation.key, in: space)
+        }
+      }
+      if let dependency = packet.dependency {
+        context.known[dependency] = try known(dependency, in: space)
+      }
+    }
+  }
+
+  private func chain(of device: DeviceID, in space: Int64) throws -> DeviceChain? {
+    let find = try connection.statement(
+      "SELECT tail, recent, operations FROM devices WHERE space = ? AND device = ?")
+    find.bind(1, space)
+    find.bind(2, device.value)
+    return try find.first { row in
+      row.uniqueID(0).map {
+        DeviceChain(
+          tail: OperationID($0), recentBytes: row.blobBytes(1), operations: row.int64(2))
+      }
+    } ?? nil
+  }
+
+  private func parkedPackets(of device: DeviceID, in space: Int64) throws -> [ParkedPacket] {
+    let find = try connection.statement(
+      """
+      SELECT tail, dependency, continues, bytes FROM parked WHERE space = ? AND device = ?
+      ORDER BY rowid
+      """)
+    find.bind(1, space)
+    find.bind(2, device.value)
+    return try find.map { row in
+      row.uniqueID(0).map {
+        ParkedPacket(
+          key: ParkedKey(device: device, tail: OperationID($0)),
+          dependency: row.uniqueID(1).map(OperationID.init), continues: row.int64(2) != 0,
+          byteCount: Int(row.int64(3)))
+      }
+    }.compactMap { $0 }
+  }
+
+  private func known(_ id: OperationID, in space: Int64) throws -> KnownOperation? {
+    let find = try connection.statement(
+      "SELECT sequence, device, outcome FROM operations WHERE space = ? AND id = ?")
+    find.bind(1, space)
+    find.bind(2, id.value)
+    return try find.first { row in
+      let outcome = try row.isNull(2) ? Outcome.applied : Outcome(stored: row.textBytes(2))
+      return row.uniqueID(1).map {
+        KnownOperation(sequence: row.int64(0), device: DeviceID($0), outcome: outcome)
+      }
+    } ?? nil
+  }
+
+  private func bodies(of keys: [ParkedKey], in space: Int64) throws -> [ParkedKey: Packet] {
+    var bodies: [ParkedKey: Packet] = [:]
+    let find = try connection.statement(
+      "SELECT body FROM parked WHERE space = ? AND device = ? AND tail = ?")
+    for key in keys {
+      find.bind(1, space)
+      find.bind(2, key.device.value)
+      find.bind(3, key.tail.value)
+      bodies[key] = try find.first { try Packet(decoding: $0.blob(0), limits: .stored) }
+      guard bodies[key] != nil else { throw StoreError.failed("a parked packet is gone") }
+    }
+    return bodies
+  }
+
+  private func record(_ key: RecordKey, in space: Int64) throws -> RecordState? {
+    let find = try connection.statement(
+      "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?")
+    find.bind(1, space)
+    find.bind(2, key.table)
+    find.bind(3, key.record)
+    return try find.first { try RecordState(decoding: $0.textBytes(0), limits: .stored) }
+  }
+
+  // MARK: Saving
+
+  private func save(_ effects: IngestEffects, in space: Int64, now: Int64) throws {
+    guard !effects.isEmpty else { return }
+    try saveOperations(effects.operations, in: space)
+    try saveRecords(effects.records, in: space)
+    try saveChains(effects.chains, in: space, now: now)
+    try savePark(effects, in: space, now: now)
+    let head = try connection.statement("UPDATE spaces SET head = ?, clamp = ? WHERE id = ?")
+    head.bind(1, effects.space.head)
+    head.bind(2, Int64(bitPattern: effects.space.clamp.rawValue))
+    head.bind(3, space)
+    try head.run()
+  }
+
+  private func saveOperations(
+    _ operations: [IngestEffects.OperationRow], in space: Int64
+  ) throws {
+    let insert = try connection.statement(
+      """
+      INSERT INTO operations(space, id, sequence, device, tbl, record, kind, time, base, data,
+        times, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      """)
+    for row in operations {
+      insert.bind(1, space)
+      insert.bind(2, row.id.value)
+      insert.bind(3, row.sequence)
+      insert.bind(4, row.device.value)
+      insert.bind(5, row.key.table)
+      insert.bind(6, row.key.record)
+      insert.bind(7, Int64(row.kind.storedCode))
+      insert.bind(8, Int64(bitPattern: row.time.rawValue))
+      insert.bind(9, row.base)
+      if let data = row.data { insert.bind(10, text: data) }
+      if let times = row.times { insert.bind(11, text: times) }
+      if let outcome = row.outcome { insert.bind(12, text: outcome) }
+      try insert.run()
+      insert.reset()
+    }
+  }
+
+  private func saveRecords(_ records: [IngestEffects.RecordRow], in space: Int64) throws {
+    let upsert = try connection.statement(
+      """
+      INSERT INTO records(space, tbl, record, sequence, whole_below, state)
+      VALUES (?, ?, ?, ?, ?, ?)
+      ON CONFLICT(space, tbl, record) DO UPDATE SET sequence = excluded.sequence,
+        whole_below = excluded.whole_below, state = excluded.state
+      """)
+    for row in records {
+      upsert.bind(1, space)
+      upsert.bind(2, row.key.table)
+      upsert.bind(3, row.key.record)
+      upsert.bind(4, row.sequence)
+      upsert.bind(5, row.wholeBelow)
+      upsert.bind(6, text: row.state)
+      try upsert.run()
+    }
+  }
+
+  private func saveChains(
+    _ chains: [DeviceID: DeviceChain], in space: Int64, now: Int64
+  ) throws {
+    let upsert = try connection.statement(
+      """
+      INSERT INTO devices(space, device, tail, recent, operations, seen_at)
+      VALUES (?, ?, ?, ?, ?, ?)
+      ON CONFLICT(space, device) DO UPDATE SET tail = excluded.tail, recent = excluded.recent,
+        operations = excluded.operations, seen_at = excluded.seen_at
+      """)
+    for (device, chain) in chains {
+      upsert.bind(1, space)
+      upsert.bind(2, device.value)
+      upsert.bind(3, chain.tail.value)
+      upsert.bind(4, blob: chain.recentBytes)
+      upsert.bind(5, chain.operations)
+      upsert.bind(6, now)
+      try upsert.run()
+    }
+  }
+
+  private func savePark(_ effects: IngestEffects, in space: Int64, now: Int64) throws {
+    let remove = try connection.statement(
+      "DELETE FROM parked WHERE space = ? AND device = ? AND tail = ?")
+    for key in effects.unparked {
+      remove.bind(1, space)
+      remove.bind(2, key.device.value)
+      remove.bind(3, key.tail.value)
+      try remove.run()
+    }
+    let insert = try connection.statement(
+      """
+      INSERT INTO parked(space, device, tail, dependency, continues, bytes, body, arrived_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      """)
+    for row in effects.parked {
+      insert.bind(1, space)
+      insert.bind(2, row.packet.key.device.value)
+      insert.bind(3, row.packet.key.tail.value)
+      if let dependency = row.packet.dependency { insert.bind(4, dependency.value) }
+      insert.bind(5, row.packet.continues ? 1 : 0)
+      insert.bind(6, row.packet.byteCount)
+      insert.bind(7, blob: row.body)
+      insert.bind(8, now)
+      try insert.run()
+      insert.reset()
+    }
+  }
+}

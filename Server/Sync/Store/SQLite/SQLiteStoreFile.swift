@@ -1,0 +1,125 @@
+import FerryProtocol
+import SQLite
+
+/// One connection to the embedded store's file. Synchronous, so that a simulation can drive it;
+/// it stays on one thread.
+package final class SQLiteStoreFile {
+  let connection: SQLiteConnection
+  let limits: Limits
+
+  /// Opens and migrates the file.
+  package init(path: String, limits: Limits) throws {
+    self.limits = limits
+    connection = try SQLiteConnection(path: path)
+    try connection.execute(SQLiteStoreSchema.settings)
+    try SQLiteStoreSchema.migrate(connection)
+  }
+
+  // MARK: Spaces
+
+  func createSpace(_ name: SpaceName, epoch: Epoch) throws -> SpaceSummary {
+    try connection.transaction {
+      let insert = try connection.statement(
+        "INSERT INTO spaces(name, epoch) VALUES (?, ?) ON CONFLICT DO NOTHING")
+      insert.bind(1, name.value)
+      insert.bind(2, Int64(bitPattern: epoch.value))
+      try insert.run()
+      guard let space = try space(named: name) else {
+        throw StoreError.failed("space \(name) was not made")
+      }
+      return space
+    }
+  }
+
+  func space(named name: SpaceName) throws -> SpaceSummary? {
+    let find = try connection.statement("SELECT id, name, epoch, head FROM spaces WHERE name = ?")
+    find.bind(1, name.value)
+    return try find.first { summary($0) } ?? nil
+  }
+
+  func spaces() throws -> [SpaceSummary] {
+    try connection.statement("SELECT id, name, epoch, head FROM spaces ORDER BY name")
+      .map { summary($0) }.compactMap { $0 }
+  }
+
+  private func summary(_ row: SQLiteStatement) -> SpaceSummary? {
+    SpaceName(row.text(1)).map {
+      SpaceSummary(
+        id: row.int64(0), name: $0, epoch: Epoch(UInt64(bitPattern: row.int64(2))),
+        head: row.int64(3))
+    }
+  }
+
+  // MARK: Pull
+
+  func changes(
+    in space: Int64, _ request: PullRequest, now: Int64
+  ) throws -> Result<[UInt8], Problem> {
+    try connection.transaction(.deferred) {
+      let find = try connection.statement(
+        """
+        SELECT epoch, head, coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0)
+        FROM spaces WHERE id = ?1
+        """)
+      find.bind(1, space)
+      let found = try find.first { row in
+        (Epoch(UInt64(bitPattern: row.int64(0))), row.int64(1), row.int64(2))
+      }
+      guard let (epoch, head, newest) = found else {
+        return .failure(Problem(.unknownSpace, "the space is gone"))
+      }
+      if let fault = PageBuilder.fault(in: request.cursor, epoch: epoch, head: head) {
+        return .failure(fault)
+      }
+      var page = PageBuilder(request)
+      let rows = try connection.statement(
+        """
+        SELECT sequence, tbl, record, state, whole_below FROM records
+        WHERE space = ? AND sequence > ? ORDER BY sequence
+        """)
+      defer { rows.reset() }
+      rows.bind(1, space)
+      rows.bind(2, page.last)
+      while page.hasRoom, try rows.step() {
+        try page.add(
+          sequence: rows.int64(0), table: rows.textBytes(1), record: rows.textBytes(2),
+          state: rows.textBytes(3), wholeBelow: rows.int64(4))
+      }
+      let tail = try request.device.flatMap { try self.tail(of: $0, in: space) }
+      return .success(
+        page.finish(epoch: epoch, head: head, newest: newest, appliedTail: tail, now: now))
+    }
+  }
+
+  private func tail(of device: DeviceID, in space: Int64) throws -> OperationID? {
+    let find = try connection.statement("SELECT tail FROM devices WHERE space = ? AND device = ?")
+    find.bind(1, space)
+    find.bind(2, device.value)
+    return try find.first { $0.uniqueID(0).map(OperationID.init) } ?? nil
+  }
+
+  func parked(in space: Int64, of device: DeviceID) throws -> (packets: Int, bytes: Int) {
+    let find = try connection.statement(
+      "SELECT count(*), coalesce(sum(bytes), 0) FROM parked WHERE space = ? AND device = ?")
+    find.bind(1, space)
+    find.bind(2, device.value)
+    return try find.first { (Int($0.int64(0)), Int($0.int64(1))) } ?? (0, 0)
+  }
+}
+
+extension SQLiteStatement {
+  func bind(_ index: Int32, _ id: UniqueID) {
+    withUnsafeBytes(of: (id.high.bigEndian, id.low.bigEndian)) { bind(index, blob: $0) }
+  }
+
+  func uniqueID(_ index: Int32) -> UniqueID? { UniqueID(bytes: blobBytes(index)) }
+}
+
+extension SQLiteStoreFile {
+  /// The newest sequence given; 0 for a space that is gone.
+  func head(of space: Int64) throws -> SequenceNumber {
+    let find = try connection.statement("SELECT head FROM spaces WHERE id = ?")
+    find.bind(1, space)
+    return try find.first { $0.int64(0) } ?? 0
+  }
+}

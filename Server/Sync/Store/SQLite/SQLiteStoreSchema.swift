@@ -1,0 +1,90 @@
+import SQLite
+
+/// The embedded store's tables. Each step of `migrations` raises `user_version` by one.
+enum SQLiteStoreSchema {
+  private static let migrations = [
+    """
+    CREATE TABLE spaces(
+      id INTEGER PRIMARY KEY,
+      name TEXT NOT NULL UNIQUE,
+      epoch INTEGER NOT NULL,
+      head INTEGER NOT NULL DEFAULT 0,
+      clamp INTEGER NOT NULL DEFAULT 0
+    );
+    CREATE TABLE operations(
+      space INTEGER NOT NULL,
+      id BLOB NOT NULL,
+      sequence INTEGER NOT NULL,
+      device BLOB NOT NULL,
+      tbl TEXT NOT NULL,
+      record TEXT NOT NULL,
+      kind INTEGER NOT NULL,
+      time INTEGER NOT NULL,
+      base INTEGER NOT NULL,
+      data TEXT,
+      times TEXT,
+      outcome TEXT,
+      PRIMARY KEY(space, id)
+    ) WITHOUT ROWID;
+    CREATE TABLE records(
+      space INTEGER NOT NULL,
+      tbl TEXT NOT NULL,
+      record TEXT NOT NULL,
+      sequence INTEGER NOT NULL,
+      whole_below INTEGER NOT NULL,
+      state TEXT NOT NULL,
+      PRIMARY KEY(space, tbl, record)
+    );
+    CREATE UNIQUE INDEX records_by_sequence ON records(space, sequence);
+    CREATE TABLE devices(
+      space INTEGER NOT NULL,
+      device BLOB NOT NULL,
+      tail BLOB NOT NULL,
+      recent BLOB NOT NULL,
+      operations INTEGER NOT NULL,
+      seen_at INTEGER NOT NULL,
+      PRIMARY KEY(space, device)
+    ) WITHOUT ROWID;
+    CREATE TABLE parked(
+      space INTEGER NOT NULL,
+      device BLOB NOT NULL,
+      tail BLOB NOT NULL,
+      dependency BLOB,
+      continues INTEGER NOT NULL,
+      bytes INTEGER NOT NULL,
+      body BLOB NOT NULL,
+      arrived_at INTEGER NOT NULL,
+      PRIMARY KEY(space, device, tail)
+    );
+    CREATE TABLE tokens(
+      hash BLOB PRIMARY KEY,
+      space TEXT NOT NULL,
+      role TEXT NOT NULL,
+      created_at INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    """
+  ]
+
+  static let settings = """
+    PRAGMA synchronous=FULL;
+    PRAGMA cache_size=-65536;
+    PRAGMA temp_store=MEMORY;
+    PRAGMA journal_size_limit=134217728;
+    """
+
+  /// Brings the file up to date; several processes may do so at once.
+  static func migrate(_ connection: SQLiteConnection) throws {
+    try connection.execute("PRAGMA journal_mode=WAL")
+    try connection.transaction {
+      let version = try connection.prepare("PRAGMA user_version").first { Int($0.int64(0)) } ?? 0
+      guard version <= migrations.count else {
+        throw StoreError.failed(
+          "the data was written by a newer ferryd (format \(version)); this one knows "
+            + "\(migrations.count)")
+      }
+      for step in migrations[version...] { try connection.execute(step) }
+      try connection.execute("PRAGMA user_version=\(migrations.count)")
+    }
+  }
+}

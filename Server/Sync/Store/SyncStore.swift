@@ -1,0 +1,157 @@
+import FerryProtocol
+
+/// A space as its store knows it; what is looked up once a request.
+package struct SpaceSummary: Sendable, Equatable {
+  /// The store's own number for the space: the first part of every key.
+  package let id: Int64
+  package let name: SpaceName
+  package let epoch: Epoch
+  package let head: SequenceNumber
+
+  package init(id: Int64, name: SpaceName, epoch: Epoch, head: SequenceNumber) {
+    self.id = id
+    self.name = name
+    self.epoch = epoch
+    self.head = head
+  }
+}
+
+/// A packet with the size that it had on the wire after decompression, which parking is bounded by.
+package struct IncomingPacket: Sendable, Equatable {
+  package let packet: Packet
+  package let byteCount: Int
+
+  package init(_ packet: Packet, byteCount: Int) {
+    self.packet = packet
+    self.byteCount = byteCount
+  }
+}
+
+/// What became of one incoming packet.
+package enum IngestResult: Sendable, Equatable {
+  /// Applied, known already, or parked, with the packets that it released.
+  case accepted(PacketReceipt, released: [PacketReceipt])
+  /// Not taken; nothing of it was kept.
+  case refused(Problem)
+}
+
+/// What one transaction did: the head after it, and a result for each packet, in order.
+package struct IngestBatch: Sendable, Equatable {
+  package let head: SequenceNumber
+  package let epoch: Epoch
+  package let results: [IngestResult]
+
+  package init(head: SequenceNumber, epoch: Epoch, results: [IngestResult]) {
+    self.head = head
+    self.epoch = epoch
+    self.results = results
+  }
+}
+
+/// What to pull: the changes after a cursor.
+package struct PullRequest: Sendable, Equatable {
+  /// `nil` for a device that has nothing yet.
+  package var cursor: Cursor?
+  /// Changes at most.
+  package var limit: Int
+  /// Bytes after which the page is closed.
+  package var byteLimit: Int
+  /// Whose applied tail to report.
+  package var device: DeviceID?
+
+  package init(cursor: Cursor?, limit: Int, byteLimit: Int, device: DeviceID?) {
+    self.cursor = cursor
+    self.limit = limit
+    self.byteLimit = byteLimit
+    self.device = device
+  }
+}
+
+/// A token as it is kept: never the token itself, only its SHA-256.
+package struct StoredToken: Sendable, Equatable {
+  package let hash: [UInt8]
+  package let space: SpaceName
+  package let role: Role
+  /// Milliseconds since 1970.
+  package let createdAt: Int64
+
+  package init(hash: [UInt8], space: SpaceName, role: Role, createdAt: Int64) {
+    self.hash = hash
+    self.space = space
+    self.role = role
+    self.createdAt = createdAt
+  }
+}
+
+/// A space whose head moved.
+package struct HeadMove: Sendable, Equatable {
+  package let space: Int64
+  package let head: SequenceNumber
+
+  package init(space: Int64, head: SequenceNumber) {
+    self.space = space
+    self.head = head
+  }
+}
+
+/// Why a store could not do its work.
+package enum StoreError: Error, Sendable, Equatable {
+  /// The database cannot be reached or went away; the same call may succeed later.
+  case unavailable(String)
+  /// The database refused what it should not have: a fault of Ferry's or of the disk's.
+  case failed(String)
+}
+
+/// Where a server keeps its spaces. PostgreSQL and SQLite stand behind it, and both pass the
+/// contract suite in Tests/StoreContracts.
+package protocol SyncStore: Sendable {
+  /// Makes the space if it is not there. Answers with it either way.
+  func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary
+
+  /// `nil` when there is no such space.
+  func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary?
+
+  /// All spaces, by name.
+  func spaces() async throws(StoreError) -> [SpaceSummary]
+
+  /// Applies, answers or parks packets of one space in one durable transaction; one packet's
+  /// refusal does not touch the others. `now`: the wall clock, milliseconds since 1970.
+  func ingest(
+    _ packets: [IncomingPacket], into space: Int64, now: Int64
+  ) async throws(StoreError) -> IngestBatch
+
+  /// One page of the pull list, encoded as it travels. A refused cursor is a `Problem`.
+  func changes(
+    in space: Int64, _ request: PullRequest, now: Int64
+  ) async throws(StoreError) -> Result<[UInt8], Problem>
+
+  /// Packets of a device that wait, and their bytes.
+  func parked(in space: Int64, of device: DeviceID) async throws(StoreError) -> (
+    packets: Int, bytes: Int
+  )
+
+  /// Keeps a token's hash. The space is made when absent.
+  func addToken(_ token: StoredToken) async throws(StoreError)
+
+  /// The token with this hash, unless there is none.
+  func token(hash: [UInt8]) async throws(StoreError) -> StoredToken?
+
+  /// All tokens, oldest first.
+  func tokens() async throws(StoreError) -> [StoredToken]
+
+  /// Whether it was there.
+  func removeToken(hash: [UInt8]) async throws(StoreError) -> Bool
+
+  /// Whether any token was ever made, also one removed since.
+  func hasEverHadTokens() async throws(StoreError) -> Bool
+
+  /// Moves of heads that any process of this store made, this one included. After a lost
+  /// connection the current heads come again.
+  func headMoves() -> AsyncStream<HeadMove>
+
+  /// Throws unless the store can serve now.
+  func check() async throws(StoreError)
+
+  /// Finishes what is under way and closes.
+  func close() async
+}

@@ -1,0 +1,23 @@
+#pragma once
+#include <sqlite3.h>
+
+// SQLITE_TRANSIENT and SQLITE_STATIC are casts that Swift does not import.
+static inline int ferry_bind_text(sqlite3_stmt *s, int i, const char *t, sqlite3_uint64 n) {
+  return sqlite3_bind_text64(s, i, t, n, SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+static inline int ferry_bind_blob(sqlite3_stmt *s, int i, const void *b, sqlite3_uint64 n) {
+  return n == 0 ? sqlite3_bind_zeroblob(s, i, 0)
+                : sqlite3_bind_blob64(s, i, b, n, SQLITE_TRANSIENT);
+}
+// The bytes must live until the statement is reset.
+static inline int ferry_bind_text_static(sqlite3_stmt *s, int i, const char *t, sqlite3_uint64 n) {
+  return sqlite3_bind_text64(s, i, t, n, SQLITE_STATIC, SQLITE_UTF8);
+}
+// A nil pointer would answer NULL where an empty text or blob is meant.
+static inline void ferry_result_text(sqlite3_context *c, const char *t, sqlite3_uint64 n) {
+  sqlite3_result_text64(c, n == 0 ? "" : t, n, SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+static inline void ferry_result_blob(sqlite3_context *c, const void *b, sqlite3_uint64 n) {
+  if (n == 0) sqlite3_result_zeroblob(c, 0);
+  else sqlite3_result_blob64(c, b, n, SQLITE_TRANSIENT);
+}

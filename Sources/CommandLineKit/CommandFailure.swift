@@ -1,0 +1,78 @@
+/// A failure as the user of a command reads it: what happened, why, and what to do next.
+package struct CommandFailure: Error, Sendable, Equatable {
+  /// What happened, in a few words without a full stop.
+  package var what: String
+  /// Why it happened.
+  package var why: String
+  /// What the user can do about it.
+  package var next: String
+  /// The exit status it ends the process with.
+  package var status: ExitStatus
+  /// A stable `snake_case` name for scripts; never changes once released.
+  package var code: String
+
+  /// Leaves `why` or `next` out of the rendering when they are empty.
+  package init(
+    _ what: String, why: String, next: String, status: ExitStatus = .failed, code: String
+  ) {
+    self.what = what
+    self.why = why
+    self.next = next
+    self.status = status
+    self.code = code
+  }
+
+  /// `{"error":{"code":…,"message":…,"why":…,"next":…}}`, as `--json` prints it.
+  package var json: JSONText {
+    .object([
+      (
+        "error",
+        .object([
+          ("code", .string(code)), ("message", .string(what)), ("why", .string(why)),
+          ("next", .string(next)),
+        ])
+      )
+    ])
+  }
+
+  /// Three short lines without a final newline: `ferry: what`, `  why: …`, `  next: …`.
+  /// Text from elsewhere is escaped, so that it can neither drive the terminal nor add lines.
+  package func text(program: String) -> String {
+    var lines = ["\(program): \(Self.oneLine(what))"]
+    if !why.isEmpty { lines.append("  why: \(Self.oneLine(why))") }
+    if !next.isEmpty { lines.append("  next: \(Self.oneLine(next))") }
+    return lines.joined(separator: "\n")
+  }
+
+  private static func oneLine(_ text: String) -> String {
+    text.split(whereSeparator: \.isNewline).joined(separator: " ").escapedForTerminal
+  }
+}
+
+/// An error that knows how to explain itself to the user of a command.
+package protocol CommandFailureConvertible: Error {
+  /// The explanation that `CommandRunner` prints, and the status it exits with.
+  var commandFailure: CommandFailure { get }
+}
+
+extension CommandFailure: CommandFailureConvertible {
+  /// Itself.
+  package var commandFailure: CommandFailure { self }
+}
+
+extension CommandFailure {
+  /// The explanation of any error; one that does not explain itself is shown as it is described.
+  package init(_ error: any Error, command: String) {
+    if let convertible = error as? any CommandFailureConvertible {
+      self = convertible.commandFailure
+    } else if error is CancellationError {
+      self.init(
+        "\(command) was cancelled", why: "it was told to stop before it was done",
+        next: "run it again to go on", code: "cancelled")
+    } else {
+      self.init(
+        "\(command) failed", why: String(describing: error),
+        next: "if this looks like a defect, report it with the command you ran", code: "unexpected")
+    }
+  }
+}

@@ -1,0 +1,111 @@
+import Foundation
+
+/// Runs a command: reads the command line, turns signals into cancellation, and every error into
+/// three short lines or one JSON object, and an exit status.
+package struct CommandRunner: Sendable {
+  /// The command with `help` and `completion` added.
+  package let root: CommandSpec
+  private let output: TextOutput
+  private let errorOutput: TextOutput
+  private let terminal: Terminal
+  private let exitNow: @Sendable (Int32) -> Void
+
+  /// - Parameters:
+  ///   - output: Receives help, version, completion, and failures with `--json`.
+  ///   - errorOutput: Receives failures otherwise.
+  ///   - exitNow: Ends the process at the second signal.
+  package init(
+    _ spec: CommandSpec, output: TextOutput = .standardOutput,
+    errorOutput: TextOutput = .standardError, terminal: Terminal = .current(),
+    exitNow: @escaping @Sendable (Int32) -> Void = { _exit($0) }
+  ) {
+    self.root = spec.withBuiltInCommands(output: output)
+    self.output = output
+    self.errorOutput = errorOutput
+    self.terminal = terminal
+    self.exitNow = exitNow
+  }
+
+  /// Runs this process's command line and ends the process.
+  ///
+  /// SIGINT and SIGTERM cancel the command's task. When it then returns, its status counts (a
+  /// server that has shut down ends with 0); when it throws, the exit status is 130 or 143. The
+  /// second signal ends the process at once. SIGPIPE is ignored: writing to a reader that has gone
+  /// throws, which ends quietly with 141.
+  package static func main(
+    _ spec: CommandSpec, arguments: [String] = Array(CommandLine.arguments.dropFirst())
+  ) async -> Never {
+    signal(SIGPIPE, SIG_IGN)
+    let status = await CommandRunner(spec).run(
+      arguments, environment: ProcessInfo.processInfo.environment, signals: [SIGINT, SIGTERM])
+    exit(status)
+  }
+
+  /// Runs a command line and returns the exit status.
+  /// - Parameter signals: Those that cancel the command while it runs.
+  package func run(
+    _ arguments: [String], environment: [String: String] = [:], signals: [Int32] = []
+  ) async -> Int32 {
+    let isJSON = asksForJSON(arguments, environment)
+    do {
+      switch try root.parse(arguments, environment: environment) {
+      case .help(let path):
+        let help = root.help(
+          Array(path.dropFirst()), width: terminal.width, bold: terminal.hasColour)
+        try output.line(help)
+        return 0
+      case .version:
+        try output.line("\(root.name) \(root.version ?? "")")
+        return 0
+      case .run(let parsed):
+        return await run(parsed, isJSON: isJSON, signals: signals)
+      }
+    } catch {
+      return report(error, path: [root.name], isJSON: isJSON)
+    }
+  }
+
+  private func run(_ parsed: ParsedArguments, isJSON: Bool, signals: [Int32]) async -> Int32 {
+    let trail = root.trail(along: parsed.path.dropFirst())
+    guard let action = trail.last?.run else { preconditionFailure("parsed without an action") }
+    let interruption = Interruption(exitNow: exitNow)
+    var sources: [any DispatchSourceSignal] = []
+    for number in signals { sources.append(await interruption.listen(for: number)) }
+    let task = Task { try await action(parsed) }
+    interruption.cancels(task)
+    let result = await task.result
+    for source in sources { source.cancel() }
+    switch result {
+    case .success(let status):
+      return status.rawValue
+    case .failure(let error):
+      guard let number = interruption.signal else {
+        return report(error, path: parsed.path, isJSON: isJSON)
+      }
+      if !(error is CancellationError) { _ = report(error, path: parsed.path, isJSON: isJSON) }
+      return 128 + number
+    }
+  }
+
+  private func report(_ error: any Error, path: [String], isJSON: Bool) -> Int32 {
+    if let error = error as? OutputError, error == .closed { return 128 + SIGPIPE }
+    let failure = CommandFailure(error, command: "`\(path.joined(separator: " "))`")
+    if isJSON {
+      try? output.line(failure.json.text)
+    } else {
+      try? errorOutput.line(failure.text(program: root.name))
+    }
+    return failure.status.rawValue
+  }
+
+  /// Whether `--json` is wanted, found out without parsing: a wrong command line is answered in
+  /// JSON too.
+  private func asksForJSON(_ arguments: [String], _ environment: [String: String]) -> Bool {
+    guard let flag = root.flags.first(where: { $0.name == "json" }) else { return false }
+    let options = arguments.prefix { $0 != "--" }
+    if let last = options.last(where: { $0 == "--json" || $0 == "--no-json" }) {
+      return last == "--json"
+    }
+    return (try? flag.isOn(in: environment)) ?? false
+  }
+}

@@ -1,0 +1,186 @@
+/// A command declared as a value: the parser, the help text and the shell completion all come
+/// from it. An option declared on a command is also accepted by every subcommand below it.
+package struct CommandSpec: Sendable {
+  /// What runs when the command line asks for this command. The task is cancelled on SIGINT and
+  /// SIGTERM; returning normally after that keeps the returned status.
+  package typealias Action = @Sendable (ParsedArguments) async throws -> ExitStatus
+
+  /// The word that selects it; the root's is the program's name.
+  package var name: String
+  /// One line, a sentence with a full stop.
+  package var summary: String
+  /// Paragraphs apart by a blank line; they are wrapped, except lines that begin with a space.
+  package var discussion: String
+  /// Printed by `--version`; only the root's counts.
+  package var version: String?
+  /// Options with a value.
+  package var options: [OptionSpec]
+  /// Options without a value.
+  package var flags: [FlagSpec]
+  /// Positional arguments in their order; only the last may be repeated.
+  package var arguments: [ArgumentSpec]
+  /// Commands below this one.
+  package var subcommands: [CommandSpec]
+  /// Command lines worth copying.
+  package var examples: [ExampleSpec]
+  /// The EXIT CODES section; none when empty.
+  package var exitCodes: [ExitCodeNote]
+  /// Left out of help and completion, but accepted.
+  package var isHidden: Bool
+  /// `nil` for a command that only holds subcommands.
+  package var run: Action?
+
+  /// Declares a command; see the properties.
+  package init(
+    _ name: String, summary: String, discussion: String = "", version: String? = nil,
+    options: [OptionSpec] = [], flags: [FlagSpec] = [], arguments: [ArgumentSpec] = [],
+    subcommands: [CommandSpec] = [], examples: [ExampleSpec] = [], exitCodes: [ExitCodeNote] = [],
+    hidden: Bool = false, run: Action? = nil
+  ) {
+    self.name = name
+    self.summary = summary
+    self.discussion = discussion
+    self.version = version
+    self.options = options
+    self.flags = flags
+    self.arguments = arguments
+    self.subcommands = subcommands
+    self.examples = examples
+    self.exitCodes = exitCodes
+    self.isHidden = hidden
+    self.run = run
+  }
+
+  /// The commands from this one down along `names`; stops before the first unknown name.
+  func trail(along names: some Sequence<String>) -> [CommandSpec] {
+    var trail = [self]
+    var current = self
+    for name in names {
+      guard let child = current.subcommands.first(where: { $0.name == name }) else { break }
+      trail.append(child)
+      current = child
+    }
+    return trail
+  }
+}
+
+/// A command line worth copying, for the EXAMPLES section.
+package struct ExampleSpec: Sendable, Equatable {
+  /// What it does, a short phrase.
+  package let purpose: String
+  /// The line as it is typed, without a prompt.
+  package let line: String
+
+  /// An example; the line is never wrapped.
+  package init(_ purpose: String, _ line: String) {
+    self.purpose = purpose
+    self.line = line
+  }
+}
+
+/// An option that takes a value: `--name VALUE`, `--name=VALUE`, `-n VALUE`, `-nVALUE`.
+package struct OptionSpec: Sendable, Equatable {
+  /// The long name without dashes; also the key in `ParsedArguments`.
+  package var name: String
+  /// The letter of the short form.
+  package var short: Character?
+  /// The value's name in help texts, in capitals.
+  package var valueName: String
+  /// What it does, a sentence with a full stop.
+  package var help: String
+  /// What values are accepted and completed.
+  package var kind: ValueKind
+  /// Used when neither the command line nor the environment has it.
+  package var defaultValue: String?
+  /// The variable that stands in for it; a repeated option's is split at commas. An empty variable
+  /// counts as unset.
+  package var environment: String?
+  /// Whether it may be given more than once.
+  package var isRepeated: Bool
+  /// Whether parsing fails without it.
+  package var isRequired: Bool
+  /// Left out of help and completion, but accepted.
+  package var isHidden: Bool
+
+  /// Declares an option; see the properties.
+  package init(
+    _ name: String, short: Character? = nil, value: String, help: String, kind: ValueKind = .text,
+    default defaultValue: String? = nil, environment: String? = nil, repeated: Bool = false,
+    required: Bool = false, hidden: Bool = false
+  ) {
+    self.name = name
+    self.short = short
+    self.valueName = value
+    self.help = help
+    self.kind = kind
+    self.defaultValue = defaultValue
+    self.environment = environment
+    self.isRepeated = repeated
+    self.isRequired = required
+    self.isHidden = hidden
+  }
+}
+
+/// An option without a value. One with an environment variable can be switched off again by
+/// `--no-name`.
+package struct FlagSpec: Sendable, Equatable {
+  /// The long name without dashes; also the key in `ParsedArguments`.
+  package var name: String
+  /// The letter of the short form.
+  package var short: Character?
+  /// What it does, a sentence with a full stop.
+  package var help: String
+  /// The variable that switches it on (1, true, yes, on) or off (0, false, no, off, empty).
+  package var environment: String?
+  /// Left out of help and completion, but accepted.
+  package var isHidden: Bool
+
+  /// Declares a flag; see the properties.
+  package init(
+    _ name: String, short: Character? = nil, help: String, environment: String? = nil,
+    hidden: Bool = false
+  ) {
+    self.name = name
+    self.short = short
+    self.help = help
+    self.environment = environment
+    self.isHidden = hidden
+  }
+}
+
+/// A positional argument.
+package struct ArgumentSpec: Sendable, Equatable {
+  /// How many words an argument takes.
+  package enum Arity: Sendable, Equatable {
+    case one
+    case optional
+    case oneOrMore
+    case zeroOrMore
+  }
+
+  /// Lower case; shown in capitals; also the key in `ParsedArguments`.
+  package var name: String
+  /// What it is, a sentence with a full stop.
+  package var help: String
+  /// What values are accepted and completed.
+  package var kind: ValueKind
+  /// How many words it takes.
+  package var arity: Arity
+
+  /// Declares a positional argument; see the properties.
+  package init(_ name: String, help: String, kind: ValueKind = .text, arity: Arity = .one) {
+    self.name = name
+    self.help = help
+    self.kind = kind
+    self.arity = arity
+  }
+
+  var isRepeated: Bool { arity == .oneOrMore || arity == .zeroOrMore }
+  var isRequired: Bool { arity == .one || arity == .oneOrMore }
+
+  /// `TABLE`, `[FILE]`, `TABLE…`, `[TABLE…]`.
+  var usage: String {
+    let word = name.uppercased() + (isRepeated ? "…" : "")
+    return isRequired ? word : "[\(word)]"
+  }
+}

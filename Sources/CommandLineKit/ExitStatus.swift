@@ -1,0 +1,36 @@
+/// How a command ended, as its exit status tells the shell.
+package enum ExitStatus: Int32, Sendable, CaseIterable {
+  /// 0: what was asked for has been done.
+  case done = 0
+  /// 1: it could not be done.
+  case failed = 1
+  /// 2: the command line makes no sense; nothing was tried.
+  case usage = 2
+  /// 3: offline, or the other side cannot be reached; work is kept, try later.
+  case unreachable = 3
+  /// 4: a person has to decide first (conflicts or quarantine).
+  case needsUser = 4
+}
+
+/// One line of the EXIT CODES section of a help text.
+package struct ExitCodeNote: Sendable, Equatable {
+  /// The status as the shell sees it, 0…255.
+  package let code: Int32
+  /// When it is returned.
+  package let meaning: String
+
+  /// A note about any status, also one outside `ExitStatus` (130 after an interrupt).
+  package init(_ code: Int32, _ meaning: String) {
+    self.code = code
+    self.meaning = meaning
+  }
+
+  /// The five statuses every command of the project uses.
+  package static let standard: [ExitCodeNote] = [
+    ExitCodeNote(0, "Done."),
+    ExitCodeNote(1, "Failed; the message says why."),
+    ExitCodeNote(2, "Wrong usage; nothing was done."),
+    ExitCodeNote(3, "Offline or unreachable; work is kept, try again later."),
+    ExitCodeNote(4, "Needs you: conflicts or quarantined operations are waiting."),
+  ]
+}

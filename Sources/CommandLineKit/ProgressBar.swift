@@ -1,0 +1,166 @@
+import Foundation
+import Synchronization
+
+/// One line on standard error that shows how far a command is; silent when standard error is not a
+/// terminal. Safe to use from several threads. It never fails: what cannot be shown is not shown.
+package final class ProgressBar: Sendable {
+  /// What becomes of the line at the end.
+  package enum Ending: Sendable {
+    /// The line vanishes.
+    case clear
+    /// The line stays, in its last state.
+    case leave
+  }
+
+  private struct Shown {
+    var state: ProgressState
+    var lastDraw: ContinuousClock.Instant?
+    /// When `state.rate` was last brought up to date, and what was done by then.
+    var measured: (at: ContinuousClock.Instant, completed: Int64)
+    var isVisible = false
+    var isFinished = false
+  }
+
+  private let output: TextOutput
+  private let isEnabled: Bool
+  private let width: Int
+  private let interval: Duration
+  private let now: @Sendable () -> ContinuousClock.Instant
+  private let start: ContinuousClock.Instant
+  private let shown: Mutex<Shown>
+
+  /// Starts the clock; draws nothing before the first update.
+  /// - Parameters:
+  ///   - total: All there is; `nil` shows a moving sign instead of a bar.
+  ///   - interval: The shortest time between two drawings.
+  ///   - now: The clock.
+  package init(
+    _ label: String, unit: ProgressState.Unit, total: Int64? = nil,
+    terminal: Terminal = .current(), output: TextOutput = .standardError,
+    interval: Duration = .milliseconds(100),
+    now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
+  ) {
+    self.output = output
+    self.isEnabled = terminal.isErrorTerminal
+    // The last column stays free: some terminals wrap as soon as it is written.
+    self.width = terminal.width - 1
+    self.interval = interval
+    self.now = now
+    self.start = now()
+    let state = ProgressState(label: label, unit: unit, total: total)
+    shown = Mutex(Shown(state: state, measured: (start, 0)))
+  }
+
+  /// Adds to what is done.
+  package func advance(by amount: Int64 = 1) {
+    change { $0.completed += amount }
+  }
+
+  /// Sets what is done and, when given, all there is.
+  package func update(completed: Int64, total: Int64? = nil) {
+    change { state in
+      state.completed = completed
+      if let total { state.total = total }
+    }
+  }
+
+  /// Takes the line away so that something else can be written; the next update brings it back.
+  package func hide() {
+    shown.withLock { shown in
+      guard !shown.isFinished else { return }
+      if shown.isVisible { try? output.write("\r\u{1B}[K") }
+      shown.isVisible = false
+      shown.lastDraw = nil
+    }
+  }
+
+  /// Ends the line; later updates do nothing.
+  package func finish(_ ending: Ending = .clear) {
+    shown.withLock { shown in
+      guard isEnabled, !shown.isFinished else { return }
+      shown.isFinished = true
+      switch ending {
+      case .clear:
+        if shown.isVisible { try? output.write("\r\u{1B}[K") }
+      case .leave:
+        shown.state.elapsed = start.duration(to: now())
+        shown.state.rate = shown.state.averageRate
+        draw(&shown, ending: "\n")
+      }
+    }
+  }
+
+  private func change(_ body: (inout ProgressState) -> Void) {
+    guard isEnabled else { return }
+    shown.withLock { shown in
+      guard !shown.isFinished else { return }
+      body(&shown.state)
+      let instant = now()
+      shown.state.elapsed = start.duration(to: instant)
+      if let last = shown.lastDraw, last.duration(to: instant) < interval { return }
+      shown.lastDraw = instant
+      measure(&shown, at: instant)
+      draw(&shown)
+    }
+  }
+
+  private func draw(_ shown: inout Shown, ending: String = "") {
+    try? output.write("\r\(Self.render(shown.state, width: width))\u{1B}[K\(ending)")
+    shown.isVisible = true
+  }
+
+  /// The average so far in the first five seconds, then a mean that follows changes within about
+  /// as long. Nothing is said after less than an interval: it would be far off.
+  private func measure(_ shown: inout Shown, at instant: ContinuousClock.Instant) {
+    let span = shown.measured.at.duration(to: instant)
+    guard span > .zero, span >= interval else { return }
+    let seconds = span / .seconds(1)
+    let latest = max(0, Double(shown.state.completed - shown.measured.completed) / seconds)
+    let weight = max(1 - exp(-seconds / 5), span / shown.state.elapsed)
+    let before = shown.state.rate ?? 0
+    shown.state.rate = before + (latest - before) * weight
+    shown.measured = (instant, shown.state.completed)
+  }
+}
+
+extension ProgressBar {
+  /// The line for a state in at most `width` columns; pure. Notes are dropped from the end, then
+  /// the bar, then the label is cut.
+  package static func render(_ state: ProgressState, width: Int) -> String {
+    let label = state.label.escapedForTerminal
+    var notes = state.notes
+    while true {
+      let tail = notes.joined(separator: "  ")
+      let room = width - label.displayWidth - tail.displayWidth - 4
+      if let fraction = state.fraction {
+        if room >= 10 { return "\(label)  \(bar(fraction, columns: min(30, room)))  \(tail)" }
+      } else if room >= 1 {
+        return "\(label)  \(spinner(state.elapsed))  \(tail)"
+      }
+      if notes.count > 1 {
+        notes.removeLast()
+      } else {
+        return "\(label)  \(tail)".truncated(toWidth: width)
+      }
+    }
+  }
+
+  private static func bar(_ fraction: Double, columns: Int) -> String {
+    let eighths = Int(fraction * Double(columns * 8))
+    let full = String(repeating: "█", count: eighths / 8)
+    let part = eighths % 8 == 0 ? "" : String(BarPlot.eighths[eighths % 8 - 1])
+    let used = eighths / 8 + (part.isEmpty ? 0 : 1)
+    return full + part + String(repeating: "░", count: columns - used)
+  }
+
+  private static func spinner(_ elapsed: Duration) -> Character {
+    let frames = Array("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+    return frames[max(0, Int(elapsed / .milliseconds(100))) % frames.count]
+  }
+}
+
+extension ProgressState {
+  fileprivate var averageRate: Double? {
+    elapsed > .zero ? Double(completed) / (elapsed / .seconds(1)) : nil
+  }
+}

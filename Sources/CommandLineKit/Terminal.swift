@@ -1,0 +1,70 @@
+import Foundation
+
+/// What is known about where output goes; a value, so that tests can make one up.
+package struct Terminal: Sendable, Equatable {
+  /// Whether standard output is a terminal.
+  package var isOutputTerminal: Bool
+  /// Whether standard error is a terminal.
+  package var isErrorTerminal: Bool
+  /// Columns; 80 when nothing is known.
+  package var width: Int
+  /// Whether colour may be used on standard output: it is a terminal, NO_COLOR is unset or empty,
+  /// and TERM is not `dumb`.
+  package var hasColour: Bool
+
+  /// A made-up terminal.
+  package init(
+    isOutputTerminal: Bool = false, isErrorTerminal: Bool = false, width: Int = 80,
+    hasColour: Bool = false
+  ) {
+    self.isOutputTerminal = isOutputTerminal
+    self.isErrorTerminal = isErrorTerminal
+    self.width = width
+    self.hasColour = hasColour
+  }
+
+  /// The terminal of this process, as it is now.
+  package static func current(
+    environment: [String: String] = ProcessInfo.processInfo.environment
+  ) -> Terminal {
+    let isOutputTerminal = isatty(1) == 1
+    return Terminal(
+      isOutputTerminal: isOutputTerminal, isErrorTerminal: isatty(2) == 1,
+      width: windowWidth(of: 1) ?? windowWidth(of: 2) ?? width(in: environment),
+      hasColour: isOutputTerminal && allowsColour(environment))
+  }
+
+  /// Columns to lay tables out in: unlimited when the output is not read by a person.
+  package var tableWidth: Int? { isOutputTerminal ? width : nil }
+
+  /// The text in a style when colour may be used. It must be free of control characters.
+  package func styled(_ text: String, _ style: TextStyle) -> String {
+    hasColour ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+  }
+
+  /// See no-color.org.
+  static func allowsColour(_ environment: [String: String]) -> Bool {
+    (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+  }
+
+  /// `COLUMNS` when it makes sense.
+  static func width(in environment: [String: String]) -> Int {
+    environment["COLUMNS"].flatMap { Int($0) }.map { min(1000, max(20, $0)) } ?? 80
+  }
+
+  private static func windowWidth(of descriptor: Int32) -> Int? {
+    var size = winsize()
+    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+    return Int(size.ws_col)
+  }
+}
+
+/// A terminal style, by its SGR number.
+package enum TextStyle: Int, Sendable {
+  case bold = 1
+  case dim = 2
+  case red = 31
+  case green = 32
+  case yellow = 33
+  case cyan = 36
+}

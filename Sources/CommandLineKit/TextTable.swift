@@ -1,0 +1,127 @@
+/// Rows in aligned columns. Cells may hold anything: control characters are spelled out, wide
+/// characters are measured, and what does not fit ends in `…`.
+package struct TextTable: Sendable, Equatable {
+  /// A column.
+  package struct Column: Sendable, Equatable {
+    /// Where cells stand in their column.
+    package enum Alignment: Sendable {
+      /// Right when every filled cell is a number.
+      case automatic
+      case left
+      case right
+    }
+
+    /// The heading.
+    package var title: String
+    /// Where its cells and its heading stand.
+    package var alignment: Alignment
+    /// Columns at most; `nil` for as many as there are.
+    package var widthMax: Int?
+
+    /// A column; see the properties.
+    package init(_ title: String, _ alignment: Alignment = .automatic, widthMax: Int? = nil) {
+      self.title = title
+      self.alignment = alignment
+      self.widthMax = widthMax
+    }
+  }
+
+  /// From left to right.
+  package let columns: [Column]
+  private var rows: [[String]] = []
+
+  private static let separator = "  "
+  /// Columns are not shrunk below this.
+  private static let widthMin = 4
+
+  /// A table without rows.
+  package init(_ columns: [Column]) {
+    self.columns = columns
+  }
+
+  /// A table without rows whose columns align themselves.
+  package init(_ titles: [String]) {
+    self.init(titles.map { Column($0) })
+  }
+
+  /// Rows added so far.
+  package var count: Int { rows.count }
+
+  /// Adds a row; missing cells are empty, cells too many are dropped.
+  package mutating func append(_ cells: [String]) {
+    var row = cells.prefix(columns.count).map(\.escapedForTerminal)
+    row += Array(repeating: "", count: columns.count - row.count)
+    rows.append(row)
+  }
+
+  /// Title, rule and rows, without spaces at their ends.
+  /// - Parameter width: Columns to fit into, by cutting the widest columns; `nil` cuts none.
+  package func lines(width: Int? = nil) -> [String] {
+    let titles = columns.map(\.title.escapedForTerminal)
+    let widths = fittedWidths(titles: titles, width: width)
+    let isRight = columns.indices.map(isRightAligned)
+    func line(_ cells: [String]) -> String {
+      let padded = cells.indices.map { index in
+        cells[index].truncated(toWidth: widths[index])
+          .padded(toWidth: widths[index], leading: isRight[index])
+      }
+      return padded.joined(separator: Self.separator).trimmingTrailingSpaces
+    }
+    let rule = widths.map { String(repeating: "─", count: $0) }.joined(separator: Self.separator)
+    return [line(titles), rule] + rows.map(line)
+  }
+
+  private func fittedWidths(titles: [String], width: Int?) -> [Int] {
+    var widths = columns.indices.map { index in
+      let widest = rows.lazy.map { $0[index].displayWidth }.max() ?? 0
+      let wanted = max(titles[index].displayWidth, widest)
+      return min(wanted, columns[index].widthMax ?? wanted)
+    }
+    guard let width else { return widths }
+    var excess = widths.reduce(0, +) + Self.separator.count * (widths.count - 1) - width
+    while excess > 0, let widest = widths.indices.max(by: { widths[$0] < widths[$1] }),
+      widths[widest] > Self.widthMin
+    {
+      // Down to the second widest in one step, so that a megabyte in a cell costs no time.
+      let others = widths.indices.filter { $0 != widest }.map { widths[$0] }.max() ?? 0
+      let step = min(excess, max(1, widths[widest] - max(others, Self.widthMin)))
+      widths[widest] -= step
+      excess -= step
+    }
+    return widths
+  }
+
+  private func isRightAligned(_ index: Int) -> Bool {
+    switch columns[index].alignment {
+    case .left: return false
+    case .right: return true
+    case .automatic:
+      let filled = rows.lazy.map { $0[index] }.filter { !$0.isEmpty }
+      return !filled.isEmpty && filled.allSatisfy(\.isNumber)
+    }
+  }
+}
+
+extension String {
+  fileprivate var trimmingTrailingSpaces: String {
+    var text = self[...]
+    while text.last == " " { text = text.dropLast() }
+    return String(text)
+  }
+
+  /// Digits, perhaps with a sign, one point, grouping commas or a percent sign.
+  fileprivate var isNumber: Bool {
+    var digits = 0
+    var points = 0
+    for (index, byte) in utf8.enumerated() {
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): digits += 1
+      case UInt8(ascii: "-") where index == 0, UInt8(ascii: ",") where digits > 0: break
+      case UInt8(ascii: ".") where points == 0: points = 1
+      case UInt8(ascii: "%") where digits > 0 && index == utf8.count - 1: break
+      default: return false
+      }
+    }
+    return digits > 0
+  }
+}

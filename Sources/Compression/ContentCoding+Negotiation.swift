@@ -1,0 +1,65 @@
+extension ContentCoding {
+  /// The coding to answer with, or nil for none, from a request's `Accept-Encoding`.
+  ///
+  /// The highest weight wins and zstd wins a tie. Nil when the header is absent or empty, when
+  /// nothing acceptable is known here, or when `identity` is named with a higher weight
+  /// (RFC 9110 §12.5.3). Elements that are not well formed are passed over.
+  package static func negotiate(acceptEncoding: String?) -> ContentCoding? {
+    guard let acceptEncoding else { return nil }
+    var weights: [ContentCoding: Int] = [:]
+    var wildcard = 0
+    var identity = 0
+    for element in acceptEncoding.split(separator: ",") {
+      guard let (token, weight) = weighted(element) else { continue }
+      switch token {
+      case "*": wildcard = weight
+      case "identity": identity = weight
+      default:
+        if let coding = ContentCoding(token: token) { weights[coding] = weight }
+      }
+    }
+    var best: (coding: ContentCoding, weight: Int)?
+    for coding in allCases {
+      let weight = weights[coding] ?? wildcard
+      if weight > (best?.weight ?? 0) { best = (coding, weight) }
+    }
+    guard let best, best.weight >= identity else { return nil }
+    return best.coding
+  }
+
+  /// One list element: the coding in lower case and its weight in thousandths.
+  private static func weighted(_ element: Substring) -> (token: String, weight: Int)? {
+    let parts = element.split(separator: ";", omittingEmptySubsequences: false)
+    let token = trimmed(parts[0]).lowercased()
+    guard !token.isEmpty, parts.count <= 2 else { return nil }
+    guard parts.count == 2 else { return (token, 1000) }
+    let parameter = trimmed(parts[1])
+    guard parameter.hasPrefix("q=") || parameter.hasPrefix("Q=") else { return nil }
+    guard let weight = thousandths(parameter.dropFirst(2)) else { return nil }
+    return (token, weight)
+  }
+
+  /// A `qvalue` of RFC 9110 §12.4.2: 0 or 1 with at most three decimals.
+  private static func thousandths(_ text: Substring) -> Int? {
+    let digits = Array(text.utf8)
+    guard let first = digits.first, first == UInt8(ascii: "0") || first == UInt8(ascii: "1")
+    else { return nil }
+    guard digits.count > 1 else { return Int(first - UInt8(ascii: "0")) * 1000 }
+    guard digits[1] == UInt8(ascii: "."), digits.count <= 5 else { return nil }
+    var value = Int(first - UInt8(ascii: "0")) * 1000
+    var scale = 100
+    for digit in digits[2...] {
+      guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit) else { return nil }
+      value += Int(digit - UInt8(ascii: "0")) * scale
+      scale /= 10
+    }
+    return value <= 1000 ? value : nil
+  }
+
+  private static func trimmed(_ text: Substring) -> Substring {
+    let blank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+    var rest = text.drop(while: blank)
+    while let last = rest.last, blank(last) { rest.removeLast() }
+    return rest
+  }
+}

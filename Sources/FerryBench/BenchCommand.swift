@@ -1,0 +1,72 @@
+import CommandLineKit
+
+/// The command `ferry-bench`: Ferry's speed beside the raw limits of the same machine.
+enum BenchCommand {
+  static let specification = CommandSpec(
+    "ferry-bench",
+    summary: "Measure Ferry against the raw limits of this machine, in the same run.",
+    discussion: """
+      Each benchmark runs Ferry's own programs (ferryd, ferry and the client library, next to this \
+      one) in turns with the best that SQLite or libpq can do by themselves, and compares the \
+      medians. PostgreSQL runs in a private cluster with durable commits; nothing of yours is used.
+      """,
+    version: "0.1.0", subcommands: [run, list, MeasuredProcess.command])
+
+  private static let run = CommandSpec(
+    "run", summary: "Run the benchmarks and print a table.",
+    options: [
+      OptionSpec(
+        "only", value: "NAME", help: "Run this one; may be given several times.",
+        kind: .choice(Benchmark.all.map(\.name)), repeated: true)
+    ],
+    flags: [
+      FlagSpec("quick", help: "Smaller and fewer rounds: a look, not a verdict."),
+      FlagSpec("json", help: "Answer with one JSON object."),
+      FlagSpec("strict", help: "End with 1 when a target is missed."),
+    ],
+    examples: [
+      ExampleSpec("Two of them, quickly", "ferry-bench run --only ingest --only pull --quick")
+    ],
+    exitCodes: [
+      ExitCodeNote(0, "Measured; with --strict, every target holds."),
+      ExitCodeNote(1, "Something failed, or with --strict a target is missed."),
+      ExitCodeNote(2, "Wrong usage; nothing was done."),
+    ]
+  ) { arguments in
+    let names = arguments.strings("only")
+    let chosen = Benchmark.all.filter { names.isEmpty || names.contains($0.name) }
+    let surroundings = Surroundings(isQuick: arguments.flag("quick"))
+    var report = BenchReport(isQuick: surroundings.isQuick)
+    for benchmark in chosen {
+      try Task.checkCancellation()
+      report.measurements += try await surroundings.measure(benchmark)
+    }
+    let output = TextOutput.standardOutput
+    if arguments.flag("json") {
+      try output.line(report.json.text)
+    } else {
+      try output.lines(report.lines(width: Terminal.current().width))
+    }
+    return arguments.flag("strict") && !report.holds ? .failed : .done
+  }
+
+  private static let list = CommandSpec(
+    "list", summary: "Name the benchmarks.",
+    flags: [FlagSpec("json", help: "Answer in JSON, one object a line.")]
+  ) { arguments in
+    let output = TextOutput.standardOutput
+    if arguments.flag("json") {
+      try output.lines(
+        Benchmark.all.map { benchmark in
+          JSONText.object([
+            ("name", .string(benchmark.name)), ("summary", .string(benchmark.summary)),
+          ]).text
+        })
+      return .done
+    }
+    var table = TextTable(["NAME", "WHAT IT MEASURES"])
+    for benchmark in Benchmark.all { table.append([benchmark.name, benchmark.summary]) }
+    try output.lines(table.lines(width: Terminal.current().tableWidth))
+    return .done
+  }
+}

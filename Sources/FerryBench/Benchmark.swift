@@ -1,0 +1,14 @@
+/// One thing to measure, with all that it needs brought up by itself.
+struct Benchmark: Sendable {
+  /// As it is named on the command line.
+  let name: String
+  /// One line, a sentence with a full stop.
+  let summary: String
+  /// Runs it; may take minutes.
+  let run: @Sendable (Surroundings) async throws -> [Measurement]
+
+  /// In the order in which they run.
+  static let all: [Benchmark] = [
+    .ingest, .smallPackets, .pull, .apply, .memory, .capture, .live, .listeners,
+  ]
+}

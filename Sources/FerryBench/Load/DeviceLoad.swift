@@ -1,0 +1,39 @@
+import FerryProtocol
+import SyncClient
+
+/// A device that only writes: its packets, each depending on the one before.
+struct DeviceLoad: Sendable {
+  let device: DeviceID
+  private var clock = HybridClock()
+  private var dependency: OperationID?
+  private var random: SeededRandom
+
+  /// `seed` decides what the rows hold; identifiers are new each time.
+  init(seed: UInt64) {
+    random = SeededRandom(seed: seed)
+    let now = HybridTimestamp(milliseconds: SystemClock.milliseconds())
+    device = DeviceID(UniqueID(timestamp: now, random: .random(in: .min ... .max)))
+  }
+
+  /// The next packet: `count` inserts.
+  mutating func packet(of count: Int) -> Packet {
+    let operations = (0..<count).map { _ in insert() }
+    let packet = Packet(device: device, dependency: dependency, operations: operations)
+    dependency = packet.tail
+    return packet
+  }
+
+  /// Packets as they travel.
+  mutating func encodedPackets(_ packets: Int, of count: Int) -> [[UInt8]] {
+    (0..<packets).map { _ in packet(of: count).encoded() }
+  }
+
+  private mutating func insert() -> Operation {
+    let time = clock.tick(wall: SystemClock.milliseconds())
+    let row = TaskRow(id: UniqueID(timestamp: time, random: random.next()), random: &random)
+    return Operation(
+      id: OperationID(UniqueID(timestamp: time, random: .random(in: .min ... .max))),
+      key: RecordKey(table: TaskRow.table, record: row.id), kind: .insert, time: time,
+      columns: row.columns)
+  }
+}

@@ -1,0 +1,51 @@
+import FerryProtocol
+
+/// The row that all benchmarks write: five columns, some 150 bytes.
+struct TaskRow: Sendable {
+  static let table = "tasks"
+  static let columnNames = ["title", "notes", "priority", "done", "due"]
+  private static let words = [
+    "harbour", "lantern", "cargo", "tide", "anchor", "ledger", "rope", "signal", "compass", "deck",
+    "quay", "beacon", "freight", "mast", "crew", "chart",
+  ]
+
+  let id: String
+  let title: String
+  let notes: String
+  let priority: Int64
+  let done: Int64
+  let due: String
+
+  init(id: UniqueID, random: inout SeededRandom) {
+    self.id = id.description
+    title = Self.text(words: 5, &random)
+    notes = Self.text(words: 10, &random)
+    priority = Int64(random.next() % 5)
+    done = Int64(random.next() % 2)
+    due = "2026-11-\(10 + random.next() % 20)T08:00:00Z"
+  }
+
+  var columns: [Column] {
+    [
+      Column("title", .text(title)), Column("notes", .text(notes)),
+      Column("priority", .integer(priority)), Column("done", .integer(done)),
+      Column("due", .text(due)),
+    ]
+  }
+
+  /// The statement that makes the table as an application would.
+  static func creation(_ name: String = table) -> String {
+    "CREATE TABLE \(name)(id TEXT PRIMARY KEY, title TEXT, notes TEXT, priority INTEGER, "
+      + "done INTEGER, due TEXT)"
+  }
+
+  private static func text(words count: Int, _ random: inout SeededRandom) -> String {
+    var bits = random.next()
+    var text = words[Int(bits % 16)]
+    for _ in 1..<count {
+      bits >>= 4
+      text += " " + words[Int(bits % 16)]
+    }
+    return text
+  }
+}

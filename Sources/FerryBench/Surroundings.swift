@@ -1,0 +1,44 @@
+import CommandLineKit
+import Laboratory
+import Synchronization
+
+/// What benchmarks share: the private PostgreSQL, the size of the run, and the progress line.
+final class Surroundings: Sendable {
+  /// Whether smaller and fewer rounds are wanted.
+  let isQuick: Bool
+  private let cluster = Mutex<PostgresCluster?>(nil)
+  private let bar = Mutex<ProgressBar?>(nil)
+
+  init(isQuick: Bool) { self.isQuick = isQuick }
+
+  /// Runs one benchmark behind its own progress line.
+  func measure(_ benchmark: Benchmark) async throws -> [Measurement] {
+    defer { bar.withLock { $0?.finish() } }
+    return try await benchmark.run(self)
+  }
+
+  /// The size of something: all of it, or what is enough for a look.
+  func size(_ full: Int, quick: Int) -> Int { isQuick ? quick : full }
+
+  /// Begins the progress line; `advance` counts up to `total`.
+  func begin(_ label: String, _ unit: String, total: Int) {
+    let new = ProgressBar(label, unit: .items(unit), total: Int64(total))
+    bar.withLock { bar in
+      bar?.finish()
+      bar = new
+    }
+    new.update(completed: 0)
+  }
+
+  /// One more step of the progress line is done.
+  func advance(by amount: Int = 1) { bar.withLock { $0?.advance(by: Int64(amount)) } }
+
+  /// An empty database on the private cluster, which starts at the first call.
+  func makeDatabase() throws -> String {
+    try cluster.withLock { cluster in
+      let running = try cluster ?? PostgresCluster()
+      cluster = running
+      return try running.createDatabase()
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import Foundation
+
+/// A running program whose output is captured as it comes.
+///
+/// It is killed when this object goes away, and when the test process dies in whatever way.
+package final class ChildProcess: Sendable {
+  /// How a program ended.
+  package enum ExitStatus: Sendable, Equatable {
+    case exited(Int32)
+    case killed(signal: Int32)
+  }
+
+  /// Where a line was printed.
+  package enum Stream: Sendable { case output, error }
+
+  /// All that a program has left behind.
+  package struct Finished: Sendable {
+    package let status: ExitStatus
+    package let output: String
+    package let error: String
+  }
+
+  package let processID: Int32
+  private let capture: ChildCapture
+
+  /// Starts a program.
+  ///
+  /// - Parameters:
+  ///   - environment: added to the test's own.
+  ///   - directory: where it runs; the test's own by default.
+  ///   - input: all that it can read from its standard input.
+  package init(
+    _ executable: URL, _ arguments: [String] = [], environment: [String: String] = [:],
+    directory: URL? = nil, input: String = ""
+  ) throws {
+    let (outputPipe, errorPipe) = (try PipeEnds.open(), try PipeEnds.open())
+    let inputFile = try Self.file(holding: input)
+    defer {
+      for descriptor in [outputPipe.writer, errorPipe.writer, inputFile] { close(descriptor) }
+    }
+    do {
+      processID = try ProcessSpawner.spawn(
+        SpawnRequest(
+          executable: executable.path, arguments: arguments, environment: environment,
+          directory: directory?.path, input: inputFile, output: outputPipe.writer,
+          error: errorPipe.writer))
+    } catch {
+      for descriptor in [outputPipe.reader, errorPipe.reader] { close(descriptor) }
+      throw error
+    }
+    capture = ChildCapture(processID, name: executable.lastPathComponent)
+    capture.follow(output: outputPipe.reader, error: errorPipe.reader)
+  }
+
+  deinit { capture.signal(SIGKILL) }
+
+  /// Runs a program to its end.
+  package static func run(
+    _ executable: URL, _ arguments: [String] = [], environment: [String: String] = [:],
+    directory: URL? = nil, input: String = "", within limit: Duration = .seconds(30)
+  ) async throws -> Finished {
+    let child = try ChildProcess(
+      executable, arguments, environment: environment, directory: directory, input: input)
+    let status = try await child.exitStatus(within: limit)
+    return Finished(status: status, output: child.output, error: child.error)
+  }
+
+  /// What it has printed so far.
+  package var output: String { capture.text(.output) }
+  package var error: String { capture.text(.error) }
+
+  /// Lines it has printed so far, for `line(after:)`.
+  package var lineCount: Int { capture.lineCount }
+
+  /// The exit status, once there is one.
+  package var endedWith: ExitStatus? { capture.endedWith }
+
+  /// Waits for a line on either stream, among those printed already too.
+  ///
+  /// Throws as soon as the program has ended without it, or when the time is over; the message
+  /// holds the output. `predicate` must not use this object.
+  package func line(
+    after first: Int = 0, within limit: Duration = .seconds(10),
+    where predicate: @escaping @Sendable (String) -> Bool
+  ) async throws -> String {
+    try await capture.line(after: first, within: limit, where: predicate)
+  }
+
+  /// Waits for the end of the program and of its output.
+  package func exitStatus(within limit: Duration = .seconds(10)) async throws -> ExitStatus {
+    try await capture.exitStatus(within: limit)
+  }
+
+  /// Sends a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT …); nothing happens after the end.
+  package func send(_ signal: Int32) { capture.signal(signal) }
+
+  /// An open file without a name, so that no writer has to wait for the reader.
+  private static func file(holding text: String) throws -> Int32 {
+    let scratch = try TemporaryDirectory()
+    let path = scratch.file("input").path
+    try Data(text.utf8).write(to: URL(filePath: path))
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw TestSupportError.posix("cannot open \(path)") }
+    return descriptor
+  }
+}
+
+/// The two ends of a pipe that no other child inherits.
+enum PipeEnds {
+  static func open() throws -> (reader: Int32, writer: Int32) {
+    try ProcessSpawner.withoutSpawning {
+      var ends: [Int32] = [-1, -1]
+      guard pipe(&ends) == 0 else { throw TestSupportError.posix("cannot make a pipe") }
+      for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+      return (ends[0], ends[1])
+    }
+  }
+}

@@ -1,0 +1,32 @@
+import Foundation
+
+/// The programs that this package builds, next to the test bundle.
+package enum Executables {
+  package static func ferry() throws -> URL { try find("ferry") }
+  package static func ferryd() throws -> URL { try find("ferryd") }
+  package static func ferryBench() throws -> URL { try find("ferry-bench") }
+
+  /// Looks beside the running test program, then in the directories above it.
+  private static func find(_ name: String) throws -> URL {
+    var directory = runningProgram.deletingLastPathComponent()
+    for _ in 0..<4 {
+      let candidate = directory.appending(path: name)
+      if isProgram(candidate) { return candidate }
+      directory.deleteLastPathComponent()
+    }
+    throw TestSupportError(
+      "\(name) is not beside \(runningProgram.path): build it with `swift build --product \(name)`")
+  }
+
+  private static func isProgram(_ url: URL) -> Bool {
+    var isDirectory: ObjCBool = false
+    return FileManager.default.fileExists(atPath: url.path, isDirectory: &isDirectory)
+      && !isDirectory.boolValue && FileManager.default.isExecutableFile(atPath: url.path)
+  }
+
+  private static var runningProgram: URL {
+    let link = URL(filePath: "/proc/self/exe")
+    return FileManager.default.fileExists(atPath: link.path)
+      ? link.resolvingSymlinksInPath() : URL(filePath: CommandLine.arguments[0])
+  }
+}

@@ -1,0 +1,74 @@
+import Foundation
+import Postgres
+import Synchronization
+
+/// A private PostgreSQL server for tests, with durable commits as in production.
+///
+/// It listens on a free port of 127.0.0.1 and trusts everyone, but for `passwordRole`. It is
+/// stopped and removed when this object goes away or the process ends, be it by kill -9.
+package final class PostgresCluster: Sendable {
+  /// How a server goes down (pg_ctl's modes).
+  package enum Shutdown: String, Sendable {
+    /// Rolls back and disconnects everybody, then writes a checkpoint.
+    case fast
+    /// As in a crash: the next start recovers from the log.
+    case immediate
+  }
+
+  /// A role of this name must give a password; tests create it where they need it.
+  package static let passwordRole = "ferry_password"
+
+  private static let sharedCluster = Mutex<PostgresCluster?>(nil)
+
+  private let server: TestServer
+  private let privateServer: PrivateServer?
+
+  /// A cluster of its own, for tests that stop it. It takes a second or two.
+  package init() throws {
+    let privateServer = try PrivateServer()
+    self.privateServer = privateServer
+    server = TestServer(
+      administration: privateServer.url(database: "postgres"), outlivesTests: false)
+  }
+
+  private init(external url: String) {
+    privateServer = nil
+    server = TestServer(administration: url, outlivesTests: true)
+  }
+
+  /// The cluster that all tests of this process share, started at the first call; the server that
+  /// FERRY_TEST_POSTGRES names, where it is set. Do not stop it.
+  package static func shared() throws -> PostgresCluster {
+    try sharedCluster.withLock { cluster in
+      if let cluster { return cluster }
+      let external = ProcessInfo.processInfo.environment["FERRY_TEST_POSTGRES"] ?? ""
+      let new = try external.isEmpty ? PostgresCluster() : PostgresCluster(external: external)
+      cluster = new
+      return new
+    }
+  }
+
+  /// Makes an empty database and answers with its `postgres://` URL.
+  package func createDatabase() throws -> String { try server.createDatabase() }
+
+  /// The directory that holds everything; nil for an external server.
+  package var directory: String? { privateServer?.directory }
+
+  /// Starts the server after `stop`, on the same port. Returns when it takes connections.
+  package func start() throws { try owned().start() }
+
+  /// Stops the server; its data stays. Returns when it is down.
+  package func stop(_ shutdown: Shutdown = .fast) throws { try owned().stop(shutdown) }
+
+  package func restart(_ shutdown: Shutdown = .fast) throws {
+    try stop(shutdown)
+    try start()
+  }
+
+  private func owned() throws -> PrivateServer {
+    guard let privateServer else {
+      throw TestSupportError("the server of FERRY_TEST_POSTGRES is not ours to start or stop")
+    }
+    return privateServer
+  }
+}

@@ -1,0 +1,43 @@
+import Foundation
+
+/// PostgreSQL's programs on this machine, and the user that runs them.
+struct PostgresInstallation: Sendable {
+  /// Holds initdb, pg_ctl and postgres.
+  let directory: String
+  /// Set where this process is root, as whom PostgreSQL refuses to run.
+  let user: (name: String, id: uid_t, group: gid_t)?
+
+  /// Finds the newest version under /usr/lib/postgresql, or else on PATH.
+  static func find() throws -> PostgresInstallation {
+    let debian = "/usr/lib/postgresql"
+    let versions = (try? FileManager.default.contentsOfDirectory(atPath: debian)) ?? []
+    let newestFirst = versions.compactMap(Int.init).sorted(by: >).map { "\(debian)/\($0)/bin" }
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+    let directories = newestFirst + path.split(separator: ":").map(String.init)
+    let isComplete = { (directory: String) in
+      ["initdb", "pg_ctl", "postgres"].allSatisfy { access("\(directory)/\($0)", X_OK) == 0 }
+    }
+    guard let directory = directories.first(where: isComplete) else {
+      throw TestSupportError(
+        """
+        PostgreSQL is not installed: run `apt-get install postgresql`, or name a server in \
+        FERRY_TEST_POSTGRES (postgres://user:password@host/database)
+        """)
+    }
+    guard geteuid() == 0 else { return PostgresInstallation(directory: directory, user: nil) }
+    guard let entry = getpwnam("postgres") else {
+      throw TestSupportError(
+        "there is no user postgres to run PostgreSQL as: run `apt-get install postgresql`")
+    }
+    let (id, group) = (entry.pointee.pw_uid, entry.pointee.pw_gid)
+    return PostgresInstallation(directory: directory, user: ("postgres", id, group))
+  }
+
+  /// The command line that runs one of the programs as the right user.
+  func commandLine(_ program: String, _ arguments: [String]) -> [String] {
+    let command = ["\(directory)/\(program)"] + arguments
+    guard let user else { return command }
+    let ids = ["--reuid", user.name, "--regid", "\(user.group)", "--init-groups"]
+    return ["/usr/bin/setpriv"] + ids + ["--"] + command
+  }
+}

@@ -1,0 +1,96 @@
+import Foundation
+
+/// The files and processes of one private PostgreSQL server.
+final class PrivateServer: Sendable {
+  let directory: String
+  private let port: UInt16
+  private let installation: PostgresInstallation
+  private let watchdog: ClusterWatchdog
+
+  private var data: String { "\(directory)/data" }
+  private var log: String { "\(directory)/log" }
+
+  /// Makes a cluster and starts it, on another port where the first is taken meanwhile.
+  init() throws {
+    installation = try PostgresInstallation.find()
+    directory = try Self.makeDirectory(installation)
+    port = try FreePort.next()
+    let data = "\(directory)/data"
+    watchdog = try ClusterWatchdog(
+      directory: directory,
+      stop: installation.commandLine("pg_ctl", ["stop", "-D", data, "-m", "immediate", "-s"]))
+    try run(
+      "initdb",
+      [
+        "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8",
+        "--no-sync", "--no-instructions",
+      ])
+    try configure()
+    try start()
+  }
+
+  func url(database: String) -> String { "postgres://postgres@127.0.0.1:\(port)/\(database)" }
+
+  func start() throws {
+    do {
+      try run("pg_ctl", ["start", "-D", data, "-l", log, "-w", "-s", "-t", "60"])
+    } catch {
+      let reason = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
+      throw TestSupportError("\(error); \(reason.suffix(2000))")
+    }
+  }
+
+  func stop(_ shutdown: PostgresCluster.Shutdown) throws {
+    try run("pg_ctl", ["stop", "-D", data, "-m", shutdown.rawValue, "-w", "-s", "-t", "60"])
+  }
+
+  private func configure() throws {
+    let settings = """
+
+      port = \(port)
+      listen_addresses = '127.0.0.1'
+      unix_socket_directories = '\(directory)'
+      max_connections = 200
+      fsync = on
+      synchronous_commit = on
+      """
+    let file = URL(filePath: "\(data)/postgresql.conf")
+    let handle = try FileHandle(forWritingTo: file)
+    try handle.seekToEnd()
+    try handle.write(contentsOf: Data(settings.utf8))
+    try handle.close()
+
+    let access = URL(filePath: "\(data)/pg_hba.conf")
+    let rules = try String(contentsOf: access, encoding: .utf8)
+    let password = "host all \(PostgresCluster.passwordRole) 127.0.0.1/32 scram-sha-256\n"
+    let rewritten = try FileHandle(forWritingTo: access)
+    try rewritten.write(contentsOf: Data((password + rules).utf8))
+    try rewritten.close()
+  }
+
+  private func run(_ program: String, _ arguments: [String]) throws {
+    let command = installation.commandLine(program, arguments)
+    let (status, output) = try ProcessSpawner.runToEnd(
+      SpawnRequest(
+        executable: command[0], arguments: Array(command.dropFirst()),
+        environment: ["LC_ALL": "C.UTF-8"], directory: directory))
+    guard status == 0 else {
+      throw TestSupportError("\(program) failed with status \(status): \(output)")
+    }
+  }
+
+  /// A directory in which the user that runs PostgreSQL may write, and nobody else.
+  private static func makeDirectory(_ installation: PostgresInstallation) throws -> String {
+    // Short: a socket's path has at most 107 bytes.
+    let directory = "/tmp/ferry-pg-\(UUID().uuidString.prefix(13))"
+    guard mkdir(directory, 0o700) == 0 else {
+      throw TestSupportError.posix("cannot make \(directory)")
+    }
+    if let user = installation.user {
+      guard chown(directory, user.id, user.group) == 0 else {
+        throw TestSupportError.posix("cannot give \(directory) to \(user.name)")
+      }
+    }
+    return directory
+  }
+}

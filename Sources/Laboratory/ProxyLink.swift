@@ -1,0 +1,107 @@
+import Foundation
+import Synchronization
+
+/// One client's connection through a `TCPProxy`: a thread each way.
+final class ProxyLink: Sendable {
+  private static let methods = ["GET ", "POST ", "PUT ", "HEAD ", "DELETE ", "PATCH ", "OPTIONS "]
+
+  /// Never used again, unlike the object's address.
+  let number: Int
+  private let client: Int32
+  private let server: Int32
+  private let core: ProxyCore
+  private let exchange: Mutex<ProxyTrap.Exchange?>
+
+  init(number: Int, client: Int32, server: Int32, core: ProxyCore) {
+    (self.number, self.client, self.server, self.core) = (number, client, server, core)
+    exchange = Mutex(nil)
+  }
+
+  // When both threads have ended and nobody can shut them down any more.
+  deinit {
+    close(client)
+    close(server)
+  }
+
+  func start() {
+    ProxyCore.onThread("proxy-request") { [self] in pump(.request, from: client, to: server) }
+    ProxyCore.onThread("proxy-answer") { [self] in pump(.answer, from: server, to: client) }
+  }
+
+  /// Closes both sides; what was passed on already still arrives.
+  func cut() {
+    for descriptor in [client, server] { shutdown(descriptor, Int32(SHUT_RDWR)) }
+  }
+
+  private func pump(_ direction: TCPProxy.Direction, from source: Int32, to target: Int32) {
+    var buffer = [UInt8](repeating: 0, count: 64 << 10)
+    while true {
+      let bytes = LoopbackSocket.read(source, &buffer)
+      if bytes.isEmpty { break }
+      if direction == .request { noteRequest(bytes) }
+      guard pass(bytes, direction, to: target) else { break }
+    }
+    cut()
+    core.forget(self)
+  }
+
+  /// A request begins where a method stands; clients do not pipeline.
+  private func noteRequest(_ bytes: ArraySlice<UInt8>) {
+    guard Self.methods.contains(where: { bytes.starts(with: $0.utf8) }) else { return }
+    let line = String(decoding: bytes.prefix { $0 != 0x0D }, as: UTF8.self)
+    exchange.withLock { exchange in
+      exchange = ProxyTrap.Exchange(
+        link: number, number: (exchange?.number ?? 0) + 1, requestLine: line)
+    }
+  }
+
+  /// Sends bytes on, through the traps. Answers whether the connection goes on.
+  private func pass(
+    _ bytes: ArraySlice<UInt8>, _ direction: TCPProxy.Direction, to target: Int32
+  ) -> Bool {
+    if bytes.isEmpty { return true }
+    let current =
+      exchange.withLock { $0 } ?? ProxyTrap.Exchange(link: number)
+    guard let (trap, offset) = core.sprung(direction, current, count: bytes.count) else {
+      return write(bytes, direction, to: target)
+    }
+    guard write(bytes.prefix(offset), direction, to: target) else { return false }
+    let rest = bytes.dropFirst(offset)
+    switch trap.action {
+    case .tell:
+      defer { trap.tell() }
+      return pass(rest, direction, to: target)
+    case .hold:
+      return trap.hold() && pass(rest, direction, to: target)
+    case .drop:
+      trap.tell()
+      return swallow(direction)
+    case .cut:
+      defer { trap.tell() }
+      cut()
+      return false
+    case .delay(let duration):
+      trap.tell()
+      Thread.sleep(forTimeInterval: duration / .seconds(1))
+      return pass(rest, direction, to: target)
+    case .call(let closure):
+      closure()
+      trap.tell()
+      return pass(rest, direction, to: target)
+    }
+  }
+
+  private func write(
+    _ bytes: ArraySlice<UInt8>, _ direction: TCPProxy.Direction, to target: Int32
+  ) -> Bool {
+    core.count(bytes.count, direction)
+    return LoopbackSocket.write(target, bytes)
+  }
+
+  /// Reads and forgets until the connection ends.
+  private func swallow(_ direction: TCPProxy.Direction) -> Bool {
+    var buffer = [UInt8](repeating: 0, count: 64 << 10)
+    while !LoopbackSocket.read(direction == .request ? client : server, &buffer).isEmpty {}
+    return false
+  }
+}

@@ -1,0 +1,138 @@
+import Foundation
+import Synchronization
+
+/// Lies in wait for bytes that pass a `TCPProxy`, and does something to them.
+package final class ProxyTrap: Sendable {
+  /// What happens at the trap's place in the stream.
+  package enum Action: Sendable {
+    /// Nothing: the bytes pass, and then `sprung` tells of it.
+    case tell
+    /// These bytes and those behind them wait for `release` or `cut`.
+    case hold
+    /// These bytes and those behind them are swallowed; the connection stays open.
+    case drop
+    /// The connection is closed to both sides.
+    case cut
+    /// The bytes pass later.
+    case delay(Duration)
+    /// The closure runs on the connection's thread before the bytes pass.
+    case call(@Sendable () -> Void)
+  }
+
+  /// Which bytes it waits for; see `TCPProxy.trap`.
+  struct Pattern: Sendable {
+    var direction: TCPProxy.Direction
+    var request: String
+    var bytes: Int
+    var skipping: Int
+    var times: Int
+  }
+
+  /// One request with its answer.
+  struct Exchange: Sendable, Hashable {
+    /// The connection's number.
+    var link: Int
+    var number = 0
+    var requestLine = ""
+  }
+
+  private struct State {
+    var seen: [Exchange] = []
+    var done = Set<Exchange>()
+    var bytes = 0
+    var timesLeft: Int
+    /// Whether what is held goes on, once that is decided.
+    var goesOn: Bool?
+    var held: [DispatchSemaphore] = []
+  }
+
+  let action: Action
+  private let pattern: Pattern
+  private let state: Mutex<State>
+  private let events: AsyncStream<Void>
+  private let continuation: AsyncStream<Void>.Continuation
+
+  init(_ pattern: Pattern, _ action: Action) {
+    self.pattern = pattern
+    self.action = action
+    state = Mutex(State(timesLeft: pattern.times))
+    (events, continuation) = AsyncStream.makeStream()
+  }
+
+  /// Waits until it has sprung; called again, until it has sprung again.
+  package func sprung(within limit: Duration = .seconds(20)) async throws {
+    let hasSprung = await withTaskGroup(of: Bool.self) { group in
+      group.addTask { [events] in
+        for await _ in events { return true }
+        return false
+      }
+      group.addTask {
+        try? await Task.sleep(for: limit)
+        return false
+      }
+      defer { group.cancelAll() }
+      return await group.next() ?? false
+    }
+    guard hasSprung else {
+      throw TestSupportError(
+        "the trap for \(pattern.direction) of '\(pattern.request)' did not spring in \(limit)")
+    }
+  }
+
+  /// Whether it has sprung already.
+  package var hasSprung: Bool { state.withLock { !$0.done.isEmpty } }
+
+  /// Lets what is held pass, and disarms the trap.
+  package func release() { resolve(goesOn: true) }
+
+  /// Closes the connections that are held, and disarms the trap.
+  package func cut() { resolve(goesOn: false) }
+
+  // MARK: On the connections' threads
+
+  /// How many of `count` bytes pass before it springs; `nil` when it does not.
+  func consider(_ direction: TCPProxy.Direction, _ exchange: Exchange, count: Int) -> Int? {
+    guard direction == pattern.direction,
+      pattern.request.isEmpty || exchange.requestLine.contains(pattern.request)
+    else { return nil }
+    return state.withLock { state in
+      guard state.timesLeft > 0, !state.done.contains(exchange) else { return nil }
+      if !state.seen.contains(exchange) { state.seen.append(exchange) }
+      guard let index = state.seen.firstIndex(of: exchange), index >= pattern.skipping
+      else { return nil }
+      let offset = pattern.bytes - state.bytes
+      guard offset < count else {
+        state.bytes += count
+        return nil
+      }
+      state.bytes = 0
+      state.timesLeft -= 1
+      state.done.insert(exchange)
+      return offset
+    }
+  }
+
+  func tell() { continuation.yield() }
+
+  /// Blocks while the bytes are held. Answers whether they go on.
+  func hold() -> Bool {
+    let gate = DispatchSemaphore(value: 0)
+    let isHeld = state.withLock { state in
+      if state.goesOn == nil { state.held.append(gate) }
+      return state.goesOn == nil
+    }
+    tell()
+    if isHeld { gate.wait() }
+    return state.withLock { $0.goesOn ?? false }
+  }
+
+  private func resolve(goesOn: Bool) {
+    let held = state.withLock { state in
+      state.timesLeft = 0
+      if state.goesOn == nil { state.goesOn = goesOn }
+      defer { state.held = [] }
+      return state.held
+    }
+    for gate in held { gate.signal() }
+  }
+}

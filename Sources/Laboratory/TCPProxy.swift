@@ -1,0 +1,167 @@
+import Foundation
+import Synchronization
+
+/// Stands between clients and one server of 127.0.0.1, and breaks what passes through it as it is
+/// told: for tests and chaos.
+///
+/// It reads along just enough of HTTP/1.1 to know to which request the bytes belong; other
+/// protocols pass as well, with traps that match everything. One thread a direction of a
+/// connection. Everything is closed when this object goes away.
+package final class TCPProxy: Sendable {
+  /// Which way bytes go.
+  package enum Direction: Sendable {
+    /// From the client to the server.
+    case request
+    /// From the server to the client.
+    case answer
+  }
+
+  /// Where it listens.
+  package let port: UInt16
+  private let listener: Int32
+  private let core: ProxyCore
+
+  /// A proxy for the server on `target`, on `port` or on any free one.
+  package init(to target: UInt16, port: UInt16 = 0) throws {
+    let core = ProxyCore(target: target)
+    let (listener, bound) = try LoopbackSocket.listen(port: port)
+    (self.port, self.listener, self.core) = (bound, listener, core)
+    ProxyCore.onThread("proxy-accept") {
+      while let client = LoopbackSocket.accept(on: listener) { core.take(client) }
+      close(listener)
+    }
+  }
+
+  deinit {
+    shutdown(listener, Int32(SHUT_RDWR))
+    core.stop()
+  }
+
+  /// `http://127.0.0.1:PORT`.
+  package var url: String { "http://127.0.0.1:\(port)" }
+
+  /// Sets a trap for bytes from now on. Traps are asked in the order in which they were set.
+  ///
+  /// - Parameters:
+  ///   - request: Only bytes of exchanges in whose request line this is, such as "POST /v1".
+  ///   - bytes: How many bytes of such exchanges pass before it springs, counted over several
+  ///     from when it was set or sprang last.
+  ///   - skipping: Exchanges of the kind that pass untouched before.
+  ///   - times: How often it springs, once an exchange at most.
+  @discardableResult
+  package func trap(
+    _ direction: Direction, of request: String = "", after bytes: Int = 0, skipping: Int = 0,
+    times: Int = 1, _ action: ProxyTrap.Action
+  ) -> ProxyTrap {
+    let trap = ProxyTrap(
+      ProxyTrap.Pattern(
+        direction: direction, request: request, bytes: bytes, skipping: skipping, times: times),
+      action)
+    core.add(trap)
+    return trap
+  }
+
+  /// Takes all traps away and lets go what they hold.
+  package func removeTraps() { core.removeTraps() }
+
+  /// From now on connections are reset as soon as they are made, or no longer.
+  package func refuse(_ isRefusing: Bool = true) { core.refuse(isRefusing) }
+
+  /// New connections go to another server.
+  package func retarget(to port: UInt16) { core.retarget(to: port) }
+
+  /// Closes every connection that stands.
+  package func cutAll() { core.cutAll() }
+
+  /// Bytes that have passed in a direction so far.
+  package func byteCount(_ direction: Direction) -> Int { core.byteCount(direction) }
+}
+
+/// What the proxy's threads share; it outlives the proxy until they have ended.
+final class ProxyCore: Sendable {
+  private struct State {
+    var target: UInt16
+    var isRefusing = false
+    var isStopped = false
+    var traps: [ProxyTrap] = []
+    var links: [Int: ProxyLink] = [:]
+    var linkCount = 0
+    var bytes: [TCPProxy.Direction: Int] = [:]
+  }
+
+  private let state: Mutex<State>
+
+  init(target: UInt16) { state = Mutex(State(target: target)) }
+
+  static func onThread(_ name: String, _ body: @escaping @Sendable () -> Void) {
+    let thread = Thread(block: body)
+    thread.name = name
+    thread.stackSize = 256 << 10
+    thread.start()
+  }
+
+  /// Joins a client with the server.
+  func take(_ client: Int32) {
+    let (target, isRefusing) = state.withLock { ($0.target, $0.isRefusing || $0.isStopped) }
+    guard !isRefusing, let server = try? LoopbackSocket.connect(to: target) else {
+      return LoopbackSocket.reset(client)
+    }
+    let (link, isStopped) = state.withLock { state in
+      state.linkCount += 1
+      let link = ProxyLink(number: state.linkCount, client: client, server: server, core: self)
+      state.links[link.number] = link
+      return (link, state.isStopped)
+    }
+    if isStopped { link.cut() }
+    link.start()
+  }
+
+  func forget(_ link: ProxyLink) {
+    _ = state.withLock { $0.links.removeValue(forKey: link.number) }
+  }
+
+  func add(_ trap: ProxyTrap) { state.withLock { $0.traps.append(trap) } }
+
+  /// The first trap that springs within these bytes, and how many of them pass before.
+  func sprung(
+    _ direction: TCPProxy.Direction, _ exchange: ProxyTrap.Exchange, count: Int
+  ) -> (trap: ProxyTrap, offset: Int)? {
+    for trap in state.withLock({ $0.traps }) {
+      if let offset = trap.consider(direction, exchange, count: count) { return (trap, offset) }
+    }
+    return nil
+  }
+
+  func count(_ bytes: Int, _ direction: TCPProxy.Direction) {
+    state.withLock { $0.bytes[direction, default: 0] += bytes }
+  }
+
+  func byteCount(_ direction: TCPProxy.Direction) -> Int {
+    state.withLock { $0.bytes[direction] ?? 0 }
+  }
+
+  func refuse(_ isRefusing: Bool) { state.withLock { $0.isRefusing = isRefusing } }
+
+  func retarget(to port: UInt16) { state.withLock { $0.target = port } }
+
+  func removeTraps() {
+    let traps = state.withLock { state in
+      defer { state.traps = [] }
+      return state.traps
+    }
+    for trap in traps { trap.release() }
+  }
+
+  func cutAll() {
+    for link in state.withLock({ Array($0.links.values) }) { link.cut() }
+  }
+
+  func stop() {
+    let traps = state.withLock { state in
+      state.isStopped = true
+      return state.traps
+    }
+    for trap in traps { trap.cut() }
+    cutAll()
+  }
+}

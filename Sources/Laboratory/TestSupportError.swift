@@ -1,0 +1,13 @@
+import Foundation
+
+/// Why a test's surroundings could not be set up, or a wait came to nothing.
+package struct TestSupportError: Error, CustomStringConvertible {
+  package let description: String
+
+  package init(_ description: String) { self.description = description }
+
+  /// The reason that the C library gives for the last failed call.
+  static func posix(_ what: String, _ code: Int32 = errno) -> TestSupportError {
+    TestSupportError("\(what): \(String(cString: strerror(code)))")
+  }
+}

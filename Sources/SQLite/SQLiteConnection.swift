@@ -1,0 +1,152 @@
+import CSQLite
+
+/// One connection to a SQLite file. Not `Sendable`: it stays on one thread, or behind one lock.
+package final class SQLiteConnection {
+  /// How the file is opened.
+  package enum Mode: Sendable {
+    case readOnly
+    case readWrite
+    case create
+  }
+
+  /// How a transaction takes its lock (https://sqlite.org/lang_transaction.html).
+  package enum TransactionKind: String, Sendable {
+    case deferred = "BEGIN"
+    case immediate = "BEGIN IMMEDIATE"
+  }
+
+  /// For the extensions of this module only.
+  let handle: OpaquePointer
+  private var statements: [String: SQLiteStatement] = [:]
+  var hooks: ConnectionHooks?
+
+  /// Opens `path`. `busyTimeout`: how long a statement waits for another connection's lock.
+  package init(
+    path: String, mode: Mode = .create, busyTimeout: Duration = .seconds(10)
+  ) throws(SQLiteError) {
+    var opened: OpaquePointer?
+    let flags =
+      switch mode {
+      case .readOnly: SQLITE_OPEN_READONLY
+      case .readWrite: SQLITE_OPEN_READWRITE
+      case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+      }
+    let code = sqlite3_open_v2(
+      path, &opened, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+    guard code == SQLITE_OK, let opened else {
+      let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
+      sqlite3_close_v2(opened)
+      throw SQLiteError(code: code, message: "\(path): \(message)")
+    }
+    handle = opened
+    let milliseconds =
+      busyTimeout.components.seconds * 1000
+      + busyTimeout.components.attoseconds / 1_000_000_000_000_000
+    sqlite3_busy_timeout(handle, Int32(clamping: milliseconds))
+  }
+
+  deinit {
+    statements.removeAll()
+    sqlite3_close_v2(handle)
+  }
+
+  // MARK: Statements
+
+  /// Runs a script of any number of statements, without parameters and without rows.
+  package func execute(_ script: String) throws(SQLiteError) {
+    let code = sqlite3_exec(handle, script, nil, nil, nil)
+    guard code == SQLITE_OK else { throw error(code, sql: script) }
+  }
+
+  /// The prepared statement for `sql`, made once for each connection. It comes back reset; only
+  /// one use of it may be under way at a time.
+  package func statement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    if let cached = statements[sql] {
+      cached.reset()
+      return cached
+    }
+    let prepared = try prepare(sql)
+    if statements.count >= 512 { statements.removeAll() }
+    statements[sql] = prepared
+    return prepared
+  }
+
+  /// A statement of its own, not shared and not kept.
+  package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    var sql = sql[...]
+    guard let statement = try prepareNext(&sql) else {
+      throw SQLiteError(code: SQLITE_MISUSE, message: "the statement is empty")
+    }
+    guard sql.allSatisfy(\.isWhitespace) else {
+      throw SQLiteError(code: SQLITE_MISUSE, message: "more than one statement")
+    }
+    return statement
+  }
+
+  /// Takes the first statement off `script`; `nil` when only white space and comments are left.
+  package func prepareNext(_ script: inout Substring) throws(SQLiteError) -> SQLiteStatement? {
+    let text = String(script)
+    var statement: OpaquePointer?
+    var consumed = 0
+    let code = text.withCString { start in
+      var tail: UnsafePointer<CChar>?
+      let code = sqlite3_prepare_v3(handle, start, -1, 0, &statement, &tail)
+      consumed = tail.map { $0 - start } ?? text.utf8.count
+      return code
+    }
+    guard code == SQLITE_OK else { throw error(code, sql: text) }
+    let rest = text.utf8.index(text.startIndex, offsetBy: consumed, limitedBy: text.endIndex)
+    script = text[(rest ?? text.endIndex)...]
+    return statement.map { SQLiteStatement(handle: $0, connection: self) }
+  }
+
+  // MARK: Transactions
+
+  /// Whether a transaction is open.
+  package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+
+  /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
+  package func transaction<T>(
+    _ kind: TransactionKind = .immediate, _ body: () throws -> T
+  ) throws -> T {
+    try execute(kind.rawValue)
+    do {
+      let result = try body()
+      try execute("COMMIT")
+      return result
+    } catch {
+      rollback()
+      throw error
+    }
+  }
+
+  /// Ends an open transaction without its changes.
+  package func rollback() {
+    // A failed statement may have ended the transaction already; then there is nothing to do.
+    if isInTransaction { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
+  }
+
+  // MARK: State
+
+  /// Rows that the last statement changed.
+  package var changes: Int { Int(sqlite3_changes64(handle)) }
+
+  /// Ends whatever runs on this connection with `SQLITE_INTERRUPT`; callable from any thread
+  /// through ``interrupter``.
+  package var interrupter: SQLiteInterrupter { SQLiteInterrupter(connection: self) }
+
+  func error(_ code: Int32, sql: String?) -> SQLiteError {
+    SQLiteError(code: code, message: String(cString: sqlite3_errmsg(handle)), sql: sql)
+  }
+}
+
+/// Ends what runs on a connection, from another thread.
+package struct SQLiteInterrupter: @unchecked Sendable {
+  // SAFETY: sqlite3_interrupt may be called from any thread while the connection is open, and
+  // the connection is kept alive here.
+  private let connection: SQLiteConnection
+
+  fileprivate init(connection: SQLiteConnection) { self.connection = connection }
+
+  package func interrupt() { sqlite3_interrupt(connection.handle) }
+}

@@ -1,0 +1,40 @@
+import CSQLite
+
+/// What SQLite refused, with its own words.
+package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// The extended result code (https://sqlite.org/rescode.html).
+  package let code: Int32
+  /// SQLite's message.
+  package let message: String
+  /// The statement, where one was under way.
+  package let sql: String?
+
+  package init(code: Int32, message: String, sql: String? = nil) {
+    self.code = code
+    self.message = message
+    self.sql = sql
+  }
+
+  /// The lower eight bits: the kind of failure.
+  package var primaryCode: Int32 { code & 0xFF }
+
+  /// A constraint of the schema refused the row.
+  package var isConstraint: Bool { primaryCode == SQLITE_CONSTRAINT }
+
+  /// A foreign key (SQLITE_CONSTRAINT_FOREIGNKEY) refused the row or, where deferred, the commit.
+  package var isForeignKey: Bool { code == SQLITE_CONSTRAINT | 3 << 8 }
+
+  /// Another connection holds the lock, for longer than the busy timeout.
+  package var isBusy: Bool { primaryCode == SQLITE_BUSY || primaryCode == SQLITE_LOCKED }
+
+  /// The disk or the configured size is full.
+  package var isDiskFull: Bool { primaryCode == SQLITE_FULL }
+
+  /// The file is not a SQLite database.
+  package var isNotADatabase: Bool { primaryCode == SQLITE_NOTADB }
+
+  /// `interrupt()` ended the statement.
+  package var isInterrupted: Bool { primaryCode == SQLITE_INTERRUPT }
+
+  package var description: String { message }
+}

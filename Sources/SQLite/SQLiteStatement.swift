@@ -1,0 +1,181 @@
+import CSQLite
+
+/// The storage class of a column or argument.
+package enum SQLiteType: Sendable {
+  case null
+  case integer
+  case real
+  case text
+  case blob
+
+  init(code: Int32) {
+    self =
+      switch code {
+      case SQLITE_INTEGER: .integer
+      case SQLITE_FLOAT: .real
+      case SQLITE_TEXT: .text
+      case SQLITE_BLOB: .blob
+      default: .null
+      }
+  }
+}
+
+/// A prepared statement. Parameters count from 1, columns from 0, as in SQLite.
+package final class SQLiteStatement {
+  private let handle: OpaquePointer
+  // Keeps the connection open while the statement lives. A cached statement is owned by its
+  // connection, hence unowned there; both live on one thread.
+  private unowned let connection: SQLiteConnection
+
+  init(handle: OpaquePointer, connection: SQLiteConnection) {
+    self.handle = handle
+    self.connection = connection
+  }
+
+  deinit { sqlite3_finalize(handle) }
+
+  // MARK: Parameters
+
+  package func bind(_ index: Int32, _ value: Int64) { sqlite3_bind_int64(handle, index, value) }
+
+  package func bind(_ index: Int32, _ value: Int) { bind(index, Int64(value)) }
+
+  package func bind(_ index: Int32, _ value: Double) { sqlite3_bind_double(handle, index, value) }
+
+  package func bindNull(_ index: Int32) { sqlite3_bind_null(handle, index) }
+
+  package func bind(_ index: Int32, _ value: String) {
+    var value = value
+    value.withUTF8 { bind(index, text: UnsafeRawBufferPointer($0)) }
+  }
+
+  package func bind(_ index: Int32, _ value: String?) {
+    if let value { bind(index, value) } else { bindNull(index) }
+  }
+
+  /// Text from bytes that are valid UTF-8; they are copied.
+  package func bind(_ index: Int32, text: UnsafeRawBufferPointer) {
+    // A nil pointer would bind NULL where an empty text is meant.
+    let start = text.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
+    ferry_bind_text(
+      handle, index, start?.assumingMemoryBound(to: CChar.self), UInt64(text.count))
+  }
+
+  package func bind(_ index: Int32, text: [UInt8]) {
+    text.withUnsafeBytes { bind(index, text: $0) }
+  }
+
+  /// A blob; the bytes are copied.
+  package func bind(_ index: Int32, blob: UnsafeRawBufferPointer) {
+    ferry_bind_blob(handle, index, blob.baseAddress, UInt64(blob.count))
+  }
+
+  package func bind(_ index: Int32, blob: [UInt8]) {
+    blob.withUnsafeBytes { bind(index, blob: $0) }
+  }
+
+  package func bind(_ index: Int32, blob: [UInt8]?) {
+    if let blob { bind(index, blob: blob) } else { bindNull(index) }
+  }
+
+  /// How many parameters the statement has.
+  package var parameterCount: Int { Int(sqlite3_bind_parameter_count(handle)) }
+
+  // MARK: Running
+
+  /// `true` while there is a row; resets by itself after the last one or on failure.
+  package func step() throws(SQLiteError) -> Bool {
+    let code = sqlite3_step(handle)
+    if code == SQLITE_ROW { return true }
+    defer { sqlite3_reset(handle) }
+    guard code == SQLITE_DONE else {
+      throw connection.error(code, sql: sqlite3_sql(handle).map { String(cString: $0) })
+    }
+    return false
+  }
+
+  /// Runs to the end, passing over any rows.
+  package func run() throws(SQLiteError) {
+    while try step() {}
+  }
+
+  /// Steps once; the statement is reset afterwards, whatever `row` does.
+  package func first<T>(_ row: (SQLiteStatement) throws -> T) throws -> T? {
+    defer { reset() }
+    return try step() ? try row(self) : nil
+  }
+
+  /// Every row in turn; the statement is reset afterwards.
+  package func forEach(_ row: (SQLiteStatement) throws -> Void) throws {
+    defer { reset() }
+    while try step() { try row(self) }
+  }
+
+  /// All rows, mapped.
+  package func map<T>(_ row: (SQLiteStatement) throws -> T) throws -> [T] {
+    var rows: [T] = []
+    try forEach { rows.append(try row($0)) }
+    return rows
+  }
+
+  /// Ready to run again; the bindings are gone.
+  package func reset() {
+    sqlite3_reset(handle)
+    sqlite3_clear_bindings(handle)
+  }
+
+  // MARK: Columns
+
+  package var columnCount: Int32 { sqlite3_column_count(handle) }
+
+  package func columnName(_ index: Int32) -> String {
+    String(cString: sqlite3_column_name(handle, index))
+  }
+
+  package func type(_ index: Int32) -> SQLiteType {
+    SQLiteType(code: sqlite3_column_type(handle, index))
+  }
+
+  package func isNull(_ index: Int32) -> Bool {
+    sqlite3_column_type(handle, index) == SQLITE_NULL
+  }
+
+  package func int64(_ index: Int32) -> Int64 { sqlite3_column_int64(handle, index) }
+
+  package func double(_ index: Int32) -> Double { sqlite3_column_double(handle, index) }
+
+  package func text(_ index: Int32) -> String {
+    String(decoding: textBytes(index), as: UTF8.self)
+  }
+
+  package func optionalText(_ index: Int32) -> String? { isNull(index) ? nil : text(index) }
+
+  package func optionalInt64(_ index: Int32) -> Int64? { isNull(index) ? nil : int64(index) }
+
+  /// The text's bytes, valid until the next step or reset.
+  package func textBytes(_ index: Int32) -> UnsafeRawBufferPointer {
+    let start = sqlite3_column_text(handle, index)
+    return UnsafeRawBufferPointer(
+      start: start, count: Int(sqlite3_column_bytes(handle, index)))
+  }
+
+  /// The blob's bytes, valid until the next step or reset.
+  package func blobBytes(_ index: Int32) -> UnsafeRawBufferPointer {
+    let start = sqlite3_column_blob(handle, index)
+    return UnsafeRawBufferPointer(
+      start: start, count: Int(sqlite3_column_bytes(handle, index)))
+  }
+
+  package func blob(_ index: Int32) -> [UInt8] { Array(blobBytes(index)) }
+
+  /// Whether the statement is one of those that change tables, indexes or triggers.
+  package var changesSchema: Bool {
+    guard let sql = sqlite3_sql(handle) else { return false }
+    let words = String(cString: sql).drop { $0.isWhitespace || $0 == ";" }
+    let first = words.prefix { $0.isLetter }.uppercased()
+    return first == "ALTER" || first == "DROP" || first == "CREATE"
+  }
+
+  /// Whether the statement only reads (https://sqlite.org/c3ref/stmt_readonly.html).
+  package var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }
+}

@@ -1,0 +1,106 @@
+import CommandLineKit
+import Testing
+
+@Suite("What a wrong command line is told", .timeLimit(.minutes(1)))
+struct UsageErrorTests {
+  private func failure(
+    _ line: String, _ environment: [String: String] = [:]
+  ) -> UsageError? {
+    do throws(UsageError) {
+      _ = try Sample.ferry().parse(
+        line.split(separator: " ").map(String.init), environment: environment)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test(
+    "A mistyped word is answered with the one that was meant",
+    arguments: [
+      ("--replcia a log", "did you mean --replica?"), ("log --jsno", "did you mean --json?"),
+      ("log --lim 3", "did you mean --limit?"), ("--hepl", "did you mean --help?"),
+      ("improt", "did you mean `ferry import`?"), ("tok create", "did you mean `ferry token`?"),
+      ("token craete", "did you mean `ferry token create`?"),
+      ("help improt", "did you mean `ferry import`?"),
+      ("help token craete", "did you mean `ferry token create`?"),
+      ("frobnicate", "run `ferry --help` to see the commands"),
+      ("log --frobnicate", "run `ferry log --help` to see the options"),
+      ("--limit 3 log", "write it after the command it belongs to: `ferry log --limit`"),
+      (
+        "--role admin token",
+        "write it after the command it belongs to: `ferry token create --role`"
+      ),
+      ("token secre", "run `ferry token --help` to see the commands"),
+    ])
+  func suggestions(line: String, next: String) {
+    #expect(failure(line)?.next == next)
+  }
+
+  @Test(
+    "Each broken rule has its code",
+    arguments: [
+      ("log --nothing", .unknownOption), ("log -x", .unknownOption), ("nothing", .unknownCommand),
+      ("token", .missingCommand), ("--json", .missingCommand), ("init --server u", .missingOption),
+      ("import", .missingArgument), ("track", .missingArgument), ("log --limit", .missingValue),
+      ("log --limit --json", .missingValue), ("log -n -v", .missingValue),
+      ("log --since -- 3s", .missingValue), ("log --json=1", .unexpectedValue),
+      ("import a b c", .unexpectedArgument), ("token create me", .unexpectedArgument),
+      ("log -n 1 -n 2", .repeatedOption), ("-r a log -r b", .repeatedOption),
+      ("log -n 0", .invalidValue), ("log -n 1001", .invalidValue), ("log -n ten", .invalidValue),
+      ("log --since 30", .invalidValue), ("log --bytes 4M", .invalidValue),
+      ("token create --role king", .invalidValue), ("log --replica=", .invalidValue),
+    ] as [(String, UsageError.Code)])
+  func codes(line: String, code: UsageError.Code) {
+    #expect(failure(line)?.code == code)
+  }
+
+  @Test("Every error says what, why and what to do, and ends with status 2")
+  func complete() throws {
+    let error = try #require(failure("init --server u"))
+    #expect(error.what == "--space is missing")
+    #expect(error.why == "`ferry init` cannot do without it")
+    #expect(error.next == "add `--space NAME`")
+    #expect(error.commandFailure.status == .usage)
+    #expect(error.commandFailure.code == "missing_option")
+    #expect(failure("init -s n")?.next == "add `--server URL`, or set FERRY_SERVER")
+  }
+
+  @Test("A value that does not fit says where it came from and what would fit")
+  func values() throws {
+    let error = try #require(failure("log", ["FERRY_LIMIT": "many"]))
+    #expect(error.what == "\"many\" in FERRY_LIMIT does not fit --limit")
+    #expect(error.why == "--limit takes a whole number from 1 to 1000")
+    #expect(
+      failure("token create --role king")?.why == "--role takes one of: reader, writer, admin")
+  }
+
+  @Test("An option that swallowed another one says how to write such a value")
+  func swallowed() {
+    #expect(
+      failure("log --limit --json")?.next
+        == "write `--limit COUNT`; if --json is the value, write `--limit=--json`")
+  }
+
+  @Test("A declaration with mistakes is told all of them")
+  func problems() {
+    let spec = CommandSpec(
+      "x", summary: "No sentence",
+      options: [
+        OptionSpec("a", short: "h", value: "A", help: "", kind: .integer(0...1), default: "2"),
+        OptionSpec("b", value: "B", help: "", default: "1", required: true),
+      ],
+      arguments: [
+        ArgumentSpec("a", help: "", arity: .zeroOrMore), ArgumentSpec("c", help: ""),
+      ],
+      subcommands: [CommandSpec("y", summary: "Y.", flags: [FlagSpec("b", help: "")])])
+    #expect(
+      spec.problems() == [
+        "x: -h is declared twice", "x: a is declared twice", "x: the default of --a does not fit",
+        "x: --b is required and has a default", "x: the summary is no sentence",
+        "x: only the last argument may be repeated",
+        "x: a required argument follows an optional one", "x y: b is declared twice",
+        "x y: does nothing",
+      ])
+  }
+}

@@ -1,0 +1,42 @@
+import Testing
+
+@testable import HTTPServer
+
+@Suite("Request targets", .timeLimit(.minutes(1)))
+struct RequestTargetTests {
+  @Test(
+    "a target falls into path, segments and query",
+    arguments: [
+      ("/", "/", [], [:]),
+      ("/a", "/a", ["a"], [:]),
+      ("/a/b%2Fc", "/a/b%2Fc", ["a", "b/c"], [:]),
+      ("/a/", "/a/", ["a", ""], [:]),
+      ("//a", "//a", ["", "a"], [:]),
+      ("/%C3%A9%20+", "/%C3%A9%20+", ["é +"], [:]),
+      ("/../x", "/../x", ["..", "x"], [:]),
+      ("/a?x=1&y=a+b%26&z&x=2&&=e", "/a", ["a"], ["x": "1", "y": "a b&", "z": "", "": "e"]),
+      ("/a?", "/a", ["a"], [:]),
+      ("/a?b=c=d?e", "/a", ["a"], ["b": "c=d?e"]),
+      ("*", "*", [], [:]),
+      ("http://host:80/a?b=c", "/a", ["a"], ["b": "c"]),
+      ("HTTP://host", "/", [], [:]),
+      ("https://host?x=1", "/", [], ["x": "1"]),
+    ] as [(String, String, [String], [String: String])])
+  func wellFormed(
+    target: String, path: String, segments: [String], query: [String: String]
+  ) throws {
+    let parsed = try RequestTarget(parsing: target)
+    #expect(parsed.path == path)
+    #expect(parsed.segments == segments)
+    #expect(parsed.query == query)
+  }
+
+  @Test(
+    "what is not a path, or not UTF-8, is refused",
+    arguments: [
+      "", "a", "?x=1", "/%", "/%4", "/%zz", "/%ff", "/%c3", "/a?x=%", "/a?%ff=1", "ftp://h/",
+    ])
+  func malformed(target: String) {
+    #expect(throws: HTTPFailure.malformedTarget) { try RequestTarget(parsing: target) }
+  }
+}

@@ -1,0 +1,115 @@
+import Testing
+
+@testable import HTTPServer
+
+@Suite("Stopping the server", .timeLimit(.minutes(1)))
+struct StoppingTests {
+  @Test("a request in progress is finished, then its connection closes and the port is free")
+  func graceful() async throws {
+    let gate = Gate()
+    let arrived = Collector<Int>()
+    let server = try HTTPServer(configuration: .init()) { request in
+      arrived.add(1)
+      await gate.wait()
+      return .text("done")
+    }
+    let client = Task {
+      try await onThread {
+        let client = try RawClient(port: server.port)
+        let response = try client.exchange("POST", "/", body: [1])
+        #expect(try client.isClosedByPeer())
+        return response
+      }
+    }
+    _ = await arrived.values(1)
+    let stopping = Task { await server.stop(grace: .seconds(30)) }
+    let again = Task { await server.stop(grace: .seconds(30)) }
+    // New connections are refused while the old one is still served.
+    try await onThread {
+      while (try? RawClient(port: server.port)) != nil {}
+    }
+    gate.open()
+    let response = try await client.value
+    #expect(response.text == "done")
+    #expect(response.headers["connection"] == "close")
+    await stopping.value
+    await again.value
+    await server.stop(grace: .zero)
+    try await withServer(.init(port: server.port), handler: describe) { second in
+      #expect(second.port == server.port)
+    }
+  }
+
+  @Test("a handler that outlasts the grace is cancelled and its connection closed")
+  func impatient() async throws {
+    let arrived = Collector<Int>()
+    let cancelled = Collector<Bool>()
+    let server = try HTTPServer(configuration: .init()) { _ in
+      arrived.add(1)
+      try? await Task.sleep(for: .seconds(3600))
+      cancelled.add(Task.isCancelled)
+      return .text("late")
+    }
+    let client = Task {
+      try await onThread {
+        let client = try RawClient(port: server.port)
+        try client.send(RawClient.message("GET", "/"))
+        return try client.isClosedByPeer()
+      }
+    }
+    _ = await arrived.values(1)
+    await server.stop(grace: .milliseconds(10))
+    #expect(try await client.value)
+    #expect(await cancelled.values(1) == [true])
+  }
+
+  @Test("an idle keep-alive connection does not hold the server up")
+  func idleConnection() async throws {
+    let server = try HTTPServer(configuration: .init(), handler: describe)
+    let client = try await onThread { () -> HTTPStreamTests.Listener in
+      let client = try RawClient(port: server.port)
+      _ = try client.exchange("GET", "/")
+      return HTTPStreamTests.Listener(client: client)
+    }
+    await server.stop(grace: .seconds(3600))
+    await #expect(throws: RawClientError.closed) { try await client.chunk() }
+  }
+
+  @Test("a server that is let go of stops by itself")
+  func released() async throws {
+    var server: HTTPServer? = try HTTPServer(configuration: .init(), handler: describe)
+    let port = try #require(server?.port)
+    #expect(try await onThread { try RawClient(port: port).exchange("GET", "/").status } == 200)
+    server = nil
+    await #expect(throws: RawClientError.self) {
+      try await onThread { _ = try RawClient(port: port) }
+    }
+  }
+
+  @Test("stopping under load answers each request whole or not at all")
+  func underLoad() async throws {
+    for _ in 0..<5 {
+      let answered = Collector<Int>()
+      let server = try HTTPServer(
+        configuration: .init(onComplete: { _ in answered.add(1) }),
+        handler: { request in
+          await Task.yield()
+          return .text(request.path)
+        })
+      let clients = (0..<8).map { _ in
+        Task {
+          try await onThread {
+            guard let client = try? RawClient(port: server.port) else { return }
+            for index in 0... {
+              guard let response = try? client.exchange("GET", "/\(index)") else { return }
+              #expect(response.text == "/\(index)")
+            }
+          }
+        }
+      }
+      _ = await answered.values(500)
+      await server.stop(grace: .seconds(5))
+      for client in clients { try await client.value }
+    }
+  }
+}

@@ -1,0 +1,191 @@
+import Foundation
+import Networking
+import Testing
+
+@Suite("The transport brings an answer", .timeLimit(.minutes(1)))
+struct CurlTransportTests {
+  private let transport = CurlTransport()
+
+  @Test("with status, fields and body, having sent its own")
+  func plain() async throws {
+    let server = RawServer { exchange in
+      exchange.answer(
+        "201 Created", ["X-Method: \(exchange.method)", "A: 1", "a: 2"], exchange.body)
+    }
+    defer { server.stop() }
+    for method in [TransportMethod.post, .put, .patch, .delete, .get] {
+      let body = Array("\(method) body\0".utf8)
+      let request = TransportRequest(method, server.url("/x"), body: body)
+      let response = try await transport.send(request)
+      #expect(response.status == 201)
+      #expect(response.headers["x-method"] == method.rawValue)
+      #expect(response.headers["A"] == "1, 2")
+      #expect(response.body == body)
+    }
+    #expect(server.count(.accepted) == 1)
+  }
+
+  @Test("and sends the request's fields as they are, with no ideas of its own")
+  func fields() async throws {
+    let server = RawServer { exchange in
+      let lines = exchange.headers.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+      return exchange.answer("200 OK", [], Array(lines.joined(separator: "\n").utf8))
+    }
+    defer { server.stop() }
+    let request = TransportRequest(
+      .post, server.url("/"), headers: ["Authorization": "Bearer x", "Empty": ""],
+      body: [UInt8](repeating: 65, count: 2 << 20))
+    let response = try await transport.send(request)
+    #expect(
+      String(decoding: response.body, as: UTF8.self) == """
+        accept=*/*
+        accept-encoding=zstd, gzip
+        authorization=Bearer x
+        content-length=2097152
+        empty=
+        host=127.0.0.1:\(server.port)
+        user-agent=ferry
+        """)
+  }
+
+  @Test(
+    "but never lets a field break out of its line",
+    arguments: [
+      ("X", "a\r\nB: c"), ("X\r\nB", "c"), ("X", "a\0b"), ("", "a"), ("X Y", "a"), ("X:", "a"),
+    ])
+  func injection(name: String, value: String) async throws {
+    let request = TransportRequest(.get, "http://127.0.0.1:1/", headers: [name: value])
+    #expect(await failure(request)?.kind == .other)
+  }
+
+  @Test("without a body for 204 and HEAD")
+  func bodiless() async throws {
+    let server = RawServer { exchange in
+      exchange.method == "HEAD"
+        ? exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n")
+        : exchange.send("HTTP/1.1 204 No Content\r\n\r\n")
+    }
+    defer { server.stop() }
+    let empty = try await transport.send(TransportRequest(.get, server.url("/")))
+    #expect(empty == TransportResponse(status: 204))
+    let head = try await transport.send(TransportRequest(.head, server.url("/")))
+    #expect(head.headers["Content-Length"] == "999999999999")
+    #expect(head.body.isEmpty)
+    #expect(server.count(.accepted) == 1)
+  }
+
+  @Test("decoded from gzip and zstd, unless the request asks for its own encoding")
+  func decoding() async throws {
+    let server = RawServer { exchange in
+      exchange.answer("200 OK", ["Content-Encoding: gzip"], CannedBodies.gzip)
+    }
+    defer { server.stop() }
+    var request = TransportRequest(.get, server.url("/"))
+    let text = String(repeating: "ferry ", count: 40)
+    #expect(try await transport.send(request).body == Array(text.utf8))
+    request.headers["Accept-Encoding"] = "gzip"
+    #expect(try await transport.send(request).body == CannedBodies.gzip)
+  }
+
+  @Test("of 16 MiB whole")
+  func large() async throws {
+    let body = (0..<(16 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+    let server = RawServer { $0.answer("200 OK", [], body) }
+    defer { server.stop() }
+    #expect(try await transport.send(TransportRequest(.get, server.url("/"))).body == body)
+  }
+
+  @Test("through redirects, keeping a POST's body but not credentials for another host")
+  func redirects() async throws {
+    let other = RawServer { $0.answer("200 OK", ["Seen: \($0.headers["authorization"] ?? "-")"]) }
+    let server = RawServer { exchange in
+      switch exchange.path {
+      case "/moved": exchange.answer("301 Moved", ["Location: /found"], Array("not this".utf8))
+      case "/found": exchange.answer("302 Found", ["Location: /here"])
+      case "/other": exchange.answer("307 -", ["Location: \(other.url("/"))"])
+      case "/see": exchange.answer("303 -", ["Location: /here"])
+      default: exchange.answer("200 OK", ["Method: \(exchange.method)"], exchange.body)
+      }
+    }
+    defer { server.stop(); other.stop() }
+    let kept = try await transport.send(
+      TransportRequest(.post, server.url("/moved"), body: [1, 2]))
+    #expect(kept.headers["Method"] == "POST" && kept.body == [1, 2])
+    let seen = try await transport.send(TransportRequest(.post, server.url("/see"), body: [1]))
+    #expect(seen.headers["Method"] == "GET" && seen.body == [])
+    let put = try await transport.send(TransportRequest(.put, server.url("/see"), body: [1]))
+    #expect(put.status == 303)
+    let credentials: TransportHeaders = ["Authorization": "Bearer x"]
+    let away = try await transport.send(
+      TransportRequest(.get, server.url("/other"), headers: credentials))
+    #expect(away.headers["Seen"] == "-")
+  }
+
+  @Test("through a proxy, except for loopback")
+  func proxy() async throws {
+    let proxy = RawServer { $0.answer("200 OK", [], Array($0.path.utf8)) }
+    let server = RawServer { $0.answer("200 OK", [], Array("direct".utf8)) }
+    defer { server.stop(); proxy.stop() }
+    var configuration = CurlTransport.Configuration()
+    configuration.proxy = proxy.url("")
+    let transport = CurlTransport(configuration: configuration)
+    let direct = try await transport.send(TransportRequest(.get, server.url("/")))
+    #expect(direct.body == Array("direct".utf8))
+    let proxied = try await transport.send(TransportRequest(.get, "http://ferry.invalid/x"))
+    #expect(proxied.body == Array("http://ferry.invalid/x".utf8))
+  }
+
+  @Test("to 200 at once, and to 200 more over the same connections")
+  func concurrent() async throws {
+    let server = RawServer { $0.answer("200 OK", [], Array($0.path.utf8)) }
+    defer { server.stop() }
+    for _ in 1...2 {
+      try await withThrowingTaskGroup { group in
+        for index in 0..<200 {
+          group.addTask { [transport] in
+            let response = try await transport.send(
+              TransportRequest(.get, server.url("/\(index)")))
+            #expect(response.body == Array("/\(index)".utf8))
+          }
+        }
+        try await group.waitForAll()
+      }
+    }
+    #expect(server.count(.accepted) <= 200)
+  }
+
+  @Test("over one connection for one request after the other")
+  func reuse() async throws {
+    let server = RawServer { $0.answer("200 OK") }
+    defer { server.stop() }
+    for _ in 1...50 {
+      _ = try await transport.send(TransportRequest(.get, server.url("/")))
+    }
+    #expect(server.count(.accepted) == 1)
+  }
+
+  @Test("over no more connections than configured")
+  func connectionLimit() async throws {
+    let server = RawServer { $0.answer("200 OK") }
+    defer { server.stop() }
+    var configuration = CurlTransport.Configuration()
+    configuration.connectionsPerHostMax = 3
+    let transport = CurlTransport(configuration: configuration)
+    try await withThrowingTaskGroup { group in
+      for _ in 0..<60 {
+        group.addTask { _ = try await transport.send(TransportRequest(.get, server.url("/"))) }
+      }
+      try await group.waitForAll()
+    }
+    #expect(server.count(.accepted) <= 3)
+  }
+
+  private func failure(_ request: TransportRequest) async -> TransportError? {
+    do {
+      _ = try await transport.send(request)
+      return nil
+    } catch {
+      return error
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import Compression
+import Ferry
+import TestSupport
+import Testing
+
+/// Who may do what, as the commands tell it.
+@Suite(.timeLimit(.minutes(3)))
+struct AccessTests {
+  @Test("a wrong token is refused with a clear message and exit status 1")
+  func wrongToken() async throws {
+    let server = try await Server.start()
+    let right = try await server.token("writer")
+    let device = try Device()
+    let wrong = right.dropLast(4) + (right.hasSuffix("AAAA") ? "BBBB" : "AAAA")
+    for token in ["nonsense", String(wrong)] {
+      let refused = try await device.ferry(
+        "init", "--server", server.url, "--space", Device.space, "--token", token, exits: 1)
+      #expect(refused.error.contains("a valid token is needed"))
+      #expect(refused.error.contains("next: get a token"))
+    }
+    let none = try await device.ferry(
+      "--json", "init", "--server", server.url, "--space", Device.space, exits: 1)
+    let lines = try JSONLine.all(none.output)
+    #expect(lines.last?.object("error").text("code") == "unauthorized")
+    #expect(try await device.status().server == nil)
+    try await device.ferry(
+      "init", "--server", server.url, "--space", Device.space, "--token", right)
+    #expect(try await device.status().server?.token == right)
+  }
+
+  @Test("a reader's token may pull but not push, and what was written stays pending")
+  func reader() async throws {
+    let server = try await Server.start()
+    let writer = try await Device.joined(server.url, token: try await server.token("writer"))
+    let reader = try await Device.joined(server.url, token: try await server.token("reader"))
+    try await writer.write("INSERT INTO notes VALUES ('a', 'x', 1)")
+    try await writer.exchange()
+    #expect(try await reader.exchange("pull").pulled == 1)
+    try await reader.write("UPDATE notes SET n = 2 WHERE id = 'a'")
+    let refused = try await reader.ferry("push", exits: 1)
+    #expect(refused.error.contains("the token does not allow this"))
+    #expect(refused.error.contains("reader"))
+    #expect(try await reader.status().pending == 1)
+    #expect(try await server.head(of: "demo", as: writer) == 1)
+  }
+
+  @Test("a token of one space opens no other, and a space that is gone is said to be")
+  func spaces() async throws {
+    let server = try await Server.start()
+    let token = try await server.token("admin", space: "mine")
+    let device = try Device()
+    let other = try await device.ferry(
+      "init", "--server", server.url, "--space", "yours", "--token", token, exits: 1)
+    #expect(other.error.contains("the token is for another space"))
+    let bad = try await device.ferry(
+      "init", "--server", server.url, "--space", "no/name", "--token", token, exits: 1)
+    #expect(bad.error.contains("there is no such space"))
+
+    let (old, new) = (try await Server.start(), try await Server.start())
+    let proxy = try TCPProxy(to: old.port)
+    let joined = try await Device.joined(proxy.url)
+    try await joined.write("INSERT INTO notes VALUES ('a', 'x', 1)")
+    proxy.retarget(to: new.port)
+    proxy.cutAll()
+    let gone = try await joined.ferry("sync", exits: 1)
+    #expect(gone.error.contains("there is no such space"))
+    #expect(try await joined.status().pending == 1)
+  }
+
+  @Test("a server that is down is exit status 3, and the work is kept")
+  func serverDown() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await device.write("INSERT INTO notes VALUES ('a', 'x', 1)")
+    try await server.stop()
+    for command in ["push", "pull", "sync"] {
+      let failed = try await device.ferry(command, exits: 3)
+      #expect(failed.error.contains("the server could not be reached"))
+      #expect(failed.error.contains("your changes are safe"))
+    }
+    try await server.start()
+    #expect(try await device.exchange().pushed == 1)
+  }
+
+  @Test("an address that is not Ferry's is said to be that")
+  func wrongAddress() async throws {
+    let device = try Device()
+    let page = "<html><body>It works!</body></html>"
+    for status in ["200 OK", "404 Not Found"] {
+      let web = try CannedServer(
+        saying: "HTTP/1.1 \(status)\r\nContent-Type: text/html\r\nConnection: close\r\n"
+          + "Content-Length: \(page.utf8.count)\r\n\r\n\(page)")
+      let refused = try await device.ferry(
+        "init", "--server", "http://127.0.0.1:\(web.port)", "--space", "demo", exits: 1)
+      #expect(refused.error.contains("is not Ferry's"), "\(status)")
+    }
+    let usage = try await device.ferry(
+      "init", "--server", "ftp://127.0.0.1", "--space", "demo", exits: 2)
+    #expect(usage.error.contains("no http:// or https://"))
+    let mail = try CannedServer(saying: "220 mail.example ESMTP ready\r\n")
+    let strange = try await device.ferry(
+      "init", "--server", "http://127.0.0.1:\(mail.port)", "--space", "demo", exits: 3)
+    #expect(strange.error.contains("the server could not be reached"))
+    #expect(try await device.status().server == nil)
+  }
+
+  @Test(
+    "a malformed, oversized or bomb-compressed message is a problem, and the server lives on",
+    arguments: StoreKind.allCases)
+  func hostileMessages(_ kind: StoreKind) async throws {
+    let server = try await Server.start(kind)
+    let device = try await Device.joined(server.url)
+    let packets = "\(server.url)/v1/spaces/\(Device.space)/packets"
+    let zeros = [UInt8](repeating: 0x20, count: 64 << 20)
+    let cases: [(name: String, coding: String?, body: [UInt8], status: Int, code: String)] = [
+      ("not JSON", nil, Array("{\"device\":".utf8), 400, "malformed_message"),
+      ("no packet", nil, Array("[]".utf8), 400, "malformed_message"),
+      ("deep", nil, [UInt8](repeating: 0x5B, count: 100_000), 400, "malformed_message"),
+      ("not UTF-8", nil, [0x22, 0xFF, 0x22], 400, "malformed_message"),
+      ("empty", nil, [], 400, "malformed_message"),
+      (
+        "oversized", nil, [UInt8](repeating: 0x20, count: (8 << 20) + 1), 413, "limit_exceeded"
+      ),
+      ("zstd bomb", "zstd", try ContentCoding.zstd.compress(zeros), 413, "limit_exceeded"),
+      ("gzip bomb", "gzip", try ContentCoding.gzip.compress(zeros), 413, "limit_exceeded"),
+      ("broken zstd", "zstd", Array("{}".utf8), 400, "malformed_message"),
+      ("unknown coding", "br", Array("{}".utf8), 415, "unsupported_coding"),
+    ]
+    for it in cases {
+      var headers: TransportHeaders = ["Content-Type": "application/json"]
+      if let coding = it.coding { headers["Content-Encoding"] = coding }
+      let answer = try await Wire.send(.post, packets, headers: headers, body: it.body)
+      #expect(answer.status == it.status, "\(it.name): \(answer.text)")
+      #expect(answer.problem == it.code, "\(it.name): \(answer.text)")
+    }
+    let strange: [(TransportMethod, String, Int, String)] = [
+      (.get, "/v1/spaces/nowhere", 404, "unknown_space"),
+      (.get, "/v1/spaces/nowhere/changes", 404, "unknown_space"),
+      (.get, "/v1/spaces/\(Device.space)/changes?cursor=1.2", 400, "invalid_cursor"),
+      (.get, "/v1/spaces/\(Device.space)/changes?limit=0", 400, "malformed_message"),
+      (.delete, "/v1/spaces/\(Device.space)/packets", 405, "method_not_allowed"),
+      (.get, "/v2", 404, "not_found"),
+    ]
+    for (method, path, status, code) in strange {
+      let answer = try await Wire.send(method, server.url + path)
+      #expect((answer.status, answer.problem) == (status, code), "\(path): \(answer.text)")
+    }
+    #expect(try await Wire.send(.get, "\(server.url)/readyz").status == 200)
+    try await device.write("INSERT INTO notes VALUES ('a', 'x', 1)")
+    #expect(try await device.exchange().pushed == 1)
+    #expect(try await server.head() == 1)
+  }
+}
+
+extension Server {
+  /// The head as a device's token lets it be seen.
+  fileprivate func head(of space: String, as device: Device) async throws -> Int64 {
+    let token = try await device.status().server?.token ?? ""
+    let answer = try await Wire.send(
+      .get, "\(url)/v1/spaces/\(space)", headers: ["Authorization": "Bearer \(token)"])
+    return Int64(answer.json["head"] as? String ?? "") ?? -1
+  }
+}

@@ -1,0 +1,195 @@
+import Ferry
+import Foundation
+import TestSupport
+import Testing
+
+/// The command `ferry` end to end: what it prints and how it ends.
+@Suite(.timeLimit(.minutes(3)))
+struct CommandTests {
+  @Test("each command has a help text, and unknown words are wrong usage")
+  func help() async throws {
+    let device = try Device()
+    let commands = [
+      "init", "track", "untrack", "import", "sql", "push", "pull", "sync", "status", "pending",
+      "to-apply", "log",
+    ]
+    let overview = try await device.ferry("--help").output
+    for command in commands {
+      #expect(overview.contains("\n  \(command) "))
+      let help = try await device.ferry(command, "--help").output
+      #expect(help.contains("ferry \(command)"))
+      #expect(help.contains("json"))
+      #expect(help.split(separator: "\n").count > 8, "\(command)")
+    }
+    #expect(try await device.ferry("--version").output.hasPrefix("ferry "))
+    for arguments in [["dance"], ["sync", "--dance"], ["init"], ["sql"], ["log", "--limit", "0"]] {
+      let wrong = try await ChildProcess.run(try Executables.ferry(), arguments)
+      #expect(wrong.status == .exited(2), "\(arguments)")
+      #expect(wrong.error.contains("next: "), "\(arguments)")
+    }
+    #expect(!FileManager.default.fileExists(atPath: device.path))
+  }
+
+  @Test("shell completion is a script that its shell can read", arguments: ["bash", "zsh"])
+  func completion(_ shell: String) async throws {
+    let device = try Device()
+    let script = try await device.ferry("completion", shell).output
+    for word in ["to-apply", "--watch", "--replica", "import"] { #expect(script.contains(word)) }
+    #expect(script.contains(shell == "zsh" ? "#compdef ferry" : "complete -"))
+    let program = URL(filePath: "/bin/\(shell)")
+    guard FileManager.default.isExecutableFile(atPath: program.path) else { return }
+    let check = try await ChildProcess.run(program, ["-n"], input: script)
+    #expect(check.status == .exited(0), "\(check.error)")
+  }
+
+  @Test("a replica is ./ferry.db, or what FERRY_REPLICA or --replica names")
+  func replicaFile() async throws {
+    let directory = try TemporaryDirectory()
+    let ferry = try Executables.ferry()
+    func run(_ arguments: [String], _ environment: [String: String]) async throws {
+      let finished = try await ChildProcess.run(
+        ferry, arguments, environment: environment, directory: directory.url)
+      #expect(finished.status == .exited(0), "\(finished.error)")
+    }
+    let named = directory.file("named.db").path
+    try await run(["sql", "CREATE TABLE a(x)"], [:])
+    try await run(["sql", "CREATE TABLE b(x)"], ["FERRY_REPLICA": named])
+    try await run(
+      ["--replica", directory.file("given.db").path, "sql", "CREATE TABLE c(x)"],
+      ["FERRY_REPLICA": named])
+    for (file, table) in [("ferry.db", "a"), ("named.db", "b"), ("given.db", "c")] {
+      let replica = try await Replica.open(directory.file(file).path)
+      let tables = try await replica.read {
+        try $0.query(
+          "SELECT name FROM sqlite_schema WHERE name NOT LIKE 'ferry%' AND type = 'table'")
+      }
+      #expect(tables.map(\.values).contains([.text(table)]), "\(file)")
+    }
+  }
+
+  @Test("commands that only look do not make a replica")
+  func noReplica() async throws {
+    let device = try Device()
+    for command in ["status", "pending", "to-apply", "log", "sync", "push", "pull"] {
+      let failed = try await device.ferry(command, exits: 1)
+      #expect(failed.error.contains("there is no replica at"))
+    }
+    #expect(!FileManager.default.fileExists(atPath: device.path))
+  }
+
+  @Test("statements given together are one transaction, and rows are a table or JSON lines")
+  func sql() async throws {
+    let device = try Device()
+    let made = try await device.ferry("sql", Device.notes)
+    #expect(made.error == "0 rows changed\n")
+    try await device.ferry("track", "notes")
+    let failed = try await device.ferry(
+      "sql", "INSERT INTO notes VALUES ('a', 'x', 1); INSERT INTO nowhere VALUES (1)", exits: 1)
+    #expect(failed.error.contains("no such table: nowhere"))
+    #expect(try await device.count() == 0)
+    try await device.ferry(
+      "sql", "-",
+      input: "INSERT INTO notes VALUES ('a', 'x', 1);\nINSERT INTO notes VALUES ('b', NULL, 2);\n")
+    let groups = try JSONLine.all(try await device.ferry("pending", "--json").output)
+      .map { $0.number("transaction") }
+    #expect(groups.count == 2 && Set(groups).count == 1)
+    let rows = try await device.ferry(
+      "sql", "--json", "SELECT *, x'00ff' AS raw, 9007199254740993 AS big FROM notes ORDER BY id")
+    #expect(
+      rows.output == """
+        {"id":"a","body":"x","n":1,"raw":{"blob":"AP8="},"big":9007199254740993}
+        {"id":"b","body":null,"n":2,"raw":{"blob":"AP8="},"big":9007199254740993}
+
+        """)
+    let table = try await device.ferry("sql", "SELECT id, body FROM notes ORDER BY id").output
+    #expect(table.contains("id") && table.contains("NULL"))
+  }
+
+  @Test("init, status, pending, push, pull, sync and log answer in JSON as documented")
+  func json() async throws {
+    let server = try await Server.start()
+    let device = try Device()
+    try await device.ferry("sql", Device.notes)
+    #expect(
+      try JSONLine.all(try await device.ferry("track", "notes", "--json").output).last?.names
+        == ["tables", "pending"])
+    let early = try await device.ferry("push", exits: 2)
+    #expect(early.error.contains("has no server yet"))
+    let joined = try await device.ferry(
+      "init", "--server", server.url, "--space", "demo", "--json")
+    #expect(
+      try JSONLine.all(joined.output).last?.names == [
+        "replica", "device", "server", "space", "role", "head",
+      ])
+    try await device.ferry("sql", "INSERT INTO notes VALUES ('a', 'x', 1)")
+    let listed = try JSONLine.all(try await device.ferry("pending", "--json").output)
+    let pending = try #require(listed.first)
+    #expect(pending.text("record") == "a" && pending.text("kind") == "insert")
+    #expect(pending.object("data").text("body") == "x")
+    let status = try await status(device)
+    #expect(
+      status.names.isSuperset(of: [
+        "device", "space", "server", "pending", "toApply", "conflicts", "quarantined", "parked",
+        "cursor", "head", "lastSync", "clockOffset",
+      ]))
+    #expect(status.number("pending") == 1 && status.text("space") == "demo")
+    for (command, pushed) in [("pull", 0), ("push", 1), ("sync", 0)] {
+      let output = try await device.ferry(command, "--json").output
+      let lines = try JSONLine.all(output)
+      let last = try #require(lines.last)
+      #expect(
+        last.names.isSuperset(of: ["pushed", "pulled", "duplicates", "parked", "cursor"]))
+      #expect(last.number("pushed") == pushed, "\(command)")
+      #expect(last.text("cursor") != nil, "\(command)")
+    }
+    let after = try await self.status(device)
+    #expect(after.number("pending") == 0 && after.number("head") == 1)
+    #expect(after.text("lastSync") != nil)
+  }
+
+  @Test("records that the local tables refuse are exit status 4, listed, and applied once mended")
+  func refusedRecords() async throws {
+    let server = try await Server.start()
+    let one = try await Device.joined(server.url)
+    let two = try await Device.joined(
+      server.url,
+      schema: "CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT, n INTEGER CHECK (n < 100))")
+    try await one.write("INSERT INTO notes VALUES ('good', 'x', 1), ('bad', 'y', 100)")
+    try await one.exchange()
+    let report = try await two.exchange(exits: 4)
+    #expect((report.pulled, report.refused) == (1, 1))
+    #expect(try await two.rows() == [["good", "x", 1]])
+    let waiting = try JSONLine.all(try await two.ferry("to-apply", "--json").output)
+    #expect(waiting.map { $0.text("record") } == ["bad"])
+    #expect(waiting.first?.text("reason")?.contains("CHECK") == true)
+    #expect(try await status(two).number("quarantined") == 1)
+    let again = try await two.ferry("sync", exits: 4)
+    #expect(again.error.contains("ferry to-apply"))
+    try await one.write("UPDATE notes SET n = 99 WHERE id = 'bad'")
+    try await one.exchange()
+    #expect(try await two.exchange().refused == 0)
+    #expect(try await status(two).number("quarantined") == 0)
+    try await expectEqual([one, two])
+  }
+
+  @Test("a table that is absent here is kept, and made with track --create")
+  func createFromPulled() async throws {
+    let server = try await Server.start()
+    let one = try await Device.joined(server.url)
+    try await one.write("INSERT INTO notes VALUES ('a', 'x', 1), ('b', NULL, 2)")
+    try await one.exchange()
+    let two = try Device()
+    try await two.ferry("init", "--server", server.url, "--space", "demo")
+    try await two.exchange()
+    #expect(try JSONLine.all(try await two.ferry("to-apply", "--json").output).count == 2)
+    try await two.ferry("track", "notes", "--create")
+    #expect(try await two.status().toApply == 0)
+    #expect(try await two.rows("SELECT id, body, n FROM notes ORDER BY id") == one.rows())
+    #expect(try await two.exchange().pushed == 0)
+  }
+
+  private func status(_ device: Device) async throws -> JSONLine {
+    let lines = try JSONLine.all(try await device.ferry("status", "--json").output)
+    return try #require(lines.last)
+  }
+}

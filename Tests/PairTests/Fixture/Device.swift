@@ -1,0 +1,133 @@
+import Ferry
+import Foundation
+import TestSupport
+import Testing
+
+/// A replica's file, worked on by `ferry` processes and by this one.
+struct Device: Sendable {
+  /// The space of most tests.
+  static let space = "demo"
+  /// The table of most tests.
+  static let notes = "CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT, n INTEGER)"
+
+  let directory: TemporaryDirectory
+  let path: String
+
+  /// A file that does not exist yet.
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = directory.file("replica.db").path
+  }
+
+  /// A replica with tracked tables that has joined a space.
+  static func joined(
+    _ url: String, space: String = Device.space, token: String? = nil,
+    schema: String = Device.notes, tracking tables: [String] = ["notes"]
+  ) async throws -> Device {
+    let device = try Device()
+    let replica = try await device.open()
+    try await replica.write { try $0.execute(schema) }
+    try await replica.track(tables)
+    try await replica.connect(to: url, space: space, token: token)
+    return device
+  }
+
+  /// The library's view of the file.
+  func open() async throws -> Replica { try await Replica.open(path) }
+
+  // MARK: In this process
+
+  /// One transaction.
+  func write(_ sql: String, _ parameters: [Value] = []) async throws {
+    try await open().write { _ = try $0.execute(sql, parameters) }
+  }
+
+  /// The rows of a query, from one snapshot.
+  func rows(_ sql: String = "SELECT * FROM notes ORDER BY id") async throws -> [[Value]] {
+    try await open().read { try $0.query(sql).map(\.values) }
+  }
+
+  /// The first value of the first row.
+  func value(_ sql: String) async throws -> Value? { try await rows(sql).first?.first }
+
+  func count(_ table: String = "notes") async throws -> Int64 {
+    guard case .integer(let count)? = try await value("SELECT count(*) FROM \(table)") else {
+      return -1
+    }
+    return count
+  }
+
+  func status() async throws -> ReplicaStatus { try await open().status() }
+
+  // MARK: On the command line
+
+  /// Runs `ferry` on the file to its end.
+  @discardableResult
+  func ferry(
+    _ arguments: String..., exits code: Int32 = 0, input: String = "",
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> ChildProcess.Finished {
+    let finished = try await ChildProcess.run(
+      try Executables.ferry(), ["--replica", path] + arguments, directory: directory.url,
+      input: input, within: .seconds(90))
+    #expect(
+      finished.status == .exited(code), "\(arguments): \(finished.error)\(finished.output)",
+      sourceLocation: sourceLocation)
+    return finished
+  }
+
+  /// Starts `ferry` on the file.
+  func start(_ arguments: String...) throws -> ChildProcess {
+    try ChildProcess(
+      try Executables.ferry(), ["--replica", path] + arguments, directory: directory.url)
+  }
+
+  /// Runs `ferry sync --json`, or `pull`, or `push`.
+  @discardableResult
+  func exchange(
+    _ command: String = "sync", exits code: Int32 = 0,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> ExchangeReport {
+    let finished = try await ferry(
+      command, "--json", exits: code, sourceLocation: sourceLocation)
+    return try ExchangeReport(finished)
+  }
+}
+
+/// What `ferry push|pull|sync --json` ends with.
+struct ExchangeReport: Decodable, Equatable {
+  var pushed: Int
+  var pulled: Int
+  var duplicates: Int
+  var parked: Int
+  var refused: Int
+  var conflicts: Int
+  var cursor: String?
+
+  init(_ finished: ChildProcess.Finished) throws {
+    let lines = finished.output.split(separator: "\n")
+    let last = try #require(lines.last, "\(finished.error)")
+    self = try JSONDecoder().decode(ExchangeReport.self, from: Data(last.utf8))
+  }
+}
+
+/// A line of a command's `--json` output.
+struct JSONLine {
+  let members: [String: Any]
+
+  /// All lines of an output.
+  static func all(_ output: String) throws -> [JSONLine] {
+    try output.split(separator: "\n").map { line in
+      let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
+      return JSONLine(members: try #require(object as? [String: Any], "\(line)"))
+    }
+  }
+
+  var names: Set<String> { Set(members.keys) }
+
+  func text(_ name: String) -> String? { members[name] as? String }
+  func number(_ name: String) -> Int? { members[name] as? Int }
+  func object(_ name: String) -> JSONLine {
+    JSONLine(members: members[name] as? [String: Any] ?? [:])
+  }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+/// Where a server keeps its spaces.
+enum StoreKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
+  case embedded
+  case postgres
+
+  var testDescription: String { rawValue }
+}
+
+/// A `ferryd` process that can be killed, and started again on its data and its port.
+final class Server: Sendable {
+  let port: UInt16
+  let directory: TemporaryDirectory
+  private let store: [String]
+  private let options: [String]
+  private let process = Mutex<ChildProcess?>(nil)
+
+  /// `http://127.0.0.1:PORT`.
+  var url: String { "http://127.0.0.1:\(port)" }
+
+  /// A server that is ready, on a store of its own.
+  static func start(_ kind: StoreKind = .embedded, _ options: String...) async throws -> Server {
+    let database = kind == .postgres ? try PostgresCluster.shared().createDatabase() : nil
+    let server = try Server(database: database, options)
+    try await server.start()
+    return server
+  }
+
+  /// A server that has not been started; with a database, one of several that share it.
+  init(database: String? = nil, _ options: [String] = []) throws {
+    directory = try TemporaryDirectory()
+    port = try FreePort.next()
+    store = database.map { ["--database", $0] } ?? ["--data", directory.file("data").path]
+    self.options = options
+  }
+
+  /// Starts the process, after `kill` or `stop` too. Returns when it listens.
+  @discardableResult
+  func start() async throws -> ChildProcess {
+    let child = try ChildProcess(
+      try Executables.ferryd(), ["serve", "--listen", "127.0.0.1:\(port)"] + store + options)
+    _ = try await child.line(within: .seconds(30)) { $0.contains("listening on http://") }
+    process.withLock { $0 = child }
+    return child
+  }
+
+  /// Kills it with SIGKILL. Returns when it is gone.
+  func kill() async throws {
+    guard let child = process.withLock({ $0 }) else { return }
+    child.send(SIGKILL)
+    _ = try await child.exitStatus()
+  }
+
+  /// Asks it to stop with SIGTERM. Returns when it has.
+  @discardableResult
+  func stop() async throws -> ChildProcess.ExitStatus {
+    guard let child = process.withLock({ $0 }) else { throw TestSupportError("it does not run") }
+    child.send(SIGTERM)
+    return try await child.exitStatus(within: .seconds(30))
+  }
+
+  /// What it has logged since it was started last.
+  var log: String { process.withLock { $0 }?.error ?? "" }
+
+  /// Runs `ferryd` on the same store.
+  func ferryd(_ arguments: String...) async throws -> ChildProcess.Finished {
+    try await ChildProcess.run(try Executables.ferryd(), arguments + store)
+  }
+
+  /// Makes a token.
+  func token(_ role: String, space: String = Device.space) async throws -> String {
+    let made = try await ferryd("token", "create", "--space", space, "--role", role)
+    try #require(made.status == .exited(0), "\(made.error)")
+    return made.output.trimmingCharacters(in: .whitespacesAndNewlines)
+  }
+
+  /// The newest sequence of a space: how many operations its history holds.
+  func head(of space: String = Device.space) async throws -> Int64 {
+    let answer = try await Wire.send(.get, "\(url)/v1/spaces/\(space)")
+    try #require(answer.status == 200, "\(answer.text)")
+    return try #require(Int64(answer.json["head"] as? String ?? ""))
+  }
+}

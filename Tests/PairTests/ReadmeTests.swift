@@ -1,0 +1,40 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What the README shows works as it stands there.
+@Suite(.timeLimit(.minutes(1)))
+struct ReadmeTests {
+  @Test("the README's example is the one that is compiled here")
+  func sameLines() throws {
+    let here = URL(filePath: #filePath).deletingLastPathComponent()
+    let readme = try String(
+      contentsOf: here.appending(path: "../../README.md").standardized, encoding: .utf8)
+    let shown = try #require(readme.firstMatch(of: /```swift\n(?<code>(?s:.*?))```/)).code
+      .replacing("\"notes.db\"", with: "file")
+      .replacing("\"http://127.0.0.1:8080\"", with: "server")
+    let example = try String(
+      contentsOf: here.appending(path: "ReadmeExample.swift"), encoding: .utf8)
+    let body = try #require(
+      example.firstMatch(of: /func readmeExample.*\{\n(?<code>(?s:.*))\n\}/)
+    ).code
+    let prelude = "import Ferry\n"
+    #expect(shown.hasPrefix(prelude))
+    #expect(joined(shown.dropFirst(prelude.count)) == joined(body))
+  }
+
+  @Test("the README's example runs, and runs again")
+  func runs() async throws {
+    let server = try await Server.start()
+    let directory = try TemporaryDirectory()
+    for expected in [1, 2] as [Int64] {
+      try await readmeExample(file: directory.file("notes.db").path, server: server.url)
+      #expect(try await server.head() == expected)
+    }
+  }
+
+  /// The code without the white space that formatting may change.
+  private func joined(_ code: some StringProtocol) -> String {
+    String(code.filter { !$0.isWhitespace })
+  }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The proxy itself: what the other suites rely on.
+@Suite(.timeLimit(.minutes(1)))
+struct TCPProxyTests {
+  private static let answer = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"
+
+  private let server: CannedServer
+  private let proxy: TCPProxy
+
+  init() throws {
+    server = try CannedServer(saying: Self.answer)
+    proxy = try TCPProxy(to: server.port)
+  }
+
+  /// Sends a request and reads to the end, on a thread of its own.
+  private func ask(_ path: String = "/a") async throws -> String {
+    let port = proxy.port
+    return try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread {
+        continuation.resume(with: Result { try Self.ask(path, at: port) })
+      }
+    }
+  }
+
+  private static func ask(_ path: String, at port: UInt16) throws -> String {
+    let socket = try LoopbackSocket.connect(to: port)
+    defer { close(socket) }
+    _ = LoopbackSocket.write(socket, ArraySlice("GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
+    var (text, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 1_000))
+    while true {
+      let bytes = LoopbackSocket.read(socket, &buffer)
+      if bytes.isEmpty { return String(decoding: text, as: UTF8.self) }
+      text += bytes
+    }
+  }
+
+  @Test("bytes pass unchanged and are counted")
+  func passes() async throws {
+    #expect(try await ask() == Self.answer)
+    #expect(proxy.byteCount(.answer) == Self.answer.utf8.count)
+    #expect(proxy.byteCount(.request) == "GET /a HTTP/1.1\r\nHost: x\r\n\r\n".utf8.count)
+  }
+
+  @Test("a cut leaves exactly the bytes before it, once, and only for its request")
+  func cuts() async throws {
+    let trap = proxy.trap(.answer, of: "GET /b", after: 9, .cut)
+    #expect(try await ask("/a") == Self.answer)
+    #expect(!trap.hasSprung)
+    #expect(try await ask("/b") == "HTTP/1.1 ")
+    try await trap.sprung()
+    #expect(try await ask("/b") == Self.answer)
+  }
+
+  @Test("skipped exchanges pass, and a trap springs as often as it is told")
+  func counts() async throws {
+    proxy.trap(.answer, skipping: 1, times: 2, .cut)
+    #expect(try await [ask(), ask(), ask(), ask()] == [Self.answer, "", "", Self.answer])
+  }
+
+  @Test("what is held passes when it is let go")
+  func holds() async throws {
+    let trap = proxy.trap(.answer, after: 4, .hold)
+    async let answer = ask()
+    try await trap.sprung()
+    #expect(proxy.byteCount(.answer) == 4)
+    trap.release()
+    #expect(try await answer == Self.answer)
+  }
+
+  @Test("what is held can be cut, and goes with the proxy's traps")
+  func cutsHeld() async throws {
+    for isCut in [true, false] {
+      let trap = proxy.trap(.answer, .hold)
+      async let answer = ask()
+      try await trap.sprung()
+      isCut ? trap.cut() : proxy.removeTraps()
+      #expect(try await answer == (isCut ? "" : Self.answer))
+    }
+  }
+
+  @Test("dropped bytes never arrive while the connection stays open")
+  func drops() async throws {
+    let trap = proxy.trap(.request, .drop)
+    async let answer = ask()
+    try await trap.sprung()
+    proxy.cutAll()
+    #expect(try await answer == "")
+    #expect(proxy.byteCount(.request) == 0)
+  }
+
+  @Test("a closure runs before the bytes pass, and a delay lets them pass later")
+  func callsAndDelays() async throws {
+    let proxy = proxy
+    let seen = AsyncStream<Int>.makeStream()
+    proxy.trap(.request, .call { seen.continuation.yield(proxy.byteCount(.request)) })
+    proxy.trap(.answer, .delay(.milliseconds(30)))
+    let start = ContinuousClock.now
+    #expect(try await ask() == Self.answer)
+    #expect(ContinuousClock.now - start >= .milliseconds(30))
+    var counts = seen.stream.makeAsyncIterator()
+    #expect(await counts.next() == 0)
+  }
+
+  @Test("connections can be refused, and be sent to another server")
+  func refuses() async throws {
+    proxy.refuse()
+    #expect(try await ask() == "")
+    proxy.refuse(false)
+    let other = try CannedServer(saying: "other")
+    proxy.retarget(to: other.port)
+    #expect(try await ask() == "other")
+  }
+}

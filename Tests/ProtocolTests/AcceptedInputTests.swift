@@ -1,0 +1,101 @@
+import FerryProtocol
+import Testing
+
+/// What another writer may send although Ferry itself would write it differently.
+@Suite("Accepted, though not canonical", .timeLimit(.minutes(1)))
+struct AcceptedInputTests {
+  static let device = "0199c306-6400-7000-800a-11ce00000001"
+  static let id = "0199c82c-c001-7000-800a-000000000001"
+  static let operation = """
+    {"id":"\(id)","table":"t","record":"r","kind":"insert","time":"0199c82cc0010000","data":{"a":1}}
+    """
+
+  @Test("white space between all tokens")
+  func whiteSpace() throws {
+    let packet = try Packet(
+      """
+      \t\r\n { "device" : "\(Self.device)" ,\n"dependency" : null , "continues" : true ,
+        "base" : "3" , "operations" : [ \(Self.operation) ] } \n
+      """)
+    #expect(packet.continues)
+    #expect(packet.operations.map(\.base) == [3])
+  }
+
+  @Test("members that are not known are passed over, whatever they hold")
+  func unknownMembers() throws {
+    let packet = try Packet(
+      """
+      {"x":{"device":[1,2.5e3,"\\u0000",null,true,false,{}]},"device":"\(Self.device)",
+      "":[],"operations":[\(Self.operation.dropLast()),"later":{"data":{"z":1}}}]}
+      """)
+    #expect(packet.operations.first?.columns == [Column("a", 1)])
+  }
+
+  @Test("names of members and columns with escapes mean the same as without")
+  func escapedNames() throws {
+    let packet = try Packet(
+      """
+      {"\\u0064evice":"\(Self.device)","operat\\u0069ons":[{"id":"\(Self.id)","table":"\\u0074",
+      "record":"\\ud83d\\ude00","k\\u0069nd":"\\u0069nsert","time":"0199C82CC0010000",
+      "data":{"\\u0061\\/":"\\u0062"}}]}
+      """)
+    #expect(packet.operations.first?.key == RecordKey(table: "t", record: "😀"))
+    #expect(packet.operations.first?.columns == [Column("a/", "b")])
+    #expect(throws: MalformedMessage.self) { try Packet("{\"\\q\":1}") }
+  }
+
+  @Test("members in any order; the packet's base counts for operations before it as well")
+  func memberOrder() throws {
+    let packet = try Packet(
+      """
+      {"operations":[\(Self.operation),{"data":{},"time":"0199c82cc0020000","kind":"update",
+      "record":"r","table":"t","base":"2","id":"0199c82c-c001-7000-800a-000000000002"}],
+      "base":"7","device":"\(Self.device)"}
+      """)
+    #expect(packet.operations.map(\.base) == [7, 2])
+    #expect(packet.dependency == nil, "a missing dependency is none")
+  }
+
+  @Test("identifiers and times in upper case")
+  func upperCase() throws {
+    let packet = try Packet(
+      "{\"device\":\"\(Self.device.uppercased())\",\"operations\":[\(Self.operation)]}")
+    #expect(packet.device.description == Self.device)
+  }
+
+  @Test("columns of a write in any order")
+  func columnOrder() throws {
+    let json = """
+      [{"sequence":"1","time":"0199c82cc0010000","device":"\(Self.device)","kind":"insert",\
+      "data":{"b":2,"a":1}}]
+      """
+    let state = try Array(json.utf8).withUnsafeBytes {
+      try RecordState(decoding: $0, limits: .standard)
+    }
+    #expect(state.columns.map(\.name) == ["a", "b"])
+  }
+
+  @Test("answers, pages and infos with members that are not known")
+  func laterServers() throws {
+    let added = #"{"later":[{"x":"\u0041"}],"#
+    let answer = try ProjectFiles.text("Protocol/fixtures/answers/conflicts.json")
+    #expect(
+      try PacketAnswer(decoding: Array((added + answer.dropFirst()).utf8), limits: .standard)
+        == FixtureTests.answer("conflicts"))
+    let page = try ProjectFiles.text("Protocol/fixtures/pages/whole.json")
+    #expect(
+      try FixtureTests.page(Array((added + page.dropFirst()).utf8)).1
+        == FixtureTests.changes("whole"))
+    let space = try ProjectFiles.text("Protocol/fixtures/space.json")
+    #expect(try SpaceInfo(decoding: Array((added + space.dropFirst()).utf8)).role == .writer)
+    let problem = try ProjectFiles.text("Protocol/fixtures/problems/park_full.json")
+    #expect(Problem(decoding: Array((added + problem.dropFirst()).utf8))?.code == .parkFull)
+  }
+
+  @Test("a problem whose code is not known, or another server's page, is no problem of Ferry's")
+  func foreignProblems() {
+    #expect(Problem(decoding: Array(#"{"code":"brand_new","detail":"x"}"#.utf8)) == nil)
+    #expect(Problem(decoding: Array("<html>403</html>".utf8)) == nil)
+    #expect(Problem(decoding: []) == nil)
+  }
+}

@@ -1,0 +1,45 @@
+import FerryProtocol
+import Testing
+
+@Suite("What a delete takes with it", .timeLimit(.minutes(1)))
+struct DeleteConflictTests {
+  private let one = DeviceID(UniqueID(high: 1, low: 1))
+  private let two = DeviceID(UniqueID(high: 2, low: 2))
+
+  private func operation(
+    _ kind: OperationKind, at time: UInt64, base: SequenceNumber, _ columns: [Column] = []
+  ) -> Operation {
+    let time = HybridTimestamp(rawValue: time)
+    return Operation(
+      id: OperationID(UniqueID(timestamp: time, random: 0)),
+      key: RecordKey(table: "t", record: "r"), kind: kind, time: time, columns: columns, base: base)
+  }
+
+  @Test(
+    "a concurrent edit that a delete hides is told as lost, whichever of the two was later",
+    arguments: [UInt64(50), 150])
+  func concurrentEdit(editTime: UInt64) {
+    var state = RecordState()
+    func merge(_ operation: Operation, _ device: DeviceID, _ sequence: SequenceNumber) -> Outcome {
+      state.merge(operation, stamp: Stamp(time: operation.time, device: device), sequence: sequence)
+    }
+    _ = merge(operation(.insert, at: 1, base: 0, [Column("a", 1)]), one, 1)
+    _ = merge(operation(.update, at: editTime, base: 1, [Column("a", 2)]), two, 2)
+    let outcome = merge(operation(.delete, at: 100, base: 1), one, 3)
+    #expect(!state.isAlive)
+    #expect(outcome.conflicts.map(\.lost) == [2])
+    #expect(!outcome.isOverruled)
+  }
+
+  @Test("an edit that the deleting device had seen is no conflict")
+  func seenEdit() {
+    var state = RecordState()
+    _ = state.merge(
+      operation(.insert, at: 1, base: 0, [Column("a", 1)]),
+      stamp: Stamp(time: HybridTimestamp(rawValue: 1), device: two), sequence: 1)
+    let outcome = state.merge(
+      operation(.delete, at: 5, base: 1),
+      stamp: Stamp(time: HybridTimestamp(rawValue: 5), device: one), sequence: 2)
+    #expect(outcome == .applied)
+  }
+}

@@ -1,0 +1,184 @@
+import FerryProtocol
+import Testing
+
+/// The golden messages in Protocol/fixtures: what each means, and that both directions of the
+/// codec agree with them byte for byte.
+@Suite("Golden messages", .timeLimit(.minutes(1)))
+struct FixtureTests {
+  static let deviceA = DeviceID("0199c306-6400-7000-800a-11ce00000001")
+  static let deviceB = DeviceID("0199c368-0c00-7000-800b-0b0000000002")
+  static let record = "0199c82c-0000-7000-8000-0000000000a1"
+
+  static func time(_ offset: Int64, counter: UInt16 = 0) -> HybridTimestamp {
+    HybridTimestamp(milliseconds: 1_760_000_000_000 + offset, counter: counter)
+  }
+
+  // MARK: Byte for byte
+
+  @Test(
+    "packets read and write back byte for byte", arguments: try ProjectFiles.fixtures(in: "packets")
+  )
+  func packets(name: String) throws {
+    let bytes = try ProjectFiles.fixture("packets/\(name)")
+    let packet = try Packet(decoding: bytes, limits: .standard)
+    #expect(packet.encoded() == bytes)
+    for operation in packet.operations {
+      #expect(operation.id.value.timestamp == operation.time, "the samples follow the advice")
+    }
+  }
+
+  @Test(
+    "answers read and write back byte for byte", arguments: try ProjectFiles.fixtures(in: "answers")
+  )
+  func answers(name: String) throws {
+    let bytes = try ProjectFiles.fixture("answers/\(name)")
+    #expect(try PacketAnswer(decoding: bytes, limits: .standard).encoded() == bytes)
+  }
+
+  @Test(
+    "pages read and write back byte for byte", arguments: try ProjectFiles.fixtures(in: "pages"))
+  func pages(name: String) throws {
+    let bytes = try ProjectFiles.fixture("pages/\(name)")
+    let (head, changes) = try Self.page(bytes)
+    var json = JSONWriter()
+    json.beginPage(head)
+    var first = true
+    for change in changes {
+      json.separate(&first)
+      json.change(change)
+    }
+    json.endPage()
+    #expect(json.finish() == bytes)
+    #expect(try PageReader.head(of: bytes) == head, "the head is read without the changes")
+    #expect(head.count == changes.count)
+  }
+
+  @Test("a space's info reads and writes back byte for byte")
+  func space() throws {
+    let bytes = try ProjectFiles.fixture("space")
+    let info = try SpaceInfo(decoding: bytes)
+    #expect(info.head == 9_007_199_254_740_993)
+    #expect(info.role == .writer)
+    #expect(info.encoded() == bytes)
+  }
+
+  @Test("there is a golden problem document for each code, byte for byte")
+  func problems() throws {
+    let names = try ProjectFiles.fixtures(in: "problems")
+    #expect(names == ProblemCode.allCases.map(\.rawValue).sorted())
+    for name in names {
+      let bytes = try ProjectFiles.fixture("problems/\(name)")
+      let problem = try #require(Problem(decoding: bytes))
+      #expect(problem.code.rawValue == name)
+      #expect(problem.encoded() == bytes)
+    }
+  }
+
+  // MARK: What they mean
+
+  @Test("the first packet of a device has no dependency, and its operation has six parts")
+  func insert() throws {
+    let packet = try Self.packet("insert")
+    #expect(packet.device == Self.deviceA)
+    #expect(packet.dependency == nil)
+    #expect(!packet.continues)
+    let operation = try #require(packet.operations.first)
+    #expect(operation.key == RecordKey(table: "tasks", record: Self.record))
+    #expect(operation.kind == .insert)
+    #expect(operation.time == Self.time(1))
+    #expect(
+      operation.columns == [
+        Column("title", "Buy milk"), Column("done", 0), Column("due", nil), Column("weight", 2.5),
+        Column("photo", .blob([0x89, 0x50, 0x4E, 0x47])),
+      ])
+  }
+
+  @Test("columns that were written earlier than their operation keep their times")
+  func update() throws {
+    let packet = try Self.packet("update")
+    let operation = try #require(packet.operations.first)
+    #expect(packet.dependency == (try Self.packet("insert")).tail)
+    #expect(operation.base == 7)
+    #expect(operation.time(of: "title") == Self.time(300))
+    #expect(operation.time(of: "done") == Self.time(500))
+  }
+
+  @Test("a delete has no data, and a packet may end within a transaction")
+  func deleteAndContinues() throws {
+    let delete = try #require(try Self.packet("delete").operations.first)
+    #expect(delete.kind == .delete)
+    #expect(delete.columns.isEmpty)
+    #expect(try Self.packet("continues").continues)
+  }
+
+  @Test("an operation's base is the packet's unless it has its own")
+  func bases() throws {
+    #expect(try Self.packet("mixed").operations.map(\.base) == [9, 12, 9, 9])
+    #expect(try Self.packet("mixed").operations[1].time == Self.time(1_000, counter: 1))
+  }
+
+  @Test("answers say of each operation what became of it")
+  func outcomes() throws {
+    let applied = try Self.answer("applied")
+    #expect(applied.receipt.status == .applied)
+    #expect(applied.receipt.sequences == 10...13)
+    #expect(applied.receipt.outcomes == Array(repeating: .applied, count: 4))
+    #expect(try Self.answer("duplicate").receipt.status == .duplicate)
+    let parked = try Self.answer("parked").receipt
+    #expect(parked.status == .parked)
+    #expect(parked.sequences == nil && parked.outcomes.isEmpty)
+    #expect(try Self.answer("gaps").receipt.sequences == nil)
+    #expect(try Self.answer("released").released.map(\.sequences) == [15...15, 16...16])
+  }
+
+  @Test("conflicts name the lost value, its writer and the winner")
+  func conflicts() throws {
+    let outcomes = try Self.answer("conflicts").receipt.outcomes
+    let (a, b) = (try #require(Self.deviceA), try #require(Self.deviceB))
+    #expect(outcomes.map(\.isOverruled) == [false, false, true])
+    #expect(
+      outcomes[1].conflicts == [
+        Conflict(
+          column: "title", lost: "Buy soy milk", loser: Stamp(time: Self.time(450), device: b),
+          winner: Stamp(time: Self.time(500), device: a))
+      ])
+    #expect(outcomes[2].conflicts.map(\.column) == ["done", nil])
+  }
+
+  @Test("a page tells a whole record, changed columns, a tombstone and a new life apart")
+  func changes() throws {
+    let whole = try Self.changes("whole")[0].state
+    #expect(whole.isAlive && whole.inserted != nil)
+    #expect(whole.columns.map(\.name) == ["done", "due", "photo", "title", "weight"])
+    #expect(whole.sequence == 8)
+    let partial = try Self.changes("partial")[0].state
+    #expect(partial.inserted == nil && partial.deleted == nil)
+    #expect(partial.columns.map(\.name) == ["done", "title"])
+    let tombstone = try Self.changes("tombstone")[0].state
+    #expect(tombstone.deleted != nil && !tombstone.isAlive && tombstone.columns.isEmpty)
+    let again = try Self.changes("reinsert")[0].state
+    #expect(again.isAlive && again.columns.isEmpty)
+  }
+
+  // MARK: Reading them
+
+  static func packet(_ name: String) throws -> Packet {
+    try Packet(decoding: ProjectFiles.fixture("packets/\(name)"), limits: .standard)
+  }
+
+  static func answer(_ name: String) throws -> PacketAnswer {
+    try PacketAnswer(decoding: ProjectFiles.fixture("answers/\(name)"), limits: .standard)
+  }
+
+  static func changes(_ name: String) throws -> [Change] {
+    try page(ProjectFiles.fixture("pages/\(name)")).1
+  }
+
+  static func page(_ bytes: [UInt8]) throws -> (PageHead, [Change]) {
+    var changes: [Change] = []
+    let head = try bytes.withUnsafeBytes { buffer in
+      try PageReader.read(buffer, limits: .standard) { changes.append($0) }
+    }
+    return (head, changes)
+  }
+}

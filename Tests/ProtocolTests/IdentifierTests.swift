@@ -1,0 +1,124 @@
+import FerryProtocol
+import Testing
+
+@Suite("Identifiers and names", .timeLimit(.minutes(1)))
+struct IdentifierTests {
+  @Test("a UUID has RFC 9562's version 7 layout")
+  func layout() {
+    let time = HybridTimestamp(milliseconds: 0x0192_F0C1_2233, counter: 0xABCD)
+    let id = UniqueID(timestamp: time, random: 0xFFFF_FFFF_FFFF_FFFF)
+    #expect(id.description == "0192f0c1-2233-7abc-b7ff-ffffffffffff")
+    let least = UniqueID(timestamp: .zero, random: 0)
+    #expect(least.description == "00000000-0000-7000-8000-000000000000")
+    #expect(id.bytes[6] >> 4 == 7, "the version")
+    #expect(id.bytes[8] >> 6 == 0b10, "the variant")
+  }
+
+  @Test("a UUID gives back the timestamp that it was made with")
+  func timestamps() {
+    var random = SeededGenerator(seed: 1)
+    for _ in 0..<1_000 {
+      let time = HybridTimestamp(rawValue: random.next())
+      #expect(UniqueID(timestamp: time, random: random.next()).timestamp == time)
+    }
+  }
+
+  @Test("ids of one clock sort as its timestamps, as text and as bytes too")
+  func order() {
+    var random = SeededGenerator(seed: 2)
+    var clock = HybridClock()
+    var wall: Int64 = 1_760_000_000_000
+    var last: UniqueID?
+    for _ in 0..<2_000 {
+      wall += Int64.random(in: -3...3, using: &random)
+      let id = UniqueID(timestamp: clock.tick(wall: wall), random: random.next())
+      if let last {
+        #expect(last < id)
+        #expect(last.description < id.description)
+        #expect(last.bytes.lexicographicallyPrecedes(id.bytes))
+      }
+      last = id
+    }
+  }
+
+  @Test("a UUID reads back from its text and bytes, in either case")
+  func text() {
+    var random = SeededGenerator(seed: 3)
+    for _ in 0..<500 {
+      let id = UniqueID(high: random.next(), low: random.next())
+      #expect(UniqueID(id.description) == id)
+      #expect(UniqueID(id.description.uppercased()) == id)
+      #expect(id.bytes.withUnsafeBytes { UniqueID(bytes: $0) } == id)
+    }
+  }
+
+  @Test(
+    "what is not a UUID is refused",
+    arguments: [
+      "", "0192f0c1-2233-7abc-b7ff-fffffffffff", "0192f0c1-2233-7abc-b7ff-ffffffffffff0",
+      "0192f0c122337abcb7ffffffffffffff", "0192f0c1_2233-7abc-b7ff-ffffffffffff",
+      "{192f0c1-2233-7abc-b7ff-fffffffffff}", "0192f0c1-2233-7abc-b7ff-fffffffffffg",
+      "0192f0c1-2233-7abc-b7ff-ffffffffff\u{e9}",
+    ])
+  func notUUIDs(text: String) { #expect(UniqueID(text) == nil) }
+
+  @Test("a space's name has 1 to 63 safe characters and begins with a letter or digit")
+  func spaceNames() {
+    let good = ["a", "7", "Team-7.notes_x", String(repeating: "z", count: 63)]
+    let bad = [
+      "", ".a", "-a", "_a", "a b", "a/b", "ä", "a%20", "a\n", "..", "a\u{0}",
+      String(repeating: "z", count: 64),
+    ]
+    for name in good { #expect(SpaceName(name)?.value == name) }
+    for name in bad { #expect(SpaceName(name) == nil, "\(name)") }
+  }
+
+  @Test("a cursor reads back, and received is never behind applied")
+  func cursors() {
+    let cursor = Cursor(epoch: Epoch(0x5F3C), applied: 7, received: 12)
+    #expect(cursor.description == "0000000000005f3c.7.12")
+    #expect(Cursor(cursor.description) == cursor)
+    #expect(Cursor(epoch: Epoch(1), applied: 9).received == 9)
+    let bad = [
+      "", "7", "0000000000005f3c.7", "0000000000005f3c.7.6", "0000000000005f3c.-1.6", "5f3c.7.12",
+      "0000000000005f3c.7.12.13", "0000000000005f3g.7.12", "0000000000005f3c.7.",
+      "0000000000005f3c.9223372036854775808.9223372036854775808", "+000000000005f3c.7.12",
+    ]
+    for text in bad { #expect(Cursor(text) == nil, "\(text)") }
+  }
+
+  @Test("ids of records that look the same but differ in bytes are different records")
+  func recordKeys() {
+    let composed = RecordKey(table: "t", record: "\u{e9}")
+    let decomposed = RecordKey(table: "t", record: "e\u{301}")
+    #expect(composed != decomposed)
+    #expect(Set([composed, decomposed]).count == 2)
+    #expect(decomposed < composed, "in the order of their bytes")
+    #expect(!(composed < composed))
+    #expect(RecordKey(table: "a", record: "z") < RecordKey(table: "b", record: "a"))
+  }
+
+  @Test("names are 1 to 128 bytes without control characters")
+  func names() {
+    let limits = Limits.standard
+    for name in ["a", "Überschrift", "two words", String(repeating: "x", count: 128)] {
+      #expect(NameRule.fault(in: name, limits: limits) == nil)
+    }
+    for name in ["", "a\u{0}", "a\n", "\u{7f}", String(repeating: "x", count: 129)] {
+      #expect(NameRule.fault(in: name, limits: limits) != nil)
+    }
+  }
+
+  @Test("tables of SQLite and of Ferry itself are reserved, in any case")
+  func reserved() {
+    for name in ["ferry_missions", "FERRY_x", "sqlite_sequence", "Sqlite_"] {
+      #expect(NameRule.isReserved(table: name))
+    }
+    for name in ["ferry", "ferrytales", "my_ferry_", "sqlite"] {
+      #expect(!NameRule.isReserved(table: name))
+    }
+  }
+
+  @Test("roles are ordered: reader, writer, admin")
+  func roles() { #expect(Role.allCases.sorted() == [.reader, .writer, .admin]) }
+}

@@ -1,0 +1,126 @@
+import FerryProtocol
+import Testing
+
+/// Keeps Protocol/SPEC.md and Protocol/openapi.yaml from trailing the code.
+@Suite("The specification", .timeLimit(.minutes(1)))
+struct SpecificationTests {
+  struct Invariant {
+    var number: Int
+    var sentence: String
+    /// Where the test stands.
+    var test: (target: String, file: String, name: String)
+  }
+
+  @Test("invariants are numbered without a gap, each a sentence")
+  func numbering() throws {
+    let invariants = try Self.invariants()
+    #expect(invariants.count > 50)
+    #expect(invariants.map(\.number) == Array(1...invariants.count))
+    for invariant in invariants {
+      #expect(invariant.sentence.hasSuffix("."), "I-\(invariant.number)")
+    }
+  }
+
+  @Test("each invariant names a test that exists")
+  func tests() throws {
+    for invariant in try Self.invariants() {
+      let test = invariant.test
+      let path = "Tests/\(test.target)/\(test.file).swift"
+      try #require(ProjectFiles.exists(path), "I-\(invariant.number): there is no \(path)")
+      #expect(
+        try Self.hasTest(test.name, in: ProjectFiles.text(path)),
+        "I-\(invariant.number): \(path) has no test \"\(test.name)\"")
+    }
+  }
+
+  @Test("the table of errors is the one in the code")
+  func errors() throws {
+    let rows = try Self.tableRows(startingWith: "| `").filter { $0.count == 4 }
+    let expected = ProblemCode.allCases.map {
+      ["`\($0.rawValue)`", String($0.status), $0.action.rawValue]
+    }
+    #expect(Set(rows.map { Array($0.prefix(3)) }) == Set(expected))
+    #expect(rows.count == expected.count)
+  }
+
+  @Test("the table of limits is the one in the code")
+  func limits() throws {
+    let limits = Limits.standard
+    let section = try #require(try Self.text().components("## 10 Limits").last)
+    for value in [
+      Self.grouped(limits.operationsPerPacket), "\(limits.packetBytesTarget >> 20) MiB /",
+      "/ \(limits.messageBytes >> 20) MiB",
+      "\(limits.valueBytes >> 20) MiB / "
+        + "\(limits.operationBytes >> 20) MiB", "| \(Self.grouped(limits.columns)) |",
+      "\(limits.nameBytes) / \(limits.recordBytes)", "| \(limits.depth) |",
+      "\(limits.parkedPackets) / \(limits.parkedBytes >> 20) MiB",
+      "\(Self.grouped(limits.operationsPerTransaction)) / \(limits.transactionBytes >> 20) MiB",
+      "\(Self.grouped(limits.changesPerPage)); \(limits.pageBytes >> 20) MiB",
+      "\(limits.clockSkewMax / 1_000) s",
+    ] {
+      #expect(section.contains(value), "\(value)")
+    }
+  }
+
+  @Test("the description of the endpoints takes its examples from golden messages that exist")
+  func examples() throws {
+    let yaml = try ProjectFiles.text("Protocol/openapi.yaml")
+    let paths = yaml.components("externalValue: ").dropFirst().map { part in
+      String(part.prefix { !$0.isWhitespace && $0 != "}" })
+    }
+    #expect(paths.count > 20)
+    for path in paths { #expect(ProjectFiles.exists("Protocol/\(path)"), "\(path)") }
+    for code in ProblemCode.allCases {
+      #expect(yaml.contains("problems/\(code.rawValue).json"), "\(code.rawValue)")
+    }
+  }
+
+  // MARK: Reading
+
+  private static func text() throws -> String { try ProjectFiles.text("Protocol/SPEC.md") }
+
+  private static func invariants() throws -> [Invariant] {
+    try text().split(separator: "\n").filter { $0.hasPrefix("- **I-") }.map { line in
+      let parts = line.wholeMatch(of: /- \*\*I-(\d+)\*\* (.+?) — `(\w+)\/(\w+): "(.+)"`/)
+      let found = try #require(parts, "\(line)")
+      return Invariant(
+        number: Int(found.1) ?? 0, sentence: String(found.2),
+        test: (String(found.3), String(found.4), String(found.5)))
+    }
+  }
+
+  /// Whether a source declares a test or a store's contract with this name.
+  private static func hasTest(_ name: String, in source: String) -> Bool {
+    ["@Test(", "StoreContract("].contains { opening in
+      source.components(opening).dropFirst().contains { declaration in
+        declaration.drop { $0.isWhitespace }.hasPrefix("\"\(name)\"")
+      }
+    }
+  }
+
+  /// The cells of those lines.
+  private static func tableRows(startingWith start: String) throws -> [[String]] {
+    try text().split(separator: "\n").filter { $0.hasPrefix(start) }.map { line in
+      line.split(separator: "|").map { $0.trimmed }
+    }
+  }
+
+  private static func grouped(_ number: Int) -> String {
+    number < 1_000
+      ? "\(number)" : "\(number / 1_000),\(String("00\(number % 1_000)".suffix(3)))"
+  }
+}
+
+extension String {
+  fileprivate func components(_ separator: String) -> [Substring] {
+    split(separator: separator, omittingEmptySubsequences: false)
+  }
+}
+
+extension Substring {
+  fileprivate var trimmed: String {
+    var text = drop { $0 == " " }
+    while text.last == " " { text.removeLast() }
+    return String(text)
+  }
+}

@@ -1,0 +1,117 @@
+import FerryProtocol
+import SyncServer
+
+/// A device that writes: makes operations with ids and times of its own, and chains them.
+struct Author: Sendable {
+  let device: DeviceID
+  /// The last operation of the last packet made.
+  private(set) var tail: OperationID?
+  private var clock = HybridClock()
+  private var made: UInt64 = 0
+  /// The device's wall clock, milliseconds since 1970.
+  var wall = SpaceUnderTest.now
+  /// What the device has seen.
+  var base: SequenceNumber = 0
+
+  /// Authors of different numbers are different devices.
+  init(_ number: UInt64) {
+    device = DeviceID(UniqueID(high: 0xDE71_CE00_0000_7000, low: number | 1 << 63))
+  }
+
+  /// A copy under a new identity, as a device makes it that was told of a fork.
+  func renamed(_ number: UInt64) -> Author {
+    var author = Author(number)
+    author.clock = clock
+    author.made = made
+    author.wall = wall
+    return author
+  }
+
+  /// The next operation, in no packet yet.
+  mutating func operation(
+    _ kind: OperationKind, _ record: String, _ columns: [Column] = [], table: String = "tasks"
+  ) -> Operation {
+    made += 1
+    let time = clock.tick(wall: wall)
+    let random = device.value.low << 32 | made
+    return Operation(
+      id: OperationID(UniqueID(timestamp: time, random: random)),
+      key: RecordKey(table: table, record: record), kind: kind, time: time, columns: columns,
+      base: base)
+  }
+
+  mutating func insert(_ record: String, _ columns: [String: Value]) -> Operation {
+    operation(.insert, record, columns.asColumns)
+  }
+
+  mutating func update(_ record: String, _ columns: [String: Value]) -> Operation {
+    operation(.update, record, columns.asColumns)
+  }
+
+  mutating func delete(_ record: String) -> Operation { operation(.delete, record) }
+
+  /// The next packet of the chain.
+  mutating func packet(_ operations: [Operation], continues: Bool = false) -> Packet {
+    defer { tail = operations.last?.id }
+    return Packet(
+      device: device, dependency: tail, operations: operations, continues: continues)
+  }
+
+  /// The next packet of the chain, inserting records.
+  mutating func packet(inserting records: [String], continues: Bool = false) -> Packet {
+    packet(records.map { insert($0, ["title": .text($0)]) }, continues: continues)
+  }
+}
+
+extension [String: Value] {
+  fileprivate var asColumns: [Column] {
+    sorted { $0.key < $1.key }.map { Column($0.key, $0.value) }
+  }
+}
+
+extension RecordKey {
+  static func task(_ record: String) -> RecordKey { RecordKey(table: "tasks", record: record) }
+}
+
+extension IngestResult {
+  /// `nil` when refused.
+  var receipt: PacketReceipt? {
+    if case .accepted(let receipt, _) = self { receipt } else { nil }
+  }
+
+  var status: PacketReceipt.Status? { receipt?.status }
+
+  var released: [PacketReceipt] {
+    if case .accepted(_, let released) = self { released } else { [] }
+  }
+
+  /// `nil` when accepted.
+  var problem: Problem? {
+    if case .refused(let problem) = self { problem } else { nil }
+  }
+}
+
+/// All orders of a few things.
+func permutations<T>(of elements: [T]) -> [[T]] {
+  guard elements.count > 1 else { return [elements] }
+  return elements.indices.flatMap { index in
+    var rest = elements
+    let first = rest.remove(at: index)
+    return permutations(of: rest).map { [first] + $0 }
+  }
+}
+
+/// SplitMix64 (Steele, Lea, Flood, 2014): the same numbers from the same seed everywhere.
+struct SeededGenerator: RandomNumberGenerator, Sendable {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ mixed >> 31
+  }
+}

@@ -1,0 +1,89 @@
+import FerryProtocol
+import SyncServer
+
+/// One thing that every store has to do, whatever is behind it.
+package struct StoreContract: Sendable, CustomStringConvertible {
+  /// A sentence: what holds.
+  package let description: String
+  private let body: @Sendable (StoreUnderTest) async throws -> Void
+
+  init(_ description: String, _ body: @escaping @Sendable (StoreUnderTest) async throws -> Void) {
+    self.description = description
+    self.body = body
+  }
+
+  /// Throws a ``ContractViolation`` where the store does not hold it.
+  package func check(_ store: StoreUnderTest) async throws { try await body(store) }
+
+  /// All contracts.
+  package static let all: [StoreContract] =
+    chains + parking + transactions + pulling + values + clocks + crowds + histories
+    + administration
+}
+
+/// A store that is empty at first and can be opened several times over the same data.
+package struct StoreUnderTest: Sendable {
+  /// Opens the store, once more where it is open already.
+  package let open: @Sendable (Limits) async throws -> any SyncStore
+  /// Whether several instances may write at the same time.
+  package let isShared: Bool
+
+  package init(
+    isShared: Bool, open: @escaping @Sendable (Limits) async throws -> any SyncStore
+  ) {
+    self.isShared = isShared
+    self.open = open
+  }
+
+  /// Opens the store, makes a space, runs `body` and closes the store.
+  func withSpace(
+    limits: Limits = .standard, _ body: (SpaceUnderTest) async throws -> Void
+  ) async throws {
+    let store = try await open(limits)
+    do {
+      let space = try await store.createSpace(.test)
+      try await body(SpaceUnderTest(store: store, space: space))
+    } catch {
+      await store.close()
+      throw error
+    }
+    await store.close()
+  }
+}
+
+extension SpaceName {
+  /// The space that the contracts use.
+  static let test = name("contract")
+
+  static func name(_ text: String) -> SpaceName {
+    guard let name = SpaceName(text) else { preconditionFailure("\(text) is no name of a space") }
+    return name
+  }
+}
+
+/// What a store did that it must not do.
+package struct ContractViolation: Error, CustomStringConvertible {
+  package let description: String
+}
+
+/// Throws unless `condition` holds.
+func require(
+  _ condition: Bool, _ violation: @autoclosure () -> String, line: Int = #line
+) throws(ContractViolation) {
+  if !condition { throw ContractViolation(description: "\(violation()) (line \(line))") }
+}
+
+/// Throws unless both are equal.
+func require<T: Equatable>(
+  _ found: T, is wanted: T, _ what: @autoclosure () -> String, line: Int = #line
+) throws(ContractViolation) {
+  try require(found == wanted, "\(what()): \(wanted) was expected, not \(found)", line: line)
+}
+
+/// The value, which must be there.
+func unwrap<T>(
+  _ value: T?, _ what: @autoclosure () -> String, line: Int = #line
+) throws(ContractViolation) -> T {
+  guard let value else { throw ContractViolation(description: "\(what()) (line \(line))") }
+  return value
+}

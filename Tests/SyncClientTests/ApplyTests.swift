@@ -1,0 +1,260 @@
+import FerryProtocol
+import SQLite
+import Testing
+
+@testable import SyncClient
+
+@Suite("Applying what others did", .timeLimit(.minutes(1)))
+struct ApplyTests {
+  private let maker = PageMaker()
+
+  @Test("pages of a pull list become visible together, with the cursor")
+  func staged() throws {
+    let replica = try ReplicaFixture.withTasks()
+    let first = maker.page(
+      [maker.change(1, "tasks", "a", [Column("title", "x")])], head: 2, more: true)
+    try replica.file.stage(first.body, first.head, changes: 1)
+    #expect(try replica.rows("SELECT count(*) FROM tasks") == [[0]])
+    #expect(try replica.file.syncState().applied == 0)
+    #expect(try replica.file.syncState().received == 1)
+    #expect(try replica.file.waitingChanges(limit: 10).map(\.key.record) == ["a"])
+    try replica.reopen()
+    try replica.apply([maker.change(2, "tasks", "b", [Column("title", "y")])])
+    #expect(try replica.rows("SELECT id FROM tasks ORDER BY id") == [["a"], ["b"]])
+    #expect(try replica.file.syncState().applied == 2)
+    #expect(try replica.file.waitingChanges(limit: 10).isEmpty)
+  }
+
+  @Test("applied changes are not recorded again")
+  func notRecorded() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x"), Column("done", 1)])])
+    try replica.apply([maker.change(2, "tasks", "a", [Column("title", "y")], inserts: false)])
+    try replica.apply([maker.deletion(3, "tasks", "a")])
+    #expect(try replica.pending.isEmpty)
+    #expect(try replica.rows("SELECT count(*) FROM tasks") == [[0]])
+  }
+
+  @Test("a partial change leaves the other columns alone, a whole record resets them")
+  func partialAndWhole() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x"), Column("done", 5)])])
+    try replica.apply([maker.change(2, "tasks", "a", [Column("title", "y")], inserts: false)])
+    #expect(try replica.rows("SELECT title, done FROM tasks") == [["y", 5]])
+    // Deleted and inserted again elsewhere, with fewer columns: the others have their defaults.
+    try replica.apply([maker.change(3, "tasks", "a", [Column("title", "z")])])
+    #expect(try replica.rows("SELECT title, done FROM tasks") == [["z", 0]])
+  }
+
+  @Test("NULL is a value; a column that is missing is not")
+  func nullAgainstMissing() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", nil), Column("done", 1)])])
+    #expect(try replica.rows("SELECT title, done FROM tasks") == [[nil, 1]])
+    try replica.apply([maker.change(2, "tasks", "b", [Column("title", "x")])])
+    #expect(try replica.rows("SELECT title, done FROM tasks WHERE id = 'b'") == [["x", 0]])
+  }
+
+  @Test("a later own edit stands against an older remote one, and gives way to a newer one")
+  func ownEdits() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x"), Column("done", 0)])])
+    try replica.run("UPDATE tasks SET title = 'mine'")
+    let now = replica.clock.now
+    try replica.apply([
+      maker.change(
+        2, "tasks", "a", [Column("title", "older"), Column("done", 7)], inserts: false, at: now - 1)
+    ])
+    #expect(try replica.rows("SELECT title, done FROM tasks") == [["mine", 7]])
+    try replica.apply([
+      maker.change(3, "tasks", "a", [Column("title", "newer")], inserts: false, at: now + 1)
+    ])
+    #expect(try replica.rows("SELECT title FROM tasks") == [["newer"]])
+    #expect(try replica.pending.count == 1)
+  }
+
+  @Test("equal times are decided by device, the same way as on the server")
+  func ties() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x")])])
+    try replica.run("UPDATE tasks SET title = 'mine'")
+    let mine = try replica.pending[0]
+    let remote = Stamp(time: mine.time, device: maker.device)
+    let own = Stamp(time: mine.time, device: try replica.file.identity().device)
+    var change = maker.change(2, "tasks", "a", [Column("title", "theirs")], inserts: false)
+    change.state.columns[0].stamp = remote
+    try replica.apply([change])
+    let winner: Value =
+      Resolution.resolve(existing: own, incoming: remote) == .existing ? "mine" : "theirs"
+    #expect(try replica.rows("SELECT title FROM tasks") == [[winner]])
+  }
+
+  @Test("a delete wins against a concurrent edit, a later insert against a delete")
+  func deletes() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x")])])
+    try replica.run("UPDATE tasks SET title = 'edited'")
+    try replica.apply([maker.deletion(2, "tasks", "a", at: replica.clock.now - 5)])
+    #expect(try replica.rows("SELECT count(*) FROM tasks") == [[0]])
+
+    try replica.apply([maker.change(3, "tasks", "b", [Column("title", "x")])])
+    try replica.run("DELETE FROM tasks WHERE id = 'b'")
+    try replica.apply([
+      maker.change(
+        4, "tasks", "b", [Column("title", "edit")], inserts: false, at: replica.clock.now + 5)
+    ])
+    #expect(try replica.rows("SELECT count(*) FROM tasks WHERE id = 'b'") == [[0]])
+    try replica.apply([
+      maker.change(5, "tasks", "b", [Column("title", "again")], at: replica.clock.now + 10)
+    ])
+    #expect(try replica.rows("SELECT title FROM tasks WHERE id = 'b'") == [["again"]])
+  }
+
+  @Test("children before their parents, in any page order, satisfy foreign keys at the end")
+  func foreignKeys() throws {
+    let replica = try ReplicaFixture()
+    try replica.run(
+      """
+      CREATE TABLE parent(id TEXT PRIMARY KEY, name TEXT);
+      CREATE TABLE child(id TEXT PRIMARY KEY, parent TEXT NOT NULL REFERENCES parent(id))
+      """)
+    try replica.file.track(["parent", "child"])
+    let result = try replica.apply([
+      maker.change(1, "child", "c", [Column("parent", "p")]),
+      maker.change(2, "parent", "p", [Column("name", "P")]),
+    ])
+    #expect(result == AppliedPull(applied: 2, refused: 0))
+  }
+
+  @Test("a row that breaks a foreign key is kept back with the reason, and applied once it fits")
+  func danglingForeignKey() throws {
+    let replica = try ReplicaFixture()
+    try replica.run(
+      """
+      CREATE TABLE parent(id TEXT PRIMARY KEY);
+      CREATE TABLE child(id TEXT PRIMARY KEY, parent TEXT NOT NULL REFERENCES parent(id))
+      """)
+    try replica.file.track(["parent", "child"])
+    let result = try replica.apply([
+      maker.change(1, "child", "orphan", [Column("parent", "missing")]),
+      maker.change(2, "parent", "p", []), maker.change(3, "child", "c", [Column("parent", "p")]),
+    ])
+    #expect(result.refused == 1)
+    #expect(try replica.rows("SELECT id FROM child") == [["c"]])
+    #expect(try replica.file.status().quarantined == 1)
+    #expect(try replica.file.waitingChanges(limit: 9)[0].reason.contains("foreign key"))
+    try replica.apply([maker.change(4, "parent", "missing", [])])
+    #expect(try replica.rows("SELECT id FROM child ORDER BY id") == [["c"], ["orphan"]])
+    #expect(try replica.file.status().quarantined == 0)
+  }
+
+  @Test("a row that a constraint refuses is kept back; the others go on")
+  func refusedRow() throws {
+    let replica = try ReplicaFixture()
+    try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, n INTEGER NOT NULL CHECK (n > 0))")
+    try replica.file.track(["t"])
+    let result = try replica.apply([
+      maker.change(1, "t", "bad", [Column("n", -1)]),
+      maker.change(2, "t", "good", [Column("n", 1)]),
+    ])
+    #expect(result == AppliedPull(applied: 1, refused: 1))
+    #expect(try replica.rows("SELECT id FROM t") == [["good"]])
+    // A newer change mends it.
+    try replica.apply([maker.change(3, "t", "bad", [Column("n", 2)], inserts: false)])
+    #expect(try replica.rows("SELECT id, n FROM t ORDER BY n") == [["good", 1], ["bad", 2]])
+    #expect(try replica.file.status().quarantined == 0)
+  }
+
+  @Test("an update that names not all required columns reaches the existing row")
+  func requiredColumns() throws {
+    let replica = try ReplicaFixture()
+    try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, a TEXT NOT NULL, b TEXT NOT NULL)")
+    try replica.file.track(["t"])
+    try replica.apply([maker.change(1, "t", "r", [Column("a", "1"), Column("b", "2")])])
+    try replica.apply([maker.change(2, "t", "r", [Column("b", "3")], inserts: false)])
+    #expect(try replica.rows("SELECT a, b FROM t") == [["1", "3"]])
+  }
+
+  @Test("tables and columns that are not known yet are kept, and appear with the migration")
+  func unknown() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([
+      maker.change(1, "tasks", "a", [Column("title", "x"), Column("due", "today")]),
+      maker.change(2, "notes", "n", [Column("body", "hello")]),
+    ])
+    try replica.apply([maker.change(3, "notes", "n", [Column("tag", "t")], inserts: false)])
+    #expect(try replica.rows("SELECT title FROM tasks") == [["x"]])
+    #expect(try replica.file.status().quarantined == 0)
+    try replica.run("ALTER TABLE tasks ADD COLUMN due TEXT")
+    #expect(try replica.rows("SELECT title, due FROM tasks") == [["x", "today"]])
+    try replica.file.track(["notes"], creatingKey: "id")
+    #expect(try replica.rows("SELECT id, body, tag FROM notes") == [["n", "hello", "t"]])
+    #expect(try replica.pending.isEmpty)
+    #expect(try replica.file.waitingChanges(limit: 9).isEmpty)
+  }
+
+  @Test("an older page never takes back a confirmed write before its own place is reached")
+  func readYourWrites() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x")])])
+    try replica.run("UPDATE tasks SET title = 'mine'")
+    let packet = try replica.freeze()[0]
+    _ = try replica.file.receive(replica.receipt(packet, first: 9))
+    try replica.apply(
+      [maker.change(5, "tasks", "a", [Column("title", "older")], inserts: false, at: 1)], head: 5)
+    #expect(try replica.rows("SELECT title FROM tasks") == [["mine"]])
+    try replica.apply(
+      [maker.change(9, "tasks", "a", [Column("title", "decided")], inserts: false)], head: 9)
+    #expect(try replica.rows("SELECT title FROM tasks") == [["decided"]])
+    #expect(try replica.pending.isEmpty)
+  }
+
+  @Test("the device's clock moves past every time it has seen")
+  func clockObserves() throws {
+    let replica = try ReplicaFixture.withTasks()
+    let future = replica.clock.now + 3_600_000
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x")], at: future)])
+    try replica.run("UPDATE tasks SET title = 'y'")
+    #expect(try replica.pending[0].time > HybridTimestamp(milliseconds: future))
+  }
+
+  @Test("rows that cascade from a remote delete and that the server still has are told to it")
+  func remoteCascade() throws {
+    let replica = try ReplicaFixture()
+    try replica.run(
+      """
+      CREATE TABLE parent(id TEXT PRIMARY KEY);
+      CREATE TABLE child(id TEXT PRIMARY KEY, parent TEXT REFERENCES parent(id) ON DELETE CASCADE)
+      """)
+    try replica.file.track(["parent", "child"])
+    try replica.apply([
+      maker.change(1, "parent", "p", []), maker.change(2, "child", "c", [Column("parent", "p")]),
+    ])
+    try replica.apply([maker.deletion(3, "parent", "p")])
+    #expect(try replica.rows("SELECT count(*) FROM child") == [[0]])
+    #expect(try replica.pending.map { "\($0.kind) \($0.key.record)" } == ["delete c"])
+  }
+
+  @Test("a pull list that cannot be finished is dropped, and starts anew")
+  func discarded() throws {
+    let replica = try ReplicaFixture.withTasks()
+    let first = maker.page(
+      [maker.change(1, "tasks", "a", [Column("title", "x")])], head: 2, more: true)
+    try replica.file.stage(first.body, first.head, changes: 1)
+    try replica.file.discardStaged()
+    #expect(try replica.file.syncState().received == 0)
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "y")])])
+    #expect(try replica.rows("SELECT title FROM tasks") == [["y"]])
+  }
+
+  @Test("a malformed page changes nothing")
+  func malformed() throws {
+    let replica = try ReplicaFixture.withTasks()
+    let page = maker.page([maker.change(1, "tasks", "a", [Column("title", "x")])])
+    #expect(throws: (any Error).self) {
+      try replica.file.apply(last: Array(page.body.dropLast(3)), page.head)
+    }
+    #expect(try replica.rows("SELECT count(*) FROM tasks") == [[0]])
+    #expect(try replica.file.syncState().applied == 0)
+  }
+}

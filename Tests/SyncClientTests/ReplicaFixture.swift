@@ -1,0 +1,150 @@
+import FerryProtocol
+import SQLite
+import TestSupport
+
+@testable import SyncClient
+
+/// A replica's file in a directory of its own, with a clock and random numbers that a test moves.
+final class ReplicaFixture {
+  let directory: TemporaryDirectory
+  let path: String
+  private(set) var file: ReplicaFile
+  let clock = TestClock()
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = directory.file("replica.db").path
+    file = try Self.open(path, clock)
+  }
+
+  /// Opens the file anew, as a process does that starts again.
+  func reopen() throws { file = try Self.open(path, clock) }
+
+  /// A second writer on the same file, as another process has.
+  func other() throws -> ReplicaFile { try Self.open(path, clock) }
+
+  private static func open(_ path: String, _ clock: TestClock) throws -> ReplicaFile {
+    try ReplicaFile(
+      path: path, wallClock: { clock.now }, random: { clock.nextRandom() })
+  }
+
+  /// A tracked table of tasks.
+  static func withTasks() throws -> ReplicaFixture {
+    let fixture = try ReplicaFixture()
+    try fixture.run("CREATE TABLE tasks(id TEXT PRIMARY KEY, title TEXT, done INTEGER DEFAULT 0)")
+    try fixture.file.track(["tasks"])
+    return fixture
+  }
+
+  @discardableResult
+  func run(_ sql: String, _ parameters: [Value] = []) throws -> Int {
+    try file.write { try $0.execute(sql, parameters) }
+  }
+
+  func rows(_ sql: String) throws -> [[Value]] {
+    try file.write { try $0.query(sql).map(\.values) }
+  }
+
+  var pending: [Operation] {
+    get throws { try file.pendingOperations(limit: 100_000).map(\.operation) }
+  }
+}
+
+/// Stands still until moved.
+final class TestClock {
+  var now: Int64 = 1_800_000_000_000
+  private var state: UInt64 = 42
+
+  /// SplitMix64 (Steele, Lea and Flood, 2014).
+  func nextRandom() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}
+
+/// Pages as a server would send them.
+struct PageMaker {
+  var epoch = Epoch(7)
+  var device = DeviceID(UniqueID(high: 0xB, low: 0xB))
+
+  func change(
+    _ sequence: SequenceNumber, _ table: String, _ record: String, _ columns: [Column],
+    inserts: Bool = true, at milliseconds: Int64 = 1_700_000_000_000
+  ) -> Change {
+    let stamp = Stamp(time: HybridTimestamp(milliseconds: milliseconds), device: device)
+    return Change(
+      sequence: sequence, key: RecordKey(table: table, record: record),
+      state: RecordState(
+        inserted: inserts ? SequencedStamp(stamp: stamp, sequence: sequence) : nil,
+        columns: columns.sorted { $0.name < $1.name }.map {
+          ColumnState(name: $0.name, value: $0.value, stamp: stamp, sequence: sequence)
+        }))
+  }
+
+  func deletion(
+    _ sequence: SequenceNumber, _ table: String, _ record: String,
+    at milliseconds: Int64 = 1_700_000_000_000
+  ) -> Change {
+    let stamp = Stamp(time: HybridTimestamp(milliseconds: milliseconds), device: device)
+    return Change(
+      sequence: sequence, key: RecordKey(table: table, record: record),
+      state: RecordState(deleted: SequencedStamp(stamp: stamp, sequence: sequence)))
+  }
+
+  func page(
+    _ changes: [Change], head: SequenceNumber? = nil, more: Bool = false,
+    applied: SequenceNumber = 0, tail: OperationID? = nil
+  ) -> (body: [UInt8], head: PageHead) {
+    let last = changes.last?.sequence ?? head ?? 0
+    let newest = head ?? last
+    let pageHead = PageHead(
+      epoch: epoch, head: newest,
+      cursor: more
+        ? Cursor(epoch: epoch, applied: applied, received: last)
+        : Cursor(epoch: epoch, applied: newest),
+      more: more, appliedTail: tail, serverTime: 0, count: changes.count)
+    var json = JSONWriter()
+    json.beginPage(pageHead)
+    var first = true
+    for change in changes {
+      json.separate(&first)
+      json.change(change)
+    }
+    json.endPage()
+    return (json.finish(), pageHead)
+  }
+}
+
+extension ReplicaFixture {
+  /// Applies changes as the only page of a pull list.
+  @discardableResult
+  func apply(
+    _ changes: [Change], head: SequenceNumber? = nil, tail: OperationID? = nil
+  ) throws -> AppliedPull {
+    let page = PageMaker().page(changes, head: head, tail: tail)
+    return try file.apply(last: page.body, page.head)
+  }
+
+  /// What a server answers that takes the packet at these places.
+  func receipt(
+    _ packet: Packet, first: SequenceNumber, status: PacketReceipt.Status = .applied,
+    outcomes: [Outcome]? = nil
+  ) throws -> PacketAnswer {
+    let last = first + SequenceNumber(packet.operations.count) - 1
+    return PacketAnswer(
+      receipt: PacketReceipt(
+        tail: packet.operations[packet.operations.count - 1].id, status: status,
+        sequences: status == .parked ? nil : first...last,
+        outcomes: outcomes ?? packet.operations.map { _ in .applied }),
+      epoch: PageMaker().epoch, head: last, serverTime: 0)
+  }
+
+  /// Freezes and answers with the open packets.
+  func freeze(limit: Int = 4) throws -> [Packet] {
+    try file.freezePackets(limit: limit)
+    return try file.openPackets().map { try file.packet($0) }
+  }
+}

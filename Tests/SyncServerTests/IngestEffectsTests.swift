@@ -1,0 +1,126 @@
+import FerryProtocol
+import SyncServer
+import Testing
+
+/// What is parked, refused and written, by the machine alone.
+@Suite(.timeLimit(.minutes(1)))
+struct IngestEffectsTests {
+  @Test("bounds count what waits at the end of a batch, not what passes through")
+  func boundsAfterBatch() {
+    var maker = PacketMaker(1)
+    let packets = (0..<150).map { maker.packet("r\($0)") }
+    var space = IngestSpace()
+    #expect(space.send(packets.reversed()).allSatisfy { $0.word == "applied" })
+    let late = (150..<260).map { maker.packet("r\($0)") }
+    let words = space.send(Array(late.dropFirst())).map(\.word)
+    #expect(words.filter { $0 == "parked" }.count == 100)
+    #expect(words.suffix(9).allSatisfy { $0 == "park_full" })
+    #expect(space.parked.count == 100)
+  }
+
+  @Test("bytes are bounded as packets are")
+  func byteBound() {
+    var maker = PacketMaker(1)
+    let packets = (0..<4).map { maker.packet("r\($0)") }
+    var space = IngestSpace()
+    space.limits.parkedBytes = 1_000
+    #expect(
+      space.send([packets[1], packets[2]], byteCount: 500).map(\.word) == ["parked", "parked"])
+    #expect(space.send([packets[3]], byteCount: 1).map(\.word) == ["park_full"])
+    #expect(space.send([packets[0]], byteCount: 5_000).map(\.word) == ["applied"])
+  }
+
+  @Test("a transaction larger than what may wait is refused, and says so")
+  func transactionBound() {
+    var maker = PacketMaker(1)
+    var space = IngestSpace()
+    space.limits.parkedPackets = 3
+    let parts = (0..<5).map { maker.packet("r\($0)", continues: $0 < 4) }
+    #expect(parts.map { space.send($0).word }.suffix(2) == ["park_full", "park_full"])
+  }
+
+  @Test("one packet's refusal leaves the batch's others alone")
+  func refusalAlone() {
+    var maker = PacketMaker(1)
+    var other = PacketMaker(2)
+    var reserved = maker.operation()
+    reserved.key = RecordKey(table: "SQLITE_master", record: "x")
+    var space = IngestSpace()
+    let results = space.send([maker.packet([reserved]), other.packet("a"), maker.packet("b")])
+    #expect(results.map(\.word) == ["reserved_table", "applied", "parked"])
+    #expect(space.rows.map(\.sequence) == [1])
+  }
+
+  @Test("a timestamp ahead of the limit becomes the next reading of the clamp clock")
+  func clamps() {
+    var maker = PacketMaker(1)
+    var space = IngestSpace()
+    let limit = space.now + space.limits.clockSkewMax
+    maker.milliseconds = limit - 1
+    let onLimit = maker.operation(.insert, "a")
+    maker.milliseconds = limit + 500_000
+    let early = HybridTimestamp(milliseconds: limit - 50)
+    let ahead = maker.operation(
+      .update, "a", [Column("x", 1), Column("y", 1)], times: ["x": early, "y": onLimit.time])
+    let further = maker.operation(.update, "a", [Column("z", 1)])
+    _ = space.send(maker.packet([onLimit, ahead, further]))
+    let clamp = HybridTimestamp(milliseconds: limit)
+    #expect(space.rows.map(\.time) == [clamp, clamp.next, clamp.next.next])
+    #expect(space.state.clamp == clamp.next.next)
+    let times = space.rows[1].times.map { String(decoding: $0, as: UTF8.self) }
+    #expect(times == "{\"x\":\"\(early)\",\"y\":\"\(clamp)\"}")
+    let columns = space.records[ahead.key]?.columns.map(\.stamp.time)
+    #expect(columns == [early, clamp, clamp.next.next])
+    space.now -= 3_600_000
+    _ = space.send(maker.packet([maker.operation(.update, "a")]))
+    #expect(space.rows.last?.time == clamp.next.next.next)
+  }
+
+  @Test("the history keeps what lost, and nothing where nothing did")
+  func history() {
+    var maker = PacketMaker(1)
+    var other = PacketMaker(2)
+    other.milliseconds -= 1_000
+    var space = IngestSpace()
+    _ = space.send(maker.packet([maker.operation(.insert, "a", [Column("x", "new")])]))
+    _ = space.send(other.packet([other.operation(.update, "a", [Column("x", "old")])]))
+    _ = space.send(maker.packet([maker.operation(.delete, "a")]))
+    #expect(space.rows.map { $0.outcome != nil } == [false, true, false])
+    #expect(
+      space.rows.map { $0.data.map { String(decoding: $0, as: UTF8.self) } }
+        == ["{\"x\":\"new\"}", "{\"x\":\"old\"}", nil])
+    let outcome = space.history[space.rows[1].id]?.outcome
+    #expect(outcome?.isOverruled == true && outcome?.conflicts.map(\.lost) == ["old"])
+  }
+
+  @Test("an operation that says nothing leaves no record behind")
+  func emptyUpdate() {
+    var maker = PacketMaker(1)
+    var space = IngestSpace()
+    let packet = maker.packet([maker.operation(.update, "a"), maker.operation(.update, "b")])
+    #expect(space.send(packet).word == "applied")
+    #expect(space.records.isEmpty && space.rows.count == 2)
+  }
+
+  @Test("nothing is written for a batch that changes nothing")
+  func nothingToWrite() {
+    var maker = PacketMaker(1)
+    let packet = maker.packet("a")
+    var space = IngestSpace()
+    _ = space.send(packet)
+    let incoming = [IncomingPacket(packet, byteCount: 1)]
+    let context = space.context(for: [packet])
+    let effects = Ingest.apply(Ingest.plan(incoming, in: context), to: incoming, in: context)
+    #expect(effects.isEmpty)
+    #expect(effects.batch.head == 1)
+  }
+
+  @Test("a chain keeps its last 100 tails")
+  func recentTails() {
+    var chain = DeviceChain(tail: OperationID(UniqueID(high: 0, low: 0)))
+    for number in 1...250 { chain.append(OperationID(UniqueID(high: 0, low: UInt64(number)))) }
+    #expect(chain.recent.count == DeviceChain.recentCount)
+    #expect(chain.recent.last == chain.tail)
+    #expect(chain.recent.first?.value.low == 151)
+  }
+}

@@ -1,0 +1,129 @@
+import FerryProtocol
+import SyncServer
+
+/// A space in memory behind the ingest machine: the smallest store there can be. It gives the
+/// machine only what a store would load for it.
+struct IngestSpace {
+  private(set) var state = SpaceState(epoch: Epoch(7))
+  private(set) var chains: [DeviceID: DeviceChain] = [:]
+  private(set) var parked: [ParkedPacket] = []
+  private var bodies: [ParkedKey: Packet] = [:]
+  private(set) var history: [OperationID: KnownOperation] = [:]
+  private(set) var records: [RecordKey: RecordState] = [:]
+  private(set) var rows: [IngestEffects.OperationRow] = []
+  /// Bodies of parked packets that plans asked for.
+  private(set) var bodiesLoaded = 0
+  var limits = Limits.standard
+  var now: Int64 = 1_800_000_000_000
+
+  /// One transaction.
+  mutating func send(_ packets: [Packet], byteCount: Int = 100) -> [IngestResult] {
+    let incoming = packets.map { IncomingPacket($0, byteCount: byteCount) }
+    var context = context(for: packets)
+    var plan = Ingest.plan(incoming, in: context)
+    while !plan.missing.isEmpty {
+      for key in plan.missing {
+        context.bodies[key] = bodies[key]
+        bodiesLoaded += 1
+        if let body = bodies[key] { load([body], into: &context) }
+      }
+      plan = Ingest.plan(incoming, in: context)
+    }
+    let effects = Ingest.apply(plan, to: incoming, in: context)
+    save(effects)
+    return effects.results
+  }
+
+  mutating func send(_ packet: Packet) -> IngestResult { send([packet])[0] }
+
+  func context(for packets: [Packet]) -> IngestContext {
+    var context = IngestContext(space: state, now: now, limits: limits)
+    let devices = Set(packets.map(\.device))
+    context.chains = chains.filter { devices.contains($0.key) }
+    context.parked = parked.filter { devices.contains($0.key.device) }
+    load(packets, into: &context)
+    return context
+  }
+
+  private func load(_ packets: [Packet], into context: inout IngestContext) {
+    for packet in packets {
+      if let dependency = packet.dependency { context.known[dependency] = history[dependency] }
+      for operation in packet.operations {
+        context.known[operation.id] = history[operation.id]
+        context.records[operation.key] = records[operation.key]
+      }
+    }
+  }
+
+  private mutating func save(_ effects: IngestEffects) {
+    state = effects.space
+    chains.merge(effects.chains) { $1 }
+    parked.removeAll { effects.unparked.contains($0.key) }
+    for row in effects.parked {
+      parked.append(row.packet)
+      bodies[row.packet.key] = try? Packet(decoding: row.body, limits: limits)
+    }
+    for row in effects.operations {
+      let outcome = try? row.outcome.map { bytes in
+        try decode(bytes) { (reader) throws(MalformedMessage) in
+          try reader.outcome(limits: .standard)
+        }
+      }
+      history[row.id] = KnownOperation(
+        sequence: row.sequence, device: row.device, outcome: outcome ?? .applied)
+    }
+    for row in effects.records {
+      records[row.key] = row.state.withUnsafeBytes {
+        try? RecordState(decoding: $0, limits: .standard)
+      }
+    }
+    rows += effects.operations
+  }
+}
+
+/// Makes a device's packets with ids that tests can count on.
+struct PacketMaker {
+  let device: DeviceID
+  private(set) var tail: OperationID?
+  private var made: UInt64 = 0
+  var milliseconds: Int64 = 1_800_000_000_000
+
+  init(_ number: UInt64) { device = DeviceID(UniqueID(high: 7 << 12, low: number)) }
+
+  mutating func operation(
+    _ kind: OperationKind = .insert, _ record: String = "r", _ columns: [Column] = [],
+    times: [String: HybridTimestamp] = [:]
+  ) -> Operation {
+    made += 1
+    milliseconds += 1
+    return Operation(
+      id: OperationID(UniqueID(high: device.value.low << 32 | made, low: made)),
+      key: RecordKey(table: "t", record: record), kind: kind,
+      time: HybridTimestamp(milliseconds: milliseconds), columns: columns, columnTimes: times)
+  }
+
+  mutating func packet(_ operations: [Operation], continues: Bool = false) -> Packet {
+    defer { tail = operations.last?.id }
+    return Packet(
+      device: device, dependency: tail, operations: operations, continues: continues)
+  }
+
+  /// A packet of new inserts, one for each record.
+  mutating func packet(_ records: String..., continues: Bool = false) -> Packet {
+    packet(records.map { operation(.insert, $0, [Column("v", .text($0))]) }, continues: continues)
+  }
+}
+
+extension IngestResult {
+  var receipt: PacketReceipt? {
+    if case .accepted(let receipt, _) = self { receipt } else { nil }
+  }
+  var released: [PacketReceipt] {
+    if case .accepted(_, let released) = self { released } else { [] }
+  }
+  var code: ProblemCode? {
+    if case .refused(let problem) = self { problem.code } else { nil }
+  }
+  /// In a word: applied, duplicate, parked or the problem's code.
+  var word: String { receipt?.status.rawValue ?? code?.rawValue ?? "" }
+}

@@ -1,0 +1,201 @@
+import FerryProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@testable import SyncServer
+
+/// `ferryd` as a process, on the embedded store.
+@Suite(.timeLimit(.minutes(2)))
+struct ServiceDaemonTests {
+  let directory: TemporaryDirectory
+  let data: String
+
+  init() throws {
+    directory = try TemporaryDirectory(prefix: "ferryd-test")
+    data = directory.file("data").path
+  }
+
+  /// A server that is ready, and the port it says it has.
+  func serve(_ arguments: [String] = []) async throws -> (ChildProcess, UInt16) {
+    let child = try ChildProcess(
+      try Executables.ferryd(),
+      ["serve", "--listen", "127.0.0.1:0", "--data", data] + arguments)
+    let ready = try await child.line { $0.contains("listening on http://") }
+    let digits = ready.split(separator: ":").compactMap { part in
+      UInt16(part.prefix { $0.isASCII && $0.isNumber })
+    }
+    return (child, try #require(digits.first))
+  }
+
+  func run(_ arguments: String...) async throws -> ChildProcess.Finished {
+    try await ChildProcess.run(try Executables.ferryd(), arguments + ["--data", data])
+  }
+
+  /// Makes a token with the command and answers with its text.
+  func token(_ role: String, space: String = "notes") async throws -> String {
+    let made = try await run("token", "create", "--space", space, "--role", role)
+    #expect(made.status == .exited(0))
+    return made.output.trimmingCharacters(in: .whitespacesAndNewlines)
+  }
+
+  @Test("the server says where it listens and that it is open, serves, and ends with 0 at SIGTERM")
+  func servesAndStops() async throws {
+    let (child, port) = try await serve()
+    #expect(child.error.contains("(embedded store in \(data), open: no tokens exist)"))
+    _ = try await ServiceSocket.exchange(port, "PUT", "/v1/spaces/notes")
+    let packet = Packet.serviceSample(1, operations: 3)
+    let posted = try await ServiceSocket.exchange(
+      port, "POST", "/v1/spaces/notes/packets", body: packet.encoded())
+    #expect(posted.status == 200)
+    let again = try await ServiceSocket.exchange(
+      port, "POST", "/v1/spaces/notes/packets", body: packet.encoded())
+    let receipt = try PacketAnswer(decoding: again.body, limits: .standard).receipt
+    #expect(receipt.status == .duplicate)
+    #expect(receipt.sequences == 1...3)
+    let stream = try ServiceSocket(port: port)
+    try await stream.send("GET", "/v1/spaces/notes/events")
+    _ = try await stream.read(until: #""head":"3""#)
+    child.send(SIGTERM)
+    _ = try await stream.readToEnd()
+    #expect(try await child.exitStatus() == .exited(0))
+  }
+
+  @Test("what was acknowledged is there after the server was killed and started again")
+  func survivesKill() async throws {
+    let (child, port) = try await serve()
+    _ = try await ServiceSocket.exchange(port, "PUT", "/v1/spaces/notes")
+    let posted = try await ServiceSocket.exchange(
+      port, "POST", "/v1/spaces/notes/packets",
+      body: Packet.serviceSample(1, operations: 3).encoded())
+    #expect(posted.status == 200)
+    child.send(SIGKILL)
+    #expect(try await child.exitStatus() == .killed(signal: SIGKILL))
+    let (second, newPort) = try await serve()
+    let page = try await ServiceSocket.exchange(newPort, "GET", "/v1/spaces/notes/changes")
+    let count = try page.body.withUnsafeBytes { bytes in
+      try PageReader.read(bytes, limits: .standard) { _ in }
+    }.count
+    #expect(count == 3)
+    second.send(SIGINT)
+    #expect(try await second.exitStatus() == .exited(0))
+  }
+
+  @Test("a token made beside a running server closes it, and opens it to its holder only")
+  func tokenBesideServer() async throws {
+    let (child, port) = try await serve()
+    #expect(try await ServiceSocket.exchange(port, "PUT", "/v1/spaces/notes").status == 200)
+    let writer = try await token("writer")
+    #expect(AccessToken(writer) != nil)
+    var status = 200
+    repeat {
+      status = try await ServiceSocket.exchange(port, "GET", "/v1/spaces/notes").status
+    } while status == 200
+    #expect(status == 401)
+    let bearer = ["Authorization": "Bearer \(writer)"]
+    let allowed = try await ServiceSocket.exchange(
+      port, "GET", "/v1/spaces/notes", headers: bearer)
+    #expect(try SpaceInfo(decoding: allowed.body).role == .writer)
+    let refused = try await ServiceSocket.exchange(
+      port, "PUT", "/v1/spaces/notes", headers: bearer)
+    #expect(refused.status == 403)
+    #expect(!child.error.contains(writer.dropFirst(6)))
+    child.send(SIGTERM)
+    #expect(try await child.exitStatus() == .exited(0))
+  }
+
+  @Test("tokens are listed without their secrets, and revoked by their ID or by themselves")
+  func tokens() async throws {
+    let reader = try await token("reader")
+    let admin = try await token("admin", space: "other")
+    let listed = try await run("token", "list")
+    #expect(listed.output.contains("reader"))
+    #expect(listed.output.contains("other"))
+    #expect(!listed.output.contains(reader) && !listed.output.contains(admin))
+    let id = try #require(
+      listed.output.split(separator: "\n").first { $0.contains("reader") }?.split(separator: " ")
+        .first)
+    #expect(try await run("token", "revoke", String(id)).status == .exited(0))
+    #expect(try await run("token", "revoke", admin).status == .exited(0))
+    let unknown = try await run("token", "revoke", admin)
+    #expect(unknown.status == .exited(1))
+    #expect(!unknown.error.contains(admin))
+    #expect(try await run("token", "list", "--json").output == "{\"tokens\":[]}\n")
+    let (child, _) = try await serve()
+    #expect(child.error.contains("tokens required"), "once there were tokens, they are needed")
+    child.send(SIGTERM)
+    #expect(try await child.exitStatus() == .exited(0))
+  }
+
+  @Test("a second server on the same data is turned away and told why")
+  func secondServer() async throws {
+    let (child, _) = try await serve()
+    let second = try await run("serve", "--listen", "127.0.0.1:0")
+    #expect(second.status == .exited(1))
+    #expect(second.error.contains("another ferryd serves it (process \(child.processID))"))
+    child.send(SIGTERM)
+    #expect(try await child.exitStatus() == .exited(0))
+  }
+
+  @Test("what cannot work is refused with a reason and a way out")
+  func refusals() async throws {
+    let open = try await run("serve", "--listen", "0.0.0.0:0")
+    #expect(open.status == .exited(1))
+    #expect(open.error.contains("--insecure"))
+    #expect(open.error.contains("ferryd token create"))
+    let wrong = try await run("serve", "--listen", "example.org:80")
+    #expect(wrong.status == .exited(2))
+    let url = try await ChildProcess.run(
+      try Executables.ferryd(), ["serve", "--database", "mysql://user:secret@db/x"])
+    #expect(url.status == .exited(2))
+    #expect(!url.error.contains("secret"))
+    let away = try await ChildProcess.run(
+      try Executables.ferryd(),
+      [
+        "serve", "--start-wait", "300ms", "--database",
+        "postgres://user:secret@127.0.0.1:\(try FreePort.next())/x",
+      ])
+    #expect(away.status == .exited(1))
+    #expect(away.error.contains("cannot be reached"))
+    #expect(!away.error.contains("secret"))
+    let file = directory.file("file")
+    try Data().write(to: file)
+    let notDirectory = try await ChildProcess.run(
+      try Executables.ferryd(), ["migrate", "--data", file.path])
+    #expect(notDirectory.status == .exited(1))
+    #expect(notDirectory.error.contains("there is a file of that name"))
+  }
+
+  @Test("what is typed counts before the environment, and there a database before a directory")
+  func precedence() async throws {
+    let port = try FreePort.next()
+    let environment = [
+      "FERRY_DATABASE": "postgres://127.0.0.1:\(port)/x", "FERRY_DATA": data,
+      "FERRY_START_WAIT": "0",
+    ]
+    let fromEnvironment = try await ChildProcess.run(
+      try Executables.ferryd(), ["migrate"], environment: environment)
+    #expect(fromEnvironment.error.contains("PostgreSQL at 127.0.0.1:\(port)/x"))
+    let typed = try await ChildProcess.run(
+      try Executables.ferryd(), ["migrate", "--data", data], environment: environment)
+    #expect(typed.status == .exited(0))
+    let both = try await run("migrate", "--database", "postgres://127.0.0.1:\(port)/x")
+    #expect(both.status == .exited(2))
+  }
+
+  @Test("spaces are made and listed, and the health check tells a server from none")
+  func spacesAndHealth() async throws {
+    #expect(try await run("space", "create", "b").output == "b at 0\n")
+    #expect(try await run("space", "create", "a", "--json").status == .exited(0))
+    #expect(try await run("space", "create", "not a name").status == .exited(2))
+    let listed = try await run("space", "list", "--json")
+    #expect(listed.output.hasPrefix("{\"spaces\":[{\"space\":\"a\",\"epoch\":"))
+    #expect(try await run("migrate").status == .exited(0))
+    let (child, port) = try await serve()
+    let url = "http://127.0.0.1:\(port)/readyz"
+    #expect(try await run("healthcheck", "--url", url).status == .exited(0))
+    child.send(SIGTERM)
+    #expect(try await child.exitStatus() == .exited(0))
+    #expect(try await run("healthcheck", "--url", url).status == .exited(1))
+  }
+}

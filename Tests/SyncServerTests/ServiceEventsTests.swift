@@ -1,0 +1,169 @@
+import FerryProtocol
+import Synchronization
+import Testing
+
+@testable import SyncServer
+
+/// Keeps what it is sent, and lets a test wait for it.
+final class ListenerDouble: HeadListener {
+  private struct State {
+    var received: [String] = []
+    var isFinished = false
+    var observers: [@Sendable () -> Void] = []
+    var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+  }
+
+  private let state = Mutex(State())
+
+  var received: [String] { state.withLock { $0.received } }
+  var isFinished: Bool { state.withLock { $0.isFinished } }
+
+  func send(_ bytes: [UInt8]) -> Bool {
+    let due = state.withLock { state in
+      state.received.append(String(decoding: bytes, as: UTF8.self))
+      let due = state.watchers.filter { $0.count <= state.received.count }
+      state.watchers.removeAll { $0.count <= state.received.count }
+      return due
+    }
+    for watcher in due { watcher.continuation.resume() }
+    return true
+  }
+
+  func finish() { state.withLock { $0.isFinished = true } }
+
+  func onClose(_ observer: @escaping @Sendable () -> Void) {
+    state.withLock { $0.observers.append(observer) }
+  }
+
+  /// The peer goes away.
+  func leave() {
+    for observer in state.withLock({ $0.observers }) { observer() }
+  }
+
+  /// Returns when `count` messages have come.
+  func wait(for count: Int) async {
+    await withCheckedContinuation { continuation in
+      let isThere = state.withLock { state in
+        if state.received.count < count { state.watchers.append((count, continuation)) }
+        return state.received.count >= count
+      }
+      if isThere { continuation.resume() }
+    }
+  }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct ServiceEventsTests {
+  let store = ServiceStoreDouble(spaces: ["notes", "other"])
+  let hub = HeadHub(window: .zero, sleep: { _ in })
+
+  func listen(_ listener: ListenerDouble, heard: SequenceNumber? = nil) async throws {
+    let name = try #require(SpaceName("notes"))
+    let space = try #require(try await store.space(named: name))
+    try await hub.add(listener, to: space, heard: heard) { () async throws(StoreError) in
+      try await store.space(named: name)
+    }
+  }
+
+  static func event(_ head: SequenceNumber) -> String {
+    String(decoding: HeadEvent.encode(epoch: Epoch(7), head: head), as: UTF8.self)
+  }
+
+  @Test("a listener hears the head at once and then each move of the store's feed")
+  func hears() async throws {
+    let listener = ListenerDouble()
+    try await listen(listener)
+    #expect(listener.received == [Self.event(0)])
+    let feed = Task { await hub.follow(store.headMoves(), of: store) }
+    store.move("notes", to: 3)
+    await listener.wait(for: 2)
+    store.move("other", to: 9)
+    store.move("notes", to: 4)
+    await listener.wait(for: 3)
+    #expect(listener.received == [0, 3, 4].map(Self.event))
+    feed.cancel()
+  }
+
+  @Test("a move between looking the space up and listening is not missed")
+  func noGap() async throws {
+    let name = try #require(SpaceName("notes"))
+    let space = try #require(try await store.space(named: name))
+    store.move("notes", to: 8, tells: false)
+    let listener = ListenerDouble()
+    try await hub.add(listener, to: space, heard: 0) { () async throws(StoreError) in
+      try await store.space(named: name)
+    }
+    #expect(listener.received == [Self.event(8)])
+  }
+
+  @Test("a heartbeat goes to everybody, also to one that was not told a head")
+  func heartbeat() async throws {
+    let listeners = [ListenerDouble(), ListenerDouble()]
+    try await listen(listeners[0])
+    try await listen(listeners[1], heard: 0)
+    hub.heartbeat()
+    #expect(listeners[0].received == [Self.event(0), ":\n\n"])
+    #expect(listeners[1].received == [":\n\n"])
+  }
+
+  @Test("heartbeats come at each interval until they are cancelled")
+  func heartbeatInterval() async throws {
+    let ticks = AsyncStream<Void>.makeStream()
+    let waits = Mutex([Duration]())
+    let hub = HeadHub { duration in
+      waits.withLock { $0.append(duration) }
+      for await _ in ticks.stream { return }
+      throw CancellationError()
+    }
+    let name = try #require(SpaceName("notes"))
+    let space = try #require(try await store.space(named: name))
+    let listener = ListenerDouble()
+    try await hub.add(listener, to: space, heard: 0) { () async throws(StoreError) in space }
+    let task = Task { await hub.keepAwake(every: .seconds(15)) }
+    ticks.continuation.yield()
+    await listener.wait(for: 1)
+    ticks.continuation.yield()
+    await listener.wait(for: 2)
+    ticks.continuation.finish()
+    await task.value
+    #expect(waits.withLock { $0 } == [.seconds(15), .seconds(15), .seconds(15)])
+  }
+
+  @Test("one that has gone is forgotten, and closing ends the others")
+  func closes() async throws {
+    let listeners = [ListenerDouble(), ListenerDouble()]
+    for listener in listeners { try await listen(listener) }
+    #expect(hub.listenerCount == 2)
+    listeners[0].leave()
+    #expect(hub.listenerCount == 1)
+    hub.close()
+    #expect(listeners[1].isFinished)
+    let late = ListenerDouble()
+    try await listen(late)
+    #expect(late.isFinished)
+  }
+
+  @Test("a store that fails while someone comes leaves nobody behind")
+  func failsOnArrival() async throws {
+    let name = try #require(SpaceName("notes"))
+    let space = try #require(try await store.space(named: name))
+    await #expect(throws: StoreError.unavailable("away")) {
+      try await hub.add(ListenerDouble(), to: space, heard: nil) { () async throws(StoreError) in
+        throw .unavailable("away")
+      }
+    }
+    #expect(hub.listenerCount == 0)
+  }
+
+  @Test("a restored space is told although its head went back")
+  func restored() async throws {
+    let listener = ListenerDouble()
+    store.move("notes", to: 9, tells: false)
+    try await listen(listener)
+    let feed = Task { await hub.follow(store.headMoves(), of: store) }
+    store.move("notes", to: 2)
+    await listener.wait(for: 2)
+    #expect(listener.received == [9, 2].map(Self.event))
+    feed.cancel()
+  }
+}

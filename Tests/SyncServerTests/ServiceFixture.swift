@@ -1,0 +1,120 @@
+import FerryProtocol
+import HTTPServer
+import Synchronization
+import Testing
+
+@testable import SyncServer
+
+/// A clock that stands until a test moves it.
+final class ServiceClockDouble: Sendable {
+  private let time = Mutex(Duration.seconds(1_000))
+  static let wall: Int64 = 1_790_000_000_000
+
+  func advance(_ duration: Duration) { time.withLock { $0 += duration } }
+
+  var clock: ServiceClock {
+    ServiceClock(wall: { Self.wall }, uptime: { self.time.withLock { $0 } })
+  }
+}
+
+/// Keeps the lines of a log.
+final class LogRecorder: LogSink {
+  private let kept = Mutex([String]())
+
+  var lines: [String] { kept.withLock { $0 } }
+  var droppedLines: Int { 0 }
+
+  func write(_ line: [UInt8]) {
+    kept.withLock { $0.append(String(decoding: line, as: UTF8.self)) }
+  }
+
+  func flush() {}
+}
+
+/// A service over the store double, without a socket.
+struct ServiceFixture {
+  let store: ServiceStoreDouble
+  let clock = ServiceClockDouble()
+  let recorder = LogRecorder()
+  let hub = HeadHub(window: .zero, sleep: { _ in })
+  let service: SyncService
+
+  init(spaces: [String] = ["notes"], checksLoopback: Bool = false, limits: Limits = .standard) {
+    let store = ServiceStoreDouble(spaces: spaces)
+    self.store = store
+    let log = ServiceLog(level: .debug, sink: recorder, clock: clock.clock)
+    service = SyncService(
+      SyncService.Parts(
+        store: store,
+        gate: AccessGate(store: store, clock: clock.clock, checksLoopback: checksLoopback),
+        hub: hub, metrics: ServiceMetrics(), log: log, clock: clock.clock, limits: limits))
+  }
+
+  /// Makes a token and keeps its hash.
+  func token(_ role: Role, of space: String = "notes") async throws -> AccessToken {
+    var random = SystemRandomNumberGenerator()
+    let token = AccessToken(random: &random)
+    let name = try #require(SpaceName(space))
+    try await store.addToken(
+      StoredToken(hash: token.hash, space: name, role: role, createdAt: ServiceClockDouble.wall))
+    return token
+  }
+
+  /// Sends a request; `target` may have a query of plain characters.
+  func send(
+    _ method: String, _ target: String, token: AccessToken? = nil,
+    headers: HTTPHeaders = [:], body: [UInt8] = []
+  ) async -> HTTPResponse {
+    var headers = headers
+    if let token { headers["Authorization"] = "Bearer \(token.text)" }
+    let parts = target.split(separator: "?", maxSplits: 1)
+    var query: [String: String] = [:]
+    for pair in parts.dropFirst().first?.split(separator: "&") ?? [] {
+      let sides = pair.split(separator: "=", maxSplits: 1)
+      query[String(sides[0])] = sides.count > 1 ? String(sides[1]) : ""
+    }
+    let segments = parts[0].dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+    return await service.respond(
+      to: HTTPRequest(
+        method: method, path: String(parts[0]),
+        segments: segments == [""] ? [] : segments.map(String.init), query: query,
+        headers: headers, body: body, bodyWireBytes: body.count, remoteAddress: "127.0.0.1"))
+  }
+}
+
+extension HTTPResponse {
+  /// The body, when it is known in full.
+  var bytes: [UInt8] {
+    if case .bytes(let bytes) = body { bytes } else { [] }
+  }
+
+  var text: String { String(decoding: bytes, as: UTF8.self) }
+
+  /// The problem that was answered.
+  var problem: Problem? { Problem(decoding: bytes) }
+}
+
+extension Packet {
+  /// A packet of one device with this many inserts, its ids made from `seed`.
+  static func serviceSample(_ seed: UInt64, operations count: Int = 1, record: String? = nil)
+    -> Packet
+  {
+    let device = DeviceID(UniqueID(high: 0x7000, low: 0x8000_0000_0000_0000 | seed))
+    let operations = (0..<count).map { index in
+      let time = HybridTimestamp(milliseconds: ServiceClockDouble.wall, counter: UInt16(index))
+      return Operation(
+        id: OperationID(UniqueID(timestamp: time, random: seed)),
+        key: RecordKey(table: "tasks", record: record ?? "\(seed)-\(index)"), kind: .insert,
+        time: time, columns: [Column("title", .text("hello"))])
+    }
+    return Packet(device: device, dependency: nil, operations: operations)
+  }
+}
+
+extension SpaceName {
+  /// A name that is known to be one.
+  static func known(_ text: String) -> SpaceName {
+    guard let name = SpaceName(text) else { preconditionFailure("\(text) is no space's name") }
+    return name
+  }
+}

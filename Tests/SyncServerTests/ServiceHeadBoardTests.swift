@@ -1,0 +1,117 @@
+import FerryProtocol
+import Testing
+
+@testable import SyncServer
+
+@Suite(.timeLimit(.minutes(1)))
+struct ServiceHeadBoardTests {
+  typealias Board = HeadBoard<String>
+
+  static func space(_ id: Int64, head: SequenceNumber, epoch: UInt64 = 7) -> SpaceSummary {
+    SpaceSummary(id: id, name: SpaceName.known("space\(id)"), epoch: Epoch(epoch), head: head)
+  }
+
+  /// A board on which `names` listen to space 1 at head 5.
+  static func board(_ names: String...) -> Board {
+    var board = Board()
+    for name in names {
+      let number = board.add(name, to: space(1, head: 5))
+      _ = board.see(space(1, head: 5))
+      _ = board.greet(number, of: 1, heard: nil)
+    }
+    return board
+  }
+
+  @Test("an event is a head with its epoch, and its id is the head")
+  func event() {
+    #expect(
+      String(decoding: HeadEvent.encode(epoch: Epoch(7), head: 42), as: UTF8.self)
+        == "id: 42\nevent: head\ndata: {\"epoch\":\"0000000000000007\",\"head\":\"42\"}\n\n")
+  }
+
+  @Test("who comes is told the head at once, unless he has heard it")
+  func greets() {
+    var board = Board()
+    let first = board.add("a", to: Self.space(1, head: 5))
+    #expect(board.see(Self.space(1, head: 6)).delivery == nil)
+    let greeting = board.greet(first, of: 1, heard: 5)
+    #expect(greeting?.bytes == HeadEvent.encode(epoch: Epoch(7), head: 6))
+    #expect(greeting?.listeners == ["a"])
+    let second = board.add("b", to: Self.space(1, head: 6))
+    #expect(board.see(Self.space(1, head: 6)).delivery == nil)
+    #expect(board.greet(second, of: 1, heard: 6) == nil)
+  }
+
+  @Test("a move reaches all who listen to its space and nobody else")
+  func moves() {
+    var board = Self.board("a", "b")
+    let other = board.add("c", to: Self.space(2, head: 1))
+    _ = board.see(Self.space(2, head: 1))
+    _ = board.greet(other, of: 2, heard: nil)
+    let step = board.move(HeadMove(space: 1, head: 6))
+    #expect(step.delivery?.listeners.sorted() == ["a", "b"])
+    #expect(step.opensWindow)
+    #expect(board.move(HeadMove(space: 3, head: 9)).delivery == nil)
+    let elsewhere = board.move(HeadMove(space: 2, head: 2))
+    #expect(elsewhere.delivery?.listeners == ["c"])
+    #expect(!elsewhere.opensWindow, "one window serves all spaces")
+  }
+
+  @Test("moves within a window are told once, when it ends, and then the windows cease")
+  func coalesces() {
+    var board = Self.board("a")
+    #expect(board.move(HeadMove(space: 1, head: 6)).delivery != nil)
+    for head in SequenceNumber(7)...500 {
+      let step = board.move(HeadMove(space: 1, head: head))
+      #expect(step.delivery == nil)
+      #expect(!step.opensWindow)
+    }
+    let end = board.endWindow()
+    #expect(end.deliveries.map(\.bytes) == [HeadEvent.encode(epoch: Epoch(7), head: 500)])
+    #expect(end.opensWindow)
+    #expect(board.move(HeadMove(space: 1, head: 501)).delivery == nil)
+    #expect(board.endWindow().deliveries.count == 1)
+    let last = board.endWindow()
+    #expect(last.deliveries.isEmpty)
+    #expect(!last.opensWindow)
+    #expect(board.move(HeadMove(space: 1, head: 502)).delivery != nil, "quiet: at once again")
+  }
+
+  @Test("the same head told twice is passed on once")
+  func repeats() {
+    var board = Self.board("a")
+    #expect(board.move(HeadMove(space: 1, head: 5)).delivery == nil)
+    #expect(board.see(Self.space(1, head: 5)).delivery == nil)
+    #expect(board.see(Self.space(1, head: 4)).delivery == nil, "an old answer of the store")
+  }
+
+  @Test("a head that went back is looked up, and told when the store confirms it")
+  func goesBack() {
+    var board = Self.board("a")
+    let step = board.move(HeadMove(space: 1, head: 2))
+    #expect(step.delivery == nil)
+    #expect(step.suspect == SpaceName("space1"))
+    let restored = board.replace(Self.space(1, head: 2, epoch: 8))
+    #expect(restored.delivery?.bytes == HeadEvent.encode(epoch: Epoch(8), head: 2))
+  }
+
+  @Test("who has gone hears nothing, and the last one takes the space with him")
+  func removes() {
+    var board = Self.board("a", "b")
+    board.remove(1, from: 1)
+    #expect(board.move(HeadMove(space: 1, head: 6)).delivery?.listeners == ["b"])
+    board.remove(2, from: 1)
+    #expect(board.listenerCount == 0)
+    #expect(board.move(HeadMove(space: 1, head: 7)).delivery == nil)
+    board.remove(2, from: 1)
+  }
+
+  @Test("moves before the greeting are in it, not before it")
+  func moveBeforeGreeting() {
+    var board = Self.board("a")
+    let late = board.add("b", to: Self.space(1, head: 5))
+    #expect(board.move(HeadMove(space: 1, head: 9)).delivery?.listeners == ["a"])
+    #expect(
+      board.greet(late, of: 1, heard: 5)?.bytes == HeadEvent.encode(epoch: Epoch(7), head: 9))
+  }
+}

@@ -1,0 +1,133 @@
+import FerryProtocol
+import Testing
+
+@testable import SyncServer
+
+@Suite(.timeLimit(.minutes(1)))
+struct ServicePacketCommitterTests {
+  let store = ServiceStoreDouble(spaces: ["a", "b"])
+  let metrics = ServiceMetrics()
+  let recorder = LogRecorder()
+
+  func committer(_ bounds: CommitQueue<PacketCommitter.Ticket>.Bounds = .init()) -> PacketCommitter
+  {
+    let clock = ServiceClockDouble().clock
+    return PacketCommitter(
+      store: store, clock: clock, metrics: metrics,
+      log: ServiceLog(level: .debug, sink: recorder, clock: clock), bounds: bounds)
+  }
+
+  static func packet(_ seed: UInt64, record: String? = nil) -> IncomingPacket {
+    IncomingPacket(.serviceSample(seed, record: record), byteCount: 100)
+  }
+
+  /// Commits, and answers with the code of the problem if there is one.
+  static func commit(
+    _ packet: IncomingPacket, _ committer: PacketCommitter, space: Int64 = 1
+  ) async -> Result<PacketAnswer, Problem> {
+    do {
+      return .success(try await committer.commit(packet, into: space))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  @Test("packets that wait together share a transaction, and each gets its own answer")
+  func sharesTransactions() async throws {
+    let committer = committer()
+    store.hold()
+    async let first = Self.commit(Self.packet(1), committer)
+    await store.waitUntilHeld()
+    let answers = await withTaskGroup(of: (UInt64, Result<PacketAnswer, Problem>).self) { group in
+      for seed in UInt64(2)...40 {
+        group.addTask { (seed, await Self.commit(Self.packet(seed), committer)) }
+      }
+      group.addTask { [store] in
+        while committer.waitingCount(in: 1) < 39 { await Task.yield() }
+        store.release()
+        return (0, .failure(Problem(.notFound, "")))
+      }
+      return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+    }
+    for seed in UInt64(2)...40 {
+      let answer = try #require(answers[seed]).get()
+      #expect(answer.receipt.tail == Self.packet(seed).packet.tail)
+      #expect(answer.head == 40)
+    }
+    #expect(try await first.get().head == 1)
+    #expect(store.state.withLock { $0.batches } == [1, 39])
+  }
+
+  @Test("a space does not wait for another one")
+  func spacesAreIndependent() async throws {
+    let committer = committer()
+    store.hold()
+    async let slow = Self.commit(Self.packet(1), committer)
+    await store.waitUntilHeld()
+    store.state.withLock { $0.isHolding = false }
+    #expect(try await Self.commit(Self.packet(2), committer, space: 2).get().head == 1)
+    store.release()
+    #expect(try await slow.get().head == 1)
+  }
+
+  @Test("one packet that the database refuses does not turn the others away")
+  func isolatesPoison() async throws {
+    let committer = committer()
+    store.state.withLock { $0.poisonedRecord = "bad" }
+    store.hold()
+    async let first = Self.commit(Self.packet(1), committer)
+    await store.waitUntilHeld()
+    async let good = Self.commit(Self.packet(2), committer)
+    async let bad = Self.commit(Self.packet(3, record: "bad"), committer)
+    async let fine = Self.commit(Self.packet(4), committer)
+    while committer.waitingCount(in: 1) < 3 { await Task.yield() }
+    store.release()
+    #expect(await first.problemCode == nil)
+    #expect(await good.problemCode == nil)
+    #expect(await bad.problemCode == .internalError)
+    #expect(await fine.problemCode == nil)
+    #expect(recorder.lines.contains { $0.contains("a record cannot be written") })
+  }
+
+  @Test("a caller that goes away breaks nobody else's answer")
+  func cancellation() async throws {
+    let committer = committer()
+    store.hold()
+    async let first = Self.commit(Self.packet(1), committer)
+    await store.waitUntilHeld()
+    let gone = Task { await Self.commit(Self.packet(2), committer) }
+    async let third = Self.commit(Self.packet(3), committer)
+    while committer.waitingCount(in: 1) < 2 { await Task.yield() }
+    gone.cancel()
+    store.release()
+    #expect(await first.problemCode == nil)
+    #expect(try await third.get().head == 3)
+    #expect(try await gone.value.get().head == 3, "it is committed all the same")
+  }
+
+  @Test("a full queue answers that the client is to come back")
+  func fullQueue() async throws {
+    let committer = committer(.init(waitingPackets: 1))
+    store.hold()
+    async let first = Self.commit(Self.packet(1), committer)
+    await store.waitUntilHeld()
+    async let second = Self.commit(Self.packet(2), committer)
+    while committer.waitingCount(in: 1) < 1 { await Task.yield() }
+    let third = await Self.commit(Self.packet(3), committer)
+    #expect(third.problemCode == .unavailable)
+    store.release()
+    #expect(await first.problemCode == nil)
+    #expect(await second.problemCode == nil)
+  }
+
+  @Test("a store that is away answers so, and serves again when it is back")
+  func storeAway() async throws {
+    let committer = committer()
+    store.fail(.unavailable("the database is away"))
+    #expect(await Self.commit(Self.packet(1), committer).problemCode == .unavailable)
+    store.fail(nil)
+    #expect(await Self.commit(Self.packet(1), committer).problemCode == nil)
+    #expect(metrics.snapshot.storeErrors == 1)
+    #expect(metrics.snapshot.packets["applied"] == 1)
+  }
+}

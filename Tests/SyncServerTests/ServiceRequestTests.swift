@@ -1,0 +1,206 @@
+import FerryProtocol
+import HTTPServer
+import Testing
+
+@testable import SyncServer
+
+@Suite(.timeLimit(.minutes(1)))
+struct ServiceRequestTests {
+  @Test("a space is made with PUT and shown with GET")
+  func spaces() async throws {
+    let fixture = ServiceFixture(spaces: [])
+    #expect(await fixture.send("GET", "/v1/spaces/notes").problem?.code == .unknownSpace)
+    for _ in 0..<2 {
+      let made = await fixture.send("PUT", "/v1/spaces/notes")
+      #expect(made.status == 200)
+      let info = try SpaceInfo(decoding: made.bytes)
+      #expect(info.space.value == "notes")
+      #expect(info.role == .admin)
+      #expect(info.serverTime == ServiceClockDouble.wall)
+    }
+    let shown = await fixture.send("GET", "/v1/spaces/notes")
+    #expect(shown.status == 200)
+    #expect(shown.headers["Content-Type"] == "application/json")
+  }
+
+  @Test("a packet is answered with 200, or with 202 when it waits")
+  func packets() async throws {
+    let fixture = ServiceFixture()
+    let packet = Packet.serviceSample(1, operations: 3)
+    let answer = await fixture.send("POST", "/v1/spaces/notes/packets", body: packet.encoded())
+    #expect(answer.status == 200)
+    let receipt = try PacketAnswer(decoding: answer.bytes, limits: .standard)
+    #expect(receipt.receipt.tail == packet.tail)
+    #expect(receipt.head == 3)
+    fixture.store.state.withLock { $0.status = .parked }
+    let parked = await fixture.send(
+      "POST", "/v1/spaces/notes/packets", body: Packet.serviceSample(2).encoded())
+    #expect(parked.status == 202)
+  }
+
+  @Test("changes are a page, and a cursor that the store refuses is a problem")
+  func changes() async throws {
+    let fixture = ServiceFixture()
+    let page = await fixture.send("GET", "/v1/spaces/notes/changes?limit=10")
+    #expect(page.status == 200)
+    let head = try page.bytes.withUnsafeBytes { bytes in
+      try PageReader.read(bytes, limits: .standard) { _ in }
+    }
+    #expect(head.more == false)
+    let stale = Cursor(epoch: Epoch(1), applied: 0)
+    let refused = await fixture.send("GET", "/v1/spaces/notes/changes?cursor=\(stale)")
+    #expect(refused.status == 409)
+    #expect(refused.problem?.code == .epochChanged)
+    let broken = await fixture.send("GET", "/v1/spaces/notes/changes?cursor=x")
+    #expect(broken.problem?.code == .invalidCursor)
+  }
+
+  @Test("a packet that breaks a rule is refused with its code, and nothing is stored")
+  func badPackets() async throws {
+    var limits = Limits.standard
+    limits.operationsPerPacket = 2
+    limits.messageBytes = 2_000
+    let fixture = ServiceFixture(limits: limits)
+    let good = Packet.serviceSample(1).encoded()
+    let bodies: [(bytes: [UInt8], code: ProblemCode)] = [
+      ([], .malformedMessage), (Array("{}".utf8), .malformedMessage),
+      (Array(good.dropLast()), .malformedMessage), (good + good, .malformedMessage),
+      (Array("[1,2]".utf8), .malformedMessage), ([0xFF, 0xFE, 0x00], .malformedMessage),
+      (Packet.serviceSample(1, operations: 3).encoded(), .malformedMessage),
+      (Array(String(repeating: "[", count: 1_900).utf8), .malformedMessage),
+      ([UInt8](repeating: 0x20, count: 2_001), .limitExceeded),
+    ]
+    for (bytes, code) in bodies {
+      let answer = await fixture.send("POST", "/v1/spaces/notes/packets", body: bytes)
+      #expect(answer.problem?.code == code, "\(String(decoding: bytes.prefix(40), as: UTF8.self))")
+      #expect(answer.status == code.status)
+      #expect(answer.headers["Content-Type"] == "application/problem+json")
+    }
+    #expect(fixture.store.state.withLock { $0.batches.isEmpty })
+  }
+
+  @Test("unknown addresses, spaces and methods are told apart")
+  func notFound() async {
+    let fixture = ServiceFixture()
+    #expect(await fixture.send("GET", "/").problem?.code == .notFound)
+    #expect(await fixture.send("GET", "/v1/spaces/notes/x").problem?.code == .notFound)
+    #expect(await fixture.send("GET", "/v1/spaces/none").problem?.code == .unknownSpace)
+    #expect(await fixture.send("GET", "/v1/spaces/-bad").problem?.code == .unknownSpace)
+    #expect(await fixture.send("PUT", "/v1/spaces/a%20b").problem?.code == .unknownSpace)
+    let body = Packet.serviceSample(1).encoded()
+    for tail in ["packets", "changes", "events"] {
+      let method = tail == "packets" ? "POST" : "GET"
+      let answer = await fixture.send(method, "/v1/spaces/none/\(tail)", body: body)
+      #expect(answer.problem?.code == .unknownSpace)
+    }
+    let wrong = await fixture.send("DELETE", "/v1/spaces/notes")
+    #expect(wrong.status == 405)
+    #expect(wrong.headers["Allow"] == "GET, HEAD, PUT")
+    #expect(wrong.problem?.code == .methodNotAllowed)
+  }
+
+  @Test("every route lets in exactly the roles that it should")
+  func accessMatrix() async throws {
+    let routes: [(method: String, tail: String, need: Role)] = [
+      ("GET", "", .reader), ("PUT", "", .admin), ("POST", "/packets", .writer),
+      ("GET", "/changes", .reader), ("GET", "/events", .reader),
+    ]
+    let fixture = ServiceFixture(spaces: ["notes", "other"])
+    let body = Packet.serviceSample(1).encoded()
+    for role in Role.allCases {
+      let token = try await fixture.token(role)
+      for (method, tail, need) in routes {
+        let mine = await fixture.send(
+          method, "/v1/spaces/notes\(tail)", token: token, body: body)
+        #expect(mine.status == (role >= need ? 200 : 403), "\(role) \(method) \(tail)")
+        for space in ["other", "none"] {
+          let foreign = await fixture.send(
+            method, "/v1/spaces/\(space)\(tail)", token: token, body: body)
+          #expect(foreign.problem?.code == .forbidden, "\(role) \(method) \(space)\(tail)")
+        }
+        let nobody = await fixture.send(method, "/v1/spaces/notes\(tail)", body: body)
+        #expect(nobody.problem?.code == .unauthorized)
+        #expect(nobody.headers["WWW-Authenticate"] == "Bearer realm=\"ferry\"")
+      }
+    }
+    for path in ["/healthz", "/readyz", "/metrics"] {
+      #expect(await fixture.send("GET", path).status == 200)
+    }
+  }
+
+  @Test("an unknown token is told so in the challenge")
+  func unknownToken() async throws {
+    let fixture = ServiceFixture()
+    _ = try await fixture.token(.reader)
+    let answer = await fixture.send(
+      "GET", "/v1/spaces/notes", token: AccessRuleTests.token())
+    #expect(answer.status == 401)
+    #expect(
+      answer.headers["WWW-Authenticate"] == "Bearer realm=\"ferry\", error=\"invalid_token\"")
+  }
+
+  @Test("the process lives although the store is away, but it is not ready")
+  func health() async {
+    let fixture = ServiceFixture()
+    #expect(await fixture.send("GET", "/healthz").status == 200)
+    #expect(await fixture.send("GET", "/readyz").status == 200)
+    fixture.store.fail(.unavailable("password=hunter2"))
+    #expect(await fixture.send("GET", "/healthz").status == 200)
+    let answer = await fixture.send("GET", "/readyz")
+    #expect(answer.status == 503)
+    #expect(answer.headers["Retry-After"] == "1")
+    #expect(!answer.text.contains("hunter2"), "what the store says is for the log")
+    fixture.store.fail(nil)
+    fixture.service.beginStopping()
+    #expect(await fixture.send("GET", "/readyz").status == 503)
+    #expect(await fixture.send("GET", "/healthz").status == 200)
+  }
+
+  @Test("a stream of events begins with the head, unless it is the one heard last")
+  func events() async throws {
+    let fixture = ServiceFixture()
+    fixture.store.move("notes", to: 4, tells: false)
+    let answer = await fixture.send("GET", "/v1/spaces/notes/events")
+    #expect(answer.status == 200)
+    #expect(answer.headers["Content-Type"] == "text/event-stream")
+    guard case .stream(let stream) = answer.body else {
+      Issue.record("no stream")
+      return
+    }
+    #expect(!stream.isClosed)
+    #expect(fixture.hub.listenerCount == 1)
+    _ = await fixture.send(
+      "GET", "/v1/spaces/notes/events", headers: ["Last-Event-ID": "not a number"])
+    #expect(fixture.hub.listenerCount == 2)
+  }
+
+  @Test("a space is looked up once for many packets, and one that is not there each time")
+  func remembersSpaces() async {
+    let fixture = ServiceFixture()
+    for seed in UInt64(1)...5 {
+      _ = await fixture.send(
+        "POST", "/v1/spaces/notes/packets", body: Packet.serviceSample(seed).encoded())
+    }
+    #expect(fixture.store.state.withLock { $0.spaceLookUps } == 1)
+    for _ in 0..<2 { _ = await fixture.send("GET", "/v1/spaces/none/changes") }
+    #expect(fixture.store.state.withLock { $0.spaceLookUps } == 3)
+    fixture.clock.advance(SpaceDirectory.timeToLive)
+    _ = await fixture.send("GET", "/v1/spaces/notes/changes")
+    #expect(fixture.store.state.withLock { $0.spaceLookUps } == 4)
+  }
+
+  @Test("what the HTTP layer refuses is a problem document too")
+  func failures() {
+    let fixture = ServiceFixture()
+    let cases: [(HTTPFailure, ProblemCode)] = [
+      (.malformedTarget, .malformedMessage), (.ambiguousLength, .malformedMessage),
+      (.malformedContent, .malformedMessage), (.contentTooLarge(limit: 9), .limitExceeded),
+      (.unsupportedCoding("br"), .unsupportedCoding),
+    ]
+    for (failure, code) in cases {
+      let answer = fixture.service.respond(to: failure)
+      #expect(answer.problem?.code == code)
+      #expect(answer.status == failure.status)
+    }
+  }
+}

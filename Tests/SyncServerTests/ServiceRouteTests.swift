@@ -1,0 +1,88 @@
+import FerryProtocol
+import Testing
+
+@testable import SyncServer
+
+@Suite(.timeLimit(.minutes(1)))
+struct ServiceRouteTests {
+  @Test(
+    "each address finds its route and the role it needs",
+    arguments: [
+      ("GET", ["v1", "spaces", "a"], Route.space, Role?.some(.reader)),
+      ("HEAD", ["v1", "spaces", "a"], .space, .reader),
+      ("PUT", ["v1", "spaces", "a"], .space, .admin),
+      ("POST", ["v1", "spaces", "a", "packets"], .packets, .writer),
+      ("GET", ["v1", "spaces", "a", "changes"], .changes, .reader),
+      ("GET", ["v1", "spaces", "a", "events"], .events, .reader),
+      ("GET", ["healthz"], .health, nil),
+      ("GET", ["readyz"], .readiness, nil),
+      ("GET", ["metrics"], .metrics, nil),
+    ])
+  func finds(_ method: String, _ segments: [String], _ route: Route, _ need: Role?) {
+    let match = RouteMatch(method: method, segments: segments)
+    #expect(match.route == route)
+    #expect(match.isAllowed)
+    #expect(match.need == need)
+    #expect(match.spaceText == (segments.first == "v1" ? "a" : nil))
+  }
+
+  @Test(
+    "a method that an address does not take is told apart from an unknown address",
+    arguments: [
+      ("DELETE", ["v1", "spaces", "a"], "GET, HEAD, PUT"),
+      ("GET", ["v1", "spaces", "a", "packets"], "POST"),
+      ("POST", ["v1", "spaces", "a", "changes"], "GET, HEAD"),
+      ("HEAD", ["v1", "spaces", "a", "events"], "GET"),
+      ("POST", ["healthz"], "GET, HEAD"),
+    ])
+  func refusesMethods(_ method: String, _ segments: [String], _ allow: String) {
+    let match = RouteMatch(method: method, segments: segments)
+    #expect(match.route != .unknown)
+    #expect(!match.isAllowed)
+    #expect(match.route.allow == allow)
+  }
+
+  @Test(
+    "what is not an address of Ferry's is unknown",
+    arguments: [
+      [], [""], ["v1"], ["v1", "spaces"], ["v1", "spaces", ""], ["v2", "spaces", "a"],
+      ["v1", "space", "a"], ["v1", "spaces", "a", ""], ["v1", "spaces", "a", "packet"],
+      ["v1", "spaces", "a", "packets", "b"], ["healthz", ""], ["Healthz"],
+    ])
+  func unknown(_ segments: [String]) {
+    #expect(RouteMatch(method: "GET", segments: segments).route == .unknown)
+  }
+
+  @Test("a query without parameters asks for a page from the start")
+  func emptyQuery() throws {
+    let request = try ChangesQuery.read({ _ in nil }, limits: .standard).get()
+    #expect(request == PullRequest(cursor: nil, limit: 1_000, byteLimit: 4 << 20, device: nil))
+  }
+
+  @Test("a query's parameters are read, and a limit above the server's is brought down to it")
+  func fullQuery() throws {
+    let cursor = Cursor(epoch: Epoch(5), applied: 3, received: 9)
+    let device = DeviceID(UniqueID(high: 1, low: 2))
+    let values = [
+      "cursor": cursor.description, "limit": "99999999", "device": device.description, "x": "y",
+    ]
+    let request = try ChangesQuery.read({ values[$0] }, limits: .standard).get()
+    #expect(request.cursor == cursor)
+    #expect(request.limit == Limits.standard.changesPerPage)
+    #expect(request.device == device)
+  }
+
+  @Test(
+    "a query that cannot be read is refused with its code",
+    arguments: [
+      ("cursor", "12", ProblemCode.invalidCursor), ("limit", "0", .malformedMessage),
+      ("limit", "-1", .malformedMessage), ("limit", "ten", .malformedMessage),
+      ("limit", "", .malformedMessage), ("device", "me", .malformedMessage),
+    ])
+  func badQuery(_ name: String, _ value: String, _ code: ProblemCode) {
+    let result = ChangesQuery.read({ $0 == name ? value : nil }, limits: .standard)
+    #expect(throws: Problem.self) { try result.get() }
+    guard case .failure(let problem) = result else { return }
+    #expect(problem.code == code)
+  }
+}

@@ -1,0 +1,209 @@
+import FerryProtocol
+import SyncServer
+import Synchronization
+
+/// A store in memory for tests of the service: keeps spaces and tokens, takes every packet as
+/// new, and can be told to hold its transactions back or to fail.
+final class ServiceStoreDouble: SyncStore {
+  struct State {
+    var spaces: [SpaceName: SpaceSummary] = [:]
+    var tokens: [StoredToken] = []
+    var hadTokens = false
+    var failure: StoreError?
+    /// A batch that holds an operation on this record fails.
+    var poisonedRecord: String?
+    var isHolding = false
+    var held: [CheckedContinuation<Void, Never>] = []
+    var heldWatchers: [CheckedContinuation<Void, Never>] = []
+    var batches: [Int] = []
+    var status = PacketReceipt.Status.applied
+    var tokenLookUps = 0
+    var spaceLookUps = 0
+    var isClosed = false
+  }
+
+  let state = Mutex(State())
+  let moves = AsyncStream<HeadMove>.makeStream()
+
+  init(spaces: [String] = []) {
+    for (index, name) in spaces.enumerated() {
+      guard let name = SpaceName(name) else { continue }
+      state.withLock {
+        $0.spaces[name] = SpaceSummary(id: Int64(index + 1), name: name, epoch: Epoch(7), head: 0)
+      }
+    }
+  }
+
+  /// Transactions wait from now on until `release()`.
+  func hold() { state.withLock { $0.isHolding = true } }
+
+  func release() {
+    let held = state.withLock { state in
+      defer { state.held = [] }
+      state.isHolding = false
+      return state.held
+    }
+    for continuation in held { continuation.resume() }
+  }
+
+  /// Returns when a transaction is held back.
+  func waitUntilHeld() async {
+    await withCheckedContinuation { continuation in
+      let isHeld = state.withLock { state in
+        if state.held.isEmpty { state.heldWatchers.append(continuation) }
+        return !state.held.isEmpty
+      }
+      if isHeld { continuation.resume() }
+    }
+  }
+
+  func fail(_ failure: StoreError?) { state.withLock { $0.failure = failure } }
+
+  /// Sets a space's head and sends word of it, as another process would.
+  func move(_ name: String, to head: SequenceNumber, tells: Bool = true) {
+    guard let name = SpaceName(name) else { return }
+    let move = state.withLock { state -> HeadMove? in
+      guard let space = state.spaces[name] else { return nil }
+      state.spaces[name] = SpaceSummary(
+        id: space.id, name: name, epoch: space.epoch, head: head)
+      return HeadMove(space: space.id, head: head)
+    }
+    if tells, let move { moves.continuation.yield(move) }
+  }
+
+  func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
+    try state.withLock { (state) throws(StoreError) in
+      if let failure = state.failure { throw failure }
+      let space =
+        state.spaces[name]
+        ?? SpaceSummary(id: Int64(state.spaces.count + 1), name: name, epoch: Epoch(7), head: 0)
+      state.spaces[name] = space
+      return space
+    }
+  }
+
+  func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary? {
+    try state.withLock { (state) throws(StoreError) in
+      if let failure = state.failure { throw failure }
+      state.spaceLookUps += 1
+      return state.spaces[name]
+    }
+  }
+
+  func spaces() async throws(StoreError) -> [SpaceSummary] {
+    state.withLock { $0.spaces.values.sorted { $0.name < $1.name } }
+  }
+
+  func ingest(
+    _ packets: [IncomingPacket], into space: Int64, now: Int64
+  ) async throws(StoreError) -> IngestBatch {
+    await waitWhileHeld()
+    return try state.withLock { (state) throws(StoreError) in
+      if let failure = state.failure { throw failure }
+      let isPoisoned = packets.contains { packet in
+        packet.packet.operations.contains { $0.key.record == state.poisonedRecord }
+      }
+      if isPoisoned { throw .failed("a record cannot be written") }
+      guard let known = state.spaces.values.first(where: { $0.id == space }) else {
+        throw .failed("no space \(space)")
+      }
+      state.batches.append(packets.count)
+      var head = known.head
+      let results = packets.map { packet -> IngestResult in
+        let count = SequenceNumber(packet.packet.operations.count)
+        head += count
+        return .accepted(
+          PacketReceipt(
+            tail: packet.packet.operations[Int(count) - 1].id, status: state.status,
+            sequences: head - count + 1...head,
+            outcomes: packet.packet.operations.map { _ in .applied }),
+          released: [])
+      }
+      state.spaces[known.name] = SpaceSummary(
+        id: space, name: known.name, epoch: known.epoch, head: head)
+      moves.continuation.yield(HeadMove(space: space, head: head))
+      return IngestBatch(head: head, epoch: known.epoch, results: results)
+    }
+  }
+
+  private func waitWhileHeld() async {
+    await withCheckedContinuation { continuation in
+      let (isHolding, watchers) = state.withLock { state in
+        guard state.isHolding else { return (false, [CheckedContinuation<Void, Never>]()) }
+        state.held.append(continuation)
+        defer { state.heldWatchers = [] }
+        return (true, state.heldWatchers)
+      }
+      for watcher in watchers { watcher.resume() }
+      if !isHolding { continuation.resume() }
+    }
+  }
+
+  func changes(
+    in space: Int64, _ request: PullRequest, now: Int64
+  ) async throws(StoreError) -> Result<[UInt8], Problem> {
+    try state.withLock { (state) throws(StoreError) in
+      if let failure = state.failure { throw failure }
+      guard let known = state.spaces.values.first(where: { $0.id == space }) else {
+        throw .failed("no space \(space)")
+      }
+      if let cursor = request.cursor, cursor.epoch != known.epoch {
+        return .failure(Problem(.epochChanged, "the space has another epoch"))
+      }
+      var json = JSONWriter()
+      json.beginPage(
+        PageHead(
+          epoch: known.epoch, head: known.head,
+          cursor: Cursor(epoch: known.epoch, applied: known.head), more: false, appliedTail: nil,
+          serverTime: now, count: 12))
+      json.endPage()
+      return .success(json.finish())
+    }
+  }
+
+  func parked(in space: Int64, of device: DeviceID) async throws(StoreError) -> (
+    packets: Int, bytes: Int
+  ) { (0, 0) }
+
+  func addToken(_ token: StoredToken) async throws(StoreError) {
+    state.withLock {
+      $0.tokens.append(token)
+      $0.hadTokens = true
+    }
+  }
+
+  func token(hash: [UInt8]) async throws(StoreError) -> StoredToken? {
+    try state.withLock { (state) throws(StoreError) in
+      if let failure = state.failure { throw failure }
+      state.tokenLookUps += 1
+      return state.tokens.first { $0.hash == hash }
+    }
+  }
+
+  func tokens() async throws(StoreError) -> [StoredToken] { state.withLock { $0.tokens } }
+
+  func removeToken(hash: [UInt8]) async throws(StoreError) -> Bool {
+    state.withLock { state in
+      let count = state.tokens.count
+      state.tokens.removeAll { $0.hash == hash }
+      return state.tokens.count < count
+    }
+  }
+
+  func hasEverHadTokens() async throws(StoreError) -> Bool {
+    try state.withLock { (state) throws(StoreError) in
+      if let failure = state.failure { throw failure }
+      return state.hadTokens
+    }
+  }
+
+  func headMoves() -> AsyncStream<HeadMove> { moves.stream }
+
+  func check() async throws(StoreError) {
+    try state.withLock { (state) throws(StoreError) in
+      if let failure = state.failure { throw failure }
+    }
+  }
+
+  func close() async { state.withLock { $0.isClosed = true } }
+}

@@ -1,0 +1,27 @@
+import FerryProtocol
+import StoreContracts
+import SyncServer
+import TestSupport
+import Testing
+
+/// Every contract over every store, one after the other: PostgreSQL has connections for a few.
+@Suite(.serialized, .timeLimit(.minutes(3)))
+struct StoreContractTests {
+  @Test("SQLite:", arguments: StoreContract.all)
+  func embedded(contract: StoreContract) async throws {
+    let directory = try TemporaryDirectory()
+    try await contract.check(
+      StoreUnderTest(isShared: false) { limits in
+        try await SQLiteStore(directory: directory.url.path, limits: limits)
+      })
+  }
+
+  @Test("PostgreSQL:", arguments: StoreContract.all)
+  func postgres(contract: StoreContract) async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    try await contract.check(
+      StoreUnderTest(isShared: true) { limits in
+        try await PostgresStore(url: url, limits: limits)
+      })
+  }
+}
