@@ -76,7 +76,8 @@ let package = Package(
     command(
       "FerryBench", "Sources/FerryBench",
       needs: [
-        "Ferry", "SyncClient", "SyncServer", "Postgres", "SQLite", "CommandLineKit", "Laboratory",
+        "FerryProtocol", "SyncClient", "Networking", "Postgres", "SQLite", "CommandLineKit",
+        "Laboratory",
       ]),
 
     // Tests: one folder a target.
@@ -96,7 +97,8 @@ let package = Package(
     tests("TableImportTests", needs: ["TableImport", "TestSupport"]),
     tests("SyncClientTests", needs: ["SyncClient", "SQLite", "FerryProtocol", "TestSupport"]),
     tests(
-      "SyncServerTests", needs: ["SyncServer", "StoreContracts", "TestSupport", "FerryDaemon"]),
+      "SyncServerTests",
+      needs: ["SyncServer", "StoreContracts", "Postgres", "TestSupport", "FerryDaemon"]),
     tests(
       "PairTests",
       needs: ["Ferry", "Compression", "TestSupport", "FerryCommand", "FerryDaemon"]),

@@ -18,8 +18,10 @@ extension ReplicaError: CommandFailureConvertible {
     case .refused(let problem): problem.commandFailure
     case .unexpectedAnswer(let status, let found):
       CommandFailure(
-        "the server's answer (HTTP \(status)) is not Ferry's", why: found,
-        next: "check the address with `ferry status`, and set it with `ferry init --server URL`",
+        "the server's answer (HTTP \(status)) is not Ferry's, or not of this version's", why: found,
+        next: isTransient
+          ? "your changes are safe in the replica; try again later"
+          : "check the address with `ferry status`, and set it with `ferry init --server URL`",
         status: isTransient ? .unreachable : .failed, code: "unexpected_answer")
     case .notConfigured:
       CommandFailure(
@@ -52,6 +54,7 @@ extension Problem: CommandFailureConvertible {
     let next =
       switch code {
       case .unauthorized: "get a token from `ferryd token create`, then `ferry init --token TOKEN`"
+      case .notFound: "check the server's address: the one given with `ferry init --server URL`"
       case .forbidden: "ask for a token with another role or for this space"
       case .unknownSpace: "check --space, or make it on the server: `ferryd space create NAME`"
       case .parkFull, .unavailable, .internalError:

@@ -156,6 +156,11 @@ extension ReplicaStatus {
     ])
   }
 
+  private var clockText: String {
+    if clockOffset == 0 { return "as the server's" }
+    return "\(abs(clockOffset)) ms \(clockOffset > 0 ? "behind" : "ahead of") the server"
+  }
+
   fileprivate var lines: [String] {
     let behind = head - (cursor?.applied ?? 0)
     let facts: [(String, String)] = [
@@ -166,7 +171,7 @@ extension ReplicaStatus {
       ("quarantined", "\(quarantined)"), ("parked", "\(parked)"),
       ("applied", "\(cursor?.applied ?? 0) of \(head)" + (behind > 0 ? " (\(behind) behind)" : "")),
       ("last sync", lastSync.map { Presentation.time($0) } ?? "never"),
-      ("clock", "\(clockOffset) ms behind the server"),
+      ("clock", clockText),
     ]
     return facts.map { "\($0.0.padding(to: 12))  \($0.1)" }
   }

@@ -42,20 +42,16 @@ extension FerryCommand {
     var changes = 0
   }
 
-  private static let totalChanges = "SELECT total_changes()"
-
   /// Reads without the writers' lock where the statements only read.
   private static func run(_ sql: String, on replica: Replica) async throws -> SQLResult {
     let collect: @Sendable (Database) throws -> SQLResult = { database in
       var result = SQLResult()
-      let before = try database.query(totalChanges)
       try database.forEach(sql) { row in
         // The rows of the last statement that has any are the answer.
         if row.names != result.names { result = SQLResult(names: row.names) }
         result.rows.append(row)
       }
-      // Statements that change no rows, as CREATE TABLE, leave an older statement's count.
-      if try database.query(totalChanges) != before { result.changes = database.changes }
+      result.changes = database.changes
       return result
     }
     let first = sql.drop { $0.isWhitespace }.prefix { $0.isLetter }.uppercased()

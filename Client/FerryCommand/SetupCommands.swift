@@ -70,6 +70,12 @@ extension FerryCommand {
     let tables = arguments.strings("TABLE")
     let replica = try await open(arguments, creating: true)
     let key = arguments.flag("create") ? try arguments.string("id") : nil
+    if key != nil && tables.isEmpty {
+      throw CommandFailure(
+        "--create needs the names of tables", why: "no table was named",
+        next: "`ferry to-apply` lists what was pulled for tables that are not here",
+        status: .usage, code: "no_table")
+    }
     if !tables.isEmpty { try await replica.track(tables, creatingKey: key) }
     let status = try await replica.status()
     let output = TextOutput.standardOutput

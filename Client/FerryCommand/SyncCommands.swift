@@ -66,7 +66,14 @@ extension FerryCommand {
 
   /// Done, unless records wait for the user.
   private static func verdict(_ replica: Replica) async throws -> ExitStatus {
-    let refused = try await replica.status().quarantined
+    let status = try await replica.status()
+    if status.toApply > status.quarantined {
+      let tables = Set(try await replica.waitingChanges(limit: 100).map(\.key.table)).sorted()
+      try TextOutput.standardError.line(
+        "\(status.toApply - status.quarantined) changes wait for tables or columns that are not "
+          + "here yet (\(tables.joined(separator: ", "))): see `ferry track --create`")
+    }
+    let refused = status.quarantined
     guard refused > 0 else { return .done }
     try TextOutput.standardError.lines([
       "ferry: \(refused) records could not be applied here",

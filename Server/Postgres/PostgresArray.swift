@@ -80,6 +80,17 @@ extension PostgresArray where Element == String {
   package mutating func append(utf8 value: some Collection<UInt8>) {
     appendValue { $0.append(contentsOf: value) }
   }
+
+  // The generic one is not specialised for callers in other modules.
+  /// Appends a string's own UTF-8.
+  package mutating func append(utf8 value: String.UTF8View) {
+    appendValue { $0.append(contentsOf: value) }
+  }
+
+  /// Appends text from its UTF-8 without making a String; the server checks that it is UTF-8.
+  package mutating func append(utf8 value: [UInt8]) {
+    appendValue { $0.append(contentsOf: value) }
+  }
 }
 
 extension PostgresArray where Element == [UInt8] {

@@ -169,11 +169,15 @@ package final class SQLiteStatement {
   package func blob(_ index: Int32) -> [UInt8] { Array(blobBytes(index)) }
 
   /// Whether the statement is one of those that change tables, indexes or triggers.
-  package var changesSchema: Bool {
-    guard let sql = sqlite3_sql(handle) else { return false }
+  package var changesSchema: Bool { ["ALTER", "DROP", "CREATE"].contains(firstWord) }
+
+  /// Whether the statement is an ALTER TABLE.
+  package var altersTable: Bool { firstWord == "ALTER" }
+
+  private var firstWord: String {
+    guard let sql = sqlite3_sql(handle) else { return "" }
     let words = String(cString: sql).drop { $0.isWhitespace || $0 == ";" }
-    let first = words.prefix { $0.isLetter }.uppercased()
-    return first == "ALTER" || first == "DROP" || first == "CREATE"
+    return words.prefix { $0.isLetter }.uppercased()
   }
 
   /// Whether the statement only reads (https://sqlite.org/c3ref/stmt_readonly.html).

@@ -81,8 +81,9 @@ struct StoppingTests {
     let port = try #require(server?.port)
     #expect(try await onThread { try RawClient(port: port).exchange("GET", "/").status } == 200)
     server = nil
-    await #expect(throws: RawClientError.self) {
-      try await onThread { _ = try RawClient(port: port) }
+    // Another test's server may be given the same port meanwhile; that one ends as well.
+    while try await onThread({ (try? RawClient(port: port)) != nil }) {
+      try Task.checkCancellation()
     }
   }
 

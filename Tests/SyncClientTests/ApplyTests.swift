@@ -148,6 +148,35 @@ struct ApplyTests {
     #expect(try replica.file.status().quarantined == 0)
   }
 
+  @Test(
+    "a remote delete of a row that local rows refer to is kept back; the others go on",
+    arguments: ["", "WITHOUT ROWID"])
+  func deletedParent(options: String) throws {
+    let replica = try ReplicaFixture()
+    try replica.run(
+      """
+      CREATE TABLE parent(id TEXT PRIMARY KEY, code TEXT UNIQUE);
+      CREATE TABLE child(id TEXT PRIMARY KEY, parent TEXT REFERENCES parent,
+        code TEXT REFERENCES parent(code)) \(options)
+      """)
+    try replica.file.track(["parent", "child"])
+    try replica.apply([
+      maker.change(1, "parent", "p", []), maker.change(2, "parent", "q", [Column("code", "Q")]),
+    ])
+    try replica.run("INSERT INTO child VALUES ('c', 'p', NULL), ('d', NULL, 'Q')")
+    let result = try replica.apply([
+      maker.deletion(3, "parent", "p"), maker.deletion(4, "parent", "q"),
+      maker.change(5, "parent", "r", []), maker.change(6, "child", "e", [Column("parent", "r")]),
+    ])
+    #expect(result == AppliedPull(applied: 2, refused: 2))
+    #expect(try replica.rows("SELECT id FROM parent ORDER BY id") == [["p"], ["q"], ["r"]])
+    #expect(try replica.file.status().quarantined == 2)
+    try replica.run("DELETE FROM child WHERE id <> 'e'")
+    try replica.apply([maker.change(7, "parent", "s", [])])
+    #expect(try replica.rows("SELECT id FROM parent ORDER BY id") == [["r"], ["s"]])
+    #expect(try replica.file.status().quarantined == 0)
+  }
+
   @Test("a row that a constraint refuses is kept back; the others go on")
   func refusedRow() throws {
     let replica = try ReplicaFixture()
@@ -184,6 +213,7 @@ struct ApplyTests {
     ])
     try replica.apply([maker.change(3, "notes", "n", [Column("tag", "t")], inserts: false)])
     #expect(try replica.rows("SELECT title FROM tasks") == [["x"]])
+    #expect(try replica.file.status().toApply == 2)
     #expect(try replica.file.status().quarantined == 0)
     try replica.run("ALTER TABLE tasks ADD COLUMN due TEXT")
     #expect(try replica.rows("SELECT title, due FROM tasks") == [["x", "today"]])
@@ -191,6 +221,16 @@ struct ApplyTests {
     #expect(try replica.rows("SELECT id, body, tag FROM notes") == [["n", "hello", "t"]])
     #expect(try replica.pending.isEmpty)
     #expect(try replica.file.waitingChanges(limit: 9).isEmpty)
+  }
+
+  @Test("rows tracked after a pull are concurrent with what it brought, not later")
+  func trackedLate() throws {
+    let replica = try ReplicaFixture()
+    try replica.run("CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)")
+    try replica.run("INSERT INTO notes VALUES ('n', 'mine')")
+    try replica.apply([maker.change(1, "notes", "n", [Column("body", "theirs")])])
+    try replica.file.track(["notes"])
+    #expect(try replica.pending.map(\.base) == [0])
   }
 
   @Test("an older page never takes back a confirmed write before its own place is reached")
@@ -245,6 +285,36 @@ struct ApplyTests {
     #expect(try replica.file.syncState().received == 0)
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "y")])])
     #expect(try replica.rows("SELECT title FROM tasks") == [["y"]])
+  }
+
+  @Test("the user's triggers do not write tracked tables a second time when a change is applied")
+  func userTriggersOnApply() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run(
+      """
+      CREATE TABLE history(id TEXT PRIMARY KEY, title TEXT);
+      CREATE TABLE search(title TEXT);
+      CREATE TRIGGER made AFTER INSERT ON tasks BEGIN
+        UPDATE tasks SET done = 50 WHERE id = NEW.id;
+      END;
+      CREATE TRIGGER edited AFTER UPDATE OF title ON tasks BEGIN
+        UPDATE tasks SET done = done + 1 WHERE id = NEW.id;
+        INSERT INTO history VALUES (NEW.id || NEW.title, NEW.title);
+        INSERT INTO search VALUES (NEW.title);
+      END
+      """)
+    try replica.file.track(["history"])
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x"), Column("done", 1)])])
+    try replica.apply([maker.change(2, "tasks", "a", [Column("title", "y")], inserts: false)])
+    #expect(try replica.rows("SELECT title, done FROM tasks") == [["y", 1]])
+    #expect(try replica.rows("SELECT count(*) FROM history") == [[0]])
+    // A table that does not sync is the triggers' own to keep.
+    #expect(try replica.rows("SELECT title FROM search") == [["y"]])
+    #expect(try replica.pending.isEmpty)
+    // The user's own writes fire them as always, and all of it is recorded.
+    try replica.run("UPDATE tasks SET title = 'z'")
+    #expect(try replica.rows("SELECT done FROM tasks") == [[2]])
+    #expect(try replica.pending.map(\.key.table) == ["tasks", "tasks", "history"])
   }
 
   @Test("a malformed page changes nothing")

@@ -71,7 +71,7 @@ struct CaptureTests {
     let error = #expect(throws: SQLiteError.self) {
       try plain.execute("INSERT INTO tasks(id) VALUES ('x')")
     }
-    #expect(error?.message.contains("ferry_row") == true)
+    #expect(error?.message.contains("no such function: ferry_") == true)
     #expect(try replica.rows("SELECT count(*) FROM tasks") == [[0]])
   }
 
@@ -109,6 +109,18 @@ struct CaptureTests {
     #expect(try replica.pending.last?.columns == [Column("due", "today")])
   }
 
+  @Test("columns of a tracked table can be renamed and dropped")
+  func alteredColumns() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("INSERT INTO tasks VALUES ('a', 'one', 0)")
+    try replica.run("ALTER TABLE tasks RENAME COLUMN title TO name; UPDATE tasks SET name = 'two'")
+    try replica.run("ALTER TABLE tasks DROP COLUMN done; UPDATE tasks SET name = 'three'")
+    #expect(
+      try replica.pending.map(\.columns).suffix(2) == [
+        [Column("name", "two")], [Column("name", "three")],
+      ])
+  }
+
   @Test("a table that was dropped and made anew is recorded again")
   func recreated() throws {
     let replica = try ReplicaFixture.withTasks()
@@ -116,6 +128,23 @@ struct CaptureTests {
     try replica.run("CREATE TABLE tasks(id TEXT PRIMARY KEY, title TEXT, done INTEGER DEFAULT 0)")
     try replica.run("INSERT INTO tasks(id) VALUES ('a')")
     #expect(try replica.pending.map(\.key.record) == ["a"])
+  }
+
+  @Test("a row is recorded before what the user's own triggers make of it")
+  func userTriggers() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run(
+      """
+      CREATE TRIGGER mend AFTER INSERT ON TASKS BEGIN
+        UPDATE tasks SET title = 'mended' WHERE id = NEW.id;
+      END
+      """)
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'given')")
+    try replica.reopen()
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('b', 'given')")
+    let pending = try replica.pending
+    #expect(pending.map(\.kind) == [.insert, .update, .insert, .update])
+    #expect(pending.map { $0.columns[0].value } == ["given", "mended", "given", "mended"])
   }
 
   @Test("wide tables are captured in parts")
@@ -139,6 +168,8 @@ struct CaptureTests {
     arguments: [
       ("CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, x)", "mint the same integer"),
       ("CREATE TABLE t(a TEXT, b TEXT, PRIMARY KEY(a, b))", "2 columns"),
+      ("CREATE TABLE t(id TEXT PRIMARY KEY COLLATE NOCASE, x)", "NOCASE"),
+      ("CREATE TABLE t(id TEXT COLLATE RTRIM PRIMARY KEY, x) WITHOUT ROWID", "RTRIM"),
       ("CREATE TABLE t(x)", "no primary key"), ("CREATE VIEW t AS SELECT 1 AS id", "view"),
       ("SELECT 1", "no such table"),
     ])
@@ -156,6 +187,7 @@ struct CaptureTests {
     let replica = try ReplicaFixture.withTasks()
     let refused: [(String, String)] = [
       ("INSERT INTO tasks(title) VALUES ('no key')", "text and not NULL"),
+      ("INSERT INTO tasks(id) VALUES ('a' || char(0))", "without U+0000"),
       ("INSERT INTO tasks VALUES ('a', zeroblob(1048577), 0)", "1048577 bytes"),
       ("INSERT INTO tasks VALUES ('a', CAST(zeroblob(1000000) AS TEXT), 0)", "bytes as JSON"),
       (
@@ -202,6 +234,14 @@ struct CaptureTests {
     try replica.run("DELETE FROM parent")
     let told = try replica.pending.map { "\($0.kind) \($0.key.record)" }
     #expect(told == ["insert p", "insert c", "delete c", "delete p"])
+  }
+
+  @Test("rows changed are those of the user's statements, all of them and no others")
+  func changedRows() throws {
+    let replica = try ReplicaFixture.withTasks()
+    #expect(try replica.run("INSERT INTO tasks(id) VALUES ('a'), ('b'); DELETE FROM tasks") == 4)
+    #expect(try replica.run("CREATE TABLE other(id TEXT PRIMARY KEY)") == 0)
+    #expect(try replica.run("SELECT * FROM tasks") == 0)
   }
 
   @Test("a statement cannot end the transaction around it")

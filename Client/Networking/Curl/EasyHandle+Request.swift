@@ -95,6 +95,8 @@ extension EasyHandle {
 
   private func setLimits(_ transfer: CurlTransfer) {
     set(CURLOPT_CONNECTTIMEOUT_MS, transfer.request.connectTimeout)
+    // A server that moved is found again soon; curl would keep the old address for a minute.
+    set(CURLOPT_DNS_CACHE_TIMEOUT, 5)
     if transfer.limit == .exchange { set(CURLOPT_TIMEOUT_MS, transfer.request.timeout) }
   }
 

@@ -6,21 +6,26 @@ import SQLite
 /// What is written to tracked tables is recorded by the same transaction.
 public final class Database {
   private let connection: SQLiteConnection
+  private let schemaWillChange: () throws -> Void
   private let schemaChanged: () throws -> Void
 
-  init(connection: SQLiteConnection, schemaChanged: @escaping () throws -> Void) {
+  init(
+    connection: SQLiteConnection, schemaWillChange: @escaping () throws -> Void = {},
+    schemaChanged: @escaping () throws -> Void = {}
+  ) {
     self.connection = connection
+    self.schemaWillChange = schemaWillChange
     self.schemaChanged = schemaChanged
   }
 
   /// Runs one statement with parameters, or a script of several without. Answers with the rows
-  /// changed by the last statement.
+  /// that they changed.
   ///
   /// - Throws: ``ReplicaError/database(_:code:)`` with SQLite's message.
   @discardableResult
   public func execute(_ sql: String, _ parameters: [Value] = []) throws -> Int {
     try run(sql, parameters) { _, _ in }
-    return connection.changes
+    return changes
   }
 
   /// All rows of one statement.
@@ -40,12 +45,13 @@ public final class Database {
     }
   }
 
-  /// Rows changed by the last statement.
-  public var changes: Int { connection.changes }
+  /// Rows changed by the statements of the last call.
+  public private(set) var changes = 0
 
   private func run(
     _ sql: String, _ parameters: [Value], row: (SQLiteStatement, [String]) throws -> Void
   ) throws {
+    changes = 0
     do {
       var rest = sql[...]
       while let statement = try connection.prepareNext(&rest) {
@@ -55,6 +61,7 @@ public final class Database {
             code: 1)
         }
         for (index, value) in parameters.enumerated() { statement.bind(Int32(index) + 1, value) }
+        if statement.altersTable { try schemaWillChange() }
         let names = (0..<statement.columnCount).map { statement.columnName($0) }
         try statement.forEach { try row($0, names) }
         guard connection.isInTransaction else {
@@ -62,7 +69,11 @@ public final class Database {
             "the statement ended the transaction; leave out BEGIN, COMMIT and ROLLBACK: the "
               + "statements given together are one transaction", code: 1)
         }
-        if statement.changesSchema { try schemaChanged() }
+        if statement.changesSchema {
+          try schemaChanged()
+        } else if !statement.isReadOnly {
+          changes += connection.changes
+        }
       }
     } catch let error as SQLiteError {
       throw ReplicaError.database(error.message, code: error.code)

@@ -57,7 +57,8 @@ public struct ReplicaStatus: Sendable, Equatable {
   public var tables: [String]
   /// Operations that the server has not confirmed.
   public var pending: Int
-  /// Changes pulled but not applied yet: pages of a pull under way, and refused records.
+  /// Changes pulled but not applied yet: pages of a pull under way, refused records, and records
+  /// whose table or columns are not here.
   public var toApply: Int
   /// Values that lost against others and are kept.
   public var conflicts: Int

@@ -36,7 +36,7 @@ private final class Reader: @unchecked Sendable {
     try await executor.run { [self] in
       let connection = try opened()
       return try connection.transaction(.deferred) {
-        try body(Database(connection: connection) {})
+        try body(Database(connection: connection))
       }
     }
   }

@@ -108,6 +108,9 @@ struct SyncAPI: Sendable {
 
   private func failure(_ response: TransportResponse) -> ReplicaError {
     if let problem = Problem(decoding: response.body) { return .refused(problem) }
+    if let detail = Problem.detail(in: response.body) {
+      return .unexpectedAnswer(status: response.status, detail)
+    }
     let text = String(decoding: response.body.prefix(200), as: UTF8.self)
     return .unexpectedAnswer(
       status: response.status, "this does not look like a Ferry server: \(text)")

@@ -25,9 +25,11 @@ final class CaptureContext {
 
   var mode: Mode = .recording
   /// Whether the remote change being applied is a delete.
-  var isDeleting = false
+  private(set) var isDeleting = false
   /// The record that a remote change is being applied to.
-  var appliedRecord = RecordKey(table: "", record: "")
+  private(set) var appliedRecord = RecordKey(table: "", record: "")
+  /// Whether that record has its new values: what is written after that is the doing of triggers.
+  var isApplied = false
   private(set) var clock = HybridClock()
   private var group: Group?
   private var row: CapturedRow
@@ -40,6 +42,13 @@ final class CaptureContext {
     row = CapturedRow(limits: limits)
     self.wallClock = wallClock
     self.random = random
+  }
+
+  /// A remote change to one record comes next.
+  func beginApplying(_ key: RecordKey, isDeleting: Bool) {
+    appliedRecord = key
+    self.isDeleting = isDeleting
+    isApplied = false
   }
 
   // MARK: The row

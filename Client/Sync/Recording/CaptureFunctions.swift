@@ -17,6 +17,9 @@ extension CaptureContext {
     try connection.addFunction("ferry_applying", argumentCount: 0) { [unowned self] _, answer in
       answer.set(mode == .applying ? 1 : 0)
     }
+    try connection.addFunction("ferry_nested", argumentCount: 2) { [unowned self] in
+      $1.set(isNested($0) ? 1 : 0)
+    }
     try installGroupFunctions(on: connection)
   }
 
@@ -47,6 +50,7 @@ extension CaptureContext {
   /// the old and the new one (a difference). Answers with 1 where there is something to record.
   private func collect(_ arguments: SQLiteArguments, _ answer: SQLiteAnswer, stride: Int) {
     if mode == .applying && !isCascade(arguments) {
+      isApplied = isApplied || isAppliedRecord(arguments, table: 1)
       answer.set(0)
       return
     }
@@ -72,10 +76,20 @@ extension CaptureContext {
 
   /// Whether a row is deleted along with another one to which a remote delete is being applied.
   private func isCascade(_ arguments: SQLiteArguments) -> Bool {
-    guard isDeleting else { return false }
-    return
-      !(arguments.textBytes(1).elementsEqual(appliedRecord.table.utf8)
-      && arguments.textBytes(2).elementsEqual(appliedRecord.record.utf8))
+    isDeleting && !isAppliedRecord(arguments, table: 1)
+  }
+
+  /// Whether a write comes from a trigger of the user's while a remote change is applied. What a
+  /// remote delete takes along by foreign keys is let through.
+  private func isNested(_ arguments: SQLiteArguments) -> Bool {
+    guard mode == .applying, !isDeleting else { return false }
+    return isApplied || !isAppliedRecord(arguments, table: 0)
+  }
+
+  /// Whether the arguments, table and key from `table` on, name the record being applied.
+  private func isAppliedRecord(_ arguments: SQLiteArguments, table: Int) -> Bool {
+    arguments.textBytes(table).elementsEqual(appliedRecord.table.utf8)
+      && arguments.textBytes(table + 1).elementsEqual(appliedRecord.record.utf8)
   }
 
   private func isSame(_ arguments: SQLiteArguments, _ old: Int, _ new: Int) -> Bool {
@@ -97,8 +111,8 @@ extension CaptureContext {
       return "ferry: a record's key is text and not NULL; give it an id such as a UUIDv7"
     }
     let text = arguments.textBytes(2)
-    guard (1...limit).contains(text.count), isValidUTF8(text) else {
-      return "ferry: a record's key has 1 to \(limit) bytes of UTF-8"
+    guard (1...limit).contains(text.count), !text.contains(0), isValidUTF8(text) else {
+      return "ferry: a record's key has 1 to \(limit) bytes of UTF-8 without U+0000"
     }
     return nil
   }

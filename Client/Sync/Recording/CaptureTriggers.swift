@@ -3,7 +3,7 @@ import FerryProtocol
 /// The triggers that record what a user's transaction does to a tracked table (seed row S1.3).
 ///
 /// They call functions that only this library registers, so that a write from any other
-/// connection fails ("no such function: ferry_row") instead of going unrecorded.
+/// connection fails ("no such function: ferry_nested") instead of going unrecorded.
 enum CaptureTriggers {
   /// SQLite allows 127 arguments for a function; a row of more columns is captured in parts.
   private static let argumentsMax = 120
@@ -15,23 +15,44 @@ enum CaptureTriggers {
       trigger("update", "AFTER UPDATE", table, record: "NEW", values: difference(table)),
       trigger("delete", "AFTER DELETE", table, record: "OLD", values: row(table, "OLD")),
       rekey(table),
+      nested("insert", "NEW", table), nested("update", "OLD", table),
+      nested("delete", "OLD", table),
     ]
+  }
+
+  /// The names of one table's triggers.
+  static func names(for table: String) -> [String] {
+    [
+      "insert", "update", "delete", "rekey", "nested_insert", "nested_update", "nested_delete",
+    ].map { "ferry_\($0)_\(table)" }
   }
 
   /// The statements that remove them.
   static func drops(for table: String) -> [String] {
-    ["insert", "update", "delete", "rekey"].map {
-      "DROP TRIGGER IF EXISTS \(quoted("ferry_\($0)_\(table)"))"
-    }
+    names(for: table).map { "DROP TRIGGER IF EXISTS \(quoted($0))" }
   }
 
-  /// Records one row that a table holds already as an insert; its key is the parameter.
+  /// While a remote change is applied, the user's own triggers fire as well. What they would write
+  /// to tracked tables was recorded where the change was made, and comes by itself; doing it again
+  /// here, unrecorded, would part the replicas. Other tables (a search index) are theirs to write.
+  private static func nested(_ kind: String, _ side: String, _ table: TableSchema) -> String {
+    """
+    CREATE TRIGGER \(quoted("ferry_nested_\(kind)_\(table.name)"))
+    BEFORE \(kind.uppercased()) ON \(quoted(table.name))
+    WHEN ferry_nested(\(literal(table.name)), \(side).\(quoted(table.key)))
+    BEGIN SELECT RAISE(IGNORE); END
+    """
+  }
+
+  /// Records one row that a table holds already as an insert; its key is the parameter. Its base
+  /// is 0: it was written without knowing of what the server has sent, so that a value which it
+  /// overrules is kept as a conflict.
   static func recordExisting(_ table: TableSchema) -> String {
     let name = quoted(table.name)
     let collected = row(table, name)
     return """
       INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data)
-      SELECT ferry_operation(), ferry_group(), ferry_base(), \(literal(table.name)),
+      SELECT ferry_operation(), ferry_group(), 0, \(literal(table.name)),
         \(name).\(quoted(table.key)), 'insert', ferry_data()
       FROM \(name) WHERE \(name).\(quoted(table.key)) = ? AND \(collected) > 0
       """

@@ -71,6 +71,7 @@ package struct TableSchema: Sendable, Equatable {
         "its primary key \(key.name) is \(key.type.isEmpty ? "untyped" : key.type), not TEXT: "
           + "two devices would mint the same integer. Use TEXT ids such as UUIDv7")
     }
+    try checkCollation(of: key.name, in: table, connection)
     for name in [key.name] + columns.map(\.name) {
       if let fault = NameRule.fault(in: name, limits: .standard) {
         throw ReplicaError.cannotTrack(table: table, fault)
@@ -81,6 +82,25 @@ package struct TableSchema: Sendable, Equatable {
         table: table, "it has more than \(Limits.standard.columns) columns")
     }
     return TableSchema(name: table, key: key.name, columns: columns)
+  }
+
+  /// Elsewhere keys compare by their bytes; a key for which two of them are one would mix records.
+  private static func checkCollation(
+    of key: String, in table: String, _ connection: SQLiteConnection
+  ) throws {
+    let find = try connection.prepare(
+      """
+      SELECT column.coll FROM pragma_index_list(?) AS list, pragma_index_xinfo(list.name) AS column
+      WHERE list.origin = 'pk' AND column.key = 1
+      """)
+    find.bind(1, table)
+    let collation = try find.first { $0.text(0).uppercased() } ?? "BINARY"
+    guard collation == "BINARY" else {
+      throw ReplicaError.cannotTrack(
+        table: table,
+        "its primary key \(key) compares by \(collation), so that ids which differ elsewhere are "
+          + "one here; declare it without COLLATE")
+    }
   }
 }
 

@@ -62,7 +62,11 @@ struct ApplyPass {
       return
     }
     if !held.isEmpty && held.contains(change.key) {
-      try keep(change, reason: "it refers to a record that is not here (foreign key)")
+      try keep(
+        change,
+        reason: change.state.isAlive
+          ? "it refers to a record that is not here (foreign key)"
+          : "records here refer to it (foreign key)")
       return
     }
     let knowsAll = plan.knowsAll(change.state.columns)
@@ -87,8 +91,7 @@ struct ApplyPass {
   private func apply(_ change: Change, with plan: ApplyPlan, knowsAll: Bool) throws {
     let pending = hasPending ? try file.uncovered(change.key) : []
     let effect = RemoteChange.effect(of: change.state, pending: pending, device: device)
-    file.capture.appliedRecord = change.key
-    file.capture.isDeleting = effect == .delete
+    file.capture.beginApplying(change.key, isDeleting: effect == .delete)
     switch effect {
     case .none: break
     case .delete: try plan.delete(change.key.record)

@@ -84,40 +84,30 @@ extension ReplicaFile {
   private static let pageBytesMax = 64 << 20
 
   /// A deferred foreign key failed at commit. The rows that break one are found and kept back
-  /// with the reason; everything else is applied.
+  /// with the reason; where such a row is the user's own, the change that took away what it refers
+  /// to is kept back instead. Everything else is applied.
   private func applyAroundViolations(last body: [UInt8], _ head: PageHead) throws -> AppliedPull {
     var held = Set<RecordKey>()
+    var settled = Set<RecordKey>()
     while true {
-      let before = held.count
       do {
         return try applyOnce(last: body, head, holding: held) {
-          let found = try foreignKeyViolations()
-          if !found.isSubset(of: held) {
-            held.formUnion(found)
-            throw ViolationsFound()
+          let rows = try danglingRows()
+          if rows.contains(where: { !settled.contains($0.child) }) {
+            throw ViolationsFound(rows: rows)
           }
         }
-      } catch is ViolationsFound where held.count > before {
-        continue
+      } catch let violations as ViolationsFound {
+        let added = Set(violations.rows.map(\.child)).subtracting(held).subtracting(settled)
+        held.formUnion(added)
+        guard added.isEmpty else { continue }
+        for row in violations.rows where settled.insert(row.child).inserted {
+          guard let target = try target(of: row) else { continue }
+          held.remove(row.child)
+          held.insert(target)
+        }
       }
     }
-  }
-
-  private func foreignKeyViolations() throws -> Set<RecordKey> {
-    var keys = Set<RecordKey>()
-    let violations = try connection.prepare(
-      "SELECT DISTINCT \"table\", rowid FROM pragma_foreign_key_check()"
-    ).map { ($0.text(0), $0.optionalInt64(1)) }
-    for (name, row) in violations {
-      guard let row, let table = try? TableSchema.read(name, from: connection) else { continue }
-      let find = try connection.statement(
-        "SELECT \(quoted(table.key)) FROM \(quoted(name)) WHERE rowid = ?")
-      find.bind(1, row)
-      if let record = try find.first({ $0.text(0) }) {
-        keys.insert(RecordKey(table: name, record: record))
-      }
-    }
-    return keys
   }
 
   private func moveCursor(to head: PageHead) throws {
@@ -158,4 +148,6 @@ extension ReplicaFile {
   }
 }
 
-private struct ViolationsFound: Error {}
+private struct ViolationsFound: Error {
+  let rows: [DanglingRow]
+}

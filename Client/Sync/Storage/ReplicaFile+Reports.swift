@@ -8,7 +8,8 @@ extension ReplicaFile {
     let state = try syncState()
     return ReplicaStatus(
       device: device, server: server, tables: try trackedTables(), pending: try pendingCount(),
-      toApply: try count("SELECT coalesce(sum(changes), 0) FROM ferry_to_apply") + refusedCount(),
+      toApply: try count("SELECT coalesce(sum(changes), 0) FROM ferry_to_apply")
+        + count("SELECT count(*) FROM ferry_kept"),
       conflicts: try count("SELECT count(*) FROM ferry_conflicts"),
       quarantined: try refusedCount(),
       parked: try count(

@@ -59,21 +59,35 @@ extension ReplicaFile {
     }
   }
 
+  /// Takes Ferry's triggers off before a table is altered: SQLite would refuse to drop a column
+  /// that they name. ``refreshTriggers()`` puts them back.
+  func removeTriggers() throws {
+    for name in try trackedTables() {
+      for drop in CaptureTriggers.drops(for: name) { try connection.execute(drop) }
+    }
+  }
+
   private func installTriggers(for table: TableSchema) throws {
     applyPlans[table.name] = nil
     for statement in CaptureTriggers.statements(for: table) { try connection.execute(statement) }
   }
 
-  /// A table that was dropped and made anew has lost them.
+  /// Whether the table's triggers are there and newer than the user's own. A table that was
+  /// dropped and made anew has lost them; and SQLite fires the newest first, so that a row is
+  /// recorded before what the user's triggers make of it.
   private func hasTriggers(_ name: String) throws -> Bool {
-    let find = try connection.statement(
+    let names = CaptureTriggers.names(for: name)
+    let list = names.map(literal).joined(separator: ", ")
+    let find = try connection.prepare(
       """
-      SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1
-        AND name IN ('ferry_insert_' || ?1, 'ferry_update_' || ?1, 'ferry_delete_' || ?1,
-          'ferry_rekey_' || ?1)
+      WITH found AS (
+        SELECT rowid AS age, name IN (\(list)) AS own
+        FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE)
+      SELECT total(own) = \(names.count)
+        AND min(iif(own, age, NULL)) > max(iif(own, 0, age)) FROM found
       """)
     find.bind(1, name)
-    return try find.first { $0.int64(0) == 4 } ?? false
+    return try find.first { $0.int64(0) == 1 } ?? false
   }
 
   private func signature(of name: String) throws -> String? {

@@ -45,7 +45,9 @@ package final class ReplicaFile {
   /// Runs `body` in one transaction, whose tracked changes become one group.
   package func write<T>(_ body: (Database) throws -> T) throws -> T {
     try connection.transaction {
-      let database = Database(connection: connection) { [unowned self] in try refreshTriggers() }
+      let database = Database(
+        connection: connection, schemaWillChange: { [unowned self] in try removeTriggers() },
+        schemaChanged: { [unowned self] in try refreshTriggers() })
       return try body(database)
     }
   }

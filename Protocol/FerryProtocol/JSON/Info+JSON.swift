@@ -66,19 +66,29 @@ extension Problem {
 
   /// `nil` when the bytes are not a problem document with a code this version knows.
   package init?(decoding bytes: [UInt8]) {
-    let parts = try? decode(bytes) { (reader) throws(MalformedMessage) in
-      var code: ProblemCode?
+    guard let (code, detail) = Self.members(of: bytes),
+      let known = ProblemCode(rawValue: code)
+    else { return nil }
+    self.init(known, detail)
+  }
+
+  /// What a problem document says for a person, also one of a newer server.
+  package static func detail(in bytes: [UInt8]) -> String? {
+    members(of: bytes).flatMap { $0.detail.isEmpty ? nil : "\($0.detail) (\($0.code))" }
+  }
+
+  private static func members(of bytes: [UInt8]) -> (code: String, detail: String)? {
+    try? decode(bytes) { (reader) throws(MalformedMessage) in
+      var code = ""
       var detail = ""
       try reader.object { (key, reader) throws(MalformedMessage) in
         switch key {
-        case "code": code = ProblemCode(rawValue: try reader.string())
+        case "code": code = try reader.string()
         case "detail": detail = try reader.string()
         default: try reader.skip()
         }
       }
       return (code, detail)
     }
-    guard let parts, let code = parts.0 else { return nil }
-    self.init(code, parts.1)
   }
 }

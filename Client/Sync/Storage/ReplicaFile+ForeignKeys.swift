@@ -1,0 +1,60 @@
+import FerryProtocol
+import SQLite
+
+/// A row whose foreign key leads to no record.
+struct DanglingRow {
+  let child: RecordKey
+  /// The table that it refers to, the columns by which it does, and what it says they hold.
+  let parent: String
+  let columns: [String]
+  let values: [Value]
+}
+
+/// Foreign keys that a pull would leave dangling.
+extension ReplicaFile {
+  /// All of them, inside the transaction that made them so.
+  func danglingRows() throws -> [DanglingRow] {
+    let broken = try connection.prepare(
+      "SELECT DISTINCT \"table\", fkid FROM pragma_foreign_key_check()"
+    ).map { (table: $0.text(0), foreignKey: $0.int64(1)) }
+    return try broken.flatMap { try danglingRows(of: $0.table, foreignKey: $0.foreignKey) }
+  }
+
+  /// The record that `row` refers to, in a state of the replica where it is there.
+  func target(of row: DanglingRow) throws -> RecordKey? {
+    guard let parent = try? TableSchema.read(row.parent, from: connection) else { return nil }
+    let conditions = row.columns.enumerated().map { "\(quoted($1)) = ?\($0 + 1)" }
+    let find = try connection.prepare(
+      "SELECT \(quoted(parent.key)) FROM \(quoted(parent.name)) "
+        + "WHERE \(conditions.joined(separator: " AND "))")
+    for (index, value) in row.values.enumerated() { find.bind(Int32(index) + 1, value) }
+    return try find.first { RecordKey(table: parent.name, record: $0.text(0)) }
+  }
+
+  /// Found by their columns, since a table WITHOUT ROWID has no other name for a row.
+  private func danglingRows(of name: String, foreignKey: Int64) throws -> [DanglingRow] {
+    guard let table = try? TableSchema.read(name, from: connection) else { return [] }
+    let list = try connection.prepare(
+      """
+      SELECT "table", "from", coalesce("to", (SELECT name FROM pragma_table_info("table")
+        WHERE pk = seq + 1)) FROM pragma_foreign_key_list(?) WHERE id = ? ORDER BY seq
+      """)
+    list.bind(1, name)
+    list.bind(2, foreignKey)
+    let pairs = try list.map { (parent: $0.text(0), from: quoted($0.text(1)), to: $0.text(2)) }
+    guard let parent = pairs.first?.parent else { return [] }
+    let match = pairs.map { "p.\(quoted($0.to)) = c.\($0.from)" }.joined(separator: " AND ")
+    let find = try connection.prepare(
+      """
+      SELECT \(quoted(table.key)), \(pairs.map(\.from).joined(separator: ", "))
+      FROM \(quoted(table.name)) AS c
+      WHERE \(pairs.map { "c.\($0.from) IS NOT NULL" }.joined(separator: " AND "))
+        AND NOT EXISTS (SELECT 1 FROM \(quoted(parent)) AS p WHERE \(match))
+      """)
+    return try find.map { row in
+      DanglingRow(
+        child: RecordKey(table: table.name, record: row.text(0)), parent: parent,
+        columns: pairs.map(\.to), values: pairs.indices.map { row.value(Int32($0) + 1) })
+    }
+  }
+}
