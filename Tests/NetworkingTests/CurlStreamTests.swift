@@ -150,7 +150,7 @@ struct CurlStreamTests {
       return true
     }
     defer { server.stop() }
-    let timeout = Duration.milliseconds(300)
+    let timeout = Duration.seconds(2)
     let slow = try await transport.stream(
       TransportRequest(.get, server.url("/slow"), timeout: timeout))
     let silent = try await transport.stream(
