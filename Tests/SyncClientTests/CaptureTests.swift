@@ -121,6 +121,27 @@ struct CaptureTests {
       ])
   }
 
+  @Test("an ALTER TABLE that fails, or renames a tracked table, leaves no write unrecorded")
+  func failedAlteration() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("CREATE INDEX by_title ON tasks(title)")
+    try replica.file.write { database in
+      #expect(throws: ReplicaError.self) {
+        try database.execute("ALTER TABLE tasks DROP COLUMN title")
+      }
+      #expect(throws: ReplicaError.self) {
+        try database.execute("ALTER TABLE tasks ADD COLUMN done INTEGER")
+      }
+      try database.execute("INSERT INTO tasks(id) VALUES ('a')")
+    }
+    let error = #expect(throws: ReplicaError.self) {
+      try replica.run("ALTER TABLE tasks RENAME TO jobs")
+    }
+    #expect(error?.description.contains("untrack") == true)
+    try replica.run("INSERT INTO tasks(id) VALUES ('b')")
+    #expect(try replica.pending.map(\.key.record) == ["a", "b"])
+  }
+
   @Test("a table that was dropped and made anew is recorded again")
   func recreated() throws {
     let replica = try ReplicaFixture.withTasks()

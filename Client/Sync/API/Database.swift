@@ -63,7 +63,13 @@ public final class Database {
         for (index, value) in parameters.enumerated() { statement.bind(Int32(index) + 1, value) }
         if statement.altersTable { try schemaWillChange() }
         let names = (0..<statement.columnCount).map { statement.columnName($0) }
-        try statement.forEach { try row($0, names) }
+        do {
+          try statement.forEach { try row($0, names) }
+        } catch {
+          // What was taken off for the change is put back also where the change was refused.
+          if statement.altersTable { try schemaChanged() }
+          throw error
+        }
         guard connection.isInTransaction else {
           throw ReplicaError.database(
             "the statement ended the transaction; leave out BEGIN, COMMIT and ROLLBACK: the "

@@ -47,8 +47,16 @@ extension ReplicaFile {
   /// applies what was kept for columns that are known now.
   func refreshTriggers() throws {
     applyPlans = [:]
+    let altered = alteredTables
+    alteredTables = []
     for name in try trackedTables() {
-      guard let table = try? TableSchema.read(name, from: connection) else { continue }
+      guard let table = try? TableSchema.read(name, from: connection) else {
+        guard !altered.contains(name) else {
+          throw ReplicaError.cannotTrack(
+            table: name, "it would be renamed or lose its key; untrack it first")
+        }
+        continue
+      }
       if try signature(of: name) == table.signature && hasTriggers(name) { continue }
       let save = try connection.statement("UPDATE ferry_tables SET signature = ? WHERE name = ?")
       save.bind(1, table.signature)
@@ -62,6 +70,8 @@ extension ReplicaFile {
   /// Takes Ferry's triggers off before a table is altered: SQLite would refuse to drop a column
   /// that they name. ``refreshTriggers()`` puts them back.
   func removeTriggers() throws {
+    alteredTables = Set(
+      try trackedTables().filter { (try? TableSchema.read($0, from: connection)) != nil })
     for name in try trackedTables() {
       for drop in CaptureTriggers.drops(for: name) { try connection.execute(drop) }
     }

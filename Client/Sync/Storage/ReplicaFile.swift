@@ -17,6 +17,8 @@ package final class ReplicaFile {
   let random: () -> UInt64
   /// Prepared plans for the tables that changes are applied to.
   var applyPlans: [String: ApplyPlan] = [:]
+  /// Tracked tables that were there before the ALTER TABLE under way.
+  var alteredTables: Set<String> = []
 
   /// Opens the file, and makes Ferry's tables when they are not there.
   ///
