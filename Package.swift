@@ -76,7 +76,8 @@ let package = Package(
     command(
       "FerryBench", "Sources/FerryBench",
       needs: [
-        "FerryProtocol", "SyncClient", "Networking", "Postgres", "SQLite", "CommandLineKit",
+        "Ferry", "SyncClient", "FerryProtocol", "Networking", "Postgres", "SQLite",
+        "CommandLineKit",
         "Laboratory",
       ]),
 
