@@ -35,6 +35,12 @@ bench: ## Speed against the raw limits measured in the same run
 	@for program in ferry ferryd ferry-bench; do $(SWIFT) build -c release --product $$program || exit 1; done
 	@$(RELEASE)/ferry-bench run
 
+.PHONY: chaos
+chaos: ## Real processes paused, killed and cut off, ROUNDS times each: the long matrix
+	@Scripts/install-dependencies.sh build test
+	@for program in ferry ferryd ferry-chaos; do $(SWIFT) build -c release --product $$program || exit 1; done
+	@$(RELEASE)/ferry-chaos matrix --rounds $(or $(ROUNDS),10) --duration $(or $(DURATION),30s)
+
 .PHONY: format
 format: ## Format all sources
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format --in-place

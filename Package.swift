@@ -32,6 +32,8 @@ let package = Package(
     .executable(name: "ferry", targets: ["FerryCommand"]),
     .executable(name: "ferryd", targets: ["FerryDaemon"]),
     .executable(name: "ferry-bench", targets: ["FerryBench"]),
+    .executable(name: "ferry-sim", targets: ["FerrySim"]),
+    .executable(name: "ferry-chaos", targets: ["FerryChaos"]),
   ],
   targets: [
     // C libraries: a module map and a shim, each imported by one wrapper.
@@ -81,6 +83,25 @@ let package = Package(
         "Laboratory",
       ]),
 
+    // Proving: the workload and the oracles, and the two instruments that use them.
+    library(
+      "Conformance", "Sources/Conformance",
+      needs: ["FerryProtocol", "SQLite", "Postgres"]),
+    library("SimulatedDisk", "Sources/SimulatedDisk", needs: ["CSQLite"]),
+    library(
+      "Simulation", "Sources/Simulation",
+      needs: [
+        "Conformance", "SimulatedDisk", "SyncClient", "SyncServer", "HTTPServer", "Networking",
+        "FerryProtocol", "Executors", "SQLite", "Postgres",
+      ]),
+    command(
+      "FerrySim", "Sources/FerrySim", needs: ["Simulation", "CommandLineKit", "Laboratory"]),
+    command(
+      "FerryChaos", "Sources/FerryChaos",
+      needs: [
+        "Conformance", "FerryProtocol", "Laboratory", "Postgres", "SQLite", "CommandLineKit",
+      ]),
+
     // Tests: one folder a target.
     .target(
       name: "TestSupport", dependencies: ["Laboratory"], path: "Tests/TestSupport",
@@ -101,7 +122,19 @@ let package = Package(
       "SyncServerTests",
       needs: ["SyncServer", "StoreContracts", "Postgres", "TestSupport", "FerryDaemon"]),
     tests(
+      "ConformanceTests",
+      needs: [
+        "Conformance", "FerryProtocol", "SQLite", "Postgres", "SyncClient", "SyncServer",
+        "TestSupport",
+      ]),
+    tests("SimulatedDiskTests", needs: ["SimulatedDisk", "SQLite"]),
+    tests(
+      "SimulationTests",
+      needs: ["Simulation", "Conformance", "FerryProtocol", "TestSupport", "FerrySim"]),
+    tests(
       "PairTests",
-      needs: ["Ferry", "Compression", "TestSupport", "FerryCommand", "FerryDaemon"]),
+      needs: [
+        "Ferry", "Compression", "TestSupport", "FerryCommand", "FerryDaemon", "FerryChaos",
+      ]),
   ]
 )

@@ -4,6 +4,15 @@
 # Quiet when there is nothing to do. Needs root, or sudo, only for what is missing.
 set -euo pipefail
 
+# The report page is tested in a real browser; the smallest one, unless there is one already.
+browser() {
+  local name
+  for name in chromium-headless-shell chromium chromium-browser google-chrome; do
+    if command -v "$name" >/dev/null; then return; fi
+  done
+  echo chromium-headless-shell
+}
+
 packages=()
 for purpose in "${@:-build}"; do
   case $purpose in
@@ -11,7 +20,10 @@ for purpose in "${@:-build}"; do
       packages+=(pkg-config libsqlite3-dev libpq-dev libcurl4-openssl-dev libmicrohttpd-dev
         libzstd-dev zlib1g-dev libssl-dev) ;;
     demo) packages+=(iso-codes) ;;
-    test) packages+=(postgresql iso-codes openssl util-linux) ;;
+    test)
+      packages+=(postgresql iso-codes openssl util-linux)
+      # Word by word: it may be none.
+      packages+=($(browser)) ;;
     *) echo "unknown purpose: $purpose (build, demo, test)" >&2; exit 2 ;;
   esac
 done

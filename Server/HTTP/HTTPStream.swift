@@ -7,7 +7,7 @@ import Synchronization
 /// that closes only its sending side counts as gone.
 package final class HTTPStream: Sendable {
   /// What moves a stream's connection; weakly coupled so that a stream can exist before it.
-  protocol Outlet: Sendable {
+  package protocol Outlet: Sendable {
     /// Suspends the connection; false when the server no longer allows it.
     func suspend() -> Bool
     /// Lets a suspended connection go on.
@@ -18,8 +18,8 @@ package final class HTTPStream: Sendable {
     func isPeerGone() -> Bool
   }
 
-  /// What libmicrohttpd is told to do next.
-  enum Reading: Equatable {
+  /// What the connection is told to do next.
+  package enum Reading: Equatable {
     case bytes(Int)
     case suspended
     case end
@@ -104,7 +104,7 @@ package final class HTTPStream: Sendable {
   }
 
   /// Binds the stream to its connection.
-  func attach(_ outlet: any Outlet) {
+  package func attach(_ outlet: any Outlet) {
     state.withLock { state in
       // A stream carries one response.
       precondition(state.outlet == nil, "HTTPStream was answered twice")
@@ -114,7 +114,7 @@ package final class HTTPStream: Sendable {
   }
 
   /// Moves queued bytes into `buffer`, or suspends the connection until there are some.
-  func read(into buffer: UnsafeMutableRawBufferPointer) -> Reading {
+  package func read(into buffer: UnsafeMutableRawBufferPointer) -> Reading {
     state.withLock { state in
       guard !state.isClosed, let outlet = state.outlet else { return .failure }
       let available = state.pending.count - state.sent
@@ -140,7 +140,7 @@ package final class HTTPStream: Sendable {
   }
 
   /// The response is over, or was never sent.
-  func connectionEnded() {
+  package func connectionEnded() {
     let observers = state.withLock { state in
       defer { state.observers = [] }
       state.isOver = true

@@ -1,11 +1,11 @@
 /// The parts of a request target (RFC 9112 §3.2), decoded.
-struct RequestTarget: Equatable {
-  let path: String
-  let segments: [String]
-  let query: [String: String]
+package struct RequestTarget: Equatable {
+  package let path: String
+  package let segments: [String]
+  package let query: [String: String]
 
   /// Throws `malformedTarget`. Takes the origin form, the absolute form and `*`.
-  init(parsing raw: String) throws(HTTPFailure) {
+  package init(parsing raw: String) throws(HTTPFailure) {
     let target = Self.originForm(Substring(raw))
     let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let path = parts.first ?? ""

@@ -21,3 +21,14 @@ static inline void ferry_result_blob(sqlite3_context *c, const void *b, sqlite3_
   if (n == 0) sqlite3_result_zeroblob(c, 0);
   else sqlite3_result_blob64(c, b, n, SQLITE_TRANSIENT);
 }
+
+// An open file of a VFS written in Swift: SQLite's part, then the object behind it.
+typedef struct ferry_vfs_file {
+  sqlite3_file base;
+  void *object;
+} ferry_vfs_file;
+static inline void ferry_zero(void *start, long n) { __builtin_memset(start, 0, (unsigned long)n); }
+// Starts SQLite's own generator, one for the whole process, again from `seed`; 0: at random.
+static inline int ferry_seed_randomness(int seed) {
+  return sqlite3_test_control(SQLITE_TESTCTRL_PRNG_SEED, seed, (sqlite3 *)0);
+}

@@ -5,6 +5,7 @@ package enum Executables {
   package static func ferry() throws -> URL { try find("ferry") }
   package static func ferryd() throws -> URL { try find("ferryd") }
   package static func ferryBench() throws -> URL { try find("ferry-bench") }
+  package static func ferryChaos() throws -> URL { try find("ferry-chaos") }
 
   /// Looks beside the running test program, then in the directories above it.
   private static func find(_ name: String) throws -> URL {

@@ -81,9 +81,14 @@ package enum LoopbackSocket {
 
   /// Closes a connection so that its peer sees a reset.
   package static func reset(_ descriptor: Int32) {
+    resetOnClose(descriptor)
+    close(descriptor)
+  }
+
+  /// Its peer will see a reset when the connection is closed.
+  static func resetOnClose(_ descriptor: Int32) {
     var atOnce = linger(l_onoff: 1, l_linger: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &atOnce, socklen_t(MemoryLayout<linger>.size))
-    close(descriptor)
   }
 
   private static func open() throws(TestSupportError) -> Int32 {

@@ -57,12 +57,21 @@ package final class PostgresCluster: Sendable {
   /// Starts the server after `stop`, on the same port. Returns when it takes connections.
   package func start() throws { try owned().start() }
 
-  /// Stops the server; its data stays. Returns when it is down.
-  package func stop(_ shutdown: Shutdown = .fast) throws { try owned().stop(shutdown) }
+  /// Stops the server; its data stays. Returns when it is down, and fails when it is not in time.
+  package func stop(_ shutdown: Shutdown = .fast, within limit: Duration = .seconds(60)) throws {
+    try owned().stop(shutdown, within: limit)
+  }
 
   package func restart(_ shutdown: Shutdown = .fast) throws {
     try stop(shutdown)
     try start()
+  }
+
+  /// The server's processes that serve connections to a database of `createDatabase`, found without
+  /// asking the server (Linux only). Empty while it is down.
+  package func backendProcessIDs(serving url: String) throws -> [Int32] {
+    let database = URLComponents(string: url)?.path.dropFirst() ?? ""
+    return try owned().children { $0.hasPrefix("postgres: ") && $0.contains(" \(database) ") }
   }
 
   private func owned() throws -> PrivateServer {

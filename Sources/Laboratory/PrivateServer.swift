@@ -40,8 +40,22 @@ final class PrivateServer: Sendable {
     }
   }
 
-  func stop(_ shutdown: PostgresCluster.Shutdown) throws {
-    try run("pg_ctl", ["stop", "-D", data, "-m", shutdown.rawValue, "-w", "-s", "-t", "60"])
+  func stop(_ shutdown: PostgresCluster.Shutdown, within limit: Duration) throws {
+    let seconds = String(max(1, limit.components.seconds))
+    try run("pg_ctl", ["stop", "-D", data, "-m", shutdown.rawValue, "-w", "-s", "-t", seconds])
+  }
+
+  /// The server's own child processes whose command line, as they set it themselves, is wanted.
+  func children(where isWanted: (String) -> Bool) -> [Int32] {
+    guard let file = try? String(contentsOfFile: "\(data)/postmaster.pid", encoding: .utf8),
+      let server = file.split(separator: "\n").first.flatMap({ Int32($0) })
+    else { return [] }
+    let children = "/proc/\(server)/task/\(server)/children"
+    let list = (try? String(contentsOfFile: children, encoding: .utf8)) ?? ""
+    return list.split(separator: " ").compactMap { Int32($0) }.filter { child in
+      let line = try? String(contentsOfFile: "/proc/\(child)/cmdline", encoding: .utf8)
+      return line.map(isWanted) ?? false
+    }
   }
 
   private func configure() throws {

@@ -11,6 +11,9 @@ final class ProxyLink: Sendable {
   private let server: Int32
   private let core: ProxyCore
   private let exchange: Mutex<ProxyTrap.Exchange?>
+  /// Both sides see a reset instead of an end.
+  private let isReset = Mutex(false)
+  private var wasReset: Bool { isReset.withLock { $0 } }
 
   init(number: Int, client: Int32, server: Int32, core: ProxyCore) {
     (self.number, self.client, self.server, self.core) = (number, client, server, core)
@@ -33,15 +36,26 @@ final class ProxyLink: Sendable {
     for descriptor in [client, server] { shutdown(descriptor, Int32(SHUT_RDWR)) }
   }
 
+  /// Resets both sides: they hear of it when the threads have let go of the connection.
+  func reset() {
+    isReset.withLock { $0 = true }
+    for descriptor in [client, server] {
+      LoopbackSocket.resetOnClose(descriptor)
+      // Wakes the reader, and sends nothing.
+      shutdown(descriptor, Int32(SHUT_RD))
+    }
+  }
+
   private func pump(_ direction: TCPProxy.Direction, from source: Int32, to target: Int32) {
     var buffer = [UInt8](repeating: 0, count: 64 << 10)
     while true {
       let bytes = LoopbackSocket.read(source, &buffer)
-      if bytes.isEmpty { break }
+      if !wasReset { core.gate.wait(direction) }
+      if bytes.isEmpty || wasReset { break }
       if direction == .request { noteRequest(bytes) }
       guard pass(bytes, direction, to: target) else { break }
     }
-    cut()
+    if wasReset { reset() } else { cut() }
     core.forget(self)
   }
 

@@ -70,8 +70,15 @@ package final class TCPProxy: Sendable {
   /// New connections go to another server.
   package func retarget(to port: UInt16) { core.retarget(to: port) }
 
+  /// How everything passes from now on, on connections that stand too.
+  package func set(_ conditions: LinkConditions) { core.gate.set(conditions) }
+
   /// Closes every connection that stands.
   package func cutAll() { core.cutAll() }
+
+  /// Resets every connection that stands, to both sides. Answers with how many there were.
+  @discardableResult
+  package func resetAll() -> Int { core.resetAll() }
 
   /// Bytes that have passed in a direction so far.
   package func byteCount(_ direction: Direction) -> Int { core.byteCount(direction) }
@@ -89,6 +96,7 @@ final class ProxyCore: Sendable {
     var bytes: [TCPProxy.Direction: Int] = [:]
   }
 
+  let gate = LinkGate()
   private let state: Mutex<State>
 
   init(target: UInt16) { state = Mutex(State(target: target)) }
@@ -156,7 +164,14 @@ final class ProxyCore: Sendable {
     for link in state.withLock({ Array($0.links.values) }) { link.cut() }
   }
 
+  func resetAll() -> Int {
+    let links = state.withLock { Array($0.links.values) }
+    for link in links { link.reset() }
+    return links.count
+  }
+
   func stop() {
+    gate.remove()
     let traps = state.withLock { state in
       state.isStopped = true
       return state.traps

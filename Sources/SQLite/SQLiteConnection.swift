@@ -20,9 +20,11 @@ package final class SQLiteConnection {
   private var statements: [String: SQLiteStatement] = [:]
   var hooks: ConnectionHooks?
 
-  /// Opens `path`. `busyTimeout`: how long a statement waits for another connection's lock.
+  /// Opens `path`. `busyTimeout`: how long a statement waits for another connection's lock;
+  /// `fileSystem`: a registered VFS by name, `nil` for the operating system's.
   package init(
-    path: String, mode: Mode = .create, busyTimeout: Duration = .seconds(10)
+    path: String, mode: Mode = .create, busyTimeout: Duration = .seconds(10),
+    fileSystem: String? = nil
   ) throws(SQLiteError) {
     var opened: OpaquePointer?
     let flags =
@@ -32,7 +34,7 @@ package final class SQLiteConnection {
       case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
       }
     let code = sqlite3_open_v2(
-      path, &opened, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+      path, &opened, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, fileSystem)
     guard code == SQLITE_OK, let opened else {
       let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
       sqlite3_close_v2(opened)

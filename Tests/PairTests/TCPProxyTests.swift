@@ -113,4 +113,48 @@ struct TCPProxyTests {
     proxy.retarget(to: other.port)
     #expect(try await ask() == "other")
   }
+
+  @Test("what is stalled each way waits, and passes when the way is open again")
+  func stalls() async throws {
+    for (conditions, passed) in [
+      (LinkConditions(requests: .stalled), 0), (LinkConditions(answers: .stalled), 1),
+    ] {
+      let before = proxy.byteCount(.request)
+      proxy.set(conditions)
+      async let answer = ask()
+      if passed == 1 {
+        try await eventually("the request to pass") { proxy.byteCount(.request) > before }
+      }
+      #expect((proxy.byteCount(.request) > before) == (passed == 1))
+      proxy.set(LinkConditions())
+      #expect(try await answer == Self.answer)
+    }
+  }
+
+  @Test("a slow link delays both ways, and of two conditions at once the worse counts")
+  func slows() async throws {
+    let slow = LinkConditions(
+      requests: .delayed(.milliseconds(20)), answers: .delayed(.milliseconds(30)))
+    proxy.set(slow)
+    let start = ContinuousClock.now
+    #expect(try await ask() == Self.answer)
+    #expect(ContinuousClock.now - start >= .milliseconds(50))
+    let slower = LinkConditions(requests: .delayed(.milliseconds(40)), answers: .stalled)
+    #expect(slow.joined(with: slower) == slower)
+    #expect(slower.joined(with: slow) == slower)
+    #expect(slow.joined(with: LinkConditions()) == slow)
+  }
+
+  @Test("connections are reset to both sides, also such as are stalled")
+  func resets() async throws {
+    #expect(proxy.resetAll() == 0)
+    let trap = proxy.trap(.request, .tell)
+    proxy.set(LinkConditions(answers: .stalled))
+    async let answer = ask()
+    try await trap.sprung()
+    #expect(proxy.resetAll() == 1)
+    proxy.set(LinkConditions())
+    #expect(try await answer == "")
+    #expect(try await ask() == Self.answer)
+  }
 }

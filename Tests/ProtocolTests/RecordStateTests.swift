@@ -48,6 +48,17 @@ struct RecordStateTests {
     #expect(RecordState([again, delete, edit, first]).row == ["b": 4])
   }
 
+  @Test("an insert that revives what others wrote to the dead record does not stand alone")
+  func revivedWithColumns() {
+    var state = RecordState([
+      .insert(at: 1, [Column("a", 1)]), .delete(at: 2, by: 2),
+      .update(at: 9, by: 3, [Column("b", 9)]),
+    ])
+    let outcome = state.merge(.insert(at: 10, by: 4, [Column("a", 4)]), at: 4)
+    #expect(state.row == ["a": 4, "b": 9])
+    #expect(outcome.isOverruled && outcome.conflicts.isEmpty)
+  }
+
   @Test("an update never brings a deleted record back, however late it is")
   func updateOfDeleted() {
     var state = RecordState([.insert(at: 1, [Column("a", 1)]), .delete(at: 2, by: 2)])

@@ -327,4 +327,66 @@ struct ApplyTests {
     #expect(try replica.rows("SELECT count(*) FROM tasks") == [[0]])
     #expect(try replica.file.syncState().applied == 0)
   }
+
+  @Test("an insert and a delete that cancel each other out hide nothing of what is pulled")
+  func cancelledShieldsNothing() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
+    try replica.run("DELETE FROM tasks")
+    try replica.apply([PageMaker().change(1, "tasks", "a", [Column("title", "theirs")])])
+    #expect(try replica.rows("SELECT title FROM tasks") == [["theirs"]])
+    #expect(try replica.freeze().isEmpty)
+  }
+
+  @Test("an insert that was sent and the delete after it shield the record")
+  func sentInsertAndDelete() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
+    _ = try replica.freeze()
+    try replica.run("DELETE FROM tasks")
+    try replica.apply([PageMaker().change(1, "tasks", "a", [Column("title", "theirs")])])
+    #expect(try replica.rows("SELECT title FROM tasks").isEmpty)
+    #expect(try replica.freeze().count == 2)
+  }
+
+  @Test("rows that a pulled delete takes with it shield themselves from the rest of the page")
+  func cascadeShieldsInThePage() throws {
+    let replica = try ReplicaFixture()
+    try replica.run("CREATE TABLE lists(id TEXT PRIMARY KEY, name TEXT)")
+    try replica.run(
+      "CREATE TABLE items(id TEXT PRIMARY KEY, list TEXT REFERENCES lists(id) ON DELETE CASCADE)")
+    try replica.file.track(["lists", "items"])
+    let maker = PageMaker()
+    let item = maker.change(2, "items", "i", [Column("list", "l")])
+    try replica.apply([maker.change(1, "lists", "l", [Column("name", "groceries")]), item])
+    let later = maker.change(4, "items", "i", [Column("list", "l")])
+    let pulled = try replica.apply(
+      [maker.deletion(3, "lists", "l", at: 1_750_000_000_000), later])
+    #expect(pulled.refused == 0)
+    #expect(try replica.rows("SELECT id FROM items").isEmpty)
+    #expect(try replica.pending.map(\.kind) == [.delete])
+  }
+
+  @Test("a column that another process added is known to the next pull")
+  func columnOfAnotherProcess() throws {
+    let replica = try ReplicaFixture.withTasks()
+    let maker = PageMaker()
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "one")])])
+    let other = try replica.other()
+    _ = try other.write { try $0.execute("ALTER TABLE tasks ADD COLUMN extra TEXT") }
+    try replica.apply(
+      [maker.change(2, "tasks", "a", [Column("extra", "new")], inserts: false)])
+    #expect(try replica.rows("SELECT extra FROM tasks") == [["new"]])
+  }
+
+  @Test("what was kept of a record goes when the record is deleted here")
+  func keptGoesWithItsRecord() throws {
+    let replica = try ReplicaFixture.withTasks()
+    let maker = PageMaker()
+    try replica.apply(
+      [maker.change(1, "tasks", "a", [Column("extra", "kept"), Column("title", "one")])])
+    try replica.run("DELETE FROM tasks")
+    try replica.run("ALTER TABLE tasks ADD COLUMN extra TEXT")
+    #expect(try replica.rows("SELECT id FROM tasks").isEmpty)
+  }
 }

@@ -202,4 +202,21 @@ struct PacketTests {
     #expect(again[0].device != second.device)
     #expect(again[0].dependency == nil)
   }
+
+  @Test("what a copy of this file has sent already shields nothing: the cursor goes back to it")
+  func sentByCopy() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([], head: 5)
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
+    let packet = try replica.freeze()[0]
+    // The copy's insert took place 6, clamped since this clock is ahead; a later edit took 7.
+    let later = PageMaker().change(7, "tasks", "a", [Column("title", "theirs")])
+    try replica.apply([later], head: 7)
+    #expect(try replica.rows("SELECT title FROM tasks") == [["mine"]])
+    _ = try replica.file.receive(replica.receipt(packet, first: 6, status: .duplicate))
+    #expect(try replica.file.syncState().applied == 5)
+    try replica.apply([later], head: 7)
+    #expect(try replica.rows("SELECT title FROM tasks") == [["theirs"]])
+    #expect(try replica.pending.isEmpty)
+  }
 }

@@ -43,9 +43,7 @@ struct ServiceRequestTests {
     let fixture = ServiceFixture()
     let page = await fixture.send("GET", "/v1/spaces/notes/changes?limit=10")
     #expect(page.status == 200)
-    let head = try page.bytes.withUnsafeBytes { bytes in
-      try PageReader.read(bytes, limits: .standard) { _ in }
-    }
+    let head = try PageReader.head(of: page.bytes)
     #expect(head.more == false)
     let stale = Cursor(epoch: Epoch(1), applied: 0)
     let refused = await fixture.send("GET", "/v1/spaces/notes/changes?cursor=\(stale)")

@@ -5,7 +5,8 @@ import SQLite
 ///
 /// What is written to tracked tables is recorded by the same transaction.
 public final class Database {
-  private let connection: SQLiteConnection
+  /// For this package's own programs.
+  package let connection: SQLiteConnection
   private let schemaWillChange: () throws -> Void
   private let schemaChanged: () throws -> Void
 

@@ -30,17 +30,25 @@ public final class Replica: Sendable {
   public static func open(
     _ path: String, transport: any Transport = CurlTransport()
   ) async throws -> Replica {
-    let thread = try await ReplicaThread.open(path: path)
-    return Replica(path: path, thread: thread, transport: transport)
+    try await open(path, transport: transport, in: .system)
   }
 
-  private init(path: String, thread: ReplicaThread, transport: any Transport) {
+  /// The same in surroundings of the caller's.
+  package static func open(
+    _ path: String, transport: any Transport, in surroundings: Surroundings
+  ) async throws -> Replica {
+    let thread = try await ReplicaThread.open(path: path, in: surroundings)
+    return Replica(path: path, thread: thread, transport: transport, in: surroundings)
+  }
+
+  private init(
+    path: String, thread: ReplicaThread, transport: any Transport, in surroundings: Surroundings
+  ) {
     self.path = path
     self.thread = thread
-    readers = ReaderPool(path: path)
+    readers = ReaderPool(path: path, in: surroundings)
     engine = SyncEngine(
-      thread: thread, path: path, transport: transport, limits: .standard,
-      options: SyncEngine.Options(), random: { UInt64.random(in: .min ... .max) },
+      thread: thread, path: path, transport: transport, surroundings: surroundings,
       shared: SyncAPI.Shared())
   }
 
@@ -135,8 +143,8 @@ public final class Replica: Sendable {
 
   private func find(_ address: ServerAddress, _ device: DeviceID) async throws -> SpaceInfo {
     let api = SyncAPI(
-      address: address, device: device, transport: engine.transport, limits: engine.limits,
-      shared: engine.shared)
+      address: address, device: device, transport: engine.transport,
+      surroundings: engine.surroundings, shared: engine.shared)
     do {
       return try await engine.retrying { try await api.space(create: true) }
     } catch ReplicaError.refused(let problem) where problem.code == .forbidden {
@@ -193,7 +201,7 @@ public final class Replica: Sendable {
     let wakeups = Wakeups()
     watching.withLock { $0[ObjectIdentifier(wakeups)] = wakeups }
     defer { watching.withLock { $0[ObjectIdentifier(wakeups)] = nil } }
-    let watcher = Watcher(engine: engine, options: Watcher.Options(), wakeups: wakeups)
+    let watcher = Watcher(engine: engine, wakeups: wakeups)
     try await typed {
       try await watcher.run(progress: progress) { event in
         switch event {

@@ -8,14 +8,20 @@ final class ReaderPool: Sendable {
   private static let size = 3
 
   private let path: String
+  private let surroundings: Surroundings
   private let state = Mutex((readers: [Reader](), next: 0))
 
-  init(path: String) { self.path = path }
+  init(path: String, in surroundings: Surroundings) {
+    self.path = path
+    self.surroundings = surroundings
+  }
 
   /// Runs `body` on one snapshot of the file.
   func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
     let reader = state.withLock { state in
-      if state.readers.count < Self.size { state.readers.append(Reader(path: path)) }
+      if state.readers.count < Self.size {
+        state.readers.append(Reader(path: path, in: surroundings))
+      }
       state.next = (state.next + 1) % state.readers.count
       return state.readers[state.next]
     }
@@ -27,10 +33,15 @@ final class ReaderPool: Sendable {
 // SAFETY: `connection` is only touched by closures that run on the executor's one thread.
 private final class Reader: @unchecked Sendable {
   private let path: String
-  private let executor = ThreadExecutor(name: "ferry-reader")
+  private let fileSystem: String?
+  private let executor: any WorkExecutor
   private var connection: SQLiteConnection?
 
-  init(path: String) { self.path = path }
+  init(path: String, in surroundings: Surroundings) {
+    self.path = path
+    fileSystem = surroundings.fileSystem
+    executor = surroundings.makeExecutor("ferry-reader")
+  }
 
   func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
     try await executor.run { [self] in
@@ -43,7 +54,7 @@ private final class Reader: @unchecked Sendable {
 
   private func opened() throws -> SQLiteConnection {
     if let connection { return connection }
-    let opened = try SQLiteConnection(path: path, mode: .readOnly)
+    let opened = try SQLiteConnection(path: path, mode: .readOnly, fileSystem: fileSystem)
     connection = opened
     return opened
   }

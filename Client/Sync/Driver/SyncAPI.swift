@@ -8,7 +8,7 @@ struct SyncAPI: Sendable {
   let address: ServerAddress
   let device: DeviceID
   private let transport: any Transport
-  private let limits: Limits
+  private let surroundings: Surroundings
   private let shared: Shared
 
   /// What is learnt of a server and kept between calls.
@@ -25,19 +25,19 @@ struct SyncAPI: Sendable {
   }
 
   init(
-    address: ServerAddress, device: DeviceID, transport: any Transport, limits: Limits,
-    shared: Shared
+    address: ServerAddress, device: DeviceID, transport: any Transport,
+    surroundings: Surroundings, shared: Shared
   ) {
     self.address = address
     self.device = device
     self.transport = transport
-    self.limits = limits
+    self.surroundings = surroundings
     self.shared = shared
   }
 
   /// The space, made when absent where the server lets this caller make it.
   func space(create: Bool) async throws -> SpaceInfo {
-    let sent = SystemClock.milliseconds()
+    let sent = surroundings.wallClock()
     let info = try SpaceInfo(decoding: try await send(create ? .put : .get, "").body)
     noteClock(sent, info.serverTime)
     return info
@@ -45,20 +45,20 @@ struct SyncAPI: Sendable {
 
   func push(_ packet: Packet) async throws -> PacketAnswer {
     let answer = try await send(.post, "/packets", body: packet.encoded())
-    return try PacketAnswer(decoding: answer.body, limits: limits)
+    return try PacketAnswer(decoding: answer.body, limits: surroundings.limits)
   }
 
   /// One page of the pull list, undecoded.
   func changes(cursor: Cursor?, limit: Int) async throws -> [UInt8] {
     let from = cursor.map { "&cursor=\($0)" } ?? ""
-    let sent = SystemClock.milliseconds()
+    let sent = surroundings.wallClock()
     let body = try await send(.get, "/changes?limit=\(limit)&device=\(device)\(from)").body
     noteClock(sent, try PageReader.head(of: body).serverTime)
     return body
   }
 
   private func noteClock(_ sent: Int64, _ server: Int64) {
-    let received = SystemClock.milliseconds()
+    let received = surroundings.wallClock()
     shared.note(offset: ClockOffset.estimate(sent: sent, server: server, received: received))
   }
 

@@ -3,26 +3,30 @@ import Networking
 
 /// Runs syncs: pulls, then pushes, over a transport. The rules are in the machines and the
 /// file's transactions; what is here is only the order of calls.
-struct SyncEngine: Sendable {
+package struct SyncEngine: Sendable {
   /// How a sync behaves.
-  struct Options: Sendable {
+  package struct Options: Sendable {
     /// Packets under way at once; the dependency chain makes their order of arrival irrelevant.
-    var packetsInFlight = 4
+    package var packetsInFlight = 4
     /// Changes asked for in one page.
-    var pageSize = 5_000
+    package var pageSize = 5_000
     /// What is tried again before a sync gives up.
-    var retry = RetryPolicy(delayBase: .milliseconds(200), delayMax: .seconds(5), attemptsMax: 4)
+    package var retry = RetryPolicy(
+      delayBase: .milliseconds(200), delayMax: .seconds(5), attemptsMax: 4)
     /// How long to wait for another process that syncs the same file.
-    var lockPatience: Duration = .seconds(60)
+    package var lockPatience: Duration = .seconds(60)
+
+    package init() {}
   }
 
   let thread: ReplicaThread
   let path: String
   let transport: any Transport
-  let limits: Limits
-  let options: Options
-  let random: @Sendable () -> UInt64
+  let surroundings: Surroundings
   let shared: SyncAPI.Shared
+
+  var limits: Limits { surroundings.limits }
+  var options: Options { surroundings.sync }
 
   typealias Progress = @Sendable (SyncProgress) -> Void
 
@@ -70,7 +74,7 @@ struct SyncEngine: Sendable {
   private func locked(
     _ round: (SyncAPI) async throws -> SyncReport
   ) async throws -> SyncReport {
-    let lock = try await SyncLock.acquire(path: path, patience: options.lockPatience)
+    let lock = try await surroundings.lock(path, options.lockPatience)
     defer { lock.release() }
     do {
       var report = try await round(try await api())
@@ -93,7 +97,8 @@ struct SyncEngine: Sendable {
     let (device, server) = try await thread.run { try $0.identity() }
     guard let server else { throw ReplicaError.notConfigured }
     return SyncAPI(
-      address: server, device: device, transport: transport, limits: limits, shared: shared)
+      address: server, device: device, transport: transport,
+      surroundings: surroundings, shared: shared)
   }
 
   // MARK: Pull
@@ -152,9 +157,9 @@ struct SyncEngine: Sendable {
         let failure = ReplicaError(error)
         failures += 1
         guard failure.isTransient,
-          let delay = options.retry.delay(afterFailures: failures, random: random())
+          let delay = options.retry.delay(afterFailures: failures, random: surroundings.random())
         else { throw failure }
-        try await Task.sleep(for: delay)
+        try await surroundings.sleep(delay)
       }
     }
   }

@@ -2,8 +2,8 @@ import Foundation
 
 /// Makes sure that one process at a time syncs a replica's file. Held by the operating system,
 /// so a killed process leaves no stale lock. Writing to the tables needs no lock.
-final class SyncLock: Sendable {
-  private let descriptor: Int32
+package final class SyncLock: Sendable {
+  private let free: @Sendable () -> Void
 
   /// Waits until the lock beside `path` is free.
   ///
@@ -29,11 +29,12 @@ final class SyncLock: Sendable {
         throw error
       }
     }
-    return SyncLock(descriptor: descriptor)
+    return SyncLock { close(descriptor) }
   }
 
-  private init(descriptor: Int32) { self.descriptor = descriptor }
+  /// A lock that `free` gives back.
+  package init(free: @escaping @Sendable () -> Void) { self.free = free }
 
   /// Frees the lock. Called once.
-  func release() { close(descriptor) }
+  func release() { free() }
 }

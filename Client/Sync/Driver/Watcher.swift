@@ -5,16 +5,19 @@ import Synchronization
 /// Keeps a replica in step for as long as it runs (seed row S1.11): a live connection tells when
 /// the head moves, local writes are noticed and sent, and where the connection fails, polling
 /// takes its place until it is back.
-struct Watcher: Sendable {
+package struct Watcher: Sendable {
   /// How often, and how patiently.
-  struct Options: Sendable {
+  package struct Options: Sendable {
     /// Between looks at the file for writes of other processes.
-    var localPoll: Duration = .milliseconds(25)
+    package var localPoll: Duration = .milliseconds(25)
     /// Between syncs while there is no live connection.
-    var remotePoll: Duration = .seconds(5)
+    package var remotePoll: Duration = .seconds(5)
     /// A live connection that is silent for longer is dead: three heartbeats.
-    var silence: Duration = .seconds(45)
-    var retry = RetryPolicy(delayBase: .milliseconds(250), delayMax: .seconds(30), attemptsMax: nil)
+    package var silence: Duration = .seconds(45)
+    package var retry = RetryPolicy(
+      delayBase: .milliseconds(250), delayMax: .seconds(30), attemptsMax: nil)
+
+    package init() {}
   }
 
   /// What happened, for whoever is watching.
@@ -25,7 +28,7 @@ struct Watcher: Sendable {
   }
 
   let engine: SyncEngine
-  let options: Options
+  var options: Options { engine.surroundings.watch }
   let wakeups: Wakeups
 
   /// Runs until cancelled, or until an error that time does not heal.
@@ -75,8 +78,10 @@ struct Watcher: Sendable {
       live.disconnect()
       wakeups.wake()
       failures += 1
-      if let delay = options.retry.delay(afterFailures: failures, random: engine.random()) {
-        try await Task.sleep(for: delay)
+      if let delay = options.retry.delay(
+        afterFailures: failures, random: engine.surroundings.random())
+      {
+        try await engine.surroundings.sleep(delay)
       }
     }
   }
@@ -85,7 +90,7 @@ struct Watcher: Sendable {
   private func followFile() async throws {
     var seen = try await engine.thread.run { try $0.dataVersion() }
     while true {
-      try await Task.sleep(for: options.localPoll)
+      try await engine.surroundings.sleep(options.localPoll)
       let version = try await engine.thread.run { try $0.dataVersion() }
       if version != seen { wakeups.wake() }
       seen = version
@@ -94,7 +99,7 @@ struct Watcher: Sendable {
 
   private func pollWhileDisconnected(_ live: LiveHead) async throws {
     while true {
-      try await Task.sleep(for: options.remotePoll)
+      try await engine.surroundings.sleep(options.remotePoll)
       if live.head == nil { wakeups.wake() }
     }
   }
@@ -118,8 +123,10 @@ struct Watcher: Sendable {
         guard failure.isTransient else { throw failure }
         onEvent(.offline(failure))
         failures += 1
-        if let delay = options.retry.delay(afterFailures: failures, random: engine.random()) {
-          try await Task.sleep(for: delay)
+        if let delay = options.retry.delay(
+          afterFailures: failures, random: engine.surroundings.random())
+        {
+          try await engine.surroundings.sleep(delay)
         }
         wakeups.wake()
       }

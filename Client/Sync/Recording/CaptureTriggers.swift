@@ -85,11 +85,15 @@ enum CaptureTriggers {
   }
 
   private static func insertion(_ kind: String, _ table: String, _ key: String) -> String {
-    """
-    INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data) VALUES (\
-    ferry_operation(), ferry_group(), ferry_base(), \(literal(table)), \(key), \
-    \(literal(kind)), ferry_data())
-    """
+    // What was kept of a record that is deleted would bring it back in parts.
+    let forget =
+      kind == "delete"
+      ? "DELETE FROM ferry_kept WHERE tbl = \(literal(table)) AND record = \(key); " : ""
+    return """
+      \(forget)INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data) VALUES (\
+      ferry_operation(), ferry_group(), ferry_base(), \(literal(table)), \(key), \
+      \(literal(kind)), ferry_data())
+      """
   }
 
   /// `ferry_row(first, table, key, '"name":', value, …)`: collects a row's values as JSON.

@@ -9,7 +9,7 @@ struct ApplyPass {
   private let device: DeviceID
   /// Records known to break a foreign key: kept back.
   private let held: Set<RecordKey>
-  private let hasPending: Bool
+  private var hasPending: Bool
   private var hasKept: Bool
   private var plans: [String: ApplyPlan?] = [:]
   private var lastPlan: ApplyPlan?
@@ -74,7 +74,7 @@ struct ApplyPass {
       knowsAll ? [] : change.state.columns.filter { !plan.known.contains($0.name) }
     if hasKept { try file.forgetKept(change.key) }
     do {
-      try apply(change, with: plan, knowsAll: knowsAll)
+      try apply(change, with: plan, knowsAll: knowsAll, isRetry: isRetry)
       applied += 1
       if !refused.isEmpty { refused.remove(change.key) }
     } catch let error as SQLiteError where error.isConstraint {
@@ -88,16 +88,24 @@ struct ApplyPass {
     }
   }
 
-  private func apply(_ change: Change, with plan: ApplyPlan, knowsAll: Bool) throws {
-    let pending = hasPending ? try file.uncovered(change.key) : []
+  private mutating func apply(
+    _ change: Change, with plan: ApplyPlan, knowsAll: Bool, isRetry: Bool
+  ) throws {
+    let isShielded = hasPending && !PlantedFault.pendingNotShielded.isPlanted
+    let pending = isShielded ? try file.uncovered(change.key) : []
     let effect = RemoteChange.effect(of: change.state, pending: pending, device: device)
     file.capture.beginApplying(change.key, isDeleting: effect == .delete)
     switch effect {
     case .none: break
-    case .delete: try plan.delete(change.key.record)
+    case .delete:
+      try plan.delete(change.key.record)
+      // Rows that went with it by a foreign key are recorded as deleted, which shields them.
+      if !hasPending { hasPending = try file.hasPending() }
     case .upsert(let columns, let isWhole, let kept):
       let columns = knowsAll ? columns : columns.filter { plan.known.contains($0.name) }
       if columns.isEmpty && !isWhole { return }
+      // Parts that were kept add to a record; they do not make one that has gone meanwhile.
+      if isRetry && !isWhole { return _ = try plan.update(change.key.record, columns) }
       try plan.upsert(change.key.record, columns, isWhole: isWhole, kept: kept)
     }
   }

@@ -58,9 +58,9 @@ final class ApplyPlan {
     }
   }
 
-  /// Where required columns are not named, an insert would be refused before its ON CONFLICT is
-  /// looked at, so the row is updated. Answers whether it was there.
-  private func update(_ record: String, _ columns: [ColumnState]) throws -> Bool {
+  /// Sets columns of a record if it is there, and answers whether it was. Where required columns
+  /// are not named, an insert would be refused before its ON CONFLICT is looked at.
+  func update(_ record: String, _ columns: [ColumnState]) throws -> Bool {
     let sets = columns.enumerated().map { "\(quoted($1.name)) = ?\($0 + 2)" }
     let statement = try connection.statement(
       "UPDATE \(quoted(table.name)) SET \(sets.joined(separator: ", ")) "
@@ -100,8 +100,10 @@ final class ApplyPlan {
     let marks = Array(repeating: "?", count: names.count + 1).joined(separator: ", ")
     let action = sets.isEmpty ? "NOTHING" : "UPDATE SET " + sets.joined(separator: ", ")
     let statement = try connection.statement(
-      "INSERT INTO \(quoted(table.name))(\(list)) VALUES (\(marks)) "
-        + "ON CONFLICT(\(quoted(table.key))) DO \(action)")
+      PlantedFault.replaceOnApply.isPlanted
+        ? "INSERT OR REPLACE INTO \(quoted(table.name))(\(list)) VALUES (\(marks))"
+        : "INSERT INTO \(quoted(table.name))(\(list)) VALUES (\(marks)) "
+          + "ON CONFLICT(\(quoted(table.key))) DO \(action)")
     if resets.isEmpty {
       lastNames = columns.map(\.name)
       lastUpsert = statement

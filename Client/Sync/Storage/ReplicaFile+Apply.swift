@@ -28,7 +28,16 @@ extension ReplicaFile {
       save.bind(2, head.cursor.received)
       save.bind(3, head.head)
       try save.run()
+      if PlantedFault.pageAppliedEarly.isPlanted { try showEarly(body) }
     }
+  }
+
+  /// See ``PlantedFault/pageAppliedEarly``.
+  private func showEarly(_ page: [UInt8]) throws {
+    capture.mode = .applying
+    defer { capture.mode = .recording }
+    var pass = try ApplyPass(file: self, device: identity().device, held: [])
+    try page.withUnsafeBytes { _ = try pass.applyPage($0) }
   }
 
   /// Drops the pages of a pull list that cannot be finished; the next pull starts it anew.
@@ -54,12 +63,16 @@ extension ReplicaFile {
     beforeCommit: () throws -> Void = {}
   ) throws -> AppliedPull {
     defer { capture.mode = .recording }
+    if PlantedFault.cursorApartFromRows.isPlanted {
+      try connection.transaction { try moveCursor(to: head) }
+    }
     return try connection.transaction {
       try connection.execute("PRAGMA defer_foreign_keys=ON")
+      try forgetPlansOfOldSchema()
       // First what is confirmed: the pages speak for it now, so it shields nothing any more.
       try acknowledge(through: head.appliedTail, head: head)
       try moveCursor(to: head)
-      capture.mode = .applying
+      if !PlantedFault.appliedChangesRecorded.isPlanted { capture.mode = .applying }
       var pass = try ApplyPass(file: self, device: identity().device, held: held)
       try forEachStagedPage { _ = try pass.applyPage($0) }
       try body.withUnsafeBytes { _ = try pass.applyPage($0) }
@@ -133,6 +146,13 @@ extension ReplicaFile {
     defer { capture.mode = before }
     var pass = try ApplyPass(file: self, device: identity().device, held: [])
     try pass.retryKept(table: table)
+  }
+
+  /// Another process may have changed the schema since the plans were made.
+  private func forgetPlansOfOldSchema() throws {
+    let version = try connection.statement("PRAGMA schema_version").first { $0.int64(0) } ?? 0
+    if version != plannedSchema { applyPlans = [:] }
+    plannedSchema = version
   }
 
   func plan(for table: String) throws -> ApplyPlan? {

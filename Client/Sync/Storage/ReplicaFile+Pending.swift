@@ -18,13 +18,34 @@ extension ReplicaFile {
       """)
   }
 
-  /// Own operations on a record whose effect is not part of what the server has sent.
+  /// Own operations on a record whose effect is not part of what the server has sent, merged as
+  /// they are sent: an insert and its delete that cancel each other out will never reach the
+  /// server, so they hide nothing of what it holds.
   func uncovered(_ key: RecordKey) throws -> [Operation] {
     let find = try connection.statement(
-      "\(Self.selectPending) WHERE record = ?1 AND tbl = ?2 ORDER BY seq")
+      """
+      SELECT seq, id, grp, base, tbl, record, kind, data,
+        (SELECT iif(merged, number, -number) FROM ferry_packets
+         WHERE seq BETWEEN from_order AND to_order)
+      FROM ferry_pending WHERE record = ?1 AND tbl = ?2 ORDER BY seq
+      """)
     find.bind(1, key.record)
     find.bind(2, key.table)
-    return try find.map { try pending($0).operation }
+    var sent: [Operation] = []
+    var merger = OperationMerger(limits: limits)
+    var packet: Int64?
+    try find.forEach { row in
+      let operation = try pending(row).operation
+      let number = row.optionalInt64(8)
+      if number != packet {
+        sent += merger.operations
+        merger = OperationMerger(limits: limits)
+        packet = number
+      }
+      // A packet that is part of a large transaction carries its operations as they were made.
+      if let number, number < 0 { sent.append(operation) } else { merger.add(operation) }
+    }
+    return sent + merger.operations
   }
 
   static let selectPending = "SELECT seq, id, grp, base, tbl, record, kind, data FROM ferry_pending"
@@ -134,7 +155,7 @@ extension ReplicaFile {
     let rows = try connection.prepare(
       "\(Self.selectPending) WHERE seq BETWEEN ? AND ? ORDER BY seq")
     rows.bind(1, row.orders.lowerBound)
-    rows.bind(2, row.orders.upperBound)
+    rows.bind(2, PlantedFault.packetNotFrozen.isPlanted ? .max : row.orders.upperBound)
     var merger = OperationMerger()
     var plain: [Operation] = []
     try rows.forEach { pendingRow in

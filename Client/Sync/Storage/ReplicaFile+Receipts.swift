@@ -37,8 +37,41 @@ extension ReplicaFile {
     save.bind(4, isConfirmed && !receipt.outcomes.contains(where: \.isOverruled) ? 1 : 0)
     save.bind(5, number)
     try save.run()
-    if isConfirmed { try noteConflicts(receipt, packet: number) }
+    if isConfirmed {
+      try noteConflicts(receipt, packet: number)
+      try pullAgain(receipt, packet: number)
+    }
+    if isConfirmed && PlantedFault.acknowledgeByRecord.isPlanted {
+      try connection.execute(
+        """
+        DELETE FROM ferry_pending WHERE seq > (SELECT max(to_order) FROM ferry_packets)
+          AND record IN (SELECT record FROM ferry_pending JOIN ferry_packets
+            ON seq BETWEEN from_order AND to_order WHERE number = \(number))
+        """)
+    }
     return isConfirmed
+  }
+
+  /// What a copy of this file has sent may lie behind the cursor: while it was pulled, the
+  /// operations here still shielded their records from it. So the cursor goes back to where these
+  /// were made, and the next pull brings what the server holds.
+  private func pullAgain(_ receipt: PacketReceipt, packet number: Int64) throws {
+    let state = try syncState()
+    if let sequences = receipt.sequences, sequences.lowerBound > state.applied { return }
+    let find = try connection.statement(
+      """
+      SELECT min(base) FROM ferry_pending JOIN ferry_packets ON seq BETWEEN from_order AND to_order
+      WHERE number = ?
+      """)
+    find.bind(1, number)
+    guard let base = try find.first({ $0.optionalInt64(0) }) ?? nil, base < state.applied else {
+      return
+    }
+    let save = try connection.statement("UPDATE ferry_replica SET applied = ?1, received = ?1")
+    save.bind(1, base)
+    try save.run()
+    try connection.execute(
+      "DELETE FROM ferry_to_apply; UPDATE ferry_packets SET clean = 0 WHERE number = \(number)")
   }
 
   /// Everything up to `tail` is in the history, also where the answer to it was lost on the way.
@@ -65,6 +98,7 @@ extension ReplicaFile {
     {
       guard let sequences = packet.sequences, packet.isClean,
         sequences.lowerBound == applied + 1
+          || PlantedFault.cursorOverOthers.isPlanted && sequences.lowerBound > applied
       else { continue }
       applied = sequences.upperBound
     }

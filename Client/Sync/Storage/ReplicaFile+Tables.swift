@@ -159,8 +159,9 @@ extension ReplicaFile {
 }
 
 extension TableSchema {
-  /// Changes when the triggers have to be made anew.
+  /// Changes when the triggers have to be made anew. The number in front is raised when their
+  /// text changes.
   var signature: String {
-    ([key] + columns.map(\.name)).map(quoted).joined(separator: ",")
+    "2:" + ([key] + columns.map(\.name)).map(quoted).joined(separator: ",")
   }
 }

@@ -17,22 +17,25 @@ package final class ReplicaFile {
   let random: () -> UInt64
   /// Prepared plans for the tables that changes are applied to.
   var applyPlans: [String: ApplyPlan] = [:]
+  /// The schema's version (PRAGMA schema_version) that the plans were made for.
+  var plannedSchema: Int64 = 0
   /// Tracked tables that were there before the ALTER TABLE under way.
   var alteredTables: Set<String> = []
 
   /// Opens the file, and makes Ferry's tables when they are not there.
   ///
+  /// - Parameter fileSystem: the SQLite VFS that holds it; `nil` for the operating system's.
   /// - Throws: ``ReplicaError/cannotOpen(path:_:)`` with the reason.
   package init(
     path: String, limits: Limits = .standard, wallClock: @escaping () -> Int64,
-    random: @escaping () -> UInt64
+    random: @escaping () -> UInt64, fileSystem: String? = nil
   ) throws {
     self.path = path
     self.limits = limits
     self.wallClock = wallClock
     self.random = random
     do {
-      connection = try SQLiteConnection(path: path)
+      connection = try SQLiteConnection(path: path, fileSystem: fileSystem)
       capture = CaptureContext(limits: limits, wallClock: wallClock, random: random)
       try connection.execute(ReplicaSchema.connectionSettings)
       try ReplicaSchema.prepare(connection, path: path) { newDevice(wallClock, random).value.bytes }

@@ -76,6 +76,7 @@ package struct RecordState: Sendable, Equatable {
   private mutating func insert(
     _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber
   ) -> Outcome {
+    if PlantedFault.tombstoneForgotten.isPlanted { deleted = nil }
     let wasAlive = isAlive
     // Updates may have been merged into the insert: it is as old as its oldest column, so a
     // delete in between erases all of it or nothing.
@@ -87,6 +88,10 @@ package struct RecordState: Sendable, Equatable {
     }
     var outcome = write(operation, stamp, sequence)
     if let deleted, !isAlive { outcome.lose(.existence(own, to: deleted.stamp)) }
+    // What others wrote to the dead record is alive again, and its author does not know it.
+    if isAlive && !wasAlive && columns.count > operation.columns.count {
+      outcome.isOverruled = true
+    }
     settle(wasAlive: wasAlive, sequence)
     return outcome
   }
@@ -165,7 +170,8 @@ package struct RecordState: Sendable, Equatable {
     let existing = columns[index]
     switch Resolution.resolve(existing: existing.stamp, incoming: incoming.stamp) {
     case .incoming:
-      if existing.sequence > base, existing.stamp.device != incoming.stamp.device,
+      if !PlantedFault.conflictNotRecorded.isPlanted, existing.sequence > base,
+        existing.stamp.device != incoming.stamp.device,
         existing.value != incoming.value
       {
         outcome.conflicts.append(
@@ -181,7 +187,7 @@ package struct RecordState: Sendable, Equatable {
             column: incoming.name, lost: incoming.value, loser: incoming.stamp,
             winner: existing.stamp))
       }
-      columns[index].sequence = incoming.sequence
+      if !PlantedFault.loserNotTold.isPlanted { columns[index].sequence = incoming.sequence }
     }
   }
 

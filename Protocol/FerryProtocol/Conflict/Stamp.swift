@@ -24,7 +24,8 @@ package enum Resolution: Sendable, Equatable {
   /// Last writer wins by hybrid clock, ties by device. Client and server both decide by this
   /// function; a write meets itself again without effect.
   package static func resolve(existing: Stamp, incoming: Stamp) -> Resolution {
-    incoming >= existing ? .incoming : .existing
+    if PlantedFault.tiesUnresolved.isPlanted && incoming.time == existing.time { return .incoming }
+    return incoming >= existing ? .incoming : .existing
   }
 }
 

@@ -295,6 +295,11 @@ package struct JSONKey {
   init(_ span: JSONSpan) throws(MalformedMessage) {
     self.span = span
     unescaped = span.isEscaped ? try unescape(span.content) : nil
+    // Also a name that nobody knows is UTF-8 (RFC 8259 §8.1): else a broken byte in a name that
+    // somebody should know would only make its member vanish.
+    if !span.isASCII && !span.isEscaped, !isValidUTF8(span.content) {
+      throw MalformedMessage(reason: "a member's name is not valid UTF-8", offset: 0)
+    }
   }
 
   @inline(__always)
@@ -313,10 +318,6 @@ package struct JSONKey {
   /// The name as a string, escapes resolved.
   package func text() throws(MalformedMessage) -> String {
     if let unescaped { return unescaped }
-    do throws(MalformedMessage) {
-      return try span.text()
-    } catch {
-      throw MalformedMessage(reason: "a member's name is not valid UTF-8", offset: 0)
-    }
+    return try span.text()
   }
 }

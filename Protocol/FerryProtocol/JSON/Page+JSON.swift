@@ -62,17 +62,25 @@ package enum PageReader {
   ) throws(MalformedMessage) -> PageHead {
     var reader = JSONReader(bytes)
     var parts = PageParts()
+    var found: Int?
     try reader.object { (key, reader) throws(MalformedMessage) in
       if case "changes" = key {
+        var count = 0
         try reader.array { (reader) throws(MalformedMessage) in
+          count += 1
           try each(try reader.change(limits: limits))
         }
+        found = count
       } else {
         try reader.pageMember(key, &parts)
       }
     }
     try reader.end()
-    return try parts.head(reader)
+    let head = try parts.head(reader)
+    guard let found, found == head.count else {
+      throw reader.malformed("a page says that it has \(head.count) changes and has \(found ?? 0)")
+    }
+    return head
   }
 
   /// Reads only the head, which stands before the changes; these are not looked at.

@@ -12,10 +12,13 @@ package final class SyncService: Sendable {
     package var log: ServiceLog
     package var clock: ServiceClock
     package var limits: Limits
+    /// Where the service's own tasks run; `nil` for the shared pool.
+    package var executor: (any TaskExecutor)?
 
     package init(
       store: any SyncStore, gate: AccessGate, hub: HeadHub, metrics: ServiceMetrics,
-      log: ServiceLog, clock: ServiceClock, limits: Limits
+      log: ServiceLog, clock: ServiceClock, limits: Limits,
+      executor: (any TaskExecutor)? = nil
     ) {
       self.store = store
       self.gate = gate
@@ -24,6 +27,7 @@ package final class SyncService: Sendable {
       self.log = log
       self.clock = clock
       self.limits = limits
+      self.executor = executor
     }
   }
 
@@ -36,7 +40,8 @@ package final class SyncService: Sendable {
   package init(_ parts: Parts) {
     self.parts = parts
     committer = PacketCommitter(
-      store: parts.store, clock: parts.clock, metrics: parts.metrics, log: parts.log)
+      store: parts.store, clock: parts.clock, metrics: parts.metrics, log: parts.log,
+      executor: parts.executor)
     directory = SpaceDirectory(store: parts.store, clock: parts.clock)
     lifecycle = ServiceLifecycle()
     startedAt = parts.clock.wall()

@@ -2,7 +2,7 @@ import FerryProtocol
 import Synchronization
 
 /// Tells every listener of head moves, each head of a space once and in order.
-final class HeadMoves: Sendable {
+package final class HeadMoves: Sendable {
   private struct State {
     var newest: [Int64: SequenceNumber] = [:]
     var next = 0
@@ -12,9 +12,11 @@ final class HeadMoves: Sendable {
 
   private let state = Mutex(State())
 
+  package init() {}
+
   /// Moves from now on, until ``finish()``. None is left out: the last one of a space that is
   /// quiet afterwards would be missed for good.
-  func stream() -> AsyncStream<HeadMove> {
+  package func stream() -> AsyncStream<HeadMove> {
     AsyncStream { continuation in
       let id = state.withLock { state -> Int? in
         guard !state.isFinished else { return nil }
@@ -30,7 +32,7 @@ final class HeadMoves: Sendable {
   }
 
   /// Passes a move on, unless it or a later one was told before.
-  func tell(_ move: HeadMove) {
+  package func tell(_ move: HeadMove) {
     state.withLock { state in
       guard move.head > state.newest[move.space] ?? 0 else { return }
       state.newest[move.space] = move.head
@@ -52,7 +54,7 @@ final class HeadMoves: Sendable {
   }
 
   /// Ends all streams.
-  func finish() {
+  package func finish() {
     let listeners = state.withLock { state in
       defer { state.listeners = [:] }
       state.isFinished = true

@@ -25,17 +25,19 @@ package final class PacketCommitter: Sendable {
   private let metrics: ServiceMetrics
   private let log: ServiceLog
   private let bounds: Queue.Bounds
+  private let executor: (any TaskExecutor)?
   private let state = Mutex(State())
 
   init(
     store: any SyncStore, clock: ServiceClock, metrics: ServiceMetrics, log: ServiceLog,
-    bounds: Queue.Bounds = Queue.Bounds()
+    bounds: Queue.Bounds = Queue.Bounds(), executor: (any TaskExecutor)? = nil
   ) {
     self.store = store
     self.clock = clock
     self.metrics = metrics
     self.log = log
     self.bounds = bounds
+    self.executor = executor
   }
 
   /// Commits one packet and answers when that is durable. Throws what became of a packet that was
@@ -70,7 +72,7 @@ package final class PacketCommitter: Sendable {
       return ticket.resume(returning: .failure(fault))
     }
     guard !batch.isEmpty else { return }
-    Task.detached { await self.drain(space, from: batch) }
+    Task.detached(executorPreference: executor) { await self.drain(space, from: batch) }
   }
 
   private func drain(_ space: Int64, from first: [Queue.Entry]) async {

@@ -21,6 +21,7 @@ struct HeadBoard<Listener> {
   }
 
   private struct Member {
+    let number: Int
     let listener: Listener
     /// Whether it has been told of the head it came to; it hears of moves from then on.
     var isGreeted = false
@@ -35,11 +36,17 @@ struct HeadBoard<Listener> {
     var event: [UInt8] = []
     var sentInWindow = false
     var isDirty = false
-    var members: [Int: Member] = [:]
+    /// By number: the order in which they came.
+    var members: [Member] = []
+
+    func index(of number: Int) -> Int? {
+      let index = members.partitioningIndex { $0.number >= number }
+      return index < members.count && members[index].number == number ? index : nil
+    }
 
     /// The event for all who have been greeted.
     var delivery: Delivery {
-      Delivery(bytes: event, listeners: members.values.filter(\.isGreeted).map(\.listener))
+      Delivery(bytes: event, listeners: members.filter(\.isGreeted).map(\.listener))
     }
   }
 
@@ -51,26 +58,30 @@ struct HeadBoard<Listener> {
   var listenerCount: Int { channels.values.reduce(0) { $0 + $1.members.count } }
 
   /// Everybody.
-  var listeners: [Listener] { channels.values.flatMap { $0.members.values.map(\.listener) } }
+  var listeners: [Listener] {
+    channels.keys.sorted().flatMap { channels[$0]?.members.map(\.listener) ?? [] }
+  }
 
   /// Adds a listener, to be greeted when the head has been looked up. Answers with its number.
   mutating func add(_ listener: Listener, to space: SpaceSummary) -> Int {
     nextListener += 1
     channels[space.id, default: Channel(name: space.name, epoch: space.epoch)]
-      .members[nextListener] = Member(listener: listener)
+      .members.append(Member(number: nextListener, listener: listener))
     return nextListener
   }
 
   /// The newest event for a listener that has just come, unless it has heard it.
   mutating func greet(_ number: Int, of space: Int64, heard: SequenceNumber?) -> Delivery? {
-    guard let channel = channels[space], let member = channel.members[number] else { return nil }
-    channels[space]?.members[number]?.isGreeted = true
+    guard let channel = channels[space], let index = channel.index(of: number) else { return nil }
+    channels[space]?.members[index].isGreeted = true
     if channel.head == heard { return nil }
-    return Delivery(bytes: channel.event, listeners: [member.listener])
+    return Delivery(bytes: channel.event, listeners: [channel.members[index].listener])
   }
 
   mutating func remove(_ listener: Int, from space: Int64) {
-    channels[space]?.members[listener] = nil
+    if let index = channels[space]?.index(of: listener) {
+      channels[space]?.members.remove(at: index)
+    }
     if channels[space]?.members.isEmpty == true { channels[space] = nil }
   }
 
@@ -118,7 +129,7 @@ struct HeadBoard<Listener> {
     channel.head = head
     channel.event = HeadEvent.encode(epoch: epoch, head: head)
     defer { channels[id] = channel }
-    guard channel.members.values.contains(where: \.isGreeted) else { return Step() }
+    guard channel.members.contains(where: \.isGreeted) else { return Step() }
     if channel.sentInWindow {
       channel.isDirty = true
       return Step()

@@ -17,16 +17,20 @@ package final class HeadHub: Sendable {
   private let sending = Mutex(())
   private let window: Duration
   private let sleep: @Sendable (Duration) async throws -> Void
+  private let executor: (any TaskExecutor)?
 
   /// - Parameters:
   ///   - window: The time between two events of one space, at least.
   ///   - sleep: Waits; throws when it is to stop.
+  ///   - executor: Where its timer runs; `nil` for the shared pool.
   package init(
     window: Duration = .milliseconds(10),
-    sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+    sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
+    executor: (any TaskExecutor)? = nil
   ) {
     self.window = window
     self.sleep = sleep
+    self.executor = executor
   }
 
   /// Listeners of all spaces.
@@ -99,7 +103,9 @@ package final class HeadHub: Sendable {
       if let delivery = done.delivery { Self.deliver(delivery) }
       return done
     }
-    if done.opensWindow { Task { await self.endWindows() } }
+    if done.opensWindow {
+      Task(executorPreference: executor) { await self.endWindows() }
+    }
     return done.suspect
   }
 

@@ -54,10 +54,9 @@ package final class FerryServer: Sendable {
     let isOnlyForThisMachine = configuration.listen.isLoopback && !configuration.isInsecure
     let gate = AccessGate(
       store: store, clock: configuration.clock, checksLoopback: isOnlyForThisMachine)
-    do {
-      startedOpen = try await gate.isOpen()
-    } catch {
-      throw FerryServerError(error, configuration.store, waited: .zero)
+    // The database may go away once more since the store was opened.
+    startedOpen = try await StoreOpener(configuration).retry { () async throws(StoreError) in
+      try await gate.isOpen()
     }
     if startedOpen, !configuration.listen.isLoopback, !configuration.isInsecure {
       throw .needsTokens(configuration.listen)

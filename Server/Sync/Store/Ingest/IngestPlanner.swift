@@ -88,7 +88,8 @@ struct IngestPlanner {
     switch placement(of: packet.dependency, in: packet.device) {
     case .next: return nil
     case .past:
-      return isKnown ? .duplicate : .refused(forked(packet.device, packet.dependency))
+      return isKnown || PlantedFault.noForkDetection.isPlanted
+        ? .duplicate : .refused(forked(packet.device, packet.dependency))
     case .unknown:
       // Known under another device's chain, it is a link of this one all the same.
       return isKnown && author(of: tail) == packet.device ? .duplicate : nil
@@ -100,7 +101,8 @@ struct IngestPlanner {
     guard let dependency else { return .past }
     if dependency == chain.tail { return .next }
     if chain.recent.contains(dependency) { return .past }
-    return author(of: dependency) == device ? .past : .unknown
+    // Under another device's chain too: a copy of this one took a new identity and sent it.
+    return author(of: dependency) != nil ? .past : .unknown
   }
 
   /// Under whose chain an operation is in the history; `nil` when it is not in it.
@@ -185,8 +187,10 @@ struct IngestPlanner {
   private func completeRun(
     after tail: OperationID?, among links: [Link], _ used: inout Set<OperationID>
   ) -> [Link]? {
-    for link in links where link.dependency == tail && used.insert(link.key.tail).inserted {
-      if !link.continues { return [link] }
+    let ignoresDependency = PlantedFault.dependencyIgnored.isPlanted
+    for link in links
+    where (link.dependency == tail || ignoresDependency) && used.insert(link.key.tail).inserted {
+      if !link.continues || PlantedFault.transactionTornOnServer.isPlanted { return [link] }
       if let rest = completeRun(after: link.key.tail, among: links, &used) {
         return [link] + rest
       }

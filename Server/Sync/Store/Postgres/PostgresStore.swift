@@ -23,6 +23,7 @@ package final class PostgresStore: SyncStore {
   private let listener: PostgresListener
   private let moves: HeadMoves
   private let sweep: Task<Void, Never>
+  private let makeEpoch: @Sendable () -> Epoch
   let limits: Limits
 
   /// Connects and migrates.
@@ -30,8 +31,12 @@ package final class PostgresStore: SyncStore {
     try await self.init(url: url, limits: .standard)
   }
 
-  package init(url: String, limits: Limits) async throws(StoreError) {
+  /// - Parameter makeEpoch: Where the lines of history of new spaces come from.
+  package init(
+    url: String, limits: Limits, makeEpoch: @escaping @Sendable () -> Epoch = { .random }
+  ) async throws(StoreError) {
     self.limits = limits
+    self.makeEpoch = makeEpoch
     let moves = HeadMoves()
     self.moves = moves
     do {
@@ -131,7 +136,7 @@ package final class PostgresStore: SyncStore {
   // MARK: Spaces
 
   package func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
-    let epoch = Int64(bitPattern: Epoch.random.value)
+    let epoch = Int64(bitPattern: makeEpoch().value)
     return try await run { connection in
       _ = try connection.query(
         PostgresStatement(

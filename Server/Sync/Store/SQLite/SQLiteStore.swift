@@ -9,19 +9,35 @@ package final class SQLiteStore: SyncStore {
   /// Threads that read beside the writer.
   private static let readerCount = 3
 
-  private let writer = StoreThread(name: "ferry-store")
-  private let readers = (0..<readerCount).map { _ in StoreThread(name: "ferry-reader") }
+  private let writer: StoreThread
+  private let readers: [StoreThread]
   private let nextReader = Atomic(0)
   private let moves = HeadMoves()
+  private let makeEpoch: @Sendable () -> Epoch
 
   /// Opens `ferry.sqlite` in `directory`, which exists.
   package convenience init(directory: String) async throws(StoreError) {
     try await self.init(directory: directory, limits: .standard)
   }
 
-  package init(directory: String, limits: Limits) async throws(StoreError) {
+  /// - Parameters:
+  ///   - fileSystem: The SQLite VFS that holds the directory; `nil` for the operating system's.
+  ///   - makeExecutor: A place for blocking work, by the name that debuggers show.
+  ///   - makeEpoch: Where the lines of history of new spaces come from.
+  package init(
+    directory: String, limits: Limits, fileSystem: String? = nil,
+    makeExecutor: (String) -> any WorkExecutor = { ThreadExecutor(name: $0) },
+    makeEpoch: @escaping @Sendable () -> Epoch = { .random }
+  ) async throws(StoreError) {
+    self.makeEpoch = makeEpoch
+    writer = StoreThread(executor: makeExecutor("ferry-store"))
+    readers = (0..<Self.readerCount).map { _ in
+      StoreThread(executor: makeExecutor("ferry-reader"))
+    }
     let path = directory + "/ferry.sqlite"
-    for thread in [writer] + readers { try await thread.open(path: path, limits: limits) }
+    for thread in [writer] + readers {
+      try await thread.open(path: path, limits: limits, fileSystem: fileSystem)
+    }
   }
 
   private func read<T: Sendable>(
@@ -32,7 +48,8 @@ package final class SQLiteStore: SyncStore {
   }
 
   package func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
-    try await writer.run { try $0.createSpace(name, epoch: .random) }
+    let epoch = makeEpoch()
+    return try await writer.run { try $0.createSpace(name, epoch: epoch) }
   }
 
   package func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary? {
@@ -46,6 +63,9 @@ package final class SQLiteStore: SyncStore {
   package func ingest(
     _ packets: [IncomingPacket], into space: Int64, now: Int64
   ) async throws(StoreError) -> IngestBatch {
+    if PlantedFault.headBeforeChanges.isPlanted {
+      try await writer.run { try $0.tellHead(of: packets, in: space) }
+    }
     let (before, batch) = try await writer.run { file in
       (try file.head(of: space), try file.ingest(packets, into: space, now: now))
     }
@@ -66,7 +86,8 @@ package final class SQLiteStore: SyncStore {
   }
 
   package func addToken(_ token: StoredToken) async throws(StoreError) {
-    try await writer.run { try $0.addToken(token, epoch: .random) }
+    let epoch = makeEpoch()
+    try await writer.run { try $0.addToken(token, epoch: epoch) }
   }
 
   package func token(hash: [UInt8]) async throws(StoreError) -> StoredToken? {
@@ -98,15 +119,17 @@ package final class SQLiteStore: SyncStore {
 
 /// A store's file on a thread of its own.
 private actor StoreThread {
-  private let executor: ThreadExecutor
+  private let executor: any WorkExecutor
   private var file: SQLiteStoreFile?
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  init(name: String) { executor = ThreadExecutor(name: name) }
+  init(executor: any WorkExecutor) { self.executor = executor }
 
-  func open(path: String, limits: Limits) throws(StoreError) {
-    file = try Self.stated { try SQLiteStoreFile(path: path, limits: limits) }
+  func open(path: String, limits: Limits, fileSystem: String?) throws(StoreError) {
+    file = try Self.stated {
+      try SQLiteStoreFile(path: path, limits: limits, fileSystem: fileSystem)
+    }
   }
 
   func run<T: Sendable>(
@@ -135,5 +158,5 @@ private actor StoreThread {
 
 extension Epoch {
   /// A new line of history.
-  static var random: Epoch { Epoch(.random(in: 1 ... .max)) }
+  package static var random: Epoch { Epoch(.random(in: 1 ... .max)) }
 }

@@ -26,7 +26,10 @@ extension SQLiteStoreFile {
   private func context(
     for packets: [Packet], in space: Int64, now: Int64
   ) throws -> IngestContext {
-    let find = try connection.statement("SELECT epoch, head, clamp FROM spaces WHERE id = ?")
+    let head =
+      PlantedFault.headBeforeChanges.isPlanted
+      ? "coalesce((SELECT max(sequence) FROM operations WHERE space = spaces.id), 0)" : "head"
+    let find = try connection.statement("SELECT epoch, \(head), clamp FROM spaces WHERE id = ?")
     find.bind(1, space)
     let state = try find.first { row in
       SpaceState(

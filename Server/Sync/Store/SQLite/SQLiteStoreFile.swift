@@ -8,9 +8,9 @@ package final class SQLiteStoreFile {
   let limits: Limits
 
   /// Opens and migrates the file.
-  package init(path: String, limits: Limits) throws {
+  package init(path: String, limits: Limits, fileSystem: String? = nil) throws {
     self.limits = limits
-    connection = try SQLiteConnection(path: path)
+    connection = try SQLiteConnection(path: path, fileSystem: fileSystem)
     try connection.execute(SQLiteStoreSchema.settings)
     try SQLiteStoreSchema.migrate(connection)
   }
@@ -121,5 +121,16 @@ extension SQLiteStoreFile {
     let find = try connection.statement("SELECT head FROM spaces WHERE id = ?")
     find.bind(1, space)
     return try find.first { $0.int64(0) } ?? 0
+  }
+}
+
+// MARK: Planted faults
+
+extension SQLiteStoreFile {
+  /// See ``PlantedFault/headBeforeChanges``: gives out places in the order before anything is in
+  /// them.
+  func tellHead(of packets: [IncomingPacket], in space: Int64) throws {
+    let count = packets.reduce(0) { $0 + $1.packet.operations.count }
+    try connection.execute("UPDATE spaces SET head = head + \(count) WHERE id = \(space)")
   }
 }

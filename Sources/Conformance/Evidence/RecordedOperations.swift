@@ -1,0 +1,32 @@
+import FerryProtocol
+import SQLite
+
+/// What a replica's file has recorded of local work, for harnesses that ask what a transaction
+/// has added.
+package enum RecordedOperations {
+  /// The number of the newest operation that the file ever recorded; 0 before the first.
+  package static func lastSequence(_ connection: SQLiteConnection) throws -> Int64 {
+    try connection.statement(
+      "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'ferry_pending'"
+    ).first { $0.int64(0) } ?? 0
+  }
+
+  /// Operations numbered above `sequence` that the file still holds, in order. Works within the
+  /// transaction that records them, too. Of deletes, the columns are left out.
+  package static func read(
+    _ connection: SQLiteConnection, after sequence: Int64
+  ) throws -> [LocalOperation] {
+    let find = try connection.statement(
+      "SELECT id, tbl, record, kind, data, base FROM ferry_pending WHERE seq > ? ORDER BY seq")
+    find.bind(1, sequence)
+    return try find.map { row in
+      guard let id = UniqueID(bytes: row.blobBytes(0)),
+        let kind = OperationKind(rawValue: row.text(3))
+      else { throw UnreadableEvidence("ferry_pending holds a row that is no operation") }
+      return LocalOperation(
+        id: OperationID(id), key: RecordKey(table: row.text(1), record: row.text(2)), kind: kind,
+        columns: kind == .delete || row.isNull(4) ? [] : try StoredText.columns(row.textBytes(4)),
+        base: row.int64(5))
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import FerryProtocol
+
+/// What one replica's file holds, in one snapshot.
+package struct ReplicaEvidence: Sendable {
+  package var device: DeviceID
+  package var rows: ReplicaRows
+  /// The cursor: everything up to here is applied, in this epoch.
+  package var applied: SequenceNumber
+  package var epoch: Epoch?
+  /// Identifiers of operations that wait or are not yet covered by the cursor, in order.
+  package var pending: [OperationID]
+  /// Operations that the server has not confirmed.
+  package var unconfirmed: Int
+  /// Changes pulled and not applied: staged pages, or kept for a table or column not known here.
+  package var waiting: Int
+  /// Changes that the local schema refuses.
+  package var refused: Int
+
+  package init(
+    device: DeviceID, rows: ReplicaRows, applied: SequenceNumber, epoch: Epoch?,
+    pending: [OperationID], unconfirmed: Int, waiting: Int, refused: Int
+  ) {
+    self.device = device
+    self.rows = rows
+    self.applied = applied
+    self.epoch = epoch
+    self.pending = pending
+    self.unconfirmed = unconfirmed
+    self.waiting = waiting
+    self.refused = refused
+  }
+}
+
+/// One operation as a device recorded it in its own file, before any merging.
+package struct LocalOperation: Sendable, Equatable {
+  package var id: OperationID
+  package var key: RecordKey
+  package var kind: OperationKind
+  /// What was written; of a delete nothing is looked at.
+  package var columns: [Column]
+  /// The newest change its author had seen; `nil` where the harness does not know.
+  package var base: SequenceNumber?
+
+  package init(
+    id: OperationID, key: RecordKey, kind: OperationKind, columns: [Column],
+    base: SequenceNumber? = nil
+  ) {
+    self.id = id
+    self.key = key
+    self.kind = kind
+    self.columns = columns
+    self.base = base
+  }
+
+  /// When the user did it: identifiers carry the time (SPEC.md §2).
+  package var time: HybridTimestamp { id.value.timestamp }
+}

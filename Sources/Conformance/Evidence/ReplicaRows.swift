@@ -1,0 +1,78 @@
+import FerryProtocol
+
+/// The rows of one replica's tracked tables, in one snapshot of its file.
+package struct ReplicaRows: Sendable, Equatable {
+  /// By name, ascending.
+  package var tables: [TableRows]
+
+  package init(_ tables: [TableRows] = []) { self.tables = tables }
+
+  /// By table, by record, by column. Rows of one table may name different columns; where one
+  /// does not name a column, it holds NULL.
+  package init(_ nested: [String: [String: [String: Value]]]) {
+    tables = nested.keys.sorted().map { name in
+      let rows = nested[name] ?? [:]
+      let columns = Set(rows.values.flatMap(\.keys)).sorted()
+      var table = TableRows(name: name, columns: columns)
+      for record in rows.keys.sorted() {
+        table.append(record, columns.map { rows[record]?[$0] ?? .null })
+      }
+      return table
+    }
+  }
+
+  /// One table's rows; `nil` where it is not tracked.
+  package subscript(table: String) -> TableRows? { tables.first { $0.name == table } }
+}
+
+/// The rows of one table. They lie flat: a run looks at hundreds of thousands of them.
+package struct TableRows: Sendable, Equatable {
+  package var name: String
+  /// In the order of the schema, without the key.
+  package private(set) var columns: [String]
+  /// The keys, ascending by their bytes.
+  package private(set) var records: [String]
+  /// Row by row.
+  package private(set) var values: [Value]
+
+  package init(name: String, columns: [String]) {
+    self.name = name
+    self.columns = columns
+    records = []
+    values = []
+  }
+
+  /// Adds a row behind all others.
+  package mutating func append(_ record: String, _ row: some Sequence<Value>) {
+    records.append(record)
+    values.append(contentsOf: row)
+  }
+
+  /// Begins a row behind all others; ``append(_:)`` adds its values.
+  mutating func begin(_ record: String) { records.append(record) }
+
+  mutating func append(_ value: Value) { values.append(value) }
+
+  /// A row's place; `nil` when there is no such record.
+  package func place(of record: String) -> Int? {
+    let place = records.partitioningIndex { !precedes($0, record) }
+    return place < records.count && records[place].utf8.elementsEqual(record.utf8) ? place : nil
+  }
+
+  /// A column's place; `nil` when the schema has none of that name.
+  package func place(ofColumn column: String) -> Int? { columns.firstIndex(of: column) }
+
+  /// The value in a row and a column, by their places.
+  package func value(_ row: Int, _ column: Int) -> Value { values[row * columns.count + column] }
+
+  /// The value of a record's column; `nil` when there is no such row or column.
+  package subscript(record: String, column: String) -> Value? {
+    guard let row = place(of: record), let column = place(ofColumn: column) else { return nil }
+    return value(row, column)
+  }
+}
+
+/// Whether one text comes before another by their bytes, as SQLite compares keys.
+func precedes(_ left: String, _ right: String) -> Bool {
+  left.utf8.lexicographicallyPrecedes(right.utf8)
+}

@@ -1,0 +1,66 @@
+import FerryProtocol
+import SQLite
+
+extension ServerEvidence {
+  /// Reads one space of the embedded store's file in one snapshot, within the caller's
+  /// transaction where there is one.
+  ///
+  /// - Throws: ``SQLiteError``; ``UnreadableEvidence`` where there is no such space.
+  package static func read(
+    _ connection: SQLiteConnection, space: SpaceName
+  ) throws -> ServerEvidence {
+    if connection.isInTransaction { return try readSnapshot(connection, space) }
+    return try connection.transaction(.deferred) { try readSnapshot(connection, space) }
+  }
+
+  private static func readSnapshot(
+    _ connection: SQLiteConnection, _ space: SpaceName
+  ) throws -> ServerEvidence {
+    let find = try connection.statement(
+      """
+      SELECT id, head, epoch, (SELECT count(*) FROM parked WHERE space = spaces.id)
+      FROM spaces WHERE name = ?
+      """)
+    find.bind(1, space.value)
+    let found = try find.first { row in
+      (
+        id: row.int64(0),
+        evidence: ServerEvidence(
+          head: row.int64(1), epoch: Epoch(UInt64(bitPattern: row.int64(2))), history: [],
+          records: [:], parked: Int(row.int64(3)))
+      )
+    }
+    guard let found else {
+      throw UnreadableEvidence("the store has no space \(space)")
+    }
+    let id = found.id
+    var evidence = found.evidence
+    let operations = try connection.statement(
+      """
+      SELECT sequence, id, device, tbl, record, kind, time, base, data, times, outcome
+      FROM operations WHERE space = ? ORDER BY sequence
+      """)
+    operations.bind(1, id)
+    evidence.history = try operations.map { try entry($0) }
+    let records = try connection.statement(
+      "SELECT tbl, record, state FROM records WHERE space = ?")
+    records.bind(1, id)
+    try records.forEach { row in
+      let key = RecordKey(table: row.text(0), record: row.text(1))
+      evidence.records[key] = try StoredText.state(row.textBytes(2))
+    }
+    return evidence
+  }
+
+  private static func entry(_ row: SQLiteStatement) throws -> HistoryEntry {
+    guard let id = UniqueID(bytes: row.blobBytes(1)), let device = UniqueID(bytes: row.blobBytes(2))
+    else { throw UnreadableEvidence("the history holds a row without identifiers") }
+    return HistoryEntry(
+      sequence: row.int64(0), id: OperationID(id), device: DeviceID(device),
+      key: RecordKey(table: row.text(3), record: row.text(4)),
+      kind: try StoredText.kind(row.int64(5)), time: StoredText.time(row.int64(6)),
+      base: row.int64(7), columns: row.isNull(8) ? [] : try StoredText.columns(row.textBytes(8)),
+      columnTimes: row.isNull(9) ? [:] : try StoredText.times(row.textBytes(9)),
+      outcome: row.isNull(10) ? .applied : try StoredText.outcome(row.textBytes(10)))
+  }
+}

@@ -1,0 +1,56 @@
+import FerryProtocol
+
+/// One operation as the server's history holds it.
+package struct HistoryEntry: Sendable, Equatable {
+  package var sequence: SequenceNumber
+  package var id: OperationID
+  /// Under whose chain it came.
+  package var device: DeviceID
+  package var key: RecordKey
+  package var kind: OperationKind
+  /// As the server clamped it.
+  package var time: HybridTimestamp
+  package var base: SequenceNumber
+  package var columns: [Column]
+  package var columnTimes: [String: HybridTimestamp]
+  package var outcome: Outcome
+
+  package init(
+    sequence: SequenceNumber, id: OperationID, device: DeviceID, key: RecordKey,
+    kind: OperationKind, time: HybridTimestamp, base: SequenceNumber = 0, columns: [Column] = [],
+    columnTimes: [String: HybridTimestamp] = [:], outcome: Outcome = .applied
+  ) {
+    self.sequence = sequence
+    self.id = id
+    self.device = device
+    self.key = key
+    self.kind = kind
+    self.time = time
+    self.base = base
+    self.columns = columns
+    self.columnTimes = columnTimes
+    self.outcome = outcome
+  }
+}
+
+/// What a store holds of one space.
+package struct ServerEvidence: Sendable {
+  package var head: SequenceNumber
+  package var epoch: Epoch
+  /// By sequence.
+  package var history: [HistoryEntry]
+  package var records: [RecordKey: RecordState]
+  /// Packets that wait.
+  package var parked: Int
+
+  package init(
+    head: SequenceNumber, epoch: Epoch, history: [HistoryEntry],
+    records: [RecordKey: RecordState], parked: Int
+  ) {
+    self.head = head
+    self.epoch = epoch
+    self.history = history
+    self.records = records
+    self.parked = parked
+  }
+}

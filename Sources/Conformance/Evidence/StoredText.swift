@@ -1,0 +1,55 @@
+import FerryProtocol
+
+/// Reads the JSON that both stores and replicas keep of operations.
+enum StoredText {
+  /// It was checked when it came in, perhaps against other limits.
+  static let limits: Limits = {
+    var limits = Limits()
+    limits.valueBytes = .max
+    limits.columns = .max
+    limits.nameBytes = .max
+    return limits
+  }()
+
+  static func columns(_ text: UnsafeRawBufferPointer) throws -> [Column] {
+    var reader = JSONReader(text)
+    let columns = try reader.columns(limits: limits)
+    try reader.end()
+    return columns
+  }
+
+  static func times(_ text: UnsafeRawBufferPointer) throws -> [String: HybridTimestamp] {
+    var reader = JSONReader(text)
+    var times: [String: HybridTimestamp] = [:]
+    try reader.object { (name, reader) throws(MalformedMessage) in
+      times[try name.text()] = try reader.timestamp()
+    }
+    try reader.end()
+    return times
+  }
+
+  static func outcome(_ text: UnsafeRawBufferPointer) throws -> Outcome {
+    var reader = JSONReader(text)
+    let outcome = try reader.outcome(limits: limits)
+    try reader.end()
+    return outcome
+  }
+
+  static func state(_ text: UnsafeRawBufferPointer) throws -> RecordState {
+    try RecordState(decoding: text, limits: limits)
+  }
+
+  /// By the number that a store keeps.
+  static func kind(_ code: Int64) throws -> OperationKind {
+    switch code {
+    case 0: .insert
+    case 1: .update
+    case 2: .delete
+    default: throw UnreadableEvidence("no kind of operation has the number \(code)")
+    }
+  }
+
+  static func time(_ stored: Int64) -> HybridTimestamp {
+    HybridTimestamp(rawValue: UInt64(bitPattern: stored))
+  }
+}

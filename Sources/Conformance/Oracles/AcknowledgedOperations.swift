@@ -1,0 +1,239 @@
+import FerryProtocol
+
+/// The history holds the sequences 1 to head, each once, and no operation twice. Every operation
+/// that was committed on a device and survived there, and every one that was confirmed to a device,
+/// is in it with what it wrote, or was merged before it was sent, as seed row S1.9 allows:
+///
+/// - an insert or update into the file's next operation on the record, which carries its columns
+///   with the times at which they were written;
+/// - an update into the delete after it;
+/// - an insert, with the updates after it, and the delete after those: neither is there, or the
+///   delete alone.
+package struct AcknowledgedOperations: Oracle {
+  package static let name = "acknowledged-operations"
+
+  private var logs = FileLogs()
+
+  package init() {}
+
+  package mutating func see(_ event: RunEvent) -> [Violation] {
+    logs.see(event)
+    return []
+  }
+
+  package mutating func judge(_ final: FinalEvidence) -> [Violation] {
+    let history = History(final.server.history, told: logs)
+    var found = Self.gaps(final.server) + history.repeated
+    var audits = logs.files.map { FileAudit($0, history) }
+    for index in audits.indices { audits[index].run() }
+    // What two files have held has to reach the server from one of them.
+    let satisfied = audits.reduce(into: Set<OperationID>()) { $0.formUnion($1.satisfied) }
+    var told = Set<OperationID>()
+    for audit in audits {
+      for (operation, why) in audit.lost
+      where !satisfied.contains(operation.id) && told.insert(operation.id).inserted {
+        found.append(
+          "\(audit.file.device)'s \(operation.kind) \(operation.id) of \(operation.key.table)/"
+            + "\(operation.key.record) is lost: \(why)")
+      }
+      found += audit.altered
+    }
+    return found.map { Violation(oracle: Self.name, $0) }
+  }
+
+  private static func gaps(_ server: ServerEvidence) -> [String] {
+    var found: [String] = []
+    for (index, entry) in server.history.enumerated()
+    where entry.sequence != SequenceNumber(index) + 1 {
+      found.append("the history's sequence \(index + 1) is \(entry.sequence)")
+      break
+    }
+    if server.history.last?.sequence ?? 0 != server.head {
+      found.append(
+        "the history ends at \(server.history.last?.sequence ?? 0), the head is \(server.head)")
+    }
+    return found
+  }
+}
+
+/// The server's history, as files are held against it.
+private struct History {
+  let entries: [OperationID: HistoryEntry]
+  /// Operations that are in it twice.
+  let repeated: [String]
+  /// By device: entries that no harness told of, by their times.
+  let unheard: [DeviceID: [HistoryEntry]]
+  let deleted: Set<RecordKey>
+
+  init(_ history: [HistoryEntry], told logs: FileLogs) {
+    var entries: [OperationID: HistoryEntry] = [:]
+    var repeated: [String] = []
+    for entry in history where entries.updateValue(entry, forKey: entry.id) != nil {
+      repeated.append("operation \(entry.id) is in the history twice, again at #\(entry.sequence)")
+    }
+    let told = Set(logs.files.lazy.flatMap { $0.entries.lazy.map(\.operation.id) })
+    let unheard = history.filter { !told.contains($0.id) }
+    (self.entries, self.repeated) = (entries, repeated)
+    self.unheard = Dictionary(grouping: unheard, by: \.device).mapValues { list in
+      list.sorted { $0.id < $1.id }
+    }
+    deleted = Set(history.lazy.filter { $0.kind == .delete }.map(\.key))
+  }
+}
+
+/// Follows every operation of one file to its place in the history.
+private struct FileAudit {
+  /// One operation on a record: told by the harness, or found in the history only.
+  private struct Step {
+    var operation: LocalOperation
+    var isShared = false
+    var isHeard = true
+  }
+
+  let file: FileLog
+  private let history: History
+  private(set) var satisfied: Set<OperationID> = []
+  private(set) var lost: [(LocalOperation, String)] = []
+  /// Operations whose content is not what was recorded.
+  private(set) var altered: [String] = []
+
+  init(_ file: FileLog, _ history: History) {
+    self.file = file
+    self.history = history
+  }
+
+  mutating func run() {
+    var order: [RecordKey] = []
+    var steps: [RecordKey: [Step]] = [:]
+    for entry in file.entries {
+      let key = entry.operation.key
+      if steps[key] == nil { order.append(key) }
+      steps[key, default: []].append(Step(operation: entry.operation, isShared: entry.isShared))
+    }
+    for identity in file.identities {
+      for entry in history.unheard[identity] ?? [] {
+        guard var list = steps[entry.key] else { continue }
+        let place = list.firstIndex { $0.operation.id > entry.id } ?? list.count
+        let operation = LocalOperation(
+          id: entry.id, key: entry.key, kind: entry.kind, columns: entry.columns)
+        list.insert(Step(operation: operation, isHeard: false), at: place)
+        steps[entry.key] = list
+      }
+    }
+    for key in order { follow(steps[key] ?? []) }
+  }
+
+  /// All operations on one record.
+  private mutating func follow(_ steps: [Step]) {
+    // Inserts and updates that are not in the history, and so have to be in what comes next.
+    var carried: [LocalOperation] = []
+    for (index, step) in steps.enumerated() {
+      let operation = step.operation
+      guard step.isHeard else {
+        // They may be in this one, or it is another file's.
+        satisfied.formUnion(carried.lazy.map(\.id))
+        continue
+      }
+      if let entry = history.entries[operation.id] {
+        check(entry, steps[...index], carried)
+        satisfied.formUnion(carried.lazy.map(\.id))
+        satisfied.insert(operation.id)
+        carried = []
+      } else if operation.kind != .delete {
+        carried.append(operation)
+      } else if carried.contains(where: { $0.kind == .insert }) || mayCancelUnheard(operation)
+        || mayCancelShared(steps[..<index])
+      {
+        satisfied.formUnion(carried.lazy.map(\.id))
+        satisfied.insert(operation.id)
+        carried = []
+      } else {
+        lost.append((operation, "a delete is not in the history"))
+      }
+    }
+    if !mayBeGoneWithParent(carried) {
+      lost += carried.map { ($0, "it is not in the history, and no later operation carries it") }
+    }
+  }
+
+  /// Whether a delete may have cancelled out an insert that the harness has not heard of.
+  private func mayCancelUnheard(_ delete: LocalOperation) -> Bool {
+    file.unheard.contains { $0 < delete.id && history.entries[$0] == nil }
+  }
+
+  /// Whether a delete may have cancelled out an insert that a copy of the file has sent: here it
+  /// was still pending.
+  private func mayCancelShared(_ before: ArraySlice<Step>) -> Bool {
+    before.last { $0.operation.kind == .insert }?.isShared ?? false
+  }
+
+  /// Whether rows were inserted and, before they were sent, went with their parent while a pull was
+  /// applied: that delete is recorded, cancels the insert out, and nobody gets to see it.
+  private func mayBeGoneWithParent(_ carried: [LocalOperation]) -> Bool {
+    guard let insert = carried.first(where: { $0.kind == .insert }),
+      let cascade = Workload.cascades[insert.key.table],
+      case .text(let parent)? = insert.columns.first(where: { $0.name == cascade.column })?.value
+    else { return false }
+    return history.deleted.contains(RecordKey(table: cascade.parent, record: parent))
+  }
+
+  // MARK: Content
+
+  /// Whether the history holds what the last of the steps, with those merged into it, wrote.
+  private mutating func check(
+    _ entry: HistoryEntry, _ steps: ArraySlice<Step>, _ carried: [LocalOperation]
+  ) {
+    guard let own = steps.last?.operation else { return }
+    if entry.kind == .delete && own.kind == .delete { return }
+    // What was carried by another file's operation, or sent by another file as well, may have been
+    // merged here all the same.
+    let required = carried.count { !satisfied.contains($0.id) }
+    var merged = [own]
+    var wrong = required == 0 ? difference(entry, merged) : "lacks what was merged into it"
+    for step in steps.dropLast().reversed() where wrong != nil && step.isHeard {
+      let operation = step.operation
+      guard operation.kind != .delete,
+        step.isShared || carried.contains(where: { $0.id == operation.id })
+      else { break }
+      merged.insert(operation, at: 0)
+      if merged.count > required, let still = difference(entry, merged) {
+        // The plainest reading is the one to tell of.
+        if merged.count == required + 1 { wrong = still }
+      } else if merged.count > required {
+        wrong = nil
+      }
+    }
+    if let wrong { altered.append("\(entry.place) of \(file.device) \(wrong)") }
+  }
+
+  private func difference(_ entry: HistoryEntry, _ merged: [LocalOperation]) -> String? {
+    let kind: OperationKind = merged.contains { $0.kind == .insert } ? .insert : .update
+    if entry.kind != kind { return "was recorded as \(kind)" }
+    if entry.key != merged.last?.key { return "is not of the record that was written" }
+    var expected: [String: (value: Value, time: HybridTimestamp)] = [:]
+    for (index, operation) in merged.enumerated() {
+      // The server may have clamped the operation's time; its columns are no later than that.
+      let time = index == merged.count - 1 ? entry.time : min(operation.time, entry.time)
+      for column in operation.columns { expected[column.name] = (column.value, time) }
+    }
+    for column in entry.columns {
+      let time = min(entry.columnTimes[column.name] ?? entry.time, entry.time)
+      guard let recorded = expected.removeValue(forKey: column.name) else {
+        if file.unheard.contains(where: { $0.value.timestamp == time }) { continue }
+        return "holds \(column.name), which was not written"
+      }
+      if recorded.value != column.value {
+        return "holds \(column.value) in \(column.name) instead of \(recorded.value)"
+      }
+      if recorded.time != time {
+        return "has \(time) as the time of \(column.name) instead of \(recorded.time)"
+      }
+    }
+    if let missing = expected.keys.min() { return "lacks \(missing), which was written" }
+    let bases = merged.compactMap(\.base)
+    if bases.count == merged.count, let base = bases.min(), base != entry.base {
+      return "has the base \(entry.base) instead of \(base)"
+    }
+    return nil
+  }
+}

@@ -1,0 +1,89 @@
+import FerryProtocol
+
+/// At the end every replica's rows are exactly the records that exist on the server, columns that
+/// nobody wrote being NULL; every cursor is the head, in the server's epoch; and nothing is
+/// pending, waiting or refused on a device. Replicas have had all upgrades by then.
+package struct Convergence: Oracle {
+  package static let name = "convergence"
+
+  /// Differences told of each replica.
+  private static let toldMax = 3
+
+  package init() {}
+
+  package mutating func see(_ event: RunEvent) -> [Violation] { [] }
+
+  package mutating func judge(_ final: FinalEvidence) -> [Violation] {
+    var found: [String] = []
+    let expected = Self.rows(of: final.server)
+    for (name, replica) in final.replicas.sorted(by: { $0.key < $1.key }) {
+      let faults =
+        Self.leftovers(replica, final.server) + Self.differences(replica.rows, expected)
+      found += faults.prefix(Self.toldMax).map { "\(name) \($0)" }
+    }
+    return found.map { Violation(oracle: Self.name, $0) }
+  }
+
+  /// By table, the records that exist, ascending.
+  private static func rows(of server: ServerEvidence) -> [String: [(String, RecordState)]] {
+    var rows: [String: [(String, RecordState)]] = [:]
+    for (key, state) in server.records.sorted(by: { $0.key < $1.key }) where state.isAlive {
+      rows[key.table, default: []].append((key.record, state))
+    }
+    return rows
+  }
+
+  private static func leftovers(
+    _ replica: ReplicaEvidence, _ server: ServerEvidence
+  ) -> [String] {
+    var found: [String] = []
+    if replica.epoch ?? server.epoch != server.epoch { found.append("is in another epoch") }
+    if replica.applied != server.head {
+      found.append("is at \(replica.applied), the server's head is \(server.head)")
+    }
+    let counts = [
+      (replica.pending.count, "operations left"), (replica.unconfirmed, "operations unconfirmed"),
+      (replica.waiting, "changes waiting"), (replica.refused, "changes refused"),
+    ]
+    return found + counts.filter { $0.0 > 0 }.map { "has \($0.0) \($0.1)" }
+  }
+
+  private static func differences(
+    _ rows: ReplicaRows, _ expected: [String: [(String, RecordState)]]
+  ) -> [String] {
+    var found: [String] = []
+    for table in expected.keys.sorted() where rows[table] == nil {
+      found.append("lacks the table \(table)")
+    }
+    for table in rows.tables {
+      let records = expected[table.name] ?? []
+      let present = Set(records.map(\.0))
+      for (record, state) in records {
+        guard let row = table.place(of: record) else {
+          found.append("lacks \(table.name)/\(record)")
+          continue
+        }
+        found += differences(table, row, state).map { "\(table.name)/\(record): \($0)" }
+      }
+      for record in table.records where !present.contains(record) {
+        found.append("holds \(table.name)/\(record), which is not on the server")
+      }
+    }
+    return found
+  }
+
+  private static func differences(
+    _ table: TableRows, _ row: Int, _ state: RecordState
+  ) -> [String] {
+    var found: [String] = []
+    for (index, name) in table.columns.enumerated() {
+      let expected = state.columns.first { $0.name == name }?.value ?? .null
+      let value = table.value(row, index)
+      if value != expected { found.append("\(name) is \(value), on the server \(expected)") }
+    }
+    for column in state.columns where !table.columns.contains(column.name) {
+      found.append("has no column \(column.name)")
+    }
+    return found
+  }
+}

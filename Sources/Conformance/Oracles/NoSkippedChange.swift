@@ -1,0 +1,160 @@
+import FerryProtocol
+
+/// A replica with nothing pending and nothing refused shows exactly what the history makes of all
+/// operations up to its cursor: no change before it is missing, and none after it is there.
+/// Compared are the tables and columns that the replica knows, at the moment of each read.
+package struct NoSkippedChange: Oracle {
+  package static let name = "no-skipped-change"
+
+  /// Which tables and columns a replica knew.
+  private struct Shape {
+    var tables: [(name: String, columns: [String])]
+
+    func fits(_ rows: ReplicaRows) -> Bool {
+      tables.count == rows.tables.count
+        && tables.indices.allSatisfy {
+          tables[$0].name == rows.tables[$0].name && tables[$0].columns == rows.tables[$0].columns
+        }
+    }
+  }
+
+  /// What one read showed: of each table the sum of its records, then of each column.
+  private struct Sight {
+    var device: String
+    var cursor: SequenceNumber
+    var epoch: Epoch?
+    var shape: Int
+    var sums: [UInt64]
+  }
+
+  private var shapes: [Shape] = []
+  private var sights: [Sight] = []
+  /// The newest sight of each device: most reads show what the one before has shown.
+  private var newest: [String: Int] = [:]
+
+  package init() {}
+
+  package mutating func see(_ event: RunEvent) -> [Violation] {
+    switch event {
+    case .read(let device, let evidence): note(device, evidence)
+    case .lostPower(let device, let survivors): note(device, survivors)
+    case .copied(let device, _, let evidence): note(device, evidence)
+    case .committed, .confirmed: break
+    }
+    return []
+  }
+
+  private mutating func note(_ device: String, _ evidence: ReplicaEvidence) {
+    guard evidence.pending.isEmpty, evidence.refused == 0 else { return }
+    let last = newest[device].map { sights[$0] }
+    let shape = shape(of: evidence.rows, asBefore: last?.shape)
+    let sums = Self.sums(evidence.rows)
+    if let last, last.cursor == evidence.applied, last.epoch == evidence.epoch,
+      last.shape == shape, last.sums == sums
+    {
+      return
+    }
+    newest[device] = sights.count
+    sights.append(
+      Sight(
+        device: device, cursor: evidence.applied, epoch: evidence.epoch, shape: shape, sums: sums))
+  }
+
+  private mutating func shape(of rows: ReplicaRows, asBefore last: Int?) -> Int {
+    if let last, shapes[last].fits(rows) { return last }
+    if let known = shapes.firstIndex(where: { $0.fits(rows) }) { return known }
+    shapes.append(Shape(tables: rows.tables.map { ($0.name, $0.columns) }))
+    return shapes.count - 1
+  }
+
+  private static func sums(_ rows: ReplicaRows) -> [UInt64] {
+    var sums: [UInt64] = []
+    for table in rows.tables {
+      let start = sums.count
+      let width = table.columns.count
+      sums.append(contentsOf: repeatElement(0, count: width + 1))
+      for (row, record) in table.records.enumerated() {
+        let digest = RowDigest.record(record)
+        sums[start] &+= digest
+        for column in 0..<width {
+          sums[start + 1 + column] &+= RowDigest.value(table.value(row, column), in: digest)
+        }
+      }
+    }
+    return sums
+  }
+
+  package mutating func judge(_ final: FinalEvidence) -> [Violation] {
+    for (name, replica) in final.replicas.sorted(by: { $0.key < $1.key }) { note(name, replica) }
+    var model = SumModel()
+    let slots = shapes.map { shape in
+      shape.tables.flatMap { table in
+        [model.slot(table.name, nil)] + table.columns.map { model.slot(table.name, $0) }
+      }
+    }
+    var found: [Violation] = []
+    var next = 0
+    let order = sights.indices.sorted { (sights[$0].cursor, $0) < (sights[$1].cursor, $1) }
+    let history = final.server.history
+    for index in order {
+      let sight = sights[index]
+      guard sight.epoch ?? final.server.epoch == final.server.epoch else { continue }
+      while next < history.count, history[next].sequence <= sight.cursor {
+        model.absorb(history[next])
+        next += 1
+      }
+      let places = slots[sight.shape]
+      guard let wrong = places.indices.first(where: { sight.sums[$0] != model[places[$0]] })
+      else { continue }
+      found.append(violation(sight, wrong))
+    }
+    return found
+  }
+
+  private func violation(_ sight: Sight, _ index: Int) -> Violation {
+    let names = shapes[sight.shape].tables.flatMap { table in
+      ["the records of \(table.name)"] + table.columns.map { "\(table.name).\($0)" }
+    }
+    return Violation(
+      oracle: Self.name,
+      "a read of \(sight.device) at \(sight.cursor) shows in \(names[index]) something else "
+        + "than the history up to there")
+  }
+}
+
+/// The sums of a history's records, moved on operation by operation.
+private struct SumModel {
+  private var slots: [RecordKey: Int] = [:]
+  private var sums: [UInt64] = []
+  private var records: [RecordKey: ReferenceRecord] = [:]
+
+  subscript(slot: Int) -> UInt64 { sums[slot] }
+
+  /// Where the sum of a table's records, or of one of its columns, stands.
+  mutating func slot(_ table: String, _ column: String?) -> Int {
+    let name = RecordKey(table: table, record: column.map { "." + $0 } ?? "")
+    if let slot = slots[name] { return slot }
+    slots[name] = sums.count
+    sums.append(0)
+    return sums.count - 1
+  }
+
+  mutating func absorb(_ entry: HistoryEntry) {
+    var record = records[entry.key] ?? ReferenceRecord()
+    add(record, entry.key) { $0 &-= $1 }
+    record.absorb(entry)
+    add(record, entry.key) { $0 &+= $1 }
+    records[entry.key] = record
+  }
+
+  private mutating func add(
+    _ record: ReferenceRecord, _ key: RecordKey, _ change: (inout UInt64, UInt64) -> Void
+  ) {
+    guard record.exists else { return }
+    let digest = RowDigest.record(key.record)
+    change(&sums[slot(key.table, nil)], digest)
+    for (name, write) in record.columns {
+      change(&sums[slot(key.table, name)], RowDigest.value(write.value, in: digest))
+    }
+  }
+}

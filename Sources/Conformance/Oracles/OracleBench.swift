@@ -1,0 +1,30 @@
+/// All oracles on one run of one space.
+package struct OracleBench {
+  /// Violations that each oracle tells of at the end; one bug often shows everywhere.
+  private static let toldMax = 10
+
+  private var oracles: [any Oracle]
+
+  /// What is left costs the most to explain, so it comes last.
+  package init() {
+    oracles = [
+      WholeTransactions(), MonotonicReads(), ReadYourWrites(), AcknowledgedOperations(),
+      OwnOrder(), ReferenceState(), ConflictsAccounted(), NoSkippedChange(), Convergence(),
+    ]
+  }
+
+  /// The oracles' names, in order.
+  package var names: [String] { oracles.map { type(of: $0).name } }
+
+  package mutating func see(_ event: RunEvent) -> [Violation] {
+    var found: [Violation] = []
+    for index in oracles.indices { found += oracles[index].see(event) }
+    return found
+  }
+
+  package mutating func judge(_ final: FinalEvidence) -> [Violation] {
+    var found: [Violation] = []
+    for index in oracles.indices { found += oracles[index].judge(final).prefix(Self.toldMax) }
+    return found
+  }
+}

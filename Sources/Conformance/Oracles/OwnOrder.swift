@@ -1,0 +1,42 @@
+import FerryProtocol
+
+/// The operations of one replica file are in the history in the order in which its user did them.
+/// (One that was merged into a later one has that one's place.) Left out are those that two files
+/// have held: of them each file sends what it knows, in its own packets.
+package struct OwnOrder: Oracle {
+  package static let name = "own-order"
+
+  private var logs = FileLogs()
+
+  package init() {}
+
+  package mutating func see(_ event: RunEvent) -> [Violation] {
+    logs.see(event)
+    return []
+  }
+
+  package mutating func judge(_ final: FinalEvidence) -> [Violation] {
+    var sequences: [OperationID: SequenceNumber] = [:]
+    for entry in final.server.history { sequences[entry.id] = entry.sequence }
+    return logs.files.flatMap { Self.violations(in: $0, sequences) }
+  }
+
+  private static func violations(
+    in file: FileLog, _ sequences: [OperationID: SequenceNumber]
+  ) -> [Violation] {
+    var found: [Violation] = []
+    var last: (id: OperationID, sequence: SequenceNumber)?
+    for entry in file.entries where !entry.isShared {
+      guard let sequence = sequences[entry.operation.id] else { continue }
+      if let last, sequence < last.sequence {
+        found.append(
+          Violation(
+            oracle: name,
+            "\(file.device) did \(last.id) before \(entry.operation.id), which is in the history "
+              + "before it (#\(sequence), #\(last.sequence))"))
+      }
+      last = (entry.operation.id, sequence)
+    }
+    return found
+  }
+}

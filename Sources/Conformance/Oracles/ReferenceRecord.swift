@@ -1,0 +1,65 @@
+import FerryProtocol
+
+/// A record by the rules of SPEC.md §6, told as plainly as they can be: of all inserts the latest,
+/// of all deletes the latest, of all writes to a column the latest; what is older than the delete
+/// is gone. It shares nothing with the product's merging.
+struct ReferenceRecord {
+  struct Write {
+    var value: Value
+    var stamp: Stamp
+  }
+
+  private(set) var inserted: Stamp?
+  private(set) var deleted: Stamp?
+  /// The latest write to each column, also where a delete has erased it.
+  private(set) var latest: [String: Write] = [:]
+
+  var exists: Bool {
+    guard let inserted else { return false }
+    return deleted.map { inserted > $0 } ?? true
+  }
+
+  /// What no delete has erased.
+  var columns: [String: Write] {
+    guard let deleted else { return latest }
+    return latest.filter { $0.value.stamp >= deleted }
+  }
+
+  /// Whether there is nothing to say of it.
+  var isBlank: Bool { inserted == nil && deleted == nil && columns.isEmpty }
+
+  mutating func absorb(_ entry: HistoryEntry) {
+    switch entry.kind {
+    case .insert: inserted = max(inserted ?? entry.insertStamp, entry.insertStamp)
+    case .delete: deleted = max(deleted ?? entry.stamp, entry.stamp)
+    case .update: break
+    }
+    for column in entry.columns {
+      let stamp = entry.stamp(of: column.name)
+      if let write = latest[column.name], write.stamp > stamp { continue }
+      latest[column.name] = Write(value: column.value, stamp: stamp)
+    }
+  }
+
+  /// All records of a history.
+  static func all(_ history: [HistoryEntry]) -> [RecordKey: ReferenceRecord] {
+    var records: [RecordKey: ReferenceRecord] = [:]
+    for entry in history { records[entry.key, default: ReferenceRecord()].absorb(entry) }
+    return records
+  }
+}
+
+extension HistoryEntry {
+  var stamp: Stamp { Stamp(time: time, device: device) }
+
+  /// A column's own stamp, which is never later than its operation's.
+  func stamp(of column: String) -> Stamp {
+    Stamp(time: min(columnTimes[column] ?? time, time), device: device)
+  }
+
+  /// An insert is as old as its oldest column.
+  var insertStamp: Stamp { columns.map { stamp(of: $0.name) }.min() ?? stamp }
+
+  /// For messages.
+  var place: String { "#\(sequence) \(kind) of \(key.table)/\(key.record) by \(device)" }
+}

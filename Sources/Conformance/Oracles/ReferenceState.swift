@@ -1,0 +1,64 @@
+import FerryProtocol
+
+/// The server's records are exactly what SPEC.md §6 makes of its history: for every record the
+/// latest insert, the latest delete, and for every column the latest write that no delete has
+/// erased, by time and then device. So each operation's effect is in the state, or lost to a
+/// greater stamp; and there is no record without an operation.
+package struct ReferenceState: Oracle {
+  package static let name = "reference-state"
+
+  package init() {}
+
+  package mutating func see(_ event: RunEvent) -> [Violation] { [] }
+
+  package mutating func judge(_ final: FinalEvidence) -> [Violation] {
+    let reference = ReferenceRecord.all(final.server.history)
+    var found: [Violation] = []
+    for (key, expected) in reference.sorted(by: { $0.key < $1.key }) {
+      guard let state = final.server.records[key] else {
+        if !expected.isBlank { found.append(violation(key, "is missing")) }
+        continue
+      }
+      if let difference = Self.difference(state, expected) {
+        found.append(violation(key, difference))
+      }
+    }
+    for key in final.server.records.keys.sorted() where reference[key] == nil {
+      found.append(violation(key, "is in no operation of the history"))
+    }
+    return found
+  }
+
+  private func violation(_ key: RecordKey, _ what: String) -> Violation {
+    Violation(oracle: Self.name, "the server's record \(key.table)/\(key.record) \(what)")
+  }
+
+  private static func difference(_ state: RecordState, _ expected: ReferenceRecord) -> String? {
+    if state.inserted?.stamp != expected.inserted {
+      return "was inserted \(told(state.inserted?.stamp)), by the history "
+        + told(expected.inserted)
+    }
+    if state.deleted?.stamp != expected.deleted {
+      return "was deleted \(told(state.deleted?.stamp)), by the history \(told(expected.deleted))"
+    }
+    let columns = expected.columns
+    for column in state.columns {
+      guard let write = columns[column.name] else {
+        return "holds \(column.value) in \(column.name), which the history has erased or never had"
+      }
+      guard write.stamp == column.stamp, write.value == column.value else {
+        return "holds \(column.value) of \(told(column.stamp)) in \(column.name), by the history "
+          + "\(write.value) of \(told(write.stamp))"
+      }
+    }
+    let present = Set(state.columns.map(\.name))
+    if let missing = columns.keys.filter({ !present.contains($0) }).min() {
+      return "lacks column \(missing)"
+    }
+    return nil
+  }
+
+  private static func told(_ stamp: Stamp?) -> String {
+    stamp.map { "at \($0.time) by \($0.device)" } ?? "never"
+  }
+}

@@ -1,0 +1,38 @@
+/// What the users of a run do: the application that both instruments put on their devices.
+package enum Workload {
+  /// How often each action comes, in thousandths. Notes are edited most, and there are few of them:
+  /// devices really contend.
+  private static let weights: [(action: UserAction, weight: Int)] = [
+    (.editNote, 380), (.addNote, 100), (.deleteNote, 60), (.reviveNote, 60), (.editMany, 80),
+    (.addList, 35), (.addItem, 85), (.tickItem, 75), (.deleteList, 20), (.post, 35),
+    (.postLarge, 5), (.beat, 65),
+  ]
+
+  /// Draws what everybody does and when, by time, then ordinal.
+  ///
+  /// - Parameters:
+  ///   - devices: How many there are, 1 at least.
+  ///   - duration: Milliseconds over which the actions are spread.
+  package static func plan(
+    seed: UInt64, devices: Int, operations: Int, duration: Int64
+  ) -> [PlannedAction] {
+    var random = SeededRandom(seed, "plan")
+    var actions = (0..<operations).map { index in
+      PlannedAction(
+        ordinal: index, at: Int64(random.below(Int(clamping: duration))),
+        device: random.below(devices), action: action(&random), seed: random.next())
+    }
+    actions.sort { ($0.at, $0.ordinal) < ($1.at, $1.ordinal) }
+    for index in actions.indices { actions[index].ordinal = index }
+    return actions
+  }
+
+  private static func action(_ random: inout SeededRandom) -> UserAction {
+    var rest = random.below(weights.reduce(0) { $0 + $1.weight })
+    for (action, weight) in weights {
+      rest -= weight
+      if rest < 0 { return action }
+    }
+    return .editNote
+  }
+}

@@ -1,0 +1,37 @@
+extension Workload {
+  /// The tables as the application first has them. None declares a default: a column that nobody
+  /// wrote is NULL everywhere.
+  package static let schema = [
+    "CREATE TABLE notes(id TEXT PRIMARY KEY NOT NULL, title TEXT, body, stars INTEGER)",
+    "CREATE TABLE lists(id TEXT PRIMARY KEY NOT NULL, name TEXT)",
+    """
+    CREATE TABLE items(id TEXT PRIMARY KEY NOT NULL,
+      list TEXT REFERENCES lists(id) ON DELETE CASCADE, label TEXT, done INTEGER)
+    """,
+    "CREATE TABLE ledger(id TEXT PRIMARY KEY NOT NULL, txn TEXT, size INTEGER, place INTEGER)",
+    "CREATE TABLE beats(id TEXT PRIMARY KEY NOT NULL, n INTEGER)",
+  ]
+
+  /// Those of them to track.
+  package static let tables = ["notes", "lists", "items", "ledger", "beats"]
+
+  /// Steps by which the application's schema grows, one statement each. Devices take them at
+  /// different times, always in this order.
+  package static let upgrades = [
+    "ALTER TABLE notes ADD COLUMN tag TEXT",
+    "ALTER TABLE items ADD COLUMN weight REAL",
+    "ALTER TABLE notes ADD COLUMN extra",
+  ]
+
+  /// Tables whose rows go with their parents' (ON DELETE CASCADE): the column that names the
+  /// parent, and its table.
+  package static let cascades = ["items": (column: "list", parent: "lists")]
+
+  /// Columns of `notes` that may be edited, in a schema with so many upgrades.
+  static func noteColumns(level: Int) -> [String] {
+    ["title", "body", "stars"] + (level >= 1 ? ["tag"] : []) + (level >= 3 ? ["extra"] : [])
+  }
+
+  /// Notes that any device may insert; all others are made by one device alone.
+  static let sharedNotes = (0..<8).map { "n\($0)" }
+}

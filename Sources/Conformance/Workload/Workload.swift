@@ -1,0 +1,79 @@
+import FerryProtocol
+
+/// What a user of the simulated application may do in one local transaction.
+package enum UserAction: String, Sendable, CaseIterable {
+  /// Tables `notes(id, title, body, stars)`: concurrent edits of the same few records.
+  case addNote
+  case editNote
+  case deleteNote
+  /// Inserts a note under an id that was deleted before, or that another device may insert too.
+  case reviveNote
+  /// Tables `lists(id, name)` and `items(id, list REFERENCES lists ON DELETE CASCADE, label,
+  /// done)`.
+  case addList
+  case addItem
+  case tickItem
+  case deleteList
+  /// Table `ledger(id, txn, size, place)`: `size` rows of one transaction, never edited or deleted.
+  case post
+  /// The same with more rows than one packet holds.
+  case postLarge
+  /// Table `beats(id, n)`: one record for each device, which only it writes, counting up by one.
+  case beat
+  /// Edits several notes and items in one transaction.
+  case editMany
+}
+
+/// Something to do at a moment, all of it known from the seed before the run starts, so that a
+/// failing run can be shrunk by leaving actions out.
+package struct PlannedAction: Sendable, Equatable {
+  /// Names the action in shrunk histories.
+  package var ordinal: Int
+  /// Milliseconds since the start.
+  package var at: Int64
+  /// The device's place among the devices.
+  package var device: Int
+  package var action: UserAction
+  /// What the action draws its choices from, so that leaving another action out does not change it.
+  package var seed: UInt64
+
+  package init(ordinal: Int, at: Int64, device: Int, action: UserAction, seed: UInt64) {
+    self.ordinal = ordinal
+    self.at = at
+    self.device = device
+    self.action = action
+    self.seed = seed
+  }
+}
+
+/// A generator of which each use is named, so that two uses never share a stream.
+/// SplitMix64 (Steele, Lea and Flood, 2014).
+package struct SeededRandom: RandomNumberGenerator, Sendable {
+  private var state: UInt64
+
+  package init(_ seed: UInt64) { state = seed }
+
+  /// A stream of its own for `purpose`.
+  package init(_ seed: UInt64, _ purpose: String) {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325 ^ seed
+    for byte in purpose.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    state = hash
+    _ = next()
+  }
+
+  package mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+
+  /// Below `bound`, which is 1 at least.
+  package mutating func below(_ bound: Int) -> Int {
+    Int(next().multipliedFullWidth(by: UInt64(max(1, bound))).high)
+  }
+
+  /// Whether something happens that happens `count` times in a `total`.
+  package mutating func chance(_ count: Int, in total: Int) -> Bool { below(total) < count }
+}

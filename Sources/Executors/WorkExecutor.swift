@@ -1,0 +1,8 @@
+/// Where blocking work and an actor's jobs run, one after another: a thread in the product, the
+/// single thread of a simulation.
+package protocol WorkExecutor: SerialExecutor {
+  /// Runs one closure in its turn and answers with its result.
+  func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T
+}
+
+extension ThreadExecutor: WorkExecutor {}

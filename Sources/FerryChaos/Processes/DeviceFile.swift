@@ -1,0 +1,91 @@
+import Conformance
+import FerryProtocol
+import Foundation
+import SQLite
+
+/// A replica's file as others may read it: without Ferry's library, while its processes work on it.
+///
+/// Beside the application's tables it holds a journal, a table that does not sync, in which each
+/// transaction notes in itself what it recorded. So the file itself tells of a killed process
+/// whether it had committed, also after what it recorded was sent and forgotten.
+struct DeviceFile: Sendable {
+  let path: String
+
+  static let journalSchema = """
+    CREATE TABLE chaos_upgrades(step INTEGER PRIMARY KEY);
+    CREATE TABLE chaos_actions(action INTEGER PRIMARY KEY, mark INTEGER NOT NULL);
+    CREATE TABLE chaos_journal(
+      action INTEGER NOT NULL, seq INTEGER NOT NULL, id BLOB NOT NULL, tbl TEXT NOT NULL,
+      record TEXT NOT NULL, kind TEXT NOT NULL, data TEXT, base INTEGER NOT NULL,
+      PRIMARY KEY(action, seq))
+    """
+
+  /// The statements of one transaction, with the notes around them.
+  static func journalled(_ statements: String, action: Int) -> String {
+    """
+    INSERT INTO chaos_actions SELECT \(action), coalesce(
+      (SELECT seq FROM sqlite_sequence WHERE name = 'ferry_pending'), 0);
+    \(statements);
+    INSERT INTO chaos_journal
+      SELECT \(action), seq, id, tbl, record, kind, data, base FROM ferry_pending
+      WHERE seq > (SELECT mark FROM chaos_actions WHERE action = \(action));
+    """
+  }
+
+  /// How many steps the application's schema has taken.
+  static func level(_ connection: SQLiteConnection) throws -> Int {
+    try connection.prepare("SELECT count(*) FROM chaos_upgrades").first { Int($0.int64(0)) } ?? 0
+  }
+
+  /// All that the oracles want to know. Blocks.
+  func evidence() throws -> ReplicaEvidence { try read { try ReplicaEvidence.read($0) } }
+
+  /// Opens the file for one look at one moment of it. Blocks.
+  func read<T>(_ body: (SQLiteConnection) throws -> T) throws -> T {
+    let connection = try SQLiteConnection(path: path, mode: .readOnly)
+    return try connection.transaction(.deferred) { try body(connection) }
+  }
+
+  /// What an action recorded; `nil` when it was not committed. Blocks.
+  func recorded(by action: Int) throws -> [LocalOperation]? {
+    try read { connection in
+      let find = try connection.prepare("SELECT 1 FROM chaos_actions WHERE action = \(action)")
+      guard try find.first({ _ in true }) != nil else { return nil }
+      return try connection.prepare(
+        """
+        SELECT id, tbl, record, kind, data, base FROM chaos_journal WHERE action = \(action)
+        ORDER BY seq
+        """
+      ).map { row in
+        guard let id = UniqueID(bytes: row.blobBytes(0)),
+          let kind = OperationKind(rawValue: row.text(3))
+        else { throw ChaosError("\(path): the journal of action \(action) cannot be read") }
+        var columns: [Column] = []
+        if kind != .delete && !row.isNull(4) {
+          var reader = JSONReader(row.textBytes(4))
+          columns = try reader.columns(limits: .standard)
+        }
+        return LocalOperation(
+          id: OperationID(id), key: RecordKey(table: row.text(1), record: row.text(2)),
+          kind: kind, columns: columns, base: row.int64(5))
+      }
+    }
+  }
+
+  /// How far the device has got. Blocks.
+  func progress() throws -> Progress {
+    let progress = try read { connection in
+      try connection.prepare(
+        "SELECT (SELECT count(*) FROM ferry_pending), applied FROM ferry_replica"
+      ).first { Progress(pending: Int($0.int64(0)), applied: $0.int64(1)) }
+    }
+    guard let progress else { throw ChaosError("\(path) holds no replica's state") }
+    return progress
+  }
+
+  struct Progress: Sendable, Equatable {
+    /// Operations that are not part of what the server has sent.
+    var pending: Int
+    var applied: SequenceNumber
+  }
+}

@@ -1,0 +1,105 @@
+import Foundation
+import Laboratory
+import Synchronization
+
+/// One device: a replica's file and the `ferry` processes that work on it.
+final class DeviceProcess: Sendable {
+  /// How it stays in step with the server.
+  enum Manner: Sendable {
+    /// One process, `ferry sync --watch`.
+    case watching
+    /// A `ferry sync` now and then.
+    case now(every: Duration)
+  }
+
+  /// How a `ferry sql` ended.
+  enum WriteEnding: Sendable, Equatable {
+    case committed
+    /// A fault killed it; whether it has committed is to be seen in the file.
+    case killed
+    /// It said that nothing was written, and why.
+    case refused(String)
+  }
+
+  let name: String
+  let file: DeviceFile
+  let proxy: TCPProxy
+  let supervisor: Supervisor
+  private let ferry: URL
+  private let chronicle: Chronicle
+  /// The writing process, while there is one.
+  private let writer = Mutex<ChildProcess?>(nil)
+
+  init(
+    _ number: Int, _ manner: Manner, directory: URL, node: UInt16, _ chronicle: Chronicle
+  ) throws {
+    name = "device-\(number)"
+    file = DeviceFile(path: directory.appending(path: "\(name).db").path)
+    proxy = try TCPProxy(to: node)
+    ferry = try Executables.ferry()
+    self.chronicle = chronicle
+    var program = Supervisor.Program(
+      name: name, executable: ferry, arguments: ["sync", "--json", "--replica", file.path])
+    switch manner {
+    case .watching: program.arguments.append("--watch")
+    case .now(let pause):
+      program.pause = pause
+      // Done; offline; and with rows that wait for the news that their parents have gone.
+      program.codes = [0, 3, 4]
+    }
+    supervisor = Supervisor(program, chronicle)
+  }
+
+  /// Makes the file with its tables, and joins the space.
+  func setUp(space: String, schema: String, tables: [String]) async throws {
+    try await command(["init", "--server", proxy.url, "--space", space])
+    try await command(["sql", schema])
+    try await command(["track"] + tables)
+  }
+
+  private func command(_ arguments: [String]) async throws {
+    let ended = try await ChildProcess.run(ferry, arguments + ["--replica", file.path])
+    guard ended.status == .exited(0) else {
+      throw ChaosError(
+        "\(name): ferry \(arguments[0]) ended with \(ended.status): \(ended.error)")
+    }
+  }
+
+  /// Runs statements as one local transaction.
+  func write(_ script: String) async throws -> WriteEnding {
+    let child = try ChildProcess(
+      ferry, ["sql", "--json", "--replica", file.path, "-"], input: script)
+    writer.withLock { $0 = child }
+    defer { writer.withLock { $0 = nil } }
+    switch try await child.exitStatus(within: .seconds(60)) {
+    case .exited(0): return .committed
+    case .exited(let code): return .refused("exit code \(code): \(child.error)\(child.output)")
+    case .killed(SIGKILL): return .killed
+    case .killed(let signal): throw ChaosError("\(name): ferry sql ended by signal \(signal)")
+    }
+  }
+
+  // MARK: Faults
+
+  /// Its processes at this moment.
+  private var processes: [ChildProcess] {
+    [supervisor.child, writer.withLock { $0 }].compactMap { $0 }
+  }
+
+  /// Kills all that runs, and keeps the syncing process down. Answers whether anything ran.
+  func hold() -> Bool {
+    let running = processes
+    writer.withLock { $0 }?.send(SIGKILL)
+    supervisor.hold()
+    return !running.isEmpty
+  }
+
+  func release() { supervisor.release() }
+
+  /// Stops all that runs where it is. Answers with what it has stopped.
+  func pause() -> [ChildProcess] {
+    let running = processes
+    for child in running { child.send(SIGSTOP) }
+    return running
+  }
+}

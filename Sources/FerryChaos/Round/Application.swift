@@ -1,0 +1,46 @@
+import Conformance
+import FerryProtocol
+import SQLite
+
+/// The application that the devices run: the workload of the simulator, put on files.
+enum Application {
+  /// The statements that make a new device's tables.
+  static var schema: String {
+    (Workload.schema + [DeviceFile.journalSchema]).joined(separator: ";\n")
+  }
+
+  /// What all devices do.
+  static func actions(_ plan: RoundPlan) -> [PlannedAction] {
+    Workload.plan(
+      seed: plan.seed, devices: plan.devices, operations: plan.transactions,
+      duration: Int64(plan.milliseconds))
+  }
+
+  /// When a device's application takes each step of its schema, milliseconds since the start.
+  static func upgradeTimes(_ plan: RoundPlan, device: Int) -> [Int64] {
+    var random = SeededRandom(plan.seed, "upgrades of device \(device)")
+    return Workload.upgrades.map { _ in Int64(random.below(plan.milliseconds)) }.sorted()
+  }
+
+  /// One transaction for an action; `nil` where there is nothing to act on. Blocks.
+  static func script(
+    for action: PlannedAction, on file: DeviceFile, device: String
+  ) throws -> String? {
+    let statements = try file.read { connection in
+      try Workload.statements(
+        for: action, deviceName: device, level: try DeviceFile.level(connection)
+      ) { select in
+        try connection.prepare(select).map { row in
+          (0..<row.columnCount).map { row.isNull($0) ? .null : .text(row.text($0)) }
+        }
+      }
+    }
+    guard !statements.isEmpty else { return nil }
+    return DeviceFile.journalled(statements.joined(separator: ";\n"), action: action.ordinal)
+  }
+
+  /// The transaction that takes a step of the schema, counted from 0.
+  static func upgrade(_ step: Int) -> String {
+    "\(Workload.upgrades[step]); INSERT INTO chaos_upgrades VALUES (\(step))"
+  }
+}

@@ -1,0 +1,65 @@
+/// Which faults a round has to bear.
+enum Nemesis: String, Sendable, CaseIterable {
+  case none
+  case pause
+  case kill
+  case partition
+  case all
+
+  /// The kinds of fault it draws from.
+  var kinds: [FaultKind] {
+    switch self {
+    case .none: []
+    case .pause: [.pauseDevice, .pauseServer, .pauseBackends]
+    case .kill: [.killDevice, .killServer, .killBackend, .restartDatabase, .crashDatabase]
+    case .partition:
+      [
+        .partition, .stallRequests, .stallAnswers, .slowLink, .reset, .cutRequest, .cutAnswer,
+        .stallDatabase, .resetDatabase, .moveDevice,
+      ]
+    case .all: Nemesis.allCases.filter { $0 != .all }.flatMap(\.kinds)
+    }
+  }
+}
+
+/// What can happen to a real process or a real connection.
+enum FaultKind: String, Sendable, CaseIterable {
+  /// SIGSTOP for all processes of devices, later SIGCONT; one may hold the file's lock.
+  case pauseDevice = "pause-device"
+  case pauseServer = "pause-server"
+  /// SIGSTOP for PostgreSQL's processes that serve the nodes; one may hold the space's lock.
+  case pauseBackends = "pause-backends"
+  /// SIGKILL for all processes of devices, in whatever they are.
+  case killDevice = "kill-device"
+  case killServer = "kill-server"
+  /// SIGKILL for one of PostgreSQL's processes: it restarts the others and recovers.
+  case killBackend = "kill-backend"
+  /// PostgreSQL is shut down in order, and started again.
+  case restartDatabase = "restart-database"
+  /// PostgreSQL is shut down as in a crash, and recovers.
+  case crashDatabase = "crash-database"
+  /// Nothing passes between devices and their server, either way; connections stay.
+  case partition
+  /// Nothing passes from devices to the server; answers do.
+  case stallRequests = "stall-requests"
+  /// Nothing passes from the server to devices; requests do, and take effect.
+  case stallAnswers = "stall-answers"
+  case slowLink = "slow-link"
+  /// Devices' connections are reset.
+  case reset
+  /// The connection ends within a request's body.
+  case cutRequest = "cut-request"
+  /// The connection ends within an answer.
+  case cutAnswer = "cut-answer"
+  /// Nothing passes between a node and PostgreSQL.
+  case stallDatabase = "stall-database"
+  /// A node's connections to PostgreSQL are reset.
+  case resetDatabase = "reset-database"
+  /// Devices go on at the other node.
+  case moveDevice = "move-device"
+
+  /// Whether PostgreSQL is down for a while, so that faults of the kind keep a distance.
+  var stopsDatabase: Bool {
+    [.killBackend, .restartDatabase, .crashDatabase].contains(self)
+  }
+}

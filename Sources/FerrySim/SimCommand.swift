@@ -1,0 +1,72 @@
+import CommandLineKit
+import Simulation
+
+/// The command `ferry-sim`: whole worlds of devices and a server in virtual time.
+enum SimCommand {
+  static let specification = CommandSpec(
+    "ferry-sim",
+    summary: "Run devices and a server in one deterministic, hostile world.",
+    discussion: """
+      The product's own client, server, store and codec run on one thread in virtual time. Only the \
+      clocks, the network, the disks' faults and the life of processes are simulated. One seed gives \
+      one run, byte for byte. A run has three phases: faults (safety), none (everything has to \
+      drain), and judgement by the oracles.
+      """,
+    version: "0.1.0",
+    subcommands: [RunCommand.specification, swarm, worker, replay, options])
+
+  private static let swarm = SwarmCommand.specification
+  private static let worker = SwarmCommand.worker
+  private static let replay = ReplayCommand.specification
+
+  private static let options = CommandSpec(
+    "options", summary: "List the options of a world with their values in each profile.",
+    flags: [FlagSpec("json", help: "Answer in JSON, one object a line.")]
+  ) { arguments in
+    let profiles = WorldOptions.Profile.allCases
+    let output = TextOutput.standardOutput
+    if arguments.flag("json") {
+      try output.lines(
+        WorldOptions.Field.all.map { field in
+          JSONText.object(
+            [("name", .string(field.name)), ("help", .string(field.help))]
+              + profiles.map { ($0.rawValue, .int(field.get(WorldOptions($0)))) }
+          ).text
+        })
+      return .done
+    }
+    var table = TextTable(
+      [TextTable.Column("OPTION")]
+        + profiles.map { TextTable.Column($0.rawValue.uppercased(), .right) }
+        + [TextTable.Column("WHAT IT IS")])
+    for field in WorldOptions.Field.all {
+      table.append(
+        [field.name] + profiles.map { String(field.get(WorldOptions($0))) } + [field.help])
+    }
+    try output.lines(table.lines(width: Terminal.current().tableWidth))
+    return .done
+  }
+
+  /// The options that every command with a world takes.
+  static let store = OptionSpec(
+    "store", value: "KIND", help: "Where the server keeps its data.",
+    kind: .choice(["sqlite", "postgres"]), default: "sqlite")
+
+  static let report = OptionSpec(
+    "report", value: "FILE", help: "Write a page that shows the run, to open in a browser.",
+    kind: .file)
+
+  static let json = FlagSpec("json", help: "Answer with one JSON object.")
+
+  /// The flags of a command that runs one world.
+  static let runFlags = [
+    json, FlagSpec("no-shrink", help: "Show a failure as it is, at full length."),
+    FlagSpec("trace", help: "Print everything that happens, one line each, before the verdict."),
+  ]
+
+  static let exitCodes = [
+    ExitCodeNote(0, "No oracle objects."),
+    ExitCodeNote(1, "An oracle objects, or the run failed."),
+    ExitCodeNote(2, "Wrong usage; nothing was done."),
+  ]
+}

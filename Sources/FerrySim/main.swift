@@ -1,0 +1,3 @@
+import CommandLineKit
+
+await CommandRunner.main(SimCommand.specification)

@@ -1,0 +1,59 @@
+/// A folder with all that is in it, or a database file with the files that belong to it.
+struct Place {
+  let path: String
+
+  init(_ prefix: String) {
+    var prefix = absolutePath(prefix)
+    while prefix.hasSuffix("/") { prefix.removeLast() }
+    path = prefix
+  }
+
+  func contains(_ other: String) -> Bool {
+    guard other.hasPrefix(path) else { return false }
+    let rest = other.dropFirst(path.count)
+    return rest.isEmpty || rest.hasPrefix("/") || rest == "-wal" || rest == "-journal"
+  }
+}
+
+/// The path from the root; a relative one begins there.
+func absolutePath(_ path: String) -> String { path.hasPrefix("/") ? path : "/" + path }
+
+func folder(of path: String) -> String {
+  path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+}
+
+extension SimulatedDisk {
+  /// The full paths of the files under `prefix` (as in ``kill(under:)``), sorted.
+  package func fileNames(under prefix: String) -> [String] { paths(in: Place(prefix)) }
+
+  /// The bytes of a file as they are now; `nil` when there is none.
+  package func bytes(of path: String) -> [UInt8]? { files[absolutePath(path)]?.bytes.copied() }
+
+  /// Copies the files under `prefix`, byte for byte as they are now, to the same names under
+  /// `other`: a backup of a file in use, or a device's files cloned. What was under `other` is
+  /// removed first; the copies are durable.
+  package func copyFiles(under prefix: String, to other: String) {
+    let source = Place(prefix)
+    let target = Place(other)
+    precondition(
+      !source.contains(target.path) && !target.contains(source.path), "a copy into itself")
+    removeFiles(under: other)
+    for path in paths(in: source) {
+      guard let original = files[path] else { continue }
+      let copy = target.path + path.dropFirst(source.path.count)
+      files[copy] = StoredFile(path: copy, copyOf: original)
+    }
+  }
+
+  /// Kills what works under `prefix` and removes its files for good.
+  package func removeFiles(under prefix: String) {
+    kill(under: prefix)
+    let place = Place(prefix)
+    for path in paths(in: place) { files.removeValue(forKey: path)?.isLinked = false }
+    nameChanges.forget(in: place)
+  }
+
+  func paths(in place: Place) -> [String] {
+    files.keys.filter { place.contains($0) }.sorted()
+  }
+}

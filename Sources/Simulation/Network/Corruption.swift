@@ -1,0 +1,17 @@
+/// What becomes of a body on a bad way. All of it can be told from a good body: a change of one
+/// letter for another cannot, without TLS or a checksum, by anybody.
+enum Corruption {
+  static func damage(_ body: [UInt8], _ choose: (Int) -> Int) -> [UInt8] {
+    switch choose(3) {
+    case 0:
+      return Array(body.prefix(choose(max(1, body.count))))
+    case 1 where !body.isEmpty:
+      var body = body
+      // No byte of UTF-8.
+      body[choose(body.count)] = 0xFF
+      return body
+    default:
+      return Array("<html><body>Sign in to use this network</body></html>".utf8)
+    }
+  }
+}

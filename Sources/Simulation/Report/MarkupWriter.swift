@@ -1,0 +1,72 @@
+/// Collects a page's bytes, and escapes what comes from a run.
+struct MarkupWriter {
+  private(set) var bytes: [UInt8] = []
+
+  /// Markup as it is.
+  mutating func write(_ markup: String) { bytes.append(contentsOf: markup.utf8) }
+
+  /// `[1,2,3]`.
+  mutating func write(json numbers: [Int64]) {
+    bytes.append(UInt8(ascii: "["))
+    for (index, number) in numbers.enumerated() {
+      if index > 0 { bytes.append(UInt8(ascii: ",")) }
+      bytes.append(contentsOf: String(number).utf8)
+    }
+    bytes.append(UInt8(ascii: "]"))
+  }
+
+  /// `["one","two"]`.
+  mutating func write(json texts: [String]) {
+    bytes.append(UInt8(ascii: "["))
+    for (index, text) in texts.enumerated() {
+      if index > 0 { bytes.append(UInt8(ascii: ",")) }
+      write(json: text)
+    }
+    bytes.append(UInt8(ascii: "]"))
+  }
+
+  /// A JSON string that is also safe inside of a `script` element: it holds no `<`, so it neither
+  /// ends the element nor opens a comment, and no U+2028 or U+2029.
+  mutating func write(json text: String) {
+    bytes.append(UInt8(ascii: "\""))
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": write("\\\"")
+      case "\\": write("\\\\")
+      case "\u{0}"..<" ", "\u{7F}"..."\u{9F}", "<", ">", "&", "\u{2028}", "\u{2029}", "\u{FEFF}":
+        let digits = String(scalar.value, radix: 16)
+        write("\\u" + String(repeating: "0", count: 4 - digits.count) + digits)
+      default: bytes.append(contentsOf: UTF8.encode(scalar).map { Array($0) } ?? [])
+      }
+    }
+    bytes.append(UInt8(ascii: "\""))
+  }
+}
+
+extension String {
+  /// The text with nothing left that means something in HTML, in content or a quoted attribute.
+  var escapedForHTML: String {
+    var result = ""
+    for scalar in unicodeScalars {
+      switch scalar {
+      case "&": result += "&amp;"
+      case "<": result += "&lt;"
+      case ">": result += "&gt;"
+      case "\"": result += "&quot;"
+      case "'": result += "&#39;"
+      // The parser drops or replaces these; a picture of the character tells more.
+      case "\u{0}"..<"\t": result.unicodeScalars.append(scalar.controlPicture)
+      case "\u{B}"..<" ": result.unicodeScalars.append(scalar.controlPicture)
+      default: result.unicodeScalars.append(scalar)
+      }
+    }
+    return result
+  }
+}
+
+extension Unicode.Scalar {
+  /// U+2400 and the following: the visible stand-ins for C0 control characters.
+  fileprivate var controlPicture: Unicode.Scalar {
+    Unicode.Scalar(0x2400 + value) ?? "\u{FFFD}"
+  }
+}

@@ -1,0 +1,39 @@
+/// All that a report page shows of one run.
+package struct ReportContent: Sendable {
+  package var seed: UInt64
+  /// The command that runs it again.
+  package var replayCommand: String
+  /// Names and values of the options that the run had, in the order to show.
+  package var options: [(name: String, value: String)]
+  /// The actors in the order of their lanes: devices, then servers. Actors that only the events
+  /// name get lanes below these.
+  package var actors: [String]
+  /// In any order; the page sorts them by time and keeps the order of those at one time.
+  package var events: [TraceEvent]
+  /// What the oracles found; empty for a run that is right. The text of one with a
+  /// `TraceEvent.Kind.violation` event holds that event's detail: this links it to its moment.
+  package var violations: [String]
+  /// What the run did: operations, packets, exchanges, conflicts.
+  package var figures: [(name: String, value: Int)]
+  /// How often each kind of fault was injected.
+  package var faults: [(name: String, value: Int)]
+  /// The run's hash: equal for two runs of one seed.
+  package var traceHash: String
+
+  package init(
+    seed: UInt64, replayCommand: String, options: [(name: String, value: String)],
+    actors: [String], events: [TraceEvent], violations: [String],
+    figures: [(name: String, value: Int)], faults: [(name: String, value: Int)] = [],
+    traceHash: String
+  ) {
+    self.seed = seed
+    self.replayCommand = replayCommand
+    self.options = options
+    self.actors = actors
+    self.events = events
+    self.violations = violations
+    self.figures = figures
+    self.faults = faults
+    self.traceHash = traceHash
+  }
+}

@@ -1,0 +1,52 @@
+/// Everything that happened in a run, in order: hashed always, kept when somebody wants to look.
+// SAFETY: touched on the scheduler's thread only.
+package final class Trace: @unchecked Sendable {
+  private let scheduler: Scheduler
+  private let keepsEvents: Bool
+  private var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+  package private(set) var events: [TraceEvent] = []
+  /// How often each kind of thing happened.
+  package private(set) var counts: [TraceEvent.Kind: Int] = [:]
+
+  package init(_ scheduler: Scheduler, keepsEvents: Bool) {
+    self.scheduler = scheduler
+    self.keepsEvents = keepsEvents
+  }
+
+  /// Sixteen hexadecimal digits; equal for two runs of one seed.
+  package var digest: String {
+    let digits = String(hash, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+  }
+
+  package func note(
+    _ kind: TraceEvent.Kind, _ actor: String, peer: String? = nil, message: Int? = nil,
+    _ detail: @autoclosure () -> String = ""
+  ) {
+    let event = TraceEvent(
+      at: scheduler.now, actor: actor, kind: kind, peer: peer, message: message, detail: detail())
+    counts[kind, default: 0] += 1
+    add(UInt64(bitPattern: event.at))
+    add(event.actor)
+    add(event.kind.rawValue)
+    add(event.peer ?? "")
+    add(UInt64(bitPattern: Int64(event.message ?? -1)))
+    add(event.detail)
+    if keepsEvents { events.append(event) }
+  }
+
+  /// Makes bytes part of the hash that are too many to be looked at.
+  package func digest(_ bytes: [UInt8]) {
+    for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+  }
+
+  private func add(_ text: String) {
+    for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    hash = (hash ^ 0xFF) &* 0x100_0000_01b3
+  }
+
+  private func add(_ number: UInt64) {
+    hash = (hash ^ number) &* 0x100_0000_01b3
+    hash ^= hash >> 29
+  }
+}

@@ -1,0 +1,53 @@
+/// One thing that happened in a simulated world, for people to follow.
+package struct TraceEvent: Sendable, Equatable {
+  /// What happened.
+  package enum Kind: String, Sendable, CaseIterable, Codable {
+    // On a device.
+    case wrote, read, synced, syncFailed, conflict, crashed, lostPower, restarted, copied
+    case clockMoved, upgraded
+    // On the network: a request or an answer leaves, arrives, or does not.
+    case sent, delivered, dropped, duplicated, delayed, corrupted, stalled
+    case partitioned, healed
+    // On the server.
+    case applied, parked, released, refused, pulled
+    // In the storage.
+    case diskFull, syncFailure, tornWrite, diskFailed
+    // Of the run.
+    case phase, violation
+  }
+
+  /// Microseconds of virtual time since the start.
+  package var at: Int64
+  /// Who: `device-3`, `server`, `world`.
+  package var actor: String
+  package var kind: Kind
+  /// The other side of a message or a partition, when there is one.
+  package var peer: String?
+  /// Connects a message's `sent` with its `delivered`, and an answer with its request.
+  package var message: Int?
+  package var detail: String
+
+  package init(
+    at: Int64, actor: String, kind: Kind, peer: String? = nil, message: Int? = nil,
+    detail: String = ""
+  ) {
+    self.at = at
+    self.actor = actor
+    self.kind = kind
+    self.peer = peer
+    self.message = message
+    self.detail = detail
+  }
+}
+
+extension TraceEvent {
+  /// The event on one line, for a person.
+  package var line: String {
+    let milliseconds = String(at / 1_000)
+    var line = String(repeating: " ", count: max(0, 8 - milliseconds.count)) + milliseconds
+    line += " ms  \(actor)  \(kind.rawValue)"
+    if let peer { line += " ⇄ \(peer)" }
+    if let message { line += " #\(message)" }
+    return detail.isEmpty ? line : line + "  " + detail
+  }
+}

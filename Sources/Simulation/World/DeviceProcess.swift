@@ -1,0 +1,213 @@
+import Conformance
+import FerryProtocol
+import Networking
+import SyncClient
+
+/// One run of a device's process: opens the replica, sets it up, keeps it in step, and makes the
+/// user's transactions.
+// SAFETY: touched on the scheduler's thread only.
+final class DeviceProcess: @unchecked Sendable {
+  private let device: SimulatedDevice
+  private let setting: SimulatedDevice.Setting
+  private var random: SeededRandom
+  private var isAlive = true
+  private var isSyncLocked = false
+  private var tasks: [Task<Void, Never>] = []
+  private var replica: Replica?
+
+  init(_ device: SimulatedDevice, _ setting: SimulatedDevice.Setting, seed: UInt64) {
+    (self.device, self.setting) = (device, setting)
+    random = SeededRandom(seed, "process")
+  }
+
+  func run() { start { [self] in await live() } }
+
+  /// Nothing of it has any effect any more.
+  func die() {
+    isAlive = false
+    for task in tasks { task.cancel() }
+    tasks = []
+    replica = nil
+  }
+
+  private func start(_ body: @escaping @Sendable () async -> Void) {
+    tasks.append(setting.scheduler.task(body))
+  }
+
+  // MARK: Living
+
+  private func live() async {
+    while isAlive && replica == nil {
+      do {
+        let opened = try await open()
+        try await setUp(opened)
+        guard isAlive else { return }
+        replica = opened
+      } catch {
+        fail("start", error)
+        try? await setting.scheduler.sleep(.milliseconds(500 + random.below(2_000)))
+      }
+    }
+    guard let replica else { return }
+    while isAlive { await keepInStep(replica) }
+  }
+
+  private func open() async throws -> Replica {
+    try await Replica.open(
+      device.path, transport: SimulatedTransport(setting.network, link: device.link),
+      in: surroundings)
+  }
+
+  /// What an application does when it starts: make the tables if they are not there, track them,
+  /// and name the server.
+  private func setUp(_ replica: Replica) async throws {
+    let isNew = try await replica.write { database in
+      guard try database.query("SELECT 1 FROM sqlite_schema WHERE name = 'notes'").isEmpty else {
+        return false
+      }
+      for statement in Workload.schema { try database.execute(statement) }
+      return true
+    }
+    if isNew { setting.trace.note(.wrote, device.name, "made the tables") }
+    try await replica.track(Workload.tables)
+    guard try await replica.status().server == nil else { return }
+    try await replica.connect(to: "http://ferry.test", space: device.space.value)
+  }
+
+  private func keepInStep(_ replica: Replica) async {
+    do {
+      if device.watches {
+        try await replica.watch { _ in
+        } onEvent: { [self] event in
+          if case .synced(let report) = event { synced(report) }
+        }
+      } else {
+        let pause = device.syncPause / 2 + random.below(max(1, device.syncPause))
+        try await setting.scheduler.sleep(.milliseconds(pause))
+        synced(try await replica.sync())
+      }
+    } catch {
+      fail("sync", error)
+      try? await setting.scheduler.sleep(.milliseconds(100 + random.below(1_000)))
+    }
+  }
+
+  private func synced(_ report: SyncReport) {
+    guard isAlive else { return }
+    setting.trace.note(
+      .synced, device.name,
+      "pushed \(report.pushed), pulled \(report.pulled), parked \(report.parked)")
+    if report.conflicts > 0 {
+      setting.trace.note(.conflict, device.name, "\(report.conflicts) values lost")
+    }
+    device.observe()
+  }
+
+  private func fail(_ what: String, _ error: any Error) {
+    guard isAlive else { return }
+    setting.trace.note(.syncFailed, device.name, "\(what): \(error)")
+  }
+
+  // MARK: The user
+
+  /// Makes one local transaction, if the process is ready for it.
+  func perform(_ planned: PlannedAction) {
+    guard let replica else { return }
+    start { [self] in
+      do {
+        let written = try await replica.write { [self] database in
+          try write(planned, on: database)
+        }
+        // Committed or not, a process that died has told nobody.
+        guard isAlive, !written.isEmpty else { return }
+        setting.trace.note(
+          .wrote, device.name, "\(planned.action.rawValue): \(Self.list(written))")
+        device.committed(written)
+        if random.chance(1, in: 3) { device.observe() }
+      } catch {
+        fail("write", error)
+      }
+    }
+  }
+
+  /// What a transaction recorded, for a person.
+  private static func list(_ operations: [LocalOperation]) -> String {
+    let shown = operations.prefix(4).map {
+      "\($0.kind.rawValue) \($0.key.table)/\($0.key.record)"
+    }
+    let rest = operations.count - shown.count
+    return shown.joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
+  }
+
+  private func write(_ planned: PlannedAction, on database: Database) throws -> [LocalOperation] {
+    var sizes = Workload.Sizes()
+    sizes.largePost = setting.limits.operationsPerPacket * 11 / 10 + 3
+    let before = try RecordedOperations.lastSequence(database.connection)
+    let statements = try Workload.statements(
+      for: planned, deviceName: device.name, level: try Self.level(of: database), sizes: sizes
+    ) { try database.query($0).map(\.values) }
+    for statement in statements { try database.execute(statement) }
+    return try RecordedOperations.read(database.connection, after: before)
+  }
+
+  /// Brings the tables to the next version of the application's schema.
+  func upgrade() {
+    guard let replica else { return }
+    start { [self] in
+      do {
+        let version = try await replica.write { try Self.upgradeOnce($0) }
+        if isAlive, let version {
+          setting.trace.note(.upgraded, device.name, "schema \(version)")
+        }
+      } catch {
+        fail("upgrade", error)
+      }
+    }
+  }
+
+  private static func upgradeOnce(_ database: Database) throws -> Int? {
+    let level = try level(of: database)
+    guard level < Workload.upgrades.count else { return nil }
+    try database.execute(Workload.upgrades[level])
+    try database.execute("PRAGMA user_version = \(level + 1)")
+    return level + 1
+  }
+
+  private static func level(of database: Database) throws -> Int {
+    guard case .integer(let level) = try database.query("PRAGMA user_version").first?.values.first
+    else { return 0 }
+    return Int(level)
+  }
+
+  // MARK: Surroundings
+
+  private var surroundings: Surroundings {
+    let (scheduler, device, setting) = (setting.scheduler, device, setting)
+    let identifiers = Drawer(SeededRandom(random.next(), "identifiers"))
+    let seed = random.next()
+    var surroundings = Surroundings(
+      wallClock: { device.clock.wall(at: scheduler.now) + setting.skipped.milliseconds },
+      random: { identifiers.next() },
+      sleep: { try await scheduler.sleep($0) },
+      makeExecutor: { [self] name in
+        Processor(scheduler, random: SeededRandom(seed, name)) { self.isAlive }
+      },
+      lock: { [self] _, patience in try await lock(patience) })
+    surroundings.fileSystem = setting.disk.fileSystem
+    surroundings.limits = setting.limits
+    surroundings.sync.pageSize = setting.limits.changesPerPage
+    surroundings.watch.localPoll = .milliseconds(700)
+    return surroundings
+  }
+
+  private func lock(_ patience: Duration) async throws -> SyncLock {
+    var waited: Duration = .zero
+    while isSyncLocked {
+      guard waited < patience else { throw ReplicaError.busy("another sync is under way") }
+      try await setting.scheduler.sleep(.milliseconds(20))
+      waited += .milliseconds(20)
+    }
+    isSyncLocked = true
+    return SyncLock { self.isSyncLocked = false }
+  }
+}

@@ -1,0 +1,72 @@
+import Conformance
+import FerryProtocol
+import SQLite
+import SimulatedDisk
+import SyncServer
+
+/// The embedded store on the world's disk.
+final class EmbeddedStorage: SimulatedStorage {
+  static let directory = "/server"
+
+  private let scheduler: Scheduler
+  private let disk: SimulatedDisk
+  private let limits: Limits
+  private var random: SeededRandom
+  /// The simulation's own look at the file.
+  private var reader: SQLiteConnection?
+
+  init(_ scheduler: Scheduler, disk: SimulatedDisk, limits: Limits, random: SeededRandom) {
+    (self.scheduler, self.disk) = (scheduler, disk)
+    (self.limits, self.random) = (limits, random)
+  }
+
+  func open(_ isAlive: @escaping () -> Bool) async throws -> any SyncStore {
+    let (scheduler, seed) = (scheduler, random.next())
+    let epochs = Drawer(SeededRandom(seed, "epochs"))
+    return try await SQLiteStore(
+      directory: Self.directory, limits: limits, fileSystem: disk.fileSystem,
+      makeExecutor: { name in
+        Processor(scheduler, random: SeededRandom(seed, name), isAlive: isAlive)
+      },
+      makeEpoch: { Epoch(epochs.next()) })
+  }
+
+  func kill() {
+    reader = nil
+    disk.kill(under: Self.directory + "/")
+  }
+
+  func losePower() {
+    reader = nil
+    disk.losePower(under: Self.directory + "/")
+  }
+
+  func evidence(of space: SpaceName) throws -> ServerEvidence {
+    try ServerEvidence.read(try connection(), space: space)
+  }
+
+  func head(of space: SpaceName) throws -> SequenceNumber {
+    let find = try connection().statement("SELECT head FROM spaces WHERE name = ?")
+    find.bind(1, space.value)
+    return try find.first { $0.int64(0) } ?? 0
+  }
+
+  func close() { reader = nil }
+
+  private func connection() throws -> SQLiteConnection {
+    let connection =
+      try reader
+      ?? SQLiteConnection(
+        path: Self.directory + "/ferry.sqlite", mode: .readWrite, fileSystem: disk.fileSystem)
+    reader = connection
+    return connection
+  }
+}
+
+/// Random numbers for closures that may be called from anywhere in the product.
+// SAFETY: touched on the scheduler's thread only.
+final class Drawer: @unchecked Sendable {
+  private var random: SeededRandom
+  init(_ random: SeededRandom) { self.random = random }
+  func next() -> UInt64 { random.next() }
+}

@@ -1,0 +1,138 @@
+import Conformance
+import FerryProtocol
+import Postgres
+import SyncServer
+
+/// A database of its own on a real PostgreSQL. While it works, virtual time stands still; so the
+/// run is as repeatable as with the embedded store.
+final class PostgresStorage: SimulatedStorage {
+  private let scheduler: Scheduler
+  private let url: String
+  private let limits: Limits
+  private let epochs: Drawer
+  private var stores: [PostgresStore] = []
+
+  init(_ scheduler: Scheduler, url: String, limits: Limits, random: SeededRandom) {
+    (self.scheduler, self.url, self.limits) = (scheduler, url, limits)
+    epochs = Drawer(random)
+  }
+
+  func open(_ isAlive: @escaping () -> Bool) async throws -> any SyncStore {
+    let (url, limits, epochs) = (url, limits, epochs)
+    let store = try await scheduler.standStill { () async throws(StoreError) in
+      try await PostgresStore(url: url, limits: limits, makeEpoch: { Epoch(epochs.next()) })
+    }
+    stores.append(store)
+    return StandStillStore(scheduler, store)
+  }
+
+  /// A server's process that dies between two transactions leaves nothing behind; within one it
+  /// cannot die here, since time stands still then. ferry-chaos kills it there.
+  func kill() {}
+
+  /// PostgreSQL keeps what it has committed.
+  func losePower() {}
+
+  func evidence(of space: SpaceName) throws -> ServerEvidence {
+    try ServerEvidence.read(try PostgresConnection(url: url), space: space)
+  }
+
+  func head(of space: SpaceName) throws -> SequenceNumber {
+    try PostgresConnection(url: url).query(
+      .once("SELECT head FROM spaces WHERE name = $1"), [.text(space.value)]
+    ).map { try $0.int8(0) }.first ?? 0
+  }
+
+  func close() {
+    let (scheduler, stores) = (scheduler, stores)
+    scheduler.task {
+      for store in stores { await scheduler.standStill { await store.close() } }
+    }
+    _ = scheduler.run(limit: 100_000) { false }
+  }
+}
+
+/// A store outside of virtual time.
+private final class StandStillStore: SyncStore {
+  private let scheduler: Scheduler
+  private let store: PostgresStore
+  private let moves = HeadMoves()
+
+  init(_ scheduler: Scheduler, _ store: PostgresStore) {
+    (self.scheduler, self.store) = (scheduler, store)
+  }
+
+  private func still<T: Sendable>(
+    _ body: @Sendable (PostgresStore) async throws(StoreError) -> T
+  ) async throws(StoreError) -> T {
+    let store = store
+    return try await scheduler.standStill { () async throws(StoreError) in try await body(store) }
+  }
+
+  func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
+    try await still { store async throws(StoreError) in try await store.createSpace(name) }
+  }
+
+  func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary? {
+    try await still { store async throws(StoreError) in try await store.space(named: name) }
+  }
+
+  func spaces() async throws(StoreError) -> [SpaceSummary] {
+    try await still { store async throws(StoreError) in try await store.spaces() }
+  }
+
+  func ingest(
+    _ packets: [IncomingPacket], into space: Int64, now: Int64
+  ) async throws(StoreError) -> IngestBatch {
+    let batch = try await still { store async throws(StoreError) in
+      try await store.ingest(packets, into: space, now: now)
+    }
+    moves.tell(HeadMove(space: space, head: batch.head))
+    return batch
+  }
+
+  func changes(
+    in space: Int64, _ request: PullRequest, now: Int64
+  ) async throws(StoreError) -> Result<[UInt8], Problem> {
+    try await still { store async throws(StoreError) in
+      try await store.changes(in: space, request, now: now)
+    }
+  }
+
+  func parked(
+    in space: Int64, of device: DeviceID
+  ) async throws(StoreError) -> (packets: Int, bytes: Int) {
+    try await still { store async throws(StoreError) in
+      try await store.parked(in: space, of: device)
+    }
+  }
+
+  func addToken(_ token: StoredToken) async throws(StoreError) {
+    try await still { store async throws(StoreError) in try await store.addToken(token) }
+  }
+
+  func token(hash: [UInt8]) async throws(StoreError) -> StoredToken? {
+    try await still { store async throws(StoreError) in try await store.token(hash: hash) }
+  }
+
+  func tokens() async throws(StoreError) -> [StoredToken] {
+    try await still { store async throws(StoreError) in try await store.tokens() }
+  }
+
+  func removeToken(hash: [UInt8]) async throws(StoreError) -> Bool {
+    try await still { store async throws(StoreError) in try await store.removeToken(hash: hash) }
+  }
+
+  func hasEverHadTokens() async throws(StoreError) -> Bool {
+    try await still { store async throws(StoreError) in try await store.hasEverHadTokens() }
+  }
+
+  /// Told by what this process commits: the database's own notices come in real time.
+  func headMoves() -> AsyncStream<HeadMove> { moves.stream() }
+
+  func check() async throws(StoreError) {
+    try await still { store async throws(StoreError) in try await store.check() }
+  }
+
+  func close() async { moves.finish() }
+}

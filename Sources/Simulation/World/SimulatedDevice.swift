@@ -1,0 +1,177 @@
+import Conformance
+import FerryProtocol
+import Networking
+import SQLite
+import SimulatedDisk
+import SyncClient
+
+/// A device: a file, a clock, a link, and a process that comes and goes.
+// SAFETY: touched on the scheduler's thread only.
+final class SimulatedDevice: @unchecked Sendable {
+  /// What devices share with the world.
+  // SAFETY: as the device.
+  struct Setting: @unchecked Sendable {
+    let scheduler: Scheduler
+    let disk: SimulatedDisk
+    let dice: FaultDice
+    let trace: Trace
+    let network: SimulatedNetwork
+    let limits: Limits
+    let skipped: SkippedTime
+    /// Told of what the oracles want to know.
+    let tell: (SimulatedDevice, RunEvent) -> Void
+  }
+
+  let name: String
+  let space: SpaceName
+  let link: NetworkLink
+  var clock: DeviceClock
+  let watches: Bool
+  let syncPause: Int
+  private(set) var process: DeviceProcess?
+  /// Faults that keep it switched off; they may overlap.
+  private var offCount = 0
+  private var isRetired = false
+  /// Operations recorded here that the server has not been seen to confirm.
+  private var unconfirmed: [OperationID] = []
+  /// Another program's connection to the file; it goes when the machine goes.
+  private var reader: SQLiteConnection?
+  private let setting: Setting
+  private var random: SeededRandom
+
+  var path: String { "/\(name)/replica.db" }
+  var isUp: Bool { process != nil }
+
+  init(
+    name: String, space: SpaceName, link: NetworkLink, clock: DeviceClock, watches: Bool,
+    syncPause: Int, random: SeededRandom, setting: Setting
+  ) {
+    (self.name, self.space, self.link, self.clock) = (name, space, link, clock)
+    (self.watches, self.syncPause, self.random) = (watches, syncPause, random)
+    self.setting = setting
+  }
+
+  // MARK: Life
+
+  func start() {
+    guard process == nil, offCount == 0, !isRetired else { return }
+    setting.trace.note(.restarted, name)
+    process = DeviceProcess(self, setting, seed: random.next())
+    process?.run()
+  }
+
+  /// kill -9, or the power goes. It starts again after `delay` microseconds.
+  func crash(losingPower: Bool, restartAfter delay: Int64) {
+    setting.trace.note(losingPower ? .lostPower : .crashed, name)
+    stop(losingPower: losingPower)
+    setting.scheduler.after(delay) { [self] in start() }
+  }
+
+  private func stop(losingPower: Bool) {
+    process?.die()
+    process = nil
+    reader = nil
+    if losingPower {
+      setting.disk.losePower(under: "/\(name)/")
+      tellSurvivors()
+    } else {
+      setting.disk.kill(under: "/\(name)/")
+    }
+  }
+
+  /// Switches the device off until ``switchOn()``.
+  func switchOff() {
+    offCount += 1
+    stop(losingPower: false)
+  }
+
+  func switchOn() {
+    offCount = max(0, offCount - 1)
+    start()
+  }
+
+  /// Nothing keeps it off any more.
+  func switchOnForGood() {
+    offCount = 0
+    start()
+  }
+
+  /// The world ends: it never starts again.
+  func retire() {
+    isRetired = true
+    stop(losingPower: false)
+  }
+
+  /// Puts an earlier copy of its file in place.
+  func restore(from directory: String) {
+    setting.trace.note(.copied, name, "set back to an earlier copy")
+    stop(losingPower: false)
+    setting.disk.removeFiles(under: "/\(name)/")
+    setting.disk.copyFiles(under: directory + "/", to: "/\(name)/")
+    tellSurvivors()
+    start()
+  }
+
+  private func tellSurvivors() {
+    // Of a file that was never synced to the disk, nothing at all may be left.
+    let survivors = evidence() ?? ReplicaEvidence.nothing
+    unconfirmed = survivors.pending
+    setting.tell(self, .lostPower(device: name, survivors: survivors))
+  }
+
+  // MARK: Looking
+
+  /// What the file holds now, read by a connection of its own; `nil` before there is anything.
+  func evidence() -> ReplicaEvidence? {
+    guard !isRetired else { return nil }
+    do {
+      return try setting.dice.quietly {
+        guard let reader = try reader ?? openReader() else { return nil }
+        self.reader = reader
+        return try ReplicaEvidence.read(reader)
+      }
+    } catch {
+      // The file has no tables yet.
+      reader = nil
+      return nil
+    }
+  }
+
+  private func openReader() throws -> SQLiteConnection? {
+    guard !setting.disk.fileNames(under: path).isEmpty else { return nil }
+    return try SQLiteConnection(
+      path: path, mode: .readWrite, fileSystem: setting.disk.fileSystem)
+  }
+
+  func committed(_ operations: [LocalOperation]) {
+    setting.tell(self, .committed(device: name, operations))
+    unconfirmed += operations.map(\.id)
+  }
+
+  /// Tells what a reader of the file sees at this moment.
+  func observe() {
+    guard let evidence = evidence() else { return }
+    setting.tell(self, .read(device: name, evidence))
+    let pending = Set(evidence.pending)
+    let confirmed = unconfirmed.filter { !pending.contains($0) }
+    guard !confirmed.isEmpty else { return }
+    unconfirmed.removeAll { !pending.contains($0) }
+    setting.tell(self, .confirmed(device: name, confirmed))
+  }
+
+  /// Takes over what is known of the device whose file this one got a copy of.
+  func inherit(from original: SimulatedDevice) {
+    guard let evidence = evidence() else { return }
+    unconfirmed = evidence.pending
+    setting.tell(self, .copied(device: name, from: original.name, evidence))
+  }
+}
+
+extension ReplicaEvidence {
+  /// A file that is not there.
+  fileprivate static var nothing: ReplicaEvidence {
+    ReplicaEvidence(
+      device: DeviceID(UniqueID(high: 0, low: 0)), rows: ReplicaRows(), applied: 0, epoch: nil,
+      pending: [], unconfirmed: 0, waiting: 0, refused: 0)
+  }
+}

@@ -1,0 +1,149 @@
+import Conformance
+import FerryProtocol
+import HTTPServer
+import SyncServer
+
+/// The server's process: the product's service over a store, started and killed by the world.
+// SAFETY: touched on the scheduler's thread only.
+package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
+  static let name = "server"
+
+  package private(set) var generation: Int?
+  private var starts = 0
+  private let scheduler: Scheduler
+  private let trace: Trace
+  private let limits: Limits
+  private let clock: ServiceClock
+  let storage: any SimulatedStorage
+  private var process: Process?
+  private var isRetired = false
+
+  private struct Process {
+    let service: SyncService
+    let store: any SyncStore
+    let hub: HeadHub
+    let background: [Task<Void, Never>]
+  }
+
+  init(
+    _ scheduler: Scheduler, trace: Trace, limits: Limits, clock: ServiceClock,
+    storage: any SimulatedStorage
+  ) {
+    (self.scheduler, self.trace, self.limits) = (scheduler, trace, limits)
+    (self.clock, self.storage) = (clock, storage)
+  }
+
+  // MARK: Life
+
+  /// Starts a process; tries again each second while the store cannot be opened.
+  func start() {
+    guard !isRetired else { return }
+    starts += 1
+    let generation = starts
+    scheduler.task { [self] in
+      do {
+        let store = try await storage.open { self.starts == generation }
+        guard starts == generation else { return }
+        listen(on: store, generation)
+      } catch {
+        guard starts == generation else { return }
+        trace.note(.crashed, Self.name, "cannot open the store: \(error)")
+        storage.kill()
+        scheduler.after(1_000_000) { [self] in if starts == generation { start() } }
+      }
+    }
+  }
+
+  private func listen(on store: any SyncStore, _ generation: Int) {
+    let (scheduler, clock) = (scheduler, clock)
+    let hub = HeadHub(sleep: { try await scheduler.sleep($0) }, executor: scheduler)
+    let log = ServiceLog(level: .error, sink: NoLog(), clock: clock)
+    let service = SyncService(
+      SyncService.Parts(
+        store: store, gate: AccessGate(store: store, clock: clock, checksLoopback: false),
+        hub: hub, metrics: ServiceMetrics(), log: log, clock: clock, limits: limits,
+        executor: scheduler))
+    let moves = store.headMoves()
+    process = Process(
+      service: service, store: store, hub: hub,
+      background: [
+        scheduler.task { await hub.follow(moves, of: store) },
+        scheduler.task { await hub.keepAwake(every: .seconds(15)) },
+      ])
+    self.generation = generation
+    trace.note(.restarted, Self.name)
+  }
+
+  /// kill -9, or the power goes.
+  func crash(losingPower: Bool) {
+    trace.note(losingPower ? .lostPower : .crashed, Self.name)
+    generation = nil
+    starts += 1
+    if losingPower { storage.losePower() } else { storage.kill() }
+    guard let process else { return }
+    self.process = nil
+    for task in process.background { task.cancel() }
+    process.hub.close()
+  }
+
+  /// The world ends: it never starts again.
+  func retire() {
+    isRetired = true
+    crash(losingPower: false)
+  }
+
+  // MARK: Requests
+
+  package func respond(to request: HTTPRequest, message: Int) async -> HTTPResponse {
+    guard let service = process?.service else { return HTTPResponse(status: 503) }
+    let response = await service.respond(to: request)
+    note(response, to: request, message)
+    return response
+  }
+
+  private func note(_ response: HTTPResponse, to request: HTTPRequest, _ message: Int) {
+    guard case .bytes(let body) = response.body else { return }
+    let device = request.remoteAddress
+    if response.status >= 400 {
+      let code = Problem(decoding: body)?.code.rawValue ?? ""
+      return trace.note(
+        .refused, Self.name, peer: device, message: message, "\(response.status) \(code)")
+    }
+    switch request.segments.last {
+    case "packets":
+      guard let answer = try? PacketAnswer(decoding: body, limits: limits) else { return }
+      let isParked = answer.receipt.status == .parked
+      trace.note(
+        isParked ? .parked : .applied, Self.name, peer: device, message: message,
+        "\(answer.receipt.status.rawValue) \(answer.receipt.outcomes.count), head \(answer.head)")
+      if !answer.released.isEmpty {
+        trace.note(.released, Self.name, peer: device, "\(answer.released.count) packets")
+      }
+    case "changes": trace.note(.pulled, Self.name, peer: device, message: message)
+    default: return
+    }
+  }
+}
+
+/// Where the server's store lives, and how it fails.
+protocol SimulatedStorage: AnyObject {
+  /// Opens the store; `isAlive` tells whether the process that asks still is.
+  func open(_ isAlive: @escaping () -> Bool) async throws -> any SyncStore
+  /// The process died; what it had written is there.
+  func kill()
+  /// The machine died; what was not synced is gone in part.
+  func losePower()
+  /// What is in a space now.
+  func evidence(of space: SpaceName) throws -> ServerEvidence
+  /// The newest sequence given in a space.
+  func head(of space: SpaceName) throws -> SequenceNumber
+  /// Nothing more is asked of it.
+  func close()
+}
+
+/// Drops all lines.
+private struct NoLog: LogSink {
+  var droppedLines: Int { 0 }
+  func write(_ line: [UInt8]) {}
+  func flush() {}
+}

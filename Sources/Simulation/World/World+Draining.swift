@@ -1,0 +1,37 @@
+import Conformance
+import FerryProtocol
+
+extension World {
+  /// Whether every device has everything and the server has everything of every device. Devices
+  /// that are behind the newest schema get it now.
+  func isDrained() -> Bool {
+    var isDrained = true
+    for device in devices {
+      device.process?.upgrade()
+      guard let left = whatIsLeft(on: device) else { continue }
+      _ = left
+      isDrained = false
+    }
+    return isDrained
+  }
+
+  /// What has not drained, for a person.
+  func whatIsLeft() -> String {
+    let left = devices.compactMap { device in
+      whatIsLeft(on: device).map { "\(device.name): \($0)" }
+    }
+    return "after \(options.livenessSeconds) s without faults: " + left.joined(separator: "; ")
+  }
+
+  private func whatIsLeft(on device: SimulatedDevice) -> String? {
+    guard device.isUp else { return "it does not run" }
+    guard let evidence = device.evidence(), evidence.epoch != nil else {
+      return "it has not synced yet"
+    }
+    guard let head = try? server.storage.head(of: device.space) else { return "no server" }
+    if evidence.unconfirmed > 0 { return "\(evidence.unconfirmed) operations are pending" }
+    if evidence.refused > 0 { return "\(evidence.refused) records are refused" }
+    if evidence.waiting > 0 { return "\(evidence.waiting) changes wait" }
+    return evidence.applied < head ? "it is at \(evidence.applied) of \(head)" : nil
+  }
+}

@@ -1,0 +1,130 @@
+import Conformance
+import SimulatedDisk
+
+/// The events of a plan, as they come.
+extension World {
+  func perform(_ fault: PlannedFault) {
+    let device = devices[fault.device]
+    let duration = fault.duration * 1_000
+    var random = SeededRandom(fault.seed, "event")
+    switch fault.kind {
+    case .partition: cut(device.link, [.up, .down], for: duration)
+    case .partitionUp: cut(device.link, [.up], for: duration)
+    case .partitionDown: cut(device.link, [.down], for: duration)
+    case .deviceCrash: device.crash(losingPower: false, restartAfter: duration)
+    case .devicePowerLoss: device.crash(losingPower: true, restartAfter: duration)
+    case .serverCrash: crashServer(losingPower: false, restartAfter: duration)
+    case .serverPowerLoss: crashServer(losingPower: true, restartAfter: duration)
+    case .clockJump: jump(device, &random)
+    case .copy: copy(device)
+    case .restore: restore(device, after: duration, fault.ordinal)
+    case .absence: sendAway(device, for: duration, &random)
+    case .upgrade: device.process?.upgrade()
+    }
+  }
+
+  private func cut(
+    _ link: NetworkLink, _ directions: [NetworkLink.Direction], for duration: Int64
+  ) {
+    let ways = directions.map(\.rawValue).joined(separator: " and ")
+    trace.note(.partitioned, link.device, peer: "server", ways)
+    for direction in directions { link.cut(direction) }
+    scheduler.after(duration) { [self] in
+      trace.note(.healed, link.device, peer: "server", ways)
+      for direction in directions { link.mend(direction) }
+    }
+  }
+
+  private func crashServer(losingPower: Bool, restartAfter duration: Int64) {
+    server.crash(losingPower: losingPower)
+    // A supervisor starts it anew before long.
+    scheduler.after(min(duration, 5_000_000)) { [self] in
+      if server.generation == nil { server.start() }
+    }
+  }
+
+  /// The user sets the clock, or the clock sets itself.
+  private func jump(_ device: SimulatedDevice, _ random: inout SeededRandom) {
+    let reach: [Int64] = [2_000, 600_000, 86_400_000, 315_360_000_000]
+    let size = Int64(random.below(Int(reach[random.below(reach.count)]) + 1))
+    let leap = random.chance(1, in: 2) ? size : -size
+    device.clock.offset += leap
+    trace.note(.clockMoved, device.name, "\(leap) ms")
+  }
+
+  private func copy(_ original: SimulatedDevice) {
+    guard !disk.fileNames(under: original.path).isEmpty else { return }
+    let copy = addDevice(devices.count, to: original.space)
+    trace.note(.copied, copy.name, "a copy of \(original.name)")
+    disk.copyFiles(under: "/\(original.name)/", to: "/\(copy.name)/")
+    copy.inherit(from: original)
+    copy.start()
+  }
+
+  private func restore(_ device: SimulatedDevice, after duration: Int64, _ ordinal: Int) {
+    guard !disk.fileNames(under: device.path).isEmpty else { return }
+    let backup = "/backup-\(ordinal)"
+    disk.copyFiles(under: "/\(device.name)/", to: backup + "/")
+    scheduler.after(duration) { [self] in
+      device.restore(from: backup)
+      disk.removeFiles(under: backup + "/")
+    }
+  }
+
+  /// The device is switched off, and months pass for everybody.
+  private func sendAway(
+    _ device: SimulatedDevice, for duration: Int64, _ random: inout SeededRandom
+  ) {
+    let months = Int64(30 + random.below(300))
+    trace.note(.crashed, device.name, "switched off for \(months) days")
+    device.switchOff()
+    skipped.milliseconds += months * 86_400_000
+    scheduler.after(duration) { device.switchOn() }
+  }
+
+  /// The disk asks the dice; who writes a torn write dies.
+  func connectDisk() {
+    disk.faults = { [unowned self] step in
+      fault(at: step, of: Self.owner(of: step.path))
+    }
+    disk.owner = { "/" + Self.owner(of: $0) + "/" }
+    disk.onCrash = { [unowned self] path in
+      let owner = Self.owner(of: path)
+      scheduler.after(0) { [self] in
+        if owner == SimulatedServer.name {
+          crashServer(losingPower: false, restartAfter: 1_000_000)
+        } else if let device = devices.first(where: { $0.name == owner }) {
+          device.crash(losingPower: false, restartAfter: 1_000_000)
+        }
+      }
+    }
+  }
+
+  private func fault(at step: SimulatedDisk.Step, of owner: String) -> SimulatedDisk.Fault? {
+    switch step.operation {
+    case .write:
+      if dice.roll(.diskFull, at: owner) { return noted(.diskFull, .diskFull, owner, step.path) }
+      if dice.roll(.tornWrite, at: owner) { return noted(.crash, .tornWrite, owner, step.path) }
+    case .sync:
+      if dice.roll(.syncFailure, at: owner) {
+        return noted(.syncFailure, .syncFailure, owner, step.path)
+      }
+    case .open, .read, .truncate, .delete: break
+    }
+    if dice.roll(.diskFailure, at: owner) {
+      return noted(.ioFailure, .diskFailed, owner, step.path)
+    }
+    return nil
+  }
+
+  private func noted(
+    _ fault: SimulatedDisk.Fault, _ kind: TraceEvent.Kind, _ owner: String, _ path: String
+  ) -> SimulatedDisk.Fault {
+    trace.note(kind, owner, path)
+    return fault
+  }
+
+  private static func owner(of path: String) -> String {
+    path.split(separator: "/").first.map(String.init) ?? ""
+  }
+}

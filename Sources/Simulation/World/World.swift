@@ -1,0 +1,202 @@
+import Conformance
+import FerryProtocol
+import SimulatedDisk
+import SyncServer
+
+/// A whole world: devices, network, server and users, in virtual time on this thread.
+// SAFETY: touched on the scheduler's thread only.
+package final class World: @unchecked Sendable {
+  package let options: WorldOptions
+  let scheduler = Scheduler()
+  let trace: Trace
+  let dice: FaultDice
+  let disk: SimulatedDisk
+  let server: SimulatedServer
+  var devices: [SimulatedDevice] = []
+  /// Told of each virtual second that has begun, for a progress bar.
+  package var onSecond: ((Int64) -> Void)?
+  private let seed: UInt64
+  private let plan: WorldPlan
+  private let network: SimulatedNetwork
+  private let limits: Limits
+  private var judges: [SpaceName: OracleBench] = [:]
+  private(set) var violations: [Violation] = []
+  let skipped: SkippedTime
+  private(set) var committed = 0
+
+  /// - Parameters:
+  ///   - keepsEvents: whether the trace is kept for a report.
+  ///   - postgres: the URL of an empty database; the embedded store on the world's disk is used
+  ///     when there is none.
+  package init(
+    seed: UInt64, options: WorldOptions, plan: WorldPlan? = nil, keepsEvents: Bool = false,
+    postgres: String? = nil
+  ) throws {
+    (self.seed, self.options) = (seed, options)
+    self.plan = plan ?? WorldPlan(seed: seed, options: options)
+    var limits = Limits.standard
+    limits.operationsPerPacket = options.packetOperations
+    limits.changesPerPage = options.pageChanges
+    self.limits = limits
+    let scheduler = scheduler
+    trace = Trace(scheduler, keepsEvents: keepsEvents)
+    dice = FaultDice(
+      seed: seed, ratios: options.ratios, allowed: self.plan.chances)
+    let disk = SimulatedDisk(
+      name: "world", clock: { DeviceClock.start + scheduler.now / 1_000 },
+      random: Drawer(SeededRandom(seed, "disk")).next)
+    self.disk = disk
+    let storage: any SimulatedStorage
+    if let postgres {
+      storage = PostgresStorage(
+        scheduler, url: postgres, limits: limits, random: SeededRandom(seed, "epochs"))
+    } else {
+      storage = EmbeddedStorage(
+        scheduler, disk: disk, limits: limits, random: SeededRandom(seed, "store"))
+    }
+    let skipped = SkippedTime()
+    self.skipped = skipped
+    server = SimulatedServer(
+      scheduler, trace: trace, limits: limits,
+      clock: ServiceClock(
+        wall: { DeviceClock.start + scheduler.now / 1_000 + skipped.milliseconds },
+        uptime: { .microseconds(scheduler.now) }),
+      storage: storage)
+    network = SimulatedNetwork(scheduler, dice: dice, trace: trace, server: server)
+    connectDisk()
+    for index in 0..<options.devices { addDevice(index) }
+  }
+
+  // MARK: Making
+
+  @discardableResult
+  func addDevice(_ index: Int, to space: SpaceName? = nil) -> SimulatedDevice {
+    let name = index < 10 ? "device-0\(index)" : "device-\(index)"
+    var random = SeededRandom(seed, name)
+    let skew = options.clockSkew == 0 ? 0 : random.below(2 * options.clockSkew) - options.clockSkew
+    let drift =
+      options.clockDrift == 0 ? 0 : random.below(2 * options.clockDrift) - options.clockDrift
+    let link = NetworkLink(
+      device: name, random: SeededRandom(seed, "link-\(name)"),
+      delays: options.delayMin...max(options.delayMin, options.delayMax))
+    let setting = SimulatedDevice.Setting(
+      scheduler: scheduler, disk: disk, dice: dice, trace: trace, network: network, limits: limits,
+      skipped: skipped,
+      tell: { [unowned self] in tell($1, of: $0) })
+    let device = SimulatedDevice(
+      name: name, space: space ?? Self.space(index % options.spaces), link: link,
+      clock: DeviceClock(offset: Int64(skew), drift: Int64(drift)),
+      watches: random.chance(options.watchers, in: 100), syncPause: options.syncPause,
+      random: random, setting: setting)
+    devices.append(device)
+    return device
+  }
+
+  private static func space(_ index: Int) -> SpaceName {
+    guard let name = SpaceName("space-\(index)") else { preconditionFailure("not a name") }
+    return name
+  }
+
+  private func tell(_ event: RunEvent, of device: SimulatedDevice) {
+    if case .committed(_, let operations) = event { committed += operations.count }
+    report(judges[device.space, default: OracleBench()].see(event), by: device.name)
+  }
+
+  func report(_ found: [Violation], by actor: String = "world") {
+    for violation in found {
+      trace.note(.violation, actor, violation.description)
+      violations.append(violation)
+    }
+  }
+
+  // MARK: Running
+
+  /// Runs the world to its end, or to the first thing that a correct system never shows.
+  package func run() -> WorldResult {
+    defer { end() }
+    trace.note(.phase, "world", "safety")
+    server.start()
+    for device in devices { device.start() }
+    schedule()
+    let end = Int64(options.seconds) * 1_000_000
+    tick(1)
+    _ = scheduler.run(limit: Self.stepsMax) { !violations.isEmpty || scheduler.now >= end }
+    if violations.isEmpty { heal() }
+    if violations.isEmpty { judge() }
+    return WorldResult(
+      seed: seed, options: options, violations: violations, traceHash: trace.digest,
+      counts: trace.counts, happened: dice.happened, plannedFaults: plan.faults,
+      committed: committed, virtualTime: scheduler.now, steps: scheduler.steps,
+      actors: devices.map(\.name) + [SimulatedServer.name], events: trace.events)
+  }
+
+  /// A run that takes more steps than this goes round in circles.
+  private static let stepsMax = 50_000_000
+
+  private func tick(_ second: Int64) {
+    guard onSecond != nil, second <= options.seconds else { return }
+    scheduler.after(1_000_000) { [unowned self] in
+      onSecond?(second)
+      tick(second + 1)
+    }
+  }
+
+  private func schedule() {
+    for action in plan.actions {
+      scheduler.after(action.at * 1_000) { [unowned self] in
+        devices[action.device].process?.perform(action)
+      }
+    }
+    for fault in plan.faults {
+      scheduler.after(fault.at * 1_000) { [unowned self] in perform(fault) }
+    }
+  }
+
+  /// Everything works from now on; within the bound all has to drain.
+  private func heal() {
+    trace.note(.phase, "world", "liveness")
+    dice.isActive = false
+    for device in devices { device.link.mendAll() }
+    if server.generation == nil { server.start() }
+    for device in devices { device.switchOnForGood() }
+    let end = scheduler.now + Int64(options.livenessSeconds) * 1_000_000
+    var isDone = false
+    func look() {
+      isDone = isDrained()
+      if !isDone { scheduler.after(1_000_000, look) }
+    }
+    look()
+    _ = scheduler.run(limit: Self.stepsMax) {
+      isDone || !violations.isEmpty || scheduler.now >= end
+    }
+    if !isDone && violations.isEmpty {
+      report([Violation(oracle: "liveness", whatIsLeft())])
+    }
+  }
+
+  private func judge() {
+    trace.note(.phase, "world", "judgement")
+    for space in Set(devices.map(\.space)).sorted(by: { $0.value < $1.value }) {
+      do {
+        let final = FinalEvidence(
+          server: try server.storage.evidence(of: space),
+          replicas: Dictionary(
+            devices.filter { $0.space == space }.compactMap { device in
+              device.evidence().map { (device.name, $0) }
+            }, uniquingKeysWith: { first, _ in first }))
+        report(judges[space, default: OracleBench()].judge(final))
+      } catch {
+        report([Violation(oracle: "evidence", "space \(space): \(error)")])
+      }
+    }
+  }
+
+  /// Ends all processes, so that the world can be forgotten.
+  private func end() {
+    disk.faults = { _ in nil }
+    for device in devices { device.retire() }
+    server.retire()
+    _ = scheduler.run(limit: Self.stepsMax) { false }
+    server.storage.close()
+  }
+}

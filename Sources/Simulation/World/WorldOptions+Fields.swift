@@ -1,0 +1,90 @@
+extension WorldOptions {
+  /// One option, by the name under which the command line and reports know it.
+  package struct Field: Sendable {
+    package let name: String
+    package let help: String
+    /// Whether it is a fault, whose absence is 0.
+    package let isFault: Bool
+    package let get: @Sendable (WorldOptions) -> Int
+    package let set: @Sendable (inout WorldOptions, Int) -> Void
+
+    fileprivate init(
+      _ name: String, _ path: WritableKeyPath<WorldOptions, Int> & Sendable, isFault: Bool = false,
+      _ help: String
+    ) {
+      self.name = name
+      self.help = help
+      self.isFault = isFault
+      get = { $0[keyPath: path] }
+      set = { $0[keyPath: path] = $1 }
+    }
+
+    /// All options, in the order in which to show them.
+    package static let all: [Field] = world + network + storage + events
+  }
+
+  private static var world: [Field] {
+    [
+      Field("devices", \.devices, "devices at the start"),
+      Field("spaces", \.spaces, "spaces; devices belong to them in turn"),
+      Field("operations", \.operations, "local transactions that users make"),
+      Field("seconds", \.seconds, "virtual seconds in which faults happen"),
+      Field("liveness-seconds", \.livenessSeconds, "virtual seconds to drain in after the heal"),
+      Field("watchers", \.watchers, "devices of 100 that watch instead of syncing now and then"),
+      Field("sync-pause", \.syncPause, "mean pause between two syncs, milliseconds"),
+      Field("upgrades", \.upgrades, "devices of 100 that get a newer schema in the run"),
+      Field("packet-operations", \.packetOperations, "operations in a packet at most"),
+      Field("page-changes", \.pageChanges, "changes in a page of a pull list at most"),
+      Field("clock-skew", \.clockSkew, "how far clocks are off, milliseconds either way"),
+      Field("clock-drift", \.clockDrift, "how fast clocks drift, millionths either way"),
+    ]
+  }
+
+  private static var network: [Field] {
+    [
+      Field("drop", \.drop, isFault: true, "messages of a million that are lost"),
+      Field("duplicate", \.duplicate, isFault: true, "requests of a million that come twice"),
+      Field("corrupt", \.corrupt, isFault: true, "bodies of a million that are cut or overwritten"),
+      Field("stall", \.stall, isFault: true, "connections of a million that fall silent"),
+      Field("slow", \.slow, isFault: true, "answers of a million that take seconds"),
+      Field("reset", \.reset, isFault: true, "connections of a million that are reset"),
+      Field("delay-min", \.delayMin, "shortest delay of a message, milliseconds"),
+      Field("delay-max", \.delayMax, "longest delay of a message, milliseconds"),
+    ]
+  }
+
+  private static var storage: [Field] {
+    [
+      Field("disk-full", \.diskFull, isFault: true, "writes of a million that find the disk full"),
+      Field("sync-failure", \.syncFailure, isFault: true, "fsyncs of a million that fail"),
+      Field("disk-failure", \.diskFailure, isFault: true, "steps of a million that fail"),
+      Field(
+        "torn-write", \.tornWrite, isFault: true, "writes of a million in which a process dies"),
+    ]
+  }
+
+  private static var events: [Field] {
+    [
+      Field("partitions", \.partitions, isFault: true, "links cut both ways for a while"),
+      Field(
+        "one-way-partitions", \.oneWayPartitions, isFault: true, "links cut one way for a while"),
+      Field("device-crashes", \.deviceCrashes, isFault: true, "devices killed"),
+      Field("device-power-losses", \.devicePowerLosses, isFault: true, "devices without power"),
+      Field("server-crashes", \.serverCrashes, isFault: true, "times the server is killed"),
+      Field("server-power-losses", \.serverPowerLosses, isFault: true, "its power losses"),
+      Field("clock-jumps", \.clockJumps, isFault: true, "leaps of a device's clock"),
+      Field("copies", \.copies, isFault: true, "device files copied, both going on"),
+      Field("restores", \.restores, isFault: true, "devices set back to an earlier copy"),
+      Field("absences", \.absences, isFault: true, "devices switched off for months"),
+    ]
+  }
+
+  /// Faults by chance, of a million.
+  package var ratios: [ChanceFault: Int] {
+    [
+      .drop: drop, .duplicate: duplicate, .corrupt: corrupt, .stall: stall, .slow: slow,
+      .reset: reset, .diskFull: diskFull, .syncFailure: syncFailure, .diskFailure: diskFailure,
+      .tornWrite: tornWrite,
+    ]
+  }
+}

@@ -1,0 +1,148 @@
+import Conformance
+import FerryProtocol
+
+/// What a world is made of and what goes wrong in it. Everything is a whole number, so that a
+/// world is the same on every machine.
+package struct WorldOptions: Sendable, Equatable {
+  // MARK: The world
+
+  /// Devices at the start; copies of their files come on top.
+  package var devices = 20
+  /// Spaces; devices belong to them in turn.
+  package var spaces = 1
+  /// Local transactions that users make.
+  package var operations = 1_000
+  /// Virtual seconds of the safety phase, in which faults happen.
+  package var seconds = 240
+  /// Virtual seconds after the heal in which everything has to drain and converge.
+  package var livenessSeconds = 600
+  /// Devices of 100 that watch; the others sync now and then.
+  package var watchers = 30
+  /// Mean pause between two syncs of a device that does not watch, milliseconds.
+  package var syncPause = 4_000
+  /// Devices that get the newer schema in the course of the run, of 100.
+  package var upgrades = 50
+
+  // MARK: Limits that are made small, so that few operations reach them
+
+  /// Operations in a packet at most.
+  package var packetOperations = 1_000
+  /// Changes in a page of a pull list at most.
+  package var pageChanges = 5_000
+
+  // MARK: Network: of a million messages each
+
+  package var drop = 0
+  package var duplicate = 0
+  package var corrupt = 0
+  /// The connection stays and nothing comes.
+  package var stall = 0
+  /// A slow reader: the answer takes seconds.
+  package var slow = 0
+  package var reset = 0
+  /// Delay of a message, milliseconds; what is sent later may arrive earlier.
+  package var delayMin = 1
+  package var delayMax = 20
+
+  // MARK: Storage: of a million steps each
+
+  package var diskFull = 0
+  package var syncFailure = 0
+  package var diskFailure = 0
+  /// The process dies within a write.
+  package var tornWrite = 0
+
+  // MARK: Events: how many in a run
+
+  /// Links cut both ways for a while.
+  package var partitions = 0
+  /// Links on which only one way is cut.
+  package var oneWayPartitions = 0
+  package var deviceCrashes = 0
+  package var devicePowerLosses = 0
+  package var serverCrashes = 0
+  package var serverPowerLosses = 0
+  /// A device's wall clock leaps, up to years, either way.
+  package var clockJumps = 0
+  /// A device's file is copied, and both go on.
+  package var copies = 0
+  /// A device is set back to an earlier copy of its own file.
+  package var restores = 0
+  /// Devices that are switched off for months.
+  package var absences = 0
+
+  // MARK: Clocks
+
+  /// How far a device's clock is off at the start, milliseconds either way.
+  package var clockSkew = 0
+  /// How fast it drifts, millionths either way.
+  package var clockDrift = 0
+
+  package init() {}
+}
+
+extension WorldOptions {
+  /// Sets of options for one kind of place.
+  package enum Profile: String, Sendable, CaseIterable {
+    /// Nothing goes wrong.
+    case calm
+    /// Phones: slow and lossy links, processes that come and go, clocks that are a little off.
+    case mobile
+    /// Everything goes wrong, often.
+    case hostile
+  }
+
+  package init(_ profile: Profile) {
+    self.init()
+    switch profile {
+    case .calm: break
+    case .mobile: setMobile()
+    case .hostile:
+      setMobile()
+      setHostile()
+    }
+  }
+
+  private mutating func setMobile() {
+    (drop, duplicate, stall, slow, reset) = (10_000, 2_000, 2_000, 5_000, 10_000)
+    (delayMin, delayMax) = (20, 800)
+    (partitions, oneWayPartitions) = (10, 2)
+    (deviceCrashes, devicePowerLosses, serverCrashes) = (10, 2, 1)
+    (clockJumps, clockSkew, clockDrift) = (1, 3_000, 100)
+  }
+
+  private mutating func setHostile() {
+    (drop, duplicate, corrupt, stall) = (40_000, 40_000, 10_000, 10_000)
+    (slow, reset) = (20_000, 40_000)
+    (diskFull, syncFailure, diskFailure, tornWrite) = (150, 150, 100, 150)
+    (partitions, oneWayPartitions) = (20, 10)
+    (deviceCrashes, devicePowerLosses) = (20, 10)
+    (serverCrashes, serverPowerLosses) = (5, 3)
+    (clockJumps, copies, restores, absences) = (8, 2, 3, 1)
+    (clockSkew, clockDrift) = (600_000, 1_000)
+    (packetOperations, pageChanges, spaces) = (12, 25, 2)
+  }
+
+  /// Small worlds of every kind, drawn from the seed: what a swarm runs.
+  package static func drawn(seed: UInt64, devices: Int, operations: Int) -> WorldOptions {
+    var random = SeededRandom(seed, "options")
+    var options = WorldOptions(.hostile)
+    options.devices = 2 + random.below(max(1, 2 * devices - 3))
+    options.operations = operations / 2 + random.below(max(1, operations))
+    options.seconds = 30 + random.below(120)
+    options.spaces = random.chance(1, in: 4) ? 2 : 1
+    options.watchers = random.below(101)
+    options.syncPause = 200 + random.below(6_000)
+    options.packetOperations = [3, 12, 100, 1_000][random.below(4)]
+    options.pageChanges = [2, 10, 100, 5_000][random.below(4)]
+    options.delayMin = 1 + random.below(30)
+    options.delayMax = options.delayMin + random.below(1_500)
+    options.clockSkew = [0, 1_000, 600_000, 86_400_000][random.below(4)]
+    for field in Field.all where field.isFault {
+      // A third of all faults is absent in a world, the rest is between nothing and twice as much.
+      let usual = field.get(options)
+      field.set(&options, random.chance(1, in: 3) ? 0 : random.below(2 * usual + 2))
+    }
+    return options
+  }
+}

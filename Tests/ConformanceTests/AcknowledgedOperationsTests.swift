@@ -1,0 +1,171 @@
+import Conformance
+import FerryProtocol
+import Testing
+
+/// Whether every operation that was recorded is found to have reached the history, or not.
+@Suite(.timeLimit(.minutes(1)))
+struct AcknowledgedOperationsTests {
+  private func found(_ events: [RunEvent], _ final: FinalEvidence) -> [String] {
+    AcknowledgedOperations.found(AcknowledgedOperations(), events, final)
+  }
+
+  @Test("operations that are all in the history pass")
+  func all() {
+    var maker = HistoryMaker()
+    let insert = maker.add(.insert, "a", by: 1, at: 10, ["title": "x"])
+    let update = maker.add(.update, "a", by: 1, at: 11, ["stars": 1])
+    let delete = maker.add(.delete, "a", by: 1, at: 12)
+    #expect(
+      found([.committed(device: "one", [insert, update, delete])], maker.final()) == [])
+  }
+
+  @Test("a lost operation is found, whether it was confirmed or only committed")
+  func lost() {
+    var maker = HistoryMaker()
+    let kept = maker.add(.insert, "a", by: 1, at: 10, ["title": "x"])
+    let lost = maker.operation(.update, "a", at: 11, ["stars": 1])
+    let committed: [RunEvent] = [.committed(device: "one", [kept, lost])]
+    #expect(found(committed, maker.final()).count == 1)
+    #expect(
+      found(committed + [.confirmed(device: "one", [kept.id, lost.id])], maker.final()).count == 1)
+  }
+
+  @Test("operations twice in the history, gaps and a wrong head are found")
+  func sequences() {
+    var maker = HistoryMaker()
+    let insert = maker.add(.insert, "a", by: 1, at: 10, ["title": "x"])
+    let events: [RunEvent] = [.committed(device: "one", [insert])]
+    var twice = maker
+    twice.take(insert, by: 1)
+    #expect(found(events, twice.final()).count == 1)
+    maker.add(.insert, "b", by: 2, at: 10)
+    var final = maker.final()
+    final.server.history[1].sequence = 3
+    final.server.head = 3
+    #expect(found(events, final) == ["the history's sequence 2 is 3"])
+    final.server.history.removeLast()
+    #expect(found(events, final) == ["the history ends at 1, the head is 3"])
+  }
+
+  @Test("merging carries columns with their times into the next operation on the record")
+  func merged() {
+    var maker = HistoryMaker()
+    let insert = maker.operation(.insert, "a", at: 10, ["title": "x", "stars": 1])
+    let update = maker.operation(.update, "a", at: 20, ["title": "y"])
+    let events: [RunEvent] = [.committed(device: "one", [insert, update])]
+    var sent = update
+    sent.kind = .insert
+    var right = maker
+    right.take(sent, by: 1, earlier: ["stars": (1, 10)])
+    #expect(found(events, right.final()) == [])
+    var lacking = maker
+    lacking.take(sent, by: 1)
+    #expect(found(events, lacking.final()).count == 1)
+    var untimely = maker
+    untimely.take(sent, by: 1, earlier: ["stars": (1, 15)])
+    #expect(found(events, untimely.final()).count == 1)
+    var changed = maker
+    changed.take(sent, by: 1, earlier: ["stars": (2, 10)])
+    #expect(found(events, changed.final()).count == 1)
+    var unborn = maker
+    unborn.take(update, by: 1, earlier: ["stars": (1, 10)])
+    #expect(found(events, unborn.final()).count == 1)
+  }
+
+  @Test("a merged operation whose base is not the earliest one is found")
+  func base() {
+    var maker = HistoryMaker()
+    var first = maker.operation(.update, "a", at: 10, ["title": "x"])
+    var second = maker.operation(.update, "a", at: 20, ["stars": 2])
+    (first.base, second.base) = (3, 9)
+    let events: [RunEvent] = [.committed(device: "one", [first, second])]
+    var right = maker
+    right.take(second, by: 1, base: 3, earlier: ["title": ("x", 10)])
+    #expect(found(events, right.final()) == [])
+    maker.take(second, by: 1, base: 9, earlier: ["title": ("x", 10)])
+    #expect(found(events, maker.final()).count == 1)
+  }
+
+  @Test("an insert and its delete cancel out; a delete alone must not be lost")
+  func cancelled() {
+    var maker = HistoryMaker()
+    let insert = maker.operation(.insert, "a", at: 10, ["title": "x"])
+    let update = maker.operation(.update, "a", at: 11, ["title": "y"])
+    let delete = maker.operation(.delete, "a", at: 12)
+    #expect(found([.committed(device: "one", [insert, update, delete])], maker.final()) == [])
+    #expect(found([.committed(device: "one", [update, delete])], maker.final()).count == 2)
+    maker.take(delete, by: 1)
+    #expect(found([.committed(device: "one", [insert, update, delete])], maker.final()) == [])
+    #expect(found([.committed(device: "one", [update, delete])], maker.final()) == [])
+  }
+
+  @Test("after a loss of power, what was not confirmed may be gone, and what was may not")
+  func lostPower() {
+    var maker = HistoryMaker()
+    let one = maker.operation(.insert, "a", at: 10, ["title": "x"])
+    let two = maker.operation(.insert, "b", at: 11, ["title": "y"])
+    let three = maker.operation(.insert, "c", at: 12, ["title": "z"])
+    var survivors = maker.replica(1, [])
+    survivors.pending = [two.id]
+    let events: [RunEvent] = [
+      .committed(device: "one", [one, two, three]), .confirmed(device: "one", [one.id]),
+      .lostPower(device: "one", survivors: survivors),
+    ]
+    #expect(found(events, maker.final()).count == 2)
+    maker.take(one, by: 1)
+    #expect(found(events, maker.final()).count == 1)
+    maker.take(two, by: 1)
+    #expect(found(events, maker.final()) == [])
+  }
+
+  @Test("what two copies hold has to come from one of them, alone or merged")
+  func copied() {
+    var maker = HistoryMaker()
+    let shared = maker.operation(.insert, "a", at: 10, ["title": "x"])
+    let later = maker.operation(.update, "a", at: 11, ["stars": 2])
+    var evidence = maker.replica(1, [])
+    evidence.pending = [shared.id]
+    let events: [RunEvent] = [
+      .committed(device: "one", [shared]), .copied(device: "two", from: "one", evidence),
+      .committed(device: "two", [later]),
+    ]
+    var sent = later
+    sent.kind = .insert
+    #expect(found(events, maker.final()).count == 2)
+    var merged = maker
+    merged.take(sent, by: 2, earlier: ["title": ("x", 10)])
+    #expect(found(events, merged.final()) == [])
+    merged.take(shared, by: 1)
+    #expect(found(events, merged.final()) == [])
+    var apart = maker
+    apart.take(shared, by: 1)
+    apart.take(later, by: 2)
+    #expect(found(events, apart.final()) == [])
+  }
+
+  @Test("rows that went with their parent before they were sent are not missed; others are")
+  func cascade() {
+    var maker = HistoryMaker()
+    let item = maker.operation(.insert, "i", at: 10, ["list": "l", "done": 0], table: "items")
+    let events: [RunEvent] = [.committed(device: "one", [item])]
+    maker.add(.insert, "l", by: 2, at: 5, ["name": "list"], table: "lists")
+    #expect(found(events, maker.final()).count == 1)
+    maker.add(.delete, "l", by: 2, at: 20, table: "lists")
+    #expect(found(events, maker.final()) == [])
+  }
+
+  @Test("operations that a harness did not hear of are allowed for where they show")
+  func unheard() {
+    var maker = HistoryMaker()
+    let heard = maker.operation(.update, "a", at: 10, ["title": "x"])
+    let unheard = maker.operation(.delete, "a", at: 20)
+    var evidence = maker.replica(1, [])
+    evidence.pending = [heard.id, unheard.id]
+    let events: [RunEvent] = [
+      .committed(device: "one", [heard]), .read(device: "one", evidence),
+    ]
+    #expect(found(events, maker.final()).count == 1)
+    maker.take(unheard, by: 1)
+    #expect(found(events, maker.final()) == [])
+  }
+}

@@ -1,0 +1,100 @@
+import Conformance
+import FerryProtocol
+import SQLite
+import Testing
+
+@testable import SyncClient
+
+/// The product's own client and store under the workload, judged by all oracles.
+@Suite(.timeLimit(.minutes(2)))
+struct DirectWorldTests {
+  private func run(_ seed: Int, _ faults: DirectWorld.Faults = .init()) throws {
+    let world = try DirectWorld(seed: UInt64(seed), devices: 4, faults: faults)
+    let found = try world.run(operations: 150)
+    #expect(found.isEmpty, "\(found.map(\.description).joined(separator: "\n"))")
+  }
+
+  @Test("devices that sync without faults are found right", arguments: 1...8)
+  func calm(_ seed: Int) throws { try run(seed) }
+
+  @Test("lost answers, copies, set-backs and clocks that jump are found right", arguments: 1...7)
+  func faulty(_ seed: Int) throws {
+    try run(
+      seed,
+      .init(lostAnswers: 20, copies: 8, setBacks: 15, upgrades: 0, clockJumps: 30_000))
+  }
+
+  @Test("the oracles' names are in kebab-case, each once")
+  func names() {
+    let names = OracleBench().names
+    #expect(Set(names).count == names.count && names.count == 9)
+    #expect(names.allSatisfy { $0.allSatisfy { $0.isLowercase || $0 == "-" } })
+  }
+
+  /// What somebody does to the store behind the server's back, and which oracles notice.
+  private static let harm: [(sql: String, oracles: Set<String>)] = [
+    (
+      "DELETE FROM operations WHERE sequence = 40",
+      ["acknowledged-operations"]
+    ),
+    (
+      "UPDATE operations SET data = replace(data, '\"n\":', '\"n\":1') WHERE tbl = 'beats'",
+      ["acknowledged-operations", "reference-state"]
+    ),
+    (
+      """
+      UPDATE records SET state = replace(state, '"kind":"insert",', '')
+      WHERE record = (SELECT min(record) FROM records WHERE tbl = 'ledger')
+      """,
+      ["reference-state", "convergence", "whole-transactions"]
+    ),
+    (
+      "UPDATE operations SET outcome = NULL",
+      ["conflicts-accounted"]
+    ),
+    (
+      """
+      UPDATE operations SET sequence = -sequence WHERE sequence BETWEEN 30 AND 60;
+      UPDATE operations SET sequence = 90 + sequence WHERE sequence < 0
+      """,
+      ["own-order"]
+    ),
+    ("DELETE FROM records WHERE tbl = 'beats'", ["reference-state", "convergence"]),
+  ]
+
+  @Test("harm done to a right store is found", arguments: harm.indices)
+  func harmed(_ index: Int) throws {
+    let world = try DirectWorld(seed: 2, devices: 4)
+    #expect(try world.run(operations: 150).isEmpty)
+    let harm = Self.harm[index]
+    try SQLiteConnection(path: world.storePath, mode: .readWrite).execute(harm.sql)
+    let found = Set(world.bench.judge(try world.final()).map(\.oracle))
+    #expect(found.isSuperset(of: harm.oracles), "\(found.sorted())")
+  }
+
+  @Test(
+    "harm done to a replica behind its back is found",
+    arguments: [
+      "DELETE FROM notes WHERE id = (SELECT max(id) FROM notes)",
+      "UPDATE notes SET title = 'other' WHERE id = (SELECT max(id) FROM notes)",
+      "DELETE FROM ledger WHERE id = (SELECT max(id) FROM ledger)",
+      "UPDATE beats SET n = n - 1",
+    ])
+  func harmedReplica(_ sql: String) throws {
+    let world = try DirectWorld(seed: 2, devices: 4)
+    #expect(try world.run(operations: 150).isEmpty)
+    let device = world.devices[1]
+    try device.file.removeTriggers()
+    try device.file.connection.execute(sql)
+    let found = Set(
+      world.bench.see(.read(device: device.name, try device.evidence())).map(\.oracle))
+    let left = Set(world.bench.judge(try world.final()).map(\.oracle))
+    #expect(left.isSuperset(of: ["convergence", "no-skipped-change"]), "\(left.sorted())")
+    if sql.contains("ledger") {
+      #expect(found.isSuperset(of: ["whole-transactions", "monotonic-reads"]))
+    }
+    if sql.contains("beats") {
+      #expect(found.isSuperset(of: ["monotonic-reads", "read-your-writes"]))
+    }
+  }
+}

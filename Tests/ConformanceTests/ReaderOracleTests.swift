@@ -1,0 +1,129 @@
+import Conformance
+import FerryProtocol
+import Testing
+
+/// The oracles that judge what one reader sees over time.
+@Suite(.timeLimit(.minutes(1)))
+struct ReaderOracleTests {
+  private var maker = HistoryMaker()
+
+  private func evidence(_ beats: [String: Int64], _ ledger: [String] = []) -> ReplicaEvidence {
+    var beat = TableRows(name: "beats", columns: ["n"])
+    for (name, number) in beats.sorted(by: { $0.key < $1.key }) {
+      beat.append(name, [.integer(number)])
+    }
+    var rows = TableRows(name: "ledger", columns: ["txn", "size", "place"])
+    for record in ledger.sorted() { rows.append(record, ["x", 1, 1]) }
+    return maker.replica(1, [beat, rows])
+  }
+
+  private func beat(_ device: String, _ number: Int64) -> RunEvent {
+    var maker = maker
+    return .committed(
+      device: device,
+      [
+        maker.operation(
+          number == 1 ? .insert : .update, device, at: UInt64(number), ["n": .integer(number)],
+          table: "beats")
+      ])
+  }
+
+  private func read(_ beats: [String: Int64], _ ledger: [String] = []) -> RunEvent {
+    .read(device: "one", evidence(beats, ledger))
+  }
+
+  // MARK: Monotonic reads
+
+  private func backward(_ events: [RunEvent]) -> [String] {
+    MonotonicReads.found(MonotonicReads(), events, maker.final())
+  }
+
+  @Test("reads that go on pass; a beat that counts down is found")
+  func beats() {
+    #expect(backward([read([:]), read(["two": 1]), read(["two": 4, "six": 1])]) == [])
+    #expect(
+      backward([read(["two": 4]), read(["two": 3])]) == ["one shows beat 3 of two after 4"])
+    #expect(backward([read(["two": 4, "six": 1]), read(["two": 4])]).count == 1)
+    // Another reader may be behind.
+    #expect(
+      backward([read(["two": 4]), .read(device: "six", evidence(["two": 3]))]) == [])
+  }
+
+  @Test("a ledger row that goes away is found")
+  func rows() {
+    #expect(backward([read([:], ["a", "c"]), read([:], ["a", "b", "c"])]) == [])
+    #expect(
+      backward([read([:], ["a", "b", "c"]), read([:], ["a", "c", "d"])])
+        == ["one does not show the ledger row b any more"])
+    #expect(backward([read([:], ["a", "b"]), read([:], ["a"])]).count == 1)
+  }
+
+  @Test("after a loss of power a reader starts from what survives, and no lower")
+  func lostPower() {
+    let before = [beat("two", 1), read(["two": 5], ["a", "b"])]
+    let loss = RunEvent.lostPower(device: "one", survivors: evidence(["two": 3], ["a"]))
+    #expect(
+      backward(before + [loss, read(["two": 3], ["a"]), read(["two": 5], ["a", "b"])]) == [])
+    #expect(backward(before + [loss, read(["two": 2], ["a"])]).count == 1)
+    #expect(backward(before + [loss, read(["two": 3], [])]).count == 1)
+  }
+
+  @Test("numbers that a device gives a second time say nothing, until it has passed them all")
+  func repeatedBeats() {
+    let events: [RunEvent] = [
+      beat("two", 6), read(["two": 6]),
+      .lostPower(device: "two", survivors: evidence(["two": 4])), beat("two", 5),
+    ]
+    #expect(backward(events + [read(["two": 6]), read(["two": 5])]) == [])
+    #expect(backward(events + [read(["two": 3])]).count == 1)
+    #expect(backward(events + [read(["two": 20]), read(["two": 19])]).count == 1)
+  }
+
+  // MARK: Read your writes
+
+  private func missed(_ events: [RunEvent]) -> [String] {
+    ReadYourWrites.found(ReadYourWrites(), events, maker.final())
+  }
+
+  private func post(_ records: String...) -> RunEvent {
+    var maker = maker
+    return .committed(
+      device: "one",
+      records.map { maker.operation(.insert, $0, at: 1, ["txn": "x"], table: "ledger") })
+  }
+
+  @Test("a user who sees his own beat and rows passes")
+  func ownWrites() {
+    #expect(
+      missed([beat("one", 1), read(["one": 1]), beat("one", 2), post("a"), read(["one": 2], ["a"])])
+        == [])
+  }
+
+  @Test("an own beat or row that is not there is found")
+  func missedWrites() {
+    #expect(missed([beat("one", 1), read([:])]) == ["one shows its own beat as none after 1"])
+    #expect(missed([beat("one", 2), read(["one": 1])]).count == 1)
+    #expect(
+      missed([post("a", "b"), read([:], ["a", "c"])])
+        == ["one does not show the ledger row b that it has posted"])
+  }
+
+  @Test("after a loss of power, what survives is what the user goes on from")
+  func survivingWrites() {
+    let loss = RunEvent.lostPower(device: "one", survivors: evidence(["one": 2]))
+    let events = [beat("one", 3), post("a"), loss]
+    #expect(missed(events + [read(["one": 2])]) == [])
+    #expect(missed(events + [read(["one": 1])]).count == 1)
+    #expect(missed(events + [beat("one", 3), read(["one": 2])]).count == 1)
+  }
+
+  @Test("a copy goes on from what it was given")
+  func copies() {
+    let events: [RunEvent] = [
+      beat("two", 7), .copied(device: "one", from: "two", evidence(["two": 6], ["a"])),
+    ]
+    #expect(missed(events + [read(["two": 6], ["a"])]) == [])
+    #expect(backward(events + [read(["two": 6], ["a"])]) == [])
+    #expect(backward(events + [read(["two": 5], ["a"])]).count == 1)
+  }
+}

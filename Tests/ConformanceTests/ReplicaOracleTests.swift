@@ -1,0 +1,156 @@
+import Conformance
+import FerryProtocol
+import Testing
+
+/// The oracles that judge what replicas show.
+@Suite(.timeLimit(.minutes(1)))
+struct ReplicaOracleTests {
+  // MARK: Convergence
+
+  @Test("replicas that hold what the server holds pass")
+  func converged() {
+    let maker = HistoryMaker.busy()
+    let final = maker.final(["one": maker.replica(1), "two": maker.replica(2)])
+    #expect(Convergence.found(Convergence(), [], final) == [])
+  }
+
+  @Test("a row too few, a row too many and another value are found")
+  func diverged() {
+    let maker = HistoryMaker.busy()
+    func found(_ notes: [String: [String: Value]]) -> [String] {
+      let rows = ReplicaRows(["notes": notes])
+      let final = maker.final(["one": maker.replica(1, rows.tables)])
+      return Convergence.found(Convergence(), [], final)
+    }
+    let row: [String: Value] = ["title": "again", "body": .null, "stars": .null]
+    #expect(found(["b": row]) == [])
+    #expect(found([:]) == ["one lacks notes/b"])
+    #expect(found(["b": row, "a": row]) == ["one holds notes/a, which is not on the server"])
+    #expect(found(["b": ["title": "again", "stars": 1]]).count == 1)
+    #expect(found(["b": ["stars": .null]]) == ["one notes/b: has no column title"])
+  }
+
+  @Test("whatever is left over is found")
+  func leftovers() {
+    let maker = HistoryMaker.busy()
+    let changes: [(inout ReplicaEvidence) -> Void] = [
+      { $0.applied -= 1 }, { $0.epoch = Epoch(8) }, { $0.unconfirmed = 1 }, { $0.waiting = 1 },
+      { $0.refused = 1 }, { $0.pending = [maker.history[0].id] },
+    ]
+    for change in changes {
+      var replica = maker.replica(1)
+      change(&replica)
+      #expect(Convergence.found(Convergence(), [], maker.final(["one": replica])).count == 1)
+    }
+  }
+
+  // MARK: Transactions
+
+  private func ledger(_ rows: [(String, String, Int64)]) -> ReplicaEvidence {
+    var table = TableRows(name: "ledger", columns: ["txn", "size", "place"])
+    for (record, txn, size) in rows {
+      table.append(record, [.text(txn), .integer(size), 0])
+    }
+    return HistoryMaker().replica(1, [table])
+  }
+
+  @Test("whole transactions pass, also where their rows are mixed; parts are found")
+  func transactions() {
+    func found(_ rows: [(String, String, Int64)]) -> [String] {
+      WholeTransactions.found(
+        WholeTransactions(), [.read(device: "one", ledger(rows))], HistoryMaker().final())
+    }
+    #expect(found([]) == [])
+    #expect(found([("a", "x", 2), ("b", "x", 2), ("c", "y", 1)]) == [])
+    #expect(found([("a", "x", 2), ("b", "y", 2), ("c", "x", 2), ("d", "y", 2)]) == [])
+    #expect(
+      found([("a", "x", 3), ("b", "x", 3)])
+        == ["a read of one shows 2 of the 3 rows of transaction x"])
+    #expect(found([("a", "x", 2), ("b", "y", 1), ("c", "z", 1)]).count == 1)
+  }
+
+  @Test("half a transaction on the server is found")
+  func serverTransactions() {
+    var maker = HistoryMaker()
+    let columns: [String: Value] = ["txn": "x", "size": 2]
+    maker.add(.insert, "x-1", by: 1, at: 1, columns, table: "ledger")
+    #expect(WholeTransactions.found(WholeTransactions(), [], maker.final()).count == 1)
+    maker.add(.insert, "x-2", by: 1, at: 2, columns, table: "ledger")
+    #expect(WholeTransactions.found(WholeTransactions(), [], maker.final()) == [])
+  }
+
+  // MARK: Skipped changes
+
+  /// What a device shows at every point of the busy history.
+  private func sights() -> [ReplicaEvidence] {
+    let whole = HistoryMaker.busy().history
+    return (0...whole.count).map { count in
+      var maker = HistoryMaker()
+      for entry in whole.prefix(count) {
+        let operation = LocalOperation(
+          id: entry.id, key: entry.key, kind: entry.kind, columns: entry.columns)
+        maker.take(operation, by: entry.device == HistoryMaker.device(1) ? 1 : 2, base: entry.base)
+      }
+      return maker.replica(3)
+    }
+  }
+
+  private func skipped(_ sights: [ReplicaEvidence]) -> [String] {
+    let events = sights.map { RunEvent.read(device: "three", $0) }
+    return NoSkippedChange.found(NoSkippedChange(), events, HistoryMaker.busy().final())
+  }
+
+  @Test("reads that show the history up to their cursors pass")
+  func nothingSkipped() { #expect(skipped(sights() + sights()) == []) }
+
+  @Test("a read that lacks a change, or is ahead of its cursor, is found", arguments: 1..<10)
+  func changeSkipped(_ cursor: Int) {
+    let right = sights()
+    var behind = right[cursor - 1]
+    behind.applied += 1
+    // An operation that lost changes nothing that could be skipped.
+    guard right[cursor].rows != right[cursor - 1].rows else {
+      #expect(skipped([behind]) == [])
+      return
+    }
+    #expect(skipped([behind]).count == 1)
+    var ahead = right[cursor]
+    ahead.applied -= 1
+    #expect(skipped([ahead]).count == 1)
+    #expect(skipped(right + [ahead]).count == 1)
+  }
+
+  @Test("with something pending or refused, or in another epoch, a read says nothing")
+  func notComparable() {
+    var sight = sights()[3]
+    sight.rows = ReplicaRows()
+    sight.rows.tables = [TableRows(name: "notes", columns: ["title"])]
+    #expect(skipped([sight]).count == 1)
+    for change: (inout ReplicaEvidence) -> Void in [
+      { $0.pending = [HistoryMaker.busy().history[0].id] }, { $0.refused = 1 },
+      { $0.epoch = Epoch(9) },
+    ] {
+      var other = sight
+      change(&other)
+      #expect(skipped([other]) == [])
+    }
+  }
+
+  @Test("tables and columns that a replica does not know are left out")
+  func unknownColumns() {
+    var sight = sights()[4]
+    var notes = TableRows(name: "notes", columns: ["stars"])
+    notes.append("a", [1])
+    notes.append("b", [.null])
+    sight.rows = ReplicaRows([notes])
+    #expect(skipped([sight]) == [])
+    var wrong = TableRows(name: "notes", columns: ["stars"])
+    wrong.append("a", [2])
+    wrong.append("b", [.null])
+    sight.rows = ReplicaRows([wrong])
+    #expect(
+      skipped([sight]) == [
+        "a read of three at 4 shows in notes.stars something else than the history up to there"
+      ])
+  }
+}

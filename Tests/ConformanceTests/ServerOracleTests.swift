@@ -1,0 +1,126 @@
+import Conformance
+import FerryProtocol
+import Testing
+
+/// The oracles that judge the server's history and records.
+@Suite(.timeLimit(.minutes(1)))
+struct ServerOracleTests {
+  // MARK: Reference state
+
+  @Test("records that are what the history makes of them pass")
+  func rightState() {
+    #expect(ReferenceState.found(ReferenceState(), [], HistoryMaker.busy().final()) == [])
+  }
+
+  @Test("a record with another value, another writer or a lost column is found")
+  func wrongValue() throws {
+    var final = HistoryMaker.busy().final()
+    let key = RecordKey(table: "notes", record: "b")
+    let title = try #require(final.server.records[key]?.columns[0])
+    final.server.records[key]?.columns[0].value = "else"
+    #expect(ReferenceState.found(ReferenceState(), [], final).count == 1)
+    final.server.records[key]?.columns[0] = title
+    final.server.records[key]?.columns[0].stamp = Stamp(
+      time: title.stamp.time, device: HistoryMaker.device(1))
+    #expect(ReferenceState.found(ReferenceState(), [], final).count == 1)
+    final.server.records[key]?.columns = []
+    #expect(
+      ReferenceState.found(ReferenceState(), [], final)
+        == ["the server's record notes/b lacks column title"])
+  }
+
+  @Test("a record that came back to life, that is gone or that nobody wrote is found")
+  func wrongLife() {
+    var final = HistoryMaker.busy().final()
+    final.server.records[RecordKey(table: "notes", record: "a")]?.deleted = nil
+    final.server.records[RecordKey(table: "notes", record: "b")] = nil
+    final.server.records[RecordKey(table: "notes", record: "c")] = RecordState()
+    #expect(ReferenceState.found(ReferenceState(), [], final).count == 3)
+  }
+
+  // MARK: Conflicts
+
+  @Test("outcomes that list every value that did not stay pass")
+  func rightConflicts() {
+    #expect(ConflictsAccounted.found(ConflictsAccounted(), [], HistoryMaker.busy().final()) == [])
+  }
+
+  @Test("each conflict that is left out is found", arguments: HistoryMaker.busy().history.indices)
+  func missingConflict(_ index: Int) {
+    var final = HistoryMaker.busy().final()
+    let conflicts = final.server.history[index].outcome.conflicts
+    for place in conflicts.indices {
+      final.server.history[index].outcome.conflicts = conflicts
+      final.server.history[index].outcome.conflicts.remove(at: place)
+      #expect(ConflictsAccounted.found(ConflictsAccounted(), [], final).count == 1)
+    }
+  }
+
+  @Test("the busy history has conflicts of all kinds")
+  func kinds() {
+    let outcomes = HistoryMaker.busy().history.map(\.outcome)
+    #expect(outcomes.contains { $0.isOverruled && $0.conflicts.contains { $0.column == nil } })
+    #expect(outcomes.contains { !$0.isOverruled && $0.conflicts.count > 1 })
+    #expect(outcomes.contains { !$0.isOverruled && $0.conflicts.count == 1 })
+    #expect(outcomes.contains { $0.isOverruled && $0.conflicts.contains { $0.column != nil } })
+  }
+
+  @Test("a loser that is not told that it was overruled, or is told another value, is found")
+  func wrongOutcome() throws {
+    var maker = HistoryMaker()
+    maker.add(.insert, "a", by: 1, at: 10, ["title": "first"])
+    maker.add(.update, "a", by: 1, at: 30, ["title": "later"], base: 1)
+    maker.add(.update, "a", by: 2, at: 20, ["title": "earlier"], base: 1)
+    var final = maker.final()
+    let right = final.server.history[2].outcome
+    #expect(right.isOverruled)
+    final.server.history[2].outcome.isOverruled = false
+    #expect(
+      ConflictsAccounted.found(ConflictsAccounted(), [], final).contains {
+        $0.contains("it was overruled in title")
+      })
+    let conflict = try #require(right.conflicts.first)
+    final.server.history[2].outcome = Outcome(
+      conflicts: [
+        Conflict(
+          column: "title", lost: "later", loser: conflict.loser, winner: conflict.winner)
+      ], isOverruled: true)
+    #expect(ConflictsAccounted.found(ConflictsAccounted(), [], final).count == 1)
+  }
+
+  @Test("a value that its own writer, or somebody who had seen it, wrote over needs no conflict")
+  func knownOverwriting() {
+    var maker = HistoryMaker()
+    maker.add(.insert, "a", by: 1, at: 10, ["title": "first"])
+    maker.add(.update, "a", by: 1, at: 20, ["title": "second"], base: 0)
+    maker.add(.update, "a", by: 2, at: 30, ["title": "third"], base: 2)
+    maker.add(.update, "a", by: 3, at: 40, ["title": "third"], base: 0)
+    maker.add(.delete, "a", by: 1, at: 50, base: 4)
+    #expect(maker.history.allSatisfy { $0.outcome == .applied })
+    #expect(ConflictsAccounted.found(ConflictsAccounted(), [], maker.final()) == [])
+  }
+
+  // MARK: Order
+
+  @Test("a file's operations in their order pass, and swapped ones are found")
+  func ownOrder() {
+    var maker = HistoryMaker()
+    let first = maker.operation(.insert, "a", at: 10, ["title": "x"])
+    let merged = maker.operation(.update, "a", at: 11, ["title": "y"])
+    let last = maker.operation(.insert, "b", at: 12, ["title": "z"])
+    let events: [RunEvent] = [.committed(device: "one", [first, merged, last])]
+    var right = maker
+    right.take(first, by: 1)
+    right.take(last, by: 1)
+    #expect(OwnOrder.found(OwnOrder(), events, right.final()) == [])
+    var wrong = maker
+    wrong.take(last, by: 1)
+    wrong.take(first, by: 1)
+    #expect(OwnOrder.found(OwnOrder(), events, wrong.final()).count == 1)
+    // Each on a device of its own, no order is asked for.
+    let apart: [RunEvent] = [
+      .committed(device: "one", [first]), .committed(device: "two", [last]),
+    ]
+    #expect(OwnOrder.found(OwnOrder(), apart, wrong.final()) == [])
+  }
+}

@@ -1,0 +1,117 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `ferry-chaos` as its user runs it. `make chaos` runs the long rounds.
+@Suite(.serialized, .timeLimit(.minutes(3)))
+struct ChaosTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// Runs it with its files below the test's directory.
+  private func chaos(_ arguments: String...) async throws -> ChildProcess.Finished {
+    try await ChildProcess.run(
+      try Executables.ferryChaos(), arguments, environment: ["TMPDIR": directory.url.path],
+      directory: directory.url, within: .seconds(120))
+  }
+
+  private func json(_ finished: ChildProcess.Finished) throws -> [String: Any] {
+    let object = try JSONSerialization.jsonObject(with: Data(finished.output.utf8))
+    return try #require(object as? [String: Any])
+  }
+
+  @Test("a schedule of faults comes from its seed alone, and has only faults of its nemesis")
+  func schedules() async throws {
+    func faults(_ nemesis: String, seed: Int) async throws -> [[String: Any]] {
+      let shown = try await chaos(
+        "schedule", "--json", "--nemesis", nemesis, "--seed", "\(seed)", "--duration", "60s")
+      #expect(shown.status == .exited(0), "\(shown.error)")
+      return try #require(try json(shown)["faults"] as? [[String: Any]])
+    }
+    let kinds = [
+      "none": [], "pause": ["pause-device", "pause-server", "pause-backends"],
+      "kill": [
+        "kill-device", "kill-server", "kill-backend", "restart-database", "crash-database",
+      ],
+    ]
+    for (nemesis, expected) in kinds {
+      let found = try await faults(nemesis, seed: 7).map { $0["kind"] as? String ?? "" }
+      #expect(Set(found) == Set(expected), "\(nemesis)")
+    }
+    let first = try await faults("all", seed: 7)
+    #expect(first.count > 60)
+    #expect(NSArray(array: first) == NSArray(array: try await faults("all", seed: 7)))
+    #expect(NSArray(array: first) != NSArray(array: try await faults("all", seed: 8)))
+  }
+
+  @Test("a short round under every kind of fault loses, doubles and mixes up nothing")
+  func shortRound() async throws {
+    let run = try await chaos(
+      "run", "--json", "--nemesis", "all", "--devices", "4", "--rate", "20", "--duration", "5s",
+      "--seed", "3", "--evidence", "evidence")
+    #expect(run.status == .exited(0), "\(run.output)")
+    let report = try json(run)
+    #expect(report["holds"] as? Bool == true)
+    let round = try #require((report["rounds"] as? [[String: Any]])?.first)
+    #expect(round["committed"] as? Int ?? 0 > 40)
+    #expect((round["faults"] as? [String: Int])?.count ?? 0 > 3)
+    #expect(try #require(round["drainSeconds"] as? Double) < 30)
+    try await eventually("no process to be left") { try processes().isEmpty }
+    #expect(try leftovers() == [])
+  }
+
+  @Test("a round that does not hold says so, says how to run it again, and keeps its evidence")
+  func failure() async throws {
+    let run = try await chaos(
+      "run", "--nemesis", "none", "--devices", "4", "--rate", "40", "--duration", "1s", "--seed",
+      "5", "--drain", "0", "--evidence", "evidence")
+    #expect(run.status == .exited(1))
+    #expect(run.output.contains("drains: not drained"))
+    #expect(
+      run.output.contains(
+        "ferry-chaos run --nemesis none --devices 4 --rate 40 --duration 1000ms --seed 5"))
+    let kept = try FileManager.default.contentsOfDirectory(
+      atPath: directory.file("evidence").path)
+    #expect(kept.count == 1)
+    let evidence = directory.file("evidence/\(kept.first ?? "")")
+    #expect(run.output.contains(evidence.path))
+    let files = try FileManager.default.contentsOfDirectory(atPath: evidence.path)
+    for file in [
+      "report.txt", "chronicle.txt", "server.txt", "postgres.log", "node-1.log", "node-2.log",
+      "device-4.log", "device-4.db",
+    ] {
+      #expect(files.contains(file), "\(file)")
+    }
+  }
+
+  @Test("an interrupted run ends at once and leaves no process and no file behind")
+  func interruption() async throws {
+    let run = try ChildProcess(
+      try Executables.ferryChaos(), ["run", "--devices", "3", "--duration", "60s", "--seed", "1"],
+      environment: ["TMPDIR": directory.url.path], directory: directory.url)
+    try await eventually("devices at work") {
+      try processes().contains { $0.contains("sync") }
+    }
+    run.send(SIGINT)
+    #expect(try await run.exitStatus(within: .seconds(30)) == .exited(130))
+    try await eventually("no process to be left") { try processes().isEmpty }
+    #expect(try leftovers() == [])
+  }
+
+  /// Command lines of all processes that have this test's directory in their environment.
+  private func processes() throws -> [String] {
+    let mark = "TMPDIR=\(directory.url.path)"
+    return try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { name in
+      guard Int32(name) != nil,
+        let environment = try? String(contentsOfFile: "/proc/\(name)/environ", encoding: .utf8),
+        environment.contains(mark)
+      else { return nil }
+      return try? String(contentsOfFile: "/proc/\(name)/cmdline", encoding: .utf8)
+    }
+  }
+
+  private func leftovers() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: directory.url.path)
+  }
+}
