@@ -2,6 +2,9 @@
 .DEFAULT_GOAL := help
 SWIFT ?= swift
 RELEASE := .build/release
+# Of `make sim`: worlds of each kind, and worlds at once.
+SEEDS ?= 200
+JOBS ?= 2
 
 .PHONY: help
 help: ## List what can be made
@@ -18,10 +21,23 @@ demo: ## Three devices and a server on real data, start to end
 test: ## All tests, with a PostgreSQL of their own
 	@Scripts/install-dependencies.sh build test
 	$(SWIFT) build --build-tests
-	$(SWIFT) test --skip-build
+	$(SWIFT) test --skip-build --skip SimulationTests
+	# Worlds take all the processor there is; what waits for real time would wait too long.
+	$(SWIFT) test --skip-build --filter SimulationTests
+
+# The same worlds each time, then as many that no commit before has seen; outside of git, the day's.
+.PHONY: sim
+sim: ## SEEDS simulated worlds that stay the same, then as many new ones for each commit
+	@Scripts/install-dependencies.sh build
+	@$(SWIFT) build -c release --product ferry-sim
+	@new=$$((0x$$(git rev-parse --verify --quiet --short=8 HEAD 2>/dev/null || date +%Y%m%d))); \
+	for first in 1 $$new; do \
+	  echo "Worlds from seed $$first on"; \
+	  $(RELEASE)/ferry-sim swarm --first $$first --seeds $(SEEDS) --jobs $(JOBS) || exit 1; \
+	done
 
 .PHONY: build
-build: ## The programs ferry, ferryd and ferry-bench, optimised
+build: ## All programs, optimised
 	@Scripts/install-dependencies.sh build
 	$(SWIFT) build -c release
 

@@ -130,7 +130,10 @@ let package = Package(
     tests("SimulatedDiskTests", needs: ["SimulatedDisk", "SQLite"]),
     tests(
       "SimulationTests",
-      needs: ["Simulation", "Conformance", "FerryProtocol", "TestSupport", "FerrySim"]),
+      needs: [
+        "Simulation", "Conformance", "FerryProtocol", "HTTPServer", "Networking", "TestSupport",
+        "FerrySim",
+      ]),
     tests(
       "PairTests",
       needs: [

@@ -32,3 +32,10 @@ static inline void ferry_zero(void *start, long n) { __builtin_memset(start, 0, 
 static inline int ferry_seed_randomness(int seed) {
   return sqlite3_test_control(SQLITE_TESTCTRL_PRNG_SEED, seed, (sqlite3 *)0);
 }
+// Settings of the whole process, to be made before anything else is asked of SQLite: no locks of
+// its own (https://sqlite.org/threadsafe.html), no statistics of memory, and memory from elsewhere.
+static inline int ferry_dedicate_process(const sqlite3_mem_methods *memory) {
+  int code = sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+  if (code == SQLITE_OK) code = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  return code != SQLITE_OK ? code : sqlite3_config(SQLITE_CONFIG_MALLOC, memory);
+}

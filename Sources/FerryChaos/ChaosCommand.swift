@@ -12,10 +12,18 @@ enum ChaosCommand {
       has to drain, and is judged by the same oracles as in the simulator: nothing lost, nothing \
       doubled, no transaction seen in part, all replicas equal.
 
+      What brings the faults is called a nemesis:
+
+        none       no faults
+        pause      SIGSTOP for devices, nodes and PostgreSQL's processes, and SIGCONT later
+        kill       SIGKILL for the same; PostgreSQL shut down, crashed and started again
+        partition  links cut both ways or one way, slow, reset, or cut within a message
+        all        all of these at once
+
       The schedule and the transactions come from the seed. What real processes make of them does \
       not: a failing seed may hold when it is run again. So a failure keeps all its evidence.
       """,
-    version: "0.1.0", subcommands: [run, matrix, schedule],
+    version: "0.1.0", flags: [json], subcommands: [run, matrix, schedule],
     exitCodes: [
       ExitCodeNote(0, "Every round holds."),
       ExitCodeNote(1, "A round fails, or could not be run; the message says where to look."),
@@ -53,7 +61,7 @@ enum ChaosCommand {
 
   private static let keep = FlagSpec(
     "keep", help: "Keep the evidence of rounds that hold as well.")
-  private static let json = FlagSpec("json", help: "Answer with one JSON object.")
+  private static let json = FlagSpec("json", help: "Answer in JSON, one object a line.")
 
   private static let run = CommandSpec(
     "run", summary: "Run rounds under one nemesis.",
@@ -62,7 +70,7 @@ enum ChaosCommand {
         "rounds", value: "N", help: "Rounds, each with the next seed.",
         kind: .integer(1...100_000), default: "1")
     ],
-    flags: [keep, json],
+    flags: [keep],
     examples: [
       ExampleSpec("A short one", "ferry-chaos run --nemesis kill --devices 4 --duration 5s")
     ]
@@ -79,7 +87,11 @@ enum ChaosCommand {
         "rounds", value: "N", help: "Rounds under each nemesis.", kind: .integer(1...10_000),
         default: "3")
     ],
-    flags: [keep, json]
+    flags: [keep],
+    examples: [
+      ExampleSpec(
+        "Ten rounds of each, half a minute long", "ferry-chaos matrix --rounds 10 --duration 30s")
+    ]
   ) { arguments in
     let rounds = try arguments.integer("rounds")
     let kinds = (0..<rounds).flatMap { _ in Nemesis.allCases }
@@ -88,7 +100,10 @@ enum ChaosCommand {
 
   private static let schedule = CommandSpec(
     "schedule", summary: "Show the faults that a seed stands for, without running anything.",
-    options: [nemesis] + load, flags: [json]
+    options: [nemesis] + load,
+    examples: [
+      ExampleSpec("What seed 7 has in store", "ferry-chaos schedule --seed 7 --duration 5s")
+    ]
   ) { arguments in
     let kind = Nemesis(rawValue: try arguments.string("nemesis")) ?? .all
     let plan = try plan(arguments, nemesis: kind, seed: seed(arguments))

@@ -6,7 +6,11 @@ import Simulation
 enum RunCommand {
   static let specification = CommandSpec(
     "run", summary: "Run one world.",
-    discussion: "Options that are not given have the values of the profile: see ferry-sim options.",
+    discussion: """
+      Options that are not given have the values of the profile; `ferry-sim options` lists them. \
+      Where an oracle objects, the run ends, and as many worlds are tried as it takes to find the \
+      smallest part of it that still fails.
+      """,
     options: [
       OptionSpec("seed", value: "N", help: "What the run is drawn from.", default: "1"),
       OptionSpec(
@@ -16,7 +20,7 @@ enum RunCommand {
     ]
       + WorldOptions.Field.all.map { field in
         OptionSpec(
-          field.name, value: "N", help: "Number: \(field.help).", kind: .integer(0...Int.max))
+          field.name, value: "N", help: field.sentence, kind: .integer(field.bounds))
       },
     flags: SimCommand.runFlags,
     examples: [
@@ -32,19 +36,41 @@ enum RunCommand {
     var options = WorldOptions(profile)
     var given = "--seed \(seed) --profile \(profile.rawValue)"
     for field in WorldOptions.Field.all {
-      let least =
-        ["devices", "spaces", "operations", "seconds", "packet-operations", "page-changes"]
-          .contains(field.name) ? 1 : 0
-      guard let value = try arguments.integerIfPresent(field.name, in: least...1_000_000_000) else {
+      guard let value = try arguments.integerIfPresent(field.name, in: field.bounds) else {
         continue
       }
       field.set(&options, value)
       given += " --\(field.name) \(value)"
     }
-    return try WorldRun(
+    guard options.delayMin <= options.delayMax else {
+      throw UsageError(
+        .invalidValue, "the shortest delay is longer than the longest",
+        why: "--delay-min is \(options.delayMin), --delay-max \(options.delayMax)",
+        next: "give both, the smaller one as --delay-min")
+    }
+    return try await WorldRun(
       seed: seed, options: options, replayCommand: "ferry-sim run \(given)", arguments: arguments
     ).perform()
   }
+}
+
+extension WorldOptions.Field {
+  /// What can be asked for.
+  fileprivate var bounds: ClosedRange<Int> {
+    switch name {
+    case "devices", "spaces": return 1...1_000
+    case "operations": return 1...1_000_000
+    case "seconds", "packet-operations", "page-changes", "clock-step": return 1...1_000_000_000
+    case "watchers", "upgrades": return 0...100
+    default:
+      var options = WorldOptions()
+      set(&options, 1)
+      // Faults by chance are counted of a million.
+      return 0...(options.ratios.values.contains(1) ? 1_000_000 : 1_000_000_000)
+    }
+  }
+
+  fileprivate var sentence: String { help.prefix(1).uppercased() + help.dropFirst() + "." }
 }
 
 /// A seed as it is written.

@@ -4,12 +4,13 @@ import Simulation
 /// What one run showed, as text and as JSON.
 struct RunSummary {
   let result: WorldResult
-  let shrunk: Shrinker.Outcome?
   let replayCommand: String
   let elapsed: Duration
   let reportPath: String?
+  /// A small part that still fails, once it has been looked for.
+  var shrunk: Shrinker.Outcome?
 
-  func lines(width: Int) -> [String] {
+  var lines: [String] {
     let seconds = elapsed / .seconds(1)
     let quickness = Double(result.virtualTime) / 1e6 / max(seconds, 1e-9)
     var lines = [
@@ -20,10 +21,7 @@ struct RunSummary {
     ]
     let faults = result.faultCounts
     if !faults.isEmpty {
-      lines += ["", "Faults"]
-      lines += BarPlot(
-        faults.map { BarPlot.Bar($0.name, Double($0.count), note: "\($0.count)") }
-      ).lines(width: min(width, 72))
+      lines += ["", "Faults and upgrades"] + SimCommand.plot(faults)
     }
     lines.append("")
     lines += result.violations.isEmpty ? ["No oracle objects."] : failure
@@ -32,16 +30,19 @@ struct RunSummary {
   }
 
   private var failure: [String] {
-    var lines = result.violations.map { "FAILED \($0)" }
-    lines += ["Run it again: \(replayCommand)"]
-    guard let shrunk else { return lines }
-    lines += [
+    result.violations.map { "FAILED \($0)" } + ["Run it again: \(replayCommand)"]
+  }
+
+  /// The smallest part found that fails in the same way.
+  var shrunkLines: [String] {
+    guard let shrunk else { return [] }
+    let title = [
       "",
       "The smallest part found that still fails (\(shrunk.runs) worlds tried), trace "
         + "\(shrunk.result.traceHash):",
     ]
-    lines += shrunk.plan.lines.map { "  " + $0 }
-    return lines + shrunk.result.violations.prefix(1).map { "  then: \($0)" }
+    return title + shrunk.plan.lines.map { "  " + $0 }
+      + shrunk.result.violations.prefix(1).map { "  then: \($0)" }
   }
 
   var json: JSONText {

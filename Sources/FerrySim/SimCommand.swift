@@ -9,10 +9,11 @@ enum SimCommand {
     discussion: """
       The product's own client, server, store and codec run on one thread in virtual time. Only the \
       clocks, the network, the disks' faults and the life of processes are simulated. One seed gives \
-      one run, byte for byte. A run has three phases: faults (safety), none (everything has to \
-      drain), and judgement by the oracles.
+      one run, byte for byte. First everything may go wrong, then nothing does and all that is \
+      pending has to drain; at each step, and at the end, oracles judge what a correct system may \
+      show.
       """,
-    version: "0.1.0",
+    version: "0.1.0", flags: [json],
     subcommands: [RunCommand.specification, swarm, worker, replay, options])
 
   private static let swarm = SwarmCommand.specification
@@ -20,8 +21,7 @@ enum SimCommand {
   private static let replay = ReplayCommand.specification
 
   private static let options = CommandSpec(
-    "options", summary: "List the options of a world with their values in each profile.",
-    flags: [FlagSpec("json", help: "Answer in JSON, one object a line.")]
+    "options", summary: "List the options of a world with their values in each profile."
   ) { arguments in
     let profiles = WorldOptions.Profile.allCases
     let output = TextOutput.standardOutput
@@ -56,17 +56,29 @@ enum SimCommand {
     "report", value: "FILE", help: "Write a page that shows the run, to open in a browser.",
     kind: .file)
 
-  static let json = FlagSpec("json", help: "Answer with one JSON object.")
+  private static let json = FlagSpec("json", help: "Answer in JSON, one object a line.")
+
+  /// As a person reads the name of a fault: `device crash` for `deviceCrash`.
+  static func words(_ name: String) -> String {
+    name.map { $0.isUppercase ? " \($0.lowercased())" : String($0) }.joined()
+  }
+
+  /// Faults with their numbers as bars.
+  static func plot(_ faults: [(name: String, count: Int)]) -> [String] {
+    BarPlot(
+      faults.map { BarPlot.Bar(words($0.name), Double($0.count), note: "\($0.count)") }
+    ).lines(width: min(Terminal.current().width, 72))
+  }
 
   /// The flags of a command that runs one world.
   static let runFlags = [
-    json, FlagSpec("no-shrink", help: "Show a failure as it is, at full length."),
+    FlagSpec("no-shrink", help: "Show a failure as it is, at full length."),
     FlagSpec("trace", help: "Print everything that happens, one line each, before the verdict."),
   ]
 
   static let exitCodes = [
     ExitCodeNote(0, "No oracle objects."),
-    ExitCodeNote(1, "An oracle objects, or the run failed."),
+    ExitCodeNote(1, "An oracle objects, or the run could not be made."),
     ExitCodeNote(2, "Wrong usage; nothing was done."),
   ]
 }

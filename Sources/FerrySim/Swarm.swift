@@ -11,6 +11,9 @@ struct Swarm {
   private let jobs: Int
   private let keepsGoing: Bool
 
+  /// Real time that one world may take.
+  private static let patience: Duration = .seconds(600)
+
   private struct Tally {
     var worlds = 0
     var operations = 0
@@ -55,7 +58,10 @@ struct Swarm {
       }
     }
     bar.finish()
-    return try show(tally, start.duration(to: clock.now))
+    let status = try show(tally, start.duration(to: clock.now))
+    // What was found so far is told also when somebody interrupts it, but it is no verdict.
+    try Task.checkCancellation()
+    return status
   }
 
   private enum Report: Sendable {
@@ -74,7 +80,7 @@ struct Swarm {
       let child = try worker(from: first &+ UInt64(job + done * jobs), share - done)
       var line = 0
       while let text = try? await child.line(
-        after: line, within: .seconds(600), where: { _ in true })
+        after: line, within: Self.patience, where: { _ in true })
       {
         line += 1
         guard let world = SwarmLine(text) else { continue }
@@ -84,9 +90,19 @@ struct Swarm {
       try Task.checkCancellation()
       guard done < share else { return }
       let seed = first &+ UInt64(job + done * jobs)
-      let last = child.error.split(whereSeparator: \.isNewline).last ?? "no message"
-      sink.yield(.crashed(seed, "the process ended: \(last)"))
+      sink.yield(.crashed(seed, Self.ending(of: child)))
       done += 1
+    }
+  }
+
+  /// Why a process that had worlds to run says no more.
+  private static func ending(of child: ChildProcess) -> String {
+    guard let status = child.endedWith else { return "no end of it within \(patience)" }
+    let lines = child.error.split(whereSeparator: \.isNewline)
+    let line = lines.first { $0.contains("Fatal error") } ?? lines.last ?? "no message"
+    return switch status {
+    case .exited(let code): "the process ended with \(code): \(line)"
+    case .killed(let signal): "the process was killed by signal \(signal): \(line)"
     }
   }
 
@@ -122,18 +138,20 @@ struct Swarm {
     let seconds = elapsed / .seconds(1)
     let pace = Int(Double(tally.worlds) * 60 / max(seconds, 1e-9))
     var lines = [
-      "\(tally.worlds) worlds from seed \(first), \(tally.operations) operations, "
-        + "\(Int(seconds)) s: \(pace) worlds a minute in \(jobs) processes"
+      "\(tally.worlds) \(tally.worlds == 1 ? "world" : "worlds") from seed \(first), "
+        + "\(tally.operations) operations, \(Int(seconds)) s: \(pace) worlds a minute in "
+        + "\(jobs) \(jobs == 1 ? "process" : "processes")"
     ]
     if !tally.faults.isEmpty {
       let faults = tally.faults.sorted { $0.key < $1.key }
-      lines += ["", "Faults"]
-      lines += BarPlot(
-        faults.map { BarPlot.Bar($0.key, Double($0.value), note: "\($0.value)") }
-      ).lines(width: min(Terminal.current().width, 72))
+      lines += ["", "Faults and upgrades"] + SimCommand.plot(faults.map { ($0.key, $0.value) })
     }
     lines.append("")
-    if tally.failures.isEmpty { return lines + ["No oracle objects."] }
+    if tally.failures.isEmpty {
+      return lines + [
+        Task.isCancelled ? "Interrupted: no oracle has objected so far." : "No oracle objects."
+      ]
+    }
     for failure in tally.failures.sorted(by: { $0.seed < $1.seed }) {
       lines += ["FAILED seed \(failure.seed): \(failure.why)"]
       lines += ["  Run it again: \(try replay(failure.seed))"]
@@ -144,7 +162,8 @@ struct Swarm {
   private func replay(_ seed: UInt64) throws -> String {
     var command = "ferry-sim replay \(seed)"
     for option in SwarmCommand.worldOptions {
-      command += " --\(option.name) \(try arguments.string(option.name))"
+      let value = try arguments.string(option.name)
+      if value != option.defaultValue { command += " --\(option.name) \(value)" }
     }
     return command
   }

@@ -9,8 +9,8 @@ enum SwarmCommand {
     "swarm", summary: "Run many small worlds, each with options of its own.",
     discussion: """
       Every seed draws its own world: how many devices, how bad the links, which faults and how \
-      often. It stops at the first failure, unless it is told to go on, and prints how to run that \
-      world again.
+      often. The swarm stops at the first failure, unless it is told to go on, and prints the \
+      command that runs that world again and finds the smallest part of it that still fails.
       """,
     options: worldOptions + [
       OptionSpec(
@@ -20,10 +20,13 @@ enum SwarmCommand {
         "jobs", value: "N", help: "Worlds at once.", kind: .integer(1...256), default: "2"),
     ],
     flags: [
-      SimCommand.json, FlagSpec("keep-going", help: "Run all worlds, also after a failure."),
+      FlagSpec("keep-going", help: "Run all worlds, also after a failure.")
     ],
     examples: [
-      ExampleSpec("A thousand worlds on two cores", "ferry-sim swarm --seeds 1000 --jobs 2")
+      ExampleSpec("A thousand worlds on two cores", "ferry-sim swarm --seeds 1000 --jobs 2"),
+      ExampleSpec(
+        "Ten larger ones, from seed 500 on",
+        "ferry-sim swarm --first 500 --seeds 10 --devices 20 --operations 2000"),
     ],
     exitCodes: SimCommand.exitCodes
   ) { arguments in
@@ -56,6 +59,7 @@ enum SwarmCommand {
     let databases = try Databases(store: arguments.string("store"))
     var seed = try Seed.read(arguments, "first")
     for _ in 0..<(try arguments.integer("seeds")) {
+      try Task.checkCancellation()
       try TextOutput.standardOutput.line("start \(seed)")
       let options = WorldOptions.drawn(
         seed: seed, devices: try arguments.integer("devices"),

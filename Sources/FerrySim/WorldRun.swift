@@ -27,8 +27,21 @@ struct WorldRun {
     shrinks = !arguments.flag("no-shrink")
   }
 
-  func perform() throws -> ExitStatus {
+  /// A signal ends the process at once: a world cannot be left in the middle, and nothing of it
+  /// is outside of the process.
+  func perform() async throws -> ExitStatus {
+    if let reportPath { try checkPlace(of: reportPath) }
     let bar = ProgressBar("ferry-sim", unit: .items("s of virtual time"), total: total)
+    return try await withTaskCancellationHandler {
+      try run(bar)
+    } onCancel: {
+      bar.finish()
+      if Terminal.current().isErrorTerminal { try? TextOutput.standardError.line("") }
+      _exit(128 + SIGINT)
+    }
+  }
+
+  private func run(_ bar: ProgressBar) throws -> ExitStatus {
     let clock = ContinuousClock()
     let start = clock.now
     let result = try world(nil, keepsEvents: reportPath != nil || printsTrace) { seconds in
@@ -36,18 +49,21 @@ struct WorldRun {
     }
     let elapsed = start.duration(to: clock.now)
     bar.finish()
-    if let reportPath { try write(result, to: reportPath) }
-    let shrunk = result.violations.isEmpty || !shrinks ? nil : try shrink(result)
-    let summary = RunSummary(
-      result: result, shrunk: shrunk, replayCommand: replayCommand, elapsed: elapsed,
-      reportPath: reportPath)
+    if let reportPath {
+      try write(
+        ReportPage.html(ReportContent(result, replayCommand: replayCommand)), to: reportPath)
+    }
+    var summary = RunSummary(
+      result: result, replayCommand: replayCommand, elapsed: elapsed, reportPath: reportPath)
     let output = TextOutput.standardOutput
     if printsTrace { try output.lines(result.events.lazy.map(\.line)) }
-    if isJSON {
-      try output.line(summary.json.text)
-    } else {
-      try output.lines(summary.lines(width: Terminal.current().width))
+    // The verdict first: looking for a small part that fails may take minutes.
+    if !isJSON { try output.lines(summary.lines) }
+    if !result.violations.isEmpty && shrinks {
+      summary.shrunk = try shrink(result)
+      if !isJSON { try output.lines(summary.shrunkLines) }
     }
+    if isJSON { try output.line(summary.json.text) }
     return result.violations.isEmpty ? .done : .failed
   }
 
@@ -67,17 +83,49 @@ struct WorldRun {
     let bar = ProgressBar("shrinking", unit: .items("worlds"), total: nil)
     defer { bar.finish() }
     return try Shrinker(seed: seed, options: options) { try world($0) }
-      .shrink(result) { _, runs in bar.update(completed: Int64(runs)) }
+      .shrink(result, runsMax: Self.worldsToShrink(result)) { _, runs in
+        bar.update(completed: Int64(runs))
+      }
   }
 
-  private func write(_ result: WorldResult, to path: String) throws {
-    let page = ReportPage.html(ReportContent(result, replayCommand: replayCommand))
+  /// Worlds that are tried for a small part that fails. One that does not drain runs to its very
+  /// end each time.
+  private static func worldsToShrink(_ result: WorldResult) -> Int {
+    result.violations.first?.oracle == "liveness" ? 60 : 400
+  }
+
+  /// A long run is not to end with a page that cannot be written.
+  private func checkPlace(of path: String) throws {
+    let directory = URL(filePath: path).deletingLastPathComponent().path
+    var isDirectory: ObjCBool = false
+    let reason: String
+    if !FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory) {
+      reason = "there is no directory \(directory)"
+    } else if !isDirectory.boolValue {
+      reason = "\(directory) is no directory"
+    } else if !FileManager.default.isWritableFile(atPath: directory) {
+      reason = "the directory \(directory) may not be written to"
+    } else if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory),
+      isDirectory.boolValue
+    {
+      reason = "\(path) is a directory"
+    } else {
+      return
+    }
+    throw notWritten(reason)
+  }
+
+  private func notWritten(_ reason: String) -> CommandFailure {
+    CommandFailure(
+      "the report cannot be written", why: reason,
+      next: "name a file in a directory that exists and has room", code: "report_not_written")
+  }
+
+  private func write(_ page: [UInt8], to path: String) throws {
     do {
       try Data(page).write(to: URL(filePath: path))
     } catch {
-      throw CommandFailure(
-        "the report could not be written", why: "\(path): \(error.localizedDescription)",
-        next: "name a file in a directory that exists and has room", code: "report_not_written")
+      throw notWritten("\(path): \(error.localizedDescription)")
     }
   }
 }

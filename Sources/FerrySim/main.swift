@@ -1,3 +1,5 @@
 import CommandLineKit
+import Simulation
 
+World.dedicateProcess()
 await CommandRunner.main(SimCommand.specification)

@@ -111,10 +111,10 @@ package final class SQLiteConnection {
   package func transaction<T>(
     _ kind: TransactionKind = .immediate, _ body: () throws -> T
   ) throws -> T {
-    try execute(kind.rawValue)
+    try statement(kind.rawValue).run()
     do {
       let result = try body()
-      try execute("COMMIT")
+      try statement("COMMIT").run()
       return result
     } catch {
       rollback()

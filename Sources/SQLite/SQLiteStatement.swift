@@ -180,6 +180,16 @@ package final class SQLiteStatement {
     return words.prefix { $0.isLetter }.uppercased()
   }
 
+  /// Whether the statement is an ALTER TABLE … ADD COLUMN for sure: one with a table's name in
+  /// quotes or with a comment is not looked into.
+  package var addsColumn: Bool {
+    guard let sql = sqlite3_sql(handle) else { return false }
+    let words = String(cString: sql).split(maxSplits: 4) { $0.isWhitespace || $0 == ";" }
+    return words.count > 3 && words[0].uppercased() == "ALTER" && words[1].uppercased() == "TABLE"
+      && words[2].allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "." }
+      && words[3].uppercased() == "ADD"
+  }
+
   /// Whether the statement only reads (https://sqlite.org/c3ref/stmt_readonly.html).
   package var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }
 }

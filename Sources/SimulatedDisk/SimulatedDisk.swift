@@ -87,6 +87,14 @@ package final class SimulatedDisk {
     methods.deallocate()
   }
 
+  /// Makes SQLite quicker by a fifth in a process in which one thread at a time uses it: without
+  /// locks, and with memory from a pool. To be called before anything else is asked of SQLite;
+  /// later it does nothing.
+  package static func dedicateProcess() {
+    var memory = PooledMemory.methods()
+    _ = ferry_dedicate_process(&memory)
+  }
+
   /// Starts SQLite's own generator again, which draws the salts of write-ahead logs and SQL's
   /// `random()`. It is one for the process: with it, and with one world at a time in the process,
   /// the files are the same byte for byte in each run. Nothing else depends on the salts.

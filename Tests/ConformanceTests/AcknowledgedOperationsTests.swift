@@ -118,6 +118,25 @@ struct AcknowledgedOperationsTests {
     #expect(found(events, maker.final()) == [])
   }
 
+  @Test("an insert that a backup holds and its delete cancel out before the file is set back")
+  func cancelledBeforeSetBack() {
+    var maker = HistoryMaker()
+    let insert = maker.operation(.insert, "a", at: 10, ["title": "x"])
+    let delete = maker.operation(.delete, "a", at: 11)
+    var backup = maker.replica(1, [])
+    backup.pending = [insert.id]
+    let before: [RunEvent] = [
+      .committed(device: "one", [insert]), .lostPower(device: "one", survivors: backup),
+      .committed(device: "one", [delete]), .confirmed(device: "one", [insert.id, delete.id]),
+    ]
+    let empty = RunEvent.lostPower(device: "one", survivors: maker.replica(1, []))
+    #expect(found(before + [empty], maker.final()) == [])
+    let setBack = RunEvent.lostPower(device: "one", survivors: backup)
+    #expect(found(before + [setBack], maker.final()) != [])
+    maker.take(insert, by: 1)
+    #expect(found(before + [setBack], maker.final()) == [])
+  }
+
   @Test("what two copies hold has to come from one of them, alone or merged")
   func copied() {
     var maker = HistoryMaker()

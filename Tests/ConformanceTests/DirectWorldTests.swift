@@ -17,11 +17,11 @@ struct DirectWorldTests {
   @Test("devices that sync without faults are found right", arguments: 1...8)
   func calm(_ seed: Int) throws { try run(seed) }
 
-  @Test("lost answers, copies, set-backs and clocks that jump are found right", arguments: 1...7)
+  @Test("lost answers, copies, set-backs and clocks that jump are found right", arguments: 1...16)
   func faulty(_ seed: Int) throws {
     try run(
       seed,
-      .init(lostAnswers: 20, copies: 8, setBacks: 15, upgrades: 0, clockJumps: 30_000))
+      .init(lostAnswers: 20, copies: 8, setBacks: 15, upgrades: 20, clockJumps: 30_000))
   }
 
   @Test("the oracles' names are in kebab-case, each once")

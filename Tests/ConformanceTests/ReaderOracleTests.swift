@@ -79,6 +79,22 @@ struct ReaderOracleTests {
     #expect(backward(events + [read(["two": 20]), read(["two": 19])]).count == 1)
   }
 
+  @Test("of a clock far ahead, whose file was copied, a beat may come late and be clamped late")
+  func clampedLate() {
+    let copied = RunEvent.copied(device: "three", from: "two", evidence(["two": 5]))
+    let events = [copied, read(["two": 5]), read(["two": 4])]
+    var maker = HistoryMaker()
+    maker.add(.insert, "two", by: 2, at: 9, ["n": 5], table: "beats")
+    func found(_ clampedTo: UInt64) -> Int {
+      var final = maker.final()
+      final.server.history[0].time = HistoryMaker.time(clampedTo)
+      return MonotonicReads.found(MonotonicReads(), events, final).count
+    }
+    #expect(found(9) == 1)
+    #expect(found(8) == 0)
+    #expect(backward(Array(events.dropFirst())).count == 1)
+  }
+
   // MARK: Read your writes
 
   private func missed(_ events: [RunEvent]) -> [String] {
@@ -115,6 +131,14 @@ struct ReaderOracleTests {
     #expect(missed(events + [read(["one": 2])]) == [])
     #expect(missed(events + [read(["one": 1])]).count == 1)
     #expect(missed(events + [beat("one", 3), read(["one": 2])]).count == 1)
+  }
+
+  @Test("beats that were lost with the file may come back from a copy that has sent them")
+  func lostBeats() {
+    let loss = RunEvent.lostPower(device: "one", survivors: evidence(["one": 1]))
+    let events = [beat("one", 2), beat("one", 3), loss, beat("one", 2), beat("one", 3)]
+    #expect(missed(events + [read(["one": 2])]) == [])
+    #expect(missed(events + [read(["one": 1])]).count == 1)
   }
 
   @Test("a copy goes on from what it was given")

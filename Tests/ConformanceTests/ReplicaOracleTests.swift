@@ -44,6 +44,23 @@ struct ReplicaOracleTests {
     }
   }
 
+  @Test("an orphan may be refused where a file went back, and nowhere else")
+  func orphans() {
+    var maker = HistoryMaker()
+    maker.add(.insert, "l", by: 1, at: 1, ["name": "groceries"], table: "lists")
+    maker.add(.insert, "i", by: 2, at: 2, ["list": "l"], base: 1, table: "items")
+    maker.add(.delete, "l", by: 1, at: 3, base: 1, table: "lists")
+    #expect(maker.server.orphans == [RecordKey(table: "items", record: "i")])
+    var replica = maker.replica(1, [TableRows(name: "items", columns: ["list", "label", "done"])])
+    replica.refused = 1
+    let loss = RunEvent.lostPower(device: "two", survivors: maker.replica(2, []))
+    let final = maker.final(["one": replica])
+    #expect(Convergence.found(Convergence(), [loss], final) == [])
+    #expect(Convergence.found(Convergence(), [], final).count == 2)
+    replica.refused = 2
+    #expect(Convergence.found(Convergence(), [loss], maker.final(["one": replica])).count == 1)
+  }
+
   // MARK: Transactions
 
   private func ledger(_ rows: [(String, String, Int64)]) -> ReplicaEvidence {

@@ -258,23 +258,6 @@ struct ApplyTests {
     #expect(try replica.pending[0].time > HybridTimestamp(milliseconds: future))
   }
 
-  @Test("rows that cascade from a remote delete and that the server still has are told to it")
-  func remoteCascade() throws {
-    let replica = try ReplicaFixture()
-    try replica.run(
-      """
-      CREATE TABLE parent(id TEXT PRIMARY KEY);
-      CREATE TABLE child(id TEXT PRIMARY KEY, parent TEXT REFERENCES parent(id) ON DELETE CASCADE)
-      """)
-    try replica.file.track(["parent", "child"])
-    try replica.apply([
-      maker.change(1, "parent", "p", []), maker.change(2, "child", "c", [Column("parent", "p")]),
-    ])
-    try replica.apply([maker.deletion(3, "parent", "p")])
-    #expect(try replica.rows("SELECT count(*) FROM child") == [[0]])
-    #expect(try replica.pending.map { "\($0.kind) \($0.key.record)" } == ["delete c"])
-  }
-
   @Test("a pull list that cannot be finished is dropped, and starts anew")
   func discarded() throws {
     let replica = try ReplicaFixture.withTasks()
@@ -326,45 +309,6 @@ struct ApplyTests {
     }
     #expect(try replica.rows("SELECT count(*) FROM tasks") == [[0]])
     #expect(try replica.file.syncState().applied == 0)
-  }
-
-  @Test("an insert and a delete that cancel each other out hide nothing of what is pulled")
-  func cancelledShieldsNothing() throws {
-    let replica = try ReplicaFixture.withTasks()
-    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
-    try replica.run("DELETE FROM tasks")
-    try replica.apply([PageMaker().change(1, "tasks", "a", [Column("title", "theirs")])])
-    #expect(try replica.rows("SELECT title FROM tasks") == [["theirs"]])
-    #expect(try replica.freeze().isEmpty)
-  }
-
-  @Test("an insert that was sent and the delete after it shield the record")
-  func sentInsertAndDelete() throws {
-    let replica = try ReplicaFixture.withTasks()
-    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
-    _ = try replica.freeze()
-    try replica.run("DELETE FROM tasks")
-    try replica.apply([PageMaker().change(1, "tasks", "a", [Column("title", "theirs")])])
-    #expect(try replica.rows("SELECT title FROM tasks").isEmpty)
-    #expect(try replica.freeze().count == 2)
-  }
-
-  @Test("rows that a pulled delete takes with it shield themselves from the rest of the page")
-  func cascadeShieldsInThePage() throws {
-    let replica = try ReplicaFixture()
-    try replica.run("CREATE TABLE lists(id TEXT PRIMARY KEY, name TEXT)")
-    try replica.run(
-      "CREATE TABLE items(id TEXT PRIMARY KEY, list TEXT REFERENCES lists(id) ON DELETE CASCADE)")
-    try replica.file.track(["lists", "items"])
-    let maker = PageMaker()
-    let item = maker.change(2, "items", "i", [Column("list", "l")])
-    try replica.apply([maker.change(1, "lists", "l", [Column("name", "groceries")]), item])
-    let later = maker.change(4, "items", "i", [Column("list", "l")])
-    let pulled = try replica.apply(
-      [maker.deletion(3, "lists", "l", at: 1_750_000_000_000), later])
-    #expect(pulled.refused == 0)
-    #expect(try replica.rows("SELECT id FROM items").isEmpty)
-    #expect(try replica.pending.map(\.kind) == [.delete])
   }
 
   @Test("a column that another process added is known to the next pull")

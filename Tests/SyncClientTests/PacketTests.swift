@@ -15,9 +15,9 @@ struct PacketTests {
       base: SequenceNumber(number))
   }
 
-  private func merged(_ operations: [Operation]) -> [Operation] {
+  private func merged(_ operations: [Operation], isMet: Bool = false) -> [Operation] {
     var merger = OperationMerger()
-    for operation in operations { merger.add(operation) }
+    for operation in operations { merger.add(operation, isMet: isMet) }
     #expect(merger.count == merger.operations.count)
     return merger.operations
   }
@@ -33,6 +33,19 @@ struct PacketTests {
     for (kinds, expected) in table {
       let operations = kinds.enumerated().map { operation(UInt64($0 + 1), $1) }
       #expect(merged(operations).map(\.kind) == expected, "\(kinds)")
+    }
+  }
+
+  @Test("where the server has told of the record meanwhile, an insert and its delete are a delete")
+  func mergeMet() {
+    let table: [([OperationKind], [OperationKind])] = [
+      ([.insert, .delete], [.delete]), ([.insert, .update, .delete], [.delete]),
+      ([.delete, .insert, .delete], [.delete, .delete]), ([.insert, .update], [.insert]),
+      ([.insert, .delete, .insert], [.delete, .insert]),
+    ]
+    for (kinds, expected) in table {
+      let operations = kinds.enumerated().map { operation(UInt64($0 + 1), $1) }
+      #expect(merged(operations, isMet: true).map(\.kind) == expected, "\(kinds)")
     }
   }
 
@@ -160,6 +173,20 @@ struct PacketTests {
     #expect(try replica.pending.map(\.key.record) == ["c"])
   }
 
+  @Test("an own packet whose records others wrote meanwhile is pulled back, not passed over")
+  func metIsPulled() throws {
+    for isFrozen in [false, true] {
+      let replica = try ReplicaFixture.withTasks()
+      try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
+      if isFrozen { _ = try replica.freeze() }
+      try replica.apply([PageMaker().change(1, "tasks", "a", [Column("title", "theirs")])])
+      let packet = try replica.freeze()[0]
+      _ = try replica.file.receive(replica.receipt(packet, first: 2))
+      #expect(try replica.file.syncState().applied == 1)
+      #expect(try replica.pending.map(\.kind) == [.insert])
+    }
+  }
+
   @Test("an overruled operation is not taken for the server's state")
   func overruledIsPulled() throws {
     let replica = try ReplicaFixture.withTasks()
@@ -201,6 +228,18 @@ struct PacketTests {
     #expect(again.map { $0.operations.map(\.id) } == [second.operations.map(\.id)])
     #expect(again[0].device != second.device)
     #expect(again[0].dependency == nil)
+  }
+
+  @Test("a delete that has hidden what others wrote is sent, also under a new name")
+  func newIdentitySendsDelete() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
+    _ = try replica.freeze()
+    try replica.run("DELETE FROM tasks")
+    try replica.apply([PageMaker().change(1, "tasks", "a", [Column("title", "theirs")])])
+    #expect(try replica.rows("SELECT id FROM tasks").isEmpty)
+    try replica.file.takeNewIdentity()
+    #expect(try replica.freeze().flatMap(\.operations).map(\.kind) == [.delete])
   }
 
   @Test("what a copy of this file has sent already shields nothing: the cursor goes back to it")

@@ -76,6 +76,24 @@ struct IngestEffectsTests {
     #expect(space.rows.last?.time == clamp.next.next.next)
   }
 
+  @Test("clamping makes no time later, and history and state agree on it")
+  func clampsDownOnly() {
+    var maker = PacketMaker(1)
+    var other = PacketMaker(2)
+    var space = IngestSpace()
+    let limit = space.now + space.limits.clockSkewMax
+    maker.milliseconds = limit + 500_000
+    _ = space.send(maker.packet([maker.operation(.insert, "a")]))
+    // The server's clock was set back: its limit lies an hour before the clamp clock.
+    space.now -= 3_600_000
+    other.milliseconds = limit - 1_800_000
+    let ahead = other.operation(.insert, "b", [Column("x", 1)])
+    _ = space.send(other.packet([ahead]))
+    #expect(space.rows.last?.time == ahead.time)
+    #expect(space.records[ahead.key]?.inserted?.stamp.time == ahead.time)
+    #expect(space.records[ahead.key]?.columns.map(\.stamp.time) == [ahead.time])
+  }
+
   @Test("the history keeps what lost, and nothing where nothing did")
   func history() {
     var maker = PacketMaker(1)

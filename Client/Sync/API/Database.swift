@@ -62,7 +62,8 @@ public final class Database {
             code: 1)
         }
         for (index, value) in parameters.enumerated() { statement.bind(Int32(index) + 1, value) }
-        if statement.altersTable { try schemaWillChange() }
+        // A column more is in nobody's way.
+        if statement.altersTable && !statement.addsColumn { try schemaWillChange() }
         let names = (0..<statement.columnCount).map { statement.columnName($0) }
         do {
           try statement.forEach { try row($0, names) }

@@ -52,7 +52,7 @@ extension SyncEngine {
           progress(SyncProgress(phase: .pushing, completed: done, total: max(done, total)))
         }
       }
-      report.parked = try await thread.run { try $0.status().parked }
+      report.parked = try await thread.run { try $0.parkedCount() }
       if report.parked == 0 { return }
     }
   }

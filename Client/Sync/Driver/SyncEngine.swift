@@ -107,7 +107,7 @@ package struct SyncEngine: Sendable {
     _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
   ) async throws {
     do {
-      try await pullPages(api, &report, progress)
+      while try await pullPages(api, &report, progress) {}
     } catch let error as MalformedMessage {
       // What is staged may be as broken as what came last.
       try await thread.run { try $0.discardStaged() }
@@ -115,9 +115,10 @@ package struct SyncEngine: Sendable {
     }
   }
 
+  /// Answers whether the list has to be pulled anew.
   private func pullPages(
     _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
-  ) async throws {
+  ) async throws -> Bool {
     let start = try await thread.run { try $0.syncState() }
     var received = 0
     let applied = try await withThrowingTaskGroup(of: [UInt8].self) { group in
@@ -141,6 +142,7 @@ package struct SyncEngine: Sendable {
     }
     report.pulled += applied.applied
     report.refused += applied.refused
+    return applied.isToRepeat
   }
 
   private func page(_ api: SyncAPI, _ cursor: Cursor?) async throws -> [UInt8] {

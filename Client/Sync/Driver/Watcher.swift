@@ -36,11 +36,12 @@ package struct Watcher: Sendable {
     progress: @escaping SyncEngine.Progress, onEvent: @escaping @Sendable (Event) -> Void
   ) async throws {
     let live = LiveHead()
+    let pauses = WatchPauses(engine.surroundings)
     try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask { try await listen(live, onEvent) }
+      group.addTask { try await listen(live, pauses, onEvent) }
       group.addTask { try await followFile() }
       group.addTask { try await pollWhileDisconnected(live) }
-      group.addTask { try await syncOnWakeups(live, progress, onEvent) }
+      group.addTask { try await syncOnWakeups(live, pauses, progress, onEvent) }
       wakeups.wake()
       defer { group.cancelAll() }
       try await group.next()
@@ -52,8 +53,9 @@ package struct Watcher: Sendable {
   // MARK: What wakes it
 
   /// The live connection: each event is the space's newest head.
-  private func listen(_ live: LiveHead, _ onEvent: @Sendable (Event) -> Void) async throws {
-    var failures = 0
+  private func listen(
+    _ live: LiveHead, _ pauses: WatchPauses, _ onEvent: @Sendable (Event) -> Void
+  ) async throws {
     while !Task.isCancelled {
       do {
         let head = try await engine.thread.run { try $0.syncState().applied }
@@ -61,12 +63,13 @@ package struct Watcher: Sendable {
         defer { stream.body.cancel() }
         live.connect(head: head)
         onEvent(.connected)
-        failures = 0
+        pauses.succeed(.connection)
         var parser = ServerSentEventParser()
         for try await bytes in stream.body {
           for event in try parser.feed(bytes) {
             guard let head = SequenceNumber(event.id) else { continue }
             live.move(to: head)
+            pauses.succeed(.connection)
             wakeups.wake()
           }
         }
@@ -77,12 +80,7 @@ package struct Watcher: Sendable {
       }
       live.disconnect()
       wakeups.wake()
-      failures += 1
-      if let delay = options.retry.delay(
-        afterFailures: failures, random: engine.surroundings.random())
-      {
-        try await engine.surroundings.sleep(delay)
-      }
+      try await pauses.rest(.connection)
     }
   }
 
@@ -107,27 +105,21 @@ package struct Watcher: Sendable {
   // MARK: What it does
 
   private func syncOnWakeups(
-    _ live: LiveHead, _ progress: @escaping SyncEngine.Progress,
+    _ live: LiveHead, _ pauses: WatchPauses, _ progress: @escaping SyncEngine.Progress,
     _ onEvent: @Sendable (Event) -> Void
   ) async throws {
-    var failures = 0
     for await _ in wakeups.stream {
       do {
         let head = live.head
         guard try await hasWork(head) else { continue }
         onEvent(.synced(try await engine.sync(trustingHead: head, progress: progress)))
-        failures = 0
+        pauses.succeed(.sync)
       } catch {
         let failure = ReplicaError(error)
         if failure == .cancelled { throw CancellationError() }
         guard failure.isTransient else { throw failure }
         onEvent(.offline(failure))
-        failures += 1
-        if let delay = options.retry.delay(
-          afterFailures: failures, random: engine.surroundings.random())
-        {
-          try await engine.surroundings.sleep(delay)
-        }
+        try await pauses.rest(.sync)
         wakeups.wake()
       }
     }

@@ -3,7 +3,8 @@ import FerryProtocol
 /// Merges a device's operations on one record into as few as say the same (seed row S1.9).
 ///
 /// insert+update → insert; update+update → one update; insert+delete → nothing; update+delete →
-/// delete. A delete followed by an insert stays as it is: the record begins anew. Each column
+/// delete. Where the server has told of the record meanwhile, an insert and its delete are a delete:
+/// it has something to delete. A delete followed by an insert stays as it is: the record begins anew. Each column
 /// keeps the time at which it was written, so merging never changes who wins.
 ///
 /// Operations that together would be larger than one may be stay apart.
@@ -11,6 +12,7 @@ struct OperationMerger {
   private let limits: Limits
   private var slots: [Operation?] = []
   private var positions: [RecordKey: Int] = [:]
+  private var met: Set<RecordKey> = []
   /// Operations left after merging.
   private(set) var count = 0
   /// About the bytes that they take in a packet.
@@ -21,7 +23,9 @@ struct OperationMerger {
   /// What is left, ids ascending.
   var operations: [Operation] { slots.compactMap { $0 } }
 
-  mutating func add(_ operation: Operation) {
+  /// - Parameter isMet: whether the server has told of the record since the operation was made.
+  mutating func add(_ operation: Operation, isMet: Bool = false) {
+    if isMet { met.insert(operation.key) }
     guard let position = positions[operation.key], let earlier = slots[position] else {
       return append(operation)
     }
@@ -32,10 +36,10 @@ struct OperationMerger {
       }
       remove(position)
       append(Self.joined(earlier, operation))
-    case (.insert, .delete):
+    case (.insert, .delete) where !met.contains(operation.key):
       remove(position)
       positions[operation.key] = nil
-    case (.update, .delete):
+    case (.insert, .delete), (.update, .delete):
       remove(position)
       append(operation)
     case (.delete, _):

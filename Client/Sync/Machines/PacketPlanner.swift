@@ -34,7 +34,7 @@ struct PacketPlanner {
   mutating func take(_ group: [PendingOperation]) {
     guard let first = group.first?.order, let last = group.last?.order else { return }
     if orders == nil { largeGroup = group }
-    for pending in group { merger.add(pending.operation) }
+    for pending in group { merger.add(pending.operation, isMet: pending.isMet) }
     orders = (orders?.lowerBound ?? first)...last
   }
 

@@ -8,4 +8,6 @@ public struct PendingOperation: Sendable, Equatable {
   public var order: Int64
   /// The local transaction that it belongs to.
   public var group: Int64
+  /// Whether the server has told of its record between its making and its freezing.
+  var isMet = false
 }

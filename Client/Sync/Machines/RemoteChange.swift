@@ -32,6 +32,8 @@ enum RemoteChange {
       return .upsert(state.columns, isWhole: true, kept: [])
     }
     let columns = state.columns.filter { column in
+      // What the record held before the own delete does not come back with the own insert.
+      if let deleted = own.deleted, column.stamp < deleted { return false }
       guard let mine = own.columns[column.name] else { return true }
       return Resolution.resolve(existing: mine, incoming: column.stamp) != .existing
     }

@@ -51,6 +51,9 @@ final class CaptureContext {
     isApplied = false
   }
 
+  /// What is recorded from here on is later than `time`.
+  func observe(_ time: HybridTimestamp) { clock.observe(time) }
+
   // MARK: The row
 
   /// Hands the row's JSON to `body`.

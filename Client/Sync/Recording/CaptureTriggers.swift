@@ -85,14 +85,14 @@ enum CaptureTriggers {
   }
 
   private static func insertion(_ kind: String, _ table: String, _ key: String) -> String {
-    // What was kept of a record that is deleted would bring it back in parts.
-    let forget =
-      kind == "delete"
-      ? "DELETE FROM ferry_kept WHERE tbl = \(literal(table)) AND record = \(key); " : ""
+    let kept = "FROM ferry_kept WHERE tbl = \(literal(table)) AND record = \(key)"
+    // What was kept of a record that is deleted would bring it back in parts; the server has it.
+    let (met, forget) =
+      kind == "delete" ? ("(SELECT count(*) \(kept))", "; DELETE \(kept)") : ("0", "")
     return """
-      \(forget)INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data) VALUES (\
+      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met) VALUES (\
       ferry_operation(), ferry_group(), ferry_base(), \(literal(table)), \(key), \
-      \(literal(kind)), ferry_data())
+      \(literal(kind)), ferry_data(), \(met))\(forget)
       """
   }
 

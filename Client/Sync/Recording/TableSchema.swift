@@ -16,11 +16,22 @@ package struct TableSchema: Sendable, Equatable {
   /// All stored columns but the key, in the table's order.
   package let columns: [ColumnInfo]
 
+  /// Schemas by the statements that made their tables, which say all that is in them.
+  typealias Known = [String: TableSchema]
+
   /// Reads the schema of `table`, as it is spelled in the database.
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` with the reason.
   package static func read(_ table: String, from connection: SQLiteConnection) throws -> TableSchema
   {
+    var known: Known = [:]
+    return try read(table, from: connection, &known)
+  }
+
+  /// The same, where it is not known yet.
+  static func read(
+    _ table: String, from connection: SQLiteConnection, _ known: inout Known
+  ) throws -> TableSchema {
     if let fault = NameRule.fault(in: table, limits: .standard) {
       throw ReplicaError.cannotTrack(table: table, fault)
     }
@@ -35,10 +46,14 @@ package struct TableSchema: Sendable, Equatable {
     guard let (name, type, sql) = try found.first({ ($0.text(0), $0.text(1), $0.text(2)) }) else {
       throw ReplicaError.cannotTrack(table: table, "there is no such table")
     }
+    if let schema = known[sql] { return schema }
     guard type == "table", !sql.uppercased().hasPrefix("CREATE VIRTUAL") else {
       throw ReplicaError.cannotTrack(table: table, "it is a view or a virtual table")
     }
-    return try readColumns(of: name, from: connection)
+    let schema = try readColumns(of: name, from: connection)
+    if known.count >= 256 { known = [:] }
+    known[sql] = schema
+    return schema
   }
 
   private static func readColumns(
@@ -46,7 +61,7 @@ package struct TableSchema: Sendable, Equatable {
   ) throws -> TableSchema {
     var keys: [(name: String, type: String)] = []
     var columns: [ColumnInfo] = []
-    let rows = try connection.prepare(
+    let rows = try connection.statement(
       "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?)")
     rows.bind(1, table)
     try rows.forEach { row in
@@ -88,7 +103,7 @@ package struct TableSchema: Sendable, Equatable {
   private static func checkCollation(
     of key: String, in table: String, _ connection: SQLiteConnection
   ) throws {
-    let find = try connection.prepare(
+    let find = try connection.statement(
       """
       SELECT column.coll FROM pragma_index_list(?) AS list, pragma_index_xinfo(list.name) AS column
       WHERE list.origin = 'pk' AND column.key = 1
@@ -106,8 +121,13 @@ package struct TableSchema: Sendable, Equatable {
 
 /// `name` as an SQL identifier.
 package func quoted(_ name: String) -> String {
-  "\"" + name.replacing("\"", with: "\"\"") + "\""
+  let escaped =
+    name.utf8.contains(UInt8(ascii: "\"")) ? name.replacing("\"", with: "\"\"") : name
+  return "\"" + escaped + "\""
 }
 
 /// `text` as an SQL string literal.
-func literal(_ text: String) -> String { "'" + text.replacing("'", with: "''") + "'" }
+func literal(_ text: String) -> String {
+  let escaped = text.utf8.contains(UInt8(ascii: "'")) ? text.replacing("'", with: "''") : text
+  return "'" + escaped + "'"
+}

@@ -92,12 +92,14 @@ struct ApplyPass {
     _ change: Change, with plan: ApplyPlan, knowsAll: Bool, isRetry: Bool
   ) throws {
     let isShielded = hasPending && !PlantedFault.pendingNotShielded.isPlanted
-    let pending = isShielded ? try file.uncovered(change.key) : []
+    let pending = isShielded ? try file.meet(change.key) : []
     let effect = RemoteChange.effect(of: change.state, pending: pending, device: device)
     file.capture.beginApplying(change.key, isDeleting: effect == .delete)
     switch effect {
     case .none: break
     case .delete:
+      // What goes with it is deleted later than all that was seen of it.
+      file.capture.observe(newestTime)
       try plan.delete(change.key.record)
       // Rows that went with it by a foreign key are recorded as deleted, which shields them.
       if !hasPending { hasPending = try file.hasPending() }

@@ -9,18 +9,23 @@ package struct AppliedPull: Sendable, Equatable {
   package var applied = 0
   /// Changes kept back because the local schema refuses them.
   package var refused = 0
+  /// Whether nothing was applied, since the cursor had to go back: the list is to be pulled anew.
+  package var isToRepeat = false
 }
 
 extension ReplicaFile {
   /// Keeps one page of a pull list that goes on, unseen by any reader.
   package func stage(_ body: [UInt8], _ head: PageHead, changes: Int) throws {
     // A fifth of the size at least: that much less is written twice, read, and freed again.
-    let compressed = try ContentCoding.zstd.compress(body, level: 1)
+    // In a small page there is little to find again.
+    let stored =
+      body.count < Self.compressedMin
+      ? body : try ContentCoding.zstd.compress(body, level: 1)
     try connection.transaction {
       let insert = try connection.statement(
         "INSERT INTO ferry_to_apply(changes, body) VALUES (?, ?)")
       insert.bind(1, changes)
-      insert.bind(2, blob: compressed)
+      insert.bind(2, blob: stored)
       try insert.run()
       let save = try connection.statement(
         "UPDATE ferry_replica SET epoch = ?, received = ?, head = max(head, ?)")
@@ -51,11 +56,24 @@ extension ReplicaFile {
   /// Applies the staged pages and the last one, and moves the cursor, all in one transaction: a
   /// reader sees the replica before the pull or after it.
   package func apply(last body: [UInt8], _ head: PageHead) throws -> AppliedPull {
+    if try saysNothingNew(head) { return AppliedPull() }
     do {
       return try applyOnce(last: body, head, holding: [])
     } catch let error as SQLiteError where error.isForeignKey {
       return try applyAroundViolations(last: body, head)
     }
+  }
+
+  /// Whether an empty page leaves all as it is, as most do that an idle device pulls: then nothing
+  /// is written.
+  private func saysNothingNew(_ head: PageHead) throws -> Bool {
+    let state = try syncState()
+    guard head.count == 0, state.cursor == head.cursor, state.applied == state.received,
+      state.head >= head.head, try !hasKept()
+    else { return false }
+    return try connection.statement(
+      "SELECT NOT EXISTS (SELECT 1 FROM ferry_packets) AND NOT EXISTS (SELECT 1 FROM ferry_to_apply)"
+    ).first { $0.int64(0) == 1 } ?? false
   }
 
   private func applyOnce(
@@ -67,17 +85,19 @@ extension ReplicaFile {
       try connection.transaction { try moveCursor(to: head) }
     }
     return try connection.transaction {
-      try connection.execute("PRAGMA defer_foreign_keys=ON")
+      try connection.statement("PRAGMA defer_foreign_keys=ON").run()
       try forgetPlansOfOldSchema()
       // First what is confirmed: the pages speak for it now, so it shields nothing any more.
-      try acknowledge(through: head.appliedTail, head: head)
+      if try acknowledge(through: head.appliedTail, head: head) {
+        return AppliedPull(isToRepeat: true)
+      }
       try moveCursor(to: head)
       if !PlantedFault.appliedChangesRecorded.isPlanted { capture.mode = .applying }
       var pass = try ApplyPass(file: self, device: identity().device, held: held)
       try forEachStagedPage { _ = try pass.applyPage($0) }
       try body.withUnsafeBytes { _ = try pass.applyPage($0) }
       try pass.retryKept()
-      try connection.execute("DELETE FROM ferry_to_apply")
+      try connection.statement("DELETE FROM ferry_to_apply").run()
       try moveClock(past: pass.newestTime)
       try beforeCommit()
       return pass.result
@@ -86,12 +106,17 @@ extension ReplicaFile {
 
   /// Lends the staged pages one by one, as they came from the server.
   func forEachStagedPage(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
-    let pages = try connection.prepare("SELECT body FROM ferry_to_apply ORDER BY page")
+    let pages = try connection.statement("SELECT body FROM ferry_to_apply ORDER BY page")
     try pages.forEach { row in
+      // No frame of zstd begins as JSON does.
+      if row.blobBytes(0).first == UInt8(ascii: "{") { return try body(row.blobBytes(0)) }
       let page = try ContentCoding.zstd.decompress(row.blob(0), limit: Self.pageBytesMax)
       try page.withUnsafeBytes(body)
     }
   }
+
+  /// Smaller pages are staged as they are, bytes.
+  private static let compressedMin = 2_048
 
   /// No transport accepts a larger page.
   private static let pageBytesMax = 64 << 20
@@ -160,7 +185,7 @@ extension ReplicaFile {
     let isTracked = try connection.statement("SELECT 1 FROM ferry_tables WHERE name = ?")
     isTracked.bind(1, table)
     guard try isTracked.first({ _ in true }) != nil,
-      let schema = try? TableSchema.read(table, from: connection)
+      let schema = try? schema(of: table)
     else { return nil }
     let plan = ApplyPlan(table: schema, connection: connection)
     applyPlans[table] = plan

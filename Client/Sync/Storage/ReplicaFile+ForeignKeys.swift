@@ -22,7 +22,7 @@ extension ReplicaFile {
 
   /// The record that `row` refers to, in a state of the replica where it is there.
   func target(of row: DanglingRow) throws -> RecordKey? {
-    guard let parent = try? TableSchema.read(row.parent, from: connection) else { return nil }
+    guard let parent = try? schema(of: row.parent) else { return nil }
     let conditions = row.columns.enumerated().map { "\(quoted($1)) = ?\($0 + 1)" }
     let find = try connection.prepare(
       "SELECT \(quoted(parent.key)) FROM \(quoted(parent.name)) "
@@ -33,7 +33,7 @@ extension ReplicaFile {
 
   /// Found by their columns, since a table WITHOUT ROWID has no other name for a row.
   private func danglingRows(of name: String, foreignKey: Int64) throws -> [DanglingRow] {
-    guard let table = try? TableSchema.read(name, from: connection) else { return [] }
+    guard let table = try? schema(of: name) else { return [] }
     let list = try connection.prepare(
       """
       SELECT "table", "from", coalesce("to", (SELECT name FROM pragma_table_info("table")

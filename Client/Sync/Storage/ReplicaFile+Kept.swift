@@ -49,7 +49,7 @@ extension ReplicaFile {
 
   /// What is kept for one table, or for all, oldest change first.
   func keptChanges(of table: String?, limit: Int = .max) throws -> [KeptChange] {
-    let find = try connection.prepare(
+    let find = try connection.statement(
       """
       SELECT tbl, record, sequence, state, reason FROM ferry_kept
       WHERE ?1 IS NULL OR tbl = ?1 ORDER BY sequence LIMIT ?2

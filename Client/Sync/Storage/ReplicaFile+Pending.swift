@@ -9,7 +9,8 @@ extension ReplicaFile {
 
   /// Operations that the server has not confirmed yet.
   package func pendingCount() throws -> Int {
-    try count(
+    guard try hasPending() else { return 0 }
+    return try count(
       """
       SELECT count(*) FROM ferry_pending WHERE seq > coalesce(
         (SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'
@@ -19,12 +20,13 @@ extension ReplicaFile {
   }
 
   /// Own operations on a record whose effect is not part of what the server has sent, merged as
-  /// they are sent: an insert and its delete that cancel each other out will never reach the
-  /// server, so they hide nothing of what it holds.
-  func uncovered(_ key: RecordKey) throws -> [Operation] {
+  /// they are sent. They have met a change from the server now: an insert and its delete do not
+  /// cancel each other out any more, since the server has a record to delete; and what becomes of
+  /// them there is pulled back, not guessed.
+  func meet(_ key: RecordKey) throws -> [Operation] {
     let find = try connection.statement(
       """
-      SELECT seq, id, grp, base, tbl, record, kind, data,
+      SELECT seq, id, grp, base, tbl, record, kind, data, met,
         (SELECT iif(merged, number, -number) FROM ferry_packets
          WHERE seq BETWEEN from_order AND to_order)
       FROM ferry_pending WHERE record = ?1 AND tbl = ?2 ORDER BY seq
@@ -34,21 +36,43 @@ extension ReplicaFile {
     var sent: [Operation] = []
     var merger = OperationMerger(limits: limits)
     var packet: Int64?
+    var isNews = false
     try find.forEach { row in
-      let operation = try pending(row).operation
-      let number = row.optionalInt64(8)
+      let pending = try pending(row)
+      let operation = pending.operation
+      let number = row.optionalInt64(9)
+      isNews = isNews || row.int64(8) == 0
       if number != packet {
         sent += merger.operations
         merger = OperationMerger(limits: limits)
         packet = number
       }
       // A packet that is part of a large transaction carries its operations as they were made.
-      if let number, number < 0 { sent.append(operation) } else { merger.add(operation) }
+      if let number, number < 0 {
+        sent.append(operation)
+      } else {
+        merger.add(operation, isMet: number == nil || pending.isMet)
+      }
     }
+    if isNews { try markMet(key) }
     return sent + merger.operations
   }
 
-  static let selectPending = "SELECT seq, id, grp, base, tbl, record, kind, data FROM ferry_pending"
+  /// What is frozen already goes on as it was merged.
+  private func markMet(_ key: RecordKey) throws {
+    let mark = try connection.statement(
+      """
+      UPDATE ferry_pending
+      SET met = iif(seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0), 1, 2)
+      WHERE record = ?1 AND tbl = ?2 AND met = 0
+      """)
+    mark.bind(1, key.record)
+    mark.bind(2, key.table)
+    try mark.run()
+  }
+
+  static let selectPending =
+    "SELECT seq, id, grp, base, tbl, record, kind, data, met FROM ferry_pending"
 
   /// Reads a row of ``selectPending``.
   func pending(_ row: SQLiteStatement) throws -> PendingOperation {
@@ -63,7 +87,8 @@ extension ReplicaFile {
     let operation = Operation(
       id: OperationID(id), key: RecordKey(table: row.text(4), record: row.text(5)), kind: kind,
       time: id.timestamp, columns: columns, base: row.int64(3))
-    return PendingOperation(operation: operation, order: row.int64(0), group: row.int64(2))
+    return PendingOperation(
+      operation: operation, order: row.int64(0), group: row.int64(2), isMet: row.int64(8) == 1)
   }
 
   // MARK: Packets
@@ -87,11 +112,12 @@ extension ReplicaFile {
     var planner = PacketPlanner(limits: limits)
     var group: [PendingOperation] = []
     var isFull = false
-    let waiting = try connection.prepare(
+    let waiting = try connection.statement(
       """
       \(Self.selectPending)
       WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0) ORDER BY seq
       """)
+    defer { waiting.reset() }
     while try !isFull && waiting.step() {
       let next = try pending(waiting)
       if let current = group.first?.group, current != next.group {
@@ -142,7 +168,7 @@ extension ReplicaFile {
   }
 
   func packets(where condition: String) throws -> [PacketRow] {
-    try connection.prepare(
+    try connection.statement(
       """
       SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, state,
         first, last, clean FROM ferry_packets WHERE \(condition)
@@ -152,15 +178,19 @@ extension ReplicaFile {
 
   /// The packet as it was frozen: the same bytes however often it is sent.
   func packet(_ row: PacketRow) throws -> Packet {
-    let rows = try connection.prepare(
+    let rows = try connection.statement(
       "\(Self.selectPending) WHERE seq BETWEEN ? AND ? ORDER BY seq")
     rows.bind(1, row.orders.lowerBound)
     rows.bind(2, PlantedFault.packetNotFrozen.isPlanted ? .max : row.orders.upperBound)
     var merger = OperationMerger()
     var plain: [Operation] = []
     try rows.forEach { pendingRow in
-      let operation = try pending(pendingRow).operation
-      if row.isMerged { merger.add(operation) } else { plain.append(operation) }
+      let next = try pending(pendingRow)
+      if row.isMerged {
+        merger.add(next.operation, isMet: next.isMet)
+      } else {
+        plain.append(next.operation)
+      }
     }
     var operations = row.isMerged ? merger.operations : plain
     for index in operations.indices where operations[index].kind == .delete {

@@ -67,16 +67,27 @@ extension ReplicaFile {
     guard let base = try find.first({ $0.optionalInt64(0) }) ?? nil, base < state.applied else {
       return
     }
+    try goBack(to: base)
+    try connection.execute("UPDATE ferry_packets SET clean = 0 WHERE number = \(number)")
+  }
+
+  private func goBack(to cursor: SequenceNumber) throws {
     let save = try connection.statement("UPDATE ferry_replica SET applied = ?1, received = ?1")
-    save.bind(1, base)
+    save.bind(1, cursor)
     try save.run()
-    try connection.execute(
-      "DELETE FROM ferry_to_apply; UPDATE ferry_packets SET clean = 0 WHERE number = \(number)")
+    try connection.execute("DELETE FROM ferry_to_apply")
   }
 
   /// Everything up to `tail` is in the history, also where the answer to it was lost on the way.
-  func acknowledge(through tail: OperationID?, head: PageHead) throws {
-    guard let tail else { return }
+  ///
+  /// - Returns: whether the cursor had to go back. Where the places are not known, they may lie
+  ///   behind it, taken by a copy of this file: then what these operations have met while they
+  ///   were pending has to be pulled again.
+  func acknowledge(through tail: OperationID?, head: PageHead) throws -> Bool {
+    guard let tail else { return false }
+    let base = try firstMet(
+      "state <> 'acknowledged' AND number <= (SELECT number FROM ferry_packets WHERE tail = ?1)",
+      tail)
     let save = try connection.statement(
       """
       UPDATE ferry_packets SET state = 'acknowledged', first = NULL, last = ?2, clean = 0
@@ -86,16 +97,38 @@ extension ReplicaFile {
     save.bind(1, tail)
     save.bind(2, head.head)
     try save.run()
+    guard let base, base < (try syncState().applied) else { return false }
+    try goBack(to: base)
+    return true
+  }
+
+  /// The oldest base among the operations of these packets that have met a change.
+  private func firstMet(
+    _ condition: String, _ tail: OperationID? = nil
+  ) throws -> SequenceNumber? {
+    let find = try connection.statement(
+      """
+      SELECT min(base) FROM ferry_pending JOIN ferry_packets ON seq BETWEEN from_order AND to_order
+      WHERE met <> 0 AND \(condition)
+      """)
+    if let tail { find.bind(1, tail) }
+    return try find.first { $0.optionalInt64(0) } ?? nil
   }
 
   /// Where this device's confirmed packets follow its cursor without anybody else's change
-  /// between, the replica holds what the server holds, and need not pull its own work back.
+  /// between, the replica holds what the server holds, and need not pull its own work back; unless
+  /// it met what the server had of the same records.
   private func advanceOverOwn(epoch: Epoch) throws {
     let state = try syncState()
     guard state.epoch == epoch, state.received == state.applied else { return }
     var applied = state.applied
-    for packet in try packets(where: "state = 'acknowledged' AND first IS NOT NULL ORDER BY first")
-    {
+    let candidates = try packets(
+      where: """
+        state = 'acknowledged' AND first IS NOT NULL AND NOT EXISTS (
+          SELECT 1 FROM ferry_pending WHERE met <> 0 AND seq BETWEEN from_order AND to_order)
+        ORDER BY first
+        """)
+    for packet in candidates {
       guard let sequences = packet.sequences, packet.isClean,
         sequences.lowerBound == applied + 1
           || PlantedFault.cursorOverOthers.isPlanted && sequences.lowerBound > applied
@@ -111,6 +144,8 @@ extension ReplicaFile {
   /// Drops confirmed operations once the cursor has passed them; before that they still shield
   /// the user's values from older pages.
   func forgetCovered() throws {
+    let anyPacket = try connection.statement("SELECT 1 FROM ferry_packets LIMIT 1")
+    guard try anyPacket.first({ _ in true }) != nil else { return }
     let oldestOpen = "(SELECT min(number) FROM ferry_packets WHERE state <> 'acknowledged')"
     let covered = """
       SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'
@@ -146,13 +181,20 @@ extension ReplicaFile {
   func takeNewIdentity() throws {
     try connection.transaction {
       // A packet before a confirmed one is in the history as well.
+      let passed =
+        "state <> 'acknowledged' AND number < (SELECT max(number) FROM ferry_packets "
+        + "WHERE state = 'acknowledged')"
+      if let base = try firstMet(passed), base < (try syncState().applied) {
+        try goBack(to: base)
+      }
       try connection.execute(
         """
         UPDATE ferry_packets SET state = 'acknowledged', first = NULL, clean = 0,
           last = (SELECT head FROM ferry_replica)
-        WHERE state <> 'acknowledged'
-          AND number < (SELECT max(number) FROM ferry_packets WHERE state = 'acknowledged');
-        DELETE FROM ferry_packets WHERE state <> 'acknowledged'
+        WHERE \(passed);
+        DELETE FROM ferry_packets WHERE state <> 'acknowledged';
+        UPDATE ferry_pending SET met = 1
+        WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0)
         """)
       let save = try connection.statement("UPDATE ferry_replica SET device = ?, tail = NULL")
       let device = newDevice(wallClock, random)

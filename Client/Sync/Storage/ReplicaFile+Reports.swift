@@ -12,10 +12,14 @@ extension ReplicaFile {
         + count("SELECT count(*) FROM ferry_kept"),
       conflicts: try count("SELECT count(*) FROM ferry_conflicts"),
       quarantined: try refusedCount(),
-      parked: try count(
-        "SELECT coalesce(sum(operations), 0) FROM ferry_packets WHERE state = 'parked'"),
+      parked: try parkedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
       head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset)
+  }
+
+  /// Operations that the server keeps until what they follow has arrived.
+  func parkedCount() throws -> Int {
+    try count("SELECT coalesce(sum(operations), 0) FROM ferry_packets WHERE state = 'parked'")
   }
 
   /// Pending operations, oldest first.

@@ -92,7 +92,9 @@ extension ReplicaFile {
   /// Notes what a sync did, when, and how the server's clock was seen.
   func finishSync(_ report: SyncReport, clockOffset: Int64?) throws {
     try connection.transaction {
-      try connection.execute("UPDATE ferry_replica SET last_sync = \(wallClock())")
+      let save = try connection.statement("UPDATE ferry_replica SET last_sync = ?")
+      save.bind(1, wallClock())
+      try save.run()
       try saveClockOffset(clockOffset)
       guard let summary = report.summary else { return }
       try note("sync", summary)

@@ -15,7 +15,7 @@ extension ReplicaFile {
 
   private func track(_ name: String, creatingKey key: String?) throws {
     if let key { try createFromKept(name, key: key) }
-    let table = try TableSchema.read(name, from: connection)
+    let table = try schema(of: name)
     guard try signature(of: table.name) == nil else {
       try applyKept(to: table.name)
       return
@@ -50,7 +50,7 @@ extension ReplicaFile {
     let altered = alteredTables
     alteredTables = []
     for name in try trackedTables() {
-      guard let table = try? TableSchema.read(name, from: connection) else {
+      guard let table = try? schema(of: name) else {
         guard !altered.contains(name) else {
           throw ReplicaError.cannotTrack(
             table: name, "it would be renamed or lose its key; untrack it first")
@@ -71,7 +71,7 @@ extension ReplicaFile {
   /// that they name. ``refreshTriggers()`` puts them back.
   func removeTriggers() throws {
     alteredTables = Set(
-      try trackedTables().filter { (try? TableSchema.read($0, from: connection)) != nil })
+      try trackedTables().filter { (try? schema(of: $0)) != nil })
     for name in try trackedTables() {
       for drop in CaptureTriggers.drops(for: name) { try connection.execute(drop) }
     }
@@ -87,17 +87,22 @@ extension ReplicaFile {
   /// recorded before what the user's triggers make of it.
   private func hasTriggers(_ name: String) throws -> Bool {
     let names = CaptureTriggers.names(for: name)
-    let list = names.map(literal).joined(separator: ", ")
-    let find = try connection.prepare(
+    let find = try connection.statement(
       """
-      WITH found AS (
-        SELECT rowid AS age, name IN (\(list)) AS own
-        FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE)
-      SELECT total(own) = \(names.count)
-        AND min(iif(own, age, NULL)) > max(iif(own, 0, age)) FROM found
+      SELECT name, rowid FROM sqlite_schema
+      WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE
       """)
     find.bind(1, name)
-    return try find.first { $0.int64(0) == 1 } ?? false
+    var (own, oldestOwn, newestOther) = (0, Int64.max, Int64.min)
+    try find.forEach { row in
+      if names.contains(row.text(0)) {
+        own += 1
+        oldestOwn = min(oldestOwn, row.int64(1))
+      } else {
+        newestOther = max(newestOther, row.int64(1))
+      }
+    }
+    return own == names.count && oldestOwn > newestOther
   }
 
   private func signature(of name: String) throws -> String? {
@@ -133,7 +138,7 @@ extension ReplicaFile {
 
   /// Makes a table with a text key and untyped columns, which keep every value as it is.
   private func createFromKept(_ name: String, key: String) throws {
-    guard (try? TableSchema.read(name, from: connection)) == nil, !NameRule.isReserved(table: name)
+    guard (try? schema(of: name)) == nil, !NameRule.isReserved(table: name)
     else { return }
     var columns = Set<String>()
     var found = false
@@ -162,6 +167,6 @@ extension TableSchema {
   /// Changes when the triggers have to be made anew. The number in front is raised when their
   /// text changes.
   var signature: String {
-    "2:" + ([key] + columns.map(\.name)).map(quoted).joined(separator: ",")
+    "3:" + ([key] + columns.map(\.name)).map(quoted).joined(separator: ",")
   }
 }

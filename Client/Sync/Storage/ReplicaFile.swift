@@ -19,6 +19,8 @@ package final class ReplicaFile {
   var applyPlans: [String: ApplyPlan] = [:]
   /// The schema's version (PRAGMA schema_version) that the plans were made for.
   var plannedSchema: Int64 = 0
+  /// Schemas of tables that were read before.
+  var knownSchemas: TableSchema.Known = [:]
   /// Tracked tables that were there before the ALTER TABLE under way.
   var alteredTables: Set<String> = []
 
@@ -55,6 +57,11 @@ package final class ReplicaFile {
         schemaChanged: { [unowned self] in try refreshTriggers() })
       return try body(database)
     }
+  }
+
+  /// What Ferry has to know of a user's table, as it is now.
+  func schema(of table: String) throws -> TableSchema {
+    try TableSchema.read(table, from: connection, &knownSchemas)
   }
 
   /// A number that changes when another connection has changed the file.

@@ -4,7 +4,7 @@ import SQLite
 /// file is the user's.
 enum ReplicaSchema {
   /// Raised with every change to the statements below.
-  static let version: Int64 = 1
+  static let version: Int64 = 2
 
   static let statements = """
     CREATE TABLE ferry_replica(
@@ -33,9 +33,11 @@ enum ReplicaSchema {
       tbl TEXT NOT NULL,
       record TEXT NOT NULL,
       kind TEXT NOT NULL,
-      data TEXT                               -- of a delete: the row as it was (S1.10)
-    );
+      data TEXT,                              -- of a delete: the row as it was (S1.10)
+      met INTEGER NOT NULL DEFAULT 0          -- the server has told of the record meanwhile:
+    );                                        -- 1 before it was frozen, 2 later
     CREATE INDEX ferry_pending_record ON ferry_pending(record);
+    CREATE INDEX ferry_pending_met ON ferry_pending(seq) WHERE met <> 0;
     CREATE TABLE ferry_packets(
       number INTEGER PRIMARY KEY AUTOINCREMENT,
       dependency BLOB,
@@ -52,7 +54,7 @@ enum ReplicaSchema {
     CREATE TABLE ferry_to_apply(              -- seed row S1.4
       page INTEGER PRIMARY KEY,
       changes INTEGER NOT NULL,
-      body BLOB NOT NULL                      -- the page as it came, in zstd
+      body BLOB NOT NULL                      -- the page; a large one in zstd
     );
     CREATE TABLE ferry_kept(                  -- changes that the local schema cannot take
       tbl TEXT NOT NULL,
@@ -79,6 +81,15 @@ enum ReplicaSchema {
     );
     """
 
+  /// What pending operations have met is not known: everything.
+  private static let fromVersion1 = """
+    ALTER TABLE ferry_pending ADD COLUMN met INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX ferry_pending_met ON ferry_pending(seq) WHERE met <> 0;
+    UPDATE ferry_pending SET met =
+      iif(seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0), 1, 2);
+    UPDATE ferry_replica SET version = 2;
+    """
+
   /// Makes or checks the tables. Safe when several processes open a new file at once.
   static func prepare(
     _ connection: SQLiteConnection, path: String, newDevice: () -> [UInt8]
@@ -96,7 +107,11 @@ enum ReplicaSchema {
         insert.bind(2, blob: newDevice())
         try insert.run()
       }
-      let found = try connection.prepare("SELECT version FROM ferry_replica").first { $0.int64(0) }
+      var found = try connection.prepare("SELECT version FROM ferry_replica").first { $0.int64(0) }
+      if found == 1 {
+        try connection.execute(fromVersion1)
+        found = 2
+      }
       guard found == version else {
         throw ReplicaError.cannotOpen(
           path: path,

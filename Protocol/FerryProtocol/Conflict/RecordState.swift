@@ -187,7 +187,7 @@ package struct RecordState: Sendable, Equatable {
             column: incoming.name, lost: incoming.value, loser: incoming.stamp,
             winner: existing.stamp))
       }
-      if !PlantedFault.loserNotTold.isPlanted { columns[index].sequence = incoming.sequence }
+      columns[index].sequence = incoming.sequence
     }
   }
 
@@ -218,7 +218,7 @@ extension Outcome {
   /// Notes a part of the operation that did not take effect.
   fileprivate mutating func lose(_ conflict: Conflict) {
     conflicts.append(conflict)
-    isOverruled = true
+    if !PlantedFault.loserNotTold.isPlanted { isOverruled = true }
   }
 }
 

@@ -18,7 +18,8 @@ struct PageBuilder {
     // before the list began is not lost when its record moves to a later page.
     applied = request.cursor?.applied ?? 0
     last = request.cursor?.received ?? 0
-    changes = JSONWriter(capacity: min(request.byteLimit, request.limit * 256) + 1024)
+    // Most pages are small, and large ones grow in a few steps.
+    changes = JSONWriter(capacity: min(request.byteLimit, request.limit * 256, 64 << 10) + 1024)
   }
 
   /// Whether another row may be added. There is always room for one.

@@ -26,7 +26,9 @@ extension ReplicaEvidence {
     FROM ferry_replica
     """
 
-  private static func readSnapshot(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
+  /// Reads as ``read(_:)`` does, but neither rows nor pending operations: only how far the
+  /// replica has come, which costs little.
+  package static func readProgress(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
     let found = try connection.statement(state).first { row in
       UniqueID(bytes: row.blobBytes(0)).map { device in
         ReplicaEvidence(
@@ -35,9 +37,14 @@ extension ReplicaEvidence {
           unconfirmed: Int(row.int64(3)), waiting: Int(row.int64(4)), refused: Int(row.int64(5)))
       }
     }
-    guard let found, var evidence = found else {
+    guard let found, let evidence = found else {
       throw UnreadableEvidence("ferry_replica holds no device")
     }
+    return evidence
+  }
+
+  private static func readSnapshot(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
+    var evidence = try readProgress(connection)
     try connection.statement("SELECT id FROM ferry_pending ORDER BY seq").forEach { row in
       guard let id = UniqueID(bytes: row.blobBytes(0)) else {
         throw UnreadableEvidence("ferry_pending holds a row without an identifier")

@@ -144,8 +144,7 @@ private struct FileAudit {
       } else if carried.contains(where: { $0.kind == .insert }) || mayCancelUnheard(operation)
         || mayCancelShared(steps[..<index])
       {
-        satisfied.formUnion(carried.lazy.map(\.id))
-        satisfied.insert(operation.id)
+        // In this file only: from another that holds them they have to come.
         carried = []
       } else {
         lost.append((operation, "a delete is not in the history"))

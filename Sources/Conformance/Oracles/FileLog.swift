@@ -58,20 +58,9 @@ struct FileLog {
   }
 
   /// Nobody works with the file any more: only what was confirmed has to be in the history.
-  ///
-  /// What was merged away counts as confirmed, too. An insert and its delete, of which a copy
-  /// holds the insert only, may have been cancelled here without the server ever hearing.
+  /// What was merged away counts as confirmed, too.
   mutating func close() {
-    let open = Set(
-      entries.lazy.filter { $0.isShared && $0.operation.kind == .insert }
-        .map(\.operation.key))
-    let deleted = Set(
-      entries.lazy.filter { !$0.isShared && $0.operation.kind == .delete }
-        .map(\.operation.key))
-    let cancelled = open.intersection(deleted)
-    entries.removeAll {
-      !$0.isConfirmed || !$0.isShared && cancelled.contains($0.operation.key)
-    }
+    entries.removeAll { !$0.isConfirmed }
     places = [:]
     for (place, entry) in entries.enumerated() { places[entry.operation.id] = place }
   }

@@ -6,7 +6,8 @@ import FerryProtocol
 /// A file that goes back to an earlier state (after a loss of power, or as a copy) shows what it
 /// then shows; its reader starts anew from there. And its own beat counts on from an earlier
 /// number: numbers that it gives a second time tell no other reader anything, until it has passed
-/// all that it ever gave.
+/// all that it ever gave. Where the clock was so far ahead that the server clamped its times, not
+/// even then: what a copy of the file sends late is clamped late, and overrules (SPEC.md §6).
 package struct MonotonicReads: Oracle {
   package static let name = "monotonic-reads"
 
@@ -31,6 +32,7 @@ package struct MonotonicReads: Oracle {
   private var readers: [String: Reader] = [:]
   private var highest: [String: Int64] = [:]
   private var repeats: [String: Repeat] = [:]
+  private var doubts = ClampDoubts()
 
   package init() {}
 
@@ -41,14 +43,19 @@ package struct MonotonicReads: Oracle {
       return []
     case .read(let device, let evidence): return read(device, evidence.rows)
     case .confirmed: return []
-    case .lostPower(let device, let survivors): restart(device, survivors.rows)
-    case .copied(let device, _, let evidence): restart(device, evidence.rows)
+    case .lostPower(let device, let survivors):
+      restart(device, survivors.rows)
+      doubts.branch(device)
+    case .copied(let device, let original, let evidence):
+      restart(device, evidence.rows)
+      doubts.branch(original)
     }
     return []
   }
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
-    final.replicas.sorted { $0.key < $1.key }.flatMap { read($0.key, $0.value.rows) }
+    let found = final.replicas.sorted { $0.key < $1.key }.flatMap { read($0.key, $0.value.rows) }
+    return found + doubts.settled(by: final.server)
   }
 
   private mutating func note(_ operation: LocalOperation) {
@@ -67,10 +74,13 @@ package struct MonotonicReads: Oracle {
   private mutating func read(_ device: String, _ rows: ReplicaRows) -> [Violation] {
     var reader = readers[device] ?? Reader()
     readers[device] = nil
-    var found: [String] = []
+    var found: [Violation] = []
+    func note(_ what: String) {
+      found.append(Violation(oracle: Self.name, "\(device) \(what)"))
+    }
     if let ledger = rows["ledger"] {
       if let gone = Self.firstMissing(of: reader.ledger, in: ledger.records) {
-        found.append("does not show the ledger row \(gone) any more")
+        note("does not show the ledger row \(gone) any more")
       }
       reader.ledger = ledger.records
     }
@@ -79,18 +89,19 @@ package struct MonotonicReads: Oracle {
       let least = least(beat, of: name)
       let floor = reader.floors[name] ?? 0
       if least < floor {
-        found.append("shows beat \(beat) of \(name) after \(floor)")
+        let what = "\(device) shows beat \(beat) of \(name) after \(floor)"
+        found += doubts.unlessDoubtful(Violation(oracle: Self.name, what), beatOf: name)
       }
       reader.floors[name] = max(floor, least)
     }
     if beats.count < reader.floors.count {
       let shown = Set(beats.map(\.0))
       for name in reader.floors.keys.sorted() where !shown.contains(name) {
-        found.append("does not show the beat of \(name) any more")
+        note("does not show the beat of \(name) any more")
       }
     }
     readers[device] = reader
-    return found.map { Violation(oracle: Self.name, "\(device) \($0)") }
+    return found
   }
 
   private mutating func restart(_ device: String, _ rows: ReplicaRows) {

@@ -6,17 +6,26 @@ import FerryProtocol
 ///
 /// Where the file went back to an earlier state, by a loss of power or as a copy, what it then
 /// shows is what counts: what was confirmed comes back with the next pull, and ``Convergence`` and
-/// ``AcknowledgedOperations`` see to it.
+/// ``AcknowledgedOperations`` see to it. Beats that the device had made and that the file has not
+/// are another writer's from then on: a copy may have sent them, and where the clock went back with
+/// the file they are later than what the device writes now (SPEC.md §6). So any number above the one
+/// that it went back to may be shown. And what a copy sends late of a device whose clock is so far
+/// ahead that the server clamps its times is clamped late, and overrules.
 package struct ReadYourWrites: Oracle {
   package static let name = "read-your-writes"
 
   private struct Writer {
     var beat: Int64?
+    /// The highest number that was given.
+    var highest: Int64 = 0
+    /// The lowest number that may be shown, where the file went back behind `highest`.
+    var least: Int64?
     /// Posted since the last read.
     var posted: [String] = []
   }
 
   private var writers: [String: Writer] = [:]
+  private var doubts = ClampDoubts()
 
   package init() {}
 
@@ -26,41 +35,61 @@ package struct ReadYourWrites: Oracle {
       for operation in operations { note(operation, of: device) }
     case .read(let device, let evidence): return read(device, evidence.rows)
     case .confirmed: break
-    case .lostPower(let device, let evidence), .copied(let device, _, let evidence):
-      writers[device] = Writer(beat: evidence.rows.beats.first { $0.0 == device }?.1)
+    case .lostPower(let device, let evidence):
+      goBack(device, evidence.rows.beats.first { $0.0 == device }?.1)
+      doubts.branch(device)
+    case .copied(let device, let original, let evidence):
+      goBack(device, evidence.rows.beats.first { $0.0 == device }?.1)
+      doubts.branch(original)
     }
     return []
   }
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
-    final.replicas.sorted { $0.key < $1.key }.flatMap { read($0.key, $0.value.rows) }
+    let found = final.replicas.sorted { $0.key < $1.key }.flatMap { read($0.key, $0.value.rows) }
+    return found + doubts.settled(by: final.server)
   }
 
   private mutating func note(_ operation: LocalOperation, of device: String) {
     if let beat = operation.beat, operation.key.record == device {
       writers[device, default: Writer()].beat = beat
+      writers[device, default: Writer()].highest = max(writers[device]?.highest ?? 0, beat)
     }
     if operation.key.table == "ledger", operation.kind == .insert {
       writers[device, default: Writer()].posted.append(operation.key.record)
     }
   }
 
+  private mutating func goBack(_ device: String, _ beat: Int64?) {
+    let before = writers[device] ?? Writer()
+    var writer = Writer(beat: beat, highest: max(before.highest, beat ?? 0), least: before.least)
+    if (beat ?? 0) < before.highest {
+      writer.least = min(before.least ?? .max, (beat ?? 0) + 1)
+    }
+    writers[device] = writer
+  }
+
   private mutating func read(_ device: String, _ rows: ReplicaRows) -> [Violation] {
     guard let writer = writers[device] else { return [] }
-    var found: [String] = []
+    var found: [Violation] = []
+    func violation(_ what: String) -> Violation {
+      Violation(oracle: Self.name, "\(device) \(what)")
+    }
     if let beat = writer.beat {
       let shown = rows.beats.first { $0.0 == device }?.1
-      if (shown ?? 0) < beat {
-        found.append("shows its own beat as \(shown.map(String.init) ?? "none") after \(beat)")
+      writers[device]?.highest = max(writer.highest, shown ?? 0)
+      if (shown ?? 0) < min(beat, writer.least ?? beat) {
+        let what = "shows its own beat as \(shown.map(String.init) ?? "none") after \(beat)"
+        found += doubts.unlessDoubtful(violation(what), beatOf: device)
       }
     }
     if !writer.posted.isEmpty {
       let ledger = rows["ledger"]
       for record in writer.posted where ledger?.place(of: record) == nil {
-        found.append("does not show the ledger row \(record) that it has posted")
+        found.append(violation("does not show the ledger row \(record) that it has posted"))
       }
       writers[device]?.posted = []
     }
-    return found.map { Violation(oracle: Self.name, "\(device) \($0)") }
+    return found
   }
 }

@@ -6,6 +6,8 @@ package enum ChanceFault: String, Sendable, CaseIterable {
   case drop, duplicate, corrupt, stall, slow, reset
   // A step in the storage.
   case diskFull, syncFailure, diskFailure, tornWrite
+  // A process, at a step of its network or storage.
+  case crash
 }
 
 /// One fault that happened by chance: the `count`th roll for `kind` at `site`.
@@ -27,8 +29,8 @@ package struct FaultName: Hashable, Sendable, CustomStringConvertible {
 /// leaving one fault out changes no other: a failing run can be shrunk.
 // SAFETY: touched on the scheduler's thread only.
 package final class FaultDice: @unchecked Sendable {
-  /// Faults per million rolls.
-  private let ratios: [ChanceFault: Int]
+  /// Faults per million rolls, by the kinds' places.
+  private let ratios: [Int]
   private let seed: UInt64
   /// Where a run is being shrunk: what may happen, and nothing else.
   private let allowed: Set<FaultName>?
@@ -38,11 +40,15 @@ package final class FaultDice: @unchecked Sendable {
   /// Whether anything may go wrong.
   package var isActive = true
 
-  private final class Site {
-    var counts = [Int](repeating: 0, count: ChanceFault.allCases.count)
-    var streams: [UInt64]
+  /// A place where things can go wrong.
+  // SAFETY: as the dice.
+  package final class Site: @unchecked Sendable {
+    package let name: String
+    fileprivate var counts = [Int](repeating: 0, count: ChanceFault.allCases.count)
+    fileprivate let streams: [UInt64]
 
-    init(_ seed: UInt64, _ name: String) {
+    fileprivate init(_ seed: UInt64, _ name: String) {
+      self.name = name
       streams = ChanceFault.allCases.map { kind in
         var random = SeededRandom(seed, "\(kind.rawValue)@\(name)")
         return random.next()
@@ -52,7 +58,7 @@ package final class FaultDice: @unchecked Sendable {
 
   package init(seed: UInt64, ratios: [ChanceFault: Int], allowed: Set<FaultName>? = nil) {
     self.seed = seed
-    self.ratios = ratios.filter { $0.value > 0 }
+    self.ratios = ChanceFault.allCases.map { max(0, ratios[$0] ?? 0) }
     self.allowed = allowed
   }
 
@@ -64,23 +70,35 @@ package final class FaultDice: @unchecked Sendable {
     return try body()
   }
 
+  /// The site of this name, to be kept by who rolls there often.
+  package func site(_ name: String) -> Site {
+    if let site = sites[name] { return site }
+    let site = Site(seed, name)
+    sites[name] = site
+    return site
+  }
+
   /// Whether `kind` happens now at `site`.
   package func roll(_ kind: ChanceFault, at site: String) -> Bool {
-    guard isActive, let ratio = ratios[kind] else { return false }
-    let state = sites[site] ?? Site(seed, site)
-    sites[site] = state
+    isActive && ratios[kind.index] > 0 && roll(kind, at: self.site(site))
+  }
+
+  /// Whether `kind` happens now at `site`.
+  package func roll(_ kind: ChanceFault, at site: Site) -> Bool {
     let index = kind.index
-    state.counts[index] += 1
-    let count = state.counts[index]
+    let ratio = ratios[index]
+    guard isActive, ratio > 0 else { return false }
+    site.counts[index] += 1
+    let count = site.counts[index]
     if let allowed {
-      let name = FaultName(kind: kind, site: site, count: count)
+      let name = FaultName(kind: kind, site: site.name, count: count)
       guard allowed.contains(name) else { return false }
       happened.append(name)
       return true
     }
-    var random = SeededRandom(state.streams[index] &+ UInt64(count) &* 0x2545_F491_4F6C_DD1D)
+    var random = SeededRandom(site.streams[index] &+ UInt64(count) &* 0x2545_F491_4F6C_DD1D)
     guard random.chance(ratio, in: 1_000_000) else { return false }
-    happened.append(FaultName(kind: kind, site: site, count: count))
+    happened.append(FaultName(kind: kind, site: site.name, count: count))
     return true
   }
 }
@@ -98,6 +116,7 @@ extension ChanceFault {
     case .syncFailure: 7
     case .diskFailure: 8
     case .tornWrite: 9
+    case .crash: 10
     }
   }
 }

@@ -10,6 +10,8 @@ package final class SimulatedNetwork: @unchecked Sendable {
   let trace: Trace
   /// Set once, before anything is sent.
   package unowned var server: any ServerEndpoint
+  /// Told the name of whose process dies at a step.
+  package var onCrash: (String) -> Void = { _ in }
   private var messages = 0
 
   package init(
@@ -43,6 +45,9 @@ package final class SimulatedNetwork: @unchecked Sendable {
       trace.note(.dropped, link.device, peer: "server", message: message, "connection reset")
       scheduler.after(link.delay()) { failed(TransportError(.interrupted, "connection reset")) }
       return
+    }
+    if dice.roll(.crash, at: link.device) {
+      scheduler.after(0) { [self] in onCrash(link.device) }
     }
     let copies = dice.roll(.duplicate, at: link.device + "/up") ? 2 : 1
     for copy in 0..<copies {
@@ -91,7 +96,9 @@ package final class SimulatedNetwork: @unchecked Sendable {
 extension HTTPRequest {
   /// The request as the HTTP layer hands it on; `nil` when its address is none.
   init?(_ request: TransportRequest, from device: String) {
-    let parts = request.url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+    let parts = request.url.utf8.split(
+      separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false
+    ).map(Substring.init)
     guard parts.count == 4, let target = try? RequestTarget(parsing: "/" + parts[3]) else {
       return nil
     }

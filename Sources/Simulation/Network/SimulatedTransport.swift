@@ -51,11 +51,12 @@ package final class SimulatedTransport: Transport {
 
   /// What a message is, for people.
   private static func label(of request: TransportRequest) -> String {
-    let path = request.url.split(separator: "?")[0].split(separator: "/").dropFirst(5)
-    switch path.first {
+    let path = request.url.utf8.prefix { $0 != UInt8(ascii: "?") }
+    let names = path.split(separator: UInt8(ascii: "/")).dropFirst(5)
+    switch names.first.map({ String(Substring($0)) }) {
     case "packets": return "push \(request.body?.count ?? 0)B"
     case "changes": return "pull"
-    default: return request.method == .put ? "connect" : String(path.first ?? "look")
+    case let name: return request.method == .put ? "connect" : name ?? "look"
     }
   }
 }
@@ -68,6 +69,11 @@ extension SimulatedNetwork {
   ) {
     guard case .bytes(var body) = response.body else { return }
     guard isListening(generation) else {
+      return finish(.failure(TransportError(.interrupted, "the server went away")))
+    }
+    // Everything is done, and nobody is told.
+    if dice.roll(.crash, at: "server") {
+      onCrash("server")
       return finish(.failure(TransportError(.interrupted, "the server went away")))
     }
     let answer = message
@@ -99,6 +105,7 @@ extension SimulatedNetwork {
         return finish(.failure(TransportError(.interrupted, "connection reset")))
       }
       trace.note(.delivered, link.device, peer: "server", message: answer)
+      if dice.roll(.crash, at: link.device) { return onCrash(link.device) }
       finish(.success(received))
     }
   }

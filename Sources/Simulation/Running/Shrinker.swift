@@ -107,8 +107,9 @@ extension WorldPlan {
     let faults = faults.map { fault in
       (
         fault.at,
-        "\(Self.time(fault.at))  device-\(Self.two(fault.device))  \(fault.kind.rawValue) for "
-          + "\(fault.duration) ms"
+        "\(Self.time(fault.at))  "
+          + (fault.kind.isOfServer ? "server   " : "device-\(Self.two(fault.device))")
+          + "  \(fault.kind.rawValue)" + (fault.kind.lasts ? " for \(fault.duration) ms" : "")
       )
     }
     let chances = (chances ?? []).map(\.description).sorted().map { "by chance  \($0)" }
@@ -121,4 +122,13 @@ extension WorldPlan {
   }
 
   private static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+}
+
+extension PlannedFault.Kind {
+  fileprivate var isOfServer: Bool {
+    [.serverCrash, .serverPowerLoss, .serverRestore].contains(self)
+  }
+
+  /// Whether it goes on for a while, or the way back from it does.
+  fileprivate var lasts: Bool { self != .clockJump && self != .copy && self != .upgrade }
 }

@@ -37,12 +37,28 @@ package final class Trace: @unchecked Sendable {
 
   /// Makes bytes part of the hash that are too many to be looked at.
   package func digest(_ bytes: [UInt8]) {
-    for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    bytes.withUnsafeBytes { add($0) }
   }
 
   private func add(_ text: String) {
-    for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    hash = (hash ^ 0xFF) &* 0x100_0000_01b3
+    var text = text
+    text.withUTF8 { add(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// Eight bytes at a time, and the length, so that no two sequences of texts look alike.
+  private func add(_ bytes: UnsafeRawBufferPointer) {
+    var index = 0
+    while index + 8 <= bytes.count {
+      add(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
+      index += 8
+    }
+    var rest: UInt64 = 0
+    while index < bytes.count {
+      rest = rest << 8 | UInt64(bytes[index])
+      index += 1
+    }
+    add(rest)
+    add(UInt64(bytes.count))
   }
 
   private func add(_ number: UInt64) {

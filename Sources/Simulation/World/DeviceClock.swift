@@ -7,10 +7,13 @@ struct DeviceClock {
   var offset: Int64
   /// Millionths by which it is too quick.
   var drift: Int64
+  /// Milliseconds by which it goes on at a time.
+  var step: Int64
 
   /// Milliseconds since 1970 when the world's time is `now`, microseconds.
   func wall(at now: Int64) -> Int64 {
-    max(0, Self.start + now / 1_000 + offset + now / 1_000 * drift / 1_000_000)
+    let exact = max(0, Self.start + now / 1_000 + offset + now / 1_000 * drift / 1_000_000)
+    return exact - exact % step
   }
 }
 

@@ -1,6 +1,7 @@
 import Conformance
 import FerryProtocol
 import Networking
+import SQLite
 import SyncClient
 
 /// One run of a device's process: opens the replica, sets it up, keeps it in step, and makes the
@@ -14,6 +15,10 @@ final class DeviceProcess: @unchecked Sendable {
   private var isSyncLocked = false
   private var tasks: [Task<Void, Never>] = []
   private var replica: Replica?
+  /// The process's own connection, on which others may look at the file between two transactions.
+  private(set) var connection: SQLiteConnection?
+  /// Whether the tables are known to be at the newest version of the application's schema.
+  private var isUpgraded = false
 
   init(_ device: SimulatedDevice, _ setting: SimulatedDevice.Setting, seed: UInt64) {
     (self.device, self.setting) = (device, setting)
@@ -28,6 +33,7 @@ final class DeviceProcess: @unchecked Sendable {
     for task in tasks { task.cancel() }
     tasks = []
     replica = nil
+    connection = nil
   }
 
   private func start(_ body: @escaping @Sendable () async -> Void) {
@@ -61,16 +67,19 @@ final class DeviceProcess: @unchecked Sendable {
   /// What an application does when it starts: make the tables if they are not there, track them,
   /// and name the server.
   private func setUp(_ replica: Replica) async throws {
-    let isNew = try await replica.write { database in
+    let (isNew, isConnected) = try await replica.write { [self] database in
+      if isAlive { connection = database.connection }
+      let server = try database.query("SELECT server FROM ferry_replica").first
+      let isConnected = server.map { $0.values != [.null] } ?? false
       guard try database.query("SELECT 1 FROM sqlite_schema WHERE name = 'notes'").isEmpty else {
-        return false
+        return (false, isConnected)
       }
       for statement in Workload.schema { try database.execute(statement) }
-      return true
+      return (true, isConnected)
     }
     if isNew { setting.trace.note(.wrote, device.name, "made the tables") }
     try await replica.track(Workload.tables)
-    guard try await replica.status().server == nil else { return }
+    if isConnected { return }
     try await replica.connect(to: "http://ferry.test", space: device.space.value)
   }
 
@@ -152,13 +161,15 @@ final class DeviceProcess: @unchecked Sendable {
 
   /// Brings the tables to the next version of the application's schema.
   func upgrade() {
-    guard let replica else { return }
+    guard let replica, !isUpgraded else { return }
     start { [self] in
       do {
         let version = try await replica.write { try Self.upgradeOnce($0) }
-        if isAlive, let version {
+        guard isAlive else { return }
+        if let version {
           setting.trace.note(.upgraded, device.name, "schema \(version)")
         }
+        isUpgraded = version == nil || version == Workload.upgrades.count
       } catch {
         fail("upgrade", error)
       }

@@ -51,6 +51,18 @@ final class EmbeddedStorage: SimulatedStorage {
     return try find.first { $0.int64(0) } ?? 0
   }
 
+  func makeCopy(_ name: String) -> String? {
+    disk.copyFiles(under: Self.directory + "/", to: "/" + name + "/")
+    return "/" + name + "/"
+  }
+
+  func goBack(to copy: String) {
+    kill()
+    disk.removeFiles(under: Self.directory + "/")
+    disk.copyFiles(under: copy, to: Self.directory + "/")
+    disk.removeFiles(under: copy)
+  }
+
   func close() { reader = nil }
 
   private func connection() throws -> SQLiteConnection {

@@ -33,6 +33,10 @@ final class PostgresStorage: SimulatedStorage {
   /// PostgreSQL keeps what it has committed.
   func losePower() {}
 
+  func makeCopy(_ name: String) -> String? { nil }
+
+  func goBack(to copy: String) {}
+
   func evidence(of space: SpaceName) throws -> ServerEvidence {
     try ServerEvidence.read(try PostgresConnection(url: url), space: space)
   }

@@ -121,14 +121,32 @@ final class SimulatedDevice: @unchecked Sendable {
 
   // MARK: Looking
 
-  /// What the file holds now, read by a connection of its own; `nil` before there is anything.
-  func evidence() -> ReplicaEvidence? {
+  /// What the file holds now; `nil` before there is anything.
+  ///
+  /// It is read on the process's own connection between two transactions, which spares a
+  /// connection that reads the whole schema anew after each crash; where there is none, or where a
+  /// transaction was left open, on one of another program.
+  ///
+  /// - Parameter isApart: always as another program.
+  func evidence(isApart: Bool = false) -> ReplicaEvidence? {
+    look(isApart: isApart, ReplicaEvidence.read)
+  }
+
+  /// How far the file has come: its evidence without rows and pending operations.
+  func progress() -> ReplicaEvidence? { look(isApart: false, ReplicaEvidence.readProgress) }
+
+  private func look(
+    isApart: Bool, _ read: (SQLiteConnection) throws -> ReplicaEvidence
+  ) -> ReplicaEvidence? {
     guard !isRetired else { return nil }
     do {
       return try setting.dice.quietly {
+        if !isApart, let connection = process?.connection, !connection.isInTransaction {
+          return try read(connection)
+        }
         guard let reader = try reader ?? openReader() else { return nil }
         self.reader = reader
-        return try ReplicaEvidence.read(reader)
+        return try read(reader)
       }
     } catch {
       // The file has no tables yet.

@@ -137,6 +137,10 @@ protocol SimulatedStorage: AnyObject {
   func evidence(of space: SpaceName) throws -> ServerEvidence
   /// The newest sequence given in a space.
   func head(of space: SpaceName) throws -> SequenceNumber
+  /// Copies everything for ``goBack(to:)``; `nil` where it cannot.
+  func makeCopy(_ name: String) -> String?
+  /// Puts a copy in place of everything; no process is running.
+  func goBack(to copy: String)
   /// Nothing more is asked of it.
   func close()
 }

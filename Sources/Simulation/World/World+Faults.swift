@@ -18,6 +18,7 @@ extension World {
     case .clockJump: jump(device, &random)
     case .copy: copy(device)
     case .restore: restore(device, after: duration, fault.ordinal)
+    case .serverRestore: restoreServer(after: duration, fault.ordinal)
     case .absence: sendAway(device, for: duration, &random)
     case .upgrade: device.process?.upgrade()
     }
@@ -71,6 +72,34 @@ extension World {
     }
   }
 
+  /// Somebody puts a backup of the server's data in place.
+  private func restoreServer(after duration: Int64, _ ordinal: Int) {
+    let copy = server.storage.makeCopy("backup-\(ordinal)")
+    scheduler.after(duration) { [self] in
+      guard let copy else { return }
+      server.crash(losingPower: false)
+      trace.note(.copied, SimulatedServer.name, "set back to an earlier copy")
+      server.storage.goBack(to: copy)
+      scheduler.after(1_000_000) { [self] in if server.generation == nil { server.start() } }
+    }
+  }
+
+  /// A process dies at a step of its network.
+  func connectNetwork() {
+    network.onCrash = { [unowned self] name in
+      trace.note(.crashed, name, "at a step of its network")
+      kill(name)
+    }
+  }
+
+  private func kill(_ owner: String) {
+    if owner == SimulatedServer.name {
+      crashServer(losingPower: false, restartAfter: 1_000_000)
+    } else if let device = devices.first(where: { $0.name == owner }) {
+      device.crash(losingPower: false, restartAfter: 1_000_000)
+    }
+  }
+
   /// The device is switched off, and months pass for everybody.
   private func sendAway(
     _ device: SimulatedDevice, for duration: Int64, _ random: inout SeededRandom
@@ -85,22 +114,18 @@ extension World {
   /// The disk asks the dice; who writes a torn write dies.
   func connectDisk() {
     disk.faults = { [unowned self] step in
-      fault(at: step, of: Self.owner(of: step.path))
+      dice.isActive ? fault(at: step, of: site(of: step.path)) : nil
     }
     disk.owner = { "/" + Self.owner(of: $0) + "/" }
     disk.onCrash = { [unowned self] path in
       let owner = Self.owner(of: path)
-      scheduler.after(0) { [self] in
-        if owner == SimulatedServer.name {
-          crashServer(losingPower: false, restartAfter: 1_000_000)
-        } else if let device = devices.first(where: { $0.name == owner }) {
-          device.crash(losingPower: false, restartAfter: 1_000_000)
-        }
-      }
+      scheduler.after(0) { [self] in kill(owner) }
     }
   }
 
-  private func fault(at step: SimulatedDisk.Step, of owner: String) -> SimulatedDisk.Fault? {
+  private func fault(
+    at step: SimulatedDisk.Step, of owner: FaultDice.Site
+  ) -> SimulatedDisk.Fault? {
     switch step.operation {
     case .write:
       if dice.roll(.diskFull, at: owner) { return noted(.diskFull, .diskFull, owner, step.path) }
@@ -109,7 +134,11 @@ extension World {
       if dice.roll(.syncFailure, at: owner) {
         return noted(.syncFailure, .syncFailure, owner, step.path)
       }
-    case .open, .read, .truncate, .delete: break
+    case .read: return nil
+    case .open, .truncate, .delete: break
+    }
+    if step.operation != .write, dice.roll(.crash, at: owner) {
+      return noted(.crash, .crashed, owner, step.path)
     }
     if dice.roll(.diskFailure, at: owner) {
       return noted(.ioFailure, .diskFailed, owner, step.path)
@@ -118,10 +147,18 @@ extension World {
   }
 
   private func noted(
-    _ fault: SimulatedDisk.Fault, _ kind: TraceEvent.Kind, _ owner: String, _ path: String
+    _ fault: SimulatedDisk.Fault, _ kind: TraceEvent.Kind, _ owner: FaultDice.Site, _ path: String
   ) -> SimulatedDisk.Fault {
-    trace.note(kind, owner, path)
+    trace.note(kind, owner.name, path)
     return fault
+  }
+
+  /// The owner of a path, as the dice know it.
+  private func site(of path: String) -> FaultDice.Site {
+    if let site = diskSites[path] { return site }
+    let site = dice.site(Self.owner(of: path))
+    diskSites[path] = site
+    return site
   }
 
   private static func owner(of path: String) -> String {

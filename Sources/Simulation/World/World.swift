@@ -13,12 +13,15 @@ package final class World: @unchecked Sendable {
   let disk: SimulatedDisk
   let server: SimulatedServer
   var devices: [SimulatedDevice] = []
+  /// By the paths of files.
+  var diskSites: [String: FaultDice.Site] = [:]
   /// Told of each virtual second that has begun, for a progress bar.
   package var onSecond: ((Int64) -> Void)?
   private let seed: UInt64
   private let plan: WorldPlan
-  private let network: SimulatedNetwork
+  let network: SimulatedNetwork
   private let limits: Limits
+  private let stepsMax: Int
   private var judges: [SpaceName: OracleBench] = [:]
   private(set) var violations: [Violation] = []
   let skipped: SkippedTime
@@ -28,11 +31,12 @@ package final class World: @unchecked Sendable {
   ///   - keepsEvents: whether the trace is kept for a report.
   ///   - postgres: the URL of an empty database; the embedded store on the world's disk is used
   ///     when there is none.
+  ///   - stepsMax: a run that takes more steps than this goes round in circles.
   package init(
     seed: UInt64, options: WorldOptions, plan: WorldPlan? = nil, keepsEvents: Bool = false,
-    postgres: String? = nil
+    postgres: String? = nil, stepsMax: Int = 50_000_000
   ) throws {
-    (self.seed, self.options) = (seed, options)
+    (self.seed, self.options, self.stepsMax) = (seed, options, stepsMax)
     self.plan = plan ?? WorldPlan(seed: seed, options: options)
     var limits = Limits.standard
     limits.operationsPerPacket = options.packetOperations
@@ -56,16 +60,22 @@ package final class World: @unchecked Sendable {
     }
     let skipped = SkippedTime()
     self.skipped = skipped
+    let clock = DeviceClock(offset: 0, drift: 0, step: max(1, Int64(options.clockStep)))
     server = SimulatedServer(
       scheduler, trace: trace, limits: limits,
       clock: ServiceClock(
-        wall: { DeviceClock.start + scheduler.now / 1_000 + skipped.milliseconds },
+        wall: { clock.wall(at: scheduler.now) + skipped.milliseconds },
         uptime: { .microseconds(scheduler.now) }),
       storage: storage)
     network = SimulatedNetwork(scheduler, dice: dice, trace: trace, server: server)
     connectDisk()
+    connectNetwork()
     for index in 0..<options.devices { addDevice(index) }
   }
+
+  /// Makes worlds quicker in a process that runs one at a time and uses SQLite for nothing else.
+  /// To be called first of all.
+  package static func dedicateProcess() { SimulatedDisk.dedicateProcess() }
 
   // MARK: Making
 
@@ -85,7 +95,8 @@ package final class World: @unchecked Sendable {
       tell: { [unowned self] in tell($1, of: $0) })
     let device = SimulatedDevice(
       name: name, space: space ?? Self.space(index % options.spaces), link: link,
-      clock: DeviceClock(offset: Int64(skew), drift: Int64(drift)),
+      clock: DeviceClock(
+        offset: Int64(skew), drift: Int64(drift), step: max(1, Int64(options.clockStep))),
       watches: random.chance(options.watchers, in: 100), syncPause: options.syncPause,
       random: random, setting: setting)
     devices.append(device)
@@ -120,7 +131,8 @@ package final class World: @unchecked Sendable {
     schedule()
     let end = Int64(options.seconds) * 1_000_000
     tick(1)
-    _ = scheduler.run(limit: Self.stepsMax) { !violations.isEmpty || scheduler.now >= end }
+    _ = scheduler.run(limit: stepsMax) { !violations.isEmpty || scheduler.now >= end }
+    reportCircles()
     if violations.isEmpty { heal() }
     if violations.isEmpty { judge() }
     return WorldResult(
@@ -130,11 +142,16 @@ package final class World: @unchecked Sendable {
       actors: devices.map(\.name) + [SimulatedServer.name], events: trace.events)
   }
 
-  /// A run that takes more steps than this goes round in circles.
-  private static let stepsMax = 50_000_000
+  private func reportCircles() {
+    guard violations.isEmpty, scheduler.steps >= stepsMax else { return }
+    let what = "\(scheduler.now / 1_000) ms took \(stepsMax) steps: it goes round in circles"
+    report([Violation(oracle: "liveness", what)])
+  }
 
+  /// Whether anybody is told or not: the last tick is the end of the safety phase to the
+  /// microsecond, and the run has to be the same.
   private func tick(_ second: Int64) {
-    guard onSecond != nil, second <= options.seconds else { return }
+    guard second <= options.seconds else { return }
     scheduler.after(1_000_000) { [unowned self] in
       onSecond?(second)
       tick(second + 1)
@@ -163,12 +180,13 @@ package final class World: @unchecked Sendable {
     var isDone = false
     func look() {
       isDone = isDrained()
-      if !isDone { scheduler.after(1_000_000, look) }
+      if !isDone && scheduler.now < end { scheduler.after(1_000_000, look) }
     }
     look()
-    _ = scheduler.run(limit: Self.stepsMax) {
+    _ = scheduler.run(limit: stepsMax - scheduler.steps) {
       isDone || !violations.isEmpty || scheduler.now >= end
     }
+    reportCircles()
     if !isDone && violations.isEmpty {
       report([Violation(oracle: "liveness", whatIsLeft())])
     }
@@ -182,7 +200,7 @@ package final class World: @unchecked Sendable {
           server: try server.storage.evidence(of: space),
           replicas: Dictionary(
             devices.filter { $0.space == space }.compactMap { device in
-              device.evidence().map { (device.name, $0) }
+              device.evidence(isApart: true).map { (device.name, $0) }
             }, uniquingKeysWith: { first, _ in first }))
         report(judges[space, default: OracleBench()].judge(final))
       } catch {
@@ -196,7 +214,7 @@ package final class World: @unchecked Sendable {
     disk.faults = { _ in nil }
     for device in devices { device.retire() }
     server.retire()
-    _ = scheduler.run(limit: Self.stepsMax) { false }
+    _ = scheduler.run(limit: stepsMax) { false }
     server.storage.close()
   }
 }

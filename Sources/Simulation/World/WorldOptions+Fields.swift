@@ -37,6 +37,7 @@ extension WorldOptions {
       Field("page-changes", \.pageChanges, "changes in a page of a pull list at most"),
       Field("clock-skew", \.clockSkew, "how far clocks are off, milliseconds either way"),
       Field("clock-drift", \.clockDrift, "how fast clocks drift, millionths either way"),
+      Field("clock-step", \.clockStep, "steps in which clocks go on, milliseconds"),
     ]
   }
 
@@ -57,9 +58,12 @@ extension WorldOptions {
     [
       Field("disk-full", \.diskFull, isFault: true, "writes of a million that find the disk full"),
       Field("sync-failure", \.syncFailure, isFault: true, "fsyncs of a million that fail"),
-      Field("disk-failure", \.diskFailure, isFault: true, "steps of a million that fail"),
+      Field("disk-failure", \.diskFailure, isFault: true, "steps on a disk of a million that fail"),
       Field(
         "torn-write", \.tornWrite, isFault: true, "writes of a million in which a process dies"),
+      Field(
+        "crash", \.crash, isFault: true,
+        "other steps of a million, of disk and network, at which a process dies"),
     ]
   }
 
@@ -69,12 +73,16 @@ extension WorldOptions {
       Field(
         "one-way-partitions", \.oneWayPartitions, isFault: true, "links cut one way for a while"),
       Field("device-crashes", \.deviceCrashes, isFault: true, "devices killed"),
-      Field("device-power-losses", \.devicePowerLosses, isFault: true, "devices without power"),
+      Field("device-power-losses", \.devicePowerLosses, isFault: true, "power losses of devices"),
       Field("server-crashes", \.serverCrashes, isFault: true, "times the server is killed"),
-      Field("server-power-losses", \.serverPowerLosses, isFault: true, "its power losses"),
+      Field(
+        "server-power-losses", \.serverPowerLosses, isFault: true, "power losses of the server"),
       Field("clock-jumps", \.clockJumps, isFault: true, "leaps of a device's clock"),
       Field("copies", \.copies, isFault: true, "device files copied, both going on"),
       Field("restores", \.restores, isFault: true, "devices set back to an earlier copy"),
+      Field(
+        "server-restores", \.serverRestores, isFault: true,
+        "times the server is set back to an earlier copy"),
       Field("absences", \.absences, isFault: true, "devices switched off for months"),
     ]
   }
@@ -84,7 +92,7 @@ extension WorldOptions {
     [
       .drop: drop, .duplicate: duplicate, .corrupt: corrupt, .stall: stall, .slow: slow,
       .reset: reset, .diskFull: diskFull, .syncFailure: syncFailure, .diskFailure: diskFailure,
-      .tornWrite: tornWrite,
+      .tornWrite: tornWrite, .crash: crash,
     ]
   }
 }

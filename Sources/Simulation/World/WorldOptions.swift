@@ -52,6 +52,11 @@ package struct WorldOptions: Sendable, Equatable {
   /// The process dies within a write.
   package var tornWrite = 0
 
+  // MARK: Processes: of a million steps of their network and storage
+
+  /// A process dies at the step.
+  package var crash = 0
+
   // MARK: Events: how many in a run
 
   /// Links cut both ways for a while.
@@ -68,6 +73,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var copies = 0
   /// A device is set back to an earlier copy of its own file.
   package var restores = 0
+  /// The server is set back to an earlier copy of its data. None of the profiles has it.
+  package var serverRestores = 0
   /// Devices that are switched off for months.
   package var absences = 0
 
@@ -77,6 +84,9 @@ package struct WorldOptions: Sendable, Equatable {
   package var clockSkew = 0
   /// How fast it drifts, millionths either way.
   package var clockDrift = 0
+  /// By how much a device's clock goes on at a time, milliseconds: with coarse ones, writes of one
+  /// moment meet.
+  package var clockStep = 1
 
   package init() {}
 }
@@ -115,6 +125,7 @@ extension WorldOptions {
     (drop, duplicate, corrupt, stall) = (40_000, 40_000, 10_000, 10_000)
     (slow, reset) = (20_000, 40_000)
     (diskFull, syncFailure, diskFailure, tornWrite) = (150, 150, 100, 150)
+    crash = 1_000
     (partitions, oneWayPartitions) = (20, 10)
     (deviceCrashes, devicePowerLosses) = (20, 10)
     (serverCrashes, serverPowerLosses) = (5, 3)
@@ -133,16 +144,17 @@ extension WorldOptions {
     options.spaces = random.chance(1, in: 4) ? 2 : 1
     options.watchers = random.below(101)
     options.syncPause = 200 + random.below(6_000)
-    options.packetOperations = [3, 12, 100, 1_000][random.below(4)]
-    options.pageChanges = [2, 10, 100, 5_000][random.below(4)]
+    options.packetOperations = [3, 12, 40, 120][random.below(4)]
+    options.pageChanges = [2, 5, 25, 5_000][random.below(4)]
     options.delayMin = 1 + random.below(30)
     options.delayMax = options.delayMin + random.below(1_500)
     options.clockSkew = [0, 1_000, 600_000, 86_400_000][random.below(4)]
-    for field in Field.all where field.isFault {
+    for field in Field.all where field.isFault && field.name != "server-restores" {
       // A third of all faults is absent in a world, the rest is between nothing and twice as much.
       let usual = field.get(options)
       field.set(&options, random.chance(1, in: 3) ? 0 : random.below(2 * usual + 2))
     }
+    options.clockStep = [1, 1, 1_000, 60_000][random.below(4)]
     return options
   }
 }

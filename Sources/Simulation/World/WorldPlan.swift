@@ -5,7 +5,7 @@ package struct PlannedFault: Sendable, Equatable {
   package enum Kind: String, Sendable, CaseIterable {
     case partition, partitionUp, partitionDown
     case deviceCrash, devicePowerLoss, serverCrash, serverPowerLoss
-    case clockJump, copy, restore, absence, upgrade
+    case clockJump, copy, restore, serverRestore, absence, upgrade
   }
 
   /// Names the event in shrunk histories.
@@ -43,7 +43,7 @@ package struct WorldPlan: Sendable, Equatable {
       (.deviceCrash, options.deviceCrashes), (.devicePowerLoss, options.devicePowerLosses),
       (.serverCrash, options.serverCrashes), (.serverPowerLoss, options.serverPowerLosses),
       (.clockJump, options.clockJumps), (.copy, options.copies), (.restore, options.restores),
-      (.absence, options.absences),
+      (.serverRestore, options.serverRestores), (.absence, options.absences),
     ]
     var faults: [PlannedFault] = []
     for (kind, count) in counts {

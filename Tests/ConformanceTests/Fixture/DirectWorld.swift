@@ -133,7 +133,7 @@ final class DirectWorld {
       let body = try store.changes(in: space.id, request, now: now).get()
       let head = try PageReader.head(of: body)
       guard head.more else {
-        _ = try device.file.apply(last: body, head)
+        if try device.file.apply(last: body, head).isToRepeat { continue }
         return
       }
       try device.file.stage(body, head, changes: head.count)

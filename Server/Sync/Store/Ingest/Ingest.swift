@@ -101,12 +101,12 @@ package struct Ingest {
   }
 
   /// A timestamp from the far future becomes the next reading of the space's clamp clock: what
-  /// comes later stays later.
+  /// comes later stays later. That never raises it, so that its device's next write is later still.
   private mutating func clamped(_ time: HybridTimestamp) -> HybridTimestamp {
     let limit = HybridTimestamp(milliseconds: context.now + context.limits.clockSkewMax)
     guard time > limit else { return time }
     effects.space.clamp = max(limit, effects.space.clamp).next
-    return effects.space.clamp
+    return min(time, effects.space.clamp)
   }
 
   private mutating func touch(_ key: RecordKey) -> Int {

@@ -1,0 +1,51 @@
+import Synchronization
+
+/// The pauses of a watcher's two halves, as ``SharedBackOff`` rules them.
+final class WatchPauses: Sendable {
+  private struct State {
+    var rule = SharedBackOff()
+    /// What ends the pause of a half that waits.
+    var ends: [SharedBackOff.Half: AsyncStream<Void>.Continuation] = [:]
+  }
+
+  private let state = Mutex(State())
+  private let surroundings: Surroundings
+
+  init(_ surroundings: Surroundings) { self.surroundings = surroundings }
+
+  /// A half got through: the other, where it waits, tries at once.
+  func succeed(_ half: SharedBackOff.Half) {
+    let end = state.withLock { state in
+      state.rule.succeed(half).flatMap { state.ends.removeValue(forKey: $0) }
+    }
+    end?.finish()
+  }
+
+  /// A half failed: returns when it should try again.
+  ///
+  /// - Throws: `CancellationError`.
+  func rest(_ half: SharedBackOff.Half) async throws {
+    let (ended, end) = AsyncStream<Void>.makeStream()
+    let failures = state.withLock { state in
+      state.ends[half] = end
+      return state.rule.fail(half)
+    }
+    defer {
+      state.withLock { state in
+        state.ends[half] = nil
+        state.rule.resume(half)
+      }
+    }
+    guard
+      let delay = surroundings.watch.retry.delay(
+        afterFailures: failures, random: surroundings.random())
+    else { return }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { [surroundings] in try await surroundings.sleep(delay) }
+      group.addTask { for await _ in ended {} }
+      defer { group.cancelAll() }
+      try await group.next()
+    }
+    try Task.checkCancellation()
+  }
+}

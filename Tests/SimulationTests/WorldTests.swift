@@ -1,0 +1,118 @@
+import Conformance
+import Simulation
+import Testing
+
+/// Whole worlds: what is sound passes, and what is to happen happens.
+@Suite(.timeLimit(.minutes(5)))
+struct WorldTests {
+  @Test("no oracle objects to a world", arguments: WorldOptions.Profile.allCases, [1, 2])
+  func sound(_ profile: WorldOptions.Profile, _ seed: UInt64) async throws {
+    let result = try await WorldThreads.world(seed, .small(profile, devices: 4, operations: 60))
+    #expect(result.violations.isEmpty, "\(result.violations)")
+    #expect(result.committed > 0)
+    #expect(result.counts[.synced, default: 0] > 0)
+    #expect(result.counts[.applied, default: 0] > 0)
+  }
+
+  @Test("nothing goes wrong in a calm world")
+  func calm() async throws {
+    let result = try await WorldThreads.world(5, .small(.calm))
+    #expect(result.happened.isEmpty)
+    #expect(result.plannedFaults.allSatisfy { $0.kind == .upgrade })
+    let troubles: [TraceEvent.Kind] = [
+      .dropped, .duplicated, .delayed, .corrupted, .stalled, .partitioned, .crashed, .lostPower,
+      .copied, .clockMoved, .diskFull, .syncFailure, .tornWrite, .diskFailed, .syncFailed,
+    ]
+    for kind in troubles { #expect(result.counts[kind] == nil, "\(kind)") }
+  }
+
+  /// A value of an option at which it does something in a small world, and what is to be seen then.
+  private static let effects: [String: (value: Int, kind: TraceEvent.Kind)] = [
+    "drop": (100_000, .dropped), "duplicate": (200_000, .duplicated),
+    "corrupt": (100_000, .corrupted), "stall": (100_000, .dropped), "slow": (100_000, .delayed),
+    "reset": (100_000, .dropped), "disk-full": (2_000, .diskFull),
+    "sync-failure": (5_000, .syncFailure), "disk-failure": (2_000, .diskFailed),
+    "torn-write": (1_000, .tornWrite), "partitions": (4, .partitioned),
+    "one-way-partitions": (4, .partitioned), "device-crashes": (3, .crashed),
+    "device-power-losses": (3, .lostPower), "server-crashes": (3, .crashed),
+    "server-power-losses": (3, .lostPower), "clock-jumps": (3, .clockMoved),
+    "copies": (2, .copied), "restores": (2, .copied), "absences": (2, .crashed),
+    "crash": (2_000, .crashed), "server-restores": (1, .copied),
+  ]
+
+  @Test(
+    "every fault that can be asked for happens, and does no harm alone",
+    arguments: WorldOptions.Field.all.filter(\.isFault).map(\.name))
+  func happens(_ name: String) async throws {
+    let field = try #require(WorldOptions.Field.all.first { $0.name == name })
+    let effect = try #require(Self.effects[name], "say here what the option does")
+    var (seen, counted) = (0, 0)
+    for seed in 1...3 as ClosedRange<UInt64> {
+      var options = WorldOptions.small(.calm)
+      field.set(&options, effect.value)
+      let result = try await WorldThreads.world(seed, options)
+      seen += result.counts[effect.kind, default: 0]
+      // A server that is set back has lost what it acknowledged: that is no fault to get over.
+      if name != "server-restores" {
+        #expect(result.violations.isEmpty, "\(result.violations)")
+      }
+      counted += result.faultCounts.reduce(0) { $0 + ($1.name == "upgrade" ? 0 : $1.count) }
+    }
+    #expect(seen > 0 && counted > 0)
+  }
+
+  @Test("every fault by chance has an option, and every option a value in the hostile profile")
+  func options() {
+    let hostile = WorldOptions(.hostile)
+    #expect(hostile.ratios.count == ChanceFault.allCases.count)
+    for field in WorldOptions.Field.all where field.isFault {
+      // A server is set back only where somebody asks for it.
+      let isOnRequest = field.name == "server-restores"
+      #expect(field.get(hostile) > 0 || isOnRequest, "\(field.name)")
+      #expect(field.get(WorldOptions(.calm)) == 0, "\(field.name)")
+      var options = WorldOptions()
+      field.set(&options, 12_345)
+      #expect(field.get(options) == 12_345 && options != WorldOptions())
+    }
+    #expect(Set(WorldOptions.Field.all.map(\.name)).count == WorldOptions.Field.all.count)
+  }
+
+  @Test("a world that does not drain in time is told of, with what is left")
+  func liveness() async throws {
+    var options = WorldOptions.small(.calm)
+    (options.livenessSeconds, options.syncPause, options.watchers) = (1, 60_000, 0)
+    let result = try await WorldThreads.world(1, options)
+    let violation = try #require(result.violations.first)
+    #expect(violation.oracle == "liveness")
+    #expect(violation.detail.contains("after 1 s without faults: device-00: "))
+    #expect(result.counts[.violation] == 1)
+  }
+
+  @Test("a world that goes round in circles is told of")
+  func circles() async throws {
+    let result = try await WorldThreads.run {
+      try World(seed: 1, options: .small(.calm), stepsMax: 500).run()
+    }
+    #expect(result.violations.map(\.oracle) == ["liveness"])
+    #expect(result.violations.first?.detail.contains("500 steps") == true)
+  }
+
+  @Test("a copied file goes on as a device of its own")
+  func copies() async throws {
+    var options = WorldOptions.small(.calm)
+    options.copies = 2
+    let result = try await WorldThreads.world(2, options)
+    #expect(
+      result.actors == ["device-00", "device-01", "device-02", "device-03", "device-04", "server"])
+  }
+
+  @Test("clocks that go on in coarse steps make writes of one moment")
+  func coarseClocks() async throws {
+    var options = WorldOptions.small(.calm, operations: 80)
+    options.clockStep = 60_000
+    let coarse = try await WorldThreads.world(1, options)
+    options.clockStep = 1
+    #expect(coarse.violations.isEmpty)
+    #expect(coarse.traceHash != (try await WorldThreads.world(1, options).traceHash))
+  }
+}

@@ -1,0 +1,134 @@
+import FerryProtocol
+import Testing
+
+@testable import SyncClient
+
+@Suite("Own operations that meet what others did", .timeLimit(.minutes(1)))
+struct MeetingTests {
+  private let maker = PageMaker()
+
+  @Test("an insert and a delete that what is pulled has met are sent as the delete")
+  func metDeleteIsSent() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
+    try replica.run("DELETE FROM tasks")
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "theirs")])])
+    #expect(try replica.rows("SELECT title FROM tasks").isEmpty)
+    #expect(try replica.freeze().flatMap(\.operations).map(\.kind) == [.delete])
+  }
+
+  @Test("a record that others had inserted as well is deleted there too")
+  func deletedAfterMeeting() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "theirs")])])
+    #expect(try replica.rows("SELECT title FROM tasks") == [["mine"]])
+    try replica.run("DELETE FROM tasks")
+    #expect(try replica.freeze().flatMap(\.operations).map(\.kind) == [.delete])
+  }
+
+  @Test("what a record held before an own delete does not come back with the own insert after it")
+  func formerLife() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x")])])
+    try replica.run("DELETE FROM tasks")
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'again')")
+    let earlier = replica.clock.now - 1
+    try replica.apply([
+      maker.change(2, "tasks", "a", [Column("done", 7)], inserts: false, at: earlier)
+    ])
+    #expect(try replica.rows("SELECT title, done FROM tasks") == [["again", 0]])
+  }
+
+  @Test("a record that was kept back is deleted on the server when it is inserted and deleted here")
+  func keptIsDeleted() throws {
+    let replica = try ReplicaFixture()
+    try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, n INTEGER CHECK (n < 5))")
+    try replica.file.track(["t"])
+    try replica.apply([maker.change(1, "t", "a", [Column("n", 9)])])
+    try replica.run("INSERT INTO t VALUES ('a', 1)")
+    try replica.run("DELETE FROM t")
+    #expect(try replica.freeze().flatMap(\.operations).map(\.kind) == [.delete])
+  }
+
+  @Test("what was met and is confirmed at an unknown place is pulled again from before it")
+  func metAndAnswerLost() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([], head: 5)
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
+    let packet = try replica.freeze()[0]
+    // A copy of this file has sent it, clamped since this clock is ahead; a later edit took 7.
+    let later = maker.change(7, "tasks", "a", [Column("title", "theirs")])
+    try replica.apply([later], head: 7)
+    #expect(try replica.rows("SELECT title FROM tasks") == [["mine"]])
+    // The answer to the packet is lost.
+    #expect(try replica.apply([], head: 8, tail: packet.tail).isToRepeat)
+    #expect(try replica.file.syncState().applied == 5)
+    #expect(try replica.apply([later], head: 8, tail: packet.tail).isToRepeat == false)
+    #expect(try replica.rows("SELECT title FROM tasks") == [["theirs"]])
+    #expect(try replica.pending.isEmpty)
+  }
+
+  @Test("rows that go with a pulled delete are deleted later than they were written")
+  func cascadeIsLater() throws {
+    let replica = try ReplicaFixture()
+    try replica.run("CREATE TABLE lists(id TEXT PRIMARY KEY)")
+    try replica.run(
+      "CREATE TABLE items(id TEXT PRIMARY KEY, list TEXT REFERENCES lists(id) ON DELETE CASCADE)")
+    try replica.file.track(["lists", "items"])
+    try replica.apply([maker.change(1, "lists", "l", [])])
+    // The item's author has a clock that is far ahead; both come with one pull.
+    let ahead = replica.clock.now + 86_400_000
+    try replica.apply([
+      maker.change(2, "items", "i", [Column("list", "l")], at: ahead),
+      maker.deletion(3, "lists", "l", at: replica.clock.now),
+    ])
+    #expect(try replica.pending.map(\.kind) == [.delete])
+    #expect(try replica.pending[0].time > HybridTimestamp(milliseconds: ahead))
+  }
+
+  @Test("an insert that was sent and the delete after it shield the record")
+  func sentInsertAndDelete() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
+    _ = try replica.freeze()
+    try replica.run("DELETE FROM tasks")
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "theirs")])])
+    #expect(try replica.rows("SELECT title FROM tasks").isEmpty)
+    #expect(try replica.freeze().count == 2)
+  }
+
+  @Test("rows that a pulled delete takes with it shield themselves from the rest of the page")
+  func cascadeShieldsInThePage() throws {
+    let replica = try ReplicaFixture()
+    try replica.run("CREATE TABLE lists(id TEXT PRIMARY KEY, name TEXT)")
+    try replica.run(
+      "CREATE TABLE items(id TEXT PRIMARY KEY, list TEXT REFERENCES lists(id) ON DELETE CASCADE)")
+    try replica.file.track(["lists", "items"])
+    let item = maker.change(2, "items", "i", [Column("list", "l")])
+    try replica.apply([maker.change(1, "lists", "l", [Column("name", "groceries")]), item])
+    let later = maker.change(4, "items", "i", [Column("list", "l")])
+    let pulled = try replica.apply(
+      [maker.deletion(3, "lists", "l", at: 1_750_000_000_000), later])
+    #expect(pulled.refused == 0)
+    #expect(try replica.rows("SELECT id FROM items").isEmpty)
+    #expect(try replica.pending.map(\.kind) == [.delete])
+  }
+
+  @Test("rows that cascade from a remote delete and that the server still has are told to it")
+  func remoteCascade() throws {
+    let replica = try ReplicaFixture()
+    try replica.run(
+      """
+      CREATE TABLE parent(id TEXT PRIMARY KEY);
+      CREATE TABLE child(id TEXT PRIMARY KEY, parent TEXT REFERENCES parent(id) ON DELETE CASCADE)
+      """)
+    try replica.file.track(["parent", "child"])
+    try replica.apply([
+      maker.change(1, "parent", "p", []), maker.change(2, "child", "c", [Column("parent", "p")]),
+    ])
+    try replica.apply([maker.deletion(3, "parent", "p")])
+    #expect(try replica.rows("SELECT count(*) FROM child") == [[0]])
+    #expect(try replica.pending.map { "\($0.kind) \($0.key.record)" } == ["delete c"])
+  }
+}

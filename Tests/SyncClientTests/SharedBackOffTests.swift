@@ -1,0 +1,39 @@
+import Testing
+
+@testable import SyncClient
+
+@Suite("Pauses of a watcher")
+struct SharedBackOffTests {
+  @Test("failures in a row are counted until the half itself gets through")
+  func counting() {
+    var rule = SharedBackOff()
+    #expect(rule.fail(.sync) == 1)
+    rule.resume(.sync)
+    #expect(rule.fail(.sync) == 2)
+    #expect(rule.fail(.connection) == 1)
+    rule.resume(.sync)
+    _ = rule.succeed(.sync)
+    #expect(rule.fail(.sync) == 1)
+    #expect(rule.fail(.connection) == 2)
+  }
+
+  @Test("where one half gets through, the other's pause is over, once")
+  func cutShort() {
+    var rule = SharedBackOff()
+    _ = rule.fail(.sync)
+    #expect(rule.succeed(.connection) == .sync)
+    #expect(rule.succeed(.connection) == nil)
+    #expect(rule.fail(.sync) == 2)
+    _ = rule.fail(.connection)
+    #expect(rule.succeed(.sync) == .connection)
+  }
+
+  @Test("a half that does not wait is left alone")
+  func notWaiting() {
+    var rule = SharedBackOff()
+    _ = rule.fail(.sync)
+    rule.resume(.sync)
+    #expect(rule.succeed(.connection) == nil)
+    #expect(rule.succeed(.sync) == nil)
+  }
+}
