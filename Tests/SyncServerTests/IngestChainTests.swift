@@ -80,7 +80,7 @@ struct IngestChainTests {
       Placement(dependency: "a3", operations: ["n1", "n2"], word: "applied"),
       Placement(dependency: nil, operations: ["a1", "a2"], word: "duplicate"),
       Placement(dependency: "a2", operations: ["a3"], word: "duplicate"),
-      Placement(dependency: "unknown", operations: ["a3"], word: "duplicate"),
+      Placement(dependency: "unknown", operations: ["a3"], word: "parked"),
       Placement(dependency: nil, operations: ["a1"], word: "duplicate"),
       Placement(dependency: nil, operations: ["n1"], word: "device_forked"),
       Placement(dependency: "a1", operations: ["n1"], word: "device_forked"),

@@ -91,8 +91,9 @@ struct IngestPlanner {
       return isKnown || PlantedFault.noForkDetection.isPlanted
         ? .duplicate : .refused(forked(packet.device, packet.dependency))
     case .unknown:
-      // Known under another device's chain, it is a link of this one all the same.
-      return isKnown && author(of: tail) == packet.device ? .duplicate : nil
+      // Also where all of it is known, it is a link: a copy of the device has sent it cut
+      // otherwise, and a transaction before it may wait for it.
+      return nil
     }
   }
 
