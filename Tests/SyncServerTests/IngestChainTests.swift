@@ -132,6 +132,28 @@ struct IngestChainTests {
     #expect(space.state.head == 1)
   }
 
+  @Test("a transaction that a copy has sent already waits for none of its packets, in any order")
+  func knownTransaction() {
+    var maker = PacketMaker(1)
+    let parts = [
+      maker.packet("a", continues: true), maker.packet("b", continues: true), maker.packet("c"),
+    ]
+    let copy = Packet(
+      device: PacketMaker(2).device, dependency: nil, operations: parts.flatMap(\.operations))
+    for batches in Self.arrivals(3) {
+      // The copy's packet comes before these, or after they came once without the last one.
+      for isLate in [false, true] {
+        var space = IngestSpace()
+        if isLate { _ = space.send(Array(parts[..<2])) }
+        #expect(space.send(copy).word == "applied")
+        for batch in batches { _ = space.send(batch.map { parts[$0] }) }
+        #expect(space.send(parts).map(\.word) == ["duplicate", "duplicate", "duplicate"])
+        #expect(space.parked.isEmpty && space.state.head == 3)
+        #expect(space.chains[maker.device]?.tail == parts[2].tail)
+      }
+    }
+  }
+
   @Test("packets that depend on each other in a circle only wait")
   func circle() {
     var maker = PacketMaker(1)

@@ -10,6 +10,9 @@ struct IngestPlanner {
     let continues: Bool
     let byteCount: Int
     let source: IngestPlan.Source
+    /// Whether all of it is in the history already: a copy of its device has sent it. It waits for
+    /// nothing then, also where it continues: the rest of the transaction is there as well.
+    var isKnown = false
   }
 
   /// Where a packet's dependency stands in its device's chain.
@@ -69,13 +72,15 @@ struct IngestPlanner {
     }
     let link = Link(
       key: key, dependency: packet.dependency, continues: packet.continues,
-      byteCount: packets[index].byteCount, source: .incoming(index))
+      byteCount: packets[index].byteCount, source: .incoming(index), isKnown: isKnown(packet))
     if let equal = waiting[packet.device]?.first(where: { $0.key == key }) {
-      if equal.dependency == link.dependency && equal.continues == link.continues {
+      if equal.dependency == link.dependency && equal.continues == link.continues,
+        equal.isKnown || !link.isKnown
+      {
         plan.verdicts[index] = .follows(equal.source)
         return
       }
-      // The device cut its packets anew; its newest word counts.
+      // The device cut its packets anew, or a copy of it has sent it meanwhile: the newest counts.
       remove(equal, verdict: .follows(link.source))
     }
     waiting[packet.device, default: []].append(link)
@@ -84,17 +89,21 @@ struct IngestPlanner {
 
   /// The answer for a packet that cannot be a link of the chain any more; `nil` when it may be.
   private func settled(_ packet: Packet, _ tail: OperationID) -> IngestPlan.Verdict? {
-    let isKnown = packet.operations.allSatisfy { author(of: $0.id) != nil }
     switch placement(of: packet.dependency, in: packet.device) {
     case .next: return nil
     case .past:
-      return isKnown || PlantedFault.noForkDetection.isPlanted
+      return isKnown(packet) || PlantedFault.noForkDetection.isPlanted
         ? .duplicate : .refused(forked(packet.device, packet.dependency))
     case .unknown:
       // Also where all of it is known, it is a link: a copy of the device has sent it cut
       // otherwise, and a transaction before it may wait for it.
       return nil
     }
+  }
+
+  /// Whether all its operations are in the history.
+  private func isKnown(_ packet: Packet) -> Bool {
+    packet.operations.allSatisfy { author(of: $0.id) != nil }
   }
 
   private func placement(of dependency: OperationID?, in device: DeviceID) -> Placement {
@@ -191,7 +200,8 @@ struct IngestPlanner {
     let ignoresDependency = PlantedFault.dependencyIgnored.isPlanted
     for link in links
     where (link.dependency == tail || ignoresDependency) && used.insert(link.key.tail).inserted {
-      if !link.continues || PlantedFault.transactionTornOnServer.isPlanted { return [link] }
+      let isTorn = PlantedFault.transactionTornOnServer.isPlanted
+      if !link.continues || link.isKnown || isTorn { return [link] }
       if let rest = completeRun(after: link.key.tail, among: links, &used) {
         return [link] + rest
       }
