@@ -131,4 +131,25 @@ struct MeetingTests {
     #expect(try replica.rows("SELECT count(*) FROM child") == [[0]])
     #expect(try replica.pending.map { "\($0.kind) \($0.key.record)" } == ["delete c"])
   }
+
+  @Test("a file of the first format is brought up to date with what is pending in it")
+  func firstFormat() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
+    try replica.file.connection.execute(
+      """
+      DROP INDEX ferry_pending_met;
+      UPDATE ferry_tables SET signature = 'old';
+      UPDATE ferry_replica SET version = 1;
+      """)
+    for name in CaptureTriggers.names(for: "tasks") {
+      try replica.file.connection.execute("DROP TRIGGER \(quoted(name))")
+    }
+    try replica.file.connection.execute("ALTER TABLE ferry_pending DROP COLUMN met")
+    try replica.reopen()
+    try replica.run("UPDATE tasks SET title = 'two'")
+    let packets = try replica.freeze()
+    #expect(packets.flatMap { $0.operations.map(\.kind) } == [.insert])
+    #expect(packets[0].operations[0].columns.contains(Column("title", "two")))
+  }
 }
