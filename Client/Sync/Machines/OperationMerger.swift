@@ -3,9 +3,10 @@ import FerryProtocol
 /// Merges a device's operations on one record into as few as say the same (seed row S1.9).
 ///
 /// insert+update → insert; update+update → one update; insert+delete → nothing; update+delete →
-/// delete. Where the server has told of the record meanwhile, an insert and its delete are a delete:
-/// it has something to delete. A delete followed by an insert stays as it is: the record begins anew. Each column
-/// keeps the time at which it was written, so merging never changes who wins.
+/// delete. Where the server has told of the record meanwhile, an insert and its delete are a
+/// delete: it has something to delete. A delete followed by an insert stays as it is: the record
+/// begins anew. Each column keeps the time at which it was written, so merging never changes who
+/// wins.
 ///
 /// Operations that together would be larger than one may be stay apart.
 struct OperationMerger {
