@@ -24,6 +24,8 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   case deviceForked = "device_forked"
   case epochChanged = "epoch_changed"
   case cursorAhead = "cursor_ahead"
+  case historyLost = "history_lost"
+  case cursorExpired = "cursor_expired"
   case unavailable
   case internalError = "internal_error"
 
@@ -31,7 +33,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   public var action: ProblemAction {
     switch self {
     case .parkFull, .unavailable, .internalError: .retry
-    case .deviceForked, .epochChanged, .cursorAhead: .resynchronise
+    case .deviceForked, .epochChanged, .cursorAhead, .historyLost, .cursorExpired: .resynchronise
     default: .fix
     }
   }
@@ -44,7 +46,8 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .forbidden, .reservedTable: 403
     case .unknownSpace, .notFound: 404
     case .methodNotAllowed: 405
-    case .deviceForked, .epochChanged, .cursorAhead: 409
+    case .deviceForked, .epochChanged, .cursorAhead, .historyLost: 409
+    case .cursorExpired: 410
     case .limitExceeded: 413
     case .unsupportedCoding: 415
     case .parkFull: 429
@@ -70,6 +73,8 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .deviceForked: "Another copy of this device has written"
     case .epochChanged: "The space has a new line of history"
     case .cursorAhead: "The cursor is ahead of the space"
+    case .historyLost: "The history that the cursor knows is not here"
+    case .cursorExpired: "The cursor is older than the history"
     case .unavailable: "The server cannot serve at the moment"
     case .internalError: "The server failed"
     }

@@ -57,13 +57,15 @@ struct PageBuilder {
   ///
   /// - Parameter newest: the last changed record's sequence, from the same snapshot as all else.
   consuming func finish(
-    epoch: Epoch, head: SequenceNumber, newest: SequenceNumber, appliedTail: OperationID?,
-    now: Int64
+    _ space: SpaceSnapshot, newest: SequenceNumber, appliedTail: OperationID?, now: Int64
   ) -> [UInt8] {
     let more = last < newest
+    let (epoch, head) = (space.epoch, space.head)
+    let anchor = space.newest.map { Cursor.Anchor(head: head, operation: $0) }
     let cursor =
       more
-      ? Cursor(epoch: epoch, applied: applied, received: last) : Cursor(epoch: epoch, applied: head)
+      ? Cursor(epoch: epoch, applied: applied, received: last, anchor: anchor)
+      : Cursor(epoch: epoch, applied: head, anchor: anchor)
     var page = JSONWriter(capacity: changes.count + 512)
     page.beginPage(
       PageHead(
@@ -75,18 +77,34 @@ struct PageBuilder {
   }
 
   /// Why a cursor cannot be answered from this space, or `nil` when it can.
-  static func fault(
-    in cursor: Cursor?, epoch: Epoch, head: SequenceNumber
-  ) -> Problem? {
+  static func fault(in cursor: Cursor?, _ space: SpaceSnapshot) -> Problem? {
     guard let cursor else { return nil }
-    guard cursor.epoch == epoch else {
+    guard cursor.epoch == space.epoch else {
       return Problem(
-        .epochChanged, "the cursor is of epoch \(cursor.epoch), the space is in epoch \(epoch)")
+        .epochChanged,
+        "the cursor is of epoch \(cursor.epoch), the space is in epoch \(space.epoch)")
     }
-    guard cursor.received <= head else {
+    let known = max(cursor.received, cursor.anchor?.head ?? 0)
+    guard known <= space.head else {
       return Problem(
-        .cursorAhead, "the cursor is at \(cursor.received), the space's head at \(head)")
+        .cursorAhead, "the cursor knows of \(known), the space's head is \(space.head)")
+    }
+    if let anchor = cursor.anchor, space.anchored != anchor.head {
+      return Problem(
+        .historyLost,
+        "operation \(anchor.operation) is not at \(anchor.head): this server lost what it had")
     }
     return nil
   }
+}
+
+/// A space as one pull finds it.
+struct SpaceSnapshot {
+  let epoch: Epoch
+  let head: SequenceNumber
+  /// The operation at `head`.
+  let newest: OperationID?
+  /// Where the operation of the cursor's anchor is in the history; `nil` where it is not, or
+  /// there is no anchor.
+  let anchored: SequenceNumber?
 }

@@ -85,6 +85,7 @@ package struct Ingest {
 
   private mutating func apply(_ operation: Operation, of device: DeviceID) {
     effects.space.head += 1
+    effects.space.newest = operation.id
     let sequence = effects.space.head
     let time = clamped(operation.time)
     let index = touch(operation.key)

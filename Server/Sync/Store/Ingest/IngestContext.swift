@@ -30,12 +30,18 @@ package struct SpaceState: Sendable, Equatable {
   package var epoch: Epoch
   /// The newest sequence given.
   package var head: SequenceNumber
+  /// The operation at ``head``; `nil` in an empty space.
+  package var newest: OperationID?
   /// The last timestamp that a timestamp from the far future was replaced by.
   package var clamp: HybridTimestamp
 
-  package init(epoch: Epoch, head: SequenceNumber = 0, clamp: HybridTimestamp = .zero) {
+  package init(
+    epoch: Epoch, head: SequenceNumber = 0, newest: OperationID? = nil,
+    clamp: HybridTimestamp = .zero
+  ) {
     self.epoch = epoch
     self.head = head
+    self.newest = newest
     self.clamp = clamp
   }
 }

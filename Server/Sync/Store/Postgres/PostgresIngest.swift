@@ -30,7 +30,7 @@ struct PostgresIngest {
   // MARK: Loading
 
   private static let lock = PostgresStatement(
-    "lock", "SELECT epoch, head, clamp FROM spaces WHERE id = $1 FOR UPDATE")
+    "lock", "SELECT epoch, head, clamp, newest FROM spaces WHERE id = $1 FOR UPDATE")
 
   // Each look-up goes by a whole key: LATERAL with OFFSET 0 is not turned into anything else.
   // Given a join or `id = ANY(…)`, a planner whose statistics are not there yet reads all of a
@@ -99,6 +99,7 @@ struct PostgresIngest {
     guard let row = results[0].first else { throw StoreError.failed("the space is gone") }
     let state = SpaceState(
       epoch: Epoch(UInt64(bitPattern: try row.int8(0))), head: try row.int8(1),
+      newest: row.isNull(3) ? nil : OperationID(uuidBytes: try row.uuidBytes(3)),
       clamp: HybridTimestamp(rawValue: UInt64(bitPattern: try row.int8(2))))
     var context = IngestContext(space: state, now: now, limits: limits)
     for row in results[1] {

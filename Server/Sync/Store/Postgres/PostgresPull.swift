@@ -11,7 +11,8 @@ struct PostgresPull {
     "pull_state",
     """
     SELECT epoch, head, (SELECT max(sequence) FROM records WHERE space = $1),
-      (SELECT tail FROM devices WHERE space = $1 AND device = $2)
+      (SELECT tail FROM devices WHERE space = $1 AND device = $2), newest,
+      (SELECT sequence FROM operations WHERE space = $1 AND id = $3)
     FROM spaces WHERE id = $1
     """)
 
@@ -38,6 +39,11 @@ struct PostgresPull {
         } else {
           parameters.append(.uuid(nil))
         }
+        if let anchor = request.cursor?.anchor {
+          parameters.append(uuidBytes: anchor.operation.value.bytes)
+        } else {
+          parameters.append(.uuid(nil))
+        }
         pipeline.add(Self.state, parameters)
         pipeline.add(
           Self.rows,
@@ -51,16 +57,16 @@ struct PostgresPull {
     guard let state = results[0].first else {
       return .failure(Problem(.unknownSpace, "the space is gone"))
     }
-    let epoch = Epoch(UInt64(bitPattern: try state.int8(0)))
-    let head = try state.int8(1)
-    if let fault = PageBuilder.fault(in: request.cursor, epoch: epoch, head: head) {
-      return .failure(fault)
-    }
-    return .success(try page(results[1], state, epoch, head))
+    let snapshot = SpaceSnapshot(
+      epoch: Epoch(UInt64(bitPattern: try state.int8(0))), head: try state.int8(1),
+      newest: state.isNull(4) ? nil : OperationID(uuidBytes: try state.uuidBytes(4)),
+      anchored: state.isNull(5) ? nil : try state.int8(5))
+    if let fault = PageBuilder.fault(in: request.cursor, snapshot) { return .failure(fault) }
+    return .success(try page(results[1], state, snapshot))
   }
 
   private func page(
-    _ rows: PostgresRows, _ state: PostgresRow, _ epoch: Epoch, _ head: SequenceNumber
+    _ rows: PostgresRows, _ state: PostgresRow, _ snapshot: SpaceSnapshot
   ) throws -> [UInt8] {
     let newest = state.isNull(2) ? 0 : try state.int8(2)
     let tail = state.isNull(3) ? nil : OperationID(uuidBytes: try state.uuidBytes(3))
@@ -79,7 +85,7 @@ struct PostgresPull {
         }
       }
     }
-    return page.finish(epoch: epoch, head: head, newest: newest, appliedTail: tail, now: now)
+    return page.finish(snapshot, newest: newest, appliedTail: tail, now: now)
   }
 }
 

@@ -65,7 +65,13 @@ enum PostgresStoreSchema {
       created_at bigint NOT NULL
     );
     CREATE TABLE meta(key text PRIMARY KEY, value text NOT NULL);
+    """,
+    // The operation at the head, by which a cursor knows its history again.
     """
+    ALTER TABLE spaces ADD COLUMN newest uuid;
+    UPDATE spaces SET newest =
+      (SELECT id FROM operations WHERE space = spaces.id AND sequence = spaces.head);
+    """,
   ]
 
   /// What every connection is set to. All reads are look-ups by key or walks of one index; a

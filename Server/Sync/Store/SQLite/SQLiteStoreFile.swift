@@ -58,17 +58,25 @@ package final class SQLiteStoreFile {
     try connection.transaction(.deferred) {
       let find = try connection.statement(
         """
-        SELECT epoch, head, coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0)
+        SELECT epoch, head, newest,
+          coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0),
+          (SELECT sequence FROM operations WHERE space = ?1 AND id = ?2)
         FROM spaces WHERE id = ?1
         """)
       find.bind(1, space)
+      if let anchor = request.cursor?.anchor { find.bind(2, anchor.operation.value) }
       let found = try find.first { row in
-        (Epoch(UInt64(bitPattern: row.int64(0))), row.int64(1), row.int64(2))
+        (
+          SpaceSnapshot(
+            epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
+            newest: row.uniqueID(2).map(OperationID.init), anchored: row.optionalInt64(4)),
+          row.int64(3)
+        )
       }
-      guard let (epoch, head, newest) = found else {
+      guard let (snapshot, newest) = found else {
         return .failure(Problem(.unknownSpace, "the space is gone"))
       }
-      if let fault = PageBuilder.fault(in: request.cursor, epoch: epoch, head: head) {
+      if let fault = PageBuilder.fault(in: request.cursor, snapshot) {
         return .failure(fault)
       }
       var page = PageBuilder(request)
@@ -87,7 +95,7 @@ package final class SQLiteStoreFile {
       }
       let tail = try request.device.flatMap { try self.tail(of: $0, in: space) }
       return .success(
-        page.finish(epoch: epoch, head: head, newest: newest, appliedTail: tail, now: now))
+        page.finish(snapshot, newest: newest, appliedTail: tail, now: now))
     }
   }
 

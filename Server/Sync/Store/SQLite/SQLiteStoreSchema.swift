@@ -63,7 +63,13 @@ enum SQLiteStoreSchema {
       created_at INTEGER NOT NULL
     ) WITHOUT ROWID;
     CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    """,
+    // The operation at the head, by which a cursor knows its history again.
     """
+    ALTER TABLE spaces ADD COLUMN newest BLOB;
+    UPDATE spaces SET newest =
+      (SELECT id FROM operations WHERE space = spaces.id AND sequence = spaces.head);
+    """,
   ]
 
   static let settings = """
