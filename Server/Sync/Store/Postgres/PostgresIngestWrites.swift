@@ -13,6 +13,7 @@ struct PostgresIngestWrites {
     addRecords(effects.records.filter { !$0.isNew }, Self.records, to: &pipeline)
     if !effects.chains.isEmpty { addChains(effects.chains, to: &pipeline) }
     addPark(effects, to: &pipeline)
+    if !effects.notices.isEmpty { addNotices(effects.notices, to: &pipeline) }
     pipeline.add(
       Self.space,
       [

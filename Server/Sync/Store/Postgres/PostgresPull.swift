@@ -11,7 +11,8 @@ struct PostgresPull {
     "pull_state",
     """
     SELECT epoch, head, (SELECT max(sequence) FROM records WHERE space = $1),
-      (SELECT tail FROM devices WHERE space = $1 AND device = $2)
+      (SELECT tail FROM devices WHERE space = $1 AND device = $2),
+      (SELECT max(sequence) FROM notices WHERE space = $1 AND device = $2)
     FROM spaces WHERE id = $1
     """)
 
@@ -45,6 +46,7 @@ struct PostgresPull {
             .int8(space), .int8(request.cursor?.received ?? 0), .int8(Int64(request.limit)),
             .int8(Int64(request.byteLimit)),
           ])
+        NoticeFeed.addQuery(for: request, in: space, to: &pipeline)
         pipeline.commit()
       }
     }
@@ -56,18 +58,22 @@ struct PostgresPull {
     if let fault = PageBuilder.fault(in: request.cursor, epoch: epoch, head: head) {
       return .failure(fault)
     }
-    return .success(try page(results[1], state, epoch, head))
+    let notices =
+      request.device == nil || state.isNull(4)
+      ? NoticeFeed() : try NoticeFeed(results[2], newest: try state.int8(4))
+    return .success(try page(results[1], notices, state, epoch, head))
   }
 
   private func page(
-    _ rows: PostgresRows, _ state: PostgresRow, _ epoch: Epoch, _ head: SequenceNumber
+    _ rows: PostgresRows, _ notices: NoticeFeed, _ state: PostgresRow, _ epoch: Epoch,
+    _ head: SequenceNumber
   ) throws -> [UInt8] {
     let newest = state.isNull(2) ? 0 : try state.int8(2)
     let tail = state.isNull(3) ? nil : OperationID(uuidBytes: try state.uuidBytes(3))
-    var page = PageBuilder(request)
+    var page = PageBuilder(request, notices: notices)
     for row in rows {
-      guard page.hasRoom else { break }
       let sequence = try row.int8(0)
+      guard page.admits(sequence) else { break }
       let wholeBelow = try row.int8(4)
       try row.bytes(1) { table in
         try row.bytes(2) { record in

@@ -65,7 +65,16 @@ enum PostgresStoreSchema {
       created_at bigint NOT NULL
     );
     CREATE TABLE meta(key text PRIMARY KEY, value text NOT NULL);
+    """,
     """
+    CREATE TABLE notices(
+      space bigint NOT NULL,
+      device uuid NOT NULL,
+      sequence bigint NOT NULL,
+      body text NOT NULL,
+      PRIMARY KEY(space, device, sequence)
+    );
+    """,
   ]
 
   /// What every connection is set to. All reads are look-ups by key or walks of one index; a

@@ -63,7 +63,16 @@ enum SQLiteStoreSchema {
       created_at INTEGER NOT NULL
     ) WITHOUT ROWID;
     CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    """,
     """
+    CREATE TABLE notices(
+      space INTEGER NOT NULL,
+      device BLOB NOT NULL,
+      sequence INTEGER NOT NULL,
+      body TEXT NOT NULL,
+      PRIMARY KEY(space, device, sequence)
+    ) WITHOUT ROWID;
+    """,
   ]
 
   static let settings = """
