@@ -1,5 +1,5 @@
 /// What a device is told when values of its own did not stay: by its own operation, or by another
-/// device's later on (SPEC.md §11).
+/// device's later on (SPEC.md §15).
 public struct Notice: Sendable, Equatable {
   /// The place of the operation that decided, in the space's order.
   public let sequence: SequenceNumber

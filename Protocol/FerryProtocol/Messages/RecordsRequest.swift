@@ -1,4 +1,4 @@
-/// Asks for the whole state of single records, whatever the device's cursor (SPEC.md §12).
+/// Asks for the whole state of single records, whatever the device's cursor (SPEC.md §15).
 package struct RecordsRequest: Sendable, Equatable {
   /// One at least, ``Limits/recordsPerRequest`` at most, none of them twice.
   package var keys: [RecordKey]

@@ -7,12 +7,16 @@ struct PostgresPull {
   let request: PullRequest
   let now: Int64
 
+  /// The newest ones are asked for by order: of `max`, a planner that expects few rows makes a walk
+  /// over all of them.
   private static let state = PostgresStatement(
     "pull_state",
     """
-    SELECT epoch, head, (SELECT max(sequence) FROM records WHERE space = $1),
+    SELECT epoch, head,
+      (SELECT sequence FROM records WHERE space = $1 ORDER BY sequence DESC LIMIT 1),
       (SELECT tail FROM devices WHERE space = $1 AND device = $2),
-      (SELECT max(sequence) FROM notices WHERE space = $1 AND device = $2)
+      (SELECT sequence FROM notices WHERE space = $1 AND device = $2
+        ORDER BY sequence DESC LIMIT 1)
     FROM spaces WHERE id = $1
     """)
 
@@ -78,7 +82,7 @@ struct PostgresPull {
       try row.bytes(1) { table in
         try row.bytes(2) { record in
           try row.bytes(3) { state in
-            try page.add(
+            _ = try page.add(
               sequence: sequence, table: table, record: record, state: state,
               wholeBelow: wholeBelow)
           }

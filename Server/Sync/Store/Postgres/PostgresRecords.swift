@@ -59,7 +59,8 @@ struct PostgresRecords {
     var page = PageBuilder(records: keys.count, byteLimit: byteLimit)
     for row in rows {
       guard page.hasRoomForRecord else { break }
-      if row.isNull(2) || !(try add(row, to: &page)) {
+      let isThere = row.isNull(2) ? false : try add(row, to: &page)
+      if !isThere {
         page.addAbsent(RecordKey(table: try row.text(0), record: try row.text(1)))
       }
     }
