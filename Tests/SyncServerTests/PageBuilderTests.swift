@@ -103,6 +103,19 @@ struct PageBuilderTests {
     }
   }
 
+  @Test("notices count towards a page's bytes")
+  func bytes() throws {
+    var list = List(seed: 4)
+    list.changes = []
+    let size = try #require(list.notices.last).body.count
+    let request = PullRequest(cursor: nil, limit: 99, byteLimit: size * 2 + 2, device: nil)
+    let bytes = try list.page(request, read: 99)
+    #expect(try PageReader.notices(of: bytes, limits: .standard).count == 3)
+    let head = try PageReader.head(of: bytes)
+    #expect(head.more && head.count == 0)
+    #expect(head.cursor.received == list.notices[2].sequence)
+  }
+
   @Test("a page without notices is the page of a builder that knows none", arguments: 1...20)
   func unchanged(seed: Int) throws {
     var list = List(seed: UInt64(seed))

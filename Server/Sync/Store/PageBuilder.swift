@@ -12,7 +12,6 @@ struct PageBuilder {
   private(set) var last: SequenceNumber
   private let applied: SequenceNumber
   private var notices: NoticeFeed
-  private var isClosed = false
   let request: PullRequest
 
   init(_ request: PullRequest, notices: NoticeFeed = NoticeFeed()) {
@@ -36,8 +35,7 @@ struct PageBuilder {
   /// not, the page is closed.
   mutating func admits(_ sequence: SequenceNumber) -> Bool {
     takeNotices(before: sequence)
-    isClosed = !hasRoom || sequence > notices.reach
-    return !isClosed
+    return hasRoom && sequence <= notices.reach
   }
 
   private mutating func takeNotices(before end: SequenceNumber) {
@@ -85,7 +83,7 @@ struct PageBuilder {
     now: Int64
   ) -> [UInt8] {
     // Behind the last change there may be notices still, as where its record was pruned.
-    if !isClosed && last >= newest { takeNotices(before: .max) }
+    if last >= newest { takeNotices(before: .max) }
     let more = last < max(newest, notices.newest)
     let cursor =
       more
