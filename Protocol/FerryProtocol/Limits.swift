@@ -30,6 +30,8 @@ public struct Limits: Sendable, Equatable {
   public var transactionBytes = 12 << 20
   /// Changes in one page of a pull list that a client may ask for.
   public var changesPerPage = 10_000
+  /// Records that may be asked for at once, whatever a device's cursor.
+  public var recordsPerRequest = 1_000
   /// Bytes at which a page is closed even though fewer changes than asked for are in it.
   public var pageBytes = 4 << 20
   /// How far a timestamp may lie ahead of the server's clock before it is clamped, in

@@ -13,6 +13,7 @@ struct ServiceRouteTests {
       ("PUT", ["v1", "spaces", "a"], .space, .admin),
       ("POST", ["v1", "spaces", "a", "packets"], .packets, .writer),
       ("GET", ["v1", "spaces", "a", "changes"], .changes, .reader),
+      ("POST", ["v1", "spaces", "a", "records"], .records, .reader),
       ("GET", ["v1", "spaces", "a", "events"], .events, .reader),
       ("GET", ["healthz"], .health, nil),
       ("GET", ["readyz"], .readiness, nil),
@@ -32,6 +33,7 @@ struct ServiceRouteTests {
       ("DELETE", ["v1", "spaces", "a"], "GET, HEAD, PUT"),
       ("GET", ["v1", "spaces", "a", "packets"], "POST"),
       ("POST", ["v1", "spaces", "a", "changes"], "GET, HEAD"),
+      ("GET", ["v1", "spaces", "a", "records"], "POST"),
       ("HEAD", ["v1", "spaces", "a", "events"], "GET"),
       ("POST", ["healthz"], "GET, HEAD"),
     ])

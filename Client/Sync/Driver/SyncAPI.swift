@@ -56,8 +56,12 @@ struct SyncAPI: Sendable {
     return body
   }
 
-  /// TEMPORARY
-  func records(_ keys: [RecordKey]) async throws -> [UInt8] { throw ReplicaError.notConfigured }
+  /// The whole state of these records as the server has it now, as a page, undecoded: one that is
+  /// not there is a delete at sequence 0. At most ``Limits/recordsPerRequest`` keys, none twice;
+  /// those that the page does not name have to be asked for again.
+  func records(_ keys: [RecordKey]) async throws -> [UInt8] {
+    try await send(.post, "/records", body: RecordsRequest(keys: keys).encoded()).body
+  }
 
   private func noteClock(_ sent: Int64, _ server: Int64) {
     let received = surroundings.wallClock()

@@ -132,8 +132,7 @@ package struct SyncEngine: Sendable {
       let keys = try await thread.run { try $0.recordsToRefresh() }
       if keys.isEmpty { return }
       let body = try await retrying { try await api.records(keys) }
-      let head = try PageReader.head(of: body)
-      try await thread.run { try $0.stageRefresh(body, head, of: keys) }
+      try await thread.run { try $0.stageRefresh(body) }
     }
   }
 

@@ -5,7 +5,7 @@ import SQLite
 /// next pull fetches them whole and applies them with its list.
 extension ReplicaFile {
   /// Records to fetch at a time.
-  static let refreshBatch = 500
+  static let refreshBatch = Limits.standard.recordsPerRequest
 
   /// Fetches these records with the next pull.
   func refresh(_ keys: some Sequence<RecordKey>) throws {
@@ -34,19 +34,26 @@ extension ReplicaFile {
     try connection.statement("SELECT 1 FROM ferry_refresh LIMIT 1").first { _ in true } ?? false
   }
 
-  /// Keeps what the server has of `keys` with the pull list's pages. It is no older than the pages
-  /// that came before and no newer than those that come after: applied between them, it gives what
-  /// the list gives.
-  func stageRefresh(_ body: [UInt8], _ head: PageHead, of keys: [RecordKey]) throws {
+  /// Keeps single records, as the server has them, with the pull list's pages. They are no older
+  /// than the pages that came before and no newer than those that come after: applied between
+  /// them, they give what the list gives. What the answer leaves out is to be asked for again.
+  func stageRefresh(_ body: [UInt8]) throws {
     try connection.transaction {
-      try insertPage(body, changes: head.count)
       let mark = try connection.statement(
         "UPDATE ferry_refresh SET fetched = 1 WHERE tbl = ? AND record = ?")
-      for key in keys {
-        mark.bind(1, key.table)
-        mark.bind(2, key.record)
-        try mark.run()
+      var failure: (any Error)?
+      let head = try body.withUnsafeBytes { bytes in
+        try PageReader.read(bytes, limits: limits) { change throws(MalformedMessage) in
+          mark.bind(1, change.key.table)
+          mark.bind(2, change.key.record)
+          do { try mark.run() } catch { failure = error }
+        }
       }
+      if let failure { throw failure }
+      guard head.count > 0 else {
+        throw ReplicaError.unexpectedAnswer(status: 200, "no record of those that were asked for")
+      }
+      try insertPage(body, changes: head.count)
     }
   }
 }

@@ -91,6 +91,7 @@ package struct Ingest {
     let index = touch(operation.key)
     let outcome = records[index].state.merge(
       operation, stamp: Stamp(time: time, device: device), sequence: sequence)
+    effects.tellLosers(of: operation, outcome, at: sequence)
     known[operation.id] = KnownOperation(sequence: sequence, device: device, outcome: outcome)
     effects.operations.append(
       IngestEffects.OperationRow(

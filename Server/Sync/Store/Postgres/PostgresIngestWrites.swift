@@ -13,6 +13,7 @@ struct PostgresIngestWrites {
     addRecords(effects.records.filter { !$0.isNew }, Self.records, to: &pipeline)
     if !effects.chains.isEmpty { addChains(effects.chains, to: &pipeline) }
     addPark(effects, to: &pipeline)
+    if !effects.notices.isEmpty { addNotices(effects.notices, to: &pipeline) }
     var state: PostgresParameters = [
       .int8(space), .int8(effects.space.head),
       .int8(Int64(bitPattern: effects.space.clamp.rawValue)),

@@ -72,6 +72,16 @@ enum PostgresStoreSchema {
     UPDATE spaces SET newest =
       (SELECT id FROM operations WHERE space = spaces.id AND sequence = spaces.head);
     """,
+    // What devices are told of values of theirs that lost.
+    """
+    CREATE TABLE notices(
+      space bigint NOT NULL,
+      device uuid NOT NULL,
+      sequence bigint NOT NULL,
+      body text NOT NULL,
+      PRIMARY KEY(space, device, sequence)
+    );
+    """,
   ]
 
   /// What every connection is set to. All reads are look-ups by key or walks of one index; a

@@ -140,6 +140,7 @@ extension SQLiteStoreFile {
     try saveRecords(effects.records, in: space)
     try saveChains(effects.chains, in: space, now: now)
     try savePark(effects, in: space, now: now)
+    try saveNotices(effects.notices, in: space)
     let head = try connection.statement(
       "UPDATE spaces SET head = ?, clamp = ?, newest = ? WHERE id = ?")
     head.bind(1, effects.space.head)

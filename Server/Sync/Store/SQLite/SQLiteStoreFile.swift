@@ -79,7 +79,7 @@ package final class SQLiteStoreFile {
       if let fault = PageBuilder.fault(in: request.cursor, snapshot) {
         return .failure(fault)
       }
-      var page = PageBuilder(request)
+      var page = PageBuilder(request, notices: try notices(for: request, in: space))
       let rows = try connection.statement(
         """
         SELECT sequence, tbl, record, state, whole_below FROM records
@@ -88,7 +88,7 @@ package final class SQLiteStoreFile {
       defer { rows.reset() }
       rows.bind(1, space)
       rows.bind(2, page.last)
-      while page.hasRoom, try rows.step() {
+      while page.hasRoom, try rows.step(), page.admits(rows.int64(0)) {
         try page.add(
           sequence: rows.int64(0), table: rows.textBytes(1), record: rows.textBytes(2),
           state: rows.textBytes(3), wholeBelow: rows.int64(4))

@@ -70,6 +70,16 @@ enum SQLiteStoreSchema {
     UPDATE spaces SET newest =
       (SELECT id FROM operations WHERE space = spaces.id AND sequence = spaces.head);
     """,
+    // What devices are told of values of theirs that lost.
+    """
+    CREATE TABLE notices(
+      space INTEGER NOT NULL,
+      device BLOB NOT NULL,
+      sequence INTEGER NOT NULL,
+      body TEXT NOT NULL,
+      PRIMARY KEY(space, device, sequence)
+    ) WITHOUT ROWID;
+    """,
   ]
 
   static let settings = """
