@@ -20,6 +20,7 @@ final class ServiceStoreDouble: SyncStore {
     var tokenLookUps = 0
     var spaceLookUps = 0
     var isClosed = false
+    var schemas: [Int64: SpaceSchema] = [:]
   }
 
   let state = Mutex(State())
@@ -124,6 +125,17 @@ final class ServiceStoreDouble: SyncStore {
       moves.continuation.yield(HeadMove(space: space, head: head))
       return IngestBatch(head: head, epoch: known.epoch, results: results)
     }
+  }
+
+  func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
+    state.withLock { $0.schemas[space] ?? .empty }
+  }
+
+  func applySchema(
+    _ document: SpaceSchema, to space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
+    state.withLock { $0.schemas[space] = document }
+    return .success(document)
   }
 
   private func waitWhileHeld() async {

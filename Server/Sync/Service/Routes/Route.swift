@@ -6,6 +6,7 @@ package enum Route: String, Sendable, CaseIterable {
   case packets = "/v1/spaces/{space}/packets"
   case changes = "/v1/spaces/{space}/changes"
   case events = "/v1/spaces/{space}/events"
+  case schema = "/v1/spaces/{space}/schema"
   case health = "/healthz"
   case readiness = "/readyz"
   case metrics = "/metrics"
@@ -19,6 +20,7 @@ package enum Route: String, Sendable, CaseIterable {
     case .packets: [("POST", .writer)]
     case .changes: [("GET", .reader), ("HEAD", .reader)]
     case .events: [("GET", .reader)]
+    case .schema: [("GET", .reader), ("HEAD", .reader), ("PUT", .admin)]
     case .health, .readiness, .metrics: [("GET", nil), ("HEAD", nil)]
     case .unknown: []
     }
@@ -65,6 +67,7 @@ package struct RouteMatch: Sendable, Equatable {
       case "packets": return (.packets, segments[2])
       case "changes": return (.changes, segments[2])
       case "events": return (.events, segments[2])
+      case "schema": return (.schema, segments[2])
       default: return (.unknown, nil)
       }
     default: return (.unknown, nil)

@@ -13,6 +13,7 @@ struct PostgresIngestWrites {
     addRecords(effects.records.filter { !$0.isNew }, Self.records, to: &pipeline)
     if !effects.chains.isEmpty { addChains(effects.chains, to: &pipeline) }
     addPark(effects, to: &pipeline)
+    if !effects.claims.isEmpty { PostgresClaims.add(effects.claims, in: space, to: &pipeline) }
     pipeline.add(
       Self.space,
       [
@@ -148,8 +149,8 @@ struct PostgresIngestWrites {
   private static let park = PostgresStatement(
     "park",
     """
-    INSERT INTO parked(space, device, tail, dependency, continues, bytes, body)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    INSERT INTO parked(space, device, tail, dependency, continues, bytes, body, role)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     """)
 
   private func addPark(_ effects: IngestEffects, to pipeline: inout PostgresPipeline) {
@@ -171,6 +172,7 @@ struct PostgresIngestWrites {
       parameters.append(.bool(row.packet.continues))
       parameters.append(.int8(Int64(row.packet.byteCount)))
       parameters.append(bytes: row.body)
+      parameters.append(.text(row.packet.role.rawValue))
       pipeline.add(Self.park, parameters)
     }
   }

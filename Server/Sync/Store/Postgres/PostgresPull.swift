@@ -11,7 +11,7 @@ struct PostgresPull {
     "pull_state",
     """
     SELECT epoch, head, (SELECT max(sequence) FROM records WHERE space = $1),
-      (SELECT tail FROM devices WHERE space = $1 AND device = $2)
+      (SELECT tail FROM devices WHERE space = $1 AND device = $2), minimum_protocol
     FROM spaces WHERE id = $1
     """)
 
@@ -53,6 +53,10 @@ struct PostgresPull {
     }
     let epoch = Epoch(UInt64(bitPattern: try state.int8(0)))
     let head = try state.int8(1)
+    let minimum = Int(try state.int8(4))
+    if let fault = Problem.upgradeRequired(from: request.protocolVersion, to: minimum) {
+      return .failure(fault)
+    }
     if let fault = PageBuilder.fault(in: request.cursor, epoch: epoch, head: head) {
       return .failure(fault)
     }

@@ -6,6 +6,7 @@ import SQLite
 package final class SQLiteStoreFile {
   let connection: SQLiteConnection
   let limits: Limits
+  let schemas = SchemaCache()
 
   /// Opens and migrates the file.
   package init(path: String, limits: Limits, fileSystem: String? = nil) throws {
@@ -58,15 +59,19 @@ package final class SQLiteStoreFile {
     try connection.transaction(.deferred) {
       let find = try connection.statement(
         """
-        SELECT epoch, head, coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0)
+        SELECT epoch, head, coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0),
+          minimum_protocol
         FROM spaces WHERE id = ?1
         """)
       find.bind(1, space)
       let found = try find.first { row in
-        (Epoch(UInt64(bitPattern: row.int64(0))), row.int64(1), row.int64(2))
+        (Epoch(UInt64(bitPattern: row.int64(0))), row.int64(1), row.int64(2), Int(row.int64(3)))
       }
-      guard let (epoch, head, newest) = found else {
+      guard let (epoch, head, newest, minimum) = found else {
         return .failure(Problem(.unknownSpace, "the space is gone"))
+      }
+      if let fault = Problem.upgradeRequired(from: request.protocolVersion, to: minimum) {
+        return .failure(fault)
       }
       if let fault = PageBuilder.fault(in: request.cursor, epoch: epoch, head: head) {
         return .failure(fault)

@@ -63,7 +63,20 @@ enum SQLiteStoreSchema {
       created_at INTEGER NOT NULL
     ) WITHOUT ROWID;
     CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    """,
     """
+    ALTER TABLE spaces ADD COLUMN schema_version INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE spaces ADD COLUMN minimum_protocol INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE parked ADD COLUMN role TEXT NOT NULL DEFAULT 'writer';
+    CREATE TABLE unique_keys(
+      space INTEGER NOT NULL,
+      tbl TEXT NOT NULL,
+      key_columns TEXT NOT NULL,
+      value TEXT NOT NULL,
+      record TEXT NOT NULL,
+      PRIMARY KEY(space, tbl, key_columns, value)
+    ) WITHOUT ROWID;
+    """,
   ]
 
   static let settings = """
