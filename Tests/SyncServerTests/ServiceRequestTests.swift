@@ -101,7 +101,7 @@ struct ServiceRequestTests {
   func accessMatrix() async throws {
     let routes: [(method: String, tail: String, need: Role)] = [
       ("GET", "", .reader), ("PUT", "", .admin), ("POST", "/packets", .writer),
-      ("GET", "/changes", .reader), ("GET", "/events", .reader),
+      ("GET", "/changes", .reader), ("GET", "/events", .reader), ("GET", "/schema", .reader),
     ]
     let fixture = ServiceFixture(spaces: ["notes", "other"])
     let body = Packet.serviceSample(1).encoded()

@@ -14,6 +14,8 @@ struct ServiceRouteTests {
       ("POST", ["v1", "spaces", "a", "packets"], .packets, .writer),
       ("GET", ["v1", "spaces", "a", "changes"], .changes, .reader),
       ("GET", ["v1", "spaces", "a", "events"], .events, .reader),
+      ("GET", ["v1", "spaces", "a", "schema"], .schema, .reader),
+      ("PUT", ["v1", "spaces", "a", "schema"], .schema, .admin),
       ("GET", ["healthz"], .health, nil),
       ("GET", ["readyz"], .readiness, nil),
       ("GET", ["metrics"], .metrics, nil),
@@ -33,6 +35,7 @@ struct ServiceRouteTests {
       ("GET", ["v1", "spaces", "a", "packets"], "POST"),
       ("POST", ["v1", "spaces", "a", "changes"], "GET, HEAD"),
       ("HEAD", ["v1", "spaces", "a", "events"], "GET"),
+      ("POST", ["v1", "spaces", "a", "schema"], "GET, HEAD, PUT"),
       ("POST", ["healthz"], "GET, HEAD"),
     ])
   func refusesMethods(_ method: String, _ segments: [String], _ allow: String) {

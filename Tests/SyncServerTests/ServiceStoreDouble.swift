@@ -21,6 +21,10 @@ final class ServiceStoreDouble: SyncStore {
     var spaceLookUps = 0
     var isClosed = false
     var schemas: [Int64: SpaceSchema] = [:]
+    /// Of the packets that came, in order.
+    var roles: [Role] = []
+    /// What the senders of packets and pulls said that they speak, in order.
+    var versions: [Int] = []
   }
 
   let state = Mutex(State())
@@ -109,6 +113,8 @@ final class ServiceStoreDouble: SyncStore {
         throw .failed("no space \(space)")
       }
       state.batches.append(packets.count)
+      state.roles += packets.map(\.role)
+      state.versions += packets.map(\.protocolVersion)
       var head = known.head
       let results = packets.map { packet -> IngestResult in
         let count = SequenceNumber(packet.packet.operations.count)
@@ -159,6 +165,7 @@ final class ServiceStoreDouble: SyncStore {
       guard let known = state.spaces.values.first(where: { $0.id == space }) else {
         throw .failed("no space \(space)")
       }
+      state.versions.append(request.protocolVersion)
       if let cursor = request.cursor, cursor.epoch != known.epoch {
         return .failure(Problem(.epochChanged, "the space has another epoch"))
       }

@@ -4,7 +4,7 @@ import FerryProtocol
 /// judged at its end, so that two records may swap their values.
 struct ClaimLedger {
   /// What a transaction did to one record of a table with unique keys.
-  private struct Entry {
+  fileprivate struct Entry {
     let key: RecordKey
     let unique: [[String]]
     let before: [UniqueClaim]
