@@ -57,6 +57,8 @@ extension Problem: CommandFailureConvertible {
       case .notFound: "check the server's address: the one given with `ferry init --server URL`"
       case .forbidden: "ask for a token with another role or for this space"
       case .unknownSpace: "check --space, or make it on the server: `ferryd space create NAME`"
+      case .schemaConflict: "correct the document, then `ferry schema apply FILE` again"
+      case .upgradeRequired: "install a newer Ferry; your changes are safe in the replica"
       case .parkFull, .unavailable, .internalError:
         "your changes are safe in the replica; try again later"
       case .epochChanged, .cursorAhead, .historyLost, .cursorExpired:

@@ -30,6 +30,7 @@ enum FerryCommand {
     ],
     subcommands: [
       initialise, track, untrack, importing, sql, push, pull, sync, status, pending, toApply, log,
+      schema,
     ],
     examples: [
       ExampleSpec("Join a space", "ferry init --server http://127.0.0.1:8080 --space demo"),

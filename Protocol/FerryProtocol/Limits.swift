@@ -34,6 +34,10 @@ public struct Limits: Sendable, Equatable {
   public var recordsPerRequest = 1_000
   /// Bytes at which a page is closed even though fewer changes than asked for are in it.
   public var pageBytes = 4 << 20
+  /// Bytes of a space's schema document.
+  public var schemaBytes = 256 << 10
+  /// Tables that a schema may name.
+  public var schemaTables = 1_000
   /// How far a timestamp may lie ahead of the server's clock before it is clamped, in
   /// milliseconds.
   public var clockSkewMax: Int64 = 60_000

@@ -89,8 +89,14 @@ extension RecordState {
   var registers: RecordState {
     var state = self
     state.inserted?.sequence = 0
+    state.inserted?.origin = 0
     state.deleted?.sequence = 0
-    for index in state.columns.indices { state.columns[index].sequence = 0 }
+    state.deleted?.origin = 0
+    for index in state.columns.indices {
+      state.columns[index].sequence = 0
+      state.columns[index].origin = 0
+      state.columns[index].shared = 0
+    }
     return state
   }
 

@@ -146,7 +146,7 @@ extension StoreContract {
         let results = try await space.send([
           author.packet([reserved]), other.packet(inserting: ["b"]),
         ])
-        try require(results[0].problem?.code, is: .reservedTable, "the reserved table")
+        try require(results[0].problem?.code, is: .operationRefused, "the reserved table")
         try require(results[1].status, is: .applied, "the other packet")
       }
     },

@@ -12,9 +12,11 @@ struct SpaceUnderTest: Sendable {
   /// One packet in one transaction.
   @discardableResult
   func send(
-    _ packet: Packet, byteCount: Int = 100, now: Int64 = SpaceUnderTest.now
+    _ packet: Packet, byteCount: Int = 100, role: Role = .writer,
+    now: Int64 = SpaceUnderTest.now
   ) async throws -> IngestResult {
-    try await ingest([IncomingPacket(packet, byteCount: byteCount)], now: now).results[0]
+    try await ingest([IncomingPacket(packet, byteCount: byteCount, role: role)], now: now)
+      .results[0]
   }
 
   /// Several packets in one transaction.

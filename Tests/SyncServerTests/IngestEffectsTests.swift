@@ -47,7 +47,7 @@ struct IngestEffectsTests {
     reserved.key = RecordKey(table: "SQLITE_master", record: "x")
     var space = IngestSpace()
     let results = space.send([maker.packet([reserved]), other.packet("a"), maker.packet("b")])
-    #expect(results.map(\.word) == ["reserved_table", "applied", "parked"])
+    #expect(results.map(\.word) == ["operation_refused", "applied", "operation_refused"])
     #expect(space.rows.map(\.sequence) == [1])
   }
 

@@ -4,7 +4,7 @@ import SyncServer
 /// A space in memory behind the ingest machine: the smallest store there can be. It gives the
 /// machine only what a store would load for it.
 struct IngestSpace {
-  private(set) var state = SpaceState(epoch: Epoch(7))
+  var state = SpaceState(epoch: Epoch(7))
   private(set) var chains: [DeviceID: DeviceChain] = [:]
   private(set) var parked: [ParkedPacket] = []
   private var bodies: [ParkedKey: Packet] = [:]
@@ -14,31 +14,46 @@ struct IngestSpace {
   private(set) var notices: [IngestEffects.NoticeRow] = []
   /// Bodies of parked packets that plans asked for.
   private(set) var bodiesLoaded = 0
+  /// Who holds which unique key.
+  private(set) var holders: [UniqueClaim: String] = [:]
+  /// Look-ups of holders, each of any number of keys.
+  private(set) var holderLookUps = 0
+  var schema: SpaceSchema?
   var limits = Limits.standard
   var now: Int64 = 1_800_000_000_000
 
   /// One transaction.
-  mutating func send(_ packets: [Packet], byteCount: Int = 100) -> [IngestResult] {
-    let incoming = packets.map { IncomingPacket($0, byteCount: byteCount) }
-    var context = context(for: packets)
-    var plan = Ingest.plan(incoming, in: context)
-    while !plan.missing.isEmpty {
-      for key in plan.missing {
-        context.bodies[key] = bodies[key]
-        bodiesLoaded += 1
-        if let body = bodies[key] { load([body], into: &context) }
-      }
-      plan = Ingest.plan(incoming, in: context)
+  mutating func send(
+    _ packets: [Packet], byteCount: Int = 100, role: Role = .writer, version: Int = 1
+  ) -> [IngestResult] {
+    let incoming = packets.map {
+      IncomingPacket($0, byteCount: byteCount, role: role, protocolVersion: version)
     }
-    let effects = Ingest.apply(plan, to: incoming, in: context)
+    var context = context(for: packets)
+    let effects = Ingest.decide(incoming, in: &context) { need, context in
+      switch need {
+      case .bodies(let keys):
+        for key in keys {
+          context.bodies[key] = bodies[key]
+          bodiesLoaded += 1
+          if let body = bodies[key] { load([body], into: &context) }
+        }
+      case .holders(let claims):
+        holderLookUps += 1
+        for claim in claims { context.holders.updateValue(holders[claim], forKey: claim) }
+      }
+    }
     save(effects)
     return effects.results
   }
 
-  mutating func send(_ packet: Packet) -> IngestResult { send([packet])[0] }
+  mutating func send(_ packet: Packet, role: Role = .writer) -> IngestResult {
+    send([packet], role: role)[0]
+  }
 
   func context(for packets: [Packet]) -> IngestContext {
     var context = IngestContext(space: state, now: now, limits: limits)
+    context.schema = schema
     let devices = Set(packets.map(\.device))
     context.chains = chains.filter { devices.contains($0.key) }
     context.parked = parked.filter { devices.contains($0.key.device) }
@@ -64,6 +79,7 @@ struct IngestSpace {
       parked.append(row.packet)
       bodies[row.packet.key] = try? Packet(decoding: row.body, limits: limits)
     }
+    for row in effects.claims { holders[row.claim] = row.record }
     for row in effects.operations {
       let outcome = try? row.outcome.map { bytes in
         try decode(bytes) { (reader) throws(MalformedMessage) in
@@ -123,9 +139,12 @@ extension IngestResult {
   var released: [PacketReceipt] {
     if case .accepted(_, let released) = self { released } else { [] }
   }
-  var code: ProblemCode? {
-    if case .refused(let problem) = self { problem.code } else { nil }
+  var problem: Problem? {
+    if case .refused(let problem) = self { problem } else { nil }
   }
+  var code: ProblemCode? { problem?.code }
+  /// What the problem says of single operations.
+  var refusals: [Refusal] { problem?.refusals ?? [] }
   /// In a word: applied, duplicate, parked or the problem's code.
   var word: String { receipt?.status.rawValue ?? code?.rawValue ?? "" }
 }

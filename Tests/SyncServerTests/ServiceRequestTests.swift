@@ -130,6 +130,7 @@ struct ServiceRequestTests {
     let routes: [(method: String, tail: String, need: Role)] = [
       ("GET", "", .reader), ("PUT", "", .admin), ("POST", "/packets", .writer),
       ("GET", "/changes", .reader), ("GET", "/events", .reader), ("POST", "/records", .reader),
+      ("GET", "/schema", .reader),
     ]
     let fixture = ServiceFixture(spaces: ["notes", "other"])
     let packet = Packet.serviceSample(1).encoded()

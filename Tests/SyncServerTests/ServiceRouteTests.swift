@@ -15,6 +15,8 @@ struct ServiceRouteTests {
       ("GET", ["v1", "spaces", "a", "changes"], .changes, .reader),
       ("POST", ["v1", "spaces", "a", "records"], .records, .reader),
       ("GET", ["v1", "spaces", "a", "events"], .events, .reader),
+      ("GET", ["v1", "spaces", "a", "schema"], .schema, .reader),
+      ("PUT", ["v1", "spaces", "a", "schema"], .schema, .admin),
       ("GET", ["healthz"], .health, nil),
       ("GET", ["readyz"], .readiness, nil),
       ("GET", ["metrics"], .metrics, nil),
@@ -35,6 +37,7 @@ struct ServiceRouteTests {
       ("POST", ["v1", "spaces", "a", "changes"], "GET, HEAD"),
       ("GET", ["v1", "spaces", "a", "records"], "POST"),
       ("HEAD", ["v1", "spaces", "a", "events"], "GET"),
+      ("POST", ["v1", "spaces", "a", "schema"], "GET, HEAD, PUT"),
       ("POST", ["healthz"], "GET, HEAD"),
     ])
   func refusesMethods(_ method: String, _ segments: [String], _ allow: String) {

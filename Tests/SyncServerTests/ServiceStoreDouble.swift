@@ -21,6 +21,11 @@ final class ServiceStoreDouble: SyncStore {
     var tokenLookUps = 0
     var spaceLookUps = 0
     var isClosed = false
+    var schemas: [Int64: SpaceSchema] = [:]
+    /// Of the packets that came, in order.
+    var roles: [Role] = []
+    /// What the senders of packets and pulls said that they speak, in order.
+    var versions: [Int] = []
   }
 
   let state = Mutex(State())
@@ -109,6 +114,8 @@ final class ServiceStoreDouble: SyncStore {
         throw .failed("no space \(space)")
       }
       state.batches.append(packets.count)
+      state.roles += packets.map(\.role)
+      state.versions += packets.map(\.protocolVersion)
       var head = known.head
       let results = packets.map { packet -> IngestResult in
         let count = SequenceNumber(packet.packet.operations.count)
@@ -125,6 +132,17 @@ final class ServiceStoreDouble: SyncStore {
       moves.continuation.yield(HeadMove(space: space, head: head))
       return IngestBatch(head: head, epoch: known.epoch, results: results)
     }
+  }
+
+  func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
+    state.withLock { $0.schemas[space] ?? .empty }
+  }
+
+  func applySchema(
+    _ document: SpaceSchema, to space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
+    state.withLock { $0.schemas[space] = document }
+    return .success(document)
   }
 
   private func waitWhileHeld() async {
@@ -148,6 +166,7 @@ final class ServiceStoreDouble: SyncStore {
       guard let known = state.spaces.values.first(where: { $0.id == space }) else {
         throw .failed("no space \(space)")
       }
+      state.versions.append(request.protocolVersion)
       if let cursor = request.cursor, cursor.epoch != known.epoch {
         return .failure(Problem(.epochChanged, "the space has another epoch"))
       }

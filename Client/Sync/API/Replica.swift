@@ -20,7 +20,7 @@ public final class Replica: Sendable {
   public let path: String
   private let thread: ReplicaThread
   private let readers: ReaderPool
-  private let engine: SyncEngine
+  let engine: SyncEngine
   private let watching = Mutex<[ObjectIdentifier: Wakeups]>([:])
 
   /// Opens `path` as a replica, or makes it one. The user's own tables stay as they are.
@@ -240,7 +240,7 @@ public final class Replica: Sendable {
   }
 
   /// Errors leave this type as ``ReplicaError``, or as what the caller's own closure threw.
-  private func typed<T: Sendable>(_ body: () async throws -> T) async throws -> T {
+  func typed<T: Sendable>(_ body: () async throws -> T) async throws -> T {
     do {
       return try await body()
     } catch let error as SQLiteError {

@@ -40,6 +40,17 @@ struct SyncAPI: Sendable {
     return info
   }
 
+  /// What the space declares of its tables.
+  func schema() async throws -> SpaceSchema {
+    try SpaceSchema(decoding: try await send(.get, "/schema").body, limits: surroundings.limits)
+  }
+
+  /// Puts a schema in force; answers with it.
+  func applySchema(_ document: SpaceSchema) async throws -> SpaceSchema {
+    let answer = try await send(.put, "/schema", body: document.encoded())
+    return try SpaceSchema(decoding: answer.body, limits: surroundings.limits)
+  }
+
   func push(_ packet: Packet) async throws -> PacketAnswer {
     let answer = try await send(.post, "/packets", body: packet.encoded())
     return try PacketAnswer(decoding: answer.body, limits: surroundings.limits)
@@ -88,6 +99,7 @@ struct SyncAPI: Sendable {
     var base = address.url
     while base.hasSuffix("/") { base.removeLast() }
     var request = TransportRequest(method, "\(base)/v1/spaces/\(address.space)\(path)")
+    request.headers.add(ProtocolVersion.header, "\(ProtocolVersion.current)")
     if let token = address.token { request.headers.add("Authorization", "Bearer \(token)") }
     return request
   }

@@ -2,10 +2,18 @@
 package struct SequencedStamp: Sendable, Equatable {
   package var stamp: Stamp
   package var sequence: SequenceNumber
+  /// Where it was written; ``sequence`` moves on where the record is sent anew.
+  package var origin: SequenceNumber
 
-  package init(stamp: Stamp, sequence: SequenceNumber) {
+  package init(stamp: Stamp, sequence: SequenceNumber, origin: SequenceNumber? = nil) {
     self.stamp = stamp
     self.sequence = sequence
+    self.origin = origin ?? sequence
+  }
+
+  /// Whether it was written after `base` by another device than `device`.
+  package func isUnseen(by device: DeviceID, since base: SequenceNumber) -> Bool {
+    origin > base && stamp.device != device
   }
 }
 
@@ -15,20 +23,36 @@ package struct ColumnState: Sendable, Equatable {
   package var value: Value
   package var stamp: Stamp
   package var sequence: SequenceNumber
+  /// Where the value was written; ``sequence`` moves on where a write lost to it.
+  package var origin: SequenceNumber
+  /// The newest place at which a device other than the stamp's took part in the value: a sum, a
+  /// union or a merged text may be several devices' work. 0 where one device wrote all of it.
+  package var shared: SequenceNumber
 
-  package init(name: String, value: Value, stamp: Stamp, sequence: SequenceNumber) {
+  package init(
+    name: String, value: Value, stamp: Stamp, sequence: SequenceNumber,
+    origin: SequenceNumber? = nil, shared: SequenceNumber = 0
+  ) {
     self.name = name
     self.value = value
     self.stamp = stamp
     self.sequence = sequence
+    self.origin = origin ?? sequence
+    self.shared = shared
+  }
+
+  /// Whether any of it was written after `base` by another device than `device`.
+  package func isUnseen(by device: DeviceID, since base: SequenceNumber) -> Bool {
+    (stamp.device != device ? origin : shared) > base
   }
 }
 
 /// The merged state of a record: what is left of all operations that wrote it.
 ///
-/// Each part is a register in which the greatest stamp stays, so any order of arrival gives the
-/// same state. A delete erases every column write before it; a later insert brings the record
-/// back with its own columns.
+/// Without rules each part is a register in which the greatest stamp stays, so any order of
+/// arrival gives the same state. A delete erases every column write before it; a later insert
+/// brings the record back with its own columns. Where edits may win against deletes, a delete only
+/// hides the columns, so that an edit can bring them back.
 package struct RecordState: Sendable, Equatable {
   /// The latest insert.
   package var inserted: SequencedStamp?
@@ -59,88 +83,99 @@ package struct RecordState: Sendable, Equatable {
     return newest
   }
 
-  /// Merges one operation. Every part that the operation names gets `sequence`, also where the
-  /// operation lost: so its author's next pull brings what stands instead.
+  /// Merges one operation as its table's rules say. Every part that the operation names gets
+  /// `sequence`, also where the operation lost: so its author's next pull brings what stands
+  /// instead.
   package mutating func merge(
-    _ operation: Operation, stamp: Stamp, sequence: SequenceNumber
+    _ operation: Operation, stamp: Stamp, sequence: SequenceNumber,
+    rules: TableRules = .standard
   ) -> Outcome {
+    var outcome = Outcome.applied
+    if !rules.isPlain, settlesLife(operation, stamp, sequence, rules, &outcome) { return outcome }
     switch operation.kind {
-    case .insert: insert(operation, stamp, sequence)
-    case .update: update(operation, stamp, sequence)
-    case .delete: delete(operation, stamp, sequence)
+    case .insert: insert(operation, stamp, sequence, rules, &outcome)
+    case .update: update(operation, stamp, sequence, rules, &outcome)
+    case .delete: delete(operation, stamp, sequence, rules, &outcome)
     }
+    return outcome
   }
 
   // MARK: Kinds
 
   private mutating func insert(
-    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber
-  ) -> Outcome {
+    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
+    _ outcome: inout Outcome
+  ) {
     if PlantedFault.tombstoneForgotten.isPlanted { deleted = nil }
     let wasAlive = isAlive
-    // Updates may have been merged into the insert: it is as old as its oldest column, so a
-    // delete in between erases all of it or nothing.
-    let own = operation.columns.map { operation.stamp(of: $0.name, within: stamp) }.min() ?? stamp
+    let own = operation.insertStamp(within: stamp)
     if let existing = inserted {
-      inserted?.stamp = max(existing.stamp, own)
+      if own > existing.stamp {
+        inserted = SequencedStamp(stamp: own, sequence: existing.sequence, origin: sequence)
+      }
     } else {
       inserted = SequencedStamp(stamp: own, sequence: sequence)
     }
-    var outcome = write(operation, stamp, sequence)
+    write(operation, stamp, sequence, rules, &outcome)
     if let deleted, !isAlive { outcome.lose(.existence(own, to: deleted.stamp)) }
     // What others wrote to the dead record is alive again, and its author does not know it.
     if isAlive && !wasAlive && columns.count > operation.columns.count {
       outcome.isOverruled = true
     }
     settle(wasAlive: wasAlive, sequence)
-    return outcome
   }
 
   private mutating func update(
-    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber
-  ) -> Outcome {
-    var outcome = write(operation, stamp, sequence)
+    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
+    _ outcome: inout Outcome
+  ) {
+    write(operation, stamp, sequence, rules, &outcome)
     if !isAlive {
       outcome.lose(.existence(stamp, to: deleted?.stamp ?? stamp))
       deleted?.sequence = sequence
     }
-    return outcome
   }
 
   private mutating func delete(
-    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber
-  ) -> Outcome {
+    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
+    _ outcome: inout Outcome
+  ) {
     let wasAlive = isAlive
-    var outcome = Outcome.applied
     if let existing = deleted, existing.stamp >= stamp {
       // An earlier or the same delete: the record's state does not change.
     } else {
-      deleted = SequencedStamp(stamp: stamp, sequence: sequence)
-      // Lost are the writes that the author had not seen: erased, or hidden with the record.
-      outcome.conflicts = columns.compactMap { column in
-        guard column.sequence > operation.base, column.stamp.device != stamp.device,
-          column.stamp < stamp || !isAlive
-        else { return nil }
-        return Conflict(
-          column: column.name, lost: column.value, loser: column.stamp, winner: stamp)
-      }
-      columns.removeAll { $0.stamp < stamp }
+      // Of several deletes in a row the first is the one that readers may have seen.
+      let origin = wasAlive ? sequence : deleted?.origin ?? sequence
+      deleted = SequencedStamp(stamp: stamp, sequence: sequence, origin: origin)
+      if rules.deletes == .deleteWins { eraseColumns(before: stamp, operation.base, &outcome) }
     }
     if isAlive, let inserted {
       outcome.lose(.existence(stamp, to: inserted.stamp))
       touchAll(sequence)
     }
     settle(wasAlive: wasAlive, sequence)
-    return outcome
   }
 
   // MARK: Parts
 
+  /// Lost are the writes that the delete's author had not seen: erased, or hidden with the record.
+  private mutating func eraseColumns(
+    before stamp: Stamp, _ base: SequenceNumber, _ outcome: inout Outcome
+  ) {
+    outcome.conflicts += columns.compactMap { column in
+      guard column.isUnseen(by: stamp.device, since: base), column.stamp < stamp || !isAlive
+      else { return nil }
+      return Conflict(column: column.name, lost: column.value, loser: column.stamp, winner: stamp)
+    }
+    columns.removeAll { $0.stamp < stamp }
+  }
+
   /// Merges the operation's columns one by one.
   private mutating func write(
-    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber
-  ) -> Outcome {
-    var outcome = Outcome.applied
+    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
+    _ outcome: inout Outcome
+  ) {
+    let isPlain = rules.isPlain && operation.increments.isEmpty
     var hasErased = false
     for column in operation.columns {
       let own = operation.stamp(of: column.name, within: stamp)
@@ -152,43 +187,17 @@ package struct RecordState: Sendable, Equatable {
       }
       let incoming = ColumnState(
         name: column.name, value: column.value, stamp: own, sequence: sequence)
-      merge(incoming, base: operation.base, &outcome)
+      let index = columns.partitioningIndex { $0.name >= incoming.name }
+      if index == columns.count || columns[index].name != incoming.name {
+        columns.insert(incoming, at: index)
+      } else if isPlain {
+        mergeLatest(incoming, at: index, base: operation.base, &outcome)
+      } else {
+        merge(incoming, at: index, of: operation, rules, &outcome)
+      }
     }
     // Nothing stands in an erased column's place: only the whole record takes it back.
     if hasErased && isAlive { touchAll(sequence) }
-    return outcome
-  }
-
-  private mutating func merge(
-    _ incoming: ColumnState, base: SequenceNumber, _ outcome: inout Outcome
-  ) {
-    let index = columns.partitioningIndex { $0.name >= incoming.name }
-    guard index < columns.count, columns[index].name == incoming.name else {
-      columns.insert(incoming, at: index)
-      return
-    }
-    let existing = columns[index]
-    switch Resolution.resolve(existing: existing.stamp, incoming: incoming.stamp) {
-    case .incoming:
-      if !PlantedFault.conflictNotRecorded.isPlanted, existing.sequence > base,
-        existing.stamp.device != incoming.stamp.device,
-        existing.value != incoming.value
-      {
-        outcome.conflicts.append(
-          Conflict(
-            column: incoming.name, lost: existing.value, loser: existing.stamp,
-            winner: incoming.stamp))
-      }
-      columns[index] = incoming
-    case .existing:
-      if existing.value != incoming.value {
-        outcome.lose(
-          Conflict(
-            column: incoming.name, lost: incoming.value, loser: incoming.stamp,
-            winner: existing.stamp))
-      }
-      columns[index].sequence = incoming.sequence
-    }
   }
 
   /// A record that came to life is sent whole; one that is dead is sent as its tombstone.
@@ -200,7 +209,8 @@ package struct RecordState: Sendable, Equatable {
     }
   }
 
-  private mutating func touchAll(_ sequence: SequenceNumber) {
+  /// Has the record sent whole to everybody.
+  mutating func touchAll(_ sequence: SequenceNumber) {
     inserted?.sequence = sequence
     for index in columns.indices { columns[index].sequence = sequence }
   }
@@ -209,22 +219,30 @@ package struct RecordState: Sendable, Equatable {
 extension Operation {
   /// Who wrote `column`, and when. A clamped operation's columns are no later than the operation,
   /// and a device's own writes keep their order.
-  fileprivate func stamp(of column: String, within stamp: Stamp) -> Stamp {
+  func stamp(of column: String, within stamp: Stamp) -> Stamp {
     Stamp(time: min(time(of: column), stamp.time), device: stamp.device)
+  }
+
+  /// Updates may have been merged into an insert: it is as old as its oldest column, so a delete
+  /// in between erases all of it or nothing.
+  func insertStamp(within stamp: Stamp) -> Stamp {
+    columns.map { self.stamp(of: $0.name, within: stamp) }.min() ?? stamp
   }
 }
 
 extension Outcome {
   /// Notes a part of the operation that did not take effect.
-  fileprivate mutating func lose(_ conflict: Conflict) {
+  mutating func lose(_ conflict: Conflict) {
     conflicts.append(conflict)
     if !PlantedFault.loserNotTold.isPlanted { isOverruled = true }
   }
 }
 
 extension Conflict {
-  fileprivate static func existence(_ loser: Stamp, to winner: Stamp) -> Conflict {
-    Conflict(column: nil, lost: .null, loser: loser, winner: winner)
+  static func existence(
+    _ loser: Stamp, to winner: Stamp, isQuestion: Bool = false
+  ) -> Conflict {
+    Conflict(column: nil, lost: .null, loser: loser, winner: winner, isQuestion: isQuestion)
   }
 }
 

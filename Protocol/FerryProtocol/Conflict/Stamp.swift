@@ -39,13 +39,18 @@ public struct Conflict: Sendable, Equatable {
   public let loser: Stamp
   /// Who wrote what stands.
   public let winner: Stamp
+  /// Whether the loser is asked what shall stand: nothing was decided against it by a rule.
+  public let isQuestion: Bool
 
   /// A conflict from its parts.
-  public init(column: String?, lost: Value, loser: Stamp, winner: Stamp) {
+  public init(
+    column: String?, lost: Value, loser: Stamp, winner: Stamp, isQuestion: Bool = false
+  ) {
     self.column = column
     self.lost = lost
     self.loser = loser
     self.winner = winner
+    self.isQuestion = isQuestion
   }
 }
 

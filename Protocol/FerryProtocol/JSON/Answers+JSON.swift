@@ -123,6 +123,7 @@ extension JSONWriter {
       stamp(conflict.loser)
       raw(",\"winner\":")
       stamp(conflict.winner)
+      if conflict.isQuestion { raw(",\"ask\":true") }
       raw("}")
     }
     raw("]")
@@ -186,17 +187,20 @@ extension JSONReader {
     var lost: Value = .null
     var loser: Stamp?
     var winner: Stamp?
+    var isQuestion = false
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "column": if try !reader.null() { column = try reader.string() }
       case "lost": lost = try reader.value(limits: limits)
       case "loser": loser = try reader.stamp()
       case "winner": winner = try reader.stamp()
+      case "ask": isQuestion = try reader.bool()
       default: try reader.skip()
       }
     }
     guard let loser, let winner else { throw malformed("a conflict without loser or winner") }
-    return Conflict(column: column, lost: lost, loser: loser, winner: winner)
+    return Conflict(
+      column: column, lost: lost, loser: loser, winner: winner, isQuestion: isQuestion)
   }
 
   private mutating func stamp() throws(MalformedMessage) -> Stamp {

@@ -142,6 +142,14 @@ extension JSONWriter {
       columns(operation.columns)
     }
     if !operation.columnTimes.isEmpty { columnTimes(operation.columnTimes) }
+    if !operation.increments.isEmpty {
+      raw(",\"adds\":")
+      increments(operation.increments)
+    }
+    if !operation.originals.isEmpty {
+      raw(",\"originals\":")
+      columns(operation.originals)
+    }
     raw("}")
   }
 
@@ -200,6 +208,8 @@ extension JSONReader {
     var time: HybridTimestamp?
     var columns: [Column]?
     var times: [String: HybridTimestamp] = [:]
+    var increments: Set<String> = []
+    var originals: [Column] = []
     var base = unstatedBase
     var seen = MembersSeen()
     let start = position
@@ -229,6 +239,12 @@ extension JSONReader {
       case "times":
         try seen.note("times", 7, reader)
         times = try reader.times(limits: limits)
+      case "adds":
+        try seen.note("adds", 8, reader)
+        increments = try reader.increments(limits: limits)
+      case "originals":
+        try seen.note("originals", 9, reader)
+        originals = try reader.columns(limits: limits)
       default: try reader.skip()
       }
     }
@@ -238,15 +254,18 @@ extension JSONReader {
     guard (kind == .delete) == (columns == nil) else {
       throw malformed("operation \(id): an insert or update has data, a delete has none")
     }
+    let operation = Operation(
+      id: id, key: RecordKey(table: table, record: record), kind: kind, time: time,
+      columns: columns ?? [], columnTimes: times, base: base, increments: increments,
+      originals: originals)
     guard position - start <= limits.operationBytes * 2,
-      (columns ?? []).reduce(0, { $0 + $1.value.byteCount }) <= limits.operationBytes
+      operation.valueBytes <= limits.operationBytes
     else {
       throw malformed("operation \(id) has more than \(limits.operationBytes) bytes of values")
     }
-    try check(times, of: columns ?? [], at: time, id)
-    return Operation(
-      id: id, key: RecordKey(table: table, record: record), kind: kind, time: time,
-      columns: columns ?? [], columnTimes: times, base: base)
+    try check(times, of: operation.columns, at: time, id)
+    if let fault = operation.policyFault { throw malformed("operation \(id): \(fault)") }
+    return operation
   }
 
   private func check(

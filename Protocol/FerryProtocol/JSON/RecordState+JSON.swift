@@ -43,13 +43,16 @@ extension RecordState {
   }
 }
 
-/// Where a write stands in the list.
+/// Where a write stands in the list, and what its parts have in common.
 private struct WriteKey: Hashable, Comparable {
   let sequence: SequenceNumber
   let stamp: Stamp
+  let origin: SequenceNumber
+  let shared: SequenceNumber
 
   static func < (left: WriteKey, right: WriteKey) -> Bool {
-    (left.sequence, left.stamp) < (right.sequence, right.stamp)
+    (left.sequence, left.stamp, left.origin, left.shared)
+      < (right.sequence, right.stamp, right.origin, right.shared)
   }
 }
 
@@ -92,6 +95,14 @@ extension JSONWriter {
     string(key.stamp.time)
     raw(",\"device\":")
     string(key.stamp.device.value)
+    if key.origin != key.sequence {
+      raw(",\"origin\":")
+      numberString(key.origin)
+    }
+    if key.shared != 0 {
+      raw(",\"shared\":")
+      numberString(key.shared)
+    }
     if let kind {
       raw(",\"kind\":\"")
       raw(kind)
@@ -113,9 +124,14 @@ extension JSONWriter {
 }
 
 extension WriteKey {
-  init(_ stamp: SequencedStamp) { self.init(sequence: stamp.sequence, stamp: stamp.stamp) }
+  init(_ stamp: SequencedStamp) {
+    self.init(sequence: stamp.sequence, stamp: stamp.stamp, origin: stamp.origin, shared: 0)
+  }
 
-  init(_ column: ColumnState) { self.init(sequence: column.sequence, stamp: column.stamp) }
+  init(_ column: ColumnState) {
+    self.init(
+      sequence: column.sequence, stamp: column.stamp, origin: column.origin, shared: column.shared)
+  }
 }
 
 extension JSONReader {
@@ -137,6 +153,8 @@ extension JSONReader {
     var sequence: SequenceNumber?
     var time: HybridTimestamp?
     var device: DeviceID?
+    var origin: SequenceNumber?
+    var shared: SequenceNumber = 0
     var kind: OperationKind = .update
     let first = state.columns.count
     try object { (key, reader) throws(MalformedMessage) in
@@ -144,6 +162,8 @@ extension JSONReader {
       case "sequence": sequence = try reader.sequence()
       case "time": time = try reader.timestamp()
       case "device": device = DeviceID(try reader.uniqueID())
+      case "origin": origin = try reader.sequence()
+      case "shared": shared = try reader.sequence()
       case "kind": kind = OperationKind(rawValue: try reader.string()) ?? .update
       case "data":
         state.columns.removeSubrange(first...)
@@ -160,14 +180,17 @@ extension JSONReader {
       throw malformed("a write without sequence, time or device")
     }
     let stamp = Stamp(time: time, device: device)
+    let sequenced = SequencedStamp(stamp: stamp, sequence: sequence, origin: origin)
     switch kind {
-    case .insert: state.inserted = SequencedStamp(stamp: stamp, sequence: sequence)
-    case .delete: state.deleted = SequencedStamp(stamp: stamp, sequence: sequence)
+    case .insert: state.inserted = sequenced
+    case .delete: state.deleted = sequenced
     case .update: break
     }
     for index in first..<state.columns.count {
       state.columns[index].stamp = stamp
       state.columns[index].sequence = sequence
+      state.columns[index].origin = sequenced.origin
+      state.columns[index].shared = shared
     }
   }
 }

@@ -26,12 +26,16 @@ public struct Operation: Sendable, Equatable {
   public var columnTimes: [String: HybridTimestamp]
   /// The newest change its author had seen: what came later in the space is concurrent with it.
   public var base: SequenceNumber
+  /// Columns of an update whose integer is added to what is there, rather than put in its place.
+  public var increments: Set<String>
+  /// What the author's row held before, for columns of an update that are merged as text.
+  public var originals: [Column]
 
   /// An operation from its parts.
   public init(
     id: OperationID, key: RecordKey, kind: OperationKind, time: HybridTimestamp,
     columns: [Column] = [], columnTimes: [String: HybridTimestamp] = [:],
-    base: SequenceNumber = 0
+    base: SequenceNumber = 0, increments: Set<String> = [], originals: [Column] = []
   ) {
     self.id = id
     self.key = key
@@ -40,6 +44,8 @@ public struct Operation: Sendable, Equatable {
     self.columns = columns
     self.columnTimes = columnTimes
     self.base = base
+    self.increments = increments
+    self.originals = originals
   }
 
   /// When `column` was written.

@@ -14,12 +14,14 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   case limitExceeded = "limit_exceeded"
   case unsupportedCoding = "unsupported_coding"
   case invalidCursor = "invalid_cursor"
-  case reservedTable = "reserved_table"
   case unauthorized
   case forbidden
   case unknownSpace = "unknown_space"
   case notFound = "not_found"
   case methodNotAllowed = "method_not_allowed"
+  case operationRefused = "operation_refused"
+  case schemaConflict = "schema_conflict"
+  case upgradeRequired = "upgrade_required"
   case parkFull = "park_full"
   case deviceForked = "device_forked"
   case epochChanged = "epoch_changed"
@@ -43,13 +45,15 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     switch self {
     case .malformedMessage, .invalidCursor: 400
     case .unauthorized: 401
-    case .forbidden, .reservedTable: 403
+    case .forbidden: 403
     case .unknownSpace, .notFound: 404
     case .methodNotAllowed: 405
-    case .deviceForked, .epochChanged, .cursorAhead, .historyLost: 409
+    case .deviceForked, .epochChanged, .cursorAhead, .historyLost, .schemaConflict: 409
     case .cursorExpired: 410
     case .limitExceeded: 413
     case .unsupportedCoding: 415
+    case .operationRefused: 422
+    case .upgradeRequired: 426
     case .parkFull: 429
     case .internalError: 500
     case .unavailable: 503
@@ -63,12 +67,14 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .limitExceeded: "The message is too large"
     case .unsupportedCoding: "The content coding is not supported"
     case .invalidCursor: "The cursor is not one of this server's"
-    case .reservedTable: "The table is read-only for devices"
     case .unauthorized: "A valid token is needed"
     case .forbidden: "The token does not allow this"
     case .unknownSpace: "There is no such space"
     case .notFound: "There is nothing at this address"
     case .methodNotAllowed: "The method is not allowed here"
+    case .operationRefused: "The packet holds operations that can never be applied"
+    case .schemaConflict: "The schema does not fit the space"
+    case .upgradeRequired: "The space asks for a newer client"
     case .parkFull: "Too many packets wait for an earlier one"
     case .deviceForked: "Another copy of this device has written"
     case .epochChanged: "The space has a new line of history"
@@ -87,11 +93,15 @@ public struct Problem: Error, Sendable, Equatable, CustomStringConvertible {
   public let code: ProblemCode
   /// What happened this time, for a person.
   public let detail: String
+  /// The operations that can never be applied, in their order; of ``ProblemCode/operationRefused``
+  /// only.
+  public let refusals: [Refusal]
 
   /// A problem from its parts.
-  public init(_ code: ProblemCode, _ detail: String) {
+  public init(_ code: ProblemCode, _ detail: String, refusals: [Refusal] = []) {
     self.code = code
     self.detail = detail
+    self.refusals = refusals
   }
 
   public var description: String { "\(code.title): \(detail)" }

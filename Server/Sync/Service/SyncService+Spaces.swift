@@ -21,14 +21,16 @@ extension SyncService {
   }
 
   func receivePacket(
-    _ context: inout RequestContext, _ name: SpaceName
+    _ context: inout RequestContext, _ name: SpaceName, _ role: Role
   ) async throws(Problem) -> HTTPResponse {
+    let version = try Self.protocolVersion(of: context.request)
     let body = context.request.body
     let packet = try read(body, Packet.init(decoding:limits:))
     context.device = packet.device
     let space = try await find(name)
     let answer = try await committer.commit(
-      IncomingPacket(packet, byteCount: body.count), into: space.id)
+      IncomingPacket(packet, byteCount: body.count, role: role, protocolVersion: version),
+      into: space.id)
     let status = answer.receipt.status == .parked ? 202 : 200
     return .json(answer.encoded(), status: status)
   }
@@ -37,12 +39,13 @@ extension SyncService {
     _ context: inout RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     let query = context.request.query
-    let request = try ChangesQuery.read({ query[$0] }, limits: parts.limits).get()
+    var request = try ChangesQuery.read({ query[$0] }, limits: parts.limits).get()
+    request.protocolVersion = try Self.protocolVersion(of: context.request)
     context.device = request.device
     let space = try await find(name)
-    let (store, now) = (parts.store, parts.clock.wall())
+    let (store, now, asked) = (parts.store, parts.clock.wall(), request)
     let page = try await ask { () async throws(StoreError) in
-      try await store.changes(in: space.id, request, now: now)
+      try await store.changes(in: space.id, asked, now: now)
     }.get()
     parts.metrics.countPage(changes: PageCount.read(page))
     return .json(page)

@@ -93,16 +93,19 @@ package final class SyncService: Sendable {
     case .health: return .text("ok\n")
     case .readiness: return try await readiness()
     case .metrics: return metricsPage()
-    case .unknown, .space, .packets, .changes, .records, .events: break
+    case .unknown, .space, .packets, .changes, .records, .events, .schema: break
     }
     let name = try space(named: match.spaceText ?? "")
     context.space = name
     let role = try await admit(context.request, to: name, need: match.need ?? .admin)
     switch match.route {
-    case .packets: return try await receivePacket(&context, name)
+    case .packets: return try await receivePacket(&context, name, role)
     case .changes: return try await changes(&context, name)
     case .records: return try await records(context.request, name)
     case .events: return try await events(context.request, name)
+    case .schema:
+      return context.request.method == "PUT"
+        ? try await applySchema(context.request, name) : try await schema(name)
     default:
       return context.request.method == "PUT"
         ? try await createSpace(name, role) : try await spaceInfo(name, role)

@@ -100,9 +100,14 @@ struct PageBuilder {
     return page.finish()
   }
 
-  /// Why a cursor cannot be answered from this space, or `nil` when it can.
-  static func fault(in cursor: Cursor?, _ space: SpaceSnapshot) -> Problem? {
-    guard let cursor else { return nil }
+  /// Why a request cannot be answered from this space, or `nil` when it can.
+  static func fault(in request: PullRequest, _ space: SpaceSnapshot) -> Problem? {
+    if let fault = Problem.upgradeRequired(
+      from: request.protocolVersion, to: space.minimumProtocol)
+    {
+      return fault
+    }
+    guard let cursor = request.cursor else { return nil }
     guard cursor.epoch == space.epoch else {
       return Problem(
         .epochChanged,
@@ -131,4 +136,6 @@ struct SpaceSnapshot {
   /// Where the operation of the cursor's anchor is in the history; `nil` where it is not, or
   /// there is no anchor.
   let anchored: SequenceNumber?
+  /// The oldest protocol that the space's schema admits.
+  var minimumProtocol = 1
 }

@@ -20,10 +20,19 @@ package struct SpaceSummary: Sendable, Equatable {
 package struct IncomingPacket: Sendable, Equatable {
   package let packet: Packet
   package let byteCount: Int
+  /// The sender's.
+  package let role: Role
+  /// What the sender speaks; see ``ProtocolVersion``.
+  package let protocolVersion: Int
 
-  package init(_ packet: Packet, byteCount: Int) {
+  package init(
+    _ packet: Packet, byteCount: Int, role: Role = .writer,
+    protocolVersion: Int = ProtocolVersion.current
+  ) {
     self.packet = packet
     self.byteCount = byteCount
+    self.role = role
+    self.protocolVersion = protocolVersion
   }
 }
 
@@ -58,6 +67,8 @@ package struct PullRequest: Sendable, Equatable {
   package var byteLimit: Int
   /// Whose applied tail to report, and whose notices.
   package var device: DeviceID?
+  /// What the device speaks; see ``ProtocolVersion``.
+  package var protocolVersion = ProtocolVersion.current
 
   package init(cursor: Cursor?, limit: Int, byteLimit: Int, device: DeviceID?) {
     self.cursor = cursor
@@ -131,6 +142,16 @@ package protocol SyncStore: Sendable {
   func records(
     _ keys: [RecordKey], in space: Int64, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem>
+
+  /// What the space declares of its tables; ``SpaceSchema/empty`` where it declares nothing.
+  func schema(of space: Int64) async throws(StoreError) -> SpaceSchema
+
+  /// Puts a schema in force from the next sequence on, and tells devices by their pull lists.
+  /// `document.version` is one more than the version it replaces, or 0 for whichever is next.
+  /// Answers with the schema in force, or why it cannot be.
+  func applySchema(
+    _ document: SpaceSchema, to space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<SpaceSchema, Problem>
 
   /// Packets of a device that wait, and their bytes.
   func parked(in space: Int64, of device: DeviceID) async throws(StoreError) -> (

@@ -23,12 +23,13 @@ final class EmbeddedStorage: SimulatedStorage {
   func open(_ isAlive: @escaping () -> Bool) async throws -> any SyncStore {
     let (scheduler, seed) = (scheduler, random.next())
     let epochs = Drawer(SeededRandom(seed, "epochs"))
+    let randoms = Drawer(SeededRandom(seed, "identifiers"))
     return try await SQLiteStore(
       directory: Self.directory, limits: limits, fileSystem: disk.fileSystem,
       makeExecutor: { name in
         Processor(scheduler, random: SeededRandom(seed, name), isAlive: isAlive)
       },
-      makeEpoch: { Epoch(epochs.next()) })
+      makeEpoch: { Epoch(epochs.next()) }, makeRandom: { randoms.next() })
   }
 
   func kill() {

@@ -10,17 +10,22 @@ final class PostgresStorage: SimulatedStorage {
   private let url: String
   private let limits: Limits
   private let epochs: Drawer
+  private let randoms: Drawer
   private var stores: [PostgresStore] = []
 
   init(_ scheduler: Scheduler, url: String, limits: Limits, random: SeededRandom) {
     (self.scheduler, self.url, self.limits) = (scheduler, url, limits)
     epochs = Drawer(random)
+    var seeds = random
+    randoms = Drawer(SeededRandom(seeds.next(), "identifiers"))
   }
 
   func open(_ isAlive: @escaping () -> Bool) async throws -> any SyncStore {
-    let (url, limits, epochs) = (url, limits, epochs)
+    let (url, limits, epochs, randoms) = (url, limits, epochs, randoms)
     let store = try await scheduler.standStill { () async throws(StoreError) in
-      try await PostgresStore(url: url, limits: limits, makeEpoch: { Epoch(epochs.next()) })
+      try await PostgresStore(
+        url: url, limits: limits, makeEpoch: { Epoch(epochs.next()) },
+        makeRandom: { randoms.next() })
     }
     stores.append(store)
     return StandStillStore(scheduler, store)
@@ -93,6 +98,22 @@ private final class StandStillStore: SyncStore {
     }
     moves.tell(HeadMove(space: space, head: batch.head))
     return batch
+  }
+
+  func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
+    try await still { store async throws(StoreError) in try await store.schema(of: space) }
+  }
+
+  func applySchema(
+    _ document: SpaceSchema, to space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
+    let answer = try await still { store async throws(StoreError) in
+      try await store.applySchema(document, to: space, now: now)
+    }
+    if let head = try await spaces().first(where: { $0.id == space })?.head {
+      moves.tell(HeadMove(space: space, head: head))
+    }
+    return answer
   }
 
   func changes(

@@ -7,6 +7,7 @@ package enum Route: String, Sendable, CaseIterable {
   case changes = "/v1/spaces/{space}/changes"
   case records = "/v1/spaces/{space}/records"
   case events = "/v1/spaces/{space}/events"
+  case schema = "/v1/spaces/{space}/schema"
   case health = "/healthz"
   case readiness = "/readyz"
   case metrics = "/metrics"
@@ -21,6 +22,7 @@ package enum Route: String, Sendable, CaseIterable {
     case .changes: [("GET", .reader), ("HEAD", .reader)]
     case .records: [("POST", .reader)]
     case .events: [("GET", .reader)]
+    case .schema: [("GET", .reader), ("HEAD", .reader), ("PUT", .admin)]
     case .health, .readiness, .metrics: [("GET", nil), ("HEAD", nil)]
     case .unknown: []
     }
@@ -68,6 +70,7 @@ package struct RouteMatch: Sendable, Equatable {
       case "changes": return (.changes, segments[2])
       case "records": return (.records, segments[2])
       case "events": return (.events, segments[2])
+      case "schema": return (.schema, segments[2])
       default: return (.unknown, nil)
       }
     default: return (.unknown, nil)

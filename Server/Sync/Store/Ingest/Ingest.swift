@@ -13,6 +13,10 @@ package struct Ingest {
   private var recordIndex: [RecordKey: Int] = [:]
   private var receipts: [IngestPlan.Source: PacketReceipt] = [:]
   private var released: [Int: [PacketReceipt]] = [:]
+  private let check: OperationCheck
+  private var claims: ClaimLedger
+  /// Of the run under way.
+  private var refusals: [Refusal] = []
 
   private struct TouchedRecord {
     let key: RecordKey
@@ -27,7 +31,8 @@ package struct Ingest {
     IngestPlanner(context, packets).planned()
   }
 
-  /// Merges the operations of a plan that misses nothing.
+  /// Merges the operations of a plan that misses nothing. Call ``decide(_:in:load:)``, which
+  /// plans again where these effects say so.
   package static func apply(
     _ plan: IngestPlan, to packets: [IncomingPacket], in context: IngestContext
   ) -> IngestEffects {
@@ -40,6 +45,8 @@ package struct Ingest {
     self.context = context
     self.plan = plan
     known = context.known
+    check = OperationCheck(schema: context.schema)
+    claims = ClaimLedger(context)
     effects = IngestEffects(space: context.space)
     effects.chains = plan.chains
     effects.unparked = plan.unparked
@@ -48,7 +55,12 @@ package struct Ingest {
   private consuming func applied() -> IngestEffects {
     for run in plan.runs {
       for source in run.sources { apply(source, closer: run.closer) }
+      judge(run)
+      if !effects.refused.isEmpty { break }
     }
+    effects.missingClaims = claims.missing
+    if !effects.refused.isEmpty || !effects.missingClaims.isEmpty { return effects }
+    effects.claims = claims.rows
     // What says nothing of a record that is not there leaves no row.
     for record in records where !record.isNew || record.state != RecordState() {
       let row = IngestEffects.RecordRow(
@@ -66,8 +78,13 @@ package struct Ingest {
   private mutating func apply(_ source: IngestPlan.Source, closer: Int) {
     guard let packet = packet(source), let tail = packet.tail else { return }
     let first = effects.space.head
+    let role = role(source)
     for operation in packet.operations where known[operation.id] == nil {
-      apply(operation, of: packet.device)
+      if let refusal = check.refusal(of: operation, by: role) {
+        refusals.append(refusal)
+      } else {
+        apply(operation, of: packet.device)
+      }
     }
     let count = effects.space.head - first
     effects.chains[packet.device]?.operations += count
@@ -83,12 +100,28 @@ package struct Ingest {
     }
   }
 
+  private func role(_ source: IngestPlan.Source) -> Role {
+    switch source {
+    case .incoming(let index): packets[index].role
+    case .parked(let key): context.parked.first { $0.key == key }?.role ?? .reader
+    }
+  }
+
+  /// What one operation of a run breaks turns away all of it.
+  private mutating func judge(_ run: IngestPlan.Run) {
+    refusals += claims.settle { key in recordIndex[key].map { records[$0].state } }
+    if refusals.isEmpty { return }
+    let problem = Problem.operationRefused(refusals.inOrder(of: run.sources.compactMap(packet)))
+    for source in run.sources { effects.refused[source] = problem }
+  }
+
   private mutating func apply(_ operation: Operation, of device: DeviceID) {
     effects.space.head += 1
     effects.space.newest = operation.id
     let sequence = effects.space.head
     let time = clamped(operation.time)
     let index = touch(operation.key)
+    claims.note(operation, before: records[index].state)
     let outcome = records[index].state.merge(
       operation, stamp: Stamp(time: time, device: device), sequence: sequence)
     effects.tellLosers(of: operation, outcome, at: sequence)
@@ -171,7 +204,7 @@ package struct Ingest {
     guard let tail = packet.tail else { preconditionFailure("an empty packet is never parked") }
     let parked = ParkedPacket(
       key: ParkedKey(device: packet.device, tail: tail), dependency: packet.dependency,
-      continues: packet.continues, byteCount: byteCount)
+      continues: packet.continues, byteCount: byteCount, role: packets[index].role)
     return IngestEffects.ParkedRow(packet: parked, body: packet.encoded())
   }
 }

@@ -17,6 +17,12 @@ package struct IngestContext: Sendable {
   package var known: [OperationID: KnownOperation] = [:]
   /// The records that the batch's operations touch, where they exist.
   package var records: [RecordKey: RecordState] = [:]
+  /// What the space declares of its tables; `nil` where it declares nothing.
+  package var schema: SpaceSchema?
+  /// Which record holds a unique key, `nil` where none does; what was not asked for is not in it.
+  package var holders: [UniqueClaim: String?] = [:]
+  /// Packets that hold operations which can never be applied: they stay out of the plan.
+  package var refused: [IngestPlan.Source: Problem] = [:]
 
   package init(space: SpaceState, now: Int64, limits: Limits) {
     self.space = space
@@ -34,15 +40,21 @@ package struct SpaceState: Sendable, Equatable {
   package var newest: OperationID?
   /// The last timestamp that a timestamp from the far future was replaced by.
   package var clamp: HybridTimestamp
+  /// The version of its schema; 0 where it has none.
+  package var schemaVersion: Int64
+  /// The oldest protocol that its schema admits.
+  package var minimumProtocol: Int
 
   package init(
     epoch: Epoch, head: SequenceNumber = 0, newest: OperationID? = nil,
-    clamp: HybridTimestamp = .zero
+    clamp: HybridTimestamp = .zero, schemaVersion: Int64 = 0, minimumProtocol: Int = 1
   ) {
     self.epoch = epoch
     self.head = head
     self.newest = newest
     self.clamp = clamp
+    self.schemaVersion = schemaVersion
+    self.minimumProtocol = minimumProtocol
   }
 }
 
@@ -72,13 +84,17 @@ package struct DeviceChain: Sendable, Equatable {
 }
 
 /// By what a device and the server know a packet: its device and its last operation.
-package struct ParkedKey: Sendable, Hashable {
+package struct ParkedKey: Sendable, Hashable, Comparable {
   package let device: DeviceID
   package let tail: OperationID
 
   package init(device: DeviceID, tail: OperationID) {
     self.device = device
     self.tail = tail
+  }
+
+  package static func < (left: ParkedKey, right: ParkedKey) -> Bool {
+    (left.device, left.tail) < (right.device, right.tail)
   }
 }
 
@@ -89,14 +105,18 @@ package struct ParkedPacket: Sendable, Equatable {
   package let continues: Bool
   /// Bytes it had on the wire after decompression.
   package let byteCount: Int
+  /// Its sender's, when it came in.
+  package let role: Role
 
   package init(
-    key: ParkedKey, dependency: OperationID?, continues: Bool, byteCount: Int
+    key: ParkedKey, dependency: OperationID?, continues: Bool, byteCount: Int,
+    role: Role = .writer
   ) {
     self.key = key
     self.dependency = dependency
     self.continues = continues
     self.byteCount = byteCount
+    self.role = role
   }
 }
 

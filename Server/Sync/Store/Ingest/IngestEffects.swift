@@ -41,6 +41,13 @@ package struct IngestEffects: Sendable, Equatable {
     package let body: [UInt8]
   }
 
+  /// Who holds a unique key from now on.
+  package struct ClaimRow: Sendable, Equatable {
+    package let claim: UniqueClaim
+    /// `nil` where nobody does any more.
+    package let record: String?
+  }
+
   /// A packet to keep until the one that it waits for is there.
   package struct ParkedRow: Sendable, Equatable {
     package let packet: ParkedPacket
@@ -56,7 +63,14 @@ package struct IngestEffects: Sendable, Equatable {
   package var chains: [DeviceID: DeviceChain] = [:]
   package var parked: [ParkedRow] = []
   package var unparked: [ParkedKey] = []
+  /// Unique keys that changed hands.
+  package var claims: [ClaimRow] = []
   package var results: [IngestResult] = []
+  /// Packets that hold operations which can never be applied. Where there are any, nothing else
+  /// of these effects counts: the batch is planned again without them.
+  package var refused: [IngestPlan.Source: Problem] = [:]
+  /// Unique keys whose holders the context lacks. Where there are any, nothing else counts.
+  package var missingClaims: [UniqueClaim] = []
 
   package init(space: SpaceState) { self.space = space }
 

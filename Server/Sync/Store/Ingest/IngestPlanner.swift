@@ -36,6 +36,10 @@ struct IngestPlanner {
     self.packets = packets
     chains = context.chains
     for parked in context.parked {
+      if context.refused[.parked(parked.key)] != nil {
+        plan.unparked.append(parked.key)
+        continue
+      }
       let link = Link(
         key: parked.key, dependency: parked.dependency, continues: parked.continues,
         byteCount: parked.byteCount, source: .parked(parked.key))
@@ -48,6 +52,7 @@ struct IngestPlanner {
       plan.verdicts.append(.follows(.incoming(index)))
       admit(index)
     }
+    if !context.refused.isEmpty { dropFollowers() }
     boundWaiting()
     return plan
   }
@@ -60,9 +65,8 @@ struct IngestPlanner {
       plan.verdicts[index] = .refused(Problem(.malformedMessage, "the packet has no operations"))
       return
     }
-    if let reserved = packet.operations.first(where: { NameRule.isReserved(table: $0.key.table) }) {
-      let detail = "table \(reserved.key.table) belongs to the server"
-      plan.verdicts[index] = .refused(Problem(.reservedTable, detail))
+    if let problem = fault(index) {
+      plan.verdicts[index] = .refused(problem)
       return
     }
     let key = ParkedKey(device: packet.device, tail: tail)
@@ -85,6 +89,13 @@ struct IngestPlanner {
     }
     waiting[packet.device, default: []].append(link)
     advance(packet.device, closer: index)
+  }
+
+  /// Why a packet is not even looked at.
+  private func fault(_ index: Int) -> Problem? {
+    if !context.refused.isEmpty, let problem = context.refused[.incoming(index)] { return problem }
+    return .upgradeRequired(
+      from: packets[index].protocolVersion, to: context.space.minimumProtocol)
   }
 
   /// The answer for a packet that cannot be a link of the chain any more; `nil` when it may be.
@@ -207,6 +218,38 @@ struct IngestPlanner {
       }
     }
     return nil
+  }
+
+  // MARK: Refusals
+
+  /// A device whose packet was refused cuts what it has pending anew. So what is parked of it is
+  /// dropped, and what waits for the refused one in this batch gets the same answer.
+  private mutating func dropFollowers() {
+    let refused = context.refused.compactMap { source, problem in
+      key(of: source).map { (key: $0, problem: problem) }
+    }
+    for (key, problem) in refused.sorted(by: { $0.key < $1.key }) {
+      let links = waiting[key.device] ?? []
+      let followers = connectedTails(links, from: key.tail)
+      for link in links {
+        switch link.source {
+        case .parked: remove(link, verdict: nil)
+        case .incoming where followers.contains(link.key.tail):
+          remove(link, verdict: .refused(problem))
+        case .incoming: break
+        }
+      }
+    }
+  }
+
+  private func key(of source: IngestPlan.Source) -> ParkedKey? {
+    switch source {
+    case .parked(let key): key
+    case .incoming(let index):
+      packets[index].packet.tail.map {
+        ParkedKey(device: packets[index].packet.device, tail: $0)
+      }
+    }
   }
 
   // MARK: Bounds

@@ -8,6 +8,7 @@ struct PostgresIngest {
   let space: Int64
   let limits: Limits
   let now: Int64
+  let schemas: SchemaCache
 
   /// Answers with the batch, and whether the head moved.
   func run(
@@ -16,12 +17,15 @@ struct PostgresIngest {
     try connection.transaction { connection in
       var context = try load(packets.map(\.packet), on: connection)
       let before = context.space.head
-      var plan = Ingest.plan(packets, in: context)
-      while !plan.missing.isEmpty {
-        try loadBodies(plan.missing, into: &context, on: connection)
-        plan = Ingest.plan(packets, in: context)
+      let effects = try Ingest.decide(packets, in: &context) { need, context in
+        switch need {
+        case .bodies(let keys): try loadBodies(keys, into: &context, on: connection)
+        case .holders(let claims):
+          for (claim, record) in try PostgresClaims.holders(claims, in: space, on: connection) {
+            context.holders[claim] = record
+          }
+        }
       }
-      let effects = Ingest.apply(plan, to: packets, in: context)
       try save(effects, on: connection)
       return (effects.space.head > before, effects.batch)
     }
@@ -29,8 +33,12 @@ struct PostgresIngest {
 
   // MARK: Loading
 
-  private static let lock = PostgresStatement(
-    "lock", "SELECT epoch, head, clamp, newest FROM spaces WHERE id = $1 FOR UPDATE")
+  static let lock = PostgresStatement(
+    "lock",
+    """
+    SELECT epoch, head, clamp, newest, schema_version, minimum_protocol FROM spaces WHERE id = $1
+    FOR UPDATE
+    """)
 
   // Each look-up goes by a whole key: LATERAL with OFFSET 0 is not turned into anything else.
   // Given a join or `id = ANY(…)`, a planner whose statistics are not there yet reads all of a
@@ -48,7 +56,7 @@ struct PostgresIngest {
   private static let parked = PostgresStatement(
     "parked",
     """
-    SELECT found.device, found.tail, found.dependency, found.continues, found.bytes
+    SELECT found.device, found.tail, found.dependency, found.continues, found.bytes, found.role
     FROM unnest($2::uuid[]) AS wanted(device) CROSS JOIN LATERAL (
       SELECT * FROM parked AS p WHERE p.space = $1 AND p.device = wanted.device OFFSET 0
     ) AS found ORDER BY found.arrival
@@ -97,11 +105,11 @@ struct PostgresIngest {
       addLookUps(packets, to: &pipeline)
     }
     guard let row = results[0].first else { throw StoreError.failed("the space is gone") }
-    let state = SpaceState(
-      epoch: Epoch(UInt64(bitPattern: try row.int8(0))), head: try row.int8(1),
-      newest: row.isNull(3) ? nil : OperationID(uuidBytes: try row.uuidBytes(3)),
-      clamp: HybridTimestamp(rawValue: UInt64(bitPattern: try row.int8(2))))
+    let state = try SpaceState(row)
     var context = IngestContext(space: state, now: now, limits: limits)
+    context.schema = try schemas.schema(of: space, state) {
+      try SpaceSchema(stored: PostgresSchemaChange.record(in: space, on: connection))
+    }
     for row in results[1] {
       guard let device = DeviceID(uuidBytes: try row.uuidBytes(0)),
         let tail = OperationID(uuidBytes: try row.uuidBytes(1))
@@ -199,6 +207,18 @@ extension ParkedPacket {
     self.init(
       key: ParkedKey(device: device, tail: tail),
       dependency: row.isNull(2) ? nil : OperationID(uuidBytes: try row.uuidBytes(2)),
-      continues: try row.bool(3), byteCount: Int(try row.int8(4)))
+      continues: try row.bool(3), byteCount: Int(try row.int8(4)),
+      role: Role(rawValue: try row.text(5)) ?? .reader)
+  }
+}
+
+extension SpaceState {
+  /// From a row of ``PostgresIngest/lock``.
+  init(_ row: PostgresRow) throws {
+    self.init(
+      epoch: Epoch(UInt64(bitPattern: try row.int8(0))), head: try row.int8(1),
+      newest: row.isNull(3) ? nil : OperationID(uuidBytes: try row.uuidBytes(3)),
+      clamp: HybridTimestamp(rawValue: UInt64(bitPattern: try row.int8(2))),
+      schemaVersion: try row.int8(4), minimumProtocol: Int(try row.int8(5)))
   }
 }

@@ -14,6 +14,7 @@ struct PostgresIngestWrites {
     if !effects.chains.isEmpty { addChains(effects.chains, to: &pipeline) }
     addPark(effects, to: &pipeline)
     if !effects.notices.isEmpty { addNotices(effects.notices, to: &pipeline) }
+    if !effects.claims.isEmpty { PostgresClaims.add(effects.claims, in: space, to: &pipeline) }
     var state: PostgresParameters = [
       .int8(space), .int8(effects.space.head),
       .int8(Int64(bitPattern: effects.space.clamp.rawValue)),
@@ -153,8 +154,8 @@ struct PostgresIngestWrites {
   private static let park = PostgresStatement(
     "park",
     """
-    INSERT INTO parked(space, device, tail, dependency, continues, bytes, body)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    INSERT INTO parked(space, device, tail, dependency, continues, bytes, body, role)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     """)
 
   private func addPark(_ effects: IngestEffects, to pipeline: inout PostgresPipeline) {
@@ -176,6 +177,7 @@ struct PostgresIngestWrites {
       parameters.append(.bool(row.packet.continues))
       parameters.append(.int8(Int64(row.packet.byteCount)))
       parameters.append(bytes: row.body)
+      parameters.append(.text(row.packet.role.rawValue))
       pipeline.add(Self.park, parameters)
     }
   }

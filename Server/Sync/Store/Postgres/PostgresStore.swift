@@ -24,6 +24,8 @@ package final class PostgresStore: SyncStore {
   private let moves: HeadMoves
   private let sweep: Task<Void, Never>
   private let makeEpoch: @Sendable () -> Epoch
+  private let makeRandom: @Sendable () -> UInt64
+  private let schemas = SchemaCache()
   let limits: Limits
 
   /// Connects and migrates.
@@ -31,11 +33,15 @@ package final class PostgresStore: SyncStore {
     try await self.init(url: url, limits: .standard)
   }
 
-  /// - Parameter makeEpoch: Where the lines of history of new spaces come from.
+  /// - Parameters:
+  ///   - makeEpoch: Where the lines of history of new spaces come from.
+  ///   - makeRandom: Where the random part of the server's own identifiers comes from.
   package init(
-    url: String, limits: Limits, makeEpoch: @escaping @Sendable () -> Epoch = { .random }
+    url: String, limits: Limits, makeEpoch: @escaping @Sendable () -> Epoch = { .random },
+    makeRandom: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }
   ) async throws(StoreError) {
     self.limits = limits
+    self.makeRandom = makeRandom
     self.makeEpoch = makeEpoch
     let moves = HeadMoves()
     self.moves = moves
@@ -96,16 +102,38 @@ package final class PostgresStore: SyncStore {
   package func ingest(
     _ packets: [IncomingPacket], into space: Int64, now: Int64
   ) async throws(StoreError) -> IngestBatch {
-    let limits = limits
+    let (limits, schemas) = (limits, schemas)
     return try await run { [moves] connection in
-      let (moved, batch) = try PostgresIngest(space: space, limits: limits, now: now)
-        .run(packets, on: connection)
-      guard moved else { return batch }
-      let move = HeadMove(space: space, head: batch.head)
-      moves.tell(move)
-      // The batch is durable whether or not the other nodes hear of it now.
-      _ = try? connection.query(Self.notify, [.text(Self.channel), .text(move.payload)])
+      let ingest = PostgresIngest(space: space, limits: limits, now: now, schemas: schemas)
+      let (moved, batch) = try ingest.run(packets, on: connection)
+      if moved { Self.tell(HeadMove(space: space, head: batch.head), moves, connection) }
       return batch
+    }
+  }
+
+  /// What is told is durable whether or not the other nodes hear of it now.
+  private static func tell(
+    _ move: HeadMove, _ moves: HeadMoves, _ connection: PostgresConnection
+  ) {
+    moves.tell(move)
+    _ = try? connection.query(notify, [.text(channel), .text(move.payload)])
+  }
+
+  package func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
+    try await run { connection in
+      try SpaceSchema(stored: PostgresSchemaChange.record(in: space, on: connection)) ?? .empty
+    }
+  }
+
+  package func applySchema(
+    _ document: SpaceSchema, to space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
+    let change = PostgresSchemaChange(space: space, now: now)
+    let random = makeRandom()
+    return try await run { [moves] connection in
+      let (head, answer) = try change.apply(document, random: random, on: connection)
+      if let head { Self.tell(HeadMove(space: space, head: head), moves, connection) }
+      return answer
     }
   }
 

@@ -82,6 +82,20 @@ enum PostgresStoreSchema {
       PRIMARY KEY(space, device, sequence)
     );
     """,
+    // What a space declares of its tables, and the unique keys that its records hold.
+    """
+    ALTER TABLE spaces ADD COLUMN schema_version bigint NOT NULL DEFAULT 0;
+    ALTER TABLE spaces ADD COLUMN minimum_protocol bigint NOT NULL DEFAULT 1;
+    ALTER TABLE parked ADD COLUMN role text NOT NULL DEFAULT 'writer';
+    CREATE TABLE unique_keys(
+      space bigint NOT NULL,
+      tbl text COLLATE "C" NOT NULL,
+      key_columns text COLLATE "C" NOT NULL,
+      value text COLLATE "C" NOT NULL,
+      record text COLLATE "C" NOT NULL,
+      PRIMARY KEY(space, tbl, key_columns, value)
+    );
+    """,
   ]
 
   /// What every connection is set to. All reads are look-ups by key or walks of one index; a

@@ -14,6 +14,7 @@ package final class SQLiteStore: SyncStore {
   private let nextReader = Atomic(0)
   private let moves = HeadMoves()
   private let makeEpoch: @Sendable () -> Epoch
+  private let makeRandom: @Sendable () -> UInt64
 
   /// Opens `ferry.sqlite` in `directory`, which exists.
   package convenience init(directory: String) async throws(StoreError) {
@@ -24,12 +25,15 @@ package final class SQLiteStore: SyncStore {
   ///   - fileSystem: The SQLite VFS that holds the directory; `nil` for the operating system's.
   ///   - makeExecutor: A place for blocking work, by the name that debuggers show.
   ///   - makeEpoch: Where the lines of history of new spaces come from.
+  ///   - makeRandom: Where the random part of the server's own identifiers comes from.
   package init(
     directory: String, limits: Limits, fileSystem: String? = nil,
     makeExecutor: (String) -> any WorkExecutor = { ThreadExecutor(name: $0) },
-    makeEpoch: @escaping @Sendable () -> Epoch = { .random }
+    makeEpoch: @escaping @Sendable () -> Epoch = { .random },
+    makeRandom: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }
   ) async throws(StoreError) {
     self.makeEpoch = makeEpoch
+    self.makeRandom = makeRandom
     writer = StoreThread(executor: makeExecutor("ferry-store"))
     readers = (0..<Self.readerCount).map { _ in
       StoreThread(executor: makeExecutor("ferry-reader"))
@@ -71,6 +75,25 @@ package final class SQLiteStore: SyncStore {
     }
     if batch.head > before { moves.tell(HeadMove(space: space, head: batch.head)) }
     return batch
+  }
+
+  package func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
+    try await read { try $0.schema(of: space) }
+  }
+
+  package func applySchema(
+    _ document: SpaceSchema, to space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
+    let random = makeRandom()
+    let (before, answer, head) = try await writer.run { file in
+      (
+        try file.head(of: space),
+        try file.applySchema(document, to: space, now: now, random: random),
+        try file.head(of: space)
+      )
+    }
+    if head > before { moves.tell(HeadMove(space: space, head: head)) }
+    return answer
   }
 
   package func changes(

@@ -8,14 +8,9 @@ extension SQLiteStoreFile {
   ) throws -> IngestBatch {
     try connection.transaction {
       var context = try context(for: packets.map(\.packet), in: space, now: now)
-      var plan = Ingest.plan(packets, in: context)
-      while !plan.missing.isEmpty {
-        let bodies = try bodies(of: plan.missing, in: space)
-        try load(bodies.values.map { $0 }, in: space, into: &context)
-        context.bodies.merge(bodies) { _, new in new }
-        plan = Ingest.plan(packets, in: context)
+      let effects = try Ingest.decide(packets, in: &context) { need, context in
+        try load(need, in: space, into: &context)
       }
-      let effects = Ingest.apply(plan, to: packets, in: context)
       try save(effects, in: space, now: now)
       return effects.batch
     }
@@ -23,23 +18,50 @@ extension SQLiteStoreFile {
 
   // MARK: Loading
 
-  private func context(
-    for packets: [Packet], in space: Int64, now: Int64
-  ) throws -> IngestContext {
+  private func load(
+    _ need: IngestNeed, in space: Int64, into context: inout IngestContext
+  ) throws {
+    switch need {
+    case .bodies(let keys):
+      let bodies = try bodies(of: keys, in: space)
+      try load(bodies.values.map { $0 }, in: space, into: &context)
+      context.bodies.merge(bodies) { _, new in new }
+    case .holders(let claims):
+      for claim in claims {
+        if let record = try holder(of: claim, in: space) { context.holders[claim] = record }
+      }
+    }
+  }
+
+  func spaceState(_ space: Int64) throws -> SpaceState {
     let head =
       PlantedFault.headBeforeChanges.isPlanted
       ? "coalesce((SELECT max(sequence) FROM operations WHERE space = spaces.id), 0)" : "head"
     let find = try connection.statement(
-      "SELECT epoch, \(head), clamp, newest FROM spaces WHERE id = ?")
+      """
+      SELECT epoch, \(head), clamp, newest, schema_version, minimum_protocol FROM spaces
+      WHERE id = ?
+      """)
     find.bind(1, space)
     let state = try find.first { row in
       SpaceState(
         epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
         newest: row.uniqueID(3).map(OperationID.init),
-        clamp: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(2))))
+        clamp: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(2))),
+        schemaVersion: row.int64(4), minimumProtocol: Int(row.int64(5)))
     }
     guard let state else { throw StoreError.failed("the space is gone") }
+    return state
+  }
+
+  private func context(
+    for packets: [Packet], in space: Int64, now: Int64
+  ) throws -> IngestContext {
+    let state = try spaceState(space)
     var context = IngestContext(space: state, now: now, limits: limits)
+    context.schema = try schemas.schema(of: space, state) {
+      try SpaceSchema(stored: record(SchemaChange.key, in: space))
+    }
     for device in Set(packets.map(\.device)) {
       context.chains[device] = try chain(of: device, in: space)
       context.parked += try parkedPackets(of: device, in: space)
@@ -81,7 +103,7 @@ extension SQLiteStoreFile {
   private func parkedPackets(of device: DeviceID, in space: Int64) throws -> [ParkedPacket] {
     let find = try connection.statement(
       """
-      SELECT tail, dependency, continues, bytes FROM parked WHERE space = ? AND device = ?
+      SELECT tail, dependency, continues, bytes, role FROM parked WHERE space = ? AND device = ?
       ORDER BY rowid
       """)
     find.bind(1, space)
@@ -91,7 +113,7 @@ extension SQLiteStoreFile {
         ParkedPacket(
           key: ParkedKey(device: device, tail: OperationID($0)),
           dependency: row.uniqueID(1).map(OperationID.init), continues: row.int64(2) != 0,
-          byteCount: Int(row.int64(3)))
+          byteCount: Int(row.int64(3)), role: Role(rawValue: row.text(4)) ?? .reader)
       }
     }.compactMap { $0 }
   }
@@ -123,7 +145,7 @@ extension SQLiteStoreFile {
     return bodies
   }
 
-  private func record(_ key: RecordKey, in space: Int64) throws -> RecordState? {
+  func record(_ key: RecordKey, in space: Int64) throws -> RecordState? {
     let find = try connection.statement(
       "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?")
     find.bind(1, space)
@@ -134,13 +156,14 @@ extension SQLiteStoreFile {
 
   // MARK: Saving
 
-  private func save(_ effects: IngestEffects, in space: Int64, now: Int64) throws {
+  func save(_ effects: IngestEffects, in space: Int64, now: Int64) throws {
     guard !effects.isEmpty else { return }
     try saveOperations(effects.operations, in: space)
     try saveRecords(effects.records, in: space)
     try saveChains(effects.chains, in: space, now: now)
     try savePark(effects, in: space, now: now)
     try saveNotices(effects.notices, in: space)
+    try saveClaims(effects.claims, in: space)
     let head = try connection.statement(
       "UPDATE spaces SET head = ?, clamp = ?, newest = ? WHERE id = ?")
     head.bind(1, effects.space.head)
@@ -227,8 +250,8 @@ extension SQLiteStoreFile {
     }
     let insert = try connection.statement(
       """
-      INSERT INTO parked(space, device, tail, dependency, continues, bytes, body, arrived_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO parked(space, device, tail, dependency, continues, bytes, body, arrived_at, role)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     for row in effects.parked {
       insert.bind(1, space)
@@ -239,6 +262,7 @@ extension SQLiteStoreFile {
       insert.bind(6, row.packet.byteCount)
       insert.bind(7, blob: row.body)
       insert.bind(8, now)
+      insert.bind(9, row.packet.role.rawValue)
       try insert.run()
       insert.reset()
     }

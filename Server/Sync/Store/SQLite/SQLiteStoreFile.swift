@@ -6,6 +6,7 @@ import SQLite
 package final class SQLiteStoreFile {
   let connection: SQLiteConnection
   let limits: Limits
+  let schemas = SchemaCache()
 
   /// Opens and migrates the file.
   package init(path: String, limits: Limits, fileSystem: String? = nil) throws {
@@ -60,7 +61,7 @@ package final class SQLiteStoreFile {
         """
         SELECT epoch, head, newest,
           coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0),
-          (SELECT sequence FROM operations WHERE space = ?1 AND id = ?2)
+          (SELECT sequence FROM operations WHERE space = ?1 AND id = ?2), minimum_protocol
         FROM spaces WHERE id = ?1
         """)
       find.bind(1, space)
@@ -69,14 +70,15 @@ package final class SQLiteStoreFile {
         (
           SpaceSnapshot(
             epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
-            newest: row.uniqueID(2).map(OperationID.init), anchored: row.optionalInt64(4)),
+            newest: row.uniqueID(2).map(OperationID.init), anchored: row.optionalInt64(4),
+            minimumProtocol: Int(row.int64(5))),
           row.int64(3)
         )
       }
       guard let (snapshot, newest) = found else {
         return .failure(Problem(.unknownSpace, "the space is gone"))
       }
-      if let fault = PageBuilder.fault(in: request.cursor, snapshot) {
+      if let fault = PageBuilder.fault(in: request, snapshot) {
         return .failure(fault)
       }
       var page = PageBuilder(request, notices: try notices(for: request, in: space))

@@ -80,6 +80,20 @@ enum SQLiteStoreSchema {
       PRIMARY KEY(space, device, sequence)
     ) WITHOUT ROWID;
     """,
+    // What a space declares of its tables, and the unique keys that its records hold.
+    """
+    ALTER TABLE spaces ADD COLUMN schema_version INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE spaces ADD COLUMN minimum_protocol INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE parked ADD COLUMN role TEXT NOT NULL DEFAULT 'writer';
+    CREATE TABLE unique_keys(
+      space INTEGER NOT NULL,
+      tbl TEXT NOT NULL,
+      key_columns TEXT NOT NULL,
+      value TEXT NOT NULL,
+      record TEXT NOT NULL,
+      PRIMARY KEY(space, tbl, key_columns, value)
+    ) WITHOUT ROWID;
+    """,
   ]
 
   static let settings = """

@@ -1,0 +1,69 @@
+import CommandLineKit
+import Ferry
+import FerryProtocol
+import Foundation
+
+extension FerryCommand {
+  static let schema = CommandSpec(
+    "schema", summary: "Show or change what the space declares of its tables.",
+    discussion: """
+      A schema is a JSON document that says, for tables that need more than the later write to \
+      stay: how conflicts end, which values columns may hold, which columns are unique, and which \
+      tables only admins write. The server judges every operation by it, and each device gets it \
+      with its next pull.
+      """,
+    subcommands: [schemaShow, schemaApply])
+
+  private static let schemaShow = CommandSpec(
+    "show", summary: "Show the space's schema, as the server has it now."
+  ) { arguments in
+    try print(try await open(arguments).schema(), asJSON: arguments.flag("json"))
+    return .done
+  }
+
+  private static let schemaApply = CommandSpec(
+    "apply", summary: "Put a schema in force for all devices of the space.",
+    discussion: """
+      Needs an admin's token. The document's version is one more than the version that it \
+      replaces, so that two admins do not undo each other's changes; without a version it \
+      replaces whatever is there. Records that exist stay as they are. A new unique key is \
+      refused while two records have the same values.
+      """,
+    arguments: [ArgumentSpec("FILE", help: "The schema, a JSON document.", kind: .file)],
+    examples: [
+      ExampleSpec(
+        "Change the schema",
+        "ferry schema show > schema.json  # edit it, raise its version\nferry schema apply schema.json"
+      )
+    ]
+  ) { arguments in
+    let path = try arguments.string("FILE")
+    let document: SpaceSchema
+    do {
+      document = try SpaceSchema(decoding: [UInt8](try FileAccess.contents(of: path)))
+    } catch let error as MalformedMessage {
+      throw CommandFailure(
+        "\(path) is not a schema", why: error.description, next: "correct it and try again",
+        status: .usage, code: "bad_schema")
+    }
+    let applied = try await open(arguments).applySchema(document)
+    if arguments.flag("json") {
+      try print(applied, asJSON: true)
+    } else {
+      try TextOutput.standardOutput.line("version \(applied.version) is in force")
+    }
+    return .done
+  }
+
+  /// On one line as JSON, else in lines that people may edit.
+  private static func print(_ schema: SpaceSchema, asJSON: Bool) throws {
+    let bytes = schema.encoded()
+    if asJSON {
+      return try TextOutput.standardOutput.line(String(decoding: bytes, as: UTF8.self))
+    }
+    let object = try JSONSerialization.jsonObject(with: Data(bytes))
+    let pretty = try JSONSerialization.data(
+      withJSONObject: object, options: [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes])
+    try TextOutput.standardOutput.line(String(decoding: pretty, as: UTF8.self))
+  }
+}

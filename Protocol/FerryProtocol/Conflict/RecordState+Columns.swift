@@ -1,0 +1,174 @@
+// What becomes of one column that two operations have written (SPEC.md §6). A write meets the
+// column at `index`, which is of the same name.
+
+extension RecordState {
+  /// Last writer wins, without rules: the path of nearly all writes.
+  mutating func mergeLatest(
+    _ incoming: ColumnState, at index: Int, base: SequenceNumber, _ outcome: inout Outcome
+  ) {
+    switch Resolution.resolve(existing: columns[index].stamp, incoming: incoming.stamp) {
+    case .incoming: replace(at: index, with: incoming, base: base, &outcome)
+    case .existing: stand(at: index, against: incoming, &outcome)
+    }
+  }
+
+  /// By the column's policy.
+  mutating func merge(
+    _ incoming: ColumnState, at index: Int, of operation: Operation, _ rules: TableRules,
+    _ outcome: inout Outcome
+  ) {
+    let policy = rules.policy(of: incoming.name)
+    if operation.increments.contains(incoming.name) {
+      return add(incoming, at: index, isWhole: false, operation.base, &outcome)
+    }
+    switch policy {
+    case .lastWriterWins:
+      mergeLatest(incoming, at: index, base: operation.base, &outcome)
+    case .counter where operation.kind == .insert:
+      add(incoming, at: index, isWhole: true, operation.base, &outcome)
+    case .counter:
+      mergeLatest(incoming, at: index, base: operation.base, &outcome)
+    case .serverWins, .ask, .clientWins:
+      mergeKnowing(incoming, at: index, policy, base: operation.base, &outcome)
+    case .max, .min:
+      mergeExtreme(incoming, at: index, policy, base: operation.base, &outcome)
+    case .setUnion:
+      mergeUnion(incoming, at: index, base: operation.base, &outcome)
+    case .textMerge:
+      mergeText(incoming, at: index, of: operation, &outcome)
+    }
+  }
+
+  // MARK: Ends
+
+  /// What arrives stays; what it replaces is listed where its author had not seen that.
+  private mutating func replace(
+    at index: Int, with incoming: ColumnState, base: SequenceNumber, _ outcome: inout Outcome
+  ) {
+    let existing = columns[index]
+    if !PlantedFault.conflictNotRecorded.isPlanted,
+      existing.isUnseen(by: incoming.stamp.device, since: base), existing.value != incoming.value
+    {
+      outcome.conflicts.append(
+        Conflict(
+          column: incoming.name, lost: existing.value, loser: existing.stamp,
+          winner: incoming.stamp))
+    }
+    columns[index] = incoming
+  }
+
+  /// What is there stays, and the author of what arrived pulls it.
+  private mutating func stand(
+    at index: Int, against incoming: ColumnState, isQuestion: Bool = false,
+    _ outcome: inout Outcome
+  ) {
+    let existing = columns[index]
+    if existing.value != incoming.value {
+      outcome.lose(
+        Conflict(
+          column: incoming.name, lost: incoming.value, loser: incoming.stamp,
+          winner: existing.stamp, isQuestion: isQuestion))
+    }
+    columns[index].sequence = incoming.sequence
+  }
+
+  /// A value that both have part in; nothing is lost, and an author who wrote another pulls it.
+  private mutating func share(at index: Int, _ value: Value, with incoming: ColumnState) {
+    let existing = columns[index]
+    columns[index].sequence = incoming.sequence
+    if value == existing.value { return }
+    let device = incoming.stamp.device
+    columns[index].value = value
+    columns[index].stamp = Stamp(
+      time: max(existing.stamp.time, incoming.stamp.time), device: device)
+    columns[index].origin = incoming.sequence
+    columns[index].shared = existing.stamp.device == device ? existing.shared : existing.origin
+  }
+
+  // MARK: Policies
+
+  /// The policies that ask whether the author had seen what is there.
+  private mutating func mergeKnowing(
+    _ incoming: ColumnState, at index: Int, _ policy: ConflictPolicy, base: SequenceNumber,
+    _ outcome: inout Outcome
+  ) {
+    let existing = columns[index]
+    guard existing.isUnseen(by: incoming.stamp.device, since: base),
+      existing.value != incoming.value
+    else { return mergeLatest(incoming, at: index, base: base, &outcome) }
+    if policy == .clientWins {
+      replace(at: index, with: incoming, base: base, &outcome)
+    } else {
+      stand(at: index, against: incoming, isQuestion: policy == .ask, &outcome)
+    }
+  }
+
+  private mutating func mergeExtreme(
+    _ incoming: ColumnState, at index: Int, _ policy: ConflictPolicy, base: SequenceNumber,
+    _ outcome: inout Outcome
+  ) {
+    let existing = columns[index]
+    if existing.value == incoming.value {
+      mergeLatest(incoming, at: index, base: base, &outcome)
+    } else if ValueOrder.extreme(existing.value, incoming.value, policy) == incoming.value {
+      replace(at: index, with: incoming, base: base, &outcome)
+    } else {
+      stand(at: index, against: incoming, &outcome)
+    }
+  }
+
+  /// Adds to a counter; whatever is no integer counts as nothing.
+  ///
+  /// - Parameter isWhole: The value is what its author's row holds, not an increment.
+  private mutating func add(
+    _ incoming: ColumnState, at index: Int, isWhole: Bool, _ base: SequenceNumber,
+    _ outcome: inout Outcome
+  ) {
+    switch (columns[index].value, incoming.value) {
+    case (.integer(let total), .integer(let amount)):
+      share(at: index, .integer(total &+ amount), with: incoming)
+      if isWhole && columns[index].value != incoming.value { outcome.isOverruled = true }
+    case (_, .integer):
+      replace(at: index, with: incoming, base: base, &outcome)
+    case (.integer, _):
+      stand(at: index, against: incoming, &outcome)
+    default:
+      mergeLatest(incoming, at: index, base: base, &outcome)
+    }
+  }
+
+  private mutating func mergeUnion(
+    _ incoming: ColumnState, at index: Int, base: SequenceNumber, _ outcome: inout Outcome
+  ) {
+    switch ArrayUnion.of(columns[index].value, incoming.value) {
+    case .union(let value):
+      share(at: index, value, with: incoming)
+      if value != incoming.value { outcome.isOverruled = true }
+    case .second: replace(at: index, with: incoming, base: base, &outcome)
+    case .first: stand(at: index, against: incoming, &outcome)
+    case .neither: mergeLatest(incoming, at: index, base: base, &outcome)
+    }
+  }
+
+  private mutating func mergeText(
+    _ incoming: ColumnState, at index: Int, of operation: Operation, _ outcome: inout Outcome
+  ) {
+    let existing = columns[index]
+    guard existing.value != incoming.value else {
+      return mergeLatest(incoming, at: index, base: operation.base, &outcome)
+    }
+    guard let original = operation.original(of: incoming.name) else {
+      return mergeKnowing(incoming, at: index, .ask, base: operation.base, &outcome)
+    }
+    if existing.value == original {
+      columns[index] = incoming
+    } else if let merged = TextMerge.merge(
+      original: original, existing.value, incoming.value)
+    {
+      share(at: index, merged, with: incoming)
+      if merged != incoming.value { outcome.isOverruled = true }
+    } else {
+      stand(at: index, against: incoming, isQuestion: true, &outcome)
+    }
+  }
+}

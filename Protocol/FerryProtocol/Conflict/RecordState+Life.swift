@@ -1,0 +1,77 @@
+// Deletes against edits, where a table's rules are not the standard ones (SPEC.md §6). Decided
+// before the registers are.
+
+extension RecordState {
+  /// Decides what the operation does to the record's existence. Answers whether that was all: the
+  /// operation lost as a whole.
+  mutating func settlesLife(
+    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
+    _ outcome: inout Outcome
+  ) -> Bool {
+    guard operation.kind != .delete else {
+      return settlesDelete(operation, stamp, sequence, rules, &outcome)
+    }
+    guard let deleted, !isAlive else { return false }
+    let isUnseen = deleted.isUnseen(by: stamp.device, since: operation.base)
+    if isUnseen && rules.deletes == .editWins && (operation.kind == .insert || inserted != nil) {
+      revive(from: deleted, stamp, sequence, &outcome)
+      return false
+    }
+    let isQuestion = isUnseen && rules.deletes == .ask
+    if operation.kind == .insert, !isQuestion,
+      operation.insertStamp(within: stamp) > deleted.stamp
+    {
+      // A new life holds nothing of the former one, which its author knew to be over.
+      if !isUnseen { columns = [] }
+      return false
+    }
+    loseAll(operation, stamp, to: deleted.stamp, isQuestion: isQuestion, &outcome)
+    self.deleted?.sequence = sequence
+    return true
+  }
+
+  /// A delete whose author had not seen all of the record does not take it away.
+  private mutating func settlesDelete(
+    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
+    _ outcome: inout Outcome
+  ) -> Bool {
+    guard rules.deletes != .deleteWins, isAlive,
+      let winner = newestUnseen(by: stamp.device, since: operation.base)
+    else { return false }
+    outcome.lose(.existence(stamp, to: winner, isQuestion: rules.deletes == .ask))
+    touchAll(sequence)
+    return true
+  }
+
+  private func newestUnseen(by device: DeviceID, since base: SequenceNumber) -> Stamp? {
+    var newest: Stamp?
+    if let inserted, inserted.isUnseen(by: device, since: base) { newest = inserted.stamp }
+    for column in columns where column.isUnseen(by: device, since: base) {
+      newest = newest.map { max($0, column.stamp) } ?? column.stamp
+    }
+    return newest
+  }
+
+  /// The record exists again, with all that the delete hid; the deleting device is told.
+  private mutating func revive(
+    from deleted: SequencedStamp, _ stamp: Stamp, _ sequence: SequenceNumber,
+    _ outcome: inout Outcome
+  ) {
+    outcome.conflicts.append(.existence(deleted.stamp, to: stamp))
+    self.deleted = nil
+    touchAll(sequence)
+  }
+
+  private func loseAll(
+    _ operation: Operation, _ stamp: Stamp, to winner: Stamp, isQuestion: Bool,
+    _ outcome: inout Outcome
+  ) {
+    outcome.lose(.existence(stamp, to: winner, isQuestion: isQuestion))
+    for column in operation.columns {
+      outcome.lose(
+        Conflict(
+          column: column.name, lost: column.value,
+          loser: operation.stamp(of: column.name, within: stamp), winner: winner))
+    }
+  }
+}

@@ -1,0 +1,59 @@
+// The parts of an operation that only some policies know: increments and originals (SPEC.md §4).
+
+extension Operation {
+  /// What the author's row held in `column` before; `nil` where the operation does not say.
+  package func original(of column: String) -> Value? {
+    originals.isEmpty ? nil : originals.first { $0.name == column }?.value
+  }
+
+  /// Bytes of all values that it carries.
+  package var valueBytes: Int {
+    originals.reduce(columns.reduce(0) { $0 + $1.value.byteCount }) { $0 + $1.value.byteCount }
+  }
+
+  /// Why increments or originals do not fit the rest, or `nil` when they do.
+  var policyFault: String? {
+    if increments.isEmpty && originals.isEmpty { return nil }
+    if kind != .update { return "only an update has adds or originals" }
+    var summands = increments
+    var written = Set<String>(minimumCapacity: columns.count)
+    for column in columns {
+      written.insert(column.name)
+      guard summands.remove(column.name) != nil else { continue }
+      guard case .integer = column.value else {
+        return "adds names \(column.name), which is no integer"
+      }
+    }
+    if let name = summands.min() { return "adds names \(name), which is not written" }
+    guard let other = originals.first(where: { !written.contains($0.name) }) else { return nil }
+    return "originals names \(other.name), which is not written"
+  }
+}
+
+extension JSONWriter {
+  /// The names of the columns that an operation adds to, sorted.
+  package mutating func increments(_ names: Set<String>) {
+    var first = true
+    raw("[")
+    for name in names.sorted() {
+      separate(&first)
+      string(name)
+    }
+    raw("]")
+  }
+}
+
+extension JSONReader {
+  /// Reads what ``JSONWriter/increments(_:)`` writes.
+  package mutating func increments(limits: Limits) throws(MalformedMessage) -> Set<String> {
+    var names: Set<String> = []
+    try array { (reader) throws(MalformedMessage) in
+      guard names.count < limits.columns else { throw reader.malformed("too many adds") }
+      let name = try reader.string()
+      guard names.insert(name).inserted else {
+        throw reader.malformed("adds names \(name.prefix(40)) twice")
+      }
+    }
+    return names
+  }
+}

@@ -1,0 +1,112 @@
+extension Problem {
+  /// The media type of a problem document.
+  package static let mediaType = "application/problem+json"
+
+  /// The problem as it travels (RFC 9457).
+  package func encoded() -> [UInt8] {
+    var json = JSONWriter(capacity: 256 + refusals.count * 256)
+    json.raw("{\"type\":\"urn:ferry:problem:")
+    json.raw(code.rawValue.utf8)
+    json.raw("\",\"title\":")
+    json.string(code.title)
+    json.raw(",\"status\":")
+    json.number(Int64(code.status))
+    json.raw(",\"detail\":")
+    json.string(detail)
+    json.raw(",\"code\":")
+    json.string(code.rawValue)
+    json.raw(",\"action\":")
+    json.string(code.action.rawValue)
+    if !refusals.isEmpty { json.refusals(refusals) }
+    json.raw("}")
+    return json.finish()
+  }
+
+  /// `nil` when the bytes are not a problem document with a code this version knows.
+  package init?(decoding bytes: [UInt8]) {
+    guard let members = Self.members(of: bytes), let known = ProblemCode(rawValue: members.code)
+    else { return nil }
+    self.init(known, members.detail, refusals: members.refusals)
+  }
+
+  /// What a problem document says for a person, also one of a newer server.
+  package static func detail(in bytes: [UInt8]) -> String? {
+    members(of: bytes).flatMap { $0.detail.isEmpty ? nil : "\($0.detail) (\($0.code))" }
+  }
+
+  private struct Members {
+    var code = ""
+    var detail = ""
+    var refusals: [Refusal] = []
+  }
+
+  private static func members(of bytes: [UInt8]) -> Members? {
+    try? decode(bytes) { (reader) throws(MalformedMessage) in
+      var members = Members()
+      try reader.object { (key, reader) throws(MalformedMessage) in
+        switch key {
+        case "code": members.code = try reader.string()
+        case "detail": members.detail = try reader.string()
+        case "refusals":
+          try reader.array { (reader) throws(MalformedMessage) in
+            members.refusals.append(try reader.refusal())
+          }
+        default: try reader.skip()
+        }
+      }
+      return members
+    }
+  }
+}
+
+extension JSONWriter {
+  fileprivate mutating func refusals(_ refusals: [Refusal]) {
+    raw(",\"refusals\":[")
+    var first = true
+    for refusal in refusals {
+      separate(&first)
+      raw("{\"operation\":")
+      string(refusal.operation.value)
+      raw(",\"code\":")
+      string(refusal.code.rawValue)
+      raw(",\"detail\":")
+      string(refusal.detail)
+      raw(",\"table\":")
+      string(refusal.table)
+      raw(",\"record\":")
+      string(refusal.record)
+      if let holder = refusal.holder {
+        raw(",\"holder\":")
+        string(holder)
+      }
+      raw("}")
+    }
+    raw("]")
+  }
+}
+
+extension JSONReader {
+  fileprivate mutating func refusal() throws(MalformedMessage) -> Refusal {
+    var operation: OperationID?
+    var code: String?
+    var detail = ""
+    var table = ""
+    var record = ""
+    var holder: String?
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "operation": operation = OperationID(try reader.uniqueID())
+      case "code": code = try reader.string()
+      case "detail": detail = try reader.string()
+      case "table": table = try reader.string()
+      case "record": record = try reader.string()
+      case "holder": if try !reader.null() { holder = try reader.string() }
+      default: try reader.skip()
+      }
+    }
+    guard let operation, let code else { throw malformed("a refusal without operation or code") }
+    return Refusal(
+      operation: operation, code: RefusalCode(rawValue: code), detail: detail, table: table,
+      record: record, holder: holder)
+  }
+}

@@ -1,0 +1,66 @@
+/// Why the server can never apply an operation. Stable; new ones may come, so that a client keeps
+/// one that it does not know as it stands.
+public struct RefusalCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+  /// The code as it travels.
+  public let rawValue: String
+
+  /// Wraps a code, also one that this version does not know.
+  public init(rawValue: String) { self.rawValue = rawValue }
+
+  /// The table belongs to the server.
+  public static let reservedTable = RefusalCode(rawValue: "reserved_table")
+  /// The space's schema lets only a greater role write the table.
+  public static let forbiddenTable = RefusalCode(rawValue: "forbidden_table")
+  /// A value is not of its column's type, or a required one is missing.
+  public static let schemaViolation = RefusalCode(rawValue: "schema_violation")
+  /// Another record holds the values of a unique key.
+  public static let uniqueTaken = RefusalCode(rawValue: "unique_taken")
+  /// A batch operation's condition cannot be evaluated.
+  public static let invalidPredicate = RefusalCode(rawValue: "invalid_predicate")
+
+  /// The codes of this version, in the order of SPEC.md §11.
+  public static let known: [RefusalCode] = [
+    .reservedTable, .forbiddenTable, .schemaViolation, .uniqueTaken, .invalidPredicate,
+  ]
+
+  public var description: String { rawValue }
+}
+
+/// One operation that can never be applied as it is, and why (SPEC.md §11).
+public struct Refusal: Sendable, Equatable {
+  /// The operation; it is in the packet that was refused, or in an earlier part of its
+  /// transaction.
+  public let operation: OperationID
+  /// The stable code.
+  public let code: RefusalCode
+  /// What is wrong, for a person.
+  public let detail: String
+  /// The operation's table.
+  public let table: String
+  /// The operation's record.
+  public let record: String
+  /// The record that holds the unique key; `nil` for other codes.
+  public let holder: String?
+
+  /// A refusal from its parts.
+  public init(
+    operation: OperationID, code: RefusalCode, detail: String, table: String, record: String,
+    holder: String? = nil
+  ) {
+    self.operation = operation
+    self.code = code
+    self.detail = detail
+    self.table = table
+    self.record = record
+    self.holder = holder
+  }
+
+  /// A refusal of an operation on one record.
+  package init(
+    _ operation: Operation, _ code: RefusalCode, _ detail: String, holder: String? = nil
+  ) {
+    self.init(
+      operation: operation.id, code: code, detail: detail, table: operation.key.table,
+      record: operation.key.record, holder: holder)
+  }
+}

@@ -1,0 +1,325 @@
+// The schema document is written by people, so what is wrong in it is told with its place and
+// what would be right; what is not known is refused, since a misspelt rule would be no rule.
+
+extension SpaceSchema {
+  /// The document in its canonical form: equal schemas give equal bytes.
+  package func encoded() -> [UInt8] {
+    var json = JSONWriter(capacity: 64 + tables.count * 128)
+    json.raw("{\"version\":")
+    json.number(version)
+    json.raw(",\"minimumProtocol\":")
+    json.number(Int64(minimumProtocol))
+    json.raw(",\"tables\":")
+    json.members(tables) { json, rules in json.tableRules(rules) }
+    json.raw("}")
+    return json.finish()
+  }
+
+  /// Reads and checks a document of at most ``Limits/schemaBytes``.
+  package init(
+    decoding bytes: [UInt8], limits: Limits = .standard
+  ) throws(MalformedMessage) {
+    guard bytes.count <= limits.schemaBytes else {
+      throw MalformedMessage(
+        reason: "the schema has \(bytes.count) bytes; \(limits.schemaBytes) are allowed", offset: 0)
+    }
+    self = try decode(bytes, depth: limits.depth) { (reader) throws(MalformedMessage) in
+      try reader.schema(limits)
+    }
+  }
+}
+
+extension JSONWriter {
+  fileprivate mutating func tableRules(_ rules: TableRules) {
+    var first = true
+    raw("{")
+    if rules.policy != .lastWriterWins { member("policy", rules.policy.rawValue, &first) }
+    if rules.deletes != .deleteWins { member("deletes", rules.deletes.rawValue, &first) }
+    if rules.write != .writer { member("write", rules.write.rawValue, &first) }
+    if !rules.columns.isEmpty {
+      separate(&first)
+      raw("\"columns\":")
+      members(rules.columns) { json, column in json.columnRules(column) }
+    }
+    if !rules.unique.isEmpty {
+      separate(&first)
+      raw("\"unique\":")
+      list(rules.unique) { json, key in json.list(key) { $0.string($1) } }
+    }
+    raw("}")
+  }
+
+  private mutating func columnRules(_ rules: ColumnRules) {
+    let impliedType: ColumnType = rules.policy == .counter ? .integer : .any
+    if let policy = rules.policy, rules.type == impliedType, !rules.isRequired {
+      return string(policy.rawValue)
+    }
+    var first = true
+    raw("{")
+    if let policy = rules.policy { member("policy", policy.rawValue, &first) }
+    if rules.type != impliedType { member("type", rules.type.rawValue, &first) }
+    if rules.isRequired {
+      separate(&first)
+      raw("\"required\":true")
+    }
+    raw("}")
+  }
+
+  private mutating func member(_ name: String, _ value: String, _ first: inout Bool) {
+    separate(&first)
+    string(name)
+    raw(":")
+    string(value)
+  }
+
+  fileprivate mutating func members<T>(
+    _ members: [String: T], _ write: (inout JSONWriter, T) -> Void
+  ) {
+    var first = true
+    raw("{")
+    for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+      separate(&first)
+      string(name)
+      raw(":")
+      write(&self, value)
+    }
+    raw("}")
+  }
+
+  private mutating func list<T>(_ elements: [T], _ write: (inout JSONWriter, T) -> Void) {
+    var first = true
+    raw("[")
+    for element in elements {
+      separate(&first)
+      write(&self, element)
+    }
+    raw("]")
+  }
+}
+
+extension JSONReader {
+  fileprivate mutating func schema(_ limits: Limits) throws(MalformedMessage) -> SpaceSchema {
+    var schema = SpaceSchema()
+    var seen = NamesSeen(place: "the schema", known: "version, minimumProtocol, tables")
+    try object { (key, reader) throws(MalformedMessage) in
+      try seen.note(key, reader)
+      switch key {
+      case "version":
+        schema.version = try reader.whole("version", in: 0...exactIntegers.upperBound)
+      case "minimumProtocol":
+        schema.minimumProtocol = Int(try reader.whole("minimumProtocol", in: 1...1_000_000))
+      case "tables": schema.tables = try reader.tables(limits)
+      default: throw seen.unknown(key, reader)
+      }
+    }
+    return schema
+  }
+
+  private mutating func tables(
+    _ limits: Limits
+  ) throws(MalformedMessage) -> [String: TableRules] {
+    var tables: [String: TableRules] = [:]
+    try expect(0x7B, at: "tables", "an object of the tables' rules by name")
+    try object { (key, reader) throws(MalformedMessage) in
+      let name = try reader.name(key, of: "tables", limits)
+      if NameRule.isReserved(table: name) {
+        throw reader.malformed(
+          "tables: \(name) belongs to the server; names that begin with ferry_ or sqlite_ "
+            + "take no rules")
+      }
+      guard tables.count < limits.schemaTables else {
+        throw reader.malformed("tables: more than \(limits.schemaTables) of them")
+      }
+      let rules = try reader.tableRules("tables.\(name)", limits)
+      guard tables.updateValue(rules, forKey: name) == nil else {
+        throw reader.malformed("tables: \(name) stands twice")
+      }
+    }
+    return tables
+  }
+
+  private mutating func tableRules(
+    _ place: String, _ limits: Limits
+  ) throws(MalformedMessage) -> TableRules {
+    var rules = TableRules()
+    var seen = NamesSeen(place: place, known: "policy, deletes, write, columns, unique")
+    try expect(0x7B, at: place, "an object of rules")
+    try object { (key, reader) throws(MalformedMessage) in
+      try seen.note(key, reader)
+      switch key {
+      case "policy": rules.policy = try reader.choice(place, "policy")
+      case "deletes": rules.deletes = try reader.choice(place, "deletes")
+      case "write": rules.write = try reader.choice(place, "write", among: [.writer, .admin])
+      case "columns": rules.columns = try reader.columnRules("\(place).columns", limits)
+      case "unique": rules.unique = try reader.uniqueKeys("\(place).unique", limits)
+      default: throw seen.unknown(key, reader)
+      }
+    }
+    for key in rules.unique {
+      for column in key where rules.policy(of: column).makesValues {
+        throw malformed(
+          "\(place).unique: column \(column) is \(rules.policy(of: column).rawValue), which makes "
+            + "values that nobody wrote; a unique key takes other policies")
+      }
+    }
+    return rules
+  }
+
+  private mutating func columnRules(
+    _ place: String, _ limits: Limits
+  ) throws(MalformedMessage) -> [String: ColumnRules] {
+    var columns: [String: ColumnRules] = [:]
+    try expect(0x7B, at: place, "an object of the columns' rules by name")
+    try object { (key, reader) throws(MalformedMessage) in
+      let name = try reader.name(key, of: place, limits)
+      guard columns.count < limits.columns else {
+        throw reader.malformed("\(place): more than \(limits.columns) of them")
+      }
+      let rules = try reader.columnRule("\(place).\(name)")
+      guard columns.updateValue(rules, forKey: name) == nil else {
+        throw reader.malformed("\(place): \(name) stands twice")
+      }
+    }
+    return columns
+  }
+
+  /// A policy's name, or an object.
+  private mutating func columnRule(_ place: String) throws(MalformedMessage) -> ColumnRules {
+    if try peek() == 0x22 { return ColumnRules(policy: try choice(place)) }
+    var policy: ConflictPolicy?
+    var type: ColumnType?
+    var isRequired = false
+    var seen = NamesSeen(place: place, known: "policy, type, required")
+    try expect(0x7B, at: place, "a policy's name or an object")
+    try object { (key, reader) throws(MalformedMessage) in
+      try seen.note(key, reader)
+      switch key {
+      case "policy": policy = try reader.choice(place, "policy")
+      case "type": type = try reader.choice(place, "type")
+      case "required":
+        guard [0x74, 0x66].contains(try reader.peek()) else {
+          throw reader.malformed("\(place).required: true or false was expected")
+        }
+        isRequired = try reader.bool()
+      default: throw seen.unknown(key, reader)
+      }
+    }
+    if let policy, let type, let right = policy.typesAdmitted, !right.contains(type) {
+      let names = right.map(\.rawValue).joined(separator: " or ")
+      throw malformed("\(place): a column that is \(policy.rawValue) has type \(names)")
+    }
+    return ColumnRules(policy: policy, type: type, isRequired: isRequired)
+  }
+
+  private mutating func uniqueKeys(
+    _ place: String, _ limits: Limits
+  ) throws(MalformedMessage) -> [[String]] {
+    var keys: [[String]] = []
+    try expect(0x5B, at: place, "a list of keys, each a list of columns")
+    try array { (reader) throws(MalformedMessage) in
+      var key: [String] = []
+      try reader.expect(0x5B, at: place, "a key that is a list of columns")
+      try reader.array { (reader) throws(MalformedMessage) in
+        try reader.expect(0x22, at: place, "a column's name")
+        let name = try reader.string()
+        if let fault = NameRule.fault(in: name, limits: limits) {
+          throw reader.malformed("\(place): \(fault)")
+        }
+        if key.contains(name) { throw reader.malformed("\(place): a key names \(name) twice") }
+        key.append(name)
+        if key.count > uniqueColumnsMax {
+          throw reader.malformed("\(place): a key has at most \(uniqueColumnsMax) columns")
+        }
+      }
+      if key.isEmpty { throw reader.malformed("\(place): a key names at least one column") }
+      if keys.contains(key) { throw reader.malformed("\(place): a key stands twice") }
+      keys.append(key)
+      if keys.count > uniqueKeysMax {
+        throw reader.malformed("\(place): a table has at most \(uniqueKeysMax) keys")
+      }
+    }
+    return keys
+  }
+
+  // MARK: Parts
+
+  private mutating func expect(
+    _ byte: UInt8, at place: String, _ what: String
+  ) throws(MalformedMessage) {
+    guard try peek() == byte else { throw malformed("\(place): \(what) was expected") }
+  }
+
+  private mutating func whole(
+    _ place: String, in range: ClosedRange<Int64>
+  ) throws(MalformedMessage) -> Int64 {
+    let first = try peek()
+    guard first == 0x2D || (0x30...0x39).contains(first) else {
+      throw malformed("\(place): a number was expected")
+    }
+    let value = try integer()
+    guard range.contains(value) else {
+      throw malformed(
+        "\(place): \(value) is not within \(range.lowerBound) and \(range.upperBound)")
+    }
+    return value
+  }
+
+  private func name(
+    _ key: JSONKey, of place: String, _ limits: Limits
+  ) throws(MalformedMessage) -> String {
+    let name = try key.text()
+    if let fault = NameRule.fault(in: name, limits: limits) {
+      throw malformed("\(place): \(fault)")
+    }
+    return name
+  }
+
+  /// One of a few words.
+  private mutating func choice<T: RawRepresentable<String> & CaseIterable & Equatable>(
+    _ place: String, _ member: String? = nil, among allowed: [T] = Array(T.allCases)
+  ) throws(MalformedMessage) -> T {
+    let place = member.map { "\(place).\($0)" } ?? place
+    let words = allowed.map(\.rawValue).joined(separator: ", ")
+    guard try peek() == 0x22 else { throw malformed("\(place): one of \(words) was expected") }
+    let text = try string()
+    guard let value = T(rawValue: text), allowed.contains(value) else {
+      throw malformed("\(place): '\(text.prefix(40))' is not one of \(words)")
+    }
+    return value
+  }
+}
+
+/// Columns of one unique key.
+private let uniqueColumnsMax = 16
+/// Unique keys of one table.
+private let uniqueKeysMax = 32
+
+extension ConflictPolicy {
+  /// The types that a column with this policy may be declared with; `nil` is every type.
+  fileprivate var typesAdmitted: [ColumnType]? {
+    switch self {
+    case .counter: [.integer]
+    case .setUnion, .textMerge: [.text, .any]
+    default: nil
+    }
+  }
+}
+
+/// The members of one object that have been read, each of which stands once.
+private struct NamesSeen {
+  let place: String
+  let known: String
+  var names: Set<String> = []
+
+  mutating func note(_ key: JSONKey, _ reader: JSONReader) throws(MalformedMessage) {
+    let name = try key.text()
+    guard names.insert(name).inserted else {
+      throw reader.malformed("\(place): \(name.prefix(40)) stands twice")
+    }
+  }
+
+  func unknown(_ key: JSONKey, _ reader: JSONReader) -> MalformedMessage {
+    let name = (try? key.text()) ?? "?"
+    return reader.malformed("\(place): '\(name.prefix(40))' is none of \(known)")
+  }
+}

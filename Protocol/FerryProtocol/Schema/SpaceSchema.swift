@@ -1,0 +1,101 @@
+/// What a space declares of its tables: how conflicts end, which values are allowed, who may
+/// write. Stored with the space and known to both sides (SPEC.md §11). Tables that it does not
+/// name follow ``TableRules/standard``.
+public struct SpaceSchema: Sendable, Equatable {
+  /// Grows with each change of the schema; 0 where none was ever declared.
+  public var version: Int64
+  /// The oldest protocol that a device may speak.
+  public var minimumProtocol: Int
+  /// The rules of the tables that have any, by name.
+  public var tables: [String: TableRules]
+
+  /// A schema from its parts.
+  public init(version: Int64 = 0, minimumProtocol: Int = 1, tables: [String: TableRules] = [:]) {
+    self.version = version
+    self.minimumProtocol = minimumProtocol
+    self.tables = tables
+  }
+
+  /// Declares nothing: every table follows ``TableRules/standard``.
+  public static let empty = SpaceSchema()
+
+  /// The rules of one table; the standard ones where the schema does not name it.
+  public func rules(for table: String) -> TableRules {
+    tables.isEmpty ? .standard : tables[table] ?? .standard
+  }
+
+  /// How conflicts in one column end.
+  public func policy(of column: String, in table: String) -> ConflictPolicy {
+    rules(for: table).policy(of: column)
+  }
+}
+
+/// What a space declares of one table.
+public struct TableRules: Sendable, Equatable {
+  /// For columns that have no policy of their own.
+  public var policy: ConflictPolicy { didSet { isPlain = Self.isPlain(self) } }
+  /// What becomes of a delete that meets edits.
+  public var deletes: DeletePolicy { didSet { isPlain = Self.isPlain(self) } }
+  /// The role from which on a device may write the table: `writer` or `admin`.
+  public var write: Role
+  /// The columns that have rules, by name.
+  public var columns: [String: ColumnRules] { didSet { isPlain = Self.isPlain(self) } }
+  /// Lists of columns whose values no two records of the space may share.
+  public var unique: [[String]]
+  /// Whether every column is last-writer-wins and deletes win: what a record without any rules
+  /// does.
+  package private(set) var isPlain = true
+
+  /// Rules from their parts.
+  public init(
+    policy: ConflictPolicy = .lastWriterWins, deletes: DeletePolicy = .deleteWins,
+    write: Role = .writer, columns: [String: ColumnRules] = [:], unique: [[String]] = []
+  ) {
+    self.policy = policy
+    self.deletes = deletes
+    self.write = write
+    self.columns = columns
+    self.unique = unique
+    isPlain = Self.isPlain(self)
+  }
+
+  /// Last writer wins, deletes win, every writer may write anything.
+  public static let standard = TableRules()
+
+  /// How conflicts in one column end.
+  public func policy(of column: String) -> ConflictPolicy {
+    columns.isEmpty ? policy : columns[column]?.policy ?? policy
+  }
+
+  /// The declared type of one column.
+  public func type(of column: String) -> ColumnType { columns[column]?.type ?? .any }
+
+  /// Names of the columns that may not be NULL, sorted.
+  package var requiredColumns: [String] {
+    columns.filter { $0.value.isRequired }.map(\.key).sorted()
+  }
+
+  private static func isPlain(_ rules: TableRules) -> Bool {
+    rules.policy == .lastWriterWins && rules.deletes == .deleteWins
+      && rules.columns.values.allSatisfy { ($0.policy ?? .lastWriterWins) == .lastWriterWins }
+  }
+}
+
+/// What a space declares of one column.
+public struct ColumnRules: Sendable, Equatable {
+  /// How conflicts end; `nil` is the table's policy.
+  public var policy: ConflictPolicy?
+  /// Which values it may hold. A counter holds integers.
+  public var type: ColumnType
+  /// Whether every insert has to give it a value that is not NULL, and no update may take it away.
+  public var isRequired: Bool
+
+  /// Rules from their parts. A counter's type is integer where none is given.
+  public init(
+    policy: ConflictPolicy? = nil, type: ColumnType? = nil, isRequired: Bool = false
+  ) {
+    self.policy = policy
+    self.type = type ?? (policy == .counter ? .integer : .any)
+    self.isRequired = isRequired
+  }
+}

@@ -1,0 +1,40 @@
+import FerryProtocol
+import HTTPServer
+
+// The requests about a space's schema.
+extension SyncService {
+  func schema(_ name: SpaceName) async throws(Problem) -> HTTPResponse {
+    let space = try await find(name)
+    let store = parts.store
+    let schema = try await ask { () async throws(StoreError) in
+      try await store.schema(of: space.id)
+    }
+    return .json(schema.encoded())
+  }
+
+  func applySchema(_ request: HTTPRequest, _ name: SpaceName) async throws(Problem) -> HTTPResponse
+  {
+    let document: SpaceSchema
+    do {
+      document = try SpaceSchema(decoding: request.body, limits: parts.limits)
+    } catch {
+      throw Problem(.malformedMessage, error.description)
+    }
+    let space = try await find(name)
+    let (store, now) = (parts.store, parts.clock.wall())
+    let schema = try await ask { () async throws(StoreError) in
+      try await store.applySchema(document, to: space.id, now: now)
+    }.get()
+    return .json(schema.encoded())
+  }
+
+  /// What the client speaks.
+  static func protocolVersion(of request: HTTPRequest) throws(Problem) -> Int {
+    guard let text = request.headers[ProtocolVersion.header] else { return 1 }
+    guard let version = Int(text), version >= 1 else {
+      throw Problem(
+        .malformedMessage, "\(ProtocolVersion.header) is a whole number from 1 up")
+    }
+    return version
+  }
+}

@@ -1,0 +1,141 @@
+import FerryProtocol
+
+/// Who holds which unique key while a batch is applied. What one transaction frees and takes is
+/// judged at its end, so that two records may swap their values.
+struct ClaimLedger {
+  /// What a transaction did to one record of a table with unique keys.
+  fileprivate struct Entry {
+    let key: RecordKey
+    let unique: [[String]]
+    let before: [UniqueClaim]
+    var operations: [Operation]
+  }
+
+  private let schema: SpaceSchema?
+  /// As the store has it; what is not in it was not looked up.
+  private let stored: [UniqueClaim: String?]
+  /// As the batch has left it.
+  private var changed: [UniqueClaim: String?] = [:]
+  /// The transaction under way, in the order in which it touched its records.
+  private var entries: [Entry] = []
+  private var places: [RecordKey: Int] = [:]
+  /// What has to be looked up before anything is judged.
+  private var unknown: Set<UniqueClaim> = []
+
+  init(_ context: IngestContext) {
+    schema = context.schema
+    stored = context.holders
+  }
+
+  /// What has to be looked up, sorted.
+  var missing: [UniqueClaim] { unknown.sorted() }
+
+  /// What the store has to write, sorted.
+  var rows: [IngestEffects.ClaimRow] {
+    changed.sorted { $0.key < $1.key }.compactMap { claim, record in
+      if let known = stored[claim], known == record { return nil }
+      return IngestEffects.ClaimRow(claim: claim, record: record)
+    }
+  }
+
+  /// Notes an operation that is about to change a record that looks like `before`.
+  mutating func note(_ operation: Operation, before: RecordState) {
+    guard let unique = schema?.tables[operation.key.table]?.unique, !unique.isEmpty else { return }
+    if let place = places[operation.key] {
+      entries[place].operations.append(operation)
+      return
+    }
+    places[operation.key] = entries.count
+    entries.append(
+      Entry(
+        key: operation.key, unique: unique,
+        before: before.claims(in: operation.key.table, unique), operations: [operation]))
+  }
+
+  /// Ends a transaction: frees and takes what its records hold now. Answers with the operations
+  /// that took what another record holds, in the order of their records.
+  mutating func settle(_ state: (RecordKey) -> RecordState?) -> [Refusal] {
+    if entries.isEmpty { return [] }
+    let after = entries.map { state($0.key)?.claims(in: $0.key.table, $0.unique) ?? [] }
+    for (entry, after) in zip(entries, after) {
+      for claim in entry.before where !after.contains(claim) {
+        changed.updateValue(nil, forKey: claim)
+      }
+    }
+    var refusals: [Refusal] = []
+    for (entry, after) in zip(entries, after) {
+      let taken = after.filter { !entry.before.contains($0) }
+      if let refusal = take(taken, entry) { refusals.append(refusal) }
+    }
+    entries = []
+    places = [:]
+    return refusals
+  }
+
+  private mutating func take(_ claims: [UniqueClaim], _ entry: Entry) -> Refusal? {
+    var refusal: Refusal?
+    for claim in claims {
+      guard let holder = changed[claim] ?? stored[claim] else {
+        unknown.insert(claim)
+        continue
+      }
+      if let holder, !holder.utf8.elementsEqual(entry.key.record.utf8) {
+        refusal = refusal ?? entry.refusal(of: claim, to: holder)
+      } else {
+        changed[claim] = entry.key.record
+      }
+    }
+    return refusal
+  }
+}
+
+extension ClaimLedger.Entry {
+  /// Refuses the operation that wrote the key last.
+  fileprivate func refusal(of claim: UniqueClaim, to holder: String) -> Refusal? {
+    let key = unique.first { UniqueClaim.stored(columns: $0) == claim.columns } ?? []
+    let writer =
+      operations.last { operation in
+        operation.kind == .insert || operation.columns.contains { key.contains($0.name) }
+      } ?? operations.last
+    let names = key.joined(separator: ", ")
+    return writer.map {
+      Refusal($0, .uniqueTaken, "record \(holder) holds the same \(names)", holder: holder)
+    }
+  }
+}
+
+extension IngestContext {
+  /// What the packets will probably claim and nobody has looked up: so one look-up is enough for
+  /// most batches. What conflicts decide otherwise is found when the packets are applied.
+  func claimsToLookUp(for packets: [Packet]) -> [UniqueClaim] {
+    guard let schema, schema.tables.contains(where: { !$0.value.unique.isEmpty }) else { return [] }
+    var wanted = Set<UniqueClaim>()
+    var values: [RecordKey: [String: Value]] = [:]
+    for packet in packets {
+      var touched: [RecordKey] = []
+      for operation in packet.operations {
+        let unique = schema.tables[operation.key.table]?.unique ?? []
+        guard !unique.isEmpty, operation.kind != .delete, known[operation.id] == nil else {
+          continue
+        }
+        var columns = values[operation.key] ?? existingValues(of: operation.key)
+        for column in operation.columns { columns[column.name] = column.value }
+        values[operation.key] = columns
+        touched.append(operation.key)
+      }
+      for key in touched {
+        for columns in schema.tables[key.table]?.unique ?? [] {
+          let claim = UniqueClaim(table: key.table, key: columns) { values[key]?[$0] }
+          if let claim, holders[claim] == nil { wanted.insert(claim) }
+        }
+      }
+    }
+    return wanted.sorted()
+  }
+
+  private func existingValues(of key: RecordKey) -> [String: Value] {
+    var values: [String: Value] = [:]
+    for column in records[key]?.columns ?? [] { values[column.name] = column.value }
+    return values
+  }
+}

@@ -1,0 +1,51 @@
+import FerryProtocol
+
+/// What the rules lack to decide over a batch.
+package enum IngestNeed: Sendable, Equatable {
+  /// Bodies of parked packets, with what the history and the records know of their operations.
+  case bodies([ParkedKey])
+  /// Which records hold these unique keys, where any does.
+  case holders([UniqueClaim])
+}
+
+extension Ingest {
+  /// Plans a batch and merges it. Where a packet holds operations that can never be applied, all
+  /// of it begins anew without that packet, so that nothing of it remains; each time one more
+  /// packet or run of them is left out.
+  ///
+  /// - Parameter load: Brings into the context what the rules need.
+  package static func decide(
+    _ packets: [IncomingPacket], in context: inout IngestContext,
+    load: (IngestNeed, inout IngestContext) throws -> Void
+  ) rethrows -> IngestEffects {
+    while true {
+      let plan = plan(packets, in: context)
+      if !plan.missing.isEmpty {
+        try load(.bodies(plan.missing), &context)
+        continue
+      }
+      if context.schema != nil {
+        let bodies = context.bodies.sorted { $0.key.tail < $1.key.tail }.map(\.value)
+        let claims = context.claimsToLookUp(for: bodies + packets.map(\.packet))
+        if !claims.isEmpty { try context.lookUp(claims, load) }
+      }
+      let effects = apply(plan, to: packets, in: context)
+      if !effects.missingClaims.isEmpty {
+        try context.lookUp(effects.missingClaims, load)
+      } else if !effects.refused.isEmpty {
+        context.refused.merge(effects.refused) { first, _ in first }
+      } else {
+        return effects
+      }
+    }
+  }
+}
+
+extension IngestContext {
+  fileprivate mutating func lookUp(
+    _ claims: [UniqueClaim], _ load: (IngestNeed, inout IngestContext) throws -> Void
+  ) rethrows {
+    for claim in claims { holders.updateValue(nil, forKey: claim) }
+    try load(.holders(claims), &self)
+  }
+}

@@ -1,0 +1,68 @@
+import FerryProtocol
+
+/// What the server and a space's schema let a device write; looks at one operation alone.
+struct OperationCheck {
+  /// Faults that one refusal names; the rest are counted.
+  private static let faultsNamed = 5
+
+  /// `nil` where the space has none.
+  let schema: SpaceSchema?
+
+  /// Why the operation can never be applied, `nil` when it may be.
+  ///
+  /// - Parameter role: The sender's, when the packet came in.
+  func refusal(of operation: Operation, by role: Role) -> Refusal? {
+    let table = operation.key.table
+    if NameRule.isReserved(table: table) {
+      return Refusal(operation, .reservedTable, "table \(table) belongs to the server")
+    }
+    guard let rules = schema?.tables[table] else { return nil }
+    if role < rules.write {
+      return Refusal(
+        operation, .forbiddenTable,
+        "table \(table) is written with the role \(rules.write.rawValue); the token's role is "
+          + role.rawValue)
+    }
+    let faults = Self.faults(in: operation, rules)
+    if faults.isEmpty { return nil }
+    let more = faults.count - Self.faultsNamed
+    return Refusal(
+      operation, .schemaViolation,
+      faults.prefix(Self.faultsNamed).joined(separator: "; ") + (more > 0 ? "; \(more) more" : ""))
+  }
+
+  /// What is wrong with the columns, sorted.
+  private static func faults(in operation: Operation, _ rules: TableRules) -> [String] {
+    if operation.kind == .delete || rules.columns.isEmpty { return [] }
+    var faults: [String] = []
+    for column in operation.columns {
+      guard let rule = rules.columns[column.name] else { continue }
+      if rule.isRequired && column.value == .null {
+        faults.append("column \(column.name) is required and was given as NULL")
+      } else if !rule.type.admits(column.value) {
+        faults.append(
+          "column \(column.name) holds \(rule.type.rawValue), not \(column.value.storageClass)")
+      }
+    }
+    if operation.kind == .insert {
+      for (name, rule) in rules.columns
+      where rule.isRequired && !operation.columns.contains(where: { $0.name == name }) {
+        faults.append("column \(name) is required and was not given")
+      }
+    }
+    return faults.sorted()
+  }
+}
+
+extension Value {
+  /// The name of its storage class, as SQLite's `typeof` gives it.
+  fileprivate var storageClass: String {
+    switch self {
+    case .null: "null"
+    case .integer: "integer"
+    case .real: "real"
+    case .text: "text"
+    case .blob: "blob"
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import FerryProtocol
+
+/// Puts a schema in force: an operation of the server's on a record of its own, so that devices
+/// hear of it by their pull lists; pure.
+package enum SchemaChange {
+  /// The record that holds the schema.
+  package static let key = RecordKey(table: "ferry_schema", record: "schema")
+  /// Who writes it. No device has this identifier: versions of UUIDs are never 0.
+  package static let author = DeviceID(UniqueID(high: 0, low: 0))
+
+  /// What the store has to write, and the schema as it stands then.
+  package struct Decision: Sendable, Equatable {
+    package let schema: SpaceSchema
+    /// Empty where the document is in force already.
+    package let effects: IngestEffects
+  }
+
+  /// Decides over a document.
+  ///
+  /// - Parameters:
+  ///   - record: The record ``key`` as it is; `nil` where there is none.
+  ///   - current: The schema that it holds.
+  ///   - random: For the operation's identifier.
+  package static func decide(
+    _ document: SpaceSchema, current: SpaceSchema, record: RecordState?, in space: SpaceState,
+    now: Int64, random: UInt64
+  ) -> Result<Decision, Problem> {
+    // A request whose answer was lost comes again.
+    var unversioned = document
+    if document.version == 0 { unversioned.version = current.version }
+    if unversioned == current && current.version > 0 {
+      return .success(Decision(schema: current, effects: IngestEffects(space: space)))
+    }
+    let next = current.version + 1
+    guard document.version == 0 || document.version == next else {
+      return .failure(.staleSchema(document.version, current: current.version))
+    }
+    var schema = document
+    schema.version = next
+    var effects = IngestEffects(space: space)
+    effects.space.schemaVersion = next
+    effects.space.minimumProtocol = schema.minimumProtocol
+    write(schema, record, now, random, &effects)
+    return .success(Decision(schema: schema, effects: effects))
+  }
+
+  private static func write(
+    _ schema: SpaceSchema, _ record: RecordState?, _ now: Int64, _ random: UInt64,
+    _ effects: inout IngestEffects
+  ) {
+    effects.space.head += 1
+    let sequence = effects.space.head
+    // Later than what stands, whatever the clock did.
+    let last = record?.columns.map(\.stamp.time).max() ?? .zero
+    let time = max(HybridTimestamp(milliseconds: now), last.next)
+    let operation = Operation(
+      id: OperationID(UniqueID(timestamp: time, random: random)), key: key,
+      kind: record == nil ? .insert : .update, time: time,
+      columns: [
+        Column("document", .text(String(decoding: schema.encoded(), as: UTF8.self))),
+        Column("version", .integer(schema.version)),
+      ], base: sequence - 1)
+    effects.space.newest = operation.id
+    var state = record ?? RecordState()
+    _ = state.merge(operation, stamp: Stamp(time: time, device: author), sequence: sequence)
+    effects.operations = [
+      IngestEffects.OperationRow(
+        id: operation.id, sequence: sequence, device: author, key: key, kind: operation.kind,
+        time: time, base: operation.base, data: operation.encodedColumns(), times: nil,
+        outcome: nil)
+    ]
+    effects.records = [
+      IngestEffects.RecordRow(
+        key: key, sequence: sequence, wholeBelow: state.wholeBelow, state: state.encoded(),
+        isNew: record == nil)
+    ]
+  }
+
+  /// Unique keys that a schema declares and another does not, by table.
+  package static func keysAdded(
+    from old: SpaceSchema, to new: SpaceSchema
+  ) -> [(table: String, keys: [[String]])] {
+    new.tables.sorted { $0.key < $1.key }.compactMap { table, rules in
+      let had = old.tables[table]?.unique ?? []
+      let added = rules.unique.filter { !had.contains($0) }
+      return added.isEmpty ? nil : (table, added)
+    }
+  }
+}
+
+extension SpaceSchema {
+  /// The schema that a record of ``SchemaChange/key`` holds; `nil` where it holds none.
+  init?(stored record: RecordState?) throws(MalformedMessage) {
+    guard case .text(let text) = record?.columns.first(where: { $0.name == "document" })?.value
+    else { return nil }
+    try self.init(decoding: Array(text.utf8), limits: .storedSchema)
+  }
+}
+
+extension Limits {
+  /// For a schema that the store reads back.
+  fileprivate static let storedSchema: Limits = {
+    var limits = Limits.stored
+    limits.schemaBytes = .max
+    limits.schemaTables = .max
+    return limits
+  }()
+}
+
+extension Problem {
+  fileprivate static func staleSchema(_ version: Int64, current: Int64) -> Problem {
+    Problem(
+      .schemaConflict,
+      "the document is version \(version) and the space has version \(current): read that one, "
+        + "change it and apply it as version \(current + 1)")
+  }
+
+  /// Two records that exist share the values of a key that is to be unique.
+  static func sharedKey(_ claim: UniqueClaim, _ key: [String], _ one: String, _ other: String)
+    -> Problem
+  {
+    Problem(
+      .schemaConflict,
+      "records \(one) and \(other) of \(claim.table) have the same \(key.joined(separator: ", ")): "
+        + "change one of them, then apply the schema again")
+  }
+}

@@ -1,0 +1,95 @@
+import FerryProtocol
+
+/// The values of one unique key, which one record of a table may hold at a time (SPEC.md §11).
+package struct UniqueClaim: Sendable, Hashable, Comparable {
+  /// Bytes of JSON that stand in a store as they are: PostgreSQL's indexes bound a key's size.
+  static let plainBytes = 512
+
+  package let table: String
+  /// The key's columns as a JSON array; longer ones as `#` and their SHA-256.
+  package let columns: [UInt8]
+  /// Their values in the same order, written in the same way.
+  package let value: [UInt8]
+
+  package init(table: String, columns: [UInt8], value: [UInt8]) {
+    self.table = table
+    self.columns = columns
+    self.value = value
+  }
+
+  /// What a record with these columns claims of `key`; `nil` where one of them is NULL or absent.
+  init?(table: String, key: [String], value: (String) -> Value?) {
+    var json = JSONWriter(capacity: 64)
+    var first = true
+    json.raw("[")
+    for column in key {
+      guard let value = value(column), value != .null else { return nil }
+      json.separate(&first)
+      json.value(value.comparable)
+    }
+    json.raw("]")
+    self.init(
+      table: table, columns: Self.stored(columns: key), value: Self.bounded(json.finish()))
+  }
+
+  /// How the columns of a key stand in a store.
+  static func stored(columns: [String]) -> [UInt8] {
+    var json = JSONWriter(capacity: 64)
+    var first = true
+    json.raw("[")
+    for column in columns {
+      json.separate(&first)
+      json.string(column)
+    }
+    json.raw("]")
+    return bounded(json.finish())
+  }
+
+  private static func bounded(_ json: [UInt8]) -> [UInt8] {
+    if json.count <= plainBytes { return json }
+    let digest = SHA256.digest(of: String(decoding: json, as: UTF8.self))
+    return [0x23] + digest.flatMap { [hexDigit(UInt64($0 >> 4)), hexDigit(UInt64($0))] }
+  }
+
+  // Tables compare by their bytes, as the stores compare them.
+  package static func == (left: UniqueClaim, right: UniqueClaim) -> Bool {
+    left.value == right.value && left.columns == right.columns
+      && left.table.utf8.elementsEqual(right.table.utf8)
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(value)
+    hasher.combine(columns)
+  }
+
+  package static func < (left: UniqueClaim, right: UniqueClaim) -> Bool {
+    if !left.table.utf8.elementsEqual(right.table.utf8) {
+      return left.table.utf8.lexicographicallyPrecedes(right.table.utf8)
+    }
+    if left.columns != right.columns {
+      return left.columns.lexicographicallyPrecedes(right.columns)
+    }
+    return left.value.lexicographicallyPrecedes(right.value)
+  }
+}
+
+extension RecordState {
+  /// What the record claims of a table's unique keys; nothing while it does not exist.
+  func claims(in table: String, _ keys: [[String]]) -> [UniqueClaim] {
+    if !isAlive { return [] }
+    return keys.compactMap { key in
+      UniqueClaim(table: table, key: key) { name in columns.first { $0.name == name }?.value }
+    }
+  }
+}
+
+extension Value {
+  /// The same for all values that SQL takes for equal: a real without a fraction is its integer.
+  fileprivate var comparable: Value {
+    if case .real(let real) = self, let integer = Int64(exactly: real) {
+      .integer(integer)
+    } else {
+      self
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import FerryProtocol
+import SQLite
+
+extension SQLiteStoreFile {
+  /// ``SpaceSchema/empty`` where the space declares nothing.
+  package func schema(of space: Int64) throws -> SpaceSchema {
+    try SpaceSchema(stored: record(SchemaChange.key, in: space)) ?? .empty
+  }
+
+  /// Puts a schema in force in one durable transaction.
+  ///
+  /// - Parameter random: For the identifier of the operation that says so.
+  package func applySchema(
+    _ document: SpaceSchema, to space: Int64, now: Int64, random: UInt64
+  ) throws -> Result<SpaceSchema, Problem> {
+    do {
+      return try connection.transaction {
+        let record = try record(SchemaChange.key, in: space)
+        let current = try SpaceSchema(stored: record) ?? .empty
+        let decision = try SchemaChange.decide(
+          document, current: current, record: record, in: spaceState(space), now: now,
+          random: random)
+        guard case .success(let change) = decision else { return decision.map(\.schema) }
+        if change.effects.isEmpty { return .success(change.schema) }
+        for (table, keys) in SchemaChange.keysAdded(from: change.schema, to: current) {
+          try forget(keys, of: table, in: space)
+        }
+        for (table, keys) in SchemaChange.keysAdded(from: current, to: change.schema) {
+          try claim(keys, of: table, in: space)
+        }
+        try save(change.effects, in: space, now: now)
+        try saveVersion(change.effects.space, of: space)
+        return .success(change.schema)
+      }
+    } catch let refused as SchemaRefused {
+      return .failure(refused.problem)
+    }
+  }
+
+  private func saveVersion(_ state: SpaceState, of space: Int64) throws {
+    let update = try connection.statement(
+      "UPDATE spaces SET schema_version = ?, minimum_protocol = ? WHERE id = ?")
+    update.bind(1, state.schemaVersion)
+    update.bind(2, state.minimumProtocol)
+    update.bind(3, space)
+    try update.run()
+  }
+
+  // MARK: Unique keys
+
+  private func forget(_ keys: [[String]], of table: String, in space: Int64) throws {
+    let remove = try connection.statement(
+      "DELETE FROM unique_keys WHERE space = ? AND tbl = ? AND key_columns = ?")
+    for key in keys {
+      remove.bind(1, space)
+      remove.bind(2, table)
+      remove.bind(3, text: UniqueClaim.stored(columns: key))
+      try remove.run()
+    }
+  }
+
+  /// Lets the records that exist claim new keys, in their order.
+  private func claim(_ keys: [[String]], of table: String, in space: Int64) throws {
+    let rows = try connection.statement(
+      "SELECT record, state FROM records WHERE space = ? AND tbl = ? ORDER BY record")
+    defer { rows.reset() }
+    rows.bind(1, space)
+    rows.bind(2, table)
+    while try rows.step() {
+      let record = rows.text(0)
+      let state = try RecordState(decoding: rows.textBytes(1), limits: .stored)
+      for key in keys {
+        guard let claim = state.claims(in: table, [key]).first else { continue }
+        if let holder = try holder(of: claim, in: space) {
+          throw SchemaRefused(problem: .sharedKey(claim, key, holder, record))
+        }
+        try saveClaims([IngestEffects.ClaimRow(claim: claim, record: record)], in: space)
+      }
+    }
+  }
+
+  /// The record that holds a unique key; `nil` when none does.
+  func holder(of claim: UniqueClaim, in space: Int64) throws -> String? {
+    let find = try connection.statement(
+      """
+      SELECT record FROM unique_keys WHERE space = ? AND tbl = ? AND key_columns = ? AND value = ?
+      """)
+    find.bind(1, space)
+    find.bind(2, claim.table)
+    find.bind(3, text: claim.columns)
+    find.bind(4, text: claim.value)
+    return try find.first { $0.text(0) }
+  }
+
+  func saveClaims(_ rows: [IngestEffects.ClaimRow], in space: Int64) throws {
+    for row in rows {
+      let statement = try connection.statement(
+        row.record == nil
+          ? """
+          DELETE FROM unique_keys WHERE space = ?1 AND tbl = ?2 AND key_columns = ?3 AND value = ?4
+          """
+          : """
+          INSERT INTO unique_keys(space, tbl, key_columns, value, record) VALUES (?1, ?2, ?3, ?4, ?5)
+          ON CONFLICT DO UPDATE SET record = excluded.record
+          """)
+      statement.bind(1, space)
+      statement.bind(2, row.claim.table)
+      statement.bind(3, text: row.claim.columns)
+      statement.bind(4, text: row.claim.value)
+      if let record = row.record { statement.bind(5, record) }
+      try statement.run()
+    }
+  }
+}

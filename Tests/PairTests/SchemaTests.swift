@@ -1,0 +1,125 @@
+import Ferry
+import Foundation
+import TestSupport
+import Testing
+
+/// A space's schema: shown, changed and enforced, by real processes.
+@Suite(.timeLimit(.minutes(3)))
+struct SchemaTests {
+  private static let document = """
+    {"tables":{"notes":{"columns":{"n":{"type":"integer"}},"unique":[["body"]]},
+     "rates":{"write":"admin"}}}
+    """
+
+  /// Writes a document into a file of the device's folder.
+  private func file(_ text: String, of device: Device) throws -> String {
+    let file = device.directory.file("schema.json")
+    try Data(text.utf8).write(to: file)
+    return file.path
+  }
+
+  @Test(
+    "a schema is applied and shown, on the command line and in the library",
+    arguments: StoreKind.allCases)
+  func applyAndShow(_ kind: StoreKind) async throws {
+    let server = try await Server.start(kind)
+    let one = try await Device.joined(server.url)
+    let two = try await Device.joined(server.url)
+    #expect(try await one.open().schema() == .empty)
+    let path = try file(Self.document, of: one)
+    let applied = try await one.ferry("schema", "apply", path)
+    #expect(applied.output == "version 1 is in force\n")
+    let schema = try await two.open().schema()
+    #expect(schema.version == 1)
+    #expect(schema.rules(for: "notes").type(of: "n") == .integer)
+    #expect(schema.rules(for: "rates").write == .admin)
+    let shown = try await two.ferry("schema", "show")
+    #expect(shown.output.contains("  \"tables\" : {\n"))
+    let line = try await two.ferry("--json", "schema", "show")
+    #expect(try JSONLine.all(line.output).map { $0.number("version") } == [1])
+    // What is shown is a document that can be applied again, one version later.
+    let next = shown.output.replacingOccurrences(of: "\"version\" : 1", with: "\"version\" : 2")
+      .replacingOccurrences(of: "integer", with: "text")
+    try await two.ferry("schema", "apply", try file(next, of: two))
+    #expect(try await one.open().schema().rules(for: "notes").type(of: "n") == .text)
+  }
+
+  @Test("a document that replaces another version is refused, and the message says what to do")
+  func stale() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await device.ferry("schema", "apply", try file(Self.document, of: device))
+    let replica = try await device.open()
+    try await replica.applySchema(SpaceSchema(version: 2))
+    await #expect(throws: ReplicaError.self) {
+      try await replica.applySchema(SpaceSchema(version: 2, tables: ["t": TableRules()]))
+    }
+    let refused = try await device.ferry(
+      "schema", "apply", try file("{\"version\":1,\"tables\":{\"t\":{}}}", of: device), exits: 1)
+    #expect(refused.error.contains("apply it as version 3"))
+    let broken = try await device.ferry(
+      "schema", "apply", try file("{\"tabels\":{}}", of: device), exits: 2)
+    #expect(broken.error.contains("'tabels' is none of"))
+    #expect(try await replica.schema().version == 2)
+  }
+
+  @Test("a reader may look at the schema, and only an admin may change it")
+  func roles() async throws {
+    let server = try await Server.start()
+    for (role, code) in [("reader", Int32(1)), ("writer", 1), ("admin", 0)] {
+      let device = try await Device.joined(server.url, token: try await server.token(role))
+      try await device.ferry("schema", "show")
+      let done = try await device.ferry(
+        "schema", "apply", try file(Self.document, of: device), exits: code)
+      if code != 0 { #expect(done.error.contains("this needs admin")) }
+    }
+  }
+
+  @Test(
+    "the server names each operation that can never be applied, and keeps nothing of its packet",
+    arguments: StoreKind.allCases)
+  func refusals(_ kind: StoreKind) async throws {
+    let server = try await Server.start(kind)
+    let device = try await Device.joined(server.url)
+    try await device.write("INSERT INTO notes VALUES ('a', 'taken', 1)")
+    try await device.exchange()
+    try await device.ferry("schema", "apply", try file(Self.document, of: device))
+    let ids = (1...4).map { "0199c82c-c001-7000-800a-00000000000\($0)" }
+    let operations = [
+      "\"notes\",\"record\":\"b\",\"data\":{\"body\":\"free\",\"n\":2}",
+      "\"notes\",\"record\":\"c\",\"data\":{\"body\":\"taken\"}",
+      "\"notes\",\"record\":\"d\",\"data\":{\"n\":\"two\"}",
+      "\"ferry_schema\",\"record\":\"schema\",\"data\":{\"version\":9}",
+    ]
+    let list = zip(ids, operations).map { id, rest in
+      "{\"id\":\"\(id)\",\"kind\":\"insert\",\"time\":\"0199c82cc0010000\",\"table\":\(rest)}"
+    }
+    let packet = "{\"device\":\"\(ids[0])\",\"operations\":[\(list.joined(separator: ","))]}"
+    let answer = try await Wire.send(
+      .post, "\(server.url)/v1/spaces/\(Device.space)/packets", body: Array(packet.utf8))
+    #expect(answer.status == 422)
+    #expect(answer.problem == "operation_refused")
+    let refusals = answer.json["refusals"] as? [[String: Any]] ?? []
+    #expect(refusals.map { $0["operation"] as? String } == Array(ids.dropFirst()))
+    #expect(
+      refusals.map { $0["code"] as? String } == [
+        "unique_taken", "schema_violation", "reserved_table",
+      ])
+    #expect(refusals.map { $0["holder"] as? String } == ["a", nil, nil])
+    #expect(try await server.head() == 2, "the insert and the schema")
+  }
+
+  @Test("a client that is too old is told so, keeps its work, and goes on when it may")
+  func minimumProtocol() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await device.write("INSERT INTO notes VALUES ('a', 'x', 1)")
+    let replica = try await device.open()
+    try await replica.applySchema(SpaceSchema(minimumProtocol: ProtocolVersion.current + 1))
+    let refused = try await device.ferry("sync", exits: 1)
+    #expect(refused.error.contains("install a newer Ferry"))
+    #expect(try await device.status().pending == 1)
+    try await replica.applySchema(SpaceSchema(minimumProtocol: ProtocolVersion.current))
+    #expect(try await device.exchange().pushed == 1)
+  }
+}

@@ -1,0 +1,52 @@
+import FerryProtocol
+
+extension TableRules {
+  /// Every column of the sample records has this policy.
+  static func all(_ policy: ConflictPolicy, deletes: DeletePolicy = .deleteWins) -> TableRules {
+    TableRules(policy: policy, deletes: deletes)
+  }
+}
+
+extension RecordState {
+  /// Merges acts at sequences 1, 2, 3, … by these rules.
+  init(_ acts: [Act], rules: TableRules) {
+    self.init()
+    for (index, act) in acts.enumerated() { _ = merge(act, at: Int64(index + 1), rules: rules) }
+  }
+
+  mutating func merge(_ act: Act, at sequence: SequenceNumber, rules: TableRules) -> Outcome {
+    merge(act.operation, stamp: act.stamp, sequence: sequence, rules: rules)
+  }
+}
+
+extension Act {
+  /// An update that adds to counters.
+  static func add(
+    at time: Int64, by device: UInt64 = 1, _ amounts: [String: Int64], base: SequenceNumber = 0
+  ) -> Act {
+    var act = Act(
+      .update, at: time, by: device,
+      amounts.sorted { $0.key < $1.key }.map { Column($0.key, .integer($0.value)) }, base: base)
+    act.operation.increments = Set(amounts.keys)
+    return act
+  }
+
+  /// An update of one text, with what its author began from.
+  static func edit(
+    at time: Int64, by device: UInt64 = 1, _ text: Value, from original: Value,
+    base: SequenceNumber = 0
+  ) -> Act {
+    var act = Act(.update, at: time, by: device, [Column("a", text)], base: base)
+    act.operation.originals = [Column("a", original)]
+    return act
+  }
+}
+
+extension Conflict {
+  /// A conflict of two writes of the samples.
+  static func sample(
+    _ column: String?, _ lost: Value, _ loser: Stamp, _ winner: Stamp, asks: Bool = false
+  ) -> Conflict {
+    Conflict(column: column, lost: lost, loser: loser, winner: winner, isQuestion: asks)
+  }
+}

@@ -1,0 +1,198 @@
+import FerryProtocol
+import Testing
+
+@Suite("The schema document", .timeLimit(.minutes(1)))
+struct SpaceSchemaTests {
+  static let document = """
+    {"version":3,"minimumProtocol":1,"tables":{"notes":{},"tasks":{"policy":"server-wins",\
+    "deletes":"edit-wins","write":"admin","columns":{"body":"text-merge",\
+    "due":{"policy":"max","type":"integer","required":true},"email":{"type":"text"},\
+    "votes":"counter"},"unique":[["email"],["project","number"]]}}}
+    """
+
+  static let schema = SpaceSchema(
+    version: 3,
+    tables: [
+      "notes": .standard,
+      "tasks": TableRules(
+        policy: .serverWins, deletes: .editWins, write: .admin,
+        columns: [
+          "votes": ColumnRules(policy: .counter), "body": ColumnRules(policy: .textMerge),
+          "due": ColumnRules(policy: .max, type: .integer, isRequired: true),
+          "email": ColumnRules(type: .text),
+        ],
+        unique: [["email"], ["project", "number"]]),
+    ])
+
+  static func read(_ text: String, _ limits: Limits = .standard) throws -> SpaceSchema {
+    try SpaceSchema(decoding: Array(text.utf8), limits: limits)
+  }
+
+  @Test("a document reads as the schema that it declares, and writes back byte for byte")
+  func roundTrip() throws {
+    #expect(try Self.read(Self.document) == Self.schema)
+    #expect(String(decoding: Self.schema.encoded(), as: UTF8.self) == Self.document)
+    #expect(try SpaceSchema(decoding: SpaceSchema.empty.encoded()) == .empty)
+  }
+
+  @Test("documents that say the same are written the same")
+  func canonical() throws {
+    let other = """
+      { "tables" : { "tasks" : { "unique" : [["email"],["project","number"]],
+        "columns" : { "votes" : {"type":"integer","policy":"counter","required":false},
+          "email" : {"type":"text"}, "due" : {"required":true,"type":"integer","policy":"max"},
+          "body" : {"policy":"text-merge"} },
+        "write":"admin", "deletes":"edit-wins", "policy":"server-wins" },
+        "\\u006eotes":{"policy":"last-writer-wins","deletes":"delete-wins","write":"writer",
+        "columns":{},"unique":[]} },
+        "version":3 }
+      """
+    #expect(try Self.read(other).encoded() == Array(Self.document.utf8))
+    #expect(try Self.read("{}") == .empty)
+  }
+
+  @Test("a table or column that is not named follows the standard rules, or its table's policy")
+  func lookups() {
+    let schema = Self.schema
+    #expect(schema.rules(for: "elsewhere") == .standard)
+    #expect(schema.policy(of: "a", in: "elsewhere") == .lastWriterWins)
+    #expect(schema.policy(of: "votes", in: "tasks") == .counter)
+    #expect(schema.policy(of: "email", in: "tasks") == .serverWins)
+    #expect(schema.policy(of: "a", in: "tasks") == .serverWins)
+    #expect(schema.rules(for: "tasks").type(of: "votes") == .integer)
+    #expect(schema.rules(for: "tasks").type(of: "a") == .any)
+    #expect(schema.rules(for: "tasks").requiredColumns == ["due"])
+  }
+
+  @Test("rules are plain while they decide no conflict otherwise than without them")
+  func plain() {
+    #expect(TableRules.standard.isPlain)
+    let typed = ColumnRules(policy: .lastWriterWins, type: .text, isRequired: true)
+    #expect(TableRules(write: .admin, columns: ["a": typed], unique: [["a"]]).isPlain)
+    #expect(!TableRules(policy: .ask).isPlain)
+    #expect(!TableRules(deletes: .editWins).isPlain)
+    #expect(!TableRules(columns: ["a": ColumnRules(policy: .max)]).isPlain)
+    var rules = TableRules.standard
+    rules.columns["a"] = ColumnRules(policy: .max)
+    #expect(!rules.isPlain)
+  }
+
+  @Test("each type admits its own class and NULL; reals take integers")
+  func types() {
+    let values: [Value] = [.text("a"), .integer(1), .real(0.5), .blob([1]), .null]
+    let admitted: [(ColumnType, [Bool])] = [
+      (.text, [true, false, false, false, true]), (.integer, [false, true, false, false, true]),
+      (.real, [false, true, true, false, true]), (.blob, [false, false, false, true, true]),
+      (.any, [true, true, true, true, true]),
+    ]
+    for (type, expected) in admitted { #expect(values.map { type.admits($0) } == expected) }
+  }
+
+  @Test("what is wrong is told with its place and what would be right", arguments: wrong)
+  func refused(text: String, reason: String) {
+    do {
+      Issue.record("accepted: \(try Self.read(text))")
+    } catch {
+      #expect("\(error)".contains(reason), "\(error)")
+    }
+  }
+
+  static let wrong: [(String, String)] = [
+    ("", "ends too early"),
+    ("[]", "an object was expected"),
+    ("{} {}", "more after"),
+    (#"{"table":{}}"#, "the schema: 'table' is none of version, minimumProtocol, tables"),
+    (#"{"version":"3"}"#, "version: a number was expected"),
+    (#"{"version":-1}"#, "version: -1 is not within 0"),
+    (#"{"version":1.5}"#, "not a 64-bit integer"),
+    (#"{"version":9007199254740992}"#, "is not within 0"),
+    (#"{"version":1,"version":1}"#, "version stands twice"),
+    (#"{"minimumProtocol":0}"#, "minimumProtocol: 0 is not within 1"),
+    (#"{"tables":[]}"#, "tables: an object"),
+    (#"{"tables":{"":{}}}"#, "tables: a name is empty"),
+    (#"{"tables":{"a\u0000":{}}}"#, "control character"),
+    (#"{"tables":{"Ferry_x":{}}}"#, "tables: Ferry_x belongs to the server"),
+    (#"{"tables":{"sqlite_master":{}}}"#, "belongs to the server"),
+    (#"{"tables":{"t":{},"t":{}}}"#, "tables: t stands twice"),
+    (#"{"tables":{"t":"ask"}}"#, "tables.t: an object of rules was expected"),
+    (#"{"tables":{"t":{"policies":"ask"}}}"#, "tables.t: 'policies' is none of policy, deletes"),
+    (#"{"tables":{"t":{"policy":"ask","policy":"ask"}}}"#, "tables.t: policy stands twice"),
+    (
+      #"{"tables":{"t":{"policy":"maximum"}}}"#,
+      "tables.t.policy: 'maximum' is not one of last-writer-wins, server-wins, client-wins, max"
+    ),
+    (#"{"tables":{"t":{"policy":null}}}"#, "tables.t.policy: one of last-writer-wins"),
+    (
+      #"{"tables":{"t":{"deletes":"last-writer-wins"}}}"#,
+      "tables.t.deletes: 'last-writer-wins' is not one of delete-wins, edit-wins, ask"
+    ),
+    (
+      #"{"tables":{"t":{"write":"reader"}}}"#,
+      "tables.t.write: 'reader' is not one of writer, admin"
+    ),
+    (#"{"tables":{"t":{"columns":["a"]}}}"#, "tables.t.columns: an object"),
+    (#"{"tables":{"t":{"columns":{"a":1}}}}"#, "tables.t.columns.a: a policy's name or an object"),
+    (#"{"tables":{"t":{"columns":{"a":"sum"}}}}"#, "tables.t.columns.a: 'sum' is not one of"),
+    (#"{"tables":{"t":{"columns":{"a":"max","a":"min"}}}}"#, "tables.t.columns: a stands twice"),
+    (#"{"tables":{"t":{"columns":{"":"max"}}}}"#, "tables.t.columns: a name is empty"),
+    (
+      #"{"tables":{"t":{"columns":{"a":{"kind":"text"}}}}}"#,
+      "tables.t.columns.a: 'kind' is none of policy, type, required"
+    ),
+    (
+      #"{"tables":{"t":{"columns":{"a":{"type":"int"}}}}}"#,
+      "tables.t.columns.a.type: 'int' is not one of text, integer, real, blob, any"
+    ),
+    (#"{"tables":{"t":{"columns":{"a":{"required":1}}}}}"#, "a.required: true or false"),
+    (
+      #"{"tables":{"t":{"columns":{"a":{"policy":"counter","type":"real"}}}}}"#,
+      "tables.t.columns.a: a column that is counter has type integer"
+    ),
+    (
+      #"{"tables":{"t":{"columns":{"a":{"policy":"set-union","type":"blob"}}}}}"#,
+      "a column that is set-union has type text or any"
+    ),
+    (#"{"tables":{"t":{"unique":"a"}}}"#, "tables.t.unique: a list of keys"),
+    (#"{"tables":{"t":{"unique":["a"]}}}"#, "tables.t.unique: a key that is a list"),
+    (#"{"tables":{"t":{"unique":[[1]]}}}"#, "tables.t.unique: a column's name"),
+    (#"{"tables":{"t":{"unique":[[]]}}}"#, "tables.t.unique: a key names at least one column"),
+    (#"{"tables":{"t":{"unique":[["a","a"]]}}}"#, "a key names a twice"),
+    (#"{"tables":{"t":{"unique":[["a"],["a"]]}}}"#, "a key stands twice"),
+    (#"{"tables":{"t":{"unique":[[""]]}}}"#, "tables.t.unique: a name is empty"),
+    (
+      #"{"tables":{"t":{"unique":[["a"]],"columns":{"a":"counter"}}}}"#,
+      "tables.t.unique: column a is counter"
+    ),
+  ]
+
+  @Test("a document, its tables, columns and keys are bounded")
+  func bounds() throws {
+    let long = "{}" + String(repeating: " ", count: Limits.standard.schemaBytes - 1)
+    #expect(throws: MalformedMessage.self) { try Self.read(long) }
+    #expect(try Self.read(String(long.dropLast())) == .empty)
+    var limits = Limits.standard
+    limits.schemaTables = 1
+    limits.columns = 1
+    #expect(throws: MalformedMessage.self) {
+      try Self.read(#"{"tables":{"a":{},"b":{}}}"#, limits)
+    }
+    #expect(throws: MalformedMessage.self) {
+      try Self.read(#"{"tables":{"a":{"columns":{"a":"max","b":"max"}}}}"#, limits)
+    }
+    let columns = (0..<17).map { "\"c\($0)\"" }.joined(separator: ",")
+    #expect(throws: MalformedMessage.self) {
+      try Self.read("{\"tables\":{\"a\":{\"unique\":[[\(columns)]]}}}")
+    }
+    let keys = (0..<33).map { "[\"c\($0)\"]" }.joined(separator: ",")
+    #expect(throws: MalformedMessage.self) {
+      try Self.read("{\"tables\":{\"a\":{\"unique\":[\(keys)]}}}")
+    }
+  }
+
+  @Test("a document that is cut off anywhere is refused")
+  func cut() {
+    for count in Self.document.indices {
+      #expect(throws: MalformedMessage.self) { try Self.read(String(Self.document[..<count])) }
+    }
+  }
+}

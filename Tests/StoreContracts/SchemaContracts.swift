@@ -1,0 +1,152 @@
+import FerryProtocol
+import SyncServer
+
+extension StoreContract {
+  static let schemas = [
+    StoreContract("a schema is kept with its version, and reaches devices by their pull list") {
+      under in
+      let json = #"{"tables":{"tasks":{"columns":{"due":{"type":"integer"}}}}}"#
+      try await under.withSpace { space in
+        try require(
+          try await space.store.schema(of: space.space.id), is: .empty, "a new space's schema")
+        var author = Author(1)
+        try await space.send(author.packet(inserting: ["a"]))
+        let applied = try await space.apply(json).get()
+        try require(applied.version, is: 1, "the first version")
+        try require(try await space.head(), is: 2, "the head")
+        let reader = try await space.everything()
+        let record = try unwrap(reader.records[SchemaChange.key], "no record holds the schema")
+        try require(record["version"], is: 1, "the record's version")
+        try require(
+          record["document"], is: .text(String(decoding: applied.encoded(), as: UTF8.self)),
+          "the record's document")
+        try require(try await space.apply(json).get(), is: applied, "the same document again")
+        try require(try await space.head(), is: 2, "the head after the same document")
+        try await space.send(author.packet(inserting: ["b"]))
+        try require(try await space.head(), is: 3, "the head after a packet")
+      }
+      try await under.withSpace { space in
+        let kept = try await space.store.schema(of: space.space.id)
+        try require(kept.version, is: 1, "the version after a restart")
+        try require(kept.tables["tasks"]?.type(of: "due"), is: .integer, "the rules")
+      }
+    },
+    StoreContract("a schema replaces the version that its author has seen, and no other") {
+      under in
+      try await under.withSpace { space in
+        _ = try await space.apply(#"{"version":1,"tables":{}}"#).get()
+        let second = try await space.apply(#"{"version":2,"tables":{"t":{"write":"admin"}}}"#).get()
+        try require(second.version, is: 2, "the second version")
+        for stale in [1, 2, 4] {
+          let answer = try await space.apply("{\"version\":\(stale),\"tables\":{\"u\":{}}}")
+          guard case .failure(let problem) = answer else {
+            throw ContractViolation(description: "version \(stale) replaced version 2")
+          }
+          try require(problem.code, is: .schemaConflict, "version \(stale)")
+        }
+        try require(try await space.store.schema(of: space.space.id), is: second, "the schema")
+        try require(try await space.head(), is: 2, "the head")
+        let third = try await space.apply(#"{"tables":{}}"#).get()
+        try require(third.version, is: 3, "a document without a version")
+        var reader = Reader()
+        try await reader.pull(from: space)
+        try require(reader.records[SchemaChange.key]?["version"], is: 3, "what devices see")
+      }
+    },
+    StoreContract("operations are checked by the schema in force, for every instance") { under in
+      let store = try await under.open(.standard)
+      let second = under.isShared ? try await under.open(.standard) : store
+      let space = SpaceUnderTest(store: store, space: try await store.createSpace(.test))
+      let other = SpaceUnderTest(store: second, space: space.space)
+      var author = Author(1)
+      try require(
+        try await other.send(author.packet(inserting: ["a"])).status, is: .applied, "no schema")
+      for (json, code) in [
+        (#"{"tables":{"tasks":{"write":"admin"}}}"#, RefusalCode.forbiddenTable),
+        (#"{"tables":{"tasks":{"columns":{"title":{"type":"integer"}}}}}"#, .schemaViolation),
+        (#"{"tables":{"tasks":{"columns":{"due":{"required":true}}}}}"#, .schemaViolation),
+      ] {
+        _ = try await space.apply(json).get()
+        var visitor = author
+        let packet = visitor.packet(inserting: ["b"])
+        for side in [space, other] {
+          let refusals = try await side.send(packet).problem?.refusals
+          try require(refusals?.map(\.code), is: [code], json)
+        }
+      }
+      _ = try await space.apply(#"{"tables":{}}"#).get()
+      try require(
+        try await other.send(author.packet(inserting: ["b"])).status, is: .applied, "no rules")
+      await second.close()
+      await store.close()
+    },
+    StoreContract("the role of a parked packet's sender is kept with it") { under in
+      var author = Author(1)
+      let packets = (0..<2).map { author.packet(inserting: ["r\($0)"]) }
+      try await under.withSpace { space in
+        _ = try await space.apply(#"{"tables":{"tasks":{"write":"admin"}}}"#).get()
+        try require(try await space.send(packets[1]).status, is: .parked, "a writer's packet")
+      }
+      try await under.withSpace { space in
+        let result = try await space.send(packets[0], role: .admin)
+        try require(result.status, is: .applied, "an admin's packet")
+        try require(result.released.isEmpty, "a writer wrote a table for admins")
+        try require(
+          try await space.send(packets[1], role: .admin).status, is: .applied, "by an admin")
+      }
+    },
+    StoreContract("a space's minimum protocol is asked of packets and pulls alike") { under in
+      try await under.withSpace { space in
+        _ = try await space.apply(#"{"minimumProtocol":2,"tables":{}}"#).get()
+        var author = Author(1)
+        let packet = author.packet(inserting: ["a"])
+        let refused = try await space.send(packet).problem
+        try require(refused?.code, is: .upgradeRequired, "a packet")
+        try require(refused?.code.action, is: .fix, "what to do")
+        var request = PullRequest(cursor: nil, limit: 10, byteLimit: 1_000, device: nil)
+        let page = try await space.store.changes(in: space.space.id, request, now: 0)
+        guard case .failure(let problem) = page, problem.code == .upgradeRequired else {
+          throw ContractViolation(description: "an old device is given a page")
+        }
+        request.protocolVersion = 2
+        _ = try await space.store.changes(in: space.space.id, request, now: 0).get()
+        let newer = IncomingPacket(packet, byteCount: 1, protocolVersion: 2)
+        let batch = try await space.store.ingest([newer], into: space.space.id, now: 0)
+        try require(batch.results[0].status, is: .applied, "a newer device's packet")
+      }
+    },
+    StoreContract("no packet of writers that race with a schema comes after it against its rules") {
+      under in
+      try await under.withSpace { space in
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for number in 1...8 {
+            group.addTask {
+              var author = Author(UInt64(number))
+              for round in 0..<25 {
+                let packet = author.packet(inserting: ["w\(number)-\(round)"])
+                if try await space.send(packet).problem != nil { return }
+              }
+            }
+          }
+          group.addTask {
+            _ = try await space.apply(#"{"tables":{"tasks":{"write":"admin"}}}"#).get()
+          }
+          try await group.waitForAll()
+        }
+        let reader = try await space.everything()
+        let place = try unwrap(
+          reader.changes.first { $0.key == SchemaChange.key }?.sequence, "no schema")
+        try require(
+          reader.changes.allSatisfy { $0.sequence <= place }, "a write came after the schema")
+      }
+    },
+  ]
+}
+
+extension SpaceUnderTest {
+  /// Applies a schema document.
+  func apply(_ json: String) async throws -> Result<SpaceSchema, Problem> {
+    let document = try SpaceSchema(decoding: Array(json.utf8), limits: .standard)
+    return try await store.applySchema(document, to: space.id, now: Self.now)
+  }
+}

@@ -1,0 +1,218 @@
+import FerryProtocol
+import SyncServer
+import Testing
+
+/// Operations that can never be applied, by the machine alone.
+@Suite(.timeLimit(.minutes(1)))
+struct IngestRefusalTests {
+  private static func schema(_ json: String) throws -> SpaceSchema {
+    try SpaceSchema(decoding: Array(json.utf8), limits: .standard)
+  }
+
+  private static func space(_ json: String) throws -> IngestSpace {
+    var space = IngestSpace()
+    space.schema = try schema(json)
+    return space
+  }
+
+  // MARK: Packets
+
+  @Test("all operations that can never be applied are named at once, and nothing is kept")
+  func allNamed() {
+    var maker = PacketMaker(1)
+    var space = IngestSpace()
+    _ = space.send(maker.packet("before"))
+    let before = (space.state, space.chains, space.records)
+    var bad = [maker.operation(.insert, "x"), maker.operation(.delete, "y")]
+    bad[0].key = RecordKey(table: "ferry_schema", record: "x")
+    bad[1].key = RecordKey(table: "Sqlite_master", record: "y")
+    let good = maker.operation(.insert, "good", [Column("v", 1)])
+    let result = space.send(maker.packet([bad[0], good, bad[1]]))
+    #expect(result.code == .operationRefused)
+    #expect(result.refusals.map(\.operation) == bad.map(\.id))
+    #expect(result.refusals.map(\.code) == [.reservedTable, .reservedTable])
+    #expect(result.refusals.map(\.table) == ["ferry_schema", "Sqlite_master"])
+    #expect(result.refusals.map(\.record) == ["x", "y"])
+    #expect((space.state, space.chains) == (before.0, before.1))
+    #expect(space.records == before.2)
+  }
+
+  @Test("the chain stands where it stood: the packet cut anew without the operation goes in")
+  func chainStands() {
+    var maker = PacketMaker(1)
+    var space = IngestSpace()
+    let first = maker.packet("a")
+    _ = space.send(first)
+    var bad = maker.operation()
+    bad.key = RecordKey(table: "ferry_x", record: "x")
+    let good = maker.operation(.insert, "good", [Column("v", 1)])
+    #expect(space.send(maker.packet([bad, good])).code == .operationRefused)
+    let again = Packet(device: maker.device, dependency: first.tail, operations: [good])
+    #expect(space.send(again).word == "applied")
+    #expect(space.rows.map(\.sequence) == [1, 2])
+  }
+
+  @Test("a transaction of several packets is refused with all of it, in whatever order it comes")
+  func wholeRun() {
+    for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1]] {
+      for isTogether in [false, true] {
+        var maker = PacketMaker(1)
+        var bad = maker.operation()
+        bad.key = RecordKey(table: "ferry_x", record: "x")
+        var worse = maker.operation()
+        worse.key = RecordKey(table: "ferry_y", record: "y")
+        let parts = [
+          maker.packet([bad], continues: true), maker.packet("b", continues: true),
+          maker.packet([worse]),
+        ]
+        var space = IngestSpace()
+        let sent = order.map { parts[$0] }
+        let results = isTogether ? space.send(sent) : sent.map { space.send($0) }
+        let refused = isTogether ? results : Array(results.suffix(1))
+        for result in refused {
+          #expect(result.code == .operationRefused, "\(order)")
+          #expect(result.refusals.map(\.operation) == [bad.id, worse.id], "\(order)")
+        }
+        #expect(results.dropLast(refused.count).allSatisfy { $0.word == "parked" })
+        #expect(space.parked.isEmpty && space.rows.isEmpty && space.chains.isEmpty)
+      }
+    }
+  }
+
+  @Test("a parked packet that is released and can never be applied is dropped")
+  func releasedAndRefused() {
+    var maker = PacketMaker(1)
+    var bad = maker.operation()
+    let first = maker.packet("a")
+    let second = maker.packet("b")
+    bad.key = RecordKey(table: "ferry_x", record: "x")
+    let third = maker.packet([bad])
+    let fourth = maker.packet("d")
+    var space = IngestSpace()
+    #expect(space.send([second, third, fourth]).map(\.word) == ["parked", "parked", "parked"])
+    let result = space.send(first)
+    #expect(result.word == "applied")
+    #expect(result.released.map(\.tail) == [second.tail])
+    #expect(space.parked.isEmpty, "what waits for a packet that was refused is cut anew")
+    #expect(space.chains[maker.device]?.tail == second.tail)
+    #expect(space.send(third).refusals.map(\.code) == [.reservedTable])
+  }
+
+  @Test("what waits for a refused packet in the same batch is refused with it, and others are not")
+  func followers() {
+    var maker = PacketMaker(1)
+    var other = PacketMaker(2)
+    var bad = maker.operation()
+    bad.key = RecordKey(table: "ferry_x", record: "x")
+    let packets = [
+      maker.packet([bad]), other.packet("o"), maker.packet("b"), maker.packet("c"),
+      other.packet("p"),
+    ]
+    for order in [[0, 1, 2, 3, 4], [3, 2, 1, 4, 0]] {
+      var space = IngestSpace()
+      let results = space.send(order.map { packets[$0] })
+      let words = zip(order, results).sorted { $0.0 < $1.0 }.map(\.1.word)
+      #expect(
+        words == [
+          "operation_refused", "applied", "operation_refused", "operation_refused", "applied",
+        ], "\(order)")
+      #expect(results.flatMap(\.refusals).allSatisfy { $0.operation == bad.id })
+      #expect(space.parked.isEmpty && space.chains[maker.device] == nil)
+    }
+  }
+
+  @Test("many devices' refusals in one batch leave the rest as if they had not been sent")
+  func manyRefusals() {
+    var packets: [Packet] = []
+    for number in 1...20 {
+      var maker = PacketMaker(UInt64(number))
+      var operations = [maker.operation(.insert, "r\(number)", [Column("v", 1)])]
+      if number.isMultiple(of: 3) { operations[0].key = RecordKey(table: "ferry_", record: "r") }
+      packets.append(maker.packet(operations))
+    }
+    var space = IngestSpace()
+    let words = space.send(packets).map(\.word)
+    #expect(
+      words == (1...20).map { $0.isMultiple(of: 3) ? "operation_refused" : "applied" })
+    var plain = IngestSpace()
+    _ = plain.send(packets.indices.filter { !($0 + 1).isMultiple(of: 3) }.map { packets[$0] })
+    #expect(space.rows == plain.rows && space.records == plain.records)
+  }
+
+  @Test("an operation that is in the history already is not judged again")
+  func knownIsNotJudged() throws {
+    var maker = PacketMaker(1)
+    let packet = maker.packet("a")
+    var space = IngestSpace()
+    _ = space.send(packet)
+    space.schema = try Self.schema(#"{"tables":{"t":{"write":"admin"}}}"#)
+    #expect(space.send(packet).word == "duplicate")
+    #expect(space.send(maker.packet("b")).refusals.map(\.code) == [.forbiddenTable])
+  }
+
+  // MARK: Checks
+
+  struct Write: Sendable, CustomTestStringConvertible {
+    let kind: OperationKind
+    let columns: [Column]
+    let fault: String?
+    var testDescription: String { "\(kind) \(columns.map(\.name)): \(fault ?? "allowed")" }
+  }
+
+  @Test(
+    "types and required columns are checked",
+    arguments: [
+      Write(kind: .insert, columns: [Column("due", 5), Column("note", 1)], fault: nil),
+      Write(kind: .insert, columns: [Column("due", 5), Column("name", "x")], fault: nil),
+      Write(kind: .insert, columns: [Column("name", "x")], fault: "column due is required"),
+      Write(kind: .insert, columns: [Column("due", .null)], fault: "given as NULL"),
+      Write(kind: .insert, columns: [Column("due", "5")], fault: "due holds integer, not text"),
+      Write(kind: .insert, columns: [Column("due", 5.5)], fault: "due holds integer, not real"),
+      Write(kind: .update, columns: [Column("name", "x")], fault: nil),
+      Write(kind: .update, columns: [Column("name", .null)], fault: nil),
+      Write(kind: .update, columns: [Column("due", .null)], fault: "given as NULL"),
+      Write(kind: .update, columns: [Column("name", .blob([1]))], fault: "holds text, not blob"),
+      Write(kind: .update, columns: [Column("weight", 3)], fault: nil),
+      Write(kind: .update, columns: [Column("weight", "3")], fault: "holds real, not text"),
+      Write(kind: .delete, columns: [], fault: nil),
+    ])
+  func columns(write: Write) throws {
+    var space = try Self.space(
+      """
+      {"tables":{"t":{"columns":{"due":{"type":"integer","required":true},
+      "name":{"type":"text"},"weight":{"type":"real"}}}}}
+      """)
+    var maker = PacketMaker(1)
+    let result = space.send(maker.packet([maker.operation(write.kind, "r", write.columns)]))
+    if let fault = write.fault {
+      #expect(result.refusals.map(\.code) == [.schemaViolation])
+      #expect(result.refusals[0].detail.contains(fault), "\(result.refusals[0].detail)")
+    } else {
+      #expect(result.word == "applied")
+    }
+  }
+
+  @Test("a table for admins is refused to writers, also where an admin's packet lets theirs in")
+  func roles() throws {
+    let json = #"{"tables":{"t":{"write":"admin"}}}"#
+    var maker = PacketMaker(1)
+    let first = maker.packet("a")
+    let second = maker.packet("b")
+    var space = try Self.space(json)
+    #expect(space.send(first).refusals.map(\.code) == [.forbiddenTable])
+    #expect(space.send(second).word == "parked", "nobody knows yet whether it may be applied")
+    #expect(space.send(first, role: .admin).released == [])
+    #expect(space.rows.count == 1)
+    #expect(space.send(second, role: .admin).word == "applied")
+  }
+
+  @Test("a client that speaks less than the space's minimum is told to upgrade")
+  func upgrade() {
+    var maker = PacketMaker(1)
+    var space = IngestSpace()
+    space.state.minimumProtocol = 3
+    let packet = maker.packet("a")
+    #expect(space.send([packet], version: 2).map(\.word) == ["upgrade_required"])
+    #expect(space.send([packet], version: 3).map(\.word) == ["applied"])
+  }
+}

@@ -1,0 +1,69 @@
+import FerryProtocol
+import HTTPServer
+import Testing
+
+@testable import SyncServer
+
+@Suite(.timeLimit(.minutes(1)))
+struct ServiceSchemaTests {
+  private let path = "/v1/spaces/notes/schema"
+
+  @Test("a schema is shown as it was applied, and an empty one where none was")
+  func roundTrip() async throws {
+    let fixture = ServiceFixture()
+    let none = await fixture.send("GET", path)
+    #expect(none.status == 200)
+    #expect(try SpaceSchema(decoding: none.bytes) == .empty)
+    let document = SpaceSchema(version: 1, tables: ["t": TableRules(write: .admin)])
+    let applied = await fixture.send("PUT", path, body: document.encoded())
+    #expect(applied.status == 200)
+    #expect(try SpaceSchema(decoding: applied.bytes) == document)
+    #expect(await fixture.send("GET", path).bytes == document.encoded())
+  }
+
+  @Test("what is no schema is refused with the place of the mistake")
+  func malformed() async {
+    let fixture = ServiceFixture()
+    for body in ["", "[]", #"{"tables":{"t":{"polcy":"max"}}}"#, #"{"tables":{"ferry_x":{}}}"#] {
+      let answer = await fixture.send("PUT", path, body: Array(body.utf8))
+      #expect(answer.problem?.code == .malformedMessage, "\(body)")
+    }
+    let none = await fixture.send("GET", "/v1/spaces/none/schema")
+    #expect(none.problem?.code == .unknownSpace)
+  }
+
+  @Test("packets carry their sender's role to the store, an admin's while there are no tokens")
+  func roles() async throws {
+    let fixture = ServiceFixture()
+    let packets = "/v1/spaces/notes/packets"
+    _ = await fixture.send("POST", packets, body: Packet.serviceSample(1).encoded())
+    let token = try await fixture.token(.writer)
+    fixture.clock.advance(.seconds(5))
+    _ = await fixture.send("POST", packets, token: token, body: Packet.serviceSample(2).encoded())
+    #expect(fixture.store.state.withLock { $0.roles } == [.admin, .writer])
+  }
+
+  @Test("the protocol that a client speaks reaches the store; without the header it is 1")
+  func versions() async {
+    let fixture = ServiceFixture()
+    for (header, version) in [(nil, 1), ("1", 1), ("7", 7)] as [(String?, Int)] {
+      var headers = HTTPHeaders()
+      if let header { headers["Ferry-Protocol"] = header }
+      let sent = await fixture.send(
+        "POST", "/v1/spaces/notes/packets", headers: headers,
+        body: Packet.serviceSample(UInt64(version) + (header == nil ? 9 : 0)).encoded())
+      #expect(sent.status == 200)
+      let pulled = await fixture.send("GET", "/v1/spaces/notes/changes", headers: headers)
+      #expect(pulled.status == 200)
+      #expect(fixture.store.state.withLock { $0.versions.suffix(2) } == [version, version])
+    }
+    for header in ["", "0", "-1", "1.5", "new"] {
+      for (method, tail) in [("POST", "packets"), ("GET", "changes")] {
+        let answer = await fixture.send(
+          method, "/v1/spaces/notes/\(tail)", headers: ["Ferry-Protocol": header],
+          body: Packet.serviceSample(1).encoded())
+        #expect(answer.problem?.code == .malformedMessage, "'\(header)'")
+      }
+    }
+  }
+}
