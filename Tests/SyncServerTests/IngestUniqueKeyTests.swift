@@ -58,8 +58,11 @@ struct IngestUniqueKeyTests {
     _ = space.send(one.packet([one.operation(.delete, "a")]))
     #expect(insert("c", Self.email("y")).word == "applied")
     #expect(insert("a", Self.email("z")).word == "applied")
-    #expect(space.send(one.packet([one.operation(.update, "a", Self.email("z"))])).word == "applied")
-    let holders = space.holders.map { "\(String(decoding: $0.key.value, as: UTF8.self)) \($0.value)" }
+    #expect(
+      space.send(one.packet([one.operation(.update, "a", Self.email("z"))])).word == "applied")
+    let holders = space.holders.map {
+      "\(String(decoding: $0.key.value, as: UTF8.self)) \($0.value)"
+    }
     #expect(holders.sorted() == [#"["x"] b"#, #"["y"] c"#, #"["z"] a"#])
   }
 
@@ -93,9 +96,10 @@ struct IngestUniqueKeyTests {
     let first = one.packet([one.operation(.insert, "a", Self.email("x"))])
     let rival = two.packet([two.operation(.insert, "b", Self.email("x"))])
     let free = one.packet([one.operation(.update, "a", Self.email("y"))])
-    #expect(space.send([first, rival, free]).map(\.word) == [
-      "applied", "operation_refused", "applied",
-    ])
+    #expect(
+      space.send([first, rival, free]).map(\.word) == [
+        "applied", "operation_refused", "applied",
+      ])
     #expect(space.send(rival).word == "applied")
   }
 

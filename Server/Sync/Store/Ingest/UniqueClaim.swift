@@ -86,7 +86,9 @@ extension RecordState {
 extension Value {
   /// The same for all values that SQL takes for equal: a real without a fraction is its integer.
   fileprivate var comparable: Value {
-    if case .real(let real) = self, let integer = Int64(exactly: real) { .integer(integer) } else {
+    if case .real(let real) = self, let integer = Int64(exactly: real) {
+      .integer(integer)
+    } else {
       self
     }
   }
