@@ -35,6 +35,10 @@ extension ReplicaError: CommandFailureConvertible {
       CommandFailure(
         "\(path) cannot be used as a replica", why: why, next: "name another file with --replica",
         code: "cannot_open")
+    case .notFound(let what):
+      CommandFailure(
+        "it is not there", why: what, next: "list what there is, and name one of these",
+        code: "not_found")
     case .database(let message, let code):
       CommandFailure(
         "SQLite refused it", why: message,

@@ -80,6 +80,30 @@ extension StoreContract {
       await second.close()
       await store.close()
     },
+    StoreContract("conflicts end as the schema in force says") { under in
+      try await under.withSpace { space in
+        var one = Author(1)
+        var two = Author(2)
+        two.wall += 5
+        _ = try await space.apply(
+          #"{"tables":{"tasks":{"columns":{"votes":"counter","due":"max","title":"server-wins"}}}}"#
+        ).get()
+        let made = one.insert("a", ["votes": 1, "due": 5, "title": "first"])
+        try await space.send(one.packet([made]))
+        (one.base, two.base) = (2, 2)
+        for (author, due, title) in [(0, 9, "second"), (1, 7, "third")] as [(Int, Int64, String)] {
+          var writer = author == 0 ? one : two
+          var update = writer.update(
+            "a", ["votes": 10, "due": .integer(due), "title": .text(title)])
+          update.increments = ["votes"]
+          try require(
+            try await space.send(writer.packet([update])).status, is: .applied, "an update")
+        }
+        let record = try await space.everything().records[.task("a")]
+        try require(
+          record, is: ["votes": 21, "due": 9, "title": "second"], "the record after the conflicts")
+      }
+    },
     StoreContract("the role of a parked packet's sender is kept with it") { under in
       var author = Author(1)
       let packets = (0..<2).map { author.packet(inserting: ["r\($0)"]) }

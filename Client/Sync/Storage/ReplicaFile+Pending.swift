@@ -95,10 +95,12 @@ extension ReplicaFile {
 
   /// Freezes waiting operations into packets until `limit` of them are open. What is in a packet
   /// is never changed again; edits made meanwhile are new operations.
-  func freezePackets(limit: Int) throws {
+  ///
+  /// - Parameter groupsMax: transactions in a packet.
+  func freezePackets(limit: Int, groupsMax: Int = .max) throws {
     try connection.transaction {
       while try openPacketCount() < limit {
-        guard try freezeNext() else { return }
+        guard try freezeNext(groupsMax: groupsMax) else { return }
       }
     }
   }
@@ -108,8 +110,8 @@ extension ReplicaFile {
   }
 
   /// Answers whether there was anything to freeze.
-  private func freezeNext() throws -> Bool {
-    var planner = PacketPlanner(limits: limits)
+  private func freezeNext(groupsMax: Int) throws -> Bool {
+    var planner = PacketPlanner(limits: limits, groupsMax: groupsMax)
     var group: [PendingOperation] = []
     var isFull = false
     let waiting = try connection.statement(

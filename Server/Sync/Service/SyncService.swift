@@ -169,6 +169,9 @@ package final class SyncService: Sendable {
     case .unauthorized:
       let credential = Credential(authorization: context.request.headers["Authorization"])
       return ["WWW-Authenticate": AccessRule.challenge(for: credential)]
+    case .upgradeRequired:
+      // RFC 9110 §15.5.22 asks for both.
+      return ["Upgrade": "Ferry", "Connection": "Upgrade"]
     case .methodNotAllowed: return ["Allow": context.match.route.allow]
     default: return [:]
     }

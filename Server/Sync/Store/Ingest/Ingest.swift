@@ -123,7 +123,8 @@ package struct Ingest {
     let index = touch(operation.key)
     claims.note(operation, before: records[index].state)
     let outcome = records[index].state.merge(
-      operation, stamp: Stamp(time: time, device: device), sequence: sequence)
+      operation, stamp: Stamp(time: time, device: device), sequence: sequence,
+      rules: context.schema?.rules(for: operation.key.table) ?? .standard)
     effects.tellLosers(of: operation, outcome, at: sequence)
     known[operation.id] = KnownOperation(sequence: sequence, device: device, outcome: outcome)
     effects.operations.append(

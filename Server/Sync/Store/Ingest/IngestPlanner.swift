@@ -232,12 +232,10 @@ struct IngestPlanner {
       let links = waiting[key.device] ?? []
       let followers = connectedTails(links, from: key.tail)
       for link in links {
-        switch link.source {
-        case .parked: remove(link, verdict: nil)
-        case .incoming where followers.contains(link.key.tail):
-          remove(link, verdict: .refused(problem))
-        case .incoming: break
-        }
+        let asking = plan.verdicts.indices.filter { plan.verdicts[$0] == .follows(link.source) }
+        guard asking.isEmpty || followers.contains(link.key.tail) else { continue }
+        remove(link, verdict: nil)
+        for index in asking { plan.verdicts[index] = .refused(problem) }
       }
     }
   }
