@@ -109,7 +109,7 @@ let package = Package(
     .target(
       name: "StoreContracts", dependencies: ["SyncServer", "TestSupport"],
       path: "Tests/StoreContracts", swiftSettings: strict),
-    tests("ProtocolTests", needs: ["FerryProtocol"]),
+    tests("ProtocolTests", needs: ["FerryProtocol", "SQLite"]),
     tests("SQLiteTests", needs: ["SQLite"]),
     tests("CompressionTests", needs: ["Compression"]),
     tests("CommandLineKitTests", needs: ["CommandLineKit"]),

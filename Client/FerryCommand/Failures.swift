@@ -61,8 +61,8 @@ extension Problem: CommandFailureConvertible {
       case .upgradeRequired: "install a newer Ferry; your changes are safe in the replica"
       case .parkFull, .unavailable, .internalError:
         "your changes are safe in the replica; try again later"
-      case .epochChanged, .cursorAhead:
-        "the server was restored from a backup; your changes are safe in the replica"
+      case .epochChanged, .cursorAhead, .historyLost, .cursorExpired:
+        "sync again: the replica pulls everything anew; your changes are safe in it"
       default: "see `ferry log` and `ferry status`"
       }
     return CommandFailure(

@@ -12,7 +12,8 @@ extension FerryCommand {
       pending: operations that the server has not confirmed. to apply: changes pulled but not \
       applied. conflicts: values that lost against others and are kept. quarantined: records that \
       this replica's tables refuse. parked: operations that wait on the server for an earlier \
-      packet. The clock's offset is the server's clock minus this machine's.
+      packet. The clock's offset is the server's clock minus this machine's. recovered: the newest \
+      time that this replica or its server was found to be set back or copied.
       """
   ) { arguments in
     let status = try await open(arguments).status()
@@ -153,6 +154,15 @@ extension ReplicaStatus {
       ("cursor", .string(orNull: cursor?.description)), ("head", .int(head)),
       ("lastSync", .string(orNull: lastSync.map { Presentation.time($0) })),
       ("clockOffset", .int(clockOffset)),
+      (
+        "lastRecovery",
+        lastRecovery.map { entry in
+          .object([
+            ("time", .string(Presentation.time(entry.at))), ("event", .string(entry.event)),
+            ("detail", .string(entry.detail)),
+          ])
+        } ?? .null
+      ),
     ])
   }
 
@@ -172,6 +182,10 @@ extension ReplicaStatus {
       ("applied", "\(cursor?.applied ?? 0) of \(head)" + (behind > 0 ? " (\(behind) behind)" : "")),
       ("last sync", lastSync.map { Presentation.time($0) } ?? "never"),
       ("clock", clockText),
+      (
+        "recovered",
+        lastRecovery.map { "\(Presentation.time($0.at)): \($0.detail)" } ?? "never had to"
+      ),
     ]
     return facts.map { "\($0.0.padding(to: 12))  \($0.1)" }
   }

@@ -41,7 +41,8 @@ struct FixtureTests {
     let bytes = try ProjectFiles.fixture("pages/\(name)")
     let (head, changes) = try Self.page(bytes)
     var json = JSONWriter()
-    json.beginPage(head)
+    json.beginPage(
+      head, notices: Notice.listed(try PageReader.notices(of: bytes, limits: .standard)))
     var first = true
     for change in changes {
       json.separate(&first)
@@ -51,6 +52,17 @@ struct FixtureTests {
     #expect(json.finish() == bytes)
     #expect(try PageReader.head(of: bytes) == head, "the head is read without the changes")
     #expect(head.count == changes.count)
+  }
+
+  @Test("a request for records reads and writes back byte for byte")
+  func records() throws {
+    let bytes = try ProjectFiles.fixture("requests/records")
+    let request = try RecordsRequest(decoding: bytes, limits: .standard)
+    #expect(request.encoded() == bytes)
+    let answer = try Self.changes("records")
+    #expect(answer.map(\.key) == request.keys)
+    #expect(answer[0].state.isAlive && answer[0].state.inserted != nil)
+    #expect(answer[1] == .absent(request.keys[1]))
   }
 
   @Test("a space's info reads and writes back byte for byte")

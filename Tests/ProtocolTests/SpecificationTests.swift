@@ -55,6 +55,7 @@ struct SpecificationTests {
       "\(limits.nameBytes) / \(limits.recordBytes)", "| \(limits.depth) |",
       "\(limits.parkedPackets) / \(limits.parkedBytes >> 20) MiB",
       "\(Self.grouped(limits.operationsPerTransaction)) / \(limits.transactionBytes >> 20) MiB",
+      "| records asked for at once (§15) | \(Self.grouped(limits.recordsPerRequest)) |",
       "\(Self.grouped(limits.changesPerPage)); \(limits.pageBytes >> 20) MiB",
       "\(limits.clockSkewMax / 1_000) s",
     ] {

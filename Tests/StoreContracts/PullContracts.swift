@@ -158,6 +158,38 @@ extension StoreContract {
         try require(try await problem(Cursor(epoch: epoch, applied: 1)), is: nil, "the head")
       }
     },
+    StoreContract("a cursor's anchor is known again, and not in another history") { under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        let packet = author.packet(inserting: ["a", "b"])
+        try await space.send(packet)
+        let answer = try await space.store.changes(
+          in: space.space.id, PullRequest(cursor: nil, limit: 1, byteLimit: 1_000, device: nil),
+          now: SpaceUnderTest.now)
+        let given = try PageReader.head(of: answer.get()).cursor
+        let newest = Cursor.Anchor(head: 2, operation: packet.operations[1].id)
+        try require(given.anchor, is: newest, "the anchor of a list that goes on")
+        func problem(_ anchor: Cursor.Anchor) async throws -> ProblemCode? {
+          let cursor = Cursor(epoch: given.epoch, applied: 0, received: 1, anchor: anchor)
+          let answer = try await space.store.changes(
+            in: space.space.id,
+            PullRequest(cursor: cursor, limit: 10, byteLimit: 1_000, device: nil),
+            now: SpaceUnderTest.now)
+          if case .failure(let problem) = answer { return problem.code }
+          return nil
+        }
+        try require(try await problem(newest), is: nil, "the anchor that was given")
+        let moved = Cursor.Anchor(head: 1, operation: packet.operations[1].id)
+        try require(try await problem(moved), is: .historyLost, "an operation in another place")
+        let other = author.packet(inserting: ["c"]).operations[0].id
+        try require(
+          try await problem(Cursor.Anchor(head: 2, operation: other)), is: .historyLost,
+          "an operation that is not there")
+        try require(
+          try await problem(Cursor.Anchor(head: 3, operation: other)), is: .cursorAhead,
+          "a head that was never reached")
+      }
+    },
     StoreContract("a page tells how far a device's own packets have been applied") { under in
       try await under.withSpace { space in
         var author = Author(1)

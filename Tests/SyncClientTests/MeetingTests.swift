@@ -141,11 +141,20 @@ struct MeetingTests {
       DROP INDEX ferry_pending_met;
       UPDATE ferry_tables SET signature = 'old';
       UPDATE ferry_replica SET version = 1;
+      ALTER TABLE ferry_replica DROP COLUMN anchor_head;
+      ALTER TABLE ferry_replica DROP COLUMN anchor;
+      ALTER TABLE ferry_replica DROP COLUMN replacing;
+      ALTER TABLE ferry_replica DROP COLUMN chain_start;
+      DROP TABLE ferry_archive; DROP TABLE ferry_archived_packets;
+      DROP TABLE ferry_refresh; DROP TABLE ferry_quarantine;
       """)
     for name in CaptureTriggers.names(for: "tasks") {
       try replica.file.connection.execute("DROP TRIGGER \(quoted(name))")
     }
-    try replica.file.connection.execute("ALTER TABLE ferry_pending DROP COLUMN met")
+    try replica.file.connection.execute(
+      """
+      ALTER TABLE ferry_pending DROP COLUMN met; ALTER TABLE ferry_pending DROP COLUMN was
+      """)
     try replica.reopen()
     try replica.run("UPDATE tasks SET title = 'two'")
     let packets = try replica.freeze()

@@ -124,8 +124,18 @@ extension ReplicaFixture {
   func apply(
     _ changes: [Change], head: SequenceNumber? = nil, tail: OperationID? = nil
   ) throws -> AppliedPull {
-    let page = PageMaker().page(changes, head: head, tail: tail)
+    let page = PageMaker().page(changes, head: head, tail: try tail ?? confirmedTail())
     return try file.apply(last: page.body, page.head)
+  }
+
+  /// What a server that has lost nothing says of this device.
+  private func confirmedTail() throws -> OperationID? {
+    try file.connection.statement(
+      """
+      SELECT tail, number FROM ferry_packets WHERE state = 'acknowledged'
+      UNION ALL SELECT tail, number FROM ferry_archived_packets ORDER BY number DESC LIMIT 1
+      """
+    ).first { $0.uniqueID(0).map { OperationID($0) } } ?? nil
   }
 
   /// What a server answers that takes the packet at these places.

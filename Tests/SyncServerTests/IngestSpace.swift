@@ -11,6 +11,7 @@ struct IngestSpace {
   private(set) var history: [OperationID: KnownOperation] = [:]
   private(set) var records: [RecordKey: RecordState] = [:]
   private(set) var rows: [IngestEffects.OperationRow] = []
+  private(set) var notices: [IngestEffects.NoticeRow] = []
   /// Bodies of parked packets that plans asked for.
   private(set) var bodiesLoaded = 0
   /// Who holds which unique key.
@@ -94,6 +95,7 @@ struct IngestSpace {
       }
     }
     rows += effects.operations
+    notices += effects.notices
   }
 }
 

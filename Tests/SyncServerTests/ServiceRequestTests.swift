@@ -53,6 +53,34 @@ struct ServiceRequestTests {
     #expect(broken.problem?.code == .invalidCursor)
   }
 
+  @Test("records are answered as a page, and a request that breaks a rule is refused")
+  func records() async throws {
+    let fixture = ServiceFixture()
+    fixture.store.move("notes", to: 4, tells: false)
+    let keys = ["a", "b"].map { RecordKey(table: "tasks", record: $0) }
+    let path = "/v1/spaces/notes/records"
+    let answer = await fixture.send("POST", path, body: RecordsRequest(keys: keys).encoded())
+    #expect(answer.status == 200)
+    #expect(answer.headers["Content-Type"] == "application/json")
+    var changes: [Change] = []
+    let head = try answer.bytes.withUnsafeBytes { bytes in
+      try PageReader.read(bytes, limits: .standard) { changes.append($0) }
+    }
+    #expect(changes == keys.map { .absent($0) })
+    #expect(head.head == 4 && head.serverTime == ServiceClockDouble.wall)
+    for body in ["", "{}", #"{"records":[]}"#, #"{"records":[["a"]]}"#] {
+      let refused = await fixture.send("POST", path, body: Array(body.utf8))
+      #expect(refused.problem?.code == .malformedMessage)
+    }
+    let large = [UInt8](repeating: 0x20, count: Limits.standard.messageBytes + 1)
+    #expect(await fixture.send("POST", path, body: large).problem?.code == .limitExceeded)
+    let body = RecordsRequest(keys: keys).encoded()
+    let none = await fixture.send("POST", "/v1/spaces/none/records", body: body)
+    #expect(none.problem?.code == .unknownSpace)
+    fixture.store.fail(.unavailable("away"))
+    #expect(await fixture.send("POST", path, body: body).status == 503)
+  }
+
   @Test("a packet that breaks a rule is refused with its code, and nothing is stored")
   func badPackets() async throws {
     var limits = Limits.standard
@@ -101,13 +129,16 @@ struct ServiceRequestTests {
   func accessMatrix() async throws {
     let routes: [(method: String, tail: String, need: Role)] = [
       ("GET", "", .reader), ("PUT", "", .admin), ("POST", "/packets", .writer),
-      ("GET", "/changes", .reader), ("GET", "/events", .reader), ("GET", "/schema", .reader),
+      ("GET", "/changes", .reader), ("GET", "/events", .reader), ("POST", "/records", .reader),
+      ("GET", "/schema", .reader),
     ]
     let fixture = ServiceFixture(spaces: ["notes", "other"])
-    let body = Packet.serviceSample(1).encoded()
+    let packet = Packet.serviceSample(1).encoded()
+    let keys = RecordsRequest(keys: [RecordKey(table: "tasks", record: "1")]).encoded()
     for role in Role.allCases {
       let token = try await fixture.token(role)
       for (method, tail, need) in routes {
+        let body = tail == "/records" ? keys : packet
         let mine = await fixture.send(
           method, "/v1/spaces/notes\(tail)", token: token, body: body)
         #expect(mine.status == (role >= need ? 200 : 403), "\(role) \(method) \(tail)")

@@ -1,6 +1,7 @@
 import FerryProtocol
-import SyncServer
 import Synchronization
+
+@testable import SyncServer
 
 /// A store in memory for tests of the service: keeps spaces and tokens, takes every packet as
 /// new, and can be told to hold its transactions back or to fail.
@@ -177,6 +178,20 @@ final class ServiceStoreDouble: SyncStore {
           serverTime: now, count: 12))
       json.endPage()
       return .success(json.finish())
+    }
+  }
+
+  func records(
+    _ keys: [RecordKey], in space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<[UInt8], Problem> {
+    try state.withLock { (state) throws(StoreError) in
+      if let failure = state.failure { throw failure }
+      guard let known = state.spaces.values.first(where: { $0.id == space }) else {
+        throw .failed("no space \(space)")
+      }
+      var page = PageBuilder(records: keys.count, byteLimit: .max)
+      for key in keys { page.addAbsent(key) }
+      return .success(page.finishRecords(epoch: known.epoch, head: known.head, now: now))
     }
   }
 

@@ -130,8 +130,7 @@ public final class Replica: Sendable {
     }
     let address = ServerAddress(url: url, space: space, token: token)
     return try await typed {
-      let device = try await thread.run { try $0.identity().device }
-      let info = try await find(address, device)
+      let info = try await find(address)
       let offset = engine.shared.clockOffset
       try await thread.run { file in
         try file.configure(address)
@@ -141,10 +140,10 @@ public final class Replica: Sendable {
     }
   }
 
-  private func find(_ address: ServerAddress, _ device: DeviceID) async throws -> SpaceInfo {
+  private func find(_ address: ServerAddress) async throws -> SpaceInfo {
     let api = SyncAPI(
-      address: address, device: device, transport: engine.transport,
-      surroundings: engine.surroundings, shared: engine.shared)
+      address: address, transport: engine.transport, surroundings: engine.surroundings,
+      shared: engine.shared)
     do {
       return try await engine.retrying { try await api.space(create: true) }
     } catch ReplicaError.refused(let problem) where problem.code == .forbidden {

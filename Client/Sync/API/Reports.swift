@@ -74,6 +74,9 @@ public struct ReplicaStatus: Sendable, Equatable {
   public var lastSync: Int64?
   /// The server's clock minus this machine's, milliseconds.
   public var clockOffset: Int64
+  /// The newest entry of the log on a copy or a server that was set back, which the replica got
+  /// over by itself; `nil` when that never happened.
+  public var lastRecovery: LogEntry?
 }
 
 /// A change that was pulled and waits (seed row S1.4).

@@ -6,7 +6,6 @@ import Synchronization
 /// The server's endpoints as a client calls them (Protocol/openapi.yaml).
 struct SyncAPI: Sendable {
   let address: ServerAddress
-  let device: DeviceID
   private let transport: any Transport
   private let surroundings: Surroundings
   private let shared: Shared
@@ -25,11 +24,9 @@ struct SyncAPI: Sendable {
   }
 
   init(
-    address: ServerAddress, device: DeviceID, transport: any Transport,
-    surroundings: Surroundings, shared: Shared
+    address: ServerAddress, transport: any Transport, surroundings: Surroundings, shared: Shared
   ) {
     self.address = address
-    self.device = device
     self.transport = transport
     self.surroundings = surroundings
     self.shared = shared
@@ -60,12 +57,21 @@ struct SyncAPI: Sendable {
   }
 
   /// One page of the pull list, undecoded.
-  func changes(cursor: Cursor?, limit: Int) async throws -> [UInt8] {
+  ///
+  /// - Parameter device: whose applied tail to tell; a sync may find that it needs another name.
+  func changes(cursor: Cursor?, limit: Int, device: DeviceID) async throws -> [UInt8] {
     let from = cursor.map { "&cursor=\($0)" } ?? ""
     let sent = surroundings.wallClock()
     let body = try await send(.get, "/changes?limit=\(limit)&device=\(device)\(from)").body
     noteClock(sent, try PageReader.head(of: body).serverTime)
     return body
+  }
+
+  /// The whole state of these records as the server has it now, as a page, undecoded: one that is
+  /// not there is a delete at sequence 0. At most ``Limits/recordsPerRequest`` keys, none twice;
+  /// those that the page does not name have to be asked for again.
+  func records(_ keys: [RecordKey]) async throws -> [UInt8] {
+    try await send(.post, "/records", body: RecordsRequest(keys: keys).encoded()).body
   }
 
   private func noteClock(_ sent: Int64, _ server: Int64) {

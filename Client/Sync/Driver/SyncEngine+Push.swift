@@ -7,13 +7,11 @@ extension SyncEngine {
   func push(
     _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
   ) async throws {
-    var api = api
     for _ in 0..<identitiesMax {
       do {
         return try await pushChain(api, &report, progress)
       } catch ReplicaError.refused(let problem) where problem.code == .deviceForked {
         try await thread.run { try $0.takeNewIdentity() }
-        api = try await self.api()
       }
     }
     throw ReplicaError.refused(

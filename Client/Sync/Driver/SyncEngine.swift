@@ -58,13 +58,14 @@ package struct SyncEngine: Sendable {
       var report = SyncReport()
       let before = try await thread.run { try $0.syncState() }
       if before.epoch == nil || head == nil || before.received != before.applied
-        || head.map({ $0 > before.applied }) ?? true
+        || head.map({ $0 > before.applied || $0 < before.head }) ?? true
       {
         try await pull(api, &report, progress)
       }
       try await push(api, &report, progress)
       let after = try await thread.run { try $0.syncState() }
-      if after.head > after.applied { try await pull(api, &report, progress) }
+      let isToRefresh = try await thread.run { try $0.hasRefresh() }
+      if after.head > after.applied || isToRefresh { try await pull(api, &report, progress) }
       return report
     }
   }
@@ -94,11 +95,11 @@ package struct SyncEngine: Sendable {
   }
 
   func api() async throws -> SyncAPI {
-    let (device, server) = try await thread.run { try $0.identity() }
-    guard let server else { throw ReplicaError.notConfigured }
+    guard let server = try await thread.run({ try $0.identity().server }) else {
+      throw ReplicaError.notConfigured
+    }
     return SyncAPI(
-      address: server, device: device, transport: transport,
-      surroundings: surroundings, shared: shared)
+      address: server, transport: transport, surroundings: surroundings, shared: shared)
   }
 
   // MARK: Pull
@@ -106,12 +107,32 @@ package struct SyncEngine: Sendable {
   private func pull(
     _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
   ) async throws {
-    do {
-      while try await pullPages(api, &report, progress) {}
-    } catch let error as MalformedMessage {
-      // What is staged may be as broken as what came last.
-      try await thread.run { try $0.discardStaged() }
-      throw error
+    for attempt in 1... {
+      do {
+        while try await pullPages(api, &report, progress) {}
+        return
+      } catch ReplicaError.refused(let problem)
+        where problem.code.needsReplacement && attempt < replacementsMax
+      {
+        try await thread.run { try $0.beginReplacement(problem) }
+      } catch let error as MalformedMessage {
+        // What is staged may be as broken as what came last.
+        try await thread.run { try $0.discardStaged() }
+        throw error
+      }
+    }
+  }
+
+  /// Pulls from the start that one pull may begin.
+  private var replacementsMax: Int { 3 }
+
+  /// Fetches records whose server side is not known here any more; they are applied with the list.
+  private func refresh(_ api: SyncAPI) async throws {
+    while true {
+      let keys = try await thread.run { try $0.recordsToRefresh() }
+      if keys.isEmpty { return }
+      let body = try await retrying { try await api.records(keys) }
+      try await thread.run { try $0.stageRefresh(body) }
     }
   }
 
@@ -119,10 +140,11 @@ package struct SyncEngine: Sendable {
   private func pullPages(
     _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
   ) async throws -> Bool {
-    let start = try await thread.run { try $0.syncState() }
+    let (start, device) = try await thread.run { (try $0.syncState(), try $0.identity().device) }
+    if try await thread.run({ try $0.hasRefresh() }) { try await refresh(api) }
     var received = 0
     let applied = try await withThrowingTaskGroup(of: [UInt8].self) { group in
-      group.addTask { try await page(api, start.cursor) }
+      group.addTask { try await page(api, start.cursor, device) }
       while let body = try await group.next() {
         let head = try PageReader.head(of: body)
         received += head.count
@@ -135,7 +157,7 @@ package struct SyncEngine: Sendable {
           throw ReplicaError.unexpectedAnswer(status: 200, "a pull list that does not go on")
         }
         // The next page travels while this one is staged.
-        group.addTask { try await page(api, head.cursor) }
+        group.addTask { try await page(api, head.cursor, device) }
         try await thread.run { try $0.stage(body, head, changes: head.count) }
       }
       return AppliedPull()
@@ -145,8 +167,12 @@ package struct SyncEngine: Sendable {
     return applied.isToRepeat
   }
 
-  private func page(_ api: SyncAPI, _ cursor: Cursor?) async throws -> [UInt8] {
-    try await retrying { try await api.changes(cursor: cursor, limit: options.pageSize) }
+  private func page(
+    _ api: SyncAPI, _ cursor: Cursor?, _ device: DeviceID
+  ) async throws -> [UInt8] {
+    try await retrying {
+      try await api.changes(cursor: cursor, limit: options.pageSize, device: device)
+    }
   }
 
   /// Tries again what may succeed later, with exponential back-off and jitter.
@@ -163,6 +189,16 @@ package struct SyncEngine: Sendable {
         else { throw failure }
         try await surroundings.sleep(delay)
       }
+    }
+  }
+}
+
+extension ProblemCode {
+  /// Whether the server cannot go on from a cursor, so that all is pulled from the start.
+  fileprivate var needsReplacement: Bool {
+    switch self {
+    case .epochChanged, .cursorAhead, .historyLost, .cursorExpired: true
+    default: false
     }
   }
 }

@@ -21,6 +21,8 @@ final class CaptureContext {
     /// A remote change to one record. Only rows that the schema deletes along with it (foreign
     /// keys with ON DELETE CASCADE) are recorded: they are news to the others.
     case applying
+    /// Rows that a server lost, recorded as older than all that anybody wrote to them.
+    case rescuing
   }
 
   var mode: Mode = .recording
@@ -98,7 +100,9 @@ final class CaptureContext {
           "ferry: the row takes \(row.byteCount) bytes as JSON; \(limits.operationBytes >> 20) MiB "
             + "can be synced. Keep large content in a mission"))
     }
-    let time = clock.tick(wall: wallClock() + offset)
+    let time =
+      mode == .rescuing
+      ? HybridTimestamp(milliseconds: 1) : clock.tick(wall: wallClock() + offset)
     return .success(OperationID(UniqueID(timestamp: time, random: random())))
   }
 

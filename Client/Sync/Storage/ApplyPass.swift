@@ -15,6 +15,8 @@ struct ApplyPass {
   private var lastPlan: ApplyPlan?
   private var applied = 0
   private var refused = Set<RecordKey>()
+  /// Where the records that the pull list names are noted; `nil` when nobody asks.
+  private var noted: SQLiteStatement?
   /// The newest timestamp seen; the device's clock moves past it.
   private(set) var newestTime = HybridTimestamp.zero
 
@@ -50,8 +52,31 @@ struct ApplyPass {
     }
   }
 
+  /// Notes from here on which records the pull list names, in the temporary table `ferry_named`.
+  mutating func noteRecords() throws {
+    try connection.execute(
+      """
+      CREATE TABLE IF NOT EXISTS temp.ferry_named(
+        tbl TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY(tbl, record)) WITHOUT ROWID;
+      DELETE FROM temp.ferry_named
+      """)
+    noted = try connection.statement("INSERT OR IGNORE INTO temp.ferry_named VALUES (?, ?)")
+  }
+
+  /// Removes a record that the server does not have any more.
+  mutating func remove(_ key: RecordKey) throws {
+    let gone = Stamp(time: .zero, device: device)
+    let state = RecordState(deleted: SequencedStamp(stamp: gone, sequence: 0))
+    try apply(Change(sequence: 0, key: key, state: state))
+  }
+
   private mutating func apply(_ change: Change, isRetry: Bool = false) throws {
     observe(change.state)
+    if let noted, !isRetry {
+      noted.bind(1, change.key.table)
+      noted.bind(2, change.key.record)
+      try noted.run()
+    }
     var change = change
     if hasKept && !isRetry, let kept = try file.keptState(of: change.key) {
       change.state = kept.overlaid(with: change.state)

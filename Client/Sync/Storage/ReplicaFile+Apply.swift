@@ -16,25 +16,33 @@ package struct AppliedPull: Sendable, Equatable {
 extension ReplicaFile {
   /// Keeps one page of a pull list that goes on, unseen by any reader.
   package func stage(_ body: [UInt8], _ head: PageHead, changes: Int) throws {
+    try connection.transaction {
+      try insertPage(body, changes: changes)
+      let save = try connection.statement(
+        """
+        UPDATE ferry_replica SET epoch = ?, received = ?, head = max(head, ?), anchor_head = ?,
+          anchor = ?
+        """)
+      save.bind(1, head.epoch.description)
+      save.bind(2, head.cursor.received)
+      save.bind(3, head.head)
+      bind(head.cursor.anchor, to: save, at: 4)
+      try save.run()
+      if PlantedFault.pageAppliedEarly.isPlanted { try showEarly(body) }
+    }
+  }
+
+  func insertPage(_ body: [UInt8], changes: Int) throws {
     // A fifth of the size at least: that much less is written twice, read, and freed again.
     // In a small page there is little to find again.
     let stored =
       body.count < Self.compressedMin
       ? body : try ContentCoding.zstd.compress(body, level: 1)
-    try connection.transaction {
-      let insert = try connection.statement(
-        "INSERT INTO ferry_to_apply(changes, body) VALUES (?, ?)")
-      insert.bind(1, changes)
-      insert.bind(2, blob: stored)
-      try insert.run()
-      let save = try connection.statement(
-        "UPDATE ferry_replica SET epoch = ?, received = ?, head = max(head, ?)")
-      save.bind(1, head.epoch.description)
-      save.bind(2, head.cursor.received)
-      save.bind(3, head.head)
-      try save.run()
-      if PlantedFault.pageAppliedEarly.isPlanted { try showEarly(body) }
-    }
+    let insert = try connection.statement(
+      "INSERT INTO ferry_to_apply(changes, body) VALUES (?, ?)")
+    insert.bind(1, changes)
+    insert.bind(2, blob: stored)
+    try insert.run()
   }
 
   /// See ``PlantedFault/pageAppliedEarly``.
@@ -49,7 +57,11 @@ extension ReplicaFile {
   func discardStaged() throws {
     try connection.transaction {
       try connection.execute(
-        "DELETE FROM ferry_to_apply; UPDATE ferry_replica SET received = applied")
+        """
+        DELETE FROM ferry_to_apply;
+        UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0;
+        UPDATE ferry_replica SET received = applied
+        """)
     }
   }
 
@@ -69,7 +81,7 @@ extension ReplicaFile {
   private func saysNothingNew(_ head: PageHead) throws -> Bool {
     let state = try syncState()
     guard head.count == 0, state.cursor == head.cursor, state.applied == state.received,
-      state.head >= head.head, try !hasKept()
+      state.head >= head.head, state.replacement == nil, try !hasKept()
     else { return false }
     return try connection.statement(
       "SELECT NOT EXISTS (SELECT 1 FROM ferry_packets) AND NOT EXISTS (SELECT 1 FROM ferry_to_apply)"
@@ -88,16 +100,18 @@ extension ReplicaFile {
       try connection.statement("PRAGMA defer_foreign_keys=ON").run()
       try forgetPlansOfOldSchema()
       // First what is confirmed: the pages speak for it now, so it shields nothing any more.
-      if try acknowledge(through: head.appliedTail, head: head) {
-        return AppliedPull(isToRepeat: true)
-      }
+      if try settleChain(head) { return AppliedPull(isToRepeat: true) }
+      let replacement = try syncState().replacement
       try moveCursor(to: head)
       if !PlantedFault.appliedChangesRecorded.isPlanted { capture.mode = .applying }
       var pass = try ApplyPass(file: self, device: identity().device, held: held)
+      if replacement != nil { try pass.noteRecords() }
       try forEachStagedPage { _ = try pass.applyPage($0) }
       try body.withUnsafeBytes { _ = try pass.applyPage($0) }
+      if let replacement { try finish(replacement, &pass) }
       try pass.retryKept()
       try connection.statement("DELETE FROM ferry_to_apply").run()
+      try connection.statement("DELETE FROM ferry_refresh WHERE fetched = 1").run()
       try moveClock(past: pass.newestTime)
       try beforeCommit()
       return pass.result
@@ -150,12 +164,26 @@ extension ReplicaFile {
 
   private func moveCursor(to head: PageHead) throws {
     let save = try connection.statement(
-      "UPDATE ferry_replica SET epoch = ?1, applied = ?2, received = ?2, head = max(head, ?3)")
+      """
+      UPDATE ferry_replica SET epoch = ?1, applied = ?2, received = ?2, head = max(head, ?3),
+        anchor_head = ?4, anchor = ?5
+      """)
     save.bind(1, head.epoch.description)
     save.bind(2, head.cursor.applied)
     save.bind(3, head.head)
+    bind(head.cursor.anchor, to: save, at: 4)
     try save.run()
     try forgetCovered()
+  }
+
+  /// Binds an anchor's head and operation to two parameters.
+  func bind(_ anchor: Cursor.Anchor?, to statement: SQLiteStatement, at index: Int32) {
+    if let anchor {
+      statement.bind(index, anchor.head)
+    } else {
+      statement.bindNull(index)
+    }
+    statement.bind(index + 1, anchor?.operation)
   }
 
   private func moveClock(past time: HybridTimestamp) throws {

@@ -71,11 +71,12 @@ extension ReplicaFile {
     try connection.execute("UPDATE ferry_packets SET clean = 0 WHERE number = \(number)")
   }
 
-  private func goBack(to cursor: SequenceNumber) throws {
+  func goBack(to cursor: SequenceNumber) throws {
     let save = try connection.statement("UPDATE ferry_replica SET applied = ?1, received = ?1")
     save.bind(1, cursor)
     try save.run()
-    try connection.execute("DELETE FROM ferry_to_apply")
+    try connection.execute(
+      "DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0")
   }
 
   /// Everything up to `tail` is in the history, also where the answer to it was lost on the way.
@@ -122,6 +123,7 @@ extension ReplicaFile {
     let state = try syncState()
     guard state.epoch == epoch, state.received == state.applied else { return }
     var applied = state.applied
+    var tail: OperationID?
     let candidates = try packets(
       where: """
         state = 'acknowledged' AND first IS NOT NULL AND NOT EXISTS (
@@ -134,10 +136,14 @@ extension ReplicaFile {
           || PlantedFault.cursorOverOthers.isPlanted && sequences.lowerBound > applied
       else { continue }
       applied = sequences.upperBound
+      tail = packet.tail
     }
-    guard applied > state.applied else { return }
-    let save = try connection.statement("UPDATE ferry_replica SET applied = ?1, received = ?1")
+    guard applied > state.applied, let tail else { return }
+    let save = try connection.statement(
+      "UPDATE ferry_replica SET applied = ?1, received = ?1, anchor_head = ?2, anchor = ?3")
     save.bind(1, applied)
+    let isNewer = applied > state.anchor?.head ?? 0
+    bind(isNewer ? Cursor.Anchor(head: applied, operation: tail) : state.anchor, to: save, at: 2)
     try save.run()
   }
 
@@ -158,15 +164,11 @@ extension ReplicaFile {
     guard let order = try connection.statement(covered).first({ $0.optionalInt64(0) }) ?? nil
     else { return }
     try rememberClock()
-    for table in ["ferry_pending WHERE seq", "ferry_packets WHERE to_order"] {
-      let remove = try connection.statement("DELETE FROM \(table) <= ?")
-      remove.bind(1, order)
-      try remove.run()
-    }
+    try archive(through: order)
   }
 
   /// The newest pending operation's time is the clock's; it must outlive the operation.
-  private func rememberClock() throws {
+  func rememberClock() throws {
     let newest = try connection.statement(
       "SELECT id FROM ferry_pending ORDER BY seq DESC LIMIT 1"
     ).first { $0.uniqueID(0) }
@@ -179,29 +181,45 @@ extension ReplicaFile {
   /// Another copy of this file has written under this device's name. What is not confirmed is
   /// sent again under a new one; nothing is lost.
   func takeNewIdentity() throws {
-    try connection.transaction {
-      // A packet before a confirmed one is in the history as well.
-      let passed =
-        "state <> 'acknowledged' AND number < (SELECT max(number) FROM ferry_packets "
-        + "WHERE state = 'acknowledged')"
-      if let base = try firstMet(passed), base < (try syncState().applied) {
-        try goBack(to: base)
-      }
-      try connection.execute(
-        """
-        UPDATE ferry_packets SET state = 'acknowledged', first = NULL, clean = 0,
-          last = (SELECT head FROM ferry_replica)
-        WHERE \(passed);
-        DELETE FROM ferry_packets WHERE state <> 'acknowledged';
-        UPDATE ferry_pending SET met = 1
-        WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0)
-        """)
-      let save = try connection.statement("UPDATE ferry_replica SET device = ?, tail = NULL")
-      let device = newDevice(wallClock, random)
-      save.bind(1, device.value)
-      try save.run()
-      try note("identity", "another copy of this replica has written; this one is \(device) now")
+    try connection.transaction { _ = try leaveCopiedIdentity() }
+  }
+
+  /// Answers whether the cursor had to go back.
+  func leaveCopiedIdentity() throws -> Bool {
+    // A packet before a confirmed one is in the history as well.
+    let passed =
+      "state <> 'acknowledged' AND number < (SELECT max(number) FROM ferry_packets "
+      + "WHERE state = 'acknowledged')"
+    var isBack = false
+    if let base = try firstMet(passed), base < (try syncState().applied) {
+      try goBack(to: base)
+      isBack = true
     }
+    try connection.execute(
+      """
+      UPDATE ferry_packets SET state = 'acknowledged', first = NULL, clean = 0,
+        last = (SELECT head FROM ferry_replica)
+      WHERE \(passed);
+      DELETE FROM ferry_packets WHERE state <> 'acknowledged';
+      UPDATE ferry_pending SET met = 1
+      WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0)
+      """)
+    let device = try takeNewName()
+    try note("identity", "another copy of this replica has written; this one is \(device) now")
+    return isBack
+  }
+
+  /// Starts a chain of its own under a new name.
+  func takeNewName() throws -> DeviceID {
+    let save = try connection.statement(
+      """
+      UPDATE ferry_replica SET device = ?, tail = NULL, chain_start = coalesce(
+        (SELECT seq FROM sqlite_sequence WHERE name = 'ferry_packets'), 0)
+      """)
+    let device = newDevice(wallClock, random)
+    save.bind(1, device.value)
+    try save.run()
+    return device
   }
 
   private func noteConflicts(_ receipt: PacketReceipt, packet number: Int64) throws {

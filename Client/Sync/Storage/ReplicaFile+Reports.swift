@@ -14,7 +14,17 @@ extension ReplicaFile {
       quarantined: try refusedCount(),
       parked: try parkedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
-      head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset)
+      head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset,
+      lastRecovery: try lastRecovery())
+  }
+
+  private func lastRecovery() throws -> LogEntry? {
+    try connection.statement(
+      """
+      SELECT at, event, detail FROM ferry_log
+      WHERE event IN ('identity', 'restored', 'replaced') ORDER BY seq DESC LIMIT 1
+      """
+    ).first { LogEntry(at: $0.int64(0), event: $0.text(1), detail: $0.text(2)) }
   }
 
   /// Operations that the server keeps until what they follow has arrived.

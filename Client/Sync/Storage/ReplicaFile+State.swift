@@ -27,10 +27,13 @@ struct SyncState: Sendable, Equatable {
   var head: SequenceNumber
   var clockOffset: Int64
   var lastSync: Int64?
+  var anchor: Cursor.Anchor?
+  /// Whether a pull from the start is under way that replaces what is here.
+  var replacement: Replacement?
 
   /// What to ask the server with; `nil` before the first pull.
   var cursor: Cursor? {
-    epoch.map { Cursor(epoch: $0, applied: applied, received: received) }
+    epoch.map { Cursor(epoch: $0, applied: applied, received: received, anchor: anchor) }
   }
 }
 
@@ -76,12 +79,19 @@ extension ReplicaFile {
 
   func syncState() throws -> SyncState {
     let state = try connection.statement(
-      "SELECT epoch, applied, received, head, clock_offset, last_sync FROM ferry_replica"
+      """
+      SELECT epoch, applied, received, head, clock_offset, last_sync, anchor_head, anchor, replacing
+      FROM ferry_replica
+      """
     ).first { row in
-      SyncState(
+      let anchor = row.uniqueID(7).map {
+        Cursor.Anchor(head: row.int64(6), operation: OperationID($0))
+      }
+      return SyncState(
         epoch: row.optionalText(0).flatMap { Epoch($0) }, applied: row.int64(1),
         received: row.int64(2), head: row.int64(3), clockOffset: row.int64(4),
-        lastSync: row.optionalInt64(5))
+        lastSync: row.optionalInt64(5), anchor: anchor,
+        replacement: Replacement(rawValue: row.int64(8)))
     }
     guard let state else {
       throw ReplicaError.cannotOpen(path: path, "its sync state is missing")

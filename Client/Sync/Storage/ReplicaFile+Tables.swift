@@ -122,11 +122,25 @@ extension ReplicaFile {
       throw ReplicaError.cannotTrack(
         table: table.name, "\(unusable ?? 0) of its rows have no text in their key \(table.key)")
     }
-    let record = try connection.prepare(CaptureTriggers.recordExisting(table))
+    try recordAsInserts(of: table) { record in
+      try connection.prepare("SELECT \(key) FROM \(quoted(table.name))").forEach { row in
+        try record(row.textBytes(0))
+      }
+    }
+  }
+
+  /// Records rows as they are as inserts, in groups that fit a packet.
+  ///
+  /// - Parameter each: calls its argument with each row's key.
+  func recordAsInserts(
+    of table: TableSchema,
+    _ each: (_ record: (UnsafeRawBufferPointer) throws -> Void) throws -> Void
+  ) throws {
+    let insert = try connection.prepare(CaptureTriggers.recordExisting(table))
     var inGroup = 0
-    try connection.prepare("SELECT \(key) FROM \(quoted(table.name))").forEach { row in
-      record.bind(1, text: row.textBytes(0))
-      try record.run()
+    try each { key in
+      insert.bind(1, text: key)
+      try insert.run()
       inGroup += 1
       if inGroup == limits.operationsPerPacket {
         capture.endTransaction()

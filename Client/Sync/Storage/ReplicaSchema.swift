@@ -4,7 +4,7 @@ import SQLite
 /// file is the user's.
 enum ReplicaSchema {
   /// Raised with every change to the statements below.
-  static let version: Int64 = 2
+  static let version: Int64 = 3
 
   static let statements = """
     CREATE TABLE ferry_replica(
@@ -19,7 +19,11 @@ enum ReplicaSchema {
       clock INTEGER NOT NULL DEFAULT 0,       -- the hybrid clock's last reading
       clock_offset INTEGER NOT NULL DEFAULT 0,-- server minus device, milliseconds
       tail BLOB,                              -- the last operation of the newest packet
-      last_sync INTEGER                       -- milliseconds since 1970
+      last_sync INTEGER,                      -- milliseconds since 1970
+      anchor_head INTEGER, anchor BLOB,       -- the cursor's anchor
+      replacing INTEGER NOT NULL DEFAULT 0,   -- a pull from the start is under way that replaces
+                                              -- what is here: see Replacement
+      chain_start INTEGER NOT NULL DEFAULT 0  -- packets above this number bear this device's name
     );
     CREATE TABLE ferry_tables(
       name TEXT PRIMARY KEY,
@@ -34,8 +38,10 @@ enum ReplicaSchema {
       record TEXT NOT NULL,
       kind TEXT NOT NULL,
       data TEXT,                              -- of a delete: the row as it was (S1.10)
-      met INTEGER NOT NULL DEFAULT 0          -- the server has told of the record meanwhile:
-    );                                        -- 1 before it was frozen, 2 later
+      met INTEGER NOT NULL DEFAULT 0,         -- the server has told of the record meanwhile:
+                                              -- 1 before it was frozen, 2 later
+      was TEXT                                -- of an update: what the columns held before
+    );
     CREATE INDEX ferry_pending_record ON ferry_pending(record);
     CREATE INDEX ferry_pending_met ON ferry_pending(seq) WHERE met <> 0;
     CREATE TABLE ferry_packets(
@@ -79,6 +85,39 @@ enum ReplicaSchema {
       event TEXT NOT NULL,
       detail TEXT NOT NULL
     );
+    """ + sinceVersion3
+
+  /// Tables that the third format brought.
+  private static let sinceVersion3 = """
+    CREATE TABLE ferry_archive(               -- confirmed operations: a server that is restored
+      seq INTEGER PRIMARY KEY,                -- from a backup may need them again
+      id BLOB NOT NULL, grp INTEGER NOT NULL, base INTEGER NOT NULL, tbl TEXT NOT NULL,
+      record TEXT NOT NULL, kind TEXT NOT NULL, data TEXT, met INTEGER NOT NULL, was TEXT
+    );
+    CREATE TABLE ferry_archived_packets(
+      number INTEGER PRIMARY KEY,
+      dependency BLOB, tail BLOB NOT NULL, from_order INTEGER NOT NULL, to_order INTEGER NOT NULL,
+      merged INTEGER NOT NULL, continues INTEGER NOT NULL, operations INTEGER NOT NULL,
+      last INTEGER NOT NULL,                  -- the place of its last operation, or later
+      at INTEGER NOT NULL                     -- when it was put here, milliseconds since 1970
+    );
+    CREATE TABLE ferry_refresh(               -- records to fetch whole with the next pull
+      tbl TEXT NOT NULL,
+      record TEXT NOT NULL,
+      fetched INTEGER NOT NULL DEFAULT 0,     -- among the staged pages
+      PRIMARY KEY(tbl, record)
+    ) WITHOUT ROWID;
+    CREATE TABLE ferry_quarantine(            -- operations that the server refuses for good
+      seq INTEGER PRIMARY KEY,                -- their order among all pending ones
+      entry INTEGER NOT NULL,                 -- one refusal, and what went with it
+      id BLOB NOT NULL, grp INTEGER NOT NULL, tbl TEXT NOT NULL, record TEXT NOT NULL,
+      kind TEXT NOT NULL, data TEXT, was TEXT,
+      code TEXT,                              -- NULL: went along with a refused one
+      detail TEXT,
+      holder TEXT,                            -- the record that has the unique value
+      at INTEGER NOT NULL
+    );
+    CREATE INDEX ferry_quarantine_entry ON ferry_quarantine(entry);
     """
 
   /// What pending operations have met is not known: everything.
@@ -88,6 +127,16 @@ enum ReplicaSchema {
     UPDATE ferry_pending SET met =
       iif(seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0), 1, 2);
     UPDATE ferry_replica SET version = 2;
+    """
+
+  private static let fromVersion2 = """
+    ALTER TABLE ferry_replica ADD COLUMN anchor_head INTEGER;
+    ALTER TABLE ferry_replica ADD COLUMN anchor BLOB;
+    ALTER TABLE ferry_replica ADD COLUMN replacing INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE ferry_replica ADD COLUMN chain_start INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE ferry_pending ADD COLUMN was TEXT;
+    \(sinceVersion3)
+    UPDATE ferry_replica SET version = 3;
     """
 
   /// Makes or checks the tables. Safe when several processes open a new file at once.
@@ -111,6 +160,10 @@ enum ReplicaSchema {
       if found == 1 {
         try connection.execute(fromVersion1)
         found = 2
+      }
+      if found == 2 {
+        try connection.execute(fromVersion2)
+        found = 3
       }
       guard found == version else {
         throw ReplicaError.cannotOpen(

@@ -104,9 +104,16 @@ extension JSONWriter {
     guard outcome != .applied else { return raw("\"applied\"") }
     raw("{\"outcome\":")
     if outcome.isOverruled { raw("\"overruled\"") } else { raw("\"applied\"") }
-    raw(",\"conflicts\":[")
+    raw(",\"conflicts\":")
+    conflicts(outcome.conflicts)
+    raw("}")
+  }
+
+  /// A list of values that did not stay.
+  package mutating func conflicts(_ conflicts: [Conflict]) {
+    raw("[")
     var first = true
-    for conflict in outcome.conflicts {
+    for conflict in conflicts {
       separate(&first)
       raw("{\"column\":")
       if let column = conflict.column { string(column) } else { raw("null") }
@@ -119,7 +126,7 @@ extension JSONWriter {
       if conflict.isQuestion { raw(",\"ask\":true") }
       raw("}")
     }
-    raw("]}")
+    raw("]")
   }
 
   private mutating func stamp(_ stamp: Stamp) {
@@ -159,14 +166,20 @@ extension JSONReader {
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "outcome": outcome.isOverruled = try reader.string() == "overruled"
-      case "conflicts":
-        try reader.array { (reader) throws(MalformedMessage) in
-          outcome.conflicts.append(try reader.conflict(limits))
-        }
+      case "conflicts": outcome.conflicts = try reader.conflicts(limits)
       default: try reader.skip()
       }
     }
     return outcome
+  }
+
+  /// A list of values that did not stay.
+  mutating func conflicts(_ limits: Limits) throws(MalformedMessage) -> [Conflict] {
+    var conflicts: [Conflict] = []
+    try array { (reader) throws(MalformedMessage) in
+      conflicts.append(try reader.conflict(limits))
+    }
+    return conflicts
   }
 
   private mutating func conflict(_ limits: Limits) throws(MalformedMessage) -> Conflict {

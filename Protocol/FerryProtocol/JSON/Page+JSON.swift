@@ -1,7 +1,8 @@
 extension JSONWriter {
   /// A page up to its changes; they follow, comma-separated, then ``endPage()``. The head comes
-  /// first so that a client can stage the changes unread.
-  package mutating func beginPage(_ page: PageHead) {
+  /// first so that a client can stage the changes unread. `notices`: those for the asking device,
+  /// as ``notice(_:)`` writes them, comma-separated.
+  package mutating func beginPage(_ page: PageHead, notices: [UInt8] = []) {
     raw("{\"epoch\":\"")
     raw(page.epoch.description.utf8)
     raw("\",\"head\":")
@@ -16,6 +17,11 @@ extension JSONWriter {
     number(page.serverTime)
     raw(",\"count\":")
     number(Int64(page.count))
+    if !notices.isEmpty {
+      raw(",\"notices\":[")
+      raw(notices)
+      raw("]")
+    }
     raw(",\"changes\":[")
   }
 

@@ -18,35 +18,6 @@ public struct Epoch: Hashable, Sendable, CustomStringConvertible {
   public var description: String { HybridTimestamp(rawValue: value).description }
 }
 
-/// What a device has applied. Opaque to clients: they keep it and give it back (seed row S1.7).
-public struct Cursor: Hashable, Sendable, CustomStringConvertible {
-  /// The line of history it belongs to.
-  public let epoch: Epoch
-  /// Everything up to here is applied.
-  public let applied: SequenceNumber
-  /// Everything up to here has been received; past `applied` while a pull list of several
-  /// pages is under way.
-  public let received: SequenceNumber
-
-  /// A cursor at a checkpoint, or within a pull list.
-  public init(epoch: Epoch, applied: SequenceNumber, received: SequenceNumber? = nil) {
-    self.epoch = epoch
-    self.applied = applied
-    self.received = received ?? applied
-  }
-
-  /// Parses the wire form.
-  public init?(_ text: String) {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard parts.count == 3, let epoch = Epoch(parts[0]), let applied = Int64(parts[1]),
-      let received = Int64(parts[2]), applied >= 0, received >= applied
-    else { return nil }
-    self.init(epoch: epoch, applied: applied, received: received)
-  }
-
-  public var description: String { "\(epoch).\(applied).\(received)" }
-}
-
 /// What the server answers for one packet.
 public struct PacketReceipt: Sendable, Equatable {
   /// What became of the packet as a whole.

@@ -26,6 +26,8 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   case deviceForked = "device_forked"
   case epochChanged = "epoch_changed"
   case cursorAhead = "cursor_ahead"
+  case historyLost = "history_lost"
+  case cursorExpired = "cursor_expired"
   case unavailable
   case internalError = "internal_error"
 
@@ -33,7 +35,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   public var action: ProblemAction {
     switch self {
     case .parkFull, .unavailable, .internalError: .retry
-    case .deviceForked, .epochChanged, .cursorAhead: .resynchronise
+    case .deviceForked, .epochChanged, .cursorAhead, .historyLost, .cursorExpired: .resynchronise
     default: .fix
     }
   }
@@ -46,7 +48,8 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .forbidden: 403
     case .unknownSpace, .notFound: 404
     case .methodNotAllowed: 405
-    case .deviceForked, .epochChanged, .cursorAhead, .schemaConflict: 409
+    case .deviceForked, .epochChanged, .cursorAhead, .historyLost, .schemaConflict: 409
+    case .cursorExpired: 410
     case .limitExceeded: 413
     case .unsupportedCoding: 415
     case .operationRefused: 422
@@ -76,6 +79,8 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .deviceForked: "Another copy of this device has written"
     case .epochChanged: "The space has a new line of history"
     case .cursorAhead: "The cursor is ahead of the space"
+    case .historyLost: "The history that the cursor knows is not here"
+    case .cursorExpired: "The cursor is older than the history"
     case .unavailable: "The server cannot serve at the moment"
     case .internalError: "The server failed"
     }

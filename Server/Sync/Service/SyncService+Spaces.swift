@@ -25,7 +25,7 @@ extension SyncService {
   ) async throws(Problem) -> HTTPResponse {
     let version = try Self.protocolVersion(of: context.request)
     let body = context.request.body
-    let packet = try read(body)
+    let packet = try read(body, Packet.init(decoding:limits:))
     context.device = packet.device
     let space = try await find(name)
     let answer = try await committer.commit(
@@ -80,14 +80,17 @@ extension SyncService {
       ).encoded())
   }
 
-  private func read(_ body: [UInt8]) throws(Problem) -> Packet {
+  /// Reads a request's body within its limits.
+  func read<Message>(
+    _ body: [UInt8], _ decode: ([UInt8], Limits) throws(MalformedMessage) -> Message
+  ) throws(Problem) -> Message {
     guard body.count <= parts.limits.messageBytes else {
       throw Problem(
         .limitExceeded,
-        "the packet has \(body.count) bytes; \(parts.limits.messageBytes) are allowed")
+        "the message has \(body.count) bytes; \(parts.limits.messageBytes) are allowed")
     }
     do {
-      return try Packet(decoding: body, limits: parts.limits)
+      return try decode(body, parts.limits)
     } catch {
       throw Problem(.malformedMessage, error.description)
     }

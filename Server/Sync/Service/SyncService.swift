@@ -93,7 +93,7 @@ package final class SyncService: Sendable {
     case .health: return .text("ok\n")
     case .readiness: return try await readiness()
     case .metrics: return metricsPage()
-    case .unknown, .space, .packets, .changes, .events, .schema: break
+    case .unknown, .space, .packets, .changes, .records, .events, .schema: break
     }
     let name = try space(named: match.spaceText ?? "")
     context.space = name
@@ -101,6 +101,7 @@ package final class SyncService: Sendable {
     switch match.route {
     case .packets: return try await receivePacket(&context, name, role)
     case .changes: return try await changes(&context, name)
+    case .records: return try await records(context.request, name)
     case .events: return try await events(context.request, name)
     case .schema:
       return context.request.method == "PUT"

@@ -1,19 +1,22 @@
 import FerryProtocol
 
-/// Builds one page of a pull list from rows in sequence order.
+/// Builds one page of a pull list from rows in sequence order, and the device's notices in their
+/// places between them.
 struct PageBuilder {
-  private var changes: JSONWriter
+  var changes: JSONWriter
   /// Changes in the page.
-  private var count = 0
-  /// Rows looked at; some say nothing to a reader.
-  private var rowCount = 0
-  private var first = true
+  var count = 0
+  /// Places of the order that the page holds; some of their rows say nothing to a reader.
+  private var placeCount = 0
+  var first = true
   private(set) var last: SequenceNumber
   private let applied: SequenceNumber
-  private let request: PullRequest
+  private var notices: NoticeFeed
+  let request: PullRequest
 
-  init(_ request: PullRequest) {
+  init(_ request: PullRequest, notices: NoticeFeed = NoticeFeed()) {
     self.request = request
+    self.notices = notices
     // All pages of one list show what changed after the same point, so that a column edited
     // before the list began is not lost when its record moves to a later page.
     applied = request.cursor?.applied ?? 0
@@ -24,69 +27,115 @@ struct PageBuilder {
 
   /// Whether another row may be added. There is always room for one.
   var hasRoom: Bool {
-    rowCount == 0 || rowCount < request.limit && changes.count < request.byteLimit
+    placeCount == 0
+      || placeCount < request.limit && changes.count + notices.byteCount < request.byteLimit
   }
 
-  /// Adds one record as far as the device lacks it. The state is copied unread where the device
-  /// needs all of it.
+  /// Takes the notices that come before the next row. Answers whether that row may be added; where
+  /// not, the page is closed.
+  mutating func admits(_ sequence: SequenceNumber) -> Bool {
+    takeNotices(before: sequence)
+    return hasRoom && sequence <= notices.reach
+  }
+
+  private mutating func takeNotices(before end: SequenceNumber) {
+    while hasRoom, let place = notices.place, place < end {
+      notices.take()
+      last = place
+      placeCount += 1
+    }
+  }
+
+  /// Adds one record as far as the device lacks it, with the notices of its place. The state is
+  /// copied unread where the device needs all of it. Answers whether the page says anything of it.
+  @discardableResult
   mutating func add(
     sequence: SequenceNumber, table: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer,
     state: UnsafeRawBufferPointer, wholeBelow: SequenceNumber
-  ) throws(MalformedMessage) {
+  ) throws(MalformedMessage) -> Bool {
     last = sequence
-    rowCount += 1
+    placeCount += 1
+    if notices.place == sequence { notices.take() }
     if applied < wholeBelow {
       count += 1
       changes.separate(&first)
       changes.change(
         sequence: sequence, table: table.bindMemory(to: UInt8.self),
         record: record.bindMemory(to: UInt8.self), state: state)
-      return
+      return true
     }
     let stored = try RecordState(decoding: state, limits: .stored)
-    guard let part = stored.since(applied) else { return }
+    guard let part = stored.since(applied) else { return false }
     count += 1
     changes.separate(&first)
     let key = RecordKey(
       table: String(decoding: table, as: UTF8.self), record: String(decoding: record, as: UTF8.self)
     )
     changes.change(Change(sequence: sequence, key: key, state: part))
+    return true
   }
 
   /// The page as it travels.
   ///
   /// - Parameter newest: the last changed record's sequence, from the same snapshot as all else.
   consuming func finish(
-    epoch: Epoch, head: SequenceNumber, newest: SequenceNumber, appliedTail: OperationID?,
-    now: Int64
+    _ space: SpaceSnapshot, newest: SequenceNumber, appliedTail: OperationID?, now: Int64
   ) -> [UInt8] {
-    let more = last < newest
+    // Behind the last change there may be notices still, as where its record was pruned.
+    if last >= newest { takeNotices(before: .max) }
+    let more = last < max(newest, notices.newest)
+    let (epoch, head) = (space.epoch, space.head)
+    let anchor = space.newest.map { Cursor.Anchor(head: head, operation: $0) }
     let cursor =
       more
-      ? Cursor(epoch: epoch, applied: applied, received: last) : Cursor(epoch: epoch, applied: head)
+      ? Cursor(epoch: epoch, applied: applied, received: last, anchor: anchor)
+      : Cursor(epoch: epoch, applied: head, anchor: anchor)
     var page = JSONWriter(capacity: changes.count + 512)
     page.beginPage(
       PageHead(
         epoch: epoch, head: head, cursor: cursor, more: more, appliedTail: appliedTail,
-        serverTime: now, count: count))
+        serverTime: now, count: count), notices: notices.finish())
     page.raw(changes.finish())
     page.endPage()
     return page.finish()
   }
 
-  /// Why a cursor cannot be answered from this space, or `nil` when it can.
-  static func fault(
-    in cursor: Cursor?, epoch: Epoch, head: SequenceNumber
-  ) -> Problem? {
-    guard let cursor else { return nil }
-    guard cursor.epoch == epoch else {
-      return Problem(
-        .epochChanged, "the cursor is of epoch \(cursor.epoch), the space is in epoch \(epoch)")
+  /// Why a request cannot be answered from this space, or `nil` when it can.
+  static func fault(in request: PullRequest, _ space: SpaceSnapshot) -> Problem? {
+    if let fault = Problem.upgradeRequired(
+      from: request.protocolVersion, to: space.minimumProtocol)
+    {
+      return fault
     }
-    guard cursor.received <= head else {
+    guard let cursor = request.cursor else { return nil }
+    guard cursor.epoch == space.epoch else {
       return Problem(
-        .cursorAhead, "the cursor is at \(cursor.received), the space's head at \(head)")
+        .epochChanged,
+        "the cursor is of epoch \(cursor.epoch), the space is in epoch \(space.epoch)")
+    }
+    let known = max(cursor.received, cursor.anchor?.head ?? 0)
+    guard known <= space.head else {
+      return Problem(
+        .cursorAhead, "the cursor knows of \(known), the space's head is \(space.head)")
+    }
+    if let anchor = cursor.anchor, space.anchored != anchor.head {
+      return Problem(
+        .historyLost,
+        "operation \(anchor.operation) is not at \(anchor.head): this server lost what it had")
     }
     return nil
   }
+}
+
+/// A space as one pull finds it.
+struct SpaceSnapshot {
+  let epoch: Epoch
+  let head: SequenceNumber
+  /// The operation at `head`.
+  let newest: OperationID?
+  /// Where the operation of the cursor's anchor is in the history; `nil` where it is not, or
+  /// there is no anchor.
+  let anchored: SequenceNumber?
+  /// The oldest protocol that the space's schema admits.
+  var minimumProtocol = 1
 }

@@ -61,11 +61,11 @@ package struct IngestBatch: Sendable, Equatable {
 package struct PullRequest: Sendable, Equatable {
   /// `nil` for a device that has nothing yet.
   package var cursor: Cursor?
-  /// Changes at most.
+  /// Changes and notices at most.
   package var limit: Int
   /// Bytes after which the page is closed.
   package var byteLimit: Int
-  /// Whose applied tail to report.
+  /// Whose applied tail to report, and whose notices.
   package var device: DeviceID?
   /// What the device speaks; see ``ProtocolVersion``.
   package var protocolVersion = ProtocolVersion.current
@@ -134,6 +134,13 @@ package protocol SyncStore: Sendable {
   /// One page of the pull list, encoded as it travels. A refused cursor is a `Problem`.
   func changes(
     in space: Int64, _ request: PullRequest, now: Int64
+  ) async throws(StoreError) -> Result<[UInt8], Problem>
+
+  /// The whole state of these records as it is now, as an encoded page in the keys' order: one
+  /// that is not there is a delete at sequence 0. Closed at the bytes of a page, with one record
+  /// at least; what is left out has to be asked for again.
+  func records(
+    _ keys: [RecordKey], in space: Int64, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem>
 
   /// What the space declares of its tables; ``SpaceSchema/empty`` where it declares nothing.

@@ -124,6 +124,14 @@ private final class StandStillStore: SyncStore {
     }
   }
 
+  func records(
+    _ keys: [RecordKey], in space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<[UInt8], Problem> {
+    try await still { store async throws(StoreError) in
+      try await store.records(keys, in: space, now: now)
+    }
+  }
+
   func parked(
     in space: Int64, of device: DeviceID
   ) async throws(StoreError) -> (packets: Int, bytes: Int) {

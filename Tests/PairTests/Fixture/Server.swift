@@ -15,6 +15,8 @@ enum StoreKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
 final class Server: Sendable {
   let port: UInt16
   let directory: TemporaryDirectory
+  /// The address of its PostgreSQL database, where it has one.
+  let database: String?
   private let store: [String]
   private let options: [String]
   private let process = Mutex<ChildProcess?>(nil)
@@ -34,6 +36,7 @@ final class Server: Sendable {
   init(database: String? = nil, _ options: [String] = []) throws {
     directory = try TemporaryDirectory()
     port = try FreePort.next()
+    self.database = database
     store = database.map { ["--database", $0] } ?? ["--data", directory.file("data").path]
     self.options = options
   }

@@ -5,6 +5,7 @@ package enum Route: String, Sendable, CaseIterable {
   case space = "/v1/spaces/{space}"
   case packets = "/v1/spaces/{space}/packets"
   case changes = "/v1/spaces/{space}/changes"
+  case records = "/v1/spaces/{space}/records"
   case events = "/v1/spaces/{space}/events"
   case schema = "/v1/spaces/{space}/schema"
   case health = "/healthz"
@@ -19,6 +20,7 @@ package enum Route: String, Sendable, CaseIterable {
     case .space: [("GET", .reader), ("HEAD", .reader), ("PUT", .admin)]
     case .packets: [("POST", .writer)]
     case .changes: [("GET", .reader), ("HEAD", .reader)]
+    case .records: [("POST", .reader)]
     case .events: [("GET", .reader)]
     case .schema: [("GET", .reader), ("HEAD", .reader), ("PUT", .admin)]
     case .health, .readiness, .metrics: [("GET", nil), ("HEAD", nil)]
@@ -66,6 +68,7 @@ package struct RouteMatch: Sendable, Equatable {
       switch segments[3] {
       case "packets": return (.packets, segments[2])
       case "changes": return (.changes, segments[2])
+      case "records": return (.records, segments[2])
       case "events": return (.events, segments[2])
       case "schema": return (.schema, segments[2])
       default: return (.unknown, nil)

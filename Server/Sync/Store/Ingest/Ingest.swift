@@ -117,6 +117,7 @@ package struct Ingest {
 
   private mutating func apply(_ operation: Operation, of device: DeviceID) {
     effects.space.head += 1
+    effects.space.newest = operation.id
     let sequence = effects.space.head
     let time = clamped(operation.time)
     let index = touch(operation.key)
@@ -124,6 +125,7 @@ package struct Ingest {
     let outcome = records[index].state.merge(
       operation, stamp: Stamp(time: time, device: device), sequence: sequence,
       rules: context.schema?.rules(for: operation.key.table) ?? .standard)
+    effects.tellLosers(of: operation, outcome, at: sequence)
     known[operation.id] = KnownOperation(sequence: sequence, device: device, outcome: outcome)
     effects.operations.append(
       IngestEffects.OperationRow(

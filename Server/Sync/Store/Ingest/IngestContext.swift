@@ -36,6 +36,8 @@ package struct SpaceState: Sendable, Equatable {
   package var epoch: Epoch
   /// The newest sequence given.
   package var head: SequenceNumber
+  /// The operation at ``head``; `nil` in an empty space.
+  package var newest: OperationID?
   /// The last timestamp that a timestamp from the far future was replaced by.
   package var clamp: HybridTimestamp
   /// The version of its schema; 0 where it has none.
@@ -44,11 +46,12 @@ package struct SpaceState: Sendable, Equatable {
   package var minimumProtocol: Int
 
   package init(
-    epoch: Epoch, head: SequenceNumber = 0, clamp: HybridTimestamp = .zero,
-    schemaVersion: Int64 = 0, minimumProtocol: Int = 1
+    epoch: Epoch, head: SequenceNumber = 0, newest: OperationID? = nil,
+    clamp: HybridTimestamp = .zero, schemaVersion: Int64 = 0, minimumProtocol: Int = 1
   ) {
     self.epoch = epoch
     self.head = head
+    self.newest = newest
     self.clamp = clamp
     self.schemaVersion = schemaVersion
     self.minimumProtocol = minimumProtocol

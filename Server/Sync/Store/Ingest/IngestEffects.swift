@@ -32,6 +32,15 @@ package struct IngestEffects: Sendable, Equatable {
     package let isNew: Bool
   }
 
+  /// What a device whose values did not stay is told, at one place in the order.
+  package struct NoticeRow: Sendable, Equatable {
+    /// Who is told.
+    package let device: DeviceID
+    package let sequence: SequenceNumber
+    /// The notice as it travels.
+    package let body: [UInt8]
+  }
+
   /// Who holds a unique key from now on.
   package struct ClaimRow: Sendable, Equatable {
     package let claim: UniqueClaim
@@ -49,6 +58,8 @@ package struct IngestEffects: Sendable, Equatable {
   package var space: SpaceState
   package var operations: [OperationRow] = []
   package var records: [RecordRow] = []
+  /// In the order of their sequences; one at most of a device at each.
+  package var notices: [NoticeRow] = []
   package var chains: [DeviceID: DeviceChain] = [:]
   package var parked: [ParkedRow] = []
   package var unparked: [ParkedKey] = []

@@ -60,6 +60,7 @@ package enum SchemaChange {
         Column("document", .text(String(decoding: schema.encoded(), as: UTF8.self))),
         Column("version", .integer(schema.version)),
       ], base: sequence - 1)
+    effects.space.newest = operation.id
     var state = record ?? RecordState()
     _ = state.merge(operation, stamp: Stamp(time: time, device: author), sequence: sequence)
     effects.operations = [

@@ -36,7 +36,7 @@ struct PostgresIngest {
   static let lock = PostgresStatement(
     "lock",
     """
-    SELECT epoch, head, clamp, schema_version, minimum_protocol FROM spaces WHERE id = $1
+    SELECT epoch, head, clamp, newest, schema_version, minimum_protocol FROM spaces WHERE id = $1
     FOR UPDATE
     """)
 
@@ -217,7 +217,8 @@ extension SpaceState {
   init(_ row: PostgresRow) throws {
     self.init(
       epoch: Epoch(UInt64(bitPattern: try row.int8(0))), head: try row.int8(1),
+      newest: row.isNull(3) ? nil : OperationID(uuidBytes: try row.uuidBytes(3)),
       clamp: HybridTimestamp(rawValue: UInt64(bitPattern: try row.int8(2))),
-      schemaVersion: try row.int8(3), minimumProtocol: Int(try row.int8(4)))
+      schemaVersion: try row.int8(4), minimumProtocol: Int(try row.int8(5)))
   }
 }

@@ -13,17 +13,22 @@ struct PostgresIngestWrites {
     addRecords(effects.records.filter { !$0.isNew }, Self.records, to: &pipeline)
     if !effects.chains.isEmpty { addChains(effects.chains, to: &pipeline) }
     addPark(effects, to: &pipeline)
+    if !effects.notices.isEmpty { addNotices(effects.notices, to: &pipeline) }
     if !effects.claims.isEmpty { PostgresClaims.add(effects.claims, in: space, to: &pipeline) }
-    pipeline.add(
-      Self.space,
-      [
-        .int8(space), .int8(effects.space.head),
-        .int8(Int64(bitPattern: effects.space.clamp.rawValue)),
-      ])
+    var state: PostgresParameters = [
+      .int8(space), .int8(effects.space.head),
+      .int8(Int64(bitPattern: effects.space.clamp.rawValue)),
+    ]
+    if let newest = effects.space.newest {
+      state.append(uuidBytes: newest.value.bytes)
+    } else {
+      state.append(.uuid(nil))
+    }
+    pipeline.add(Self.space, state)
   }
 
   private static let space = PostgresStatement(
-    "space_save", "UPDATE spaces SET head = $2, clamp = $3 WHERE id = $1")
+    "space_save", "UPDATE spaces SET head = $2, clamp = $3, newest = $4 WHERE id = $1")
 
   private static let operations = PostgresStatement(
     "operations_save",

@@ -7,11 +7,17 @@ struct PostgresPull {
   let request: PullRequest
   let now: Int64
 
+  /// The newest ones are asked for by order: of `max`, a planner that expects few rows makes a walk
+  /// over all of them.
   private static let state = PostgresStatement(
     "pull_state",
     """
-    SELECT epoch, head, (SELECT max(sequence) FROM records WHERE space = $1),
-      (SELECT tail FROM devices WHERE space = $1 AND device = $2), minimum_protocol
+    SELECT epoch, head,
+      (SELECT sequence FROM records WHERE space = $1 ORDER BY sequence DESC LIMIT 1),
+      (SELECT tail FROM devices WHERE space = $1 AND device = $2), newest,
+      (SELECT sequence FROM operations WHERE space = $1 AND id = $3),
+      (SELECT sequence FROM notices WHERE space = $1 AND device = $2
+        ORDER BY sequence DESC LIMIT 1), minimum_protocol
     FROM spaces WHERE id = $1
     """)
 
@@ -38,6 +44,11 @@ struct PostgresPull {
         } else {
           parameters.append(.uuid(nil))
         }
+        if let anchor = request.cursor?.anchor {
+          parameters.append(uuidBytes: anchor.operation.value.bytes)
+        } else {
+          parameters.append(.uuid(nil))
+        }
         pipeline.add(Self.state, parameters)
         pipeline.add(
           Self.rows,
@@ -45,45 +56,46 @@ struct PostgresPull {
             .int8(space), .int8(request.cursor?.received ?? 0), .int8(Int64(request.limit)),
             .int8(Int64(request.byteLimit)),
           ])
+        NoticeFeed.addQuery(for: request, in: space, to: &pipeline)
         pipeline.commit()
       }
     }
     guard let state = results[0].first else {
       return .failure(Problem(.unknownSpace, "the space is gone"))
     }
-    let epoch = Epoch(UInt64(bitPattern: try state.int8(0)))
-    let head = try state.int8(1)
-    let minimum = Int(try state.int8(4))
-    if let fault = Problem.upgradeRequired(from: request.protocolVersion, to: minimum) {
-      return .failure(fault)
-    }
-    if let fault = PageBuilder.fault(in: request.cursor, epoch: epoch, head: head) {
-      return .failure(fault)
-    }
-    return .success(try page(results[1], state, epoch, head))
+    let snapshot = SpaceSnapshot(
+      epoch: Epoch(UInt64(bitPattern: try state.int8(0))), head: try state.int8(1),
+      newest: state.isNull(4) ? nil : OperationID(uuidBytes: try state.uuidBytes(4)),
+      anchored: state.isNull(5) ? nil : try state.int8(5),
+      minimumProtocol: Int(try state.int8(7)))
+    if let fault = PageBuilder.fault(in: request, snapshot) { return .failure(fault) }
+    let notices =
+      request.device == nil || state.isNull(6)
+      ? NoticeFeed() : try NoticeFeed(results[2], newest: try state.int8(6))
+    return .success(try page(results[1], notices, state, snapshot))
   }
 
   private func page(
-    _ rows: PostgresRows, _ state: PostgresRow, _ epoch: Epoch, _ head: SequenceNumber
+    _ rows: PostgresRows, _ notices: NoticeFeed, _ state: PostgresRow, _ snapshot: SpaceSnapshot
   ) throws -> [UInt8] {
     let newest = state.isNull(2) ? 0 : try state.int8(2)
     let tail = state.isNull(3) ? nil : OperationID(uuidBytes: try state.uuidBytes(3))
-    var page = PageBuilder(request)
+    var page = PageBuilder(request, notices: notices)
     for row in rows {
-      guard page.hasRoom else { break }
       let sequence = try row.int8(0)
+      guard page.admits(sequence) else { break }
       let wholeBelow = try row.int8(4)
       try row.bytes(1) { table in
         try row.bytes(2) { record in
           try row.bytes(3) { state in
-            try page.add(
+            _ = try page.add(
               sequence: sequence, table: table, record: record, state: state,
               wholeBelow: wholeBelow)
           }
         }
       }
     }
-    return page.finish(epoch: epoch, head: head, newest: newest, appliedTail: tail, now: now)
+    return page.finish(snapshot, newest: newest, appliedTail: tail, now: now)
   }
 }
 

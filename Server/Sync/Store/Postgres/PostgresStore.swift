@@ -144,6 +144,14 @@ package final class PostgresStore: SyncStore {
     return try await run { try pull.run(on: $0) }
   }
 
+  package func records(
+    _ keys: [RecordKey], in space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<[UInt8], Problem> {
+    let fetch = PostgresRecords(
+      space: space, keys: keys, byteLimit: limits.pageBytes, now: now)
+    return try await run { try fetch.run(on: $0) }
+  }
+
   package func parked(
     in space: Int64, of device: DeviceID
   ) async throws(StoreError) -> (packets: Int, bytes: Int) {

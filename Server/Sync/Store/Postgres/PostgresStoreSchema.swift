@@ -66,6 +66,23 @@ enum PostgresStoreSchema {
     );
     CREATE TABLE meta(key text PRIMARY KEY, value text NOT NULL);
     """,
+    // The operation at the head, by which a cursor knows its history again.
+    """
+    ALTER TABLE spaces ADD COLUMN newest uuid;
+    UPDATE spaces SET newest =
+      (SELECT id FROM operations WHERE space = spaces.id AND sequence = spaces.head);
+    """,
+    // What devices are told of values of theirs that lost.
+    """
+    CREATE TABLE notices(
+      space bigint NOT NULL,
+      device uuid NOT NULL,
+      sequence bigint NOT NULL,
+      body text NOT NULL,
+      PRIMARY KEY(space, device, sequence)
+    );
+    """,
+    // What a space declares of its tables, and the unique keys that its records hold.
     """
     ALTER TABLE spaces ADD COLUMN schema_version bigint NOT NULL DEFAULT 0;
     ALTER TABLE spaces ADD COLUMN minimum_protocol bigint NOT NULL DEFAULT 1;

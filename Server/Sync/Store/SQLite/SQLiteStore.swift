@@ -102,6 +102,12 @@ package final class SQLiteStore: SyncStore {
     try await read { try $0.changes(in: space, request, now: now) }
   }
 
+  package func records(
+    _ keys: [RecordKey], in space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<[UInt8], Problem> {
+    try await read { try $0.records(keys, in: space, now: now) }
+  }
+
   package func parked(
     in space: Int64, of device: DeviceID
   ) async throws(StoreError) -> (packets: Int, bytes: Int) {

@@ -39,14 +39,16 @@ extension SQLiteStoreFile {
       ? "coalesce((SELECT max(sequence) FROM operations WHERE space = spaces.id), 0)" : "head"
     let find = try connection.statement(
       """
-      SELECT epoch, \(head), clamp, schema_version, minimum_protocol FROM spaces WHERE id = ?
+      SELECT epoch, \(head), clamp, newest, schema_version, minimum_protocol FROM spaces
+      WHERE id = ?
       """)
     find.bind(1, space)
     let state = try find.first { row in
       SpaceState(
         epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
+        newest: row.uniqueID(3).map(OperationID.init),
         clamp: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(2))),
-        schemaVersion: row.int64(3), minimumProtocol: Int(row.int64(4)))
+        schemaVersion: row.int64(4), minimumProtocol: Int(row.int64(5)))
     }
     guard let state else { throw StoreError.failed("the space is gone") }
     return state
@@ -160,11 +162,14 @@ extension SQLiteStoreFile {
     try saveRecords(effects.records, in: space)
     try saveChains(effects.chains, in: space, now: now)
     try savePark(effects, in: space, now: now)
+    try saveNotices(effects.notices, in: space)
     try saveClaims(effects.claims, in: space)
-    let head = try connection.statement("UPDATE spaces SET head = ?, clamp = ? WHERE id = ?")
+    let head = try connection.statement(
+      "UPDATE spaces SET head = ?, clamp = ?, newest = ? WHERE id = ?")
     head.bind(1, effects.space.head)
     head.bind(2, Int64(bitPattern: effects.space.clamp.rawValue))
-    head.bind(3, space)
+    if let newest = effects.space.newest { head.bind(3, newest.value) }
+    head.bind(4, space)
     try head.run()
   }
 

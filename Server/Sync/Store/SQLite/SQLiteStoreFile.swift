@@ -59,24 +59,29 @@ package final class SQLiteStoreFile {
     try connection.transaction(.deferred) {
       let find = try connection.statement(
         """
-        SELECT epoch, head, coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0),
-          minimum_protocol
+        SELECT epoch, head, newest,
+          coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0),
+          (SELECT sequence FROM operations WHERE space = ?1 AND id = ?2), minimum_protocol
         FROM spaces WHERE id = ?1
         """)
       find.bind(1, space)
+      if let anchor = request.cursor?.anchor { find.bind(2, anchor.operation.value) }
       let found = try find.first { row in
-        (Epoch(UInt64(bitPattern: row.int64(0))), row.int64(1), row.int64(2), Int(row.int64(3)))
+        (
+          SpaceSnapshot(
+            epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
+            newest: row.uniqueID(2).map(OperationID.init), anchored: row.optionalInt64(4),
+            minimumProtocol: Int(row.int64(5))),
+          row.int64(3)
+        )
       }
-      guard let (epoch, head, newest, minimum) = found else {
+      guard let (snapshot, newest) = found else {
         return .failure(Problem(.unknownSpace, "the space is gone"))
       }
-      if let fault = Problem.upgradeRequired(from: request.protocolVersion, to: minimum) {
+      if let fault = PageBuilder.fault(in: request, snapshot) {
         return .failure(fault)
       }
-      if let fault = PageBuilder.fault(in: request.cursor, epoch: epoch, head: head) {
-        return .failure(fault)
-      }
-      var page = PageBuilder(request)
+      var page = PageBuilder(request, notices: try notices(for: request, in: space))
       let rows = try connection.statement(
         """
         SELECT sequence, tbl, record, state, whole_below FROM records
@@ -85,14 +90,14 @@ package final class SQLiteStoreFile {
       defer { rows.reset() }
       rows.bind(1, space)
       rows.bind(2, page.last)
-      while page.hasRoom, try rows.step() {
+      while page.hasRoom, try rows.step(), page.admits(rows.int64(0)) {
         try page.add(
           sequence: rows.int64(0), table: rows.textBytes(1), record: rows.textBytes(2),
           state: rows.textBytes(3), wholeBelow: rows.int64(4))
       }
       let tail = try request.device.flatMap { try self.tail(of: $0, in: space) }
       return .success(
-        page.finish(epoch: epoch, head: head, newest: newest, appliedTail: tail, now: now))
+        page.finish(snapshot, newest: newest, appliedTail: tail, now: now))
     }
   }
 

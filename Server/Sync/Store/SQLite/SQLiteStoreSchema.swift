@@ -64,6 +64,23 @@ enum SQLiteStoreSchema {
     ) WITHOUT ROWID;
     CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     """,
+    // The operation at the head, by which a cursor knows its history again.
+    """
+    ALTER TABLE spaces ADD COLUMN newest BLOB;
+    UPDATE spaces SET newest =
+      (SELECT id FROM operations WHERE space = spaces.id AND sequence = spaces.head);
+    """,
+    // What devices are told of values of theirs that lost.
+    """
+    CREATE TABLE notices(
+      space INTEGER NOT NULL,
+      device BLOB NOT NULL,
+      sequence INTEGER NOT NULL,
+      body TEXT NOT NULL,
+      PRIMARY KEY(space, device, sequence)
+    ) WITHOUT ROWID;
+    """,
+    // What a space declares of its tables, and the unique keys that its records hold.
     """
     ALTER TABLE spaces ADD COLUMN schema_version INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE spaces ADD COLUMN minimum_protocol INTEGER NOT NULL DEFAULT 1;

@@ -1,0 +1,183 @@
+import FerryProtocol
+import SQLite
+
+/// Confirmed operations are kept for a while: a server that was restored from a backup lacks the
+/// newest of them, and this device may be the only one that still has them (DESIGN.md §5).
+extension ReplicaFile {
+  /// How long they are kept, milliseconds: backups older than this are not expected back.
+  static let archiveAgeMax: Int64 = 14 * 24 * 3_600_000
+  /// How many of the newest recorded operations are kept.
+  static let archiveLength: Int64 = 100_000
+
+  /// Moves confirmed operations up to `order` out of the way of the pending ones.
+  func archive(through order: Int64) throws {
+    let packets = try connection.statement(
+      """
+      INSERT INTO ferry_archived_packets(number, dependency, tail, from_order, to_order, merged,
+        continues, operations, last, at)
+      SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, last,
+        ?2 FROM ferry_packets WHERE to_order <= ?1
+      """)
+    packets.bind(1, order)
+    packets.bind(2, wallClock())
+    try packets.run()
+    let operations = try connection.statement(
+      """
+      INSERT INTO ferry_archive(seq, id, grp, base, tbl, record, kind, data, met, was)
+      SELECT seq, id, grp, base, tbl, record, kind, data, met, was FROM ferry_pending
+      WHERE seq > ?2 AND seq <= ?1
+      """)
+    operations.bind(1, order)
+    operations.bind(2, order - Self.archiveLength)
+    try operations.run()
+    for table in ["ferry_pending WHERE seq", "ferry_packets WHERE to_order"] {
+      let remove = try connection.statement("DELETE FROM \(table) <= ?")
+      remove.bind(1, order)
+      try remove.run()
+    }
+    try trimArchive(below: order - Self.archiveLength)
+  }
+
+  private func trimArchive(below order: Int64) throws {
+    let find = try connection.statement(
+      "SELECT max(to_order) FROM ferry_archived_packets WHERE at < ?1 OR from_order <= ?2")
+    find.bind(1, wallClock() - Self.archiveAgeMax)
+    find.bind(2, order)
+    guard let last = try find.first({ $0.optionalInt64(0) }) ?? nil else { return }
+    for table in ["ferry_archive WHERE seq", "ferry_archived_packets WHERE to_order"] {
+      let remove = try connection.statement("DELETE FROM \(table) <= ?")
+      remove.bind(1, last)
+      try remove.run()
+    }
+  }
+
+  // MARK: The chain as the server knows it
+
+  /// Compares the tail that a page names with the packets that were made here. What the server has
+  /// is confirmed. What it had confirmed and does not have any more is to be sent again; and where
+  /// another copy of this file has written under its name, this one takes a new name.
+  ///
+  /// - Returns: whether the cursor had to go back, so that the pull list is to be asked for anew.
+  func settleChain(_ head: PageHead) throws -> Bool {
+    guard let tail = head.appliedTail else {
+      // The server does not know this name. What was sent under an earlier one it lost only if
+      // it says that it lost something.
+      let isSetBack = try syncState().replacement == .rescuing
+      guard try hasConfirmed(after: isSetBack ? 0 : chainStart()) else { return false }
+      try sendAllAgain()
+      return false
+    }
+    if let place = try place(of: tail) {
+      if try hasConfirmed(after: place.number) {
+        try sendAgain(after: place, head: head.head)
+        return false
+      }
+      return try acknowledge(through: tail, head: head)
+    }
+    if try isNewestKnown(tail) { return false }
+    guard try syncState().replacement != nil else { return try leaveCopiedIdentity() }
+    // The server was set back, and how far is not known here: it knows operations again by their
+    // identifiers.
+    try sendAllAgain()
+    return false
+  }
+
+  /// A packet's place in the chain.
+  struct ChainPlace {
+    let number: Int64
+    /// The place of its last operation in the space's order, or a later one; `nil` when unknown.
+    let last: SequenceNumber?
+  }
+
+  private func place(of tail: OperationID) throws -> ChainPlace? {
+    let find = try connection.statement(
+      """
+      SELECT number, last FROM ferry_packets WHERE tail = ?1
+      UNION ALL SELECT number, last FROM ferry_archived_packets WHERE tail = ?1 LIMIT 1
+      """)
+    find.bind(1, tail)
+    return try find.first { ChainPlace(number: $0.int64(0), last: $0.optionalInt64(1)) }
+  }
+
+  /// Whether a tail is where this device's chain ended before the oldest packet that is kept.
+  private func isNewestKnown(_ tail: OperationID) throws -> Bool {
+    let find = try connection.statement(
+      """
+      SELECT 1 FROM ferry_replica WHERE tail = ?1
+      UNION ALL SELECT 1 FROM ferry_packets WHERE dependency = ?1
+      UNION ALL SELECT 1 FROM ferry_archived_packets WHERE dependency = ?1 LIMIT 1
+      """)
+    find.bind(1, tail)
+    return try find.first { _ in true } ?? false
+  }
+
+  private func chainStart() throws -> Int64 {
+    try connection.statement("SELECT chain_start FROM ferry_replica").first { $0.int64(0) } ?? 0
+  }
+
+  /// Whether packets after a place have been confirmed.
+  private func hasConfirmed(after number: Int64) throws -> Bool {
+    let find = try connection.statement(
+      """
+      SELECT 1 FROM ferry_packets WHERE state = 'acknowledged' AND number > ?1
+      UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 LIMIT 1
+      """)
+    find.bind(1, number)
+    return try find.first { _ in true } ?? false
+  }
+
+  // MARK: Sending again
+
+  /// The server has the chain up to `place`: the packets behind it are sent again as they were.
+  private func sendAgain(after place: ChainPlace, head: SequenceNumber) throws {
+    let count = try takeFromArchive(
+      "seq >= (SELECT min(from_order) FROM ferry_archived_packets WHERE number > \(place.number))",
+      base: min(place.last ?? 0, head))
+    try connection.execute(
+      """
+      INSERT INTO ferry_packets(number, dependency, tail, from_order, to_order, merged, continues,
+        operations, state)
+      SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, 'frozen'
+      FROM ferry_archived_packets WHERE number > \(place.number);
+      DELETE FROM ferry_archived_packets WHERE number > \(place.number);
+      UPDATE ferry_packets SET state = 'frozen', first = NULL, last = NULL, clean = 0
+      WHERE state = 'acknowledged' AND number > \(place.number);
+      UPDATE ferry_pending SET met = 2 WHERE met = 0 AND seq <=
+        (SELECT max(to_order) FROM ferry_packets WHERE number > \(place.number))
+      """)
+    try noteSetBack(count)
+  }
+
+  /// The server does not know this device, or a chain that leads to nothing known here: all that is
+  /// still here is sent again, in a chain of its own.
+  private func sendAllAgain() throws {
+    let count = try takeFromArchive("1", base: 0)
+    try connection.execute(
+      """
+      DELETE FROM ferry_archived_packets;
+      DELETE FROM ferry_packets;
+      UPDATE ferry_pending SET met = 1
+      """)
+    _ = try takeNewName()
+    try noteSetBack(count)
+  }
+
+  /// - Parameter base: their authors' knowledge is no newer than what the server still has.
+  private func takeFromArchive(_ condition: String, base: SequenceNumber) throws -> Int {
+    try connection.execute(
+      """
+      INSERT INTO ferry_pending(seq, id, grp, base, tbl, record, kind, data, met, was)
+      SELECT seq, id, grp, min(base, \(base)), tbl, record, kind, data, met, was
+      FROM ferry_archive WHERE \(condition);
+      DELETE FROM ferry_archive WHERE \(condition)
+      """)
+    return connection.changes
+  }
+
+  private func noteSetBack(_ count: Int) throws {
+    try note(
+      "restored",
+      "the server lost operations that it had confirmed (it was restored from a backup?); "
+        + "this device sends its own again, \(count) of them from its archive")
+  }
+}

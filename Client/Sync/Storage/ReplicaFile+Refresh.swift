@@ -1,0 +1,59 @@
+import FerryProtocol
+import SQLite
+
+/// Records whose server side is not known here any more, such as those of refused operations: the
+/// next pull fetches them whole and applies them with its list.
+extension ReplicaFile {
+  /// Records to fetch at a time.
+  static let refreshBatch = Limits.standard.recordsPerRequest
+
+  /// Fetches these records with the next pull.
+  func refresh(_ keys: some Sequence<RecordKey>) throws {
+    let insert = try connection.statement(
+      """
+      INSERT INTO ferry_refresh(tbl, record) VALUES (?, ?)
+      ON CONFLICT(tbl, record) DO UPDATE SET fetched = 0
+      """)
+    for key in keys {
+      insert.bind(1, key.table)
+      insert.bind(2, key.record)
+      try insert.run()
+    }
+  }
+
+  /// The next records to fetch.
+  func recordsToRefresh() throws -> [RecordKey] {
+    let find = try connection.statement(
+      "SELECT tbl, record FROM ferry_refresh WHERE fetched = 0 ORDER BY tbl, record LIMIT ?")
+    find.bind(1, Self.refreshBatch)
+    return try find.map { RecordKey(table: $0.text(0), record: $0.text(1)) }
+  }
+
+  /// Whether records wait to be fetched.
+  func hasRefresh() throws -> Bool {
+    try connection.statement("SELECT 1 FROM ferry_refresh LIMIT 1").first { _ in true } ?? false
+  }
+
+  /// Keeps single records, as the server has them, with the pull list's pages. They are no older
+  /// than the pages that came before and no newer than those that come after: applied between
+  /// them, they give what the list gives. What the answer leaves out is to be asked for again.
+  func stageRefresh(_ body: [UInt8]) throws {
+    try connection.transaction {
+      let mark = try connection.statement(
+        "UPDATE ferry_refresh SET fetched = 1 WHERE tbl = ? AND record = ?")
+      var failure: (any Error)?
+      let head = try body.withUnsafeBytes { bytes in
+        try PageReader.read(bytes, limits: limits) { change throws(MalformedMessage) in
+          mark.bind(1, change.key.table)
+          mark.bind(2, change.key.record)
+          do { try mark.run() } catch { failure = error }
+        }
+      }
+      if let failure { throw failure }
+      guard head.count > 0 else {
+        throw ReplicaError.unexpectedAnswer(status: 200, "no record of those that were asked for")
+      }
+      try insertPage(body, changes: head.count)
+    }
+  }
+}

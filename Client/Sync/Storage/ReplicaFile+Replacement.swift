@@ -1,0 +1,87 @@
+import FerryProtocol
+import SQLite
+
+/// A pull from the start that replaces what is here, and what becomes of records that it does not
+/// name. Pending operations and their records stay in any case.
+enum Replacement: Int64, Sendable {
+  /// The server lost history. What only this device still has is given to it again.
+  case rescuing = 1
+  /// This device was away for longer than the server keeps history. What the server does not name
+  /// was deleted meanwhile.
+  case removing = 2
+}
+
+extension ReplicaFile {
+  /// The server cannot go on from this replica's cursor. The next pull asks for everything.
+  func beginReplacement(_ problem: Problem) throws {
+    let kind: Replacement = problem.code == .cursorExpired ? .removing : .rescuing
+    try connection.transaction {
+      let save = try connection.statement(
+        """
+        UPDATE ferry_replica SET epoch = NULL, applied = 0, received = 0, head = 0,
+          anchor_head = NULL, anchor = NULL, replacing = ?
+        """)
+      save.bind(1, kind.rawValue)
+      try save.run()
+      try connection.execute(
+        "DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0")
+      try note("replaced", "\(problem.detail); pulling everything anew")
+    }
+  }
+
+  /// All pages have been applied: deals with the records that none of them named.
+  func finish(_ replacement: Replacement, _ pass: inout ApplyPass) throws {
+    try connection.execute(
+      """
+      DELETE FROM ferry_kept WHERE NOT EXISTS (SELECT 1 FROM temp.ferry_named AS n
+        WHERE n.tbl = ferry_kept.tbl AND n.record = ferry_kept.record);
+      UPDATE ferry_replica SET replacing = 0
+      """)
+    var count = 0
+    for name in try trackedTables() {
+      guard let table = try? schema(of: name) else { continue }
+      let records = try recordsNotNamed(of: table)
+      count += records.count
+      switch replacement {
+      case .removing:
+        for record in records { try pass.remove(RecordKey(table: name, record: record)) }
+      case .rescuing: try rescue(records, of: table)
+      }
+    }
+    try connection.execute("DELETE FROM temp.ferry_named")
+    guard count > 0 else { return }
+    try note(
+      "replaced",
+      replacement == .rescuing
+        ? "\(count) records that the server had lost are given to it again"
+        : "\(count) records that were deleted meanwhile are gone")
+  }
+
+  /// Records here that the server did not name and whose insert is not pending.
+  private func recordsNotNamed(of table: TableSchema) throws -> [String] {
+    let key = "t.\(quoted(table.key))"
+    let find = try connection.prepare(
+      """
+      SELECT \(key) FROM \(quoted(table.name)) AS t WHERE typeof(\(key)) = 'text'
+        AND NOT EXISTS (SELECT 1 FROM temp.ferry_named WHERE tbl = ?1 AND record = \(key))
+        AND NOT EXISTS (SELECT 1 FROM ferry_pending
+          WHERE record = \(key) AND tbl = ?1 AND kind = 'insert')
+      """)
+    find.bind(1, table.name)
+    return try find.map { $0.text(0) }
+  }
+
+  /// Records them as inserted at the beginning of time, so that whatever anybody really wrote to
+  /// them, and sends again, is later.
+  private func rescue(_ records: [String], of table: TableSchema) throws {
+    guard !records.isEmpty else { return }
+    // The newest pending operation would tell the clock's reading; these do not.
+    try rememberClock()
+    let before = capture.mode
+    capture.mode = .rescuing
+    defer { capture.mode = before }
+    try recordAsInserts(of: table) { record in
+      for key in records { try Array(key.utf8).withUnsafeBytes(record) }
+    }
+  }
+}

@@ -1,0 +1,80 @@
+extension JSONWriter {
+  /// One element of a page's `notices`.
+  package mutating func notice(_ notice: Notice) {
+    raw("{\"sequence\":")
+    numberString(notice.sequence)
+    raw(",\"operation\":")
+    string(notice.operation.value)
+    raw(",\"table\":")
+    string(notice.key.table)
+    raw(",\"record\":")
+    string(notice.key.record)
+    raw(",\"conflicts\":")
+    conflicts(notice.conflicts)
+    raw("}")
+  }
+}
+
+extension JSONReader {
+  package mutating func notice(limits: Limits) throws(MalformedMessage) -> Notice {
+    var sequence: SequenceNumber?
+    var operation: OperationID?
+    var table: String?
+    var record: String?
+    var conflicts: [Conflict] = []
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "sequence": sequence = try reader.sequence()
+      case "operation": operation = OperationID(try reader.uniqueID())
+      case "table": table = try reader.tableName(limits: limits)
+      case "record": record = try reader.recordName(limits: limits)
+      case "conflicts": conflicts = try reader.conflicts(limits)
+      default: try reader.skip()
+      }
+    }
+    guard let sequence, let operation, let table, let record else {
+      throw malformed("a notice without sequence, operation, table or record")
+    }
+    return Notice(
+      sequence: sequence, operation: operation, key: RecordKey(table: table, record: record),
+      conflicts: conflicts)
+  }
+}
+
+extension PageReader {
+  /// Ends the reading where the changes begin.
+  private static let changesBegin = MalformedMessage(reason: "the changes begin", offset: -1)
+
+  /// The page's notices, in ascending sequence; none where it carries none. They stand before the
+  /// changes, and these are not looked at.
+  package static func notices(
+    of page: UnsafeRawBufferPointer, limits: Limits
+  ) throws(MalformedMessage) -> [Notice] {
+    var reader = JSONReader(page)
+    var notices: [Notice] = []
+    do throws(MalformedMessage) {
+      try reader.object { (key, reader) throws(MalformedMessage) in
+        switch key {
+        case "changes": throw changesBegin
+        case "notices":
+          try reader.array { (reader) throws(MalformedMessage) in
+            notices.append(try reader.notice(limits: limits))
+          }
+        default: try reader.skip()
+        }
+      }
+    } catch {
+      if error != changesBegin { throw error }
+    }
+    return notices
+  }
+
+  /// The page's notices, see ``notices(of:limits:)-(UnsafeRawBufferPointer,_)``.
+  package static func notices(
+    of page: [UInt8], limits: Limits
+  ) throws(MalformedMessage) -> [Notice] {
+    try page.withUnsafeBytes { (buffer) -> Result<[Notice], MalformedMessage> in
+      Result { () throws(MalformedMessage) in try notices(of: buffer, limits: limits) }
+    }.get()
+  }
+}

@@ -1,0 +1,59 @@
+/// What a device has applied. Opaque to clients: they keep it and give it back (seed row S1.7).
+public struct Cursor: Hashable, Sendable, CustomStringConvertible {
+  /// An operation and its place in the space's order. A server that was restored from a backup
+  /// has another operation in that place, or none.
+  public struct Anchor: Hashable, Sendable {
+    /// The space's newest sequence when the anchor was given.
+    public let head: SequenceNumber
+    /// The operation at that sequence.
+    public let operation: OperationID
+
+    /// An anchor from its parts.
+    public init(head: SequenceNumber, operation: OperationID) {
+      self.head = head
+      self.operation = operation
+    }
+  }
+
+  /// The line of history it belongs to.
+  public let epoch: Epoch
+  /// Everything up to here is applied.
+  public let applied: SequenceNumber
+  /// Everything up to here has been received; past `applied` while a pull list of several
+  /// pages is under way.
+  public let received: SequenceNumber
+  /// The newest point of the history that the device has been told of, by which the server knows
+  /// it again; `nil` where there is none yet.
+  public let anchor: Anchor?
+
+  /// A cursor at a checkpoint, or within a pull list.
+  public init(
+    epoch: Epoch, applied: SequenceNumber, received: SequenceNumber? = nil, anchor: Anchor? = nil
+  ) {
+    self.epoch = epoch
+    self.applied = applied
+    self.received = received ?? applied
+    self.anchor = anchor
+  }
+
+  /// Parses the wire form.
+  public init?(_ text: String) {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 3 || parts.count == 5, let epoch = Epoch(parts[0]),
+      let applied = Int64(parts[1]), let received = Int64(parts[2]), applied >= 0,
+      received >= applied
+    else { return nil }
+    var anchor: Anchor?
+    if parts.count == 5 {
+      guard let head = Int64(parts[3]), head >= received, let id = UniqueID(String(parts[4]))
+      else { return nil }
+      anchor = Anchor(head: head, operation: OperationID(id))
+    }
+    self.init(epoch: epoch, applied: applied, received: received, anchor: anchor)
+  }
+
+  public var description: String {
+    let place = "\(epoch).\(applied).\(received)"
+    return anchor.map { "\(place).\($0.head).\($0.operation)" } ?? place
+  }
+}

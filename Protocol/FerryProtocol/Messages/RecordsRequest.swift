@@ -1,0 +1,91 @@
+/// Asks for the whole state of single records, whatever the device's cursor (SPEC.md §15).
+package struct RecordsRequest: Sendable, Equatable {
+  /// One at least, ``Limits/recordsPerRequest`` at most, none of them twice.
+  package var keys: [RecordKey]
+
+  package init(keys: [RecordKey]) { self.keys = keys }
+
+  /// The request as it travels.
+  package func encoded() -> [UInt8] {
+    var json = JSONWriter(capacity: 16 + keys.count * 64)
+    json.raw("{\"records\":[")
+    var first = true
+    for key in keys {
+      json.separate(&first)
+      json.raw("[")
+      json.string(key.table)
+      json.raw(",")
+      json.string(key.record)
+      json.raw("]")
+    }
+    json.raw("]}")
+    return json.finish()
+  }
+
+  /// Reads a request and checks it against `limits`.
+  package init(decoding bytes: [UInt8], limits: Limits) throws(MalformedMessage) {
+    self = try decode(bytes, depth: limits.depth) { (reader) throws(MalformedMessage) in
+      var keys: [RecordKey]?
+      try reader.object { (member, reader) throws(MalformedMessage) in
+        guard case "records" = member else {
+          try reader.skip()
+          return
+        }
+        guard keys == nil else { throw reader.malformed("records stands twice") }
+        keys = try reader.recordKeys(limits: limits)
+      }
+      guard let keys, !keys.isEmpty else { throw reader.malformed("no record is named") }
+      return RecordsRequest(keys: keys)
+    }
+  }
+}
+
+extension JSONReader {
+  fileprivate mutating func recordKeys(
+    limits: Limits
+  ) throws(MalformedMessage) -> [RecordKey] {
+    var keys: [RecordKey] = []
+    var seen = Set<RecordKey>()
+    try array { (reader) throws(MalformedMessage) in
+      guard keys.count < limits.recordsPerRequest else {
+        throw reader.malformed("more than \(limits.recordsPerRequest) records")
+      }
+      let key = try reader.recordKey(limits: limits)
+      guard seen.insert(key).inserted else {
+        throw reader.malformed("record \(key.record) of table \(key.table) stands twice")
+      }
+      keys.append(key)
+    }
+    return keys
+  }
+
+  /// A table's name and a record's identifier, in an array of two.
+  private mutating func recordKey(limits: Limits) throws(MalformedMessage) -> RecordKey {
+    var table: String?
+    var record: String?
+    try array { (reader) throws(MalformedMessage) in
+      if table == nil {
+        table = try reader.tableName(limits: limits)
+      } else if record == nil {
+        record = try reader.recordName(limits: limits)
+      } else {
+        throw reader.malformed("a record is named by table and identifier")
+      }
+    }
+    guard let table, let record else {
+      throw malformed("a record is named by table and identifier")
+    }
+    return RecordKey(table: table, record: record)
+  }
+}
+
+extension Change {
+  /// What is answered for a record that is not there: a delete at time 0 by device 0, at
+  /// sequence 0.
+  package static func absent(_ key: RecordKey) -> Change {
+    let nobody = Stamp(time: .zero, device: DeviceID(UniqueID(high: 0, low: 0)))
+    return Change(
+      sequence: 0, key: key,
+      state: RecordState(deleted: SequencedStamp(stamp: nobody, sequence: 0)))
+  }
+}

@@ -1,0 +1,15 @@
+import FerryProtocol
+import HTTPServer
+
+extension SyncService {
+  /// Answers with the whole state of the records that the body names.
+  func records(_ request: HTTPRequest, _ name: SpaceName) async throws(Problem) -> HTTPResponse {
+    let wanted = try read(request.body, RecordsRequest.init(decoding:limits:))
+    let space = try await find(name)
+    let (store, now) = (parts.store, parts.clock.wall())
+    let page = try await ask { () async throws(StoreError) in
+      try await store.records(wanted.keys, in: space.id, now: now)
+    }.get()
+    return .json(page)
+  }
+}

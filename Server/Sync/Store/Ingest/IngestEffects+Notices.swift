@@ -1,0 +1,19 @@
+import FerryProtocol
+
+extension IngestEffects {
+  /// Makes a notice for each device whose values did not stay when the operation was merged, its
+  /// author included: the answer that tells the author may be lost.
+  mutating func tellLosers(
+    of operation: Operation, _ outcome: Outcome, at sequence: SequenceNumber
+  ) {
+    guard !outcome.conflicts.isEmpty else { return }
+    for device in Set(outcome.conflicts.map(\.loser.device)).sorted() {
+      let notice = Notice(
+        sequence: sequence, operation: operation.id, key: operation.key,
+        conflicts: outcome.conflicts.filter { $0.loser.device == device })
+      var json = JSONWriter(capacity: 512)
+      json.notice(notice)
+      notices.append(NoticeRow(device: device, sequence: sequence, body: json.finish()))
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import FerryProtocol
+
+/// A device's notices after a cursor, walked along with the changes of a page.
+struct NoticeFeed {
+  struct Row {
+    let sequence: SequenceNumber
+    /// As it travels.
+    let body: [UInt8]
+  }
+
+  /// Oldest first; perhaps not all that there are, but one at least where there is any.
+  private let rows: [Row]
+  private var next = 0
+  private var taken = JSONWriter()
+  private var first = true
+  /// The newest of the device's notices, also where it was not read; 0 when there is none.
+  let newest: SequenceNumber
+  /// Up to here nothing is missing between the rows.
+  let reach: SequenceNumber
+
+  /// - Parameter newest: The newest of the device's notices, from the same snapshot as the rows.
+  init(_ rows: [Row] = [], newest: SequenceNumber = 0) {
+    self.rows = rows
+    self.newest = newest
+    if let last = rows.last?.sequence, last < newest { reach = last } else { reach = .max }
+  }
+
+  /// The place of the next one; `nil` when all that were read are taken.
+  var place: SequenceNumber? { next < rows.count ? rows[next].sequence : nil }
+
+  /// Bytes of those taken.
+  var byteCount: Int { taken.count }
+
+  /// Takes the next one.
+  mutating func take() {
+    taken.separate(&first)
+    taken.raw(rows[next].body)
+    next += 1
+  }
+
+  /// Those taken, comma-separated.
+  consuming func finish() -> [UInt8] { taken.finish() }
+}

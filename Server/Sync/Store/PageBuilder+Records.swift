@@ -1,0 +1,32 @@
+import FerryProtocol
+
+// The answer to a request for single records: a page without a place in any pull list.
+extension PageBuilder {
+  /// Begins an answer that names records whole.
+  init(records count: Int, byteLimit: Int) {
+    self.init(PullRequest(cursor: nil, limit: count, byteLimit: byteLimit, device: nil))
+  }
+
+  /// Whether another record may be named. There is always room for one.
+  var hasRoomForRecord: Bool { count == 0 || changes.count < request.byteLimit }
+
+  /// Names a record that is not there.
+  mutating func addAbsent(_ key: RecordKey) {
+    count += 1
+    changes.separate(&first)
+    changes.change(.absent(key))
+  }
+
+  /// The answer as it travels. Its cursor asks from the start, so that giving it back skips
+  /// nothing.
+  consuming func finishRecords(epoch: Epoch, head: SequenceNumber, now: Int64) -> [UInt8] {
+    var page = JSONWriter(capacity: changes.count + 512)
+    page.beginPage(
+      PageHead(
+        epoch: epoch, head: head, cursor: Cursor(epoch: epoch, applied: 0), more: true,
+        appliedTail: nil, serverTime: now, count: count))
+    page.raw(changes.finish())
+    page.endPage()
+    return page.finish()
+  }
+}

@@ -1,0 +1,61 @@
+import FerryProtocol
+import Foundation
+import Postgres
+
+extension PostgresIngestWrites {
+  private static let notices = PostgresStatement(
+    "notices_save",
+    """
+    INSERT INTO notices(space, device, sequence, body)
+    SELECT $1, * FROM unnest($2::uuid[], $3::bigint[], $4::text[])
+    """)
+
+  func addNotices(_ rows: [IngestEffects.NoticeRow], to pipeline: inout PostgresPipeline) {
+    let count = rows.count
+    var devices = PostgresArray<UUID>(reserving: count, valueBytes: count * 16)
+    var sequences = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
+    var bodies = PostgresArray<String>(reserving: count, valueBytes: count * 512)
+    for row in rows {
+      devices.append(high: row.device.value.high, low: row.device.value.low)
+      sequences.append(row.sequence)
+      bodies.append(utf8: row.body)
+    }
+    pipeline.add(
+      Self.notices, [.int8(space), .array(devices), .array(sequences), .array(bodies)])
+  }
+}
+
+extension NoticeFeed {
+  /// Stops at a number of bytes as well, so that large values never fill the memory.
+  private static let rows = PostgresStatement(
+    "notices_pull",
+    """
+    SELECT sequence, body FROM (
+      SELECT *, sum(octet_length(body)) OVER (ORDER BY sequence ROWS UNBOUNDED PRECEDING)
+        - octet_length(body) AS before
+      FROM (
+        SELECT sequence, body FROM notices
+        WHERE space = $1 AND device = $2 AND sequence > $3 ORDER BY sequence LIMIT $4
+      ) AS listed
+    ) AS summed WHERE before < $5 ORDER BY sequence
+    """)
+
+  /// Asks for a device's notices after the request's cursor; for nothing where it names no device.
+  static func addQuery(
+    for request: PullRequest, in space: Int64, to pipeline: inout PostgresPipeline
+  ) {
+    guard let device = request.device else { return }
+    var parameters: PostgresParameters = [.int8(space)]
+    parameters.append(uuidBytes: device.value.bytes)
+    parameters.append(.int8(request.cursor?.received ?? 0))
+    parameters.append(.int8(Int64(request.limit)))
+    parameters.append(.int8(Int64(request.byteLimit)))
+    pipeline.add(Self.rows, parameters)
+  }
+
+  /// The answer to that query.
+  init(_ rows: PostgresRows, newest: SequenceNumber) throws {
+    self.init(
+      try rows.map { Row(sequence: try $0.int8(0), body: try $0.bytes(1)) }, newest: newest)
+  }
+}

@@ -1,0 +1,44 @@
+import FerryProtocol
+import SQLite
+
+extension SQLiteStoreFile {
+  /// The whole state of these records, from one snapshot.
+  func records(
+    _ keys: [RecordKey], in space: Int64, now: Int64
+  ) throws -> Result<[UInt8], Problem> {
+    try connection.transaction(.deferred) {
+      let find = try connection.statement("SELECT epoch, head FROM spaces WHERE id = ?")
+      find.bind(1, space)
+      let found = try find.first { row in
+        (Epoch(UInt64(bitPattern: row.int64(0))), row.int64(1))
+      }
+      guard let (epoch, head) = found else {
+        return .failure(Problem(.unknownSpace, "the space is gone"))
+      }
+      var page = PageBuilder(records: keys.count, byteLimit: limits.pageBytes)
+      for key in keys where page.hasRoomForRecord {
+        if !(try add(key, of: space, to: &page)) { page.addAbsent(key) }
+      }
+      return .success(page.finishRecords(epoch: epoch, head: head, now: now))
+    }
+  }
+
+  /// Answers whether the record exists or has existed for a reader.
+  private func add(
+    _ key: RecordKey, of space: Int64, to page: inout PageBuilder
+  ) throws -> Bool {
+    let find = try connection.statement(
+      """
+      SELECT sequence, tbl, record, state, whole_below FROM records
+      WHERE space = ? AND tbl = ? AND record = ?
+      """)
+    find.bind(1, space)
+    find.bind(2, key.table)
+    find.bind(3, key.record)
+    return try find.first { row in
+      try page.add(
+        sequence: row.int64(0), table: row.textBytes(1), record: row.textBytes(2),
+        state: row.textBytes(3), wholeBelow: row.int64(4))
+    } ?? false
+  }
+}

@@ -1,0 +1,138 @@
+import Ferry
+import Foundation
+import TestSupport
+import Testing
+
+/// Servers and devices that are set back to an earlier copy heal themselves at the next sync.
+@Suite(.timeLimit(.minutes(3)))
+struct RestoreTests {
+  @Test(
+    "a server restored from yesterday's copy gets back what its devices still have",
+    arguments: StoreKind.allCases, [0, 40])
+  func restoredServer(_ kind: StoreKind, strangers: Int) async throws {
+    let server = try await Server.start(kind)
+    let one = try await Device.joined(server.url)
+    let two = try await Device.joined(server.url)
+    try await one.write("INSERT INTO notes VALUES ('a', 'a', 1), ('b', 'b', 1), ('c', 'c', 1)")
+    for device in [one, two, one] { try await device.exchange() }
+    let copy = try await server.backUp()
+
+    try await one.write("UPDATE notes SET body = 'later' WHERE id = 'a'")
+    try await two.write("DELETE FROM notes WHERE id = 'b'")
+    try await two.write("INSERT INTO notes VALUES ('d', 'd', 2)")
+    let late = try await Device.joined(server.url)
+    try await late.write("INSERT INTO notes VALUES ('e', 'e', 3)")
+    for device in [one, two, late, one, two] { try await device.exchange() }
+    // Confirmed, but not behind the cursor: somebody else's change is between.
+    try await late.write("INSERT INTO notes VALUES ('f', 'f', 3)")
+    try await late.exchange("push")
+    let before = try await late.rows()
+
+    try await server.restore(copy)
+    if strangers > 0 {
+      // The history grows past every cursor that was given: only its anchor tells the difference.
+      let stranger = try await Device.joined(server.url)
+      try await stranger.write(Sample.notes(strangers, "x"))
+      try await stranger.write("DELETE FROM notes WHERE id LIKE 'x-%'")
+      try await stranger.exchange()
+    }
+    for device in [one, two, late, one, two, late] { try await device.exchange() }
+    #expect(try await one.rows() == before)
+    try await expectEqual([one, two, late])
+    for device in [one, two, late] {
+      #expect(try await device.status().pending == 0)
+      #expect(try await device.status().lastRecovery != nil)
+    }
+    let fresh = try await Device.joined(server.url)
+    try await fresh.exchange()
+    #expect(try await fresh.rows() == before)
+  }
+
+  @Test("a server that lost everything is filled again by its devices")
+  func emptyServer() async throws {
+    let server = try await Server.start()
+    let nothing = try await server.backUp()
+    let one = try await Device.joined(server.url)
+    let two = try await Device.joined(server.url)
+    try await one.write("INSERT INTO notes VALUES ('a', 'a', 1), ('b', 'b', 1)")
+    for device in [one, two, one] { try await device.exchange() }
+    // What the author of a record writes meanwhile is later than what the other gives back.
+    try await one.write("UPDATE notes SET body = 'mine' WHERE id = 'a'")
+    try await server.restore(nothing)
+    let refused = try await one.ferry("sync", exits: 1)
+    #expect(refused.error.contains("ferryd space create"))
+    let made = try await server.ferryd("space", "create", Device.space)
+    #expect(made.status == .exited(0), "\(made.error)")
+    for device in [two, one, two, one] { try await device.exchange() }
+    #expect(try await one.rows() == [["a", "mine", 1], ["b", "b", 1]])
+    try await expectEqual([one, two])
+  }
+
+  @Test("a replica restored from last week's copy takes a name of its own and lacks nothing")
+  func restoredReplica() async throws {
+    let server = try await Server.start()
+    let one = try await Device.joined(server.url)
+    try await one.write("INSERT INTO notes VALUES ('a', 'a', 1)")
+    try await one.exchange()
+    let old = try await one.status().device
+    let copy = one.directory.file("copy.db").path
+    let files = ["", "-wal", "-shm"].filter {
+      FileManager.default.fileExists(atPath: one.path + $0)
+    }
+    for suffix in files {
+      try FileManager.default.copyItem(atPath: one.path + suffix, toPath: copy + suffix)
+    }
+    try await one.write("INSERT INTO notes VALUES ('b', 'b', 1)")
+    try await one.write("DELETE FROM notes WHERE id = 'a'")
+    try await one.exchange()
+
+    for suffix in ["", "-wal", "-shm"] {
+      try? FileManager.default.removeItem(atPath: one.path + suffix)
+    }
+    for suffix in files {
+      try FileManager.default.copyItem(atPath: copy + suffix, toPath: one.path + suffix)
+    }
+    try await one.write("INSERT INTO notes VALUES ('c', 'c', 1)")
+    try await one.exchange("pull")
+    // The first answer tells.
+    #expect(try await one.status().device != old)
+    #expect(try await one.status().lastRecovery?.event == "identity")
+    try await one.exchange()
+    #expect(try await one.rows("SELECT id FROM notes ORDER BY id") == [["b"], ["c"]])
+    #expect(try await server.head() == 4)
+  }
+}
+
+extension Server {
+  /// A copy of all that the server holds, taken while it runs (PostgreSQL) or stands still.
+  func backUp() async throws -> String {
+    let copy = directory.file("copy-\(UUID().uuidString)").path
+    if let database {
+      try await Self.run(["pg_dump", "--format=custom", "--file", copy, database])
+    } else {
+      try await stop()
+      try FileManager.default.copyItem(atPath: directory.file("data").path, toPath: copy)
+      try await start()
+    }
+    return copy
+  }
+
+  /// Goes back to a copy.
+  func restore(_ copy: String) async throws {
+    try await stop()
+    if let database {
+      try await Self.run(["pg_restore", "--clean", "--if-exists", "--dbname", database, copy])
+    } else {
+      let data = directory.file("data").path
+      try FileManager.default.removeItem(atPath: data)
+      try FileManager.default.copyItem(atPath: copy, toPath: data)
+    }
+    try await start()
+  }
+
+  private static func run(_ command: [String]) async throws {
+    let finished = try await ChildProcess.run(
+      URL(filePath: "/usr/bin/env"), command)
+    try #require(finished.status == .exited(0), "\(finished.error)")
+  }
+}

@@ -1,0 +1,196 @@
+import FerryProtocol
+import SyncServer
+
+extension StoreContract {
+  static let notices = [
+    StoreContract("a device hears of a loss that another device's operation decided later") {
+      under in
+      try await under.withSpace { space in
+        var (first, second) = (Author(1), Author(2))
+        try await space.send(first.packet([first.insert("a", ["x": 1, "y": 1])]))
+        let start = try await space.page(after: nil).head.cursor
+        let seen = try await space.noticePage(after: nil, device: first.device)
+        try require(seen.notices, is: [], "notices before anything was lost")
+        second.wall += 1_000
+        let packet = second.packet([second.update("a", ["x": 2])])
+        let outcome = try await space.receipt(for: packet).outcomes[0]
+        try require(outcome.conflicts.map(\.lost), is: [1], "what the receipt says was lost")
+        let page = try await space.noticePage(after: start, device: first.device)
+        let notice = Notice(
+          sequence: 2, operation: packet.operations[0].id, key: .task("a"),
+          conflicts: outcome.conflicts)
+        try require(page.notices, is: [notice], "the loser's notices")
+        try require(page.changes.map(\.sequence), is: [2], "the changes beside them")
+        let next = try await space.noticePage(after: page.head.cursor, device: first.device)
+        try require(next.notices, is: [], "notices of the next list")
+        for other in [second.device, Author(3).device, nil] {
+          let page = try await space.noticePage(after: start, device: other)
+          try require(page.notices, is: [], "notices of a device that lost nothing")
+        }
+      }
+    },
+    StoreContract("an author's own loss is kept as a notice too, once however often it is sent") {
+      under in
+      try await under.withSpace { space in
+        var (first, second) = (Author(1), Author(2))
+        second.wall -= 1_000
+        try await space.send(first.packet([first.insert("a", ["x": 1])]))
+        let packet = second.packet([second.update("a", ["x": 2]), second.delete("a")])
+        let outcomes = try await space.receipt(for: packet).outcomes
+        try require(outcomes.map(\.isOverruled), is: [true, true], "the outcomes")
+        try await space.send(packet)
+        let page = try await space.noticePage(after: nil, device: second.device)
+        let wanted = packet.operations.enumerated().map { index, operation in
+          Notice(
+            sequence: Int64(index) + 2, operation: operation.id, key: operation.key,
+            conflicts: outcomes[index].conflicts)
+        }
+        try require(page.notices, is: wanted, "the author's notices")
+        let winners = try await space.noticePage(after: nil, device: first.device)
+        try require(winners.notices, is: [], "the winner's notices")
+      }
+    },
+    StoreContract("where several devices lose by one operation each hears of its own values") {
+      under in
+      try await under.withSpace { space in
+        var (first, second, third) = (Author(1), Author(2), Author(3))
+        try await space.send(first.packet([first.insert("a", ["x": 1, "y": 1])]))
+        second.wall += 10
+        try await space.send(second.packet([second.update("a", ["y": 2])]))
+        // Its y is later than all, its x earlier than all.
+        third.wall += 20
+        var operation = third.update("a", ["x": 3, "y": 3])
+        operation.columnTimes = ["x": HybridTimestamp(milliseconds: 1)]
+        try await space.send(third.packet([operation]))
+        var found: [[Notice]] = []
+        for device in [first, second, third].map(\.device) {
+          found.append(try await space.noticePage(after: nil, device: device).notices)
+        }
+        try require(found.map { $0.map(\.sequence) }, is: [[2], [3], [3]], "the places")
+        try require(
+          found.map { $0.flatMap(\.conflicts).map(\.lost) }, is: [[1], [2], [3]], "what was lost")
+        try require(found[1][0].operation, is: operation.id, "the operation that decided")
+      }
+    },
+    StoreContract("pages of any size give each notice once, in order, in its page") { under in
+      try await under.withSpace { space in
+        var history = NoticeHistory(seed: 5)
+        for _ in 0..<25 { try await history.write(in: space) }
+        for (limit, byteLimit) in [
+          (1, 1 << 20), (2, 1 << 20), (7, 1 << 20), (1_000, 1), (1_000, 700), (1_000, 1 << 20),
+        ] {
+          for author in history.authors {
+            var reader = NoticeReader(device: author.device)
+            while try await reader.pullPage(from: space, limit, byteLimit) {}
+            try require(
+              reader.notices, is: history.notices[author.device] ?? [],
+              "notices by pages of \(limit) and \(byteLimit) bytes")
+          }
+        }
+        try require(history.notices.count, is: 3, "devices that lost something")
+      }
+    },
+    StoreContract("no notice is skipped or sent twice while others write between the pages") {
+      under in
+      try await under.withSpace { space in
+        var history = NoticeHistory(seed: 9)
+        var readers = history.authors.map { NoticeReader(device: $0.device) }
+        for turn in 0..<60 {
+          try await history.write(in: space)
+          let limit = turn % 4 + 1
+          _ = try await readers[turn % readers.count].pullPage(
+            from: space, limit, turn % 5 == 0 ? 500 : 1 << 20)
+        }
+        for index in readers.indices {
+          while try await readers[index].pullPage(from: space, 2, 1 << 20) {}
+          let wanted = history.notices[readers[index].device] ?? []
+          try require(wanted.count > 10, "only \(wanted.count) notices")
+          try require(readers[index].notices, is: wanted, "notices of device \(index)")
+        }
+      }
+    },
+  ]
+}
+
+/// Devices that write the same few columns without knowing of each other, and what each of them
+/// has to hear, by the receipts.
+private struct NoticeHistory {
+  private(set) var authors = (1...3).map { Author(UInt64($0)) }
+  private(set) var notices: [DeviceID: [Notice]] = [:]
+  private var random: SeededGenerator
+  private var turn: Int64 = 0
+
+  init(seed: UInt64) { random = SeededGenerator(seed: seed) }
+
+  mutating func write(in space: SpaceUnderTest) async throws {
+    let index = Int.random(in: 0..<authors.count, using: &random)
+    // Clocks differ by more than the time between two packets, so that each device loses at times.
+    turn += 1
+    authors[index].wall =
+      SpaceUnderTest.now + turn * 400 + Int64.random(in: 0..<8_000, using: &random)
+    var operations: [Operation] = []
+    for _ in 0..<Int.random(in: 1...3, using: &random) {
+      let record = "r\(Int.random(in: 0..<4, using: &random))"
+      let columns: [String: Value] = [
+        "x": .integer(Int64.random(in: 0..<100, using: &random)),
+        "y": .integer(Int64.random(in: 0..<100, using: &random)),
+      ]
+      operations.append(authors[index].insert(record, columns))
+    }
+    let packet = authors[index].packet(operations)
+    let receipt = try await space.receipt(for: packet)
+    let first = try unwrap(receipt.sequences, "a packet without sequences").lowerBound
+    for (place, outcome) in receipt.outcomes.enumerated() {
+      for device in Set(outcome.conflicts.map(\.loser.device)) {
+        notices[device, default: []].append(
+          Notice(
+            sequence: first + Int64(place), operation: operations[place].id,
+            key: operations[place].key,
+            conflicts: outcome.conflicts.filter { $0.loser.device == device }))
+      }
+    }
+  }
+}
+
+/// A device that reads pages with its notices, and checks that each page holds what belongs to it.
+private struct NoticeReader {
+  let device: DeviceID
+  private(set) var notices: [Notice] = []
+  private var cursor: Cursor?
+
+  init(device: DeviceID) { self.device = device }
+
+  mutating func pullPage(
+    from space: SpaceUnderTest, _ limit: Int, _ byteLimit: Int
+  ) async throws -> Bool {
+    let page = try await space.noticePage(
+      after: cursor, limit: limit, byteLimit: byteLimit, device: device)
+    let start = cursor?.received ?? 0
+    let end = page.head.cursor.received
+    for place in page.notices.map(\.sequence) + page.changes.map(\.sequence) {
+      try require(place > start && place <= end, "\(place) in a page from \(start) to \(end)")
+    }
+    try require(!page.head.more || end > start, "a page that does not go on")
+    try require(
+      page.notices.count <= limit && page.changes.count <= limit, "a page larger than asked for")
+    notices += page.notices
+    cursor = page.head.cursor
+    return page.head.more
+  }
+}
+
+extension SpaceUnderTest {
+  /// One page with the device's notices, which must be served.
+  fileprivate func noticePage(
+    after cursor: Cursor?, limit: Int = 1_000, byteLimit: Int = 1 << 20, device: DeviceID?
+  ) async throws -> (head: PageHead, changes: [Change], notices: [Notice]) {
+    let request = PullRequest(
+      cursor: cursor, limit: limit, byteLimit: byteLimit, device: device)
+    let bytes = try await store.changes(in: space.id, request, now: Self.now).get()
+    var changes: [Change] = []
+    let head = try bytes.withUnsafeBytes { bytes in
+      try PageReader.read(bytes, limits: .standard) { changes.append($0) }
+    }
+    return (head, changes, try PageReader.notices(of: bytes, limits: .standard))
+  }
+}

@@ -1,0 +1,130 @@
+import FerryProtocol
+import SQLite
+import Testing
+
+@testable import SyncClient
+
+/// What a replica does when a page tells that its server, or the replica itself, was set back.
+@Suite("Servers and replicas that were set back", .timeLimit(.minutes(1)))
+struct SetBackTests {
+  private let maker = PageMaker()
+
+  /// A replica with two confirmed packets, the first of them behind the cursor.
+  private func confirmed() throws -> (ReplicaFixture, [Packet]) {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([], head: 0)
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
+    let first = try replica.freeze()[0]
+    _ = try replica.file.receive(replica.receipt(first, first: 1))
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('b', 'two')")
+    let second = try replica.freeze()[0]
+    _ = try replica.file.receive(replica.receipt(second, first: 3))
+    return (replica, [first, second])
+  }
+
+  @Test("packets behind the tail that a page names are sent again, unchanged but for their base")
+  func tailWentBack() throws {
+    let (replica, packets) = try confirmed()
+    #expect(try replica.pending.map(\.key.record) == ["b"])
+    try replica.apply([], head: 1, tail: packets[0].tail)
+    let again = try replica.freeze()
+    #expect(again.map(\.tail) == [packets[1].tail])
+    #expect(again.map(\.dependency) == [packets[0].tail])
+    #expect(again.flatMap(\.operations).map(\.columns) == packets[1].operations.map(\.columns))
+    #expect(again.flatMap(\.operations).allSatisfy { $0.base <= 1 })
+    #expect(try replica.file.status().lastRecovery?.event == "restored")
+  }
+
+  @Test("what is in the archive is sent again where the cursor was refused")
+  func archiveIsSentAgain() throws {
+    let (replica, packets) = try confirmed()
+    try replica.apply([], head: 3, tail: packets[1].tail)
+    #expect(try replica.pending.isEmpty)
+    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try replica.apply(
+      [maker.change(1, "tasks", "a", [Column("title", "one")])], head: 1, tail: packets[0].tail)
+    #expect(try replica.rows("SELECT id FROM tasks ORDER BY id") == [["a"], ["b"]])
+    #expect(try replica.freeze().flatMap(\.operations).map(\.id) == packets[1].operations.map(\.id))
+  }
+
+  @Test("a server that does not know the device gets everything in a new chain, once")
+  func unknownDevice() throws {
+    let (replica, packets) = try confirmed()
+    let old = try replica.file.identity().device
+    try replica.file.beginReplacement(Problem(.epochChanged, "new"))
+    let page = maker.page([], head: 0)
+    _ = try replica.file.apply(last: page.body, page.head)
+    let again = try replica.freeze()
+    #expect(again.first?.dependency == nil)
+    #expect(again.flatMap(\.operations).map(\.id) == packets.flatMap(\.operations).map(\.id))
+    #expect(try replica.file.identity().device != old)
+    // The new name's first pages name no tail either: nothing is sent a third time.
+    _ = try replica.file.apply(last: page.body, page.head)
+    #expect(try replica.file.openPackets().count == again.count)
+  }
+
+  @Test("records that the server lost are inserted anew, as older than what anybody wrote")
+  func rescued() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([
+      maker.change(1, "tasks", "a", [Column("title", "theirs")]),
+      maker.change(2, "tasks", "b", [Column("title", "also theirs")]),
+    ])
+    try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
+    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try replica.apply([maker.deletion(1, "tasks", "b")], head: 1)
+    #expect(try replica.rows("SELECT id, title FROM tasks") == [["a", "mine"]])
+    let pending = try replica.pending
+    #expect(pending.map(\.kind) == [.update, .insert])
+    #expect(pending.map(\.key.record) == ["a", "a"])
+    #expect(pending[1].time < pending[0].time)
+    #expect(pending[1].time.milliseconds == 1)
+    // The clock is not set back by it.
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
+    #expect(try replica.pending[2].time > pending[0].time)
+  }
+
+  @Test("after a cursor that had expired, what the list does not name is gone")
+  func expired() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([
+      maker.change(1, "tasks", "a", [Column("title", "x")]),
+      maker.change(2, "tasks", "b", [Column("title", "y")]),
+    ])
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'mine')")
+    try replica.run("UPDATE tasks SET title = 'lost with its record' WHERE id = 'b'")
+    try replica.file.beginReplacement(Problem(.cursorExpired, "old"))
+    #expect(try replica.rows("SELECT count(*) FROM tasks") == [[3]])
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x")])], head: 9)
+    #expect(try replica.rows("SELECT id FROM tasks ORDER BY id") == [["a"], ["c"]])
+    #expect(try replica.pending.map(\.key.record) == ["c", "b"])
+    #expect(try replica.file.syncState().replacement == nil)
+  }
+
+  @Test(
+    "a tail that is not known here means that a copy has written: the next packet has a new name")
+  func unknownTail() throws {
+    let (replica, _) = try confirmed()
+    let old = try replica.file.identity().device
+    let foreign = OperationID(UniqueID(high: 9, low: 9))
+    try replica.apply([], head: 9, tail: foreign)
+    #expect(try replica.file.identity().device != old)
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
+    let next = try replica.freeze()
+    #expect(next.first?.dependency == nil)
+    #expect(next.flatMap(\.operations).map(\.key.record) == ["c"])
+  }
+
+  @Test("confirmed operations are kept for the time and number that are stated, no longer")
+  func archiveIsBounded() throws {
+    let (replica, packets) = try confirmed()
+    try replica.apply([], head: 3, tail: packets[1].tail)
+    func archived() throws -> Int { try replica.file.count("SELECT count(*) FROM ferry_archive") }
+    #expect(try archived() == 2)
+    replica.clock.now += ReplicaFile.archiveAgeMax + 1
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
+    let third = try replica.freeze()[0]
+    _ = try replica.file.receive(replica.receipt(third, first: 4))
+    #expect(try archived() == 1)
+  }
+}
