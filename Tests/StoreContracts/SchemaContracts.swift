@@ -20,6 +20,9 @@ extension StoreContract {
         try require(
           record["document"], is: .text(String(decoding: applied.encoded(), as: UTF8.self)),
           "the record's document")
+        var follower = reader
+        try await follower.pull(from: space)
+        try require(follower.changes.count, is: reader.changes.count, "changes after the schema")
         try require(try await space.apply(json).get(), is: applied, "the same document again")
         try require(try await space.head(), is: 2, "the head after the same document")
         try await space.send(author.packet(inserting: ["b"]))
