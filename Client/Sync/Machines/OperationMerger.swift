@@ -8,9 +8,11 @@ import FerryProtocol
 /// begins anew. Each column keeps the time at which it was written, so merging never changes who
 /// wins.
 ///
-/// Operations that together would be larger than one may be stay apart.
+/// Operations that together would be larger than one may be stay apart, and so do those of which
+/// the server would decide otherwise by its policies if they were one.
 struct OperationMerger {
   private let limits: Limits
+  private let schema: SpaceSchema
   private var slots: [Operation?] = []
   private var positions: [RecordKey: Int] = [:]
   private var met: Set<RecordKey> = []
@@ -19,7 +21,10 @@ struct OperationMerger {
   /// About the bytes that they take in a packet.
   private(set) var bytes = 0
 
-  init(limits: Limits = .standard) { self.limits = limits }
+  init(limits: Limits = .standard, schema: SpaceSchema = .empty) {
+    self.limits = limits
+    self.schema = schema
+  }
 
   /// What is left, ids ascending.
   var operations: [Operation] { slots.compactMap { $0 } }
@@ -32,11 +37,12 @@ struct OperationMerger {
     }
     switch (earlier.kind, operation.kind) {
     case (.insert, .update), (.update, .update), (.insert, .insert), (.update, .insert):
-      guard earlier.packetBytes + operation.packetBytes <= limits.operationBytes else {
-        return append(operation)
-      }
+      guard earlier.packetBytes + operation.packetBytes <= limits.operationBytes,
+        let joined = earlier.joined(
+          with: operation, rules: schema.rules(for: operation.key.table))
+      else { return append(operation) }
       remove(position)
-      append(Self.joined(earlier, operation))
+      append(joined)
     case (.insert, .delete) where !met.contains(operation.key):
       remove(position)
       positions[operation.key] = nil
@@ -60,29 +66,15 @@ struct OperationMerger {
     slots[position] = nil
     count -= 1
   }
-
-  /// One operation with the later one's id and time, and the columns of both.
-  private static func joined(_ earlier: Operation, _ later: Operation) -> Operation {
-    var joined = later
-    joined.kind = earlier.kind == .insert || later.kind == .insert ? .insert : .update
-    joined.base = min(earlier.base, later.base)
-    joined.columns = earlier.columns.filter { column in
-      !later.columns.contains { $0.name == column.name }
-    }
-    for column in joined.columns {
-      joined.columnTimes[column.name] = earlier.time(of: column.name)
-    }
-    joined.columns += later.columns
-    return joined
-  }
 }
 
 extension Operation {
   /// The bytes that the operation takes in a packet, or a few more.
   var packetBytes: Int {
-    columns.reduce(240 + key.record.utf8.count + key.table.utf8.count) {
-      $0 + $1.name.utf8.count + $1.value.wireBytes + 40
-    }
+    let added = increments.reduce(0) { $0 + $1.utf8.count + 4 }
+    return (originals.isEmpty ? columns : columns + originals).reduce(
+      240 + key.record.utf8.count + key.table.utf8.count + added
+    ) { $0 + $1.name.utf8.count + $1.value.wireBytes + 40 }
   }
 }
 
