@@ -157,6 +157,20 @@ struct FixtureTests {
     #expect(outcomes[2].conflicts.map(\.column) == ["done", nil])
   }
 
+  @Test("an update says what it adds, and what its author's text was")
+  func policies() throws {
+    let operations = try Self.packet("policies").operations
+    #expect(operations.map(\.increments) == [["points", "votes"], []])
+    #expect(operations[1].original(of: "body") == "one\ntwo\nthree\n")
+    let outcomes = try Self.answer("question").receipt.outcomes
+    #expect(outcomes[1].conflicts.map(\.isQuestion) == [true])
+    #expect(outcomes[1].isOverruled)
+    let columns = try Self.changes("touched")[0].state.columns
+    #expect(columns.map(\.origin) == [12, 28])
+    #expect(columns.map(\.sequence) == [30, 28])
+    #expect(columns.map(\.shared) == [0, 25])
+  }
+
   @Test("a page tells a whole record, changed columns, a tombstone and a new life apart")
   func changes() throws {
     let whole = try Self.changes("whole")[0].state

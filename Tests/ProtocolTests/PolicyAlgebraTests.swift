@@ -88,17 +88,18 @@ struct PolicyAlgebraTests {
         let (before, after) = (history.states[index], history.states[index + 1])
         let lost = history.outcomes[index].conflicts.filter { $0.column != nil }
         let label = "\(history.rules): operation \(index + 1)"
+        let policy = history.rules.policy
         for column in act.operation.columns {
           #expect(
             lost.contains { $0.column == column.name && $0.lost == column.value }
-              || act.keeps(column.name, column.value, from: before, to: after, history.rules.policy),
+              || act.keeps(column.name, column.value, from: before, to: after, policy),
             "\(label), \(column)")
         }
         for column in before.columns
         where before.isAlive && column.isUnseen(by: act.device, since: act.operation.base) {
           let isKept =
             after.isAlive
-            && act.keeps(column.name, column.value, from: before, to: after, history.rules.policy)
+            && act.keeps(column.name, column.value, from: before, to: after, policy)
           #expect(
             isKept || lost.contains { $0.column == column.name && $0.lost == column.value },
             "\(label), \(column)")
