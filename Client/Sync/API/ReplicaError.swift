@@ -19,6 +19,8 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   case cannotOpen(path: String, String)
   /// SQLite refused a statement: its message and extended result code.
   case database(String, code: Int32)
+  /// A batch operation cannot be recorded, and why. Nothing of it was.
+  case invalidBatch(String)
   /// Another process has been syncing this file for longer than was waited.
   case busy(String)
   /// The work was cancelled.
@@ -33,6 +35,7 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     case .cannotTrack(let table, let reason): "table \(table) cannot be tracked: \(reason)"
     case .cannotOpen(let path, let reason): "\(path) cannot be opened: \(reason)"
     case .database(let message, _): message
+    case .invalidBatch(let reason): reason
     case .busy(let message): message
     case .cancelled: "cancelled"
     }

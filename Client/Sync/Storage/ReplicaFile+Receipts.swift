@@ -34,7 +34,9 @@ extension ReplicaFile {
     } else {
       save.bind(3, head)
     }
-    save.bind(4, isConfirmed && !receipt.outcomes.contains(where: \.isOverruled) ? 1 : 0)
+    // Of a batch the server alone knows what it did.
+    let isClean = !receipt.outcomes.contains { $0.isOverruled || $0.records != nil }
+    save.bind(4, isConfirmed && isClean ? 1 : 0)
     save.bind(5, number)
     try save.run()
     if isConfirmed {
@@ -152,6 +154,7 @@ extension ReplicaFile {
   func forgetCovered() throws {
     let anyPacket = try connection.statement("SELECT 1 FROM ferry_packets LIMIT 1")
     guard try anyPacket.first({ _ in true }) != nil else { return }
+    try releaseBatches()
     let oldestOpen = "(SELECT min(number) FROM ferry_packets WHERE state <> 'acknowledged')"
     let covered = """
       SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'
