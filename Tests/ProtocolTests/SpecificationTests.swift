@@ -58,6 +58,8 @@ struct SpecificationTests {
       "| records asked for at once (§15) | \(Self.grouped(limits.recordsPerRequest)) |",
       "\(Self.grouped(limits.changesPerPage)); \(limits.pageBytes >> 20) MiB",
       "\(limits.clockSkewMax / 1_000) s",
+      "\(limits.predicateDepth) / \(Self.grouped(limits.predicateNodes))",
+      "\(Self.grouped(limits.batchRecords)) / \(limits.batchBytes >> 20) MiB",
     ] {
       #expect(section.contains(value), "\(value)")
     }

@@ -245,6 +245,18 @@ struct BatchTests {
     #expect(try replica.pending.isEmpty)
   }
 
+  @Test("the rows of a batch that is taken out of the pending operations are fetched anew")
+  func withdrawn() throws {
+    let replica = try withThree()
+    try finish(replica)
+    try replica.file.connection.execute("DELETE FROM ferry_pending")
+    try replica.apply([
+      maker.change(4, "tasks", "a", [Column("done", 4)], inserts: false, at: 1)
+    ])
+    #expect(try replica.rows("SELECT done FROM tasks WHERE id = 'a'") == [[4]])
+    #expect(try replica.rows("SELECT record FROM ferry_refresh ORDER BY 1") == [["a"], ["b"]])
+  }
+
   @Test("a batch of the size of a transaction counts towards it")
   func sizes() throws {
     let replica = try withThree()

@@ -25,6 +25,10 @@ struct IngestBatchTests {
       #expect(row.id.value.high >> 16 == batch.id.value.high >> 16)
     }
     #expect(space.chains[maker.device]?.operations == 5)
+    #expect(space.state.newest == rows.last?.id)
+    let vain = try maker.batch(.delete, where: "false")
+    _ = space.send(maker.packet([vain]))
+    #expect(space.state.newest == vain.id)
   }
 
   @Test("a batch's entry says what it was: its effect, its predicate and its columns")

@@ -108,7 +108,8 @@ extension ReplicaFile {
     let sql = predicate.sql(table: schema.name, key: schema.key)
     let insert = try connection.prepare(
       """
-      INSERT INTO ferry_batch_rows(seq, record) SELECT ?, \(quoted(schema.key))
+      INSERT INTO ferry_batch_rows(seq, tbl, record)
+      SELECT ?, \(literal(schema.name)), \(quoted(schema.key))
       FROM \(quoted(schema.name)) WHERE typeof(\(quoted(schema.key))) = 'text' AND \(sql.text)
       """)
     insert.bind(1, order)
@@ -150,22 +151,22 @@ extension ReplicaFile {
   // MARK: After the server's answer
 
   /// The records that confirmed batches have changed here are fetched with the next pull, and not
-  /// shielded any more.
+  /// shielded any more; likewise those of batches that are not pending any more for another reason.
   func releaseBatches() throws {
     let any = try connection.statement("SELECT 1 FROM ferry_batch_rows LIMIT 1")
     guard try any.first({ _ in true }) != nil else { return }
-    let confirmed = """
-      (SELECT p.seq FROM ferry_pending AS p JOIN ferry_packets AS k
-       ON p.seq BETWEEN k.from_order AND k.to_order
-       WHERE p.kind = 'batch' AND k.state = 'acknowledged')
+    let settled = """
+      (SELECT b.seq FROM (SELECT DISTINCT seq FROM ferry_batch_rows) AS b
+       WHERE NOT EXISTS (SELECT 1 FROM ferry_pending WHERE seq = b.seq)
+         OR EXISTS (SELECT 1 FROM ferry_packets
+                    WHERE state = 'acknowledged' AND b.seq BETWEEN from_order AND to_order))
       """
     try connection.execute(
       """
       INSERT INTO ferry_refresh(tbl, record)
-        SELECT p.tbl, b.record FROM ferry_batch_rows AS b JOIN ferry_pending AS p ON p.seq = b.seq
-        WHERE b.seq IN \(confirmed) ORDER BY b.seq, b.record
+        SELECT tbl, record FROM ferry_batch_rows WHERE seq IN \(settled)
         ON CONFLICT(tbl, record) DO UPDATE SET fetched = 0;
-      DELETE FROM ferry_batch_rows WHERE seq IN \(confirmed)
+      DELETE FROM ferry_batch_rows WHERE seq IN \(settled)
       """)
   }
 }

@@ -31,8 +31,7 @@ extension ReplicaFile {
          WHERE seq BETWEEN from_order AND to_order)
       FROM ferry_pending WHERE seq IN (
         SELECT seq FROM ferry_pending WHERE record = ?1 AND tbl = ?2
-        UNION ALL SELECT b.seq FROM ferry_batch_rows AS b JOIN ferry_pending AS p ON p.seq = b.seq
-          WHERE b.record = ?1 AND p.tbl = ?2)
+        UNION ALL SELECT seq FROM ferry_batch_rows WHERE record = ?1 AND tbl = ?2)
       ORDER BY seq
       """)
     find.bind(1, key.record)

@@ -152,9 +152,9 @@ extension ReplicaFile {
   /// Drops confirmed operations once the cursor has passed them; before that they still shield
   /// the user's values from older pages.
   func forgetCovered() throws {
+    try releaseBatches()
     let anyPacket = try connection.statement("SELECT 1 FROM ferry_packets LIMIT 1")
     guard try anyPacket.first({ _ in true }) != nil else { return }
-    try releaseBatches()
     let oldestOpen = "(SELECT min(number) FROM ferry_packets WHERE state <> 'acknowledged')"
     let covered = """
       SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'

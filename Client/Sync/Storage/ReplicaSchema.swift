@@ -124,6 +124,7 @@ enum ReplicaSchema {
   private static let batches = """
     CREATE TABLE IF NOT EXISTS ferry_batch_rows(
       seq INTEGER NOT NULL,                   -- the batch among the pending operations
+      tbl TEXT NOT NULL,
       record TEXT NOT NULL,
       PRIMARY KEY(seq, record)
     ) WITHOUT ROWID;

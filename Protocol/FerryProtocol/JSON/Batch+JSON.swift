@@ -1,4 +1,4 @@
-// A batch in its operation's JSON (SPEC.md §12): "where" holds the predicate; "data" the columns
+// A batch in its operation's JSON (SPEC.md §14): "where" holds the predicate; "data" the columns
 // to set, or "effect" is "delete". A batch names no record.
 
 extension JSONWriter {

@@ -6,6 +6,7 @@ extension Ingest {
   /// an update or delete of that record would be.
   mutating func expand(_ operation: Operation, _ batch: Batch, of device: DeviceID) {
     effects.space.head += 1
+    effects.space.newest = operation.id
     let sequence = effects.space.head
     var effect = operation
     effect.time = clamped(operation.time)
