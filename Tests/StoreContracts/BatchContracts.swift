@@ -177,7 +177,11 @@ extension StoreContract {
         let results = try await space.send([
           packet, other.packet([try other.batch(where: "id < 'd'", set: ["n": 2])]),
         ])
-        try require(results[0].problem?.code, is: .limitExceeded, "the packet that takes too much")
+        let problem = try unwrap(results[0].problem, "the packet that takes too much is taken")
+        try require(problem.code, is: .operationRefused, "its problem")
+        try require(
+          problem.refusals.map(\.operation), is: packet.operations.dropFirst().map(\.id), "refused")
+        try require(Set(problem.refusals.map(\.code)), is: [.invalidPredicate], "their code")
         try require(results[1].receipt?.outcomes.map(\.records), is: [3], "the other packet")
         try require(try await space.everything().records.count, is: 4, "records")
         try require(

@@ -89,9 +89,40 @@ struct IngestBatchTests {
     let answer = space.send(first)
     #expect(answer.word == "applied")
     #expect(answer.released.isEmpty)
-    #expect(space.send(second).word == "limit_exceeded")
+    #expect(space.send(second).word == "operation_refused")
     #expect(space.rows.map(\.key.record) == ["a", "b", "x"])
     #expect(space.records.count == 3)
+  }
+
+  @Test("what an effect breaks of the space's schema is told of the batch, and nothing remains")
+  func schema() throws {
+    var maker = PacketMaker(1)
+    var space = IngestSpace()
+    space.schema = try SpaceSchema(
+      decoding: Array(
+        #"{"tables":{"t":{"columns":{"n":{"type":"integer"}},"unique":[["email"]]}}}"#.utf8),
+      limits: .standard)
+    _ = space.send(maker.packet("a", "b"))
+    let state = space.state
+    let batches = [
+      try maker.batch(where: "true", [Column("n", "one")]),
+      try maker.batch(where: "true", [Column("email", "x")]),
+    ]
+    let codes: [RefusalCode] = [.schemaViolation, .uniqueTaken]
+    for (batch, code) in zip(batches, codes) {
+      var copy = maker
+      let refusals = space.send(copy.packet([batch])).refusals
+      #expect(refusals.map(\.operation) == [batch.id])
+      #expect(refusals.map(\.code) == [code])
+    }
+    #expect(space.state == state)
+    #expect(space.rows.count == 2)
+    let one = try maker.batch(where: "id = 'a'", [Column("email", "x"), Column("n", 1)])
+    #expect(space.send(maker.packet([one])).word == "applied")
+    let free = try maker.batch(where: "email = 'x'", [Column("email", "y")])
+    #expect(space.send(maker.packet([free])).word == "applied")
+    let other = try maker.batch(where: "id = 'b'", [Column("email", "x")])
+    #expect(space.send(maker.packet([other])).word == "applied")
   }
 
   @Test("a batch's matches are bounded in bytes as well")
@@ -102,6 +133,6 @@ struct IngestBatchTests {
     _ = space.send(maker.packet("a"))
     #expect(
       space.send(maker.packet([try maker.batch(where: "true", [Column("w", 1)])])).word
-        == "limit_exceeded")
+        == "operation_refused")
   }
 }

@@ -69,10 +69,6 @@ struct IngestPlanner {
       plan.verdicts[index] = .refused(problem)
       return
     }
-    if let excess = context.excess(in: packet) {
-      plan.verdicts[index] = .refused(Problem(.limitExceeded, excess))
-      return
-    }
     let key = ParkedKey(device: packet.device, tail: tail)
     if let verdict = settled(packet, tail) {
       plan.verdicts[index] = verdict
