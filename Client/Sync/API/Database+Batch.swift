@@ -1,6 +1,7 @@
 import FerryProtocol
 
-/// A batch as a user asks for it: names are looked up, and a text is read, where the table is known.
+/// A batch as a user asks for it. Names are looked up, and a text is read, where the table is
+/// known.
 struct BatchRequest {
   let table: String
   let effect: Batch.Effect
