@@ -45,6 +45,10 @@ extension ReplicaError: CommandFailureConvertible {
         next: code & 0xFF == 13
           ? "free some disk space; nothing that was recorded is lost" : "correct it and try again",
         code: "sqlite_\(code & 0xFF)")
+    case .invalidBatch(let why):
+      CommandFailure(
+        "the batch was not recorded", why: why, next: "see `ferry batch --help`",
+        code: "invalid_batch")
     case .cancelled:
       CommandFailure(
         "interrupted", why: "the command was cancelled",

@@ -39,7 +39,7 @@ extension FerryCommand {
         return [
           (time, .string(time)), (operation.kind.rawValue, .string(operation.kind.rawValue)),
           (operation.key.table, .string(operation.key.table)),
-          (operation.key.record, .string(operation.key.record)),
+          recordCell(operation),
           (Presentation.cell(operation.columns), Presentation.json(operation.columns)),
           ("\(operation.id)", .string("\(operation.id)")), ("\(item.group)", .int(item.group)),
         ]

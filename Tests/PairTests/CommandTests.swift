@@ -10,7 +10,8 @@ struct CommandTests {
   func help() async throws {
     let device = try Device()
     let commands = [
-      "init", "track", "untrack", "import", "sql", "push", "pull", "sync", "status", "pending",
+      "init", "track", "untrack", "import", "sql", "batch", "push", "pull", "sync", "status",
+      "pending",
       "to-apply", "log",
     ]
     let overview = try await device.ferry("--help").output

@@ -105,6 +105,22 @@ struct FixtureTests {
       ])
   }
 
+  @Test("a batch names a table, a predicate and what happens to the records that match")
+  func batch() throws {
+    let operations = try Self.packet("batch").operations
+    #expect(operations.map(\.kind) == [.batch, .batch])
+    #expect(operations.map(\.key.record) == ["", ""])
+    #expect(operations.map(\.batch?.effect) == [.set, .delete])
+    #expect(operations.map(\.base) == [13, 12])
+    #expect(operations[0].columns == [Column("done", 1), Column("weight", 2.0)])
+    #expect(
+      operations[0].batch?.predicate.text(key: "id")
+        == "due < '2026-10-01' and (done = 0 or done is null) and not (id in ('\(Self.record)'))")
+    let outcomes = try Self.answer("batch").receipt.outcomes
+    #expect(outcomes.map(\.records) == [3, 0])
+    #expect(outcomes.map(\.isOverruled) == [true, false])
+  }
+
   @Test("columns that were written earlier than their operation keep their times")
   func update() throws {
     let packet = try Self.packet("update")

@@ -49,8 +49,8 @@ struct MalformedPacketTests {
   }
 
   @Test(
-    "each is refused with its reason", arguments: structure + operations + values + sizes + policies
-  )
+    "each is refused with its reason",
+    arguments: structure + operations + batches + values + sizes + policies)
   func refused(row: Case) {
     do {
       let packet = try Packet(decoding: row.bytes, limits: row.limits)
@@ -59,6 +59,38 @@ struct MalformedPacketTests {
       #expect(error.reason.contains(row.reason), "\(error)")
     }
   }
+
+  /// A packet of one batch.
+  static func batch(_ rest: String) -> String {
+    packet(
+      "{\"id\":\"\(id)\",\"table\":\"t\",\"kind\":\"batch\",\"time\":\"0199c82cc0010000\"\(rest)}")
+  }
+
+  static let batches: [Case] = [
+    Case("a batch without predicate", batch(",\"data\":{\"a\":1}"), "a predicate in \"where\""),
+    Case("a batch without effect", batch(",\"where\":[\"always\"]"), "columns of \"data\""),
+    Case("a batch of no columns", batch(",\"where\":[\"always\"],\"data\":{}"), "of \"data\""),
+    Case(
+      "a batch that sets and deletes",
+      batch(",\"where\":[\"always\"],\"effect\":\"delete\",\"data\":{\"a\":1}"), "of \"data\""),
+    Case(
+      "a batch on a record",
+      batch(",\"record\":\"r\",\"where\":[\"always\"],\"effect\":\"delete\""), "names no record"),
+    Case(
+      "a batch with times",
+      batch(
+        ",\"where\":[\"always\"],\"data\":{\"a\":1},\"times\":{\"a\":\"0199c82cc0000000\"}"),
+      "no times of their own"),
+    Case(
+      "another effect", batch(",\"where\":[\"always\"],\"effect\":\"insert\""), "set or delete"),
+    Case("two predicates", batch(",\"where\":[\"always\"],\"where\":[\"always\"]"), "twice"),
+    Case("a predicate that is none", batch(",\"where\":\"a = 1\""), "an array was expected"),
+    Case(
+      "an update with a predicate",
+      packet(
+        operation(kind: "\"update\"", rest: ",\"data\":{\"a\":1},\"where\":[\"always\"]")),
+      "only a batch"),
+  ]
 
   static let structure: [Case] = [
     Case("nothing", "", "ends too early"),

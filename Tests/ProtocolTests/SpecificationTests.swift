@@ -60,6 +60,8 @@ struct SpecificationTests {
       "\(limits.clockSkewMax / 1_000) s",
       "\(limits.schemaBytes >> 10) KiB / \(Self.grouped(limits.schemaTables))",
       "\(Self.grouped(TextMerge.linesMax)) / \(Self.grouped(TextMerge.editsMax))",
+      "\(limits.predicateDepth) / \(Self.grouped(limits.predicateNodes))",
+      "\(Self.grouped(limits.batchRecords)) / \(limits.batchBytes >> 20) MiB",
     ] {
       #expect(section.contains(value), "\(value)")
     }

@@ -18,7 +18,7 @@ package struct StoreContract: Sendable, CustomStringConvertible {
   /// All contracts.
   package static let all: [StoreContract] =
     chains + parking + transactions + pulling + values + clocks + crowds + histories
-    + administration + notices + recordFetches + refusals + schemas + uniqueKeys
+    + administration + notices + recordFetches + refusals + schemas + uniqueKeys + batches
 }
 
 /// A store that is empty at first and can be opened several times over the same data.

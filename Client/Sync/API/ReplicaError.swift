@@ -21,6 +21,8 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   case notFound(String)
   /// SQLite refused a statement: its message and extended result code.
   case database(String, code: Int32)
+  /// A batch operation cannot be recorded, and why. Nothing of it was.
+  case invalidBatch(String)
   /// Another process has been syncing this file for longer than was waited.
   case busy(String)
   /// The work was cancelled.
@@ -36,6 +38,7 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     case .cannotOpen(let path, let reason): "\(path) cannot be opened: \(reason)"
     case .notFound(let what): what
     case .database(let message, _): message
+    case .invalidBatch(let reason): reason
     case .busy(let message): message
     case .cancelled: "cancelled"
     }

@@ -6,7 +6,7 @@ import FerryProtocol
 /// delete. Where the server has told of the record meanwhile, an insert and its delete are a
 /// delete: it has something to delete. A delete followed by an insert stays as it is: the record
 /// begins anew. Each column keeps the time at which it was written, so merging never changes who
-/// wins.
+/// wins. Nothing is merged across a batch operation on the same table.
 ///
 /// Operations that together would be larger than one may be stay apart, and so do those of which
 /// the server would decide otherwise by its policies if they were one.
@@ -31,6 +31,7 @@ struct OperationMerger {
 
   /// - Parameter isMet: whether the server has told of the record since the operation was made.
   mutating func add(_ operation: Operation, isMet: Bool = false) {
+    if operation.batch != nil { return separate(by: operation) }
     if isMet { met.insert(operation.key) }
     guard let position = positions[operation.key], let earlier = slots[position] else {
       return append(operation)
@@ -49,9 +50,18 @@ struct OperationMerger {
     case (.insert, .delete), (.update, .delete):
       remove(position)
       append(operation)
-    case (.delete, _):
+    case (.delete, _), (.batch, _), (_, .batch):
       append(operation)
     }
+  }
+
+  /// A batch stands between the operations of its table before and after it: what it does depends
+  /// on what they have made of their records by then.
+  private mutating func separate(by batch: Operation) {
+    for key in positions.keys.filter({ $0.isIn(tableOf: batch.key) }) { positions[key] = nil }
+    slots.append(batch)
+    count += 1
+    bytes += batch.packetBytes
   }
 
   private mutating func append(_ operation: Operation) {
@@ -71,10 +81,23 @@ struct OperationMerger {
 extension Operation {
   /// The bytes that the operation takes in a packet, or a few more.
   var packetBytes: Int {
-    let added = increments.reduce(0) { $0 + $1.utf8.count + 4 }
+    let added = increments.reduce(0) { $0 + $1.utf8.count + 4 } + predicateBytes
     return (originals.isEmpty ? columns : columns + originals).reduce(
       240 + key.record.utf8.count + key.table.utf8.count + added
     ) { $0 + $1.name.utf8.count + $1.value.wireBytes + 40 }
+  }
+
+  private var predicateBytes: Int {
+    guard let batch else { return 0 }
+    var json = JSONWriter()
+    json.predicate(batch.predicate)
+    return json.count
+  }
+}
+
+extension RecordKey {
+  fileprivate func isIn(tableOf other: RecordKey) -> Bool {
+    table.utf8.elementsEqual(other.table.utf8)
   }
 }
 

@@ -60,7 +60,8 @@ struct OwnWrites {
       case .insert:
         inserted = stamp
         endsDeleted = false
-      case .update: break
+      // A batch counts as what it did to this record.
+      case .update, .batch: break
       case .delete:
         deleted = stamp
         endsDeleted = true

@@ -217,14 +217,15 @@ extension ReplicaFile {
       try database.execute("PRAGMA defer_foreign_keys=ON")
       for operation in entry.operations {
         let isRefused = entry.refused.contains(operation.id)
-        try replay(isRefused ? operation.changing(changes) : operation)
+        try replay(isRefused ? operation.changing(changes) : operation, in: database)
       }
       try database.execute("DELETE FROM ferry_quarantine WHERE entry = ?", [.integer(number)])
     }
   }
 
   /// Writes what an operation says to its table, as a write of the user's.
-  func replay(_ operation: Operation) throws {
+  func replay(_ operation: Operation, in database: Database) throws {
+    if let batch = operation.batch { return try replay(batch, operation, in: database) }
     let table = try schema(of: operation.key.table)
     let plan = ApplyPlan(table: table, connection: connection)
     let columns = operation.columns.filter { plan.known.contains($0.name) }.map {
@@ -241,6 +242,18 @@ extension ReplicaFile {
           "\(operation.key.table) \(operation.key.record) is not here any more")
       }
     case .delete: try plan.delete(operation.key.record)
+    case .batch: break
+    }
+  }
+
+  private func replay(_ batch: Batch, _ operation: Operation, in database: Database) throws {
+    let table = operation.key.table
+    switch batch.effect {
+    case .set:
+      let columns = Dictionary(
+        operation.columns.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
+      _ = try database.batch(table, where: batch.predicate, set: columns)
+    case .delete: _ = try database.batchDelete(table, where: batch.predicate)
     }
   }
 }

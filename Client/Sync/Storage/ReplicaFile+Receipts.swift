@@ -34,7 +34,9 @@ extension ReplicaFile {
     } else {
       save.bind(3, head)
     }
-    save.bind(4, isConfirmed && !receipt.outcomes.contains(where: \.isOverruled) ? 1 : 0)
+    // Of a batch the server alone knows what it did.
+    let isClean = !receipt.outcomes.contains { $0.isOverruled || $0.records != nil }
+    save.bind(4, isConfirmed && isClean ? 1 : 0)
     save.bind(5, number)
     try save.run()
     if isConfirmed {
@@ -150,6 +152,7 @@ extension ReplicaFile {
   /// Drops confirmed operations once the cursor has passed them; before that they still shield
   /// the user's values from older pages.
   func forgetCovered() throws {
+    try releaseBatches()
     let anyPacket = try connection.statement("SELECT 1 FROM ferry_packets LIMIT 1")
     guard try anyPacket.first({ _ in true }) != nil else { return }
     let oldestOpen = "(SELECT min(number) FROM ferry_packets WHERE state <> 'acknowledged')"

@@ -15,7 +15,7 @@ public struct RefusalCode: RawRepresentable, Hashable, Sendable, CustomStringCon
   public static let schemaViolation = RefusalCode(rawValue: "schema_violation")
   /// Another record holds the values of a unique key.
   public static let uniqueTaken = RefusalCode(rawValue: "unique_taken")
-  /// A batch operation's condition cannot be evaluated.
+  /// A batch operation's condition cannot be evaluated, or matches too much.
   public static let invalidPredicate = RefusalCode(rawValue: "invalid_predicate")
 
   /// The codes of this version, in the order of SPEC.md §12.

@@ -23,6 +23,9 @@ package struct IngestContext: Sendable {
   package var holders: [UniqueClaim: String?] = [:]
   /// Packets that hold operations which can never be applied: they stay out of the plan.
   package var refused: [IngestPlan.Source: Problem] = [:]
+  /// For each batch operation that a plan applies: the records that matched as they were stored.
+  /// Their states are in ``records``.
+  package var matches: [OperationID: [RecordKey]] = [:]
 
   package init(space: SpaceState, now: Int64, limits: Limits) {
     self.space = space

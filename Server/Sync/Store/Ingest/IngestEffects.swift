@@ -12,7 +12,7 @@ package struct IngestEffects: Sendable, Equatable {
     /// As it was clamped.
     package let time: HybridTimestamp
     package let base: SequenceNumber
-    /// Columns as JSON; `nil` for a delete.
+    /// Columns as JSON; `nil` for a delete. Of a batch: its effect, predicate and columns.
     package let data: [UInt8]?
     /// Columns written before `time`, as JSON; `nil` when there are none.
     package let times: [UInt8]?
@@ -92,6 +92,7 @@ extension OperationKind {
     case .insert: 0
     case .update: 1
     case .delete: 2
+    case .batch: 3
     }
   }
 }

@@ -24,6 +24,7 @@ struct PostgresIngest {
           for (claim, record) in try PostgresClaims.holders(claims, in: space, on: connection) {
             context.holders[claim] = record
           }
+        case .matches(let matcher): try match(matcher, &context, on: connection)
         }
       }
       try save(effects, on: connection)

@@ -30,6 +30,7 @@ extension SQLiteStoreFile {
       for claim in claims {
         if let record = try holder(of: claim, in: space) { context.holders[claim] = record }
       }
+    case .matches(let matcher): try match(matcher, in: space, &context)
     }
   }
 
