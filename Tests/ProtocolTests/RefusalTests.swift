@@ -36,7 +36,9 @@ struct RefusalTests {
   func specification() throws {
     let text = try ProjectFiles.text("Protocol/SPEC.md")
     let section = try #require(text.firstRange(of: "## 12 Refusals")).upperBound
-    let rows = text[section...].split(separator: "\n").filter { $0.hasPrefix("| `") }
+    let rest = text[section...]
+    let end = rest.firstRange(of: "\n## ")?.lowerBound ?? rest.endIndex
+    let rows = rest[..<end].split(separator: "\n").filter { $0.hasPrefix("| `") }
     let codes = rows.compactMap { $0.split(separator: "`").dropFirst().first.map(String.init) }
     #expect(codes == RefusalCode.known.map(\.rawValue))
   }

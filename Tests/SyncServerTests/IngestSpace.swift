@@ -52,6 +52,12 @@ struct IngestSpace {
     send([packet], role: role)[0]
   }
 
+  /// Forgets the history before the head, as a store does that prunes everything.
+  mutating func prune() {
+    state.floor = state.head
+    history = history.filter { $0.value.sequence >= state.floor }
+  }
+
   func context(for packets: [Packet]) -> IngestContext {
     var context = IngestContext(space: state, now: now, limits: limits)
     context.schema = schema

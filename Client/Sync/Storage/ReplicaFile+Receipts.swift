@@ -73,9 +73,15 @@ extension ReplicaFile {
     try connection.execute("UPDATE ferry_packets SET clean = 0 WHERE number = \(number)")
   }
 
+  /// A list from the start replaces what is here: the deletes of long ago are not in it any more.
   func goBack(to cursor: SequenceNumber) throws {
-    let save = try connection.statement("UPDATE ferry_replica SET applied = ?1, received = ?1")
+    let save = try connection.statement(
+      """
+      UPDATE ferry_replica SET applied = ?1, received = ?1,
+        replacing = iif(?1 = 0 AND replacing = 0, ?2, replacing)
+      """)
     save.bind(1, cursor)
+    save.bind(2, Replacement.removing.rawValue)
     try save.run()
     try connection.execute(
       "DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0")

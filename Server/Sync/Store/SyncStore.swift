@@ -7,12 +7,20 @@ package struct SpaceSummary: Sendable, Equatable {
   package let name: SpaceName
   package let epoch: Epoch
   package let head: SequenceNumber
+  /// Tombstones up to here, and operations before it, are gone or about to go.
+  package let floor: SequenceNumber
+  package let retention: Retention
 
-  package init(id: Int64, name: SpaceName, epoch: Epoch, head: SequenceNumber) {
+  package init(
+    id: Int64, name: SpaceName, epoch: Epoch, head: SequenceNumber, floor: SequenceNumber = 0,
+    retention: Retention = .standard
+  ) {
     self.id = id
     self.name = name
     self.epoch = epoch
     self.head = head
+    self.floor = floor
+    self.retention = retention
   }
 }
 
@@ -115,7 +123,7 @@ package enum StoreError: Error, Sendable, Equatable {
 
 /// Where a server keeps its spaces. PostgreSQL and SQLite stand behind it, and both pass the
 /// contract suite in Tests/StoreContracts.
-package protocol SyncStore: Sendable {
+package protocol SyncStore: RetentionStore {
   /// Makes the space if it is not there. Answers with it either way.
   func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary
 

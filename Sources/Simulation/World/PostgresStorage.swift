@@ -160,6 +160,28 @@ private final class StandStillStore: SyncStore {
     try await still { store async throws(StoreError) in try await store.hasEverHadTokens() }
   }
 
+  func setRetention(_ retention: Retention, of space: Int64) async throws(StoreError) {
+    try await still { store async throws(StoreError) in
+      try await store.setRetention(retention, of: space)
+    }
+  }
+
+  func raiseFloor(
+    of space: Int64, _ request: FloorRequest
+  ) async throws(StoreError) -> SpaceFloor {
+    try await still { store async throws(StoreError) in
+      try await store.raiseFloor(of: space, request)
+    }
+  }
+
+  func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep {
+    try await still { store async throws(StoreError) in try await store.prune(slice, of: space) }
+  }
+
+  func reclaim() async throws(StoreError) -> Bool {
+    try await still { store async throws(StoreError) in try await store.reclaim() }
+  }
+
   /// Told by what this process commits: the database's own notices come in real time.
   func headMoves() -> AsyncStream<HeadMove> { moves.stream() }
 

@@ -65,7 +65,7 @@ package struct Ingest {
     for record in records where !record.isNew || record.state != RecordState() {
       let row = IngestEffects.RecordRow(
         key: record.key, sequence: record.state.sequence, wholeBelow: record.state.wholeBelow,
-        state: record.state.encoded(), isNew: record.isNew)
+        isDead: !record.state.isAlive, state: record.state.encoded(), isNew: record.isNew)
       effects.records.append(row)
     }
     effects.parked = plan.parked.map { park($0) }
@@ -191,7 +191,12 @@ package struct Ingest {
     var sequences: ClosedRange<SequenceNumber>?
     var isContiguous = true
     for operation in packet.operations {
-      guard let known = known[operation.id] else { continue }
+      guard let known = known[operation.id] else {
+        // Pruned: what became of it is not known any more. Its author takes what stands.
+        outcomes.append(Outcome(isOverruled: true))
+        isContiguous = false
+        continue
+      }
       outcomes.append(known.outcome)
       // A batch's effects follow it.
       let last = known.sequence + Int64(known.outcome.records ?? 0)

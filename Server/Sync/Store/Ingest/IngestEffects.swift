@@ -26,6 +26,8 @@ package struct IngestEffects: Sendable, Equatable {
     package let sequence: SequenceNumber
     /// See ``RecordState/wholeBelow``.
     package let wholeBelow: SequenceNumber
+    /// Whether it is a tombstone: nobody sees the record, and it may be pruned.
+    package let isDead: Bool
     /// The state's JSON.
     package let state: [UInt8]
     /// Whether the store has no row of it yet.

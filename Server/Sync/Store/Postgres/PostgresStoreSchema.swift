@@ -96,7 +96,41 @@ enum PostgresStoreSchema {
       PRIMARY KEY(space, tbl, key_columns, value)
     );
     """,
+    retention,
   ]
+
+  /// Spaces that are there already go on keeping everything.
+  private static let retention = """
+    ALTER TABLE spaces ADD COLUMN floor bigint NOT NULL DEFAULT 0;
+    ALTER TABLE spaces ADD COLUMN retention bigint;
+    CREATE TABLE head_times(
+      space bigint NOT NULL,
+      sequence bigint NOT NULL,
+      at bigint NOT NULL,
+      PRIMARY KEY(space, sequence)
+    );
+    CREATE INDEX operations_by_sequence ON operations(space, sequence);
+    CREATE INDEX notices_by_sequence ON notices(space, sequence);
+    ALTER TABLE records ADD COLUMN dead boolean NOT NULL DEFAULT false;
+    CREATE INDEX records_dead ON records(space, sequence) WHERE dead;
+    \(markTombstones);
+    ALTER TABLE parked ADD COLUMN arrived_at bigint NOT NULL DEFAULT 0;
+    UPDATE parked SET arrived_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+    """
+
+  /// A tombstone is known by the stamps of its insert and delete, which stand in this form nowhere
+  /// else: a user's columns are sorted by name.
+  static let markTombstones = """
+    UPDATE records SET dead = true WHERE
+      coalesce(substring(state FROM \(stamp("insert"))) COLLATE "C", '')
+      <= coalesce(substring(state FROM \(stamp("delete"))) COLLATE "C", '')
+    """
+
+  private static func stamp(_ kind: String) -> String {
+    #"""
+    '\{"sequence":"[0-9]+","time":"([0-9a-f]{16}","device":"[0-9a-f-]{36})","kind":"\#(kind)"'
+    """#
+  }
 
   /// What every connection is set to. All reads are look-ups by key or walks of one index; a
   /// planner without statistics would otherwise scan a freshly filled table whole.

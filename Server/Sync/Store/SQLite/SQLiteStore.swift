@@ -44,6 +44,12 @@ package final class SQLiteStore: SyncStore {
     }
   }
 
+  func write<T: Sendable>(
+    _ body: @Sendable (SQLiteStoreFile) throws -> T
+  ) async throws(StoreError) -> T {
+    try await writer.run(body)
+  }
+
   private func read<T: Sendable>(
     _ body: @escaping @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {
