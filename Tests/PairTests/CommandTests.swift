@@ -11,7 +11,7 @@ struct CommandTests {
     let device = try Device()
     let commands = [
       "init", "track", "untrack", "import", "sql", "push", "pull", "sync", "status", "pending",
-      "to-apply", "log",
+      "to-apply", "log", "verify",
     ]
     let overview = try await device.ferry("--help").output
     for command in commands {
