@@ -137,7 +137,8 @@ let package = Package(
     tests(
       "PairTests",
       needs: [
-        "Ferry", "Compression", "TestSupport", "FerryCommand", "FerryDaemon", "FerryChaos",
+        "Ferry", "Compression", "SQLite", "TestSupport", "FerryCommand", "FerryDaemon",
+        "FerryChaos",
       ]),
   ]
 )

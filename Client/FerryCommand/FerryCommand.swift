@@ -29,7 +29,7 @@ enum FerryCommand {
       FlagSpec("json", help: "Answer in JSON, one object a line.", environment: "FERRY_JSON")
     ],
     subcommands: [
-      initialise, track, untrack, importing, sql, batch, push, pull, sync, status, pending,
+      initialise, track, untrack, importing, sql, batch, push, pull, sync, verify, status, pending,
       toApply, quarantine, schema, log,
     ],
     examples: [

@@ -19,7 +19,7 @@ public final class Replica: Sendable {
   /// The file.
   public let path: String
   let thread: ReplicaThread
-  private let readers: ReaderPool
+  let readers: ReaderPool
   let engine: SyncEngine
   private let watching = Mutex<[ObjectIdentifier: Wakeups]>([:])
 

@@ -161,6 +161,16 @@ package protocol SyncStore: RetentionStore {
     _ document: SpaceSchema, to space: Int64, now: Int64
   ) async throws(StoreError) -> Result<SpaceSchema, Problem>
 
+  /// The digests asked for, from one snapshot; ``DigestAnswer/Content/behind`` while the sums do
+  /// not hold every change up to the cursor. A refused cursor is a `Problem`.
+  func digests(
+    in space: Int64, _ query: DigestQuery
+  ) async throws(StoreError) -> Result<DigestAnswer, Problem>
+
+  /// Brings the sums of the hash trees up to date with a few thousand records, in one transaction
+  /// that no writer of packets waits for long. Answers up to where they hold every change.
+  func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber
+
   /// Packets of a device that wait, and their bytes.
   func parked(in space: Int64, of device: DeviceID) async throws(StoreError) -> (
     packets: Int, bytes: Int

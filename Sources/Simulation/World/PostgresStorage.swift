@@ -132,6 +132,20 @@ private final class StandStillStore: SyncStore {
     }
   }
 
+  func digests(
+    in space: Int64, _ query: DigestQuery
+  ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
+    try await still { store async throws(StoreError) in
+      try await store.digests(in: space, query)
+    }
+  }
+
+  func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
+    try await still { store async throws(StoreError) in
+      try await store.foldDigests(in: space)
+    }
+  }
+
   func parked(
     in space: Int64, of device: DeviceID
   ) async throws(StoreError) -> (packets: Int, bytes: Int) {

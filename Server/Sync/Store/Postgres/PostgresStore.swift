@@ -152,6 +152,16 @@ package final class PostgresStore: SyncStore {
     return try await run { try fetch.run(on: $0) }
   }
 
+  package func digests(
+    in space: Int64, _ query: DigestQuery
+  ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
+    try await run { try PostgresDigests(space: space).answer(query, on: $0) }
+  }
+
+  package func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
+    try await run { try PostgresDigestFold(space: space).run(on: $0) }
+  }
+
   package func parked(
     in space: Int64, of device: DeviceID
   ) async throws(StoreError) -> (packets: Int, bytes: Int) {

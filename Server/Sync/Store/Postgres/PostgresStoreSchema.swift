@@ -97,6 +97,37 @@ enum PostgresStoreSchema {
     );
     """,
     retention,
+    """
+    CREATE TABLE record_digests(
+      space bigint NOT NULL,
+      tbl text COLLATE "C" NOT NULL,
+      leaf integer NOT NULL,
+      record text COLLATE "C" NOT NULL,
+      digest bytea NOT NULL,
+      PRIMARY KEY(space, tbl, leaf, record)
+    );
+    CREATE TABLE leaf_digests(
+      space bigint NOT NULL,
+      tbl text COLLATE "C" NOT NULL,
+      leaf integer NOT NULL,
+      digest bytea NOT NULL,
+      records bigint NOT NULL,
+      PRIMARY KEY(space, tbl, leaf)
+    ) WITH (fillfactor = 50);
+    -- The sums hold every change up to the sequence.
+    CREATE TABLE digest_states(
+      space bigint PRIMARY KEY,
+      sequence bigint NOT NULL
+    ) WITH (fillfactor = 50);
+    -- What goes before it was folded would stay in the sums: they begin anew.
+    CREATE FUNCTION digests_lost() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      UPDATE digest_states SET sequence = -1
+      WHERE space = OLD.space AND sequence >= 0 AND sequence < OLD.sequence;
+      RETURN NULL;
+    END $$;
+    CREATE TRIGGER digests_lost AFTER DELETE ON records
+      FOR EACH ROW EXECUTE FUNCTION digests_lost();
+    """,
   ]
 
   /// Spaces that are there already go on keeping everything.

@@ -114,6 +114,16 @@ package final class SQLiteStore: SyncStore {
     try await read { try $0.records(keys, in: space, now: now) }
   }
 
+  package func digests(
+    in space: Int64, _ query: DigestQuery
+  ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
+    try await read { try $0.digests(in: space, query) }
+  }
+
+  package func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
+    try await writer.run { try $0.foldDigests(in: space) }
+  }
+
   package func parked(
     in space: Int64, of device: DeviceID
   ) async throws(StoreError) -> (packets: Int, bytes: Int) {

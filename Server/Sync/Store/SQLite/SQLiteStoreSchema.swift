@@ -95,6 +95,33 @@ enum SQLiteStoreSchema {
     ) WITHOUT ROWID;
     """,
     retention,
+    """
+    CREATE TABLE record_digests(
+      space INTEGER NOT NULL,
+      tbl TEXT NOT NULL,
+      leaf INTEGER NOT NULL,
+      record TEXT NOT NULL,
+      digest BLOB NOT NULL,
+      PRIMARY KEY(space, tbl, leaf, record)
+    ) WITHOUT ROWID;
+    CREATE TABLE leaf_digests(
+      space INTEGER NOT NULL,
+      tbl TEXT NOT NULL,
+      leaf INTEGER NOT NULL,
+      digest BLOB NOT NULL,
+      records INTEGER NOT NULL,
+      PRIMARY KEY(space, tbl, leaf)
+    ) WITHOUT ROWID;
+    CREATE TABLE digest_states(
+      space INTEGER PRIMARY KEY,
+      sequence INTEGER NOT NULL               -- the sums hold every change up to here
+    );
+    -- What goes before it was folded would stay in the sums: they begin anew.
+    CREATE TRIGGER digests_lost AFTER DELETE ON records BEGIN
+      UPDATE digest_states SET sequence = -1
+      WHERE space = OLD.space AND sequence >= 0 AND sequence < OLD.sequence;
+    END;
+    """,
   ]
 
   /// Spaces that are there already go on keeping everything.
