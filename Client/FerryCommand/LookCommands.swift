@@ -72,7 +72,8 @@ extension FerryCommand {
     "log", summary: "Show what happened: syncs, and values that lost against others, newest first.",
     discussion: """
       Where two devices wrote one column without knowing of each other, the later write stays. \
-      The value that did not is listed here with who wrote it and who wrote what stands.
+      The value that did not is listed here with who wrote it and who wrote what stands; see \
+      also `ferry conflicts`.
       """,
     options: [limit]
   ) { arguments in
@@ -105,7 +106,7 @@ extension FerryCommand {
 }
 
 /// One line of `ferry log`.
-private struct LoggedLine {
+struct LoggedLine {
   let at: Int64
   let event: String
   let detail: String
@@ -150,6 +151,7 @@ extension ReplicaStatus {
       ("device", .string("\(device)")), ("space", .string(orNull: server?.space.value)),
       ("server", .string(orNull: server?.url)), ("tables", .array(tables.map { .string($0) })),
       ("pending", .int(pending)), ("toApply", .int(toApply)), ("conflicts", .int(conflicts)),
+      ("questions", .int(questions)),
       ("keptBack", .int(keptBack)), ("quarantined", .int(quarantined)), ("parked", .int(parked)),
       ("cursor", .string(orNull: cursor?.description)), ("head", .int(head)),
       ("lastSync", .string(orNull: lastSync.map { Presentation.time($0) })),
@@ -177,7 +179,8 @@ extension ReplicaStatus {
       ("device", "\(device)"),
       ("space", server.map { "\($0.space) on \($0.url)" } ?? "none yet: run `ferry init`"),
       ("tables", tables.isEmpty ? "none yet: run `ferry track`" : tables.joined(separator: ", ")),
-      ("pending", "\(pending)"), ("to apply", "\(toApply)"), ("conflicts", "\(conflicts)"),
+      ("pending", "\(pending)"), ("to apply", "\(toApply)"),
+      ("conflicts", "\(conflicts)" + (questions > 0 ? ", \(questions) to decide" : "")),
       ("kept back", "\(keptBack)"), ("quarantined", "\(quarantined)"), ("parked", "\(parked)"),
       ("applied", "\(cursor?.applied ?? 0) of \(head)" + (behind > 0 ? " (\(behind) behind)" : "")),
       ("last sync", lastSync.map { Presentation.time($0) } ?? "never"),

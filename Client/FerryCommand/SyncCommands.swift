@@ -80,8 +80,16 @@ extension FerryCommand {
         "  next: `ferry quarantine list` tells why; retry, edit or discard them",
       ])
     }
+    if status.questions > 0 {
+      try TextOutput.standardError.lines([
+        "ferry: \(status.questions) conflicts wait for your decision",
+        "  why: others wrote the same at the same time, and the space's schema says to ask",
+        "  next: `ferry conflicts --open` lists them, `ferry resolve ID --keep local|remote` answers",
+      ])
+    }
+    let needsUser = status.quarantined > 0 || status.questions > 0
     let refused = status.keptBack
-    guard refused > 0 else { return status.quarantined > 0 ? .needsUser : .done }
+    guard refused > 0 else { return needsUser ? .needsUser : .done }
     try TextOutput.standardError.lines([
       "ferry: \(refused) records could not be applied here",
       "  why: the tables of this replica refuse them (a constraint or a foreign key)",

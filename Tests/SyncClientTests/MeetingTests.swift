@@ -145,6 +145,12 @@ struct MeetingTests {
       ALTER TABLE ferry_replica DROP COLUMN anchor;
       ALTER TABLE ferry_replica DROP COLUMN replacing;
       ALTER TABLE ferry_replica DROP COLUMN chain_start;
+      ALTER TABLE ferry_replica DROP COLUMN schema;
+      ALTER TABLE ferry_packets DROP COLUMN schema;
+      DROP INDEX ferry_conflicts_once; DROP TABLE ferry_schemas;
+      ALTER TABLE ferry_conflicts DROP COLUMN sequence;
+      ALTER TABLE ferry_conflicts DROP COLUMN question;
+      ALTER TABLE ferry_conflicts DROP COLUMN settled;
       DROP TABLE ferry_archive; DROP TABLE ferry_archived_packets;
       DROP TABLE ferry_refresh; DROP TABLE ferry_quarantine;
       """)
@@ -153,7 +159,8 @@ struct MeetingTests {
     }
     try replica.file.connection.execute(
       """
-      ALTER TABLE ferry_pending DROP COLUMN met; ALTER TABLE ferry_pending DROP COLUMN was
+      ALTER TABLE ferry_pending DROP COLUMN met; ALTER TABLE ferry_pending DROP COLUMN was;
+      ALTER TABLE ferry_pending DROP COLUMN marks
       """)
     try replica.reopen()
     try replica.run("UPDATE tasks SET title = 'two'")

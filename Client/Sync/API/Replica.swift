@@ -21,6 +21,7 @@ public final class Replica: Sendable {
   let thread: ReplicaThread
   let readers: ReaderPool
   let engine: SyncEngine
+  let conflictListeners = ConflictListeners()
   private let watching = Mutex<[ObjectIdentifier: Wakeups]>([:])
 
   /// Opens `path` as a replica, or makes it one. The user's own tables stay as they are.
@@ -160,7 +161,11 @@ public final class Replica: Sendable {
   public func sync(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
-    try await typed { try await engine.sync(progress: progress) }
+    try await typed {
+      let report = try await engine.sync(progress: progress)
+      try await tellConflicts()
+      return report
+    }
   }
 
   /// Sends what is pending, after applying what the server has (seed row S1.5).
@@ -168,7 +173,11 @@ public final class Replica: Sendable {
   public func push(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
-    try await typed { try await engine.push(progress: progress) }
+    try await typed {
+      let report = try await engine.push(progress: progress)
+      try await tellConflicts()
+      return report
+    }
   }
 
   /// Applies what the server has and this replica lacks, all at once.
@@ -176,7 +185,11 @@ public final class Replica: Sendable {
   public func pull(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
-    try await typed { try await engine.pull(progress: progress) }
+    try await typed {
+      let report = try await engine.pull(progress: progress)
+      try await tellConflicts()
+      return report
+    }
   }
 
   /// What a watching replica tells.
@@ -202,9 +215,11 @@ public final class Replica: Sendable {
     defer { watching.withLock { $0[ObjectIdentifier(wakeups)] = nil } }
     let watcher = Watcher(engine: engine, wakeups: wakeups)
     try await typed {
-      try await watcher.run(progress: progress) { event in
+      try await watcher.run(progress: progress) { [self] event in
         switch event {
-        case .synced(let report): onEvent(.synced(report))
+        case .synced(let report):
+          if conflictListeners.oldest != nil { Task { try? await tellConflicts() } }
+          onEvent(.synced(report))
         case .offline(let error): onEvent(.offline(error))
         case .connected: onEvent(.connected)
         }
@@ -227,11 +242,6 @@ public final class Replica: Sendable {
   /// Changes that were pulled and wait, with the reason.
   public func waitingChanges(limit: Int = 1_000) async throws -> [WaitingChange] {
     try await typed { try await thread.run { try $0.waitingChanges(limit: limit) } }
-  }
-
-  /// Values that lost against others, newest first.
-  public func conflicts(limit: Int = 1_000) async throws -> [KeptConflict] {
-    try await typed { try await thread.run { try $0.conflicts(limit: limit) } }
   }
 
   /// What happened to this replica, newest first; the last 1,000 entries are kept.

@@ -65,6 +65,8 @@ public struct ReplicaStatus: Sendable, Equatable {
   public var toApply: Int
   /// Values that lost against others and are kept.
   public var conflicts: Int
+  /// Conflicts that the user is to decide.
+  public var questions: Int
   /// Records that the local schema refuses; see `ferry to-apply`.
   public var keptBack: Int
   /// Operations that the server refuses for good, and what depends on them; see
@@ -97,18 +99,6 @@ public struct WaitingChange: Sendable, Equatable {
   public var columns: [Column]
   /// Why it waits.
   public var reason: String
-}
-
-/// A value that lost against another and is kept.
-public struct KeptConflict: Sendable, Equatable {
-  /// When this device learnt of it, milliseconds since 1970.
-  public var noticedAt: Int64
-  /// The operation of this device that took part in it.
-  public var operation: OperationID
-  /// The record.
-  public var key: RecordKey
-  /// The column and value that lost, and the stamps of both sides.
-  public var conflict: Conflict
 }
 
 /// An entry of the replica's log.

@@ -20,12 +20,14 @@ struct PacketPlanner {
   /// Groups in a packet.
   private let groupsMax: Int
   private var groups = 0
-  private var merger = OperationMerger()
+  private var merger: OperationMerger
   private var orders: ClosedRange<Int64>?
   private var largeGroup: [PendingOperation] = []
 
-  init(limits: Limits, groupsMax: Int = .max) {
+  /// - Parameter schema: by whose policies operations are merged.
+  init(limits: Limits, schema: SpaceSchema = .empty, groupsMax: Int = .max) {
     self.limits = limits
+    merger = OperationMerger(schema: schema)
     self.groupsMax = groupsMax
   }
 

@@ -66,6 +66,12 @@ final class CaptureContext {
   /// Hands the row's JSON to `body`.
   func withRow(_ body: (UnsafeBufferPointer<UInt8>) -> Void) { row.end(body) }
 
+  /// Hands what the row's columns held before to `body`, where there is anything.
+  func withFormer(_ body: (UnsafeBufferPointer<UInt8>) -> Void) { row.endFormer(body) }
+
+  /// Hands the row's marks to `body`, where there are any.
+  func withMarks(_ body: (UnsafeBufferPointer<UInt8>) -> Void) { row.endMarks(body) }
+
   /// Runs `body` on the row being recorded.
   func collect<T>(_ body: (inout CapturedRow) -> T) -> T { body(&row) }
 

@@ -14,6 +14,12 @@ extension CaptureContext {
     try connection.addFunction("ferry_data", argumentCount: 0) { [unowned self] _, answer in
       withRow { answer.set(text: $0) }
     }
+    try connection.addFunction("ferry_was", argumentCount: 0) { [unowned self] _, answer in
+      withFormer { answer.set(text: $0) }
+    }
+    try connection.addFunction("ferry_marks", argumentCount: 0) { [unowned self] _, answer in
+      withMarks { answer.set(text: $0) }
+    }
     try connection.addFunction("ferry_applying", argumentCount: 0) { [unowned self] _, answer in
       answer.set(mode == .applying ? 1 : 0)
     }
@@ -64,10 +70,12 @@ extension CaptureContext {
       while index + stride <= arguments.count {
         defer { index += stride }
         if stride == 3 && isSame(arguments, index + 1, index + 2) { continue }
-        let value = index + stride - 1
-        if let fault = row.add(name: arguments.textBytes(index), arguments, at: value) {
-          return fault
-        }
+        let name = arguments.textBytes(index)
+        let fault =
+          stride == 3
+          ? row.addDifference(name: name, arguments, old: index + 1, new: index + 2)
+          : row.add(name: name, arguments, at: index + 1)
+        if let fault { return fault }
       }
       answer.set(stride == 2 || row.hasColumns ? 1 : 0)
       return nil

@@ -9,10 +9,10 @@ enum CaptureTriggers {
   private static let argumentsMax = 120
 
   /// The statements that (re)create the triggers of one table.
-  static func statements(for table: TableSchema) -> [String] {
+  static func statements(for table: TableSchema, _ rules: TableRules) -> [String] {
     drops(for: table.name) + [
       trigger("insert", "AFTER INSERT", table, record: "NEW", values: row(table, "NEW")),
-      trigger("update", "AFTER UPDATE", table, record: "NEW", values: difference(table)),
+      trigger("update", "AFTER UPDATE", table, record: "NEW", values: difference(table, rules)),
       trigger("delete", "AFTER DELETE", table, record: "OLD", values: row(table, "OLD")),
       rekey(table),
       nested("insert", "NEW", table), nested("update", "OLD", table),
@@ -89,10 +89,12 @@ enum CaptureTriggers {
     // What was kept of a record that is deleted would bring it back in parts; the server has it.
     let (met, forget) =
       kind == "delete" ? ("(SELECT count(*) \(kept))", "; DELETE \(kept)") : ("0", "")
+    let (names, values) =
+      kind == "update" ? (", was, marks", ", ferry_was(), ferry_marks()") : ("", "")
     return """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met) VALUES (\
+      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met\(names)) VALUES (\
       ferry_operation(), ferry_group(), ferry_base(), \(literal(table)), \(key), \
-      \(literal(kind)), ferry_data(), \(met))\(forget)
+      \(literal(kind)), ferry_data(), \(met)\(values))\(forget)
       """
   }
 
@@ -104,10 +106,11 @@ enum CaptureTriggers {
   }
 
   /// `ferry_difference(first, table, key, '"name":', old, new, …)`: only what changed.
-  private static func difference(_ table: TableSchema) -> String {
+  /// The name of a column that is more than a value begins with its mark.
+  private static func difference(_ table: TableSchema, _ rules: TableRules) -> String {
     calls("ferry_difference", table, "NEW") { column in
       let name = quoted(column.name)
-      return [jsonName(column.name), "OLD.\(name)", "NEW.\(name)"]
+      return [jsonName(column.name, column.capture(rules).mark), "OLD.\(name)", "NEW.\(name)"]
     }
   }
 
@@ -129,10 +132,40 @@ enum CaptureTriggers {
     return parts.count == 1 ? parts[0] : "(" + parts.joined(separator: " + ") + ")"
   }
 
-  private static func jsonName(_ name: String) -> String {
+  private static func jsonName(_ name: String, _ mark: String = "") -> String {
     var json = JSONWriter()
     json.string(name)
     json.raw(":")
-    return literal(String(decoding: json.finish(), as: UTF8.self))
+    return literal(mark + String(decoding: json.finish(), as: UTF8.self))
+  }
+}
+
+/// How an update of a column is recorded.
+enum ColumnCapture {
+  /// The new value.
+  case value
+  /// What was added to the old one: concurrent increments add up.
+  case increment
+  /// The new text, to be merged with others by the old one.
+  case text
+
+  /// Stands before the column's name in triggers and marks.
+  var mark: String {
+    switch self {
+    case .value: ""
+    case .increment: "+"
+    case .text: "~"
+    }
+  }
+}
+
+extension TableSchema.ColumnInfo {
+  /// How updates are recorded by what the space declares.
+  func capture(_ rules: TableRules) -> ColumnCapture {
+    switch rules.policy(of: name) {
+    case .counter: .increment
+    case .textMerge: .text
+    default: .value
+    }
   }
 }

@@ -11,9 +11,12 @@ struct ApplyPass {
   private let held: Set<RecordKey>
   private var hasPending: Bool
   private var hasKept: Bool
+  private var hasQuestions = false
   private var plans: [String: ApplyPlan?] = [:]
   private var lastPlan: ApplyPlan?
   private var applied = 0
+  /// Whether the space's schema was among the changes.
+  private(set) var hasNewSchema = false
   private var refused = Set<RecordKey>()
   /// Where the records that the pull list names are noted; `nil` when nobody asks.
   private var noted: SQLiteStatement?
@@ -34,6 +37,8 @@ struct ApplyPass {
 
   /// Applies every change of one page, in its order.
   mutating func applyPage(_ body: UnsafeRawBufferPointer) throws -> PageHead {
+    try file.take(PageReader.notices(of: body, limits: limits))
+    if try !hasQuestions && file.hasOpenQuestions() { hasQuestions = true }
     var failure: (any Error)?
     let head = try PageReader.read(body, limits: limits) { change throws(MalformedMessage) in
       guard failure == nil else { return }
@@ -81,6 +86,11 @@ struct ApplyPass {
     if hasKept && !isRetry, let kept = try file.keptState(of: change.key) {
       change.state = kept.overlaid(with: change.state)
     }
+    if hasQuestions && !isRetry { try file.settleQuestions(by: change.state, on: change.key) }
+    if change.key.table == ReplicaFile.schemaTable {
+      if try file.take(schemaRecord: change.state) { hasNewSchema = true }
+      return
+    }
     guard let plan = try plan(for: change.key.table) else {
       try keep(change, reason: nil)
       applied += 1
@@ -118,7 +128,8 @@ struct ApplyPass {
   ) throws {
     let isShielded = hasPending && !PlantedFault.pendingNotShielded.isPlanted
     let pending = isShielded ? try file.meet(change.key) : []
-    let effect = RemoteChange.effect(of: change.state, pending: pending, device: device)
+    let effect = RemoteChange.effect(
+      of: change.state, pending: pending, device: device, rules: plan.rules)
     file.capture.beginApplying(change.key, isDeleting: effect == .delete)
     switch effect {
     case .none: break

@@ -4,6 +4,8 @@ import SQLite
 /// The statements by which remote changes reach one table, prepared once for each set of columns.
 final class ApplyPlan {
   let table: TableSchema
+  /// What the space declares of the table.
+  let rules: TableRules
   /// Column names that the table knows.
   let known: Set<String>
   private let connection: SQLiteConnection
@@ -11,8 +13,9 @@ final class ApplyPlan {
   private var lastKnownNames: [String] = []
   private var lastUpsert: SQLiteStatement?
 
-  init(table: TableSchema, connection: SQLiteConnection) {
+  init(table: TableSchema, rules: TableRules, connection: SQLiteConnection) {
     self.table = table
+    self.rules = rules
     self.connection = connection
     known = Set(table.columns.map(\.name))
   }
@@ -50,6 +53,23 @@ final class ApplyPlan {
       "DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
     statement.bind(1, record)
     try statement.run()
+  }
+
+  /// Whether the record has a row.
+  func exists(_ record: String) throws -> Bool {
+    let find = try connection.statement(
+      "SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
+    find.bind(1, record)
+    return try find.first { _ in true } ?? false
+  }
+
+  /// Values without a stamp, for writes of this device's own; what the table does not know is left
+  /// out.
+  func unstamped(_ columns: [Column]) -> [ColumnState] {
+    let nobody = Stamp(time: .zero, device: DeviceID(UniqueID(high: 0, low: 0)))
+    return columns.filter { known.contains($0.name) }.map {
+      ColumnState(name: $0.name, value: $0.value, stamp: nobody, sequence: 0)
+    }
   }
 
   private func lacksRequired(_ columns: [ColumnState]) -> Bool {

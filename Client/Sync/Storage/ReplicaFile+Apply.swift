@@ -109,6 +109,11 @@ extension ReplicaFile {
       try forEachStagedPage { _ = try pass.applyPage($0) }
       try body.withUnsafeBytes { _ = try pass.applyPage($0) }
       if let replacement { try finish(replacement, &pass) }
+      if pass.hasNewSchema {
+        capture.mode = .recording
+        try refreshTriggers()
+        capture.mode = .applying
+      }
       try pass.retryKept()
       try connection.statement("DELETE FROM ferry_to_apply").run()
       try connection.statement("DELETE FROM ferry_refresh WHERE fetched = 1").run()
@@ -215,7 +220,8 @@ extension ReplicaFile {
     guard try isTracked.first({ _ in true }) != nil,
       let schema = try? schema(of: table)
     else { return nil }
-    let plan = ApplyPlan(table: schema, connection: connection)
+    let plan = ApplyPlan(
+      table: schema, rules: try spaceSchema().rules(for: table), connection: connection)
     applyPlans[table] = plan
     return plan
   }

@@ -14,17 +14,18 @@ extension ReplicaFile {
     let packets = try connection.statement(
       """
       INSERT INTO ferry_archived_packets(number, dependency, tail, from_order, to_order, merged,
-        continues, operations, last, at)
+        continues, operations, last, schema, at)
       SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, last,
-        ?2 FROM ferry_packets WHERE to_order <= ?1
+        schema, ?2 FROM ferry_packets WHERE to_order <= ?1
       """)
     packets.bind(1, order)
     packets.bind(2, wallClock())
     try packets.run()
     let operations = try connection.statement(
       """
-      INSERT INTO ferry_archive(seq, id, grp, base, tbl, record, kind, data, met, was)
-      SELECT seq, id, grp, base, tbl, record, kind, data, met, was FROM ferry_pending
+      INSERT INTO ferry_archive(seq, id, grp, base, tbl, record, kind, data, met, was,
+        marks)
+      SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks FROM ferry_pending
       WHERE seq > ?2 AND seq <= ?1
       """)
     operations.bind(1, order)
@@ -136,8 +137,9 @@ extension ReplicaFile {
     try connection.execute(
       """
       INSERT INTO ferry_packets(number, dependency, tail, from_order, to_order, merged, continues,
-        operations, state)
-      SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, 'frozen'
+        operations, state, schema)
+      SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, 'frozen',
+        schema
       FROM ferry_archived_packets WHERE number > \(place.number);
       DELETE FROM ferry_archived_packets WHERE number > \(place.number);
       UPDATE ferry_packets SET state = 'frozen', first = NULL, last = NULL, clean = 0
@@ -166,8 +168,9 @@ extension ReplicaFile {
   private func takeFromArchive(_ condition: String, base: SequenceNumber) throws -> Int {
     try connection.execute(
       """
-      INSERT INTO ferry_pending(seq, id, grp, base, tbl, record, kind, data, met, was)
-      SELECT seq, id, grp, min(base, \(base)), tbl, record, kind, data, met, was
+      INSERT INTO ferry_pending(seq, id, grp, base, tbl, record, kind, data, met, was,
+        marks)
+      SELECT seq, id, grp, min(base, \(base)), tbl, record, kind, data, met, was, marks
       FROM ferry_archive WHERE \(condition);
       DELETE FROM ferry_archive WHERE \(condition)
       """)

@@ -26,7 +26,7 @@ extension ReplicaFile {
   func meet(_ key: RecordKey) throws -> [Operation] {
     let find = try connection.statement(
       """
-      SELECT seq, id, grp, base, tbl, record, kind, data, met,
+      SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks,
         (SELECT iif(merged, number, -number) FROM ferry_packets
          WHERE seq BETWEEN from_order AND to_order)
       FROM ferry_pending WHERE seq IN (
@@ -37,7 +37,8 @@ extension ReplicaFile {
     find.bind(1, key.record)
     find.bind(2, key.table)
     var sent: [Operation] = []
-    var merger = OperationMerger(limits: limits)
+    let schema = try spaceSchema()
+    var merger = OperationMerger(limits: limits, schema: schema)
     var packet: Int64?
     var isNews = false
     try find.forEach { row in
@@ -48,11 +49,11 @@ extension ReplicaFile {
         merger = OperationMerger(limits: limits)
         return
       }
-      let number = row.optionalInt64(9)
+      let number = row.optionalInt64(11)
       isNews = isNews || row.int64(8) == 0
       if number != packet {
         sent += merger.operations
-        merger = OperationMerger(limits: limits)
+        merger = OperationMerger(limits: limits, schema: schema)
         packet = number
       }
       // A packet that is part of a large transaction carries its operations as they were made.
@@ -80,7 +81,7 @@ extension ReplicaFile {
   }
 
   static let selectPending =
-    "SELECT seq, id, grp, base, tbl, record, kind, data, met FROM ferry_pending"
+    "SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks FROM ferry_pending"
 
   /// Reads a row of ``selectPending``.
   func pending(_ row: SQLiteStatement) throws -> PendingOperation {
@@ -100,8 +101,28 @@ extension ReplicaFile {
       id: OperationID(id), key: RecordKey(table: row.text(4), record: row.text(5)), kind: kind,
       time: id.timestamp, columns: columns, base: row.int64(3))
     operation.batch = batch
+    if kind == .update && !row.isNull(10) { try readMarks(row, into: &operation) }
     return PendingOperation(
       operation: operation, order: row.int64(0), group: row.int64(2), isMet: row.int64(8) == 1)
+  }
+
+  /// What an update's columns held before; empty where that is not known.
+  func formerColumns(_ row: SQLiteStatement, at index: Int32) throws -> [Column] {
+    if row.isNull(index) { return [] }
+    var reader = JSONReader(row.textBytes(index), depth: limits.depth)
+    return try reader.columns(limits: limits)
+  }
+
+  private func readMarks(_ row: SQLiteStatement, into operation: inout Operation) throws {
+    var texts: [String] = []
+    var reader = JSONReader(row.textBytes(10), depth: limits.depth)
+    try reader.array { (reader) throws(MalformedMessage) in
+      let mark = try reader.string()
+      let name = String(mark.dropFirst())
+      if mark.hasPrefix("+") { operation.increments.insert(name) } else { texts.append(name) }
+    }
+    guard !texts.isEmpty else { return }
+    operation.originals = try formerColumns(row, at: 9).filter { texts.contains($0.name) }
   }
 
   // MARK: Packets
@@ -124,7 +145,8 @@ extension ReplicaFile {
 
   /// Answers whether there was anything to freeze.
   private func freezeNext(groupsMax: Int) throws -> Bool {
-    var planner = PacketPlanner(limits: limits, groupsMax: groupsMax)
+    var planner = PacketPlanner(
+      limits: limits, schema: try spaceSchema(), groupsMax: groupsMax)
     var group: [PendingOperation] = []
     var isFull = false
     let waiting = try connection.statement(
@@ -154,8 +176,9 @@ extension ReplicaFile {
     let insert = try connection.statement(
       """
       INSERT INTO ferry_packets
-        (dependency, tail, from_order, to_order, merged, continues, operations, state)
-      VALUES ((SELECT tail FROM ferry_replica), ?, ?, ?, ?, ?, ?, 'frozen')
+        (dependency, tail, from_order, to_order, merged, continues, operations, state, schema)
+      VALUES ((SELECT tail FROM ferry_replica), ?, ?, ?, ?, ?, ?, 'frozen',
+        (SELECT schema FROM ferry_replica))
       """)
     insert.bind(1, tail)
     insert.bind(2, plan.orders.lowerBound)
@@ -186,7 +209,7 @@ extension ReplicaFile {
     try connection.statement(
       """
       SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, state,
-        first, last, clean FROM ferry_packets WHERE \(condition)
+        first, last, clean, schema FROM ferry_packets WHERE \(condition)
       """
     ).map { try PacketRow($0) }
   }
@@ -197,7 +220,7 @@ extension ReplicaFile {
       "\(Self.selectPending) WHERE seq BETWEEN ? AND ? ORDER BY seq")
     rows.bind(1, row.orders.lowerBound)
     rows.bind(2, PlantedFault.packetNotFrozen.isPlanted ? .max : row.orders.upperBound)
-    var merger = OperationMerger()
+    var merger = OperationMerger(schema: try spaceSchema(version: row.schema))
     var plain: [Operation] = []
     try rows.forEach { pendingRow in
       let next = try pending(pendingRow)
@@ -229,6 +252,8 @@ struct PacketRow: Sendable, Equatable {
   let state: String
   let sequences: ClosedRange<SequenceNumber>?
   let isClean: Bool
+  /// The version of the space's schema by which its operations were merged.
+  let schema: Int64
 
   init(_ row: SQLiteStatement) throws {
     guard let tail = row.uniqueID(2), row.int64(3) <= row.int64(4) else {
@@ -244,5 +269,6 @@ struct PacketRow: Sendable, Equatable {
     state = row.text(8)
     sequences = row.isNull(9) ? nil : row.int64(9)...max(row.int64(9), row.int64(10))
     isClean = row.int64(11) != 0
+    schema = row.int64(12)
   }
 }

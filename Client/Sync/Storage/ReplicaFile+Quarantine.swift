@@ -137,10 +137,10 @@ extension ReplicaFile {
   private func movePoisoned(_ refusal: Refusal) throws -> Int {
     let move = try connection.statement(
       """
-      INSERT INTO ferry_quarantine(seq, entry, id, grp, tbl, record, kind, data, was, code, detail,
+      INSERT INTO ferry_quarantine(seq, entry, id, grp, tbl, record, kind, data, was, marks, code, detail,
         holder, at)
       SELECT seq, (SELECT coalesce(max(entry), 0) + 1 FROM ferry_quarantine), id, grp, tbl, record,
-        kind, data, was, iif(record = ?1 AND tbl = ?2, ?3, NULL), iif(record = ?1 AND tbl = ?2, ?4,
+        kind, data, was, marks, iif(record = ?1 AND tbl = ?2, ?3, NULL), iif(record = ?1 AND tbl = ?2, ?4,
         NULL), iif(record = ?1 AND tbl = ?2, ?5, NULL), ?6
       FROM ferry_pending WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)
       """)
@@ -175,18 +175,18 @@ extension ReplicaFile {
   func quarantineEntry(_ number: Int64) throws -> QuarantineEntry? {
     let find = try connection.statement(
       """
-      SELECT seq, id, grp, 0, tbl, record, kind, data, 0, code, detail, holder, at
+      SELECT seq, id, grp, 0, tbl, record, kind, data, 0, was, marks, code, detail, holder, at
       FROM ferry_quarantine WHERE entry = ? ORDER BY seq
       """)
     find.bind(1, number)
     var entry = QuarantineEntry(number: number)
     try find.forEach { row in
       entry.operations.append(try pending(row).operation)
-      guard let code = row.optionalText(9) else { return }
+      guard let code = row.optionalText(11) else { return }
       entry.code = RefusalCode(rawValue: code)
-      entry.detail = row.text(10)
-      entry.holder = row.optionalText(11)
-      entry.refusedAt = row.int64(12)
+      entry.detail = row.text(12)
+      entry.holder = row.optionalText(13)
+      entry.refusedAt = row.int64(14)
       entry.refused.append(OperationID(row.uniqueID(1) ?? UniqueID(high: 0, low: 0)))
     }
     return entry.operations.isEmpty ? nil : entry
@@ -227,23 +227,39 @@ extension ReplicaFile {
   func replay(_ operation: Operation, in database: Database) throws {
     if let batch = operation.batch { return try replay(batch, operation, in: database) }
     let table = try schema(of: operation.key.table)
-    let plan = ApplyPlan(table: table, connection: connection)
-    let columns = operation.columns.filter { plan.known.contains($0.name) }.map {
-      ColumnState(
-        name: $0.name, value: $0.value,
-        stamp: Stamp(time: .zero, device: DeviceID(operation.id.value)),
-        sequence: 0)
-    }
+    let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
+    let columns = plan.unstamped(operation.columns)
     switch operation.kind {
     case .insert: try plan.upsert(operation.key.record, columns, isWhole: true, kept: [])
     case .update:
-      guard try columns.isEmpty || plan.update(operation.key.record, columns) else {
+      let sums = try columns.map { try summed($0, operation) }
+      guard try columns.isEmpty || plan.update(operation.key.record, sums) else {
         throw ReplicaError.notFound(
           "\(operation.key.table) \(operation.key.record) is not here any more")
       }
     case .delete: try plan.delete(operation.key.record)
     case .batch: break
     }
+  }
+
+  /// An increment as the value that the row holds after it.
+  private func summed(_ column: ColumnState, _ operation: Operation) throws -> ColumnState {
+    guard operation.increments.contains(column.name), case .integer(let added) = column.value
+    else { return column }
+    var sum = column
+    if case .integer(let value) = try value(of: column.name, in: operation.key) {
+      sum.value = .integer(value &+ added)
+    }
+    return sum
+  }
+
+  /// What a record's row holds in a column; `nil` where there is no row.
+  func value(of column: String, in key: RecordKey) throws -> Value? {
+    let table = try schema(of: key.table)
+    let find = try connection.statement(
+      "SELECT \(quoted(column)) FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
+    find.bind(1, key.record)
+    return try find.first { $0.value(0) }
   }
 
   private func replay(_ batch: Batch, _ operation: Operation, in database: Database) throws {

@@ -236,28 +236,8 @@ extension ReplicaFile {
       let row = try packets(where: "number = \(number)").first
     else { return }
     let operations = try packet(row).operations
-    let insert = try connection.statement(
-      """
-      INSERT INTO ferry_conflicts(at, operation, tbl, record, col, lost, loser_time, loser,
-        winner_time, winner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-      """)
     for (operation, outcome) in zip(operations, receipt.outcomes) {
-      for conflict in outcome.conflicts {
-        var lost = JSONWriter()
-        lost.value(conflict.lost)
-        insert.bind(1, wallClock())
-        insert.bind(2, operation.id.value)
-        insert.bind(3, operation.key.table)
-        insert.bind(4, operation.key.record)
-        insert.bind(5, conflict.column)
-        insert.bind(6, text: lost.finish())
-        insert.bind(7, Int64(bitPattern: conflict.loser.time.rawValue))
-        insert.bind(8, conflict.loser.device.value)
-        insert.bind(9, Int64(bitPattern: conflict.winner.time.rawValue))
-        insert.bind(10, conflict.winner.device.value)
-        try insert.run()
-        insert.reset()
-      }
+      for conflict in outcome.conflicts { try note(conflict, of: operation.id, on: operation.key) }
     }
   }
 }

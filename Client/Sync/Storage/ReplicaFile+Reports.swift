@@ -11,6 +11,8 @@ extension ReplicaFile {
       toApply: try count("SELECT coalesce(sum(changes), 0) FROM ferry_to_apply")
         + count("SELECT count(*) FROM ferry_kept"),
       conflicts: try count("SELECT count(*) FROM ferry_conflicts"),
+      questions: try count(
+        "SELECT count(*) FROM ferry_conflicts WHERE question = 1 AND settled IS NULL"),
       keptBack: try refusedCount(), quarantined: try quarantinedCount(),
       parked: try parkedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
@@ -53,31 +55,6 @@ extension ReplicaFile {
         WaitingChange(kept.change, reason: kept.reason ?? "its table or column is not here yet"))
     }
     return waiting
-  }
-
-  /// Values that lost, newest first.
-  func conflicts(limit: Int) throws -> [KeptConflict] {
-    let find = try connection.statement(
-      """
-      SELECT at, operation, tbl, record, col, lost, loser_time, loser, winner_time, winner
-      FROM ferry_conflicts ORDER BY seq DESC LIMIT ?
-      """)
-    find.bind(1, limit)
-    return try find.map { row in
-      var lost = JSONReader(row.textBytes(5))
-      func stamp(_ time: Int32, _ device: Int32) -> Stamp {
-        Stamp(
-          time: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(time))),
-          device: DeviceID(row.uniqueID(device) ?? UniqueID(high: 0, low: 0)))
-      }
-      return KeptConflict(
-        noticedAt: row.int64(0),
-        operation: OperationID(row.uniqueID(1) ?? UniqueID(high: 0, low: 0)),
-        key: RecordKey(table: row.text(2), record: row.text(3)),
-        conflict: Conflict(
-          column: row.optionalText(4), lost: try lost.value(limits: limits), loser: stamp(6, 7),
-          winner: stamp(8, 9)))
-    }
   }
 
   /// The log, newest first.

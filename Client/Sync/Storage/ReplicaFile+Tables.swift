@@ -22,7 +22,7 @@ extension ReplicaFile {
     }
     let save = try connection.statement("INSERT INTO ferry_tables(name, signature) VALUES (?, ?)")
     save.bind(1, table.name)
-    save.bind(2, table.signature)
+    save.bind(2, table.signature(try rules(for: table)))
     try save.run()
     try recordExistingRows(of: table)
     try installTriggers(for: table)
@@ -57,9 +57,10 @@ extension ReplicaFile {
         }
         continue
       }
-      if try signature(of: name) == table.signature && hasTriggers(name) { continue }
+      let signature = table.signature(try rules(for: table))
+      if try self.signature(of: name) == signature && hasTriggers(name) { continue }
       let save = try connection.statement("UPDATE ferry_tables SET signature = ? WHERE name = ?")
-      save.bind(1, table.signature)
+      save.bind(1, signature)
       save.bind(2, name)
       try save.run()
       try installTriggers(for: table)
@@ -79,7 +80,9 @@ extension ReplicaFile {
 
   private func installTriggers(for table: TableSchema) throws {
     applyPlans[table.name] = nil
-    for statement in CaptureTriggers.statements(for: table) { try connection.execute(statement) }
+    for statement in CaptureTriggers.statements(for: table, try rules(for: table)) {
+      try connection.execute(statement)
+    }
   }
 
   /// Whether the table's triggers are there and newer than the user's own. A table that was
@@ -180,7 +183,9 @@ extension ReplicaFile {
 extension TableSchema {
   /// Changes when the triggers have to be made anew. The number in front is raised when their
   /// text changes.
-  var signature: String {
-    "3:" + ([key] + columns.map(\.name)).map(quoted).joined(separator: ",")
+  func signature(_ rules: TableRules) -> String {
+    "4:"
+      + ([quoted(key)] + columns.map { $0.capture(rules).mark + quoted($0.name) })
+      .joined(separator: ",")
   }
 }

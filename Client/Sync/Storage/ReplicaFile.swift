@@ -21,6 +21,8 @@ package final class ReplicaFile {
   var plannedSchema: Int64 = 0
   /// Schemas of tables that were read before.
   var knownSchemas: TableSchema.Known = [:]
+  /// The space's schemas that were read before, by version.
+  var knownSpaceSchemas: [Int64: SpaceSchema] = [:]
   /// Tracked tables that were there before the ALTER TABLE under way.
   var alteredTables: Set<String> = []
 

@@ -23,7 +23,8 @@ enum ReplicaSchema {
       anchor_head INTEGER, anchor BLOB,       -- the cursor's anchor
       replacing INTEGER NOT NULL DEFAULT 0,   -- a pull from the start is under way that replaces
                                               -- what is here: see Replacement
-      chain_start INTEGER NOT NULL DEFAULT 0  -- packets above this number bear this device's name
+      chain_start INTEGER NOT NULL DEFAULT 0, -- packets above this number bear this device's name
+      schema INTEGER NOT NULL DEFAULT 0       -- the version of the space's schema
     );
     CREATE TABLE ferry_tables(
       name TEXT PRIMARY KEY,
@@ -40,8 +41,9 @@ enum ReplicaSchema {
       data TEXT,                              -- of a delete: the row as it was (S1.10)
       met INTEGER NOT NULL DEFAULT 0,         -- the server has told of the record meanwhile:
                                               -- 1 before it was frozen, 2 later
-      was TEXT                                -- of an update: what the columns held before
-    );
+      was TEXT,                               -- of an update: what the columns held before
+      marks TEXT                              -- columns of data that are more than values:
+    );                                        -- "+votes" an increment, "~body" a text to merge
     CREATE INDEX ferry_pending_record ON ferry_pending(record);
     CREATE INDEX ferry_pending_met ON ferry_pending(seq) WHERE met <> 0;
     CREATE TABLE ferry_packets(
@@ -55,7 +57,8 @@ enum ReplicaSchema {
       operations INTEGER NOT NULL,
       state TEXT NOT NULL,                    -- frozen, parked or acknowledged
       first INTEGER, last INTEGER,            -- the places its operations took
-      clean INTEGER NOT NULL DEFAULT 0        -- nothing of it was overruled
+      clean INTEGER NOT NULL DEFAULT 0,       -- nothing of it was overruled
+      schema INTEGER NOT NULL DEFAULT 0       -- by whose version it was merged
     );
     CREATE TABLE ferry_to_apply(              -- seed row S1.4
       page INTEGER PRIMARY KEY,
@@ -77,7 +80,10 @@ enum ReplicaSchema {
       tbl TEXT NOT NULL, record TEXT NOT NULL, col TEXT,
       lost TEXT NOT NULL,                     -- the value as JSON
       loser_time INTEGER NOT NULL, loser BLOB NOT NULL,
-      winner_time INTEGER NOT NULL, winner BLOB NOT NULL
+      winner_time INTEGER NOT NULL, winner BLOB NOT NULL,
+      sequence INTEGER,                       -- the deciding operation's place, where it is known
+      question INTEGER NOT NULL DEFAULT 0,    -- the user is to decide
+      settled INTEGER                         -- when that was answered, milliseconds since 1970
     );
     CREATE TABLE ferry_log(
       seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -92,13 +98,14 @@ enum ReplicaSchema {
     CREATE TABLE ferry_archive(               -- confirmed operations: a server that is restored
       seq INTEGER PRIMARY KEY,                -- from a backup may need them again
       id BLOB NOT NULL, grp INTEGER NOT NULL, base INTEGER NOT NULL, tbl TEXT NOT NULL,
-      record TEXT NOT NULL, kind TEXT NOT NULL, data TEXT, met INTEGER NOT NULL, was TEXT
+      record TEXT NOT NULL, kind TEXT NOT NULL, data TEXT, met INTEGER NOT NULL, was TEXT, marks TEXT
     );
     CREATE TABLE ferry_archived_packets(
       number INTEGER PRIMARY KEY,
       dependency BLOB, tail BLOB NOT NULL, from_order INTEGER NOT NULL, to_order INTEGER NOT NULL,
       merged INTEGER NOT NULL, continues INTEGER NOT NULL, operations INTEGER NOT NULL,
       last INTEGER NOT NULL,                  -- the place of its last operation, or later
+      schema INTEGER NOT NULL,
       at INTEGER NOT NULL                     -- when it was put here, milliseconds since 1970
     );
     CREATE TABLE ferry_refresh(               -- records to fetch whole with the next pull
@@ -111,13 +118,19 @@ enum ReplicaSchema {
       seq INTEGER PRIMARY KEY,                -- their order among all pending ones
       entry INTEGER NOT NULL,                 -- one refusal, and what went with it
       id BLOB NOT NULL, grp INTEGER NOT NULL, tbl TEXT NOT NULL, record TEXT NOT NULL,
-      kind TEXT NOT NULL, data TEXT, was TEXT,
+      kind TEXT NOT NULL, data TEXT, was TEXT, marks TEXT,
       code TEXT,                              -- NULL: went along with a refused one
       detail TEXT,
       holder TEXT,                            -- the record that has the unique value
       at INTEGER NOT NULL
     );
     CREATE INDEX ferry_quarantine_entry ON ferry_quarantine(entry);
+    CREATE TABLE ferry_schemas(               -- what the space declares of its tables
+      version INTEGER PRIMARY KEY,
+      document TEXT NOT NULL
+    );
+    CREATE UNIQUE INDEX ferry_conflicts_once
+      ON ferry_conflicts(operation, record, tbl, ifnull(col, ''), loser, loser_time);
     """ + batches
 
   /// What pending batches have changed here.
@@ -145,7 +158,15 @@ enum ReplicaSchema {
     ALTER TABLE ferry_replica ADD COLUMN anchor BLOB;
     ALTER TABLE ferry_replica ADD COLUMN replacing INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_replica ADD COLUMN chain_start INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE ferry_replica ADD COLUMN schema INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_pending ADD COLUMN was TEXT;
+    ALTER TABLE ferry_pending ADD COLUMN marks TEXT;
+    ALTER TABLE ferry_packets ADD COLUMN schema INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE ferry_conflicts ADD COLUMN sequence INTEGER;
+    ALTER TABLE ferry_conflicts ADD COLUMN question INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE ferry_conflicts ADD COLUMN settled INTEGER;
+    DELETE FROM ferry_conflicts WHERE seq NOT IN (SELECT min(seq) FROM ferry_conflicts
+      GROUP BY operation, record, tbl, ifnull(col, ''), loser, loser_time);
     \(sinceVersion3)
     UPDATE ferry_replica SET version = 3;
     """

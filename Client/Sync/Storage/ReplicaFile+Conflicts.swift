@@ -1,0 +1,213 @@
+import FerryProtocol
+import SQLite
+
+/// Values that lost, and questions to the user (SPEC.md §6, §15).
+extension ReplicaFile {
+  // MARK: Noting
+
+  /// Keeps a conflict; one that is known already stays as it is.
+  func note(
+    _ conflict: Conflict, of operation: OperationID, on key: RecordKey,
+    at sequence: SequenceNumber? = nil
+  ) throws {
+    let insert = try connection.statement(
+      """
+      INSERT INTO ferry_conflicts(at, operation, tbl, record, col, lost, loser_time, loser,
+        winner_time, winner, sequence, question) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT DO NOTHING
+      """)
+    var lost = JSONWriter()
+    lost.value(conflict.lost)
+    insert.bind(1, wallClock())
+    insert.bind(2, operation.value)
+    insert.bind(3, key.table)
+    insert.bind(4, key.record)
+    insert.bind(5, conflict.column)
+    insert.bind(6, text: lost.finish())
+    insert.bind(7, Int64(bitPattern: conflict.loser.time.rawValue))
+    insert.bind(8, conflict.loser.device.value)
+    insert.bind(9, Int64(bitPattern: conflict.winner.time.rawValue))
+    insert.bind(10, conflict.winner.device.value)
+    if let sequence { insert.bind(11, sequence) } else { insert.bindNull(11) }
+    insert.bind(12, conflict.isQuestion ? 1 : 0)
+    try insert.run()
+  }
+
+  /// Keeps what a page tells of this device's losses.
+  func take(_ notices: [Notice]) throws {
+    for notice in notices {
+      for conflict in notice.conflicts {
+        try note(conflict, of: notice.operation, on: notice.key, at: notice.sequence)
+      }
+    }
+  }
+
+  // MARK: Settling
+
+  /// Whether the user has been asked anything that nobody has answered.
+  func hasOpenQuestions() throws -> Bool {
+    try connection.statement(
+      "SELECT 1 FROM ferry_conflicts WHERE question = 1 AND settled IS NULL LIMIT 1"
+    ).first { _ in true } ?? false
+  }
+
+  /// A change of a record answers the questions on it that are older than what it brings: whoever
+  /// wrote that had seen both sides.
+  func settleQuestions(by state: RecordState, on key: RecordKey) throws {
+    let settle = try connection.statement("UPDATE ferry_conflicts SET settled = ? WHERE seq = ?")
+    for question in try openQuestions(on: key) where Self.answers(state, question.conflict) {
+      settle.bind(1, wallClock())
+      settle.bind(2, question.number)
+      try settle.run()
+    }
+  }
+
+  private func openQuestions(on key: RecordKey) throws -> [KeptConflict] {
+    let find = try connection.statement(
+      "\(Self.selectConflicts) WHERE record = ? AND tbl = ? AND question = 1 AND settled IS NULL")
+    find.bind(1, key.record)
+    find.bind(2, key.table)
+    return try find.map { try keptConflict($0) }
+  }
+
+  private static func answers(_ state: RecordState, _ question: Conflict) -> Bool {
+    let newest = max(question.loser, question.winner)
+    if let deleted = state.deleted?.stamp, !state.isAlive { return deleted > newest }
+    guard let name = question.column else {
+      return (state.inserted?.stamp).map { $0 > newest } ?? false
+    }
+    return state.columns.contains { $0.name == name && $0.stamp > newest }
+  }
+
+  // MARK: Looking
+
+  static let selectConflicts = """
+    SELECT seq, at, operation, tbl, record, col, lost, loser_time, loser, winner_time, winner,
+      question, settled FROM ferry_conflicts
+    """
+
+  /// Reads a row of ``selectConflicts``.
+  func keptConflict(_ row: SQLiteStatement) throws -> KeptConflict {
+    func id(_ index: Int32) -> UniqueID { row.uniqueID(index) ?? UniqueID(high: 0, low: 0) }
+    func stamp(_ time: Int32, _ device: Int32) -> Stamp {
+      Stamp(
+        time: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(time))),
+        device: DeviceID(id(device)))
+    }
+    var lost = JSONReader(row.textBytes(6))
+    return KeptConflict(
+      number: row.int64(0), noticedAt: row.int64(1), operation: OperationID(id(2)),
+      key: RecordKey(table: row.text(3), record: row.text(4)),
+      conflict: Conflict(
+        column: row.optionalText(5), lost: try lost.value(limits: limits), loser: stamp(7, 8),
+        winner: stamp(9, 10), isQuestion: row.int64(11) != 0),
+      settledAt: row.optionalInt64(12))
+  }
+
+  /// Values that lost, newest first.
+  func conflicts(limit: Int, openOnly: Bool = false) throws -> [KeptConflict] {
+    let condition = openOnly ? "WHERE question = 1 AND settled IS NULL" : ""
+    let find = try connection.statement(
+      "\(Self.selectConflicts) \(condition) ORDER BY seq DESC LIMIT ?")
+    find.bind(1, limit)
+    return try find.map { try keptConflict($0) }
+  }
+
+  /// Conflicts that were noted after one of them, oldest first.
+  func conflicts(after number: Int64) throws -> [KeptConflict] {
+    let find = try connection.statement("\(Self.selectConflicts) WHERE seq > ? ORDER BY seq")
+    find.bind(1, number)
+    return try find.map { try keptConflict($0) }
+  }
+
+  // MARK: Answering
+
+  /// Answers a conflict with an ordinary operation, also where the row holds the value already:
+  /// it tells everybody that the matter is settled.
+  func resolve(_ number: Int64, _ answer: ConflictAnswer) throws {
+    let find = try connection.statement("\(Self.selectConflicts) WHERE seq = ?")
+    find.bind(1, number)
+    guard let kept = try find.first({ try keptConflict($0) }) else {
+      throw ReplicaError.notFound("there is no conflict \(number)")
+    }
+    let own = try identity().device
+    _ = try write { database in
+      if case .set(let columns) = answer {
+        try self.write(columns, to: kept.key)
+      } else if let column = kept.conflict.column {
+        let isLost = (answer == .keepLocal) == (kept.conflict.loser.device == own)
+        let current = try value(of: column, in: kept.key)
+        let value = isLost ? kept.conflict.lost : current ?? .null
+        try self.write([Column(column, value)], to: kept.key)
+      } else if answer == .keepLocal {
+        try insist(on: kept, in: database)
+      }
+      try settle(kept)
+    }
+  }
+
+  private func settle(_ kept: KeptConflict) throws {
+    let settle = try connection.statement(
+      """
+      UPDATE ferry_conflicts SET settled = ?1 WHERE record = ?2 AND tbl = ?3 AND settled IS NULL
+        AND (seq = ?4 OR operation = ?5 AND ?6)
+      """)
+    settle.bind(1, wallClock())
+    settle.bind(2, kept.key.record)
+    settle.bind(3, kept.key.table)
+    settle.bind(4, kept.number)
+    settle.bind(5, kept.operation.value)
+    // Whether a record exists was asked together with what was lost of it.
+    settle.bind(6, kept.conflict.column == nil ? 1 : 0)
+    try settle.run()
+  }
+
+  /// Sets columns of a record and records that, whatever it held. One that has gone comes back.
+  private func write(_ columns: [Column], to key: RecordKey) throws {
+    let table = try schema(of: key.table)
+    let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
+    if let unknown = columns.first(where: { !plan.known.contains($0.name) }) {
+      throw ReplicaError.notFound("table \(key.table) has no column \(unknown.name)")
+    }
+    let states = plan.unstamped(columns)
+    guard try plan.exists(key.record) else {
+      return try plan.upsert(key.record, states, isWhole: false, kept: [])
+    }
+    capture.beginApplying(key, isDeleting: false)
+    capture.mode = .applying
+    defer { capture.mode = .recording }
+    _ = try plan.update(key.record, states)
+    var json = JSONWriter()
+    json.columns(columns)
+    let insert = try connection.statement(
+      """
+      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data)
+      VALUES (ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'update', ?)
+      """)
+    insert.bind(1, table.name)
+    insert.bind(2, key.record)
+    insert.bind(3, text: json.finish())
+    try insert.run()
+  }
+
+  /// What this device did to the record's existence is done again: an edit of a deleted record
+  /// brings it back with what was lost of it, a delete deletes it.
+  private func insist(on kept: KeptConflict, in database: Database) throws {
+    let find = try connection.statement(
+      """
+      \(Self.selectConflicts) WHERE operation = ? AND record = ? AND tbl = ? AND col IS NOT NULL
+      """)
+    find.bind(1, kept.operation.value)
+    find.bind(2, kept.key.record)
+    find.bind(3, kept.key.table)
+    let lost = try find.map { try keptConflict($0).conflict }
+      .filter { $0.loser.device == kept.conflict.loser.device }
+    if lost.isEmpty {
+      try ApplyPlan(
+        table: schema(of: kept.key.table), rules: .standard, connection: connection
+      ).delete(kept.key.record)
+    } else {
+      try write(lost.compactMap { lost in lost.column.map { Column($0, lost.lost) } }, to: kept.key)
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import FerryProtocol
+import SQLite
+
+/// This device's own operations, as far as they are still here, and how to take one back.
+extension ReplicaFile {
+  private static let columns = "seq, id, grp, base, tbl, record, kind, data, met, was, marks"
+
+  /// Newest first; those that the server has confirmed too, as long as the archive keeps them.
+  func ownOperations(limit: Int) throws -> [OwnOperation] {
+    let find = try connection.statement(
+      """
+      SELECT \(Self.columns), 0 FROM ferry_pending
+      UNION ALL SELECT \(Self.columns), 1 FROM ferry_archive ORDER BY seq DESC LIMIT ?
+      """)
+    find.bind(1, limit)
+    return try find.map { try ownOperation($0) }
+  }
+
+  private func ownOperation(_ row: SQLiteStatement) throws -> OwnOperation {
+    OwnOperation(
+      operation: try pending(row).operation, former: try formerColumns(row, at: 9),
+      isConfirmed: row.int64(11) == 1)
+  }
+
+  /// Takes an operation of this device back by an ordinary operation: what it wrote and still
+  /// stands becomes what it was before. Answers with what was taken back.
+  ///
+  /// - Throws: ``ReplicaError/notFound(_:)`` where the operation is not here (any more), or nothing
+  ///   of it stands.
+  func undo(_ id: OperationID) throws -> Int {
+    let find = try connection.statement(
+      """
+      SELECT \(Self.columns), 0 FROM ferry_pending WHERE id = ?1
+      UNION ALL SELECT \(Self.columns), 1 FROM ferry_archive WHERE id = ?1 LIMIT 1
+      """)
+    find.bind(1, id.value)
+    guard let own = try find.first({ try ownOperation($0) }) else {
+      throw ReplicaError.notFound("operation \(id) is none of this device's last operations")
+    }
+    return try write { _ in try takeBack(own) }
+  }
+
+  private func takeBack(_ own: OwnOperation) throws -> Int {
+    let operation = own.operation
+    let key = operation.key
+    let table = try schema(of: key.table)
+    let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
+    switch operation.kind {
+    case .batch:
+      throw ReplicaError.notFound("a batch has no former values here: make another batch")
+    case .delete:
+      guard try !plan.exists(key.record) else { throw changedSince(key) }
+      let columns = plan.unstamped(operation.columns)
+      try plan.upsert(key.record, columns, isWhole: true, kept: [])
+      return operation.columns.count
+    case .insert:
+      for column in operation.columns where plan.known.contains(column.name) {
+        guard try value(of: column.name, in: key) == column.value else { throw changedSince(key) }
+      }
+      guard try plan.exists(key.record) else { throw changedSince(key) }
+      try plan.delete(key.record)
+      return operation.columns.count
+    case .update:
+      let former = try standing(own, plan)
+      guard !former.isEmpty else { throw changedSince(key) }
+      _ = try plan.update(key.record, plan.unstamped(former))
+      return former.count
+    }
+  }
+
+  /// The former values of those columns that still hold what the operation wrote.
+  private func standing(_ own: OwnOperation, _ plan: ApplyPlan) throws -> [Column] {
+    let operation = own.operation
+    return try operation.columns.compactMap { column -> Column? in
+      guard plan.known.contains(column.name),
+        let current = try value(of: column.name, in: operation.key)
+      else { return nil }
+      if operation.increments.contains(column.name) {
+        guard case .integer(let sum) = current, case .integer(let added) = column.value else {
+          return nil
+        }
+        return Column(column.name, .integer(sum &- added))
+      }
+      guard current == column.value else { return nil }
+      return own.former.first { $0.name == column.name }
+    }
+  }
+
+  private func changedSince(_ key: RecordKey) -> ReplicaError {
+    .notFound("nothing of the operation stands any more: \(key.table) \(key.record) was changed")
+  }
+}
