@@ -35,8 +35,13 @@ struct OperationMerger {
       guard earlier.packetBytes + operation.packetBytes <= limits.operationBytes else {
         return append(operation)
       }
-      remove(position)
-      append(Self.joined(earlier, operation))
+      if operation.time < earlier.time {
+        // A rescued row is recorded after what was written to it, and is older than that.
+        replace(position, with: Self.joined(operation, earlier))
+      } else {
+        remove(position)
+        append(Self.joined(earlier, operation))
+      }
     case (.insert, .delete) where !met.contains(operation.key):
       remove(position)
       positions[operation.key] = nil
@@ -53,6 +58,11 @@ struct OperationMerger {
     slots.append(operation)
     count += 1
     bytes += operation.packetBytes
+  }
+
+  private mutating func replace(_ position: Int, with operation: Operation) {
+    bytes += operation.packetBytes - (slots[position]?.packetBytes ?? 0)
+    slots[position] = operation
   }
 
   private mutating func remove(_ position: Int) {

@@ -106,6 +106,15 @@ final class CaptureContext {
     return .success(OperationID(UniqueID(timestamp: time, random: random())))
   }
 
+  /// Whether the group under way may have no room for another operation.
+  var isGroupFull: Bool {
+    guard let group else { return false }
+    let packetsMax = limits.parkedPackets / 2
+    return group.operations
+      >= min(limits.operationsPerTransaction, limits.operationsPerPacket * packetsMax)
+      || group.bytes + limits.operationBytes > limits.transactionBytes
+  }
+
   /// The transaction ended; the next recorded operation begins a new group.
   func endTransaction() {
     group = nil

@@ -59,10 +59,11 @@ extension ReplicaFile {
   ///
   /// - Returns: whether the cursor had to go back, so that the pull list is to be asked for anew.
   func settleChain(_ head: PageHead) throws -> Bool {
+    let isSetBack = try syncState().replacement == .rescuing
+    if isSetBack { try lowerBases(head) }
     guard let tail = head.appliedTail else {
       // The server does not know this name. What was sent under an earlier one it lost only if
       // it says that it lost something.
-      let isSetBack = try syncState().replacement == .rescuing
       guard try hasConfirmed(after: isSetBack ? 0 : chainStart()) else { return false }
       try sendAllAgain()
       return false
@@ -172,6 +173,15 @@ extension ReplicaFile {
       DELETE FROM ferry_archive WHERE \(condition)
       """)
     return connection.changes
+  }
+
+  /// Where the cursor was refused, what authors knew may be gone: no more can be said of their
+  /// knowledge than that it is no newer than what the server has.
+  private func lowerBases(_ head: PageHead) throws {
+    let known = try head.appliedTail.flatMap { try place(of: $0) }?.last ?? head.head
+    let lower = try connection.statement("UPDATE ferry_pending SET base = ?1 WHERE base > ?1")
+    lower.bind(1, min(known, head.head))
+    try lower.run()
   }
 
   private func noteSetBack(_ count: Int) throws {

@@ -72,14 +72,15 @@ extension World {
     }
   }
 
-  /// Somebody puts a backup of the server's data in place.
+  /// Somebody puts a backup of the server's data in place, before the faults end.
   private func restoreServer(after duration: Int64, _ ordinal: Int) {
-    let copy = server.storage.makeCopy("backup-\(ordinal)")
-    scheduler.after(duration) { [self] in
-      guard let copy else { return }
+    guard let copy = server.storage.makeCopy("backup-\(ordinal)") else { return }
+    let left = Int64(options.seconds) * 1_000_000 - 1 - scheduler.now
+    scheduler.after(max(0, min(duration, left))) { [self] in
       server.crash(losingPower: false)
       trace.note(.copied, SimulatedServer.name, "set back to an earlier copy")
       server.storage.goBack(to: copy)
+      tellServerWentBack()
       scheduler.after(1_000_000) { [self] in if server.generation == nil { server.start() } }
     }
   }

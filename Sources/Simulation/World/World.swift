@@ -108,6 +108,15 @@ package final class World: @unchecked Sendable {
     return name
   }
 
+  /// Tells the oracles what is left of each space's history.
+  func tellServerWentBack() {
+    for space in Set(devices.map(\.space)).sorted(by: { $0.value < $1.value }) {
+      let history = (try? dice.quietly { try server.storage.evidence(of: space) })?.history ?? []
+      let event = RunEvent.serverWentBack(survivors: Set(history.lazy.map(\.id)))
+      report(judges[space, default: OracleBench()].see(event), by: SimulatedServer.name)
+    }
+  }
+
   private func tell(_ event: RunEvent, of device: SimulatedDevice) {
     if case .committed(_, let operations) = event { committed += operations.count }
     report(judges[device.space, default: OracleBench()].see(event), by: device.name)
