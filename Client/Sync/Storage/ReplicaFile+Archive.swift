@@ -91,23 +91,21 @@ extension ReplicaFile {
   }
 
   private func place(of tail: OperationID) throws -> ChainPlace? {
+    // Of a packet that is not kept any more, the next one knows where it was.
     let find = try connection.statement(
       """
       SELECT number, last FROM ferry_packets WHERE tail = ?1
-      UNION ALL SELECT number, last FROM ferry_archived_packets WHERE tail = ?1 LIMIT 1
+      UNION ALL SELECT number, last FROM ferry_archived_packets WHERE tail = ?1
+      UNION ALL SELECT number - 1, NULL FROM ferry_archived_packets WHERE dependency = ?1
+      UNION ALL SELECT number - 1, NULL FROM ferry_packets WHERE dependency = ?1 LIMIT 1
       """)
     find.bind(1, tail)
     return try find.first { ChainPlace(number: $0.int64(0), last: $0.optionalInt64(1)) }
   }
 
-  /// Whether a tail is where this device's chain ended before the oldest packet that is kept.
+  /// Whether a tail is where this device's chain ends.
   private func isNewestKnown(_ tail: OperationID) throws -> Bool {
-    let find = try connection.statement(
-      """
-      SELECT 1 FROM ferry_replica WHERE tail = ?1
-      UNION ALL SELECT 1 FROM ferry_packets WHERE dependency = ?1
-      UNION ALL SELECT 1 FROM ferry_archived_packets WHERE dependency = ?1 LIMIT 1
-      """)
+    let find = try connection.statement("SELECT 1 FROM ferry_replica WHERE tail = ?1")
     find.bind(1, tail)
     return try find.first { _ in true } ?? false
   }
@@ -163,12 +161,14 @@ extension ReplicaFile {
     try noteSetBack(count)
   }
 
-  /// - Parameter base: their authors' knowledge is no newer than what the server still has.
+  /// - Parameter base: where the cursor was refused, their authors' knowledge is no newer than what
+  ///   the server still has.
   private func takeFromArchive(_ condition: String, base: SequenceNumber) throws -> Int {
+    let known = try syncState().replacement == .rescuing ? base : .max
     try connection.execute(
       """
       INSERT INTO ferry_pending(seq, id, grp, base, tbl, record, kind, data, met, was)
-      SELECT seq, id, grp, min(base, \(base)), tbl, record, kind, data, met, was
+      SELECT seq, id, grp, min(base, \(known)), tbl, record, kind, data, met, was
       FROM ferry_archive WHERE \(condition);
       DELETE FROM ferry_archive WHERE \(condition)
       """)

@@ -257,8 +257,8 @@ private struct FileAudit {
     }
     if let missing = expected.keys.min() { return "lacks \(missing), which was written" }
     let bases = merged.compactMap(\.base)
-    if bases.count == merged.count, let base = bases.min(), base != entry.base,
-      base < entry.base || !isUnaware && !isRescued
+    if bases.count == merged.count, let base = bases.min(), let newest = bases.max(),
+      isUnaware || isRescued ? entry.base > newest : entry.base != base
     {
       return "has the base \(entry.base) instead of \(base)"
     }

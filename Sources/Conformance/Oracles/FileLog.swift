@@ -123,11 +123,10 @@ struct FileLogs {
       for operation in recorded { operations[operation.id] = operation }
     case .confirmed(let device, let ids): files[file(of: device)].confirm(ids)
     case .read(let device, let evidence):
-      lineage.see(evidence)
       files[file(of: device)].see(evidence)
     case .lostPower(let device, let survivors): branch(device, survivors)
     case .copied(let device, _, let evidence): branch(device, evidence)
-    case .serverWentBack(let survivors): revoke(survivors)
+    case .serverWentBack(let before, let survivors): revoke(from: before, to: survivors)
     }
   }
 
@@ -146,8 +145,8 @@ struct FileLogs {
   }
 
   /// What files keep of confirmed operations may be sent again, by each of them.
-  private mutating func revoke(_ survivors: Set<OperationID>) {
-    lineage.goBack(survivors: survivors.count)
+  private mutating func revoke(from before: [OperationID], to survivors: [OperationID]) {
+    lineage.goBack(from: before, to: survivors)
     var seen = Set<OperationID>()
     var shared = Set<OperationID>()
     for file in files {
@@ -155,7 +154,8 @@ struct FileLogs {
         shared.insert(entry.operation.id)
       }
     }
-    for index in files.indices { files[index].revoke(survivors: survivors, shared: shared) }
+    let left = Set(survivors)
+    for index in files.indices { files[index].revoke(survivors: left, shared: shared) }
   }
 
   private mutating func file(of device: String) -> Int {

@@ -4,24 +4,21 @@ import FerryProtocol
 /// back to an earlier copy meanwhile.
 ///
 /// An operation that is given back may by chance come to the place that it had, behind others than
-/// before. So a point that was seen before the server went back behind it counts as gone, whatever
-/// is there now.
+/// before. So a point that was lost once counts as gone, whatever is there now.
 struct Lineage {
   /// Whether the server was set back.
   private(set) var wentBack = false
-  private var seen = Set<Cursor.Anchor>()
   private var gone = Set<Cursor.Anchor>()
 
-  /// Notes where a replica stands.
-  mutating func see(_ evidence: ReplicaEvidence) {
-    if let anchor = evidence.anchor { seen.insert(anchor) }
-  }
-
-  /// - Parameter survivors: how many operations the history has now.
-  mutating func goBack(survivors: Int) {
+  /// - Parameters:
+  ///   - before: the history that there was.
+  ///   - survivors: the history that there is now.
+  mutating func goBack(from before: [OperationID], to survivors: [OperationID]) {
     wentBack = true
-    gone.formUnion(seen.lazy.filter { $0.head > survivors })
-    seen = []
+    for (place, operation) in before.enumerated()
+    where !survivors.indices.contains(place) || survivors[place] != operation {
+      gone.insert(Cursor.Anchor(head: SequenceNumber(place + 1), operation: operation))
+    }
   }
 
   /// Whether a history, in its order and without gap, has the anchor's operation in its place.

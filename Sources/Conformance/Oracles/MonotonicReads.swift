@@ -59,8 +59,8 @@ package struct MonotonicReads: Oracle {
       return []
     case .read(let device, let evidence): return read(device, evidence)
     case .confirmed: return []
-    case .serverWentBack(let survivors):
-      lineage.goBack(survivors: survivors.count)
+    case .serverWentBack(let before, let survivors):
+      lineage.goBack(from: before, to: survivors)
       return []
     case .lostPower(let device, let survivors):
       restart(device, survivors)
@@ -95,7 +95,6 @@ package struct MonotonicReads: Oracle {
 
   private mutating func read(_ device: String, _ evidence: ReplicaEvidence) -> [Violation] {
     let rows = evidence.rows
-    lineage.see(evidence)
     var reader = readers[device] ?? Reader()
     readers[device] = nil
     if !evidence.isReplacing { reader.anchor = evidence.anchor }

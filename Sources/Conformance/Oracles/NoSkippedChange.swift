@@ -44,14 +44,13 @@ package struct NoSkippedChange: Oracle {
     case .read(let device, let evidence): note(device, evidence)
     case .lostPower(let device, let survivors): note(device, survivors)
     case .copied(let device, _, let evidence): note(device, evidence)
-    case .serverWentBack(let survivors): lineage.goBack(survivors: survivors.count)
+    case .serverWentBack(let before, let survivors): lineage.goBack(from: before, to: survivors)
     case .committed, .confirmed: break
     }
     return []
   }
 
   private mutating func note(_ device: String, _ evidence: ReplicaEvidence) {
-    lineage.see(evidence)
     guard evidence.pending.isEmpty, evidence.refused == 0, !evidence.isReplacing else { return }
     let last = newest[device].map { sights[$0] }
     let shape = shape(of: evidence.rows, asBefore: last?.shape)

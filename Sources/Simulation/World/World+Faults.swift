@@ -77,10 +77,7 @@ extension World {
     guard let copy = server.storage.makeCopy("backup-\(ordinal)") else { return }
     let left = Int64(options.seconds) * 1_000_000 - 1 - scheduler.now
     scheduler.after(max(0, min(duration, left))) { [self] in
-      server.crash(losingPower: false)
-      trace.note(.copied, SimulatedServer.name, "set back to an earlier copy")
-      server.storage.goBack(to: copy)
-      tellServerWentBack()
+      setServerBack(to: copy)
       scheduler.after(1_000_000) { [self] in if server.generation == nil { server.start() } }
     }
   }

@@ -108,13 +108,23 @@ package final class World: @unchecked Sendable {
     return name
   }
 
-  /// Tells the oracles what is left of each space's history.
-  func tellServerWentBack() {
-    for space in Set(devices.map(\.space)).sorted(by: { $0.value < $1.value }) {
-      let history = (try? dice.quietly { try server.storage.evidence(of: space) })?.history ?? []
-      let event = RunEvent.serverWentBack(survivors: Set(history.lazy.map(\.id)))
+  /// Puts a copy in place of all that the server has, and tells the oracles what is gone.
+  func setServerBack(to copy: String) {
+    let spaces = Set(devices.map(\.space)).sorted { $0.value < $1.value }
+    let before = spaces.map { history(of: $0) }
+    server.crash(losingPower: false)
+    trace.note(.copied, SimulatedServer.name, "set back to an earlier copy")
+    server.storage.goBack(to: copy)
+    for (space, before) in zip(spaces, before) {
+      let event = RunEvent.serverWentBack(from: before, to: history(of: space))
       report(judges[space, default: OracleBench()].see(event), by: SimulatedServer.name)
     }
+  }
+
+  /// Empty where the copy is from before the space.
+  private func history(of space: SpaceName) -> [OperationID] {
+    let evidence = try? dice.quietly { try server.storage.evidence(of: space) }
+    return evidence?.history.map(\.id) ?? []
   }
 
   private func tell(_ event: RunEvent, of device: SimulatedDevice) {
