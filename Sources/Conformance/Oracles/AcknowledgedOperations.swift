@@ -203,7 +203,7 @@ private struct FileAudit {
     _ entry: HistoryEntry, _ steps: ArraySlice<Step>, _ carried: [LocalOperation]
   ) {
     guard let own = steps.last?.operation else { return }
-    let isUnaware = steps.last?.isUnaware ?? false
+    var isUnaware = steps.last?.isUnaware ?? false
     if entry.kind == .delete && own.kind == .delete { return }
     // What was carried by another file's operation, or sent by another file as well, may have been
     // merged here all the same.
@@ -214,10 +214,11 @@ private struct FileAudit {
     for step in steps.dropLast().reversed() where wrong != nil && step.isHeard {
       let operation = step.operation
       guard operation.kind != .delete,
-        step.isShared || step.isUnaware && isUnaware
+        step.isShared || step.isUnaware && steps.last?.isUnaware == true
           || carried.contains(where: { $0.id == operation.id })
       else { break }
       merged.insert(operation, at: 0)
+      isUnaware = isUnaware || step.isUnaware
       if merged.count > required, let still = difference(entry, merged, isUnaware) {
         // The plainest reading is the one to tell of.
         if merged.count == required + 1 { wrong = still }
@@ -244,7 +245,7 @@ private struct FileAudit {
     for column in entry.columns {
       let time = min(entry.columnTimes[column.name] ?? entry.time, entry.time)
       guard let recorded = expected.removeValue(forKey: column.name) else {
-        if isRescued && time <= .rescue { continue }
+        if file.mayRescue && time <= .rescue { continue }
         if file.unheard.contains(where: { $0.value.timestamp == time }) { continue }
         return "holds \(column.name), which was not written"
       }

@@ -121,7 +121,13 @@ package final class World: @unchecked Sendable {
     }
   }
 
-  /// Empty where the copy is from before the space.
+  /// Whether the server has every space.
+  var hasAllSpaces: Bool {
+    devices.allSatisfy { device in
+      (try? dice.quietly { try server.storage.evidence(of: device.space) }) != nil
+    }
+  }
+
   private func history(of space: SpaceName) -> [OperationID] {
     let evidence = try? dice.quietly { try server.storage.evidence(of: space) }
     return evidence?.history.map(\.id) ?? []
