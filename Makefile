@@ -6,6 +6,9 @@ RELEASE := .build/release
 SEEDS ?= 200
 JOBS ?= 2
 
+# Tests that never wait for a clock or another process.
+PURE := ProtocolTests|SyncClientTests|ConformanceTests|SimulatedDiskTests
+
 .PHONY: help
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,8 +24,9 @@ demo: ## Three devices and a server on real data, start to end
 test: ## All tests, with a PostgreSQL of their own
 	@Scripts/install-dependencies.sh build test
 	$(SWIFT) build --build-tests
-	$(SWIFT) test --skip-build --skip SimulationTests
-	# Worlds take all the processor there is; what waits for real time would wait too long.
+	# Rules and worlds take all the processor there is; what waits for real time would wait too long.
+	$(SWIFT) test --skip-build --filter '$(PURE)'
+	$(SWIFT) test --skip-build --skip '$(PURE)|SimulationTests'
 	$(SWIFT) test --skip-build --filter SimulationTests
 
 # The same worlds each time, then as many that no commit before has seen; outside of git, the day's.

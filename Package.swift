@@ -109,7 +109,7 @@ let package = Package(
     .target(
       name: "StoreContracts", dependencies: ["SyncServer", "TestSupport"],
       path: "Tests/StoreContracts", swiftSettings: strict),
-    tests("ProtocolTests", needs: ["FerryProtocol"]),
+    tests("ProtocolTests", needs: ["FerryProtocol", "SQLite"]),
     tests("SQLiteTests", needs: ["SQLite"]),
     tests("CompressionTests", needs: ["Compression"]),
     tests("CommandLineKitTests", needs: ["CommandLineKit"]),
@@ -137,7 +137,8 @@ let package = Package(
     tests(
       "PairTests",
       needs: [
-        "Ferry", "Compression", "TestSupport", "FerryCommand", "FerryDaemon", "FerryChaos",
+        "Ferry", "Compression", "SQLite", "TestSupport", "FerryCommand", "FerryDaemon",
+        "FerryChaos",
       ]),
   ]
 )

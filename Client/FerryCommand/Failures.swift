@@ -35,12 +35,20 @@ extension ReplicaError: CommandFailureConvertible {
       CommandFailure(
         "\(path) cannot be used as a replica", why: why, next: "name another file with --replica",
         code: "cannot_open")
+    case .notFound(let what):
+      CommandFailure(
+        "it is not there", why: what, next: "list what there is, and name one of these",
+        code: "not_found")
     case .database(let message, let code):
       CommandFailure(
         "SQLite refused it", why: message,
         next: code & 0xFF == 13
           ? "free some disk space; nothing that was recorded is lost" : "correct it and try again",
         code: "sqlite_\(code & 0xFF)")
+    case .invalidBatch(let why):
+      CommandFailure(
+        "the batch was not recorded", why: why, next: "see `ferry batch --help`",
+        code: "invalid_batch")
     case .cancelled:
       CommandFailure(
         "interrupted", why: "the command was cancelled",

@@ -29,8 +29,8 @@ enum FerryCommand {
       FlagSpec("json", help: "Answer in JSON, one object a line.", environment: "FERRY_JSON")
     ],
     subcommands: [
-      initialise, track, untrack, importing, sql, push, pull, sync, status, pending, toApply, log,
-      schema,
+      initialise, track, untrack, importing, sql, batch, push, pull, sync, verify, status, pending,
+      toApply, quarantine, schema, log,
     ],
     examples: [
       ExampleSpec("Join a space", "ferry init --server http://127.0.0.1:8080 --space demo"),

@@ -10,9 +10,9 @@ extension FerryCommand {
     "status", summary: "Show where the replica stands.",
     discussion: """
       pending: operations that the server has not confirmed. to apply: changes pulled but not \
-      applied. conflicts: values that lost against others and are kept. quarantined: records that \
-      this replica's tables refuse. parked: operations that wait on the server for an earlier \
-      packet. The clock's offset is the server's clock minus this machine's. recovered: the newest \
+      applied. conflicts: values that lost against others and are kept. kept back: records that \
+      this replica's tables refuse. quarantined: operations that the server refuses for good, with \
+      what depends on them. parked: operations that wait on the server for an earlier packet. The clock's offset is the server's clock minus this machine's. recovered: the newest \
       time that this replica or its server was found to be set back or copied.
       """
   ) { arguments in
@@ -39,7 +39,7 @@ extension FerryCommand {
         return [
           (time, .string(time)), (operation.kind.rawValue, .string(operation.kind.rawValue)),
           (operation.key.table, .string(operation.key.table)),
-          (operation.key.record, .string(operation.key.record)),
+          recordCell(operation),
           (Presentation.cell(operation.columns), Presentation.json(operation.columns)),
           ("\(operation.id)", .string("\(operation.id)")), ("\(item.group)", .int(item.group)),
         ]
@@ -150,7 +150,7 @@ extension ReplicaStatus {
       ("device", .string("\(device)")), ("space", .string(orNull: server?.space.value)),
       ("server", .string(orNull: server?.url)), ("tables", .array(tables.map { .string($0) })),
       ("pending", .int(pending)), ("toApply", .int(toApply)), ("conflicts", .int(conflicts)),
-      ("quarantined", .int(quarantined)), ("parked", .int(parked)),
+      ("keptBack", .int(keptBack)), ("quarantined", .int(quarantined)), ("parked", .int(parked)),
       ("cursor", .string(orNull: cursor?.description)), ("head", .int(head)),
       ("lastSync", .string(orNull: lastSync.map { Presentation.time($0) })),
       ("clockOffset", .int(clockOffset)),
@@ -178,7 +178,7 @@ extension ReplicaStatus {
       ("space", server.map { "\($0.space) on \($0.url)" } ?? "none yet: run `ferry init`"),
       ("tables", tables.isEmpty ? "none yet: run `ferry track`" : tables.joined(separator: ", ")),
       ("pending", "\(pending)"), ("to apply", "\(toApply)"), ("conflicts", "\(conflicts)"),
-      ("quarantined", "\(quarantined)"), ("parked", "\(parked)"),
+      ("kept back", "\(keptBack)"), ("quarantined", "\(quarantined)"), ("parked", "\(parked)"),
       ("applied", "\(cursor?.applied ?? 0) of \(head)" + (behind > 0 ? " (\(behind) behind)" : "")),
       ("last sync", lastSync.map { Presentation.time($0) } ?? "never"),
       ("clock", clockText),

@@ -33,8 +33,7 @@ extension FerryCommand {
     examples: [
       ExampleSpec(
         "Change the schema",
-        "ferry schema show > schema.json  # edit it, raise its version\nferry schema apply schema.json"
-      )
+        "ferry schema show > schema.json && $EDITOR schema.json && ferry schema apply schema.json")
     ]
   ) { arguments in
     let path = try arguments.string("FILE")

@@ -67,14 +67,21 @@ extension FerryCommand {
   /// Done, unless records wait for the user.
   private static func verdict(_ replica: Replica) async throws -> ExitStatus {
     let status = try await replica.status()
-    if status.toApply > status.quarantined {
+    if status.toApply > status.keptBack {
       let tables = Set(try await replica.waitingChanges(limit: 100).map(\.key.table)).sorted()
       try TextOutput.standardError.line(
-        "\(status.toApply - status.quarantined) changes wait for tables or columns that are not "
+        "\(status.toApply - status.keptBack) changes wait for tables or columns that are not "
           + "here yet (\(tables.joined(separator: ", "))): see `ferry track --create`")
     }
-    let refused = status.quarantined
-    guard refused > 0 else { return .done }
+    if status.quarantined > 0 {
+      try TextOutput.standardError.lines([
+        "ferry: \(status.quarantined) operations are in quarantine",
+        "  why: the server can never apply them as they are; everything else was exchanged",
+        "  next: `ferry quarantine list` tells why; retry, edit or discard them",
+      ])
+    }
+    let refused = status.keptBack
+    guard refused > 0 else { return status.quarantined > 0 ? .needsUser : .done }
     try TextOutput.standardError.lines([
       "ferry: \(refused) records could not be applied here",
       "  why: the tables of this replica refuse them (a constraint or a foreign key)",
@@ -102,7 +109,8 @@ extension SyncReport {
   fileprivate var json: JSONText {
     .object([
       ("pushed", .int(pushed)), ("pulled", .int(pulled)), ("duplicates", .int(duplicates)),
-      ("parked", .int(parked)), ("refused", .int(refused)), ("conflicts", .int(conflicts)),
+      ("parked", .int(parked)), ("refused", .int(refused)), ("quarantined", .int(quarantined)),
+      ("conflicts", .int(conflicts)),
       ("cursor", .string(orNull: cursor?.description)),
     ])
   }

@@ -38,6 +38,14 @@ public struct Limits: Sendable, Equatable {
   public var schemaBytes = 256 << 10
   /// Tables that a schema may name.
   public var schemaTables = 1_000
+  /// Nesting of a predicate, which leaves room for the message around it within ``depth``.
+  public var predicateDepth = 12
+  /// Operators, comparisons and values of a predicate.
+  public var predicateNodes = 1_000
+  /// Records that the batch operations of one packet may match together.
+  public var batchRecords = 100_000
+  /// Bytes of those records as they are stored.
+  public var batchBytes = 64 << 20
   /// How far a timestamp may lie ahead of the server's clock before it is clamped, in
   /// milliseconds.
   public var clockSkewMax: Int64 = 60_000

@@ -36,8 +36,11 @@ enum DaemonCommands {
     subcommands: [TokenCommands.create, TokenCommands.list, TokenCommands.revoke])
 
   private static let space = CommandSpec(
-    "space", summary: "Make and list spaces.",
-    subcommands: [SpaceCommands.create, SpaceCommands.list])
+    "space", summary: "Make, list and set up spaces, and prune their history.",
+    subcommands: [
+      SpaceCommands.create, SpaceCommands.list, SpaceCommands.show, SpaceCommands.set,
+      SpaceCommands.prune,
+    ])
 
   private static let migrate = CommandSpec(
     "migrate", summary: "Bring the store's schema up to this version, and end.",

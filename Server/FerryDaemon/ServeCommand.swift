@@ -45,6 +45,10 @@ extension DaemonCommands {
       "heartbeat", value: "TIME", help: "Between two signs of life on a stream of events.",
       kind: .duration, default: "15s", environment: "FERRY_HEARTBEAT"),
     OptionSpec(
+      "prune-interval", value: "TIME",
+      help: "Between two runs that delete history older than the spaces' retention.",
+      kind: .duration, default: "10m", environment: "FERRY_PRUNE_INTERVAL"),
+    OptionSpec(
       "stop-grace", value: "TIME", help: "How long requests in progress may take at the end.",
       kind: .duration, default: "20s", environment: "FERRY_STOP_GRACE"),
   ]
@@ -66,6 +70,7 @@ extension DaemonCommands {
     configuration.threads = try arguments.integer("threads")
     configuration.connectionLimit = try arguments.integer("connections")
     configuration.heartbeat = max(.milliseconds(100), try arguments.duration("heartbeat"))
+    configuration.pruneInterval = max(.seconds(1), try arguments.duration("prune-interval"))
     configuration.stopGrace = try arguments.duration("stop-grace")
     configuration.startWait = try arguments.duration("start-wait")
     return configuration

@@ -27,9 +27,12 @@ enum SpaceCommands {
         let answer = JSONText.object([("spaces", .array(spaces.map(\.json)))])
         return try TextOutput.standardOutput.line(answer.text)
       }
-      var table = TextTable(["SPACE", "HEAD", "EPOCH"])
+      var table = TextTable(["SPACE", "HEAD", "FLOOR", "RETENTION", "EPOCH"])
       for space in spaces {
-        table.append([space.name.value, String(space.head), space.epoch.description])
+        table.append([
+          space.name.value, String(space.head), String(space.floor), space.retention.text,
+          space.epoch.description,
+        ])
       }
       try TextOutput.standardOutput.lines(table.lines(width: Terminal.current().tableWidth))
     }
@@ -52,7 +55,8 @@ extension SpaceSummary {
   var json: JSONText {
     .object([
       ("space", .string(name.value)), ("epoch", .string(epoch.description)),
-      ("head", .string(String(head))),
+      ("head", .string(String(head))), ("floor", .string(String(floor))),
+      ("retentionMs", retention.milliseconds.map { .int($0) } ?? .null),
     ])
   }
 }

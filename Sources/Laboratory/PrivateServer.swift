@@ -64,7 +64,7 @@ final class PrivateServer: Sendable {
       port = \(port)
       listen_addresses = '127.0.0.1'
       unix_socket_directories = '\(directory)'
-      max_connections = 200
+      max_connections = 500
       fsync = on
       synchronous_commit = on
       """

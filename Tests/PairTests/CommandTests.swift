@@ -10,8 +10,8 @@ struct CommandTests {
   func help() async throws {
     let device = try Device()
     let commands = [
-      "init", "track", "untrack", "import", "sql", "push", "pull", "sync", "status", "pending",
-      "to-apply", "log",
+      "init", "track", "untrack", "import", "sql", "batch", "push", "pull", "sync", "status",
+      "pending", "to-apply", "log", "verify", "quarantine", "schema",
     ]
     let overview = try await device.ferry("--help").output
     for command in commands {
@@ -129,7 +129,8 @@ struct CommandTests {
     let status = try await status(device)
     #expect(
       status.names.isSuperset(of: [
-        "device", "space", "server", "pending", "toApply", "conflicts", "quarantined", "parked",
+        "device", "space", "server", "pending", "toApply", "conflicts", "keptBack", "quarantined",
+        "parked",
         "cursor", "head", "lastSync", "clockOffset",
       ]))
     #expect(status.number("pending") == 1 && status.text("space") == "demo")
@@ -162,13 +163,13 @@ struct CommandTests {
     let waiting = try JSONLine.all(try await two.ferry("to-apply", "--json").output)
     #expect(waiting.map { $0.text("record") } == ["bad"])
     #expect(waiting.first?.text("reason")?.contains("CHECK") == true)
-    #expect(try await status(two).number("quarantined") == 1)
+    #expect(try await status(two).number("keptBack") == 1)
     let again = try await two.ferry("sync", exits: 4)
     #expect(again.error.contains("ferry to-apply"))
     try await one.write("UPDATE notes SET n = 99 WHERE id = 'bad'")
     try await one.exchange()
     #expect(try await two.exchange().refused == 0)
-    #expect(try await status(two).number("quarantined") == 0)
+    #expect(try await status(two).number("keptBack") == 0)
     try await expectEqual([one, two])
   }
 

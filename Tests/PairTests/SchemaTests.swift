@@ -66,6 +66,10 @@ struct SchemaTests {
   @Test("a reader may look at the schema, and only an admin may change it")
   func roles() async throws {
     let server = try await Server.start()
+    _ = try await server.token("reader")
+    try await eventually("the server to ask for tokens") {
+      try await Wire.send(.get, "\(server.url)/v1/spaces/\(Device.space)").status == 401
+    }
     for (role, code) in [("reader", Int32(1)), ("writer", 1), ("admin", 0)] {
       let device = try await Device.joined(server.url, token: try await server.token(role))
       try await device.ferry("schema", "show")
@@ -118,6 +122,9 @@ struct SchemaTests {
     try await replica.applySchema(SpaceSchema(minimumProtocol: ProtocolVersion.current + 1))
     let refused = try await device.ferry("sync", exits: 1)
     #expect(refused.error.contains("install a newer Ferry"))
+    let bare = try await Wire.send(.get, "\(server.url)/v1/spaces/\(Device.space)/changes")
+    #expect(bare.status == 426 && bare.problem == "upgrade_required")
+    #expect(bare.headers["Upgrade"] == "Ferry")
     #expect(try await device.status().pending == 1)
     try await replica.applySchema(SpaceSchema(minimumProtocol: ProtocolVersion.current))
     #expect(try await device.exchange().pushed == 1)

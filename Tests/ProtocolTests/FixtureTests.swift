@@ -105,6 +105,22 @@ struct FixtureTests {
       ])
   }
 
+  @Test("a batch names a table, a predicate and what happens to the records that match")
+  func batch() throws {
+    let operations = try Self.packet("batch").operations
+    #expect(operations.map(\.kind) == [.batch, .batch])
+    #expect(operations.map(\.key.record) == ["", ""])
+    #expect(operations.map(\.batch?.effect) == [.set, .delete])
+    #expect(operations.map(\.base) == [13, 12])
+    #expect(operations[0].columns == [Column("done", 1), Column("weight", 2.0)])
+    #expect(
+      operations[0].batch?.predicate.text(key: "id")
+        == "due < '2026-10-01' and (done = 0 or done is null) and not (id in ('\(Self.record)'))")
+    let outcomes = try Self.answer("batch").receipt.outcomes
+    #expect(outcomes.map(\.records) == [3, 0])
+    #expect(outcomes.map(\.isOverruled) == [true, false])
+  }
+
   @Test("columns that were written earlier than their operation keep their times")
   func update() throws {
     let packet = try Self.packet("update")
@@ -155,6 +171,20 @@ struct FixtureTests {
           winner: Stamp(time: Self.time(500), device: a))
       ])
     #expect(outcomes[2].conflicts.map(\.column) == ["done", nil])
+  }
+
+  @Test("an update says what it adds, and what its author's text was")
+  func policies() throws {
+    let operations = try Self.packet("policies").operations
+    #expect(operations.map(\.increments) == [["points", "votes"], []])
+    #expect(operations[1].original(of: "body") == "one\ntwo\nthree\n")
+    let outcomes = try Self.answer("question").receipt.outcomes
+    #expect(outcomes[1].conflicts.map(\.isQuestion) == [true])
+    #expect(outcomes[1].isOverruled)
+    let columns = try Self.changes("touched")[0].state.columns
+    #expect(columns.map(\.origin) == [12, 28])
+    #expect(columns.map(\.sequence) == [30, 28])
+    #expect(columns.map(\.shared) == [0, 25])
   }
 
   @Test("a page tells a whole record, changed columns, a tombstone and a new life apart")

@@ -48,7 +48,9 @@ struct MalformedPacketTests {
     return limits
   }
 
-  @Test("each is refused with its reason", arguments: structure + operations + values + sizes)
+  @Test(
+    "each is refused with its reason",
+    arguments: structure + operations + batches + values + sizes + policies)
   func refused(row: Case) {
     do {
       let packet = try Packet(decoding: row.bytes, limits: row.limits)
@@ -57,6 +59,38 @@ struct MalformedPacketTests {
       #expect(error.reason.contains(row.reason), "\(error)")
     }
   }
+
+  /// A packet of one batch.
+  static func batch(_ rest: String) -> String {
+    packet(
+      "{\"id\":\"\(id)\",\"table\":\"t\",\"kind\":\"batch\",\"time\":\"0199c82cc0010000\"\(rest)}")
+  }
+
+  static let batches: [Case] = [
+    Case("a batch without predicate", batch(",\"data\":{\"a\":1}"), "a predicate in \"where\""),
+    Case("a batch without effect", batch(",\"where\":[\"always\"]"), "columns of \"data\""),
+    Case("a batch of no columns", batch(",\"where\":[\"always\"],\"data\":{}"), "of \"data\""),
+    Case(
+      "a batch that sets and deletes",
+      batch(",\"where\":[\"always\"],\"effect\":\"delete\",\"data\":{\"a\":1}"), "of \"data\""),
+    Case(
+      "a batch on a record",
+      batch(",\"record\":\"r\",\"where\":[\"always\"],\"effect\":\"delete\""), "names no record"),
+    Case(
+      "a batch with times",
+      batch(
+        ",\"where\":[\"always\"],\"data\":{\"a\":1},\"times\":{\"a\":\"0199c82cc0000000\"}"),
+      "no times of their own"),
+    Case(
+      "another effect", batch(",\"where\":[\"always\"],\"effect\":\"insert\""), "set or delete"),
+    Case("two predicates", batch(",\"where\":[\"always\"],\"where\":[\"always\"]"), "twice"),
+    Case("a predicate that is none", batch(",\"where\":\"a = 1\""), "an array was expected"),
+    Case(
+      "an update with a predicate",
+      packet(
+        operation(kind: "\"update\"", rest: ",\"data\":{\"a\":1},\"where\":[\"always\"]")),
+      "only a batch"),
+  ]
 
   static let structure: [Case] = [
     Case("nothing", "", "ends too early"),
@@ -150,6 +184,34 @@ struct MalformedPacketTests {
     Case("a record with U+0000", packet(operation(record: "\"a\\u0000\"", rest: "")), "U+0000"),
     Case("a column without name", packet(operation(rest: ",\"data\":{\"\":1}")), "a name is empty"),
     Case("data as an array", packet(operation(rest: ",\"data\":[]")), "an object was expected"),
+  ]
+
+  /// A packet of one update of `a` and `b`.
+  static func update(_ rest: String) -> String {
+    packet(operation(kind: "\"update\"", rest: ",\"data\":{\"a\":1,\"b\":\"x\"},\(rest)"))
+  }
+
+  static let policies: [Case] = [
+    Case("adds as an object", update("\"adds\":{}"), "an array was expected"),
+    Case("an addend that is a number", update("\"adds\":[1]"), "a string was expected"),
+    Case("an addend twice", update("\"adds\":[\"a\",\"a\"]"), "adds names a twice"),
+    Case("adds twice", update("\"adds\":[],\"adds\":[]"), "adds stands twice"),
+    Case("an addend not written", update("\"adds\":[\"a\",\"c\"]"), "c, which is not written"),
+    Case("an addend that is text", update("\"adds\":[\"b\"]"), "b, which is no integer"),
+    Case(
+      "adds in an insert", packet(operation(rest: ",\"data\":{\"a\":1},\"adds\":[\"a\"]")),
+      "only an update"),
+    Case(
+      "originals in a delete",
+      packet(operation(kind: "\"delete\"", rest: ",\"originals\":{\"a\":1}")), "only an update"),
+    Case("originals as an array", update("\"originals\":[]"), "an object was expected"),
+    Case("an original not written", update("\"originals\":{\"c\":1}"), "c, which is not written"),
+    Case("an original twice", update("\"originals\":{\"b\":1,\"b\":1}"), "stands twice"),
+    Case("originals twice", update("\"originals\":{},\"originals\":{}"), "originals stands twice"),
+    Case(
+      "originals that are too large together with the data",
+      update("\"originals\":{\"b\":\"1234\"}"),
+      "more than 12 bytes", limits: limits { $0.operationBytes = 12 }),
   ]
 
   static let values: [Case] = [

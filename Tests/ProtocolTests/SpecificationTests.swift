@@ -58,6 +58,10 @@ struct SpecificationTests {
       "| records asked for at once (§15) | \(Self.grouped(limits.recordsPerRequest)) |",
       "\(Self.grouped(limits.changesPerPage)); \(limits.pageBytes >> 20) MiB",
       "\(limits.clockSkewMax / 1_000) s",
+      "\(limits.schemaBytes >> 10) KiB / \(Self.grouped(limits.schemaTables))",
+      "\(Self.grouped(TextMerge.linesMax)) / \(Self.grouped(TextMerge.editsMax))",
+      "\(limits.predicateDepth) / \(Self.grouped(limits.predicateNodes))",
+      "\(Self.grouped(limits.batchRecords)) / \(limits.batchBytes >> 20) MiB",
     ] {
       #expect(section.contains(value), "\(value)")
     }

@@ -18,7 +18,11 @@
       if fault == .pageAppliedEarly { options.pageChanges = 2 }
       // Where the server is set back, oracles let more pass.
       let isAboutSetBacks = fault == .anchorNotChecked || fault == .archiveForgotten
-      options.serverRestores = isAboutSetBacks ? 2 : 0
+      options.serverRestores = isAboutSetBacks ? 3 : 0
+      if isAboutSetBacks {
+        (options.copies, options.restores, options.devicePowerLosses) = (0, 0, 0)
+        (options.absences, options.watchers, options.syncPause) = (0, 0, 6_000)
+      }
       // Some mistakes never come to rest; no sound world of this size takes as many steps.
       return try World(seed: seed, options: options, stepsMax: 400_000).run()
     }

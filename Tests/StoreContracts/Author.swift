@@ -50,6 +50,16 @@ struct Author: Sendable {
 
   mutating func delete(_ record: String) -> Operation { operation(.delete, record) }
 
+  /// Sets columns of the records that match; deletes them where there are none to set.
+  mutating func batch(
+    where text: String, set columns: [String: Value] = [:], table: String = "tasks"
+  ) throws -> Operation {
+    var operation = operation(.batch, "", columns.asColumns, table: table)
+    let predicate = try Predicate(text, key: "id")
+    operation.batch = Batch(columns.isEmpty ? .delete : .set, where: predicate)
+    return operation
+  }
+
   /// The next packet of the chain.
   mutating func packet(_ operations: [Operation], continues: Bool = false) -> Packet {
     defer { tail = operations.last?.id }

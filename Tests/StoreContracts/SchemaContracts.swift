@@ -20,6 +20,9 @@ extension StoreContract {
         try require(
           record["document"], is: .text(String(decoding: applied.encoded(), as: UTF8.self)),
           "the record's document")
+        var follower = reader
+        try await follower.pull(from: space)
+        try require(follower.changes.count, is: reader.changes.count, "changes after the schema")
         try require(try await space.apply(json).get(), is: applied, "the same document again")
         try require(try await space.head(), is: 2, "the head after the same document")
         try await space.send(author.packet(inserting: ["b"]))
@@ -79,6 +82,30 @@ extension StoreContract {
         try await other.send(author.packet(inserting: ["b"])).status, is: .applied, "no rules")
       await second.close()
       await store.close()
+    },
+    StoreContract("conflicts end as the schema in force says") { under in
+      try await under.withSpace { space in
+        var one = Author(1)
+        var two = Author(2)
+        two.wall += 5
+        _ = try await space.apply(
+          #"{"tables":{"tasks":{"columns":{"votes":"counter","due":"max","title":"server-wins"}}}}"#
+        ).get()
+        let made = one.insert("a", ["votes": 1, "due": 5, "title": "first"])
+        try await space.send(one.packet([made]))
+        (one.base, two.base) = (2, 2)
+        for (author, due, title) in [(0, 9, "second"), (1, 7, "third")] as [(Int, Int64, String)] {
+          var writer = author == 0 ? one : two
+          var update = writer.update(
+            "a", ["votes": 10, "due": .integer(due), "title": .text(title)])
+          update.increments = ["votes"]
+          try require(
+            try await space.send(writer.packet([update])).status, is: .applied, "an update")
+        }
+        let record = try await space.everything().records[.task("a")]
+        try require(
+          record, is: ["votes": 21, "due": 9, "title": "second"], "the record after the conflicts")
+      }
     },
     StoreContract("the role of a parked packet's sender is kept with it") { under in
       var author = Author(1)

@@ -18,7 +18,8 @@ package struct StoreContract: Sendable, CustomStringConvertible {
   /// All contracts.
   package static let all: [StoreContract] =
     chains + parking + transactions + pulling + values + clocks + crowds + histories
-    + administration + notices + recordFetches + refusals + schemas + uniqueKeys
+    + administration + notices + recordFetches + refusals + schemas + uniqueKeys + batches
+    + retention + prunedHistories + digests
 }
 
 /// A store that is empty at first and can be opened several times over the same data.

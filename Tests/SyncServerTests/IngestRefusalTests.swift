@@ -121,6 +121,24 @@ struct IngestRefusalTests {
     }
   }
 
+  @Test("what is parked and sent again with the refused packet that it waits for is refused too")
+  func parkedFollower() {
+    var maker = PacketMaker(1)
+    var bad = maker.operation()
+    bad.key = RecordKey(table: "ferry_x", record: "x")
+    let packets = [maker.packet([bad]), maker.packet("b"), maker.packet("c")]
+    var space = IngestSpace()
+    #expect(space.send(packets[1]).word == "parked")
+    #expect(space.send(packets).allSatisfy { $0.word == "operation_refused" })
+    #expect(space.parked.isEmpty && space.rows.isEmpty)
+    // One that waits for something else is kept when it comes with a refused packet.
+    var stranger = PacketMaker(1)
+    _ = stranger.packet("p", "q", "r", "s", "t")
+    let other = stranger.packet("u")
+    #expect(space.send([packets[0], other]).map(\.word) == ["operation_refused", "parked"])
+    #expect(space.parked.map(\.key.tail) == [other.tail])
+  }
+
   @Test("many devices' refusals in one batch leave the rest as if they had not been sent")
   func manyRefusals() {
     var packets: [Packet] = []

@@ -41,6 +41,7 @@ struct IngestSpace {
       case .holders(let claims):
         holderLookUps += 1
         for claim in claims { context.holders.updateValue(holders[claim], forKey: claim) }
+      case .matches(let matcher): match(matcher, &context)
       }
     }
     save(effects)
@@ -51,6 +52,12 @@ struct IngestSpace {
     send([packet], role: role)[0]
   }
 
+  /// Forgets the history before the head, as a store does that prunes everything.
+  mutating func prune() {
+    state.floor = state.head
+    history = history.filter { $0.value.sequence >= state.floor }
+  }
+
   func context(for packets: [Packet]) -> IngestContext {
     var context = IngestContext(space: state, now: now, limits: limits)
     context.schema = schema
@@ -59,6 +66,15 @@ struct IngestSpace {
     context.parked = parked.filter { devices.contains($0.key.device) }
     load(packets, into: &context)
     return context
+  }
+
+  private func match(_ matcher: BatchMatcher, _ context: inout IngestContext) {
+    var matcher = matcher
+    let tables = Set(matcher.tables)
+    for (key, state) in records where tables.contains(key.table) {
+      state.encoded().withUnsafeBytes { try? matcher.take(key, $0) }
+    }
+    matcher.finish(into: &context)
   }
 
   private func load(_ packets: [Packet], into context: inout IngestContext) {
@@ -118,6 +134,14 @@ struct PacketMaker {
       id: OperationID(UniqueID(high: device.value.low << 32 | made, low: made)),
       key: RecordKey(table: "t", record: record), kind: kind,
       time: HybridTimestamp(milliseconds: milliseconds), columns: columns, columnTimes: times)
+  }
+
+  mutating func batch(
+    _ effect: Batch.Effect = .set, where text: String, _ columns: [Column] = []
+  ) throws -> Operation {
+    var operation = operation(.batch, "", columns)
+    operation.batch = Batch(effect, where: try Predicate(text, key: "id"))
+    return operation
   }
 
   mutating func packet(_ operations: [Operation], continues: Bool = false) -> Packet {

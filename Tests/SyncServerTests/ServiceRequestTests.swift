@@ -157,6 +157,25 @@ struct ServiceRequestTests {
     }
   }
 
+  @Test("digests are asked of the store until its sums reach the cursor, for readers too")
+  func digests() async throws {
+    let fixture = ServiceFixture()
+    let cursor = Cursor(epoch: Epoch(7), applied: 0)
+    let token = try await fixture.token(.reader)
+    func send(_ query: [UInt8]) async -> HTTPResponse {
+      await fixture.send("POST", "/v1/spaces/notes/digests", token: token, body: query)
+    }
+    let answer = await send(DigestQuery(cursor: cursor).encoded())
+    #expect(answer.status == 200)
+    #expect(fixture.store.state.withLock { $0.folds } == 2)
+    let read = try DigestAnswer(decoding: answer.bytes, limits: .standard)
+    #expect(read.content == .tables([]))
+    let nodes = await send(
+      DigestQuery(cursor: cursor, table: "t", nodes: [.root]).encoded())
+    #expect(try DigestAnswer(decoding: nodes.bytes, limits: .standard).content == .nodes([]))
+    #expect(await send(Array("{}".utf8)).problem?.code == .malformedMessage)
+  }
+
   @Test("an unknown token is told so in the challenge")
   func unknownToken() async throws {
     let fixture = ServiceFixture()

@@ -17,6 +17,7 @@ struct ServiceRouteTests {
       ("GET", ["v1", "spaces", "a", "events"], .events, .reader),
       ("GET", ["v1", "spaces", "a", "schema"], .schema, .reader),
       ("PUT", ["v1", "spaces", "a", "schema"], .schema, .admin),
+      ("POST", ["v1", "spaces", "a", "digests"], .digests, .reader),
       ("GET", ["healthz"], .health, nil),
       ("GET", ["readyz"], .readiness, nil),
       ("GET", ["metrics"], .metrics, nil),

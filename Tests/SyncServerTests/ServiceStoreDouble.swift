@@ -20,6 +20,7 @@ final class ServiceStoreDouble: SyncStore {
     var status = PacketReceipt.Status.applied
     var tokenLookUps = 0
     var spaceLookUps = 0
+    var folds = 0
     var isClosed = false
     var schemas: [Int64: SpaceSchema] = [:]
     /// Of the packets that came, in order.
@@ -193,6 +194,24 @@ final class ServiceStoreDouble: SyncStore {
       for key in keys { page.addAbsent(key) }
       return .success(page.finishRecords(epoch: known.epoch, head: known.head, now: now))
     }
+  }
+
+  /// A space without records; two folds are needed before digests are there.
+  func digests(
+    in space: Int64, _ query: DigestQuery
+  ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
+    try state.withLock { (state) throws(StoreError) in
+      if let failure = state.failure { throw failure }
+      return .success(
+        DigestAnswer(
+          epoch: Epoch(7), head: 0, folded: 0,
+          content: state.folds < 2 ? .behind : query.table == nil ? .tables([]) : .nodes([])))
+    }
+  }
+
+  func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
+    state.withLock { $0.folds += 1 }
+    return 0
   }
 
   func parked(in space: Int64, of device: DeviceID) async throws(StoreError) -> (

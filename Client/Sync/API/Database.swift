@@ -9,14 +9,19 @@ public final class Database {
   package let connection: SQLiteConnection
   private let schemaWillChange: () throws -> Void
   private let schemaChanged: () throws -> Void
+  let recordBatch: (BatchRequest) throws -> Int
 
   init(
     connection: SQLiteConnection, schemaWillChange: @escaping () throws -> Void = {},
-    schemaChanged: @escaping () throws -> Void = {}
+    schemaChanged: @escaping () throws -> Void = {},
+    recordBatch: @escaping (BatchRequest) throws -> Int = { _ in
+      throw ReplicaError.invalidBatch("a batch writes; use Replica.write")
+    }
   ) {
     self.connection = connection
     self.schemaWillChange = schemaWillChange
     self.schemaChanged = schemaChanged
+    self.recordBatch = recordBatch
   }
 
   /// Runs one statement with parameters, or a script of several without. Answers with the rows

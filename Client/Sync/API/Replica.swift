@@ -18,8 +18,8 @@ import Synchronization
 public final class Replica: Sendable {
   /// The file.
   public let path: String
-  private let thread: ReplicaThread
-  private let readers: ReaderPool
+  let thread: ReplicaThread
+  let readers: ReaderPool
   let engine: SyncEngine
   private let watching = Mutex<[ObjectIdentifier: Wakeups]>([:])
 
@@ -62,7 +62,7 @@ public final class Replica: Sendable {
     _ body: @escaping @Sendable (Database) throws -> T
   ) async throws -> T {
     let result = try await typed { try await thread.run { try $0.write(body) } }
-    for wakeups in watching.withLock({ Array($0.values) }) { wakeups.wake() }
+    wakeWatchers()
     return result
   }
 
@@ -79,7 +79,7 @@ public final class Replica: Sendable {
     } onCancel: {
       cancelled.set()
     }
-    for wakeups in watching.withLock({ Array($0.values) }) { wakeups.wake() }
+    wakeWatchers()
     return result
   }
 
@@ -237,6 +237,11 @@ public final class Replica: Sendable {
   /// What happened to this replica, newest first; the last 1,000 entries are kept.
   public func log(limit: Int = 1_000) async throws -> [LogEntry] {
     try await typed { try await thread.run { try $0.log(limit: limit) } }
+  }
+
+  /// Tells those that watch that there is something to send.
+  func wakeWatchers() {
+    for wakeups in watching.withLock({ Array($0.values) }) { wakeups.wake() }
   }
 
   /// Errors leave this type as ``ReplicaError``, or as what the caller's own closure threw.

@@ -17,8 +17,12 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   case cannotTrack(table: String, String)
   /// The file cannot be opened as a replica, and why.
   case cannotOpen(path: String, String)
+  /// What was named is not there.
+  case notFound(String)
   /// SQLite refused a statement: its message and extended result code.
   case database(String, code: Int32)
+  /// A batch operation cannot be recorded, and why. Nothing of it was.
+  case invalidBatch(String)
   /// Another process has been syncing this file for longer than was waited.
   case busy(String)
   /// The work was cancelled.
@@ -32,7 +36,9 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     case .notConfigured: "this replica has no server yet"
     case .cannotTrack(let table, let reason): "table \(table) cannot be tracked: \(reason)"
     case .cannotOpen(let path, let reason): "\(path) cannot be opened: \(reason)"
+    case .notFound(let what): what
     case .database(let message, _): message
+    case .invalidBatch(let reason): reason
     case .busy(let message): message
     case .cancelled: "cancelled"
     }

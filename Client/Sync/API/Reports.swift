@@ -12,6 +12,8 @@ public struct SyncReport: Sendable, Equatable {
   public var pulled = 0
   /// Changes kept back because the local schema refuses them.
   public var refused = 0
+  /// Operations that the server refuses for good, and what depends on them.
+  public var quarantined = 0
   /// Values that lost against others, on either side.
   public var conflicts = 0
   /// The cursor afterwards; `nil` when nothing was ever pulled.
@@ -24,7 +26,8 @@ public struct SyncReport: Sendable, Equatable {
   public var summary: String? {
     let parts = [
       (pushed, "pushed"), (pulled, "pulled"), (duplicates, "known already"),
-      (parked, "waiting on the server"), (refused, "kept back"), (conflicts, "conflicts settled"),
+      (parked, "waiting on the server"), (refused, "kept back"),
+      (quarantined, "quarantined"), (conflicts, "conflicts settled"),
     ].filter { $0.0 > 0 }
     return parts.isEmpty ? nil : parts.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
   }
@@ -63,6 +66,9 @@ public struct ReplicaStatus: Sendable, Equatable {
   /// Values that lost against others and are kept.
   public var conflicts: Int
   /// Records that the local schema refuses; see `ferry to-apply`.
+  public var keptBack: Int
+  /// Operations that the server refuses for good, and what depends on them; see
+  /// ``Replica/quarantine(limit:)``.
   public var quarantined: Int
   /// Operations that wait on the server for an earlier packet.
   public var parked: Int

@@ -104,7 +104,7 @@ struct SyncAPI: Sendable {
     return request
   }
 
-  private func send(
+  func send(
     _ method: TransportMethod, _ path: String, body: [UInt8]? = nil
   ) async throws -> TransportResponse {
     var request = makeRequest(method, path)

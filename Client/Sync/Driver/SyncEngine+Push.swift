@@ -9,13 +9,47 @@ extension SyncEngine {
   ) async throws {
     for _ in 0..<identitiesMax {
       do {
-        return try await pushChain(api, &report, progress)
+        return try await pushAround(api, &report, progress)
       } catch ReplicaError.refused(let problem) where problem.code == .deviceForked {
         try await thread.run { try $0.takeNewIdentity() }
       }
     }
     throw ReplicaError.refused(
       Problem(.deviceForked, "the server took each of \(identitiesMax) new identities for a copy"))
+  }
+
+  /// Sends what is pending and takes out of the queue what the server can never apply, until
+  /// nothing waits.
+  private func pushAround(
+    _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
+  ) async throws {
+    var groupsMax = Int.max
+    while true {
+      do {
+        return try await pushChain(api, &report, groupsMax: groupsMax, progress)
+      } catch let refused as PacketRefused {
+        let (number, problem) = (refused.packet, refused.problem)
+        if !problem.refusals.isEmpty {
+          let count = try await thread.run {
+            try $0.quarantine(packet: number, problem.refusals)
+          }
+          guard count > 0 else { throw ReplicaError.refused(problem) }
+          report.quarantined += count
+          continue
+        }
+        // Which operation it is that the server cannot take, smaller packets tell.
+        let groups = try await thread.run { try $0.transactionCount(ofPacket: number) }
+        if groups > 1 {
+          groupsMax = groups / 2
+          try await thread.run { try $0.reopen(packet: number) }
+        } else {
+          report.quarantined += try await thread.run {
+            try $0.quarantine(packet: number, problem)
+          }
+          groupsMax = .max
+        }
+      }
+    }
   }
 
   /// New identities that one push may take.
@@ -25,7 +59,7 @@ extension SyncEngine {
   private var parkedRoundsMax: Int { 3 }
 
   private func pushChain(
-    _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
+    _ api: SyncAPI, _ report: inout SyncReport, groupsMax: Int, _ progress: @escaping Progress
   ) async throws {
     let total = try await thread.run { try $0.pendingCount() }
     guard total > 0 else { return }
@@ -36,7 +70,7 @@ extension SyncEngine {
         var inFlight = 0
         while true {
           for packet in try await nextPackets(
-            besides: sent, room: options.packetsInFlight - inFlight)
+            besides: sent, room: options.packetsInFlight - inFlight, groupsMax: groupsMax)
           {
             sent.insert(packet.number)
             inFlight += 1
@@ -56,12 +90,14 @@ extension SyncEngine {
   }
 
   /// Packets that have not been sent in this round, oldest first; new ones are frozen as needed.
-  private func nextPackets(besides sent: Set<Int64>, room: Int) async throws -> [PacketRow] {
+  private func nextPackets(
+    besides sent: Set<Int64>, room: Int, groupsMax: Int
+  ) async throws -> [PacketRow] {
     guard room > 0 else { return [] }
     return try await thread.run { file in
       var open = try file.openPackets().filter { !sent.contains($0.number) }
       if open.count < room {
-        try file.freezePackets(limit: room)
+        try file.freezePackets(limit: room, groupsMax: groupsMax)
         open = try file.openPackets().filter { !sent.contains($0.number) }
       }
       return Array(open.prefix(room))
@@ -70,7 +106,27 @@ extension SyncEngine {
 
   private func send(_ row: PacketRow, _ api: SyncAPI) async throws -> PacketAnswer {
     let packet = try await thread.run { try $0.packet(row) }
-    return try await retrying { try await api.push(packet) }
+    do {
+      return try await retrying { try await api.push(packet) }
+    } catch ReplicaError.refused(let problem) where problem.code.concernsContent {
+      throw PacketRefused(packet: row.number, problem: problem)
+    }
+  }
+}
+
+/// A packet that the server can never take as it is.
+private struct PacketRefused: Error {
+  let packet: Int64
+  let problem: Problem
+}
+
+extension ProblemCode {
+  /// Whether it is what a packet holds that the server refuses, and not who sends it or where to.
+  fileprivate var concernsContent: Bool {
+    switch self {
+    case .operationRefused, .malformedMessage, .limitExceeded: true
+    default: false
+    }
   }
 }
 

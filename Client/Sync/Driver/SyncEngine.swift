@@ -104,7 +104,7 @@ package struct SyncEngine: Sendable {
 
   // MARK: Pull
 
-  private func pull(
+  func pull(
     _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
   ) async throws {
     for attempt in 1... {

@@ -6,11 +6,13 @@ import FerryProtocol
 /// delete. Where the server has told of the record meanwhile, an insert and its delete are a
 /// delete: it has something to delete. A delete followed by an insert stays as it is: the record
 /// begins anew. Each column keeps the time at which it was written, so merging never changes who
-/// wins.
+/// wins. Nothing is merged across a batch operation on the same table.
 ///
-/// Operations that together would be larger than one may be stay apart.
+/// Operations that together would be larger than one may be stay apart, and so do those of which
+/// the server would decide otherwise by its policies if they were one.
 struct OperationMerger {
   private let limits: Limits
+  private let schema: SpaceSchema
   private var slots: [Operation?] = []
   private var positions: [RecordKey: Int] = [:]
   private var met: Set<RecordKey> = []
@@ -19,38 +21,50 @@ struct OperationMerger {
   /// About the bytes that they take in a packet.
   private(set) var bytes = 0
 
-  init(limits: Limits = .standard) { self.limits = limits }
+  init(limits: Limits = .standard, schema: SpaceSchema = .empty) {
+    self.limits = limits
+    self.schema = schema
+  }
 
   /// What is left, ids ascending.
   var operations: [Operation] { slots.compactMap { $0 } }
 
   /// - Parameter isMet: whether the server has told of the record since the operation was made.
   mutating func add(_ operation: Operation, isMet: Bool = false) {
+    if operation.batch != nil { return separate(by: operation) }
     if isMet { met.insert(operation.key) }
     guard let position = positions[operation.key], let earlier = slots[position] else {
       return append(operation)
     }
     switch (earlier.kind, operation.kind) {
     case (.insert, .update), (.update, .update), (.insert, .insert), (.update, .insert):
-      guard earlier.packetBytes + operation.packetBytes <= limits.operationBytes else {
-        return append(operation)
-      }
-      if operation.time < earlier.time {
-        // A rescued row is recorded after what was written to it, and is older than that.
-        replace(position, with: Self.joined(operation, earlier))
-      } else {
-        remove(position)
-        append(Self.joined(earlier, operation))
-      }
+      // A rescued row is recorded after what was written to it, and is older than that.
+      let isRescue = operation.time < earlier.time
+      let (older, newer) = isRescue ? (operation, earlier) : (earlier, operation)
+      guard earlier.packetBytes + operation.packetBytes <= limits.operationBytes,
+        let joined = older.joined(with: newer, rules: schema.rules(for: operation.key.table))
+      else { return append(operation) }
+      if isRescue { return replace(position, with: joined) }
+      remove(position)
+      append(joined)
     case (.insert, .delete) where !met.contains(operation.key):
       remove(position)
       positions[operation.key] = nil
     case (.insert, .delete), (.update, .delete):
       remove(position)
       append(operation)
-    case (.delete, _):
+    case (.delete, _), (.batch, _), (_, .batch):
       append(operation)
     }
+  }
+
+  /// A batch stands between the operations of its table before and after it: what it does depends
+  /// on what they have made of their records by then.
+  private mutating func separate(by batch: Operation) {
+    for key in positions.keys.filter({ $0.isIn(tableOf: batch.key) }) { positions[key] = nil }
+    slots.append(batch)
+    count += 1
+    bytes += batch.packetBytes
   }
 
   private mutating func append(_ operation: Operation) {
@@ -70,29 +84,28 @@ struct OperationMerger {
     slots[position] = nil
     count -= 1
   }
-
-  /// One operation with the later one's id and time, and the columns of both.
-  private static func joined(_ earlier: Operation, _ later: Operation) -> Operation {
-    var joined = later
-    joined.kind = earlier.kind == .insert || later.kind == .insert ? .insert : .update
-    joined.base = min(earlier.base, later.base)
-    joined.columns = earlier.columns.filter { column in
-      !later.columns.contains { $0.name == column.name }
-    }
-    for column in joined.columns {
-      joined.columnTimes[column.name] = earlier.time(of: column.name)
-    }
-    joined.columns += later.columns
-    return joined
-  }
 }
 
 extension Operation {
   /// The bytes that the operation takes in a packet, or a few more.
   var packetBytes: Int {
-    columns.reduce(240 + key.record.utf8.count + key.table.utf8.count) {
-      $0 + $1.name.utf8.count + $1.value.wireBytes + 40
-    }
+    let added = increments.reduce(0) { $0 + $1.utf8.count + 4 } + predicateBytes
+    return (originals.isEmpty ? columns : columns + originals).reduce(
+      240 + key.record.utf8.count + key.table.utf8.count + added
+    ) { $0 + $1.name.utf8.count + $1.value.wireBytes + 40 }
+  }
+
+  private var predicateBytes: Int {
+    guard let batch else { return 0 }
+    var json = JSONWriter()
+    json.predicate(batch.predicate)
+    return json.count
+  }
+}
+
+extension RecordKey {
+  fileprivate func isIn(tableOf other: RecordKey) -> Bool {
+    table.utf8.elementsEqual(other.table.utf8)
   }
 }
 

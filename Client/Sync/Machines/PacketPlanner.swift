@@ -17,16 +17,22 @@ struct PacketPlanner {
   }
 
   private let limits: Limits
+  /// Groups in a packet.
+  private let groupsMax: Int
+  private var groups = 0
   private var merger = OperationMerger()
   private var orders: ClosedRange<Int64>?
   private var largeGroup: [PendingOperation] = []
 
-  init(limits: Limits) { self.limits = limits }
+  init(limits: Limits, groupsMax: Int = .max) {
+    self.limits = limits
+    self.groupsMax = groupsMax
+  }
 
   /// Whether a group still fits beside what was taken.
   func fits(_ group: [PendingOperation]) -> Bool {
     orders == nil
-      || merger.count + group.count <= limits.operationsPerPacket
+      || groups < groupsMax && merger.count + group.count <= limits.operationsPerPacket
         && merger.bytes + Self.bytes(of: group) <= limits.packetBytesTarget
   }
 
@@ -34,6 +40,7 @@ struct PacketPlanner {
   mutating func take(_ group: [PendingOperation]) {
     guard let first = group.first?.order, let last = group.last?.order else { return }
     if orders == nil { largeGroup = group }
+    groups += 1
     for pending in group { merger.add(pending.operation, isMet: pending.isMet) }
     orders = (orders?.lowerBound ?? first)...last
   }

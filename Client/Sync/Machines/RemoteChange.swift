@@ -15,12 +15,15 @@ enum RemoteChange {
   /// `pending`: in the order in which they were recorded, and only those whose effect is not in
   /// `state` yet.
   static func effect(
-    of state: RecordState, pending: [Operation], device: DeviceID
+    of state: RecordState, pending: [Operation], device: DeviceID, rules: TableRules = .standard
   ) -> RowEffect {
     guard !pending.isEmpty else {
       if state.deleted != nil && !state.isAlive { return .delete }
       return state.columns.isEmpty && state.inserted == nil
         ? .none : .upsert(state.columns, isWhole: state.inserted != nil, kept: [])
+    }
+    if !rules.isPlain || pending.contains(where: { !$0.increments.isEmpty }) {
+      return predictedEffect(of: state, pending: pending, device: device, rules: rules)
     }
     let own = OwnWrites(pending, device: device)
     if let deleted = state.deleted, !state.isAlive {
@@ -44,7 +47,7 @@ enum RemoteChange {
 }
 
 /// What this device's pending operations wrote to one record.
-private struct OwnWrites {
+struct OwnWrites {
   var inserted: Stamp?
   var deleted: Stamp?
   var endsDeleted = false
@@ -57,7 +60,8 @@ private struct OwnWrites {
       case .insert:
         inserted = stamp
         endsDeleted = false
-      case .update: break
+      // A batch counts as what it did to this record.
+      case .update, .batch: break
       case .delete:
         deleted = stamp
         endsDeleted = true

@@ -23,6 +23,9 @@ final class CaptureContext {
     case applying
     /// Rows that a server lost, recorded as older than all that anybody wrote to them.
     case rescuing
+    /// The effect of a batch on one record, which is recorded as the batch. What else changes along
+    /// with it, by foreign keys or by the user's triggers, is recorded.
+    case batching
   }
 
   var mode: Mode = .recording
@@ -32,6 +35,8 @@ final class CaptureContext {
   private(set) var appliedRecord = RecordKey(table: "", record: "")
   /// Whether that record has its new values: what is written after that is the doing of triggers.
   var isApplied = false
+  /// Whether the write being looked at is a batch's own.
+  var isBatched = false
   private(set) var clock = HybridClock()
   private var group: Group?
   private var row: CapturedRow
@@ -113,6 +118,16 @@ final class CaptureContext {
     return group.operations
       >= min(limits.operationsPerTransaction, limits.operationsPerPacket * packetsMax)
       || group.bytes + limits.operationBytes > limits.transactionBytes
+  }
+
+  /// Counts what was recorded beside the row towards the transaction's size. Answers with why it
+  /// is too large.
+  func takeBytes(_ count: Int) -> CaptureRefusal? {
+    group?.bytes += count
+    guard let group, group.bytes > limits.transactionBytes else { return nil }
+    return CaptureRefusal(
+      "ferry: the transaction writes more than \(limits.transactionBytes >> 20) MiB; write it in "
+        + "smaller transactions")
   }
 
   /// The transaction ended; the next recorded operation begins a new group.

@@ -54,6 +54,7 @@ extension CaptureContext {
       answer.set(0)
       return
     }
+    if mode == .batching && isOfBatch(arguments) { return answer.set(0) }
     if arguments.int64(0) == 1 {
       if let fault = keyFault(arguments) { return answer.fail(fault) }
     }
@@ -77,6 +78,16 @@ extension CaptureContext {
   /// Whether a row is deleted along with another one to which a remote delete is being applied.
   private func isCascade(_ arguments: SQLiteArguments) -> Bool {
     isDeleting && !isAppliedRecord(arguments, table: 1)
+  }
+
+  /// Whether a write is a batch's own: the first one of its record. A wide row is shown in parts,
+  /// of which the first decides.
+  private func isOfBatch(_ arguments: SQLiteArguments) -> Bool {
+    if arguments.int64(0) == 1 {
+      isBatched = !isApplied && isAppliedRecord(arguments, table: 1)
+      isApplied = isApplied || isBatched
+    }
+    return isBatched
   }
 
   /// Whether a write comes from a trigger of the user's while a remote change is applied. What a

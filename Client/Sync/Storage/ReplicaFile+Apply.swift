@@ -202,7 +202,7 @@ extension ReplicaFile {
   }
 
   /// Another process may have changed the schema since the plans were made.
-  private func forgetPlansOfOldSchema() throws {
+  func forgetPlansOfOldSchema() throws {
     let version = try connection.statement("PRAGMA schema_version").first { $0.int64(0) } ?? 0
     if version != plannedSchema { applyPlans = [:] }
     plannedSchema = version

@@ -58,3 +58,31 @@ extension ReplicaFile {
     }
   }
 }
+
+/// A column of a tracked table that refers to another tracked table's key.
+struct ForeignKeyLink {
+  let child: String
+  let column: String
+  let parent: String
+}
+
+extension ReplicaFile {
+  /// How tracked tables refer to each other's records.
+  func foreignKeyLinks() throws -> [ForeignKeyLink] {
+    let tracked = try trackedTables()
+    return try tracked.flatMap { child -> [ForeignKeyLink] in
+      let list = try connection.prepare(
+        "SELECT \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?)")
+      list.bind(1, child)
+      return try list.map { row -> ForeignKeyLink? in
+        let named = row.text(0)
+        guard
+          let parent = tracked.first(where: { $0.lowercased() == named.lowercased() }),
+          let key = try? schema(of: parent).key,
+          row.isNull(2) || row.text(2).lowercased() == key.lowercased()
+        else { return nil }
+        return ForeignKeyLink(child: child, column: row.text(1), parent: parent)
+      }.compactMap { $0 }
+    }
+  }
+}

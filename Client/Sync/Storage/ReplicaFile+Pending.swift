@@ -29,7 +29,10 @@ extension ReplicaFile {
       SELECT seq, id, grp, base, tbl, record, kind, data, met,
         (SELECT iif(merged, number, -number) FROM ferry_packets
          WHERE seq BETWEEN from_order AND to_order)
-      FROM ferry_pending WHERE record = ?1 AND tbl = ?2 ORDER BY seq
+      FROM ferry_pending WHERE seq IN (
+        SELECT seq FROM ferry_pending WHERE record = ?1 AND tbl = ?2
+        UNION ALL SELECT seq FROM ferry_batch_rows WHERE record = ?1 AND tbl = ?2)
+      ORDER BY seq
       """)
     find.bind(1, key.record)
     find.bind(2, key.table)
@@ -40,6 +43,11 @@ extension ReplicaFile {
     try find.forEach { row in
       let pending = try pending(row)
       let operation = pending.operation
+      if let effect = operation.batchEffect(on: key.record) {
+        sent += merger.operations + [effect]
+        merger = OperationMerger(limits: limits)
+        return
+      }
       let number = row.optionalInt64(9)
       isNews = isNews || row.int64(8) == 0
       if number != packet {
@@ -80,13 +88,18 @@ extension ReplicaFile {
       throw ReplicaError.database("ferry_pending holds a row that is not an operation", code: 11)
     }
     var columns: [Column] = []
-    if !row.isNull(7) {
+    var batch: Batch?
+    if kind == .batch {
+      var reader = JSONReader(row.textBytes(7), depth: limits.depth)
+      (batch, columns) = try reader.keptBatch(limits: limits)
+    } else if !row.isNull(7) {
       var reader = JSONReader(row.textBytes(7), depth: limits.depth)
       columns = try reader.columns(limits: limits)
     }
-    let operation = Operation(
+    var operation = Operation(
       id: OperationID(id), key: RecordKey(table: row.text(4), record: row.text(5)), kind: kind,
       time: id.timestamp, columns: columns, base: row.int64(3))
+    operation.batch = batch
     return PendingOperation(
       operation: operation, order: row.int64(0), group: row.int64(2), isMet: row.int64(8) == 1)
   }
@@ -95,10 +108,12 @@ extension ReplicaFile {
 
   /// Freezes waiting operations into packets until `limit` of them are open. What is in a packet
   /// is never changed again; edits made meanwhile are new operations.
-  func freezePackets(limit: Int) throws {
+  ///
+  /// - Parameter groupsMax: transactions in a packet.
+  func freezePackets(limit: Int, groupsMax: Int = .max) throws {
     try connection.transaction {
       while try openPacketCount() < limit {
-        guard try freezeNext() else { return }
+        guard try freezeNext(groupsMax: groupsMax) else { return }
       }
     }
   }
@@ -108,8 +123,8 @@ extension ReplicaFile {
   }
 
   /// Answers whether there was anything to freeze.
-  private func freezeNext() throws -> Bool {
-    var planner = PacketPlanner(limits: limits)
+  private func freezeNext(groupsMax: Int) throws -> Bool {
+    var planner = PacketPlanner(limits: limits, groupsMax: groupsMax)
     var group: [PendingOperation] = []
     var isFull = false
     let waiting = try connection.statement(

@@ -34,7 +34,9 @@ extension ReplicaFile {
     } else {
       save.bind(3, head)
     }
-    save.bind(4, isConfirmed && !receipt.outcomes.contains(where: \.isOverruled) ? 1 : 0)
+    // Of a batch the server alone knows what it did.
+    let isClean = !receipt.outcomes.contains { $0.isOverruled || $0.records != nil }
+    save.bind(4, isConfirmed && isClean ? 1 : 0)
     save.bind(5, number)
     try save.run()
     if isConfirmed {
@@ -71,9 +73,15 @@ extension ReplicaFile {
     try connection.execute("UPDATE ferry_packets SET clean = 0 WHERE number = \(number)")
   }
 
+  /// A list from the start replaces what is here: the deletes of long ago are not in it any more.
   func goBack(to cursor: SequenceNumber) throws {
-    let save = try connection.statement("UPDATE ferry_replica SET applied = ?1, received = ?1")
+    let save = try connection.statement(
+      """
+      UPDATE ferry_replica SET applied = ?1, received = ?1,
+        replacing = iif(?1 = 0 AND replacing = 0, ?2, replacing)
+      """)
     save.bind(1, cursor)
+    save.bind(2, Replacement.removing.rawValue)
     try save.run()
     try connection.execute(
       "DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0")
@@ -150,6 +158,7 @@ extension ReplicaFile {
   /// Drops confirmed operations once the cursor has passed them; before that they still shield
   /// the user's values from older pages.
   func forgetCovered(now: Int64) throws {
+    try releaseBatches()
     let anyPacket = try connection.statement("SELECT 1 FROM ferry_packets LIMIT 1")
     guard try anyPacket.first({ _ in true }) != nil else { return }
     let oldestOpen = "(SELECT min(number) FROM ferry_packets WHERE state <> 'acknowledged')"

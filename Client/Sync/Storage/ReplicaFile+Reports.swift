@@ -11,7 +11,7 @@ extension ReplicaFile {
       toApply: try count("SELECT coalesce(sum(changes), 0) FROM ferry_to_apply")
         + count("SELECT count(*) FROM ferry_kept"),
       conflicts: try count("SELECT count(*) FROM ferry_conflicts"),
-      quarantined: try refusedCount(),
+      keptBack: try refusedCount(), quarantined: try quarantinedCount(),
       parked: try parkedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
       head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset,

@@ -54,7 +54,8 @@ package final class ReplicaFile {
     try connection.transaction {
       let database = Database(
         connection: connection, schemaWillChange: { [unowned self] in try removeTriggers() },
-        schemaChanged: { [unowned self] in try refreshTriggers() })
+        schemaChanged: { [unowned self] in try refreshTriggers() },
+        recordBatch: { [unowned self] in try recordBatch($0) })
       return try body(database)
     }
   }

@@ -118,6 +118,17 @@ enum ReplicaSchema {
       at INTEGER NOT NULL
     );
     CREATE INDEX ferry_quarantine_entry ON ferry_quarantine(entry);
+    """ + batches
+
+  /// What pending batches have changed here.
+  private static let batches = """
+    CREATE TABLE IF NOT EXISTS ferry_batch_rows(
+      seq INTEGER NOT NULL,                   -- the batch among the pending operations
+      tbl TEXT NOT NULL,
+      record TEXT NOT NULL,
+      PRIMARY KEY(seq, record)
+    ) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS ferry_batch_rows_record ON ferry_batch_rows(record);
     """
 
   /// What pending operations have met is not known: everything.

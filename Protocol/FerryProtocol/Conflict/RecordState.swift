@@ -96,6 +96,7 @@ package struct RecordState: Sendable, Equatable {
     case .insert: insert(operation, stamp, sequence, rules, &outcome)
     case .update: update(operation, stamp, sequence, rules, &outcome)
     case .delete: delete(operation, stamp, sequence, rules, &outcome)
+    case .batch: preconditionFailure("a batch is merged record by record")
     }
     return outcome
   }

@@ -60,13 +60,16 @@ public struct Outcome: Sendable, Equatable {
   public var conflicts: [Conflict]
   /// Whether any part of this operation did not take effect.
   public var isOverruled: Bool
+  /// Of a batch: how many records it has changed or tried to. Their conflicts are their own.
+  public var records: Int?
 
   /// All of it stands, and nothing concurrent was overruled.
   public static let applied = Outcome()
 
   /// An outcome from its parts.
-  public init(conflicts: [Conflict] = [], isOverruled: Bool = false) {
+  public init(conflicts: [Conflict] = [], isOverruled: Bool = false, records: Int? = nil) {
     self.conflicts = conflicts
     self.isOverruled = isOverruled
+    self.records = records
   }
 }

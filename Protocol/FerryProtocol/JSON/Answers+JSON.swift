@@ -106,6 +106,10 @@ extension JSONWriter {
     if outcome.isOverruled { raw("\"overruled\"") } else { raw("\"applied\"") }
     raw(",\"conflicts\":")
     conflicts(outcome.conflicts)
+    if let records = outcome.records {
+      raw(",\"records\":")
+      number(Int64(records))
+    }
     raw("}")
   }
 
@@ -166,6 +170,7 @@ extension JSONReader {
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "outcome": outcome.isOverruled = try reader.string() == "overruled"
+      case "records": outcome.records = Int(clamping: max(0, try reader.integer()))
       case "conflicts": outcome.conflicts = try reader.conflicts(limits)
       default: try reader.skip()
       }

@@ -127,8 +127,10 @@ extension JSONWriter {
     string(operation.id.value)
     raw(",\"table\":")
     string(operation.key.table)
-    raw(",\"record\":")
-    string(operation.key.record)
+    if operation.batch == nil {
+      raw(",\"record\":")
+      string(operation.key.record)
+    }
     raw(",\"kind\":\"")
     raw(operation.kind.rawValue.utf8)
     raw("\",\"time\":")
@@ -137,7 +139,9 @@ extension JSONWriter {
       raw(",\"base\":")
       numberString(operation.base)
     }
-    if operation.kind != .delete {
+    if let batch = operation.batch {
+      batchMembers(batch, of: operation)
+    } else if operation.kind != .delete {
       raw(",\"data\":")
       columns(operation.columns)
     }
@@ -211,6 +215,7 @@ extension JSONReader {
     var increments: Set<String> = []
     var originals: [Column] = []
     var base = unstatedBase
+    var batchParts = BatchParts()
     var seen = MembersSeen()
     let start = position
     try object { (key, reader) throws(MalformedMessage) in
@@ -245,19 +250,30 @@ extension JSONReader {
       case "originals":
         try seen.note("originals", 9, reader)
         originals = try reader.columns(limits: limits)
+      case "where":
+        try seen.note("where", 14, reader)
+        batchParts.predicate = try reader.predicate(limits: limits)
+      case "effect":
+        try seen.note("effect", 15, reader)
+        batchParts.effect = try reader.batchEffect()
       default: try reader.skip()
       }
     }
     guard let id else { throw malformed("an operation without id") }
-    guard let table, let record else { throw malformed("operation \(id) names no record") }
+    guard let table, record != nil || kind == .batch else {
+      throw malformed("operation \(id) names no record")
+    }
     guard let kind, let time else { throw malformed("operation \(id) lacks kind or time") }
-    guard (kind == .delete) == (columns == nil) else {
+    let batch = try batchParts.batch(
+      of: kind, id, record: record, columns: columns, hasTimes: !times.isEmpty, self)
+    guard batch != nil || (kind == .delete) == (columns == nil) else {
       throw malformed("operation \(id): an insert or update has data, a delete has none")
     }
-    let operation = Operation(
-      id: id, key: RecordKey(table: table, record: record), kind: kind, time: time,
+    var operation = Operation(
+      id: id, key: RecordKey(table: table, record: record ?? ""), kind: kind, time: time,
       columns: columns ?? [], columnTimes: times, base: base, increments: increments,
       originals: originals)
+    operation.batch = batch
     guard position - start <= limits.operationBytes * 2,
       operation.valueBytes <= limits.operationBytes
     else {
@@ -284,7 +300,7 @@ extension JSONReader {
   private mutating func kind() throws(MalformedMessage) -> OperationKind {
     let text = try string()
     guard let kind = OperationKind(rawValue: text) else {
-      throw malformed("kind is insert, update or delete, not '\(text.prefix(40))'")
+      throw malformed("kind is insert, update, delete or batch, not '\(text.prefix(40))'")
     }
     return kind
   }

@@ -184,7 +184,7 @@ extension JSONReader {
     switch kind {
     case .insert: state.inserted = sequenced
     case .delete: state.deleted = sequenced
-    case .update: break
+    case .update, .batch: break
     }
     for index in first..<state.columns.count {
       state.columns[index].stamp = stamp

@@ -3,6 +3,9 @@ public enum OperationKind: String, Sendable, CaseIterable {
   case insert
   case update
   case delete
+  /// Sets columns of all records of a table that match a predicate, or deletes them: see
+  /// ``Operation/batch``.
+  case batch
 }
 
 /// One thing a user did to one record: the six parts of seed row S1.1, with the data apart from
@@ -13,9 +16,9 @@ public enum OperationKind: String, Sendable, CaseIterable {
 public struct Operation: Sendable, Equatable {
   /// Its own identifier, given when the user's data was written.
   public var id: OperationID
-  /// The record it changes.
+  /// The record it changes. A batch names its table alone: the record is empty.
   public var key: RecordKey
-  /// Insert, update or delete.
+  /// Insert, update, delete or batch.
   public var kind: OperationKind
   /// When the user did it, by the device's hybrid clock.
   public var time: HybridTimestamp
@@ -30,6 +33,8 @@ public struct Operation: Sendable, Equatable {
   public var increments: Set<String>
   /// What the author's row held before, for columns of an update that are merged as text.
   public var originals: [Column]
+  /// What a batch does, and to which records; `nil` for all other kinds.
+  public var batch: Batch?
 
   /// An operation from its parts.
   public init(

@@ -15,10 +15,10 @@ public struct RefusalCode: RawRepresentable, Hashable, Sendable, CustomStringCon
   public static let schemaViolation = RefusalCode(rawValue: "schema_violation")
   /// Another record holds the values of a unique key.
   public static let uniqueTaken = RefusalCode(rawValue: "unique_taken")
-  /// A batch operation's condition cannot be evaluated.
+  /// A batch operation's condition cannot be evaluated, or matches too much.
   public static let invalidPredicate = RefusalCode(rawValue: "invalid_predicate")
 
-  /// The codes of this version, in the order of SPEC.md §11.
+  /// The codes of this version, in the order of SPEC.md §12.
   public static let known: [RefusalCode] = [
     .reservedTable, .forbiddenTable, .schemaViolation, .uniqueTaken, .invalidPredicate,
   ]
@@ -26,7 +26,7 @@ public struct RefusalCode: RawRepresentable, Hashable, Sendable, CustomStringCon
   public var description: String { rawValue }
 }
 
-/// One operation that can never be applied as it is, and why (SPEC.md §11).
+/// One operation that can never be applied as it is, and why (SPEC.md §12).
 public struct Refusal: Sendable, Equatable {
   /// The operation; it is in the packet that was refused, or in an earlier part of its
   /// transaction.

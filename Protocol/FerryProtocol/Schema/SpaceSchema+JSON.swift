@@ -15,6 +15,13 @@ extension SpaceSchema {
     return json.finish()
   }
 
+  /// Reads and checks a document, as `ferry schema apply` takes it.
+  ///
+  /// - Throws: `MalformedMessage`, which says where and what would be right.
+  public init(json text: String) throws(MalformedMessage) {
+    try self.init(decoding: Array(text.utf8))
+  }
+
   /// Reads and checks a document of at most ``Limits/schemaBytes``.
   package init(
     decoding bytes: [UInt8], limits: Limits = .standard

@@ -93,7 +93,7 @@ package final class SyncService: Sendable {
     case .health: return .text("ok\n")
     case .readiness: return try await readiness()
     case .metrics: return metricsPage()
-    case .unknown, .space, .packets, .changes, .records, .events, .schema: break
+    case .unknown, .space, .packets, .changes, .records, .events, .schema, .digests: break
     }
     let name = try space(named: match.spaceText ?? "")
     context.space = name
@@ -106,6 +106,7 @@ package final class SyncService: Sendable {
     case .schema:
       return context.request.method == "PUT"
         ? try await applySchema(context.request, name) : try await schema(name)
+    case .digests: return try await digests(context.request, name)
     default:
       return context.request.method == "PUT"
         ? try await createSpace(name, role) : try await spaceInfo(name, role)
@@ -169,6 +170,9 @@ package final class SyncService: Sendable {
     case .unauthorized:
       let credential = Credential(authorization: context.request.headers["Authorization"])
       return ["WWW-Authenticate": AccessRule.challenge(for: credential)]
+    case .upgradeRequired:
+      // RFC 9110 §15.5.22 asks for both.
+      return ["Upgrade": "Ferry", "Connection": "Upgrade"]
     case .methodNotAllowed: return ["Allow": context.match.route.allow]
     default: return [:]
     }

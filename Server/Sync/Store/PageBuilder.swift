@@ -85,7 +85,7 @@ struct PageBuilder {
     if last >= newest { takeNotices(before: .max) }
     let more = last < max(newest, notices.newest)
     let (epoch, head) = (space.epoch, space.head)
-    let anchor = space.newest.map { Cursor.Anchor(head: head, operation: $0) }
+    let anchor = more ? anchorWithin(space) : space.anchor
     let cursor =
       more
       ? Cursor(epoch: epoch, applied: applied, received: last, anchor: anchor)
@@ -98,6 +98,16 @@ struct PageBuilder {
     page.raw(changes.finish())
     page.endPage()
     return page.finish()
+  }
+
+  /// The anchor of a cursor within a list. One from the start keeps that of its first page for as
+  /// long as it has not come to it, and then has none: so the cursor tells since when the list has
+  /// been under way.
+  private func anchorWithin(_ space: SpaceSnapshot) -> Cursor.Anchor? {
+    guard applied == 0, let cursor = request.cursor, cursor.received > 0 else {
+      return space.anchor.flatMap { $0.head >= last ? $0 : nil }
+    }
+    return cursor.anchor.flatMap { $0.head >= last ? $0 : nil }
   }
 
   /// Why a request cannot be answered from this space, or `nil` when it can.
@@ -118,7 +128,13 @@ struct PageBuilder {
       return Problem(
         .cursorAhead, "the cursor knows of \(known), the space's head is \(space.head)")
     }
-    if let anchor = cursor.anchor, space.anchored != anchor.head,
+    guard isKept(cursor, above: space.floor) else {
+      return Problem(
+        .cursorExpired,
+        "the cursor is at \(cursor.received); history is kept from \(space.floor) on")
+    }
+    // The operation at the floor is kept, those before it are not.
+    if let anchor = cursor.anchor, anchor.head >= space.floor, space.anchored != anchor.head,
       !PlantedFault.anchorNotChecked.isPlanted
     {
       return Problem(
@@ -126,6 +142,14 @@ struct PageBuilder {
         "operation \(anchor.operation) is not at \(anchor.head): this server lost what it had")
     }
     return nil
+  }
+
+  /// Whether everything is there that such a cursor's device lacks. What comes after the received
+  /// point is complete from the floor on. A list from the start, under way since all up to the
+  /// floor was there, lacks nothing either: what was deleted below the floor was dead already.
+  private static func isKept(_ cursor: Cursor, above floor: SequenceNumber) -> Bool {
+    if cursor.received == 0 || cursor.received >= floor { return true }
+    return cursor.applied == 0 && (cursor.anchor?.head ?? 0) >= floor
   }
 }
 
@@ -138,6 +162,11 @@ struct SpaceSnapshot {
   /// Where the operation of the cursor's anchor is in the history; `nil` where it is not, or
   /// there is no anchor.
   let anchored: SequenceNumber?
+  /// Tombstones up to here may be gone, and operations before it.
+  var floor: SequenceNumber = 0
   /// The oldest protocol that the space's schema admits.
   var minimumProtocol = 1
+
+  /// What a cursor given now is known again by.
+  var anchor: Cursor.Anchor? { newest.map { Cursor.Anchor(head: head, operation: $0) } }
 }

@@ -7,12 +7,20 @@ package struct SpaceSummary: Sendable, Equatable {
   package let name: SpaceName
   package let epoch: Epoch
   package let head: SequenceNumber
+  /// Tombstones up to here, and operations before it, are gone or about to go.
+  package let floor: SequenceNumber
+  package let retention: Retention
 
-  package init(id: Int64, name: SpaceName, epoch: Epoch, head: SequenceNumber) {
+  package init(
+    id: Int64, name: SpaceName, epoch: Epoch, head: SequenceNumber, floor: SequenceNumber = 0,
+    retention: Retention = .standard
+  ) {
     self.id = id
     self.name = name
     self.epoch = epoch
     self.head = head
+    self.floor = floor
+    self.retention = retention
   }
 }
 
@@ -115,7 +123,7 @@ package enum StoreError: Error, Sendable, Equatable {
 
 /// Where a server keeps its spaces. PostgreSQL and SQLite stand behind it, and both pass the
 /// contract suite in Tests/StoreContracts.
-package protocol SyncStore: Sendable {
+package protocol SyncStore: RetentionStore {
   /// Makes the space if it is not there. Answers with it either way.
   func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary
 
@@ -152,6 +160,16 @@ package protocol SyncStore: Sendable {
   func applySchema(
     _ document: SpaceSchema, to space: Int64, now: Int64
   ) async throws(StoreError) -> Result<SpaceSchema, Problem>
+
+  /// The digests asked for, from one snapshot; ``DigestAnswer/Content/behind`` while the sums do
+  /// not hold every change up to the cursor. A refused cursor is a `Problem`.
+  func digests(
+    in space: Int64, _ query: DigestQuery
+  ) async throws(StoreError) -> Result<DigestAnswer, Problem>
+
+  /// Brings the sums of the hash trees up to date with a few thousand records, in one transaction
+  /// that no writer of packets waits for long. Answers up to where they hold every change.
+  func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber
 
   /// Packets of a device that wait, and their bytes.
   func parked(in space: Int64, of device: DeviceID) async throws(StoreError) -> (

@@ -43,12 +43,12 @@ extension ServerEvidence {
     guard let id = UniqueID(row, 1), let device = UniqueID(row, 2) else {
       throw UnreadableEvidence("the history holds a row without identifiers")
     }
+    let kind = try StoredText.kind(Int64(try row.int2(5)))
     return HistoryEntry(
       sequence: try row.int8(0), id: OperationID(id), device: DeviceID(device),
       key: RecordKey(table: try row.text(3), record: try row.text(4)),
-      kind: try StoredText.kind(Int64(try row.int2(5))),
-      time: StoredText.time(try row.int8(6)), base: try row.int8(7),
-      columns: row.isNull(8) ? [] : try row.bytes(8) { try StoredText.columns($0) },
+      kind: kind, time: StoredText.time(try row.int8(6)), base: try row.int8(7),
+      columns: row.isNull(8) ? [] : try row.bytes(8) { try StoredText.columns($0, of: kind) },
       columnTimes: row.isNull(9) ? [:] : try row.bytes(9) { try StoredText.times($0) },
       outcome: row.isNull(10) ? .applied : try row.bytes(10) { try StoredText.outcome($0) })
   }

@@ -55,11 +55,12 @@ extension ServerEvidence {
   private static func entry(_ row: SQLiteStatement) throws -> HistoryEntry {
     guard let id = UniqueID(bytes: row.blobBytes(1)), let device = UniqueID(bytes: row.blobBytes(2))
     else { throw UnreadableEvidence("the history holds a row without identifiers") }
+    let kind = try StoredText.kind(row.int64(5))
     return HistoryEntry(
       sequence: row.int64(0), id: OperationID(id), device: DeviceID(device),
       key: RecordKey(table: row.text(3), record: row.text(4)),
-      kind: try StoredText.kind(row.int64(5)), time: StoredText.time(row.int64(6)),
-      base: row.int64(7), columns: row.isNull(8) ? [] : try StoredText.columns(row.textBytes(8)),
+      kind: kind, time: StoredText.time(row.int64(6)), base: row.int64(7),
+      columns: row.isNull(8) ? [] : try StoredText.columns(row.textBytes(8), of: kind),
       columnTimes: row.isNull(9) ? [:] : try StoredText.times(row.textBytes(9)),
       outcome: row.isNull(10) ? .applied : try StoredText.outcome(row.textBytes(10)))
   }

@@ -39,12 +39,20 @@ enum StoredText {
     try RecordState(decoding: text, limits: limits)
   }
 
+  /// What the columns of a batch's own row say is in the rows of its effects.
+  static func columns(
+    _ text: UnsafeRawBufferPointer, of kind: OperationKind
+  ) throws -> [Column] {
+    kind == .batch ? [] : try columns(text)
+  }
+
   /// By the number that a store keeps.
   static func kind(_ code: Int64) throws -> OperationKind {
     switch code {
     case 0: .insert
     case 1: .update
     case 2: .delete
+    case 3: .batch
     default: throw UnreadableEvidence("no kind of operation has the number \(code)")
     }
   }

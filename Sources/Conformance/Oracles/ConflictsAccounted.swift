@@ -53,6 +53,7 @@ private struct ContestedRecord {
   mutating func missing(from entry: HistoryEntry) -> [String] {
     switch entry.kind {
     case .delete: return delete(entry)
+    case .batch: return []
     case .insert, .update:
       var missing = entry.columns.flatMap { write($0, of: entry) }
       if entry.kind == .insert { inserted = max(inserted ?? entry.insertStamp, entry.insertStamp) }

@@ -32,7 +32,7 @@ struct ReferenceRecord {
     switch entry.kind {
     case .insert: inserted = max(inserted ?? entry.insertStamp, entry.insertStamp)
     case .delete: deleted = max(deleted ?? entry.stamp, entry.stamp)
-    case .update: break
+    case .update, .batch: break
     }
     for column in entry.columns {
       let stamp = entry.stamp(of: column.name)
@@ -44,7 +44,10 @@ struct ReferenceRecord {
   /// All records of a history.
   static func all(_ history: [HistoryEntry]) -> [RecordKey: ReferenceRecord] {
     var records: [RecordKey: ReferenceRecord] = [:]
-    for entry in history { records[entry.key, default: ReferenceRecord()].absorb(entry) }
+    // A batch's effects are entries of their own.
+    for entry in history where entry.kind != .batch {
+      records[entry.key, default: ReferenceRecord()].absorb(entry)
+    }
     return records
   }
 }

@@ -11,9 +11,14 @@ final class Daemon: Sendable {
 
   /// Starts it on a free port over a PostgreSQL database, and waits until it listens.
   static func start(database: String, arguments: [String] = []) async throws -> Daemon {
+    try await start(store: ["--database", database] + arguments)
+  }
+
+  /// Starts it on a free port over a store, named by its options.
+  static func start(store: [String]) async throws -> Daemon {
     let child = try ChildProcess(
       try Executables.ferryd(),
-      ["serve", "--listen", "127.0.0.1:0", "--database", database] + arguments)
+      ["serve", "--listen", "127.0.0.1:0"] + store)
     let line = try await child.line(within: .seconds(30)) { $0.contains("listening on http://") }
     guard let start = line.range(of: "http://"),
       let end = line.range(of: " (", range: start.upperBound..<line.endIndex)

@@ -138,6 +138,20 @@ private final class StandStillStore: SyncStore {
     }
   }
 
+  func digests(
+    in space: Int64, _ query: DigestQuery
+  ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
+    try await still { store async throws(StoreError) in
+      try await store.digests(in: space, query)
+    }
+  }
+
+  func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
+    try await still { store async throws(StoreError) in
+      try await store.foldDigests(in: space)
+    }
+  }
+
   func parked(
     in space: Int64, of device: DeviceID
   ) async throws(StoreError) -> (packets: Int, bytes: Int) {
@@ -164,6 +178,28 @@ private final class StandStillStore: SyncStore {
 
   func hasEverHadTokens() async throws(StoreError) -> Bool {
     try await still { store async throws(StoreError) in try await store.hasEverHadTokens() }
+  }
+
+  func setRetention(_ retention: Retention, of space: Int64) async throws(StoreError) {
+    try await still { store async throws(StoreError) in
+      try await store.setRetention(retention, of: space)
+    }
+  }
+
+  func raiseFloor(
+    of space: Int64, _ request: FloorRequest
+  ) async throws(StoreError) -> SpaceFloor {
+    try await still { store async throws(StoreError) in
+      try await store.raiseFloor(of: space, request)
+    }
+  }
+
+  func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep {
+    try await still { store async throws(StoreError) in try await store.prune(slice, of: space) }
+  }
+
+  func reclaim() async throws(StoreError) -> Bool {
+    try await still { store async throws(StoreError) in try await store.reclaim() }
   }
 
   /// Told by what this process commits: the database's own notices come in real time.

@@ -58,10 +58,14 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     let (scheduler, clock) = (scheduler, clock)
     let hub = HeadHub(sleep: { try await scheduler.sleep($0) }, executor: scheduler)
     let log = ServiceLog(level: .error, sink: NoLog(), clock: clock)
+    let metrics = ServiceMetrics()
+    let pruner = Pruner(
+      store: store, clock: clock, metrics: metrics, log: log,
+      sleep: { try await scheduler.sleep($0) })
     let service = SyncService(
       SyncService.Parts(
         store: store, gate: AccessGate(store: store, clock: clock, checksLoopback: false),
-        hub: hub, metrics: ServiceMetrics(), log: log, clock: clock, limits: limits,
+        hub: hub, metrics: metrics, log: log, clock: clock, limits: limits,
         executor: scheduler))
     let moves = store.headMoves()
     process = Process(
@@ -69,6 +73,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
       background: [
         scheduler.task { await hub.follow(moves, of: store) },
         scheduler.task { await hub.keepAwake(every: .seconds(15)) },
+        scheduler.task { await pruner.run() },
       ])
     self.generation = generation
     trace.note(.restarted, Self.name)

@@ -101,6 +101,7 @@ struct ExchangeReport: Decodable, Equatable {
   var duplicates: Int
   var parked: Int
   var refused: Int
+  var quarantined: Int
   var conflicts: Int
   var cursor: String?
 

@@ -14,6 +14,7 @@ struct MetricsPage {
     writeRequests(&text)
     writePackets(&text)
     writePulls(&text)
+    writeRetention(&text)
     writeProcess(&text)
     return text.text
   }
@@ -69,6 +70,24 @@ struct MetricsPage {
     text.sample("ferry_changes_served_total", counts.changes)
     text.metric("ferry_event_listeners", "gauge", "Streams of events that are open.")
     text.sample("ferry_event_listeners", listeners)
+  }
+
+  private func writeRetention(_ text: inout PrometheusText) {
+    text.metric("ferry_pruned_rows_total", "counter", "Rows older than the retention, deleted.")
+    let pruned = counts.pruned
+    for (kind, count) in [
+      ("operation", pruned.operations), ("tombstone", pruned.tombstones),
+      ("notice", pruned.notices), ("parked", pruned.parked),
+    ] {
+      text.sample("ferry_pruned_rows_total", count, [("kind", kind)])
+    }
+    text.metric("ferry_prune_runs_total", "counter", "Runs of the pruner over all spaces.")
+    text.sample("ferry_prune_runs_total", counts.pruneRuns)
+    guard let age = counts.historyAge else { return }
+    text.metric(
+      "ferry_history_age_seconds", "gauge",
+      "Age of the floor of the space whose floor is the oldest, as of the last run.")
+    text.sample("ferry_history_age_seconds", Double(age) / 1_000)
   }
 
   private func writeProcess(_ text: inout PrometheusText) {

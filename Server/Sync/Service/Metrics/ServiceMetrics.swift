@@ -15,6 +15,10 @@ package final class ServiceMetrics: Sendable {
     var changes = 0
     var batches = Histogram(bounds: [1, 2, 4, 8, 16, 32, 64])
     var storeErrors = 0
+    var pruned = PrunedRows()
+    var pruneRuns = 0
+    /// Milliseconds for which history is kept at least in the space that keeps the most.
+    var historyAge: Int64?
   }
 
   struct RequestKey: Hashable, Sendable, Comparable {
@@ -88,6 +92,15 @@ package final class ServiceMetrics: Sendable {
     counts.withLock { counts in
       counts.pages += 1
       counts.changes += changes
+    }
+  }
+
+  /// Counts a run of the pruner.
+  func count(_ run: PruneRun) {
+    counts.withLock { counts in
+      counts.pruned += run.rows
+      counts.pruneRuns += 1
+      counts.historyAge = run.historyAge
     }
   }
 

@@ -8,6 +8,7 @@ package enum Route: String, Sendable, CaseIterable {
   case records = "/v1/spaces/{space}/records"
   case events = "/v1/spaces/{space}/events"
   case schema = "/v1/spaces/{space}/schema"
+  case digests = "/v1/spaces/{space}/digests"
   case health = "/healthz"
   case readiness = "/readyz"
   case metrics = "/metrics"
@@ -23,6 +24,7 @@ package enum Route: String, Sendable, CaseIterable {
     case .records: [("POST", .reader)]
     case .events: [("GET", .reader)]
     case .schema: [("GET", .reader), ("HEAD", .reader), ("PUT", .admin)]
+    case .digests: [("POST", .reader)]
     case .health, .readiness, .metrics: [("GET", nil), ("HEAD", nil)]
     case .unknown: []
     }
@@ -71,6 +73,7 @@ package struct RouteMatch: Sendable, Equatable {
       case "records": return (.records, segments[2])
       case "events": return (.events, segments[2])
       case "schema": return (.schema, segments[2])
+      case "digests": return (.digests, segments[2])
       default: return (.unknown, nil)
       }
     default: return (.unknown, nil)

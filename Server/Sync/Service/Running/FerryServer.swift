@@ -61,11 +61,14 @@ package final class FerryServer: Sendable {
     if startedOpen, !configuration.listen.isLoopback, !configuration.isInsecure {
       throw .needsTokens(configuration.listen)
     }
-    let hub = HeadHub()
+    let (hub, metrics) = (HeadHub(), ServiceMetrics())
     let service = SyncService(
       SyncService.Parts(
-        store: store, gate: gate, hub: hub, metrics: ServiceMetrics(), log: configuration.log,
+        store: store, gate: gate, hub: hub, metrics: metrics, log: configuration.log,
         clock: configuration.clock, limits: configuration.limits))
+    let pruner = Pruner(
+      store: store, clock: configuration.clock, metrics: metrics, log: configuration.log,
+      pace: Pruner.Pace(interval: configuration.pruneInterval))
     // Before anybody can listen, so that no move is missed.
     let moves = store.headMoves()
     http = try Self.listen(configuration, service)
@@ -73,6 +76,7 @@ package final class FerryServer: Sendable {
     background = [
       Task { await hub.follow(moves, of: store) },
       Task { await hub.keepAwake(every: configuration.heartbeat) },
+      Task { await pruner.run() },
     ]
     (self.configuration, self.store, self.lock) = (configuration, store, lock)
     (self.service, self.hub) = (service, hub)

@@ -16,6 +16,8 @@ package struct FerryServerConfiguration: Sendable {
   package var stopGrace = Duration.seconds(20)
   /// How long a database that is away is waited for at the start.
   package var startWait = Duration.seconds(30)
+  /// Between two runs of the pruner.
+  package var pruneInterval = Pruner.Pace.standard.interval
   package var limits = Limits.standard
   package var clock = ServiceClock.system
   package var log: ServiceLog

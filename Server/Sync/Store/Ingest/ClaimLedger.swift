@@ -115,9 +115,9 @@ extension IngestContext {
       var touched: [RecordKey] = []
       for operation in packet.operations {
         let unique = schema.tables[operation.key.table]?.unique ?? []
-        guard !unique.isEmpty, operation.kind != .delete, known[operation.id] == nil else {
-          continue
-        }
+        guard !unique.isEmpty, operation.kind != .delete, operation.batch == nil,
+          known[operation.id] == nil
+        else { continue }
         var columns = values[operation.key] ?? existingValues(of: operation.key)
         for column in operation.columns { columns[column.name] = column.value }
         values[operation.key] = columns

@@ -6,6 +6,8 @@ package enum IngestNeed: Sendable, Equatable {
   case bodies([ParkedKey])
   /// Which records hold these unique keys, where any does.
   case holders([UniqueClaim])
+  /// The stored records of some tables, shown to the matcher one by one; then it finishes.
+  case matches(BatchMatcher)
 }
 
 extension Ingest {
@@ -22,6 +24,11 @@ extension Ingest {
       let plan = plan(packets, in: context)
       if !plan.missing.isEmpty {
         try load(.bodies(plan.missing), &context)
+        continue
+      }
+      let matcher = BatchMatcher(plan, of: packets, in: context)
+      if !matcher.isEmpty {
+        try load(.matches(matcher), &context)
         continue
       }
       if context.schema != nil {

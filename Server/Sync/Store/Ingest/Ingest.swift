@@ -5,12 +5,12 @@ import FerryProtocol
 /// and writes the effects.
 package struct Ingest {
   private let packets: [IncomingPacket]
-  private let context: IngestContext
+  let context: IngestContext
   private let plan: IngestPlan
-  private var effects: IngestEffects
-  private var known: [OperationID: KnownOperation]
-  private var records: [TouchedRecord] = []
-  private var recordIndex: [RecordKey: Int] = [:]
+  var effects: IngestEffects
+  var known: [OperationID: KnownOperation]
+  private(set) var records: [TouchedRecord] = []
+  private(set) var recordIndex: [RecordKey: Int] = [:]
   private var receipts: [IngestPlan.Source: PacketReceipt] = [:]
   private var released: [Int: [PacketReceipt]] = [:]
   private let check: OperationCheck
@@ -18,7 +18,7 @@ package struct Ingest {
   /// Of the run under way.
   private var refusals: [Refusal] = []
 
-  private struct TouchedRecord {
+  struct TouchedRecord {
     let key: RecordKey
     var state: RecordState
     let isNew: Bool
@@ -65,7 +65,7 @@ package struct Ingest {
     for record in records where !record.isNew || record.state != RecordState() {
       let row = IngestEffects.RecordRow(
         key: record.key, sequence: record.state.sequence, wholeBelow: record.state.wholeBelow,
-        state: record.state.encoded(), isNew: record.isNew)
+        isDead: !record.state.isAlive, state: record.state.encoded(), isNew: record.isNew)
       effects.records.append(row)
     }
     effects.parked = plan.parked.map { park($0) }
@@ -115,15 +115,20 @@ package struct Ingest {
     for source in run.sources { effects.refused[source] = problem }
   }
 
-  private mutating func apply(_ operation: Operation, of device: DeviceID) {
+  /// - Parameter batch: of a batch's effect, the operation that refusals name.
+  mutating func apply(
+    _ operation: Operation, of device: DeviceID, for batch: OperationID? = nil
+  ) {
+    if let batch = operation.batch { return expand(operation, batch, of: device) }
     effects.space.head += 1
     effects.space.newest = operation.id
     let sequence = effects.space.head
     let time = clamped(operation.time)
     let index = touch(operation.key)
-    claims.note(operation, before: records[index].state)
+    claims.note(operation.named(batch), before: records[index].state)
     let outcome = records[index].state.merge(
-      operation, stamp: Stamp(time: time, device: device), sequence: sequence)
+      operation, stamp: Stamp(time: time, device: device), sequence: sequence,
+      rules: context.schema?.rules(for: operation.key.table) ?? .standard)
     effects.tellLosers(of: operation, outcome, at: sequence)
     known[operation.id] = KnownOperation(sequence: sequence, device: device, outcome: outcome)
     effects.operations.append(
@@ -137,7 +142,7 @@ package struct Ingest {
 
   /// A timestamp from the far future becomes the next reading of the space's clamp clock: what
   /// comes later stays later. That never raises it, so that its device's next write is later still.
-  private mutating func clamped(_ time: HybridTimestamp) -> HybridTimestamp {
+  mutating func clamped(_ time: HybridTimestamp) -> HybridTimestamp {
     let limit = HybridTimestamp(milliseconds: context.now + context.limits.clockSkewMax)
     guard time > limit else { return time }
     effects.space.clamp = max(limit, effects.space.clamp).next
@@ -186,13 +191,20 @@ package struct Ingest {
     var sequences: ClosedRange<SequenceNumber>?
     var isContiguous = true
     for operation in packet.operations {
-      guard let known = known[operation.id] else { continue }
+      guard let known = known[operation.id] else {
+        // Pruned: what became of it is not known any more. Its author takes what stands.
+        outcomes.append(Outcome(isOverruled: true))
+        isContiguous = false
+        continue
+      }
       outcomes.append(known.outcome)
+      // A batch's effects follow it.
+      let last = known.sequence + Int64(known.outcome.records ?? 0)
       if let range = sequences, isContiguous {
         isContiguous = known.sequence == range.upperBound + 1
-        if isContiguous { sequences = range.lowerBound...known.sequence }
+        if isContiguous { sequences = range.lowerBound...last }
       } else if sequences == nil {
-        sequences = known.sequence...known.sequence
+        sequences = known.sequence...last
       }
     }
     return PacketReceipt(

@@ -23,6 +23,9 @@ package struct IngestContext: Sendable {
   package var holders: [UniqueClaim: String?] = [:]
   /// Packets that hold operations which can never be applied: they stay out of the plan.
   package var refused: [IngestPlan.Source: Problem] = [:]
+  /// For each batch operation that a plan applies: the records that matched as they were stored.
+  /// Their states are in ``records``.
+  package var matches: [OperationID: [RecordKey]] = [:]
 
   package init(space: SpaceState, now: Int64, limits: Limits) {
     self.space = space
@@ -44,10 +47,13 @@ package struct SpaceState: Sendable, Equatable {
   package var schemaVersion: Int64
   /// The oldest protocol that its schema admits.
   package var minimumProtocol: Int
+  /// Operations before this one may be gone from the history.
+  package var floor: SequenceNumber
 
   package init(
     epoch: Epoch, head: SequenceNumber = 0, newest: OperationID? = nil,
-    clamp: HybridTimestamp = .zero, schemaVersion: Int64 = 0, minimumProtocol: Int = 1
+    clamp: HybridTimestamp = .zero, schemaVersion: Int64 = 0, minimumProtocol: Int = 1,
+    floor: SequenceNumber = 0
   ) {
     self.epoch = epoch
     self.head = head
@@ -55,6 +61,7 @@ package struct SpaceState: Sendable, Equatable {
     self.clamp = clamp
     self.schemaVersion = schemaVersion
     self.minimumProtocol = minimumProtocol
+    self.floor = floor
   }
 }
 

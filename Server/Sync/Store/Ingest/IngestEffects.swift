@@ -12,7 +12,7 @@ package struct IngestEffects: Sendable, Equatable {
     /// As it was clamped.
     package let time: HybridTimestamp
     package let base: SequenceNumber
-    /// Columns as JSON; `nil` for a delete.
+    /// Columns as JSON; `nil` for a delete. Of a batch: its effect, predicate and columns.
     package let data: [UInt8]?
     /// Columns written before `time`, as JSON; `nil` when there are none.
     package let times: [UInt8]?
@@ -26,6 +26,8 @@ package struct IngestEffects: Sendable, Equatable {
     package let sequence: SequenceNumber
     /// See ``RecordState/wholeBelow``.
     package let wholeBelow: SequenceNumber
+    /// Whether it is a tombstone: nobody sees the record, and it may be pruned.
+    package let isDead: Bool
     /// The state's JSON.
     package let state: [UInt8]
     /// Whether the store has no row of it yet.
@@ -92,6 +94,7 @@ extension OperationKind {
     case .insert: 0
     case .update: 1
     case .delete: 2
+    case .batch: 3
     }
   }
 }

@@ -22,10 +22,10 @@ struct IngestPlanner {
     case unknown
   }
 
-  private let context: IngestContext
+  let context: IngestContext
   private let packets: [IncomingPacket]
   private var plan = IngestPlan()
-  private var chains: [DeviceID: DeviceChain]
+  private(set) var chains: [DeviceID: DeviceChain]
   /// Links that wait, in the order of arrival.
   private var waiting: [DeviceID: [Link]] = [:]
   /// Operations that this batch brings into the history.
@@ -103,8 +103,10 @@ struct IngestPlanner {
     switch placement(of: packet.dependency, in: packet.device) {
     case .next: return nil
     case .past:
-      return isKnown(packet) || PlantedFault.noForkDetection.isPlanted
+      return isKnown(packet) || wasApplied(packet, tail)
+        || PlantedFault.noForkDetection.isPlanted
         ? .duplicate : .refused(forked(packet.device, packet.dependency))
+    case .unknown where wasApplied(packet, tail): return .duplicate
     case .unknown:
       // Also where all of it is known, it is a link: a copy of the device has sent it cut
       // otherwise, and a transaction before it may wait for it.
@@ -123,11 +125,12 @@ struct IngestPlanner {
     if dependency == chain.tail { return .next }
     if chain.recent.contains(dependency) { return .past }
     // Under another device's chain too: a copy of this one took a new identity and sent it.
-    return author(of: dependency) != nil ? .past : .unknown
+    if author(of: dependency) != nil || isForgotten(dependency, by: chain) { return .past }
+    return .unknown
   }
 
   /// Under whose chain an operation is in the history; `nil` when it is not in it.
-  private func author(of id: OperationID) -> DeviceID? {
+  func author(of id: OperationID) -> DeviceID? {
     context.known[id]?.device ?? placed[id]
   }
 
@@ -232,12 +235,10 @@ struct IngestPlanner {
       let links = waiting[key.device] ?? []
       let followers = connectedTails(links, from: key.tail)
       for link in links {
-        switch link.source {
-        case .parked: remove(link, verdict: nil)
-        case .incoming where followers.contains(link.key.tail):
-          remove(link, verdict: .refused(problem))
-        case .incoming: break
-        }
+        let asking = plan.verdicts.indices.filter { plan.verdicts[$0] == .follows(link.source) }
+        guard asking.isEmpty || followers.contains(link.key.tail) else { continue }
+        remove(link, verdict: nil)
+        for index in asking { plan.verdicts[index] = .refused(problem) }
       }
     }
   }

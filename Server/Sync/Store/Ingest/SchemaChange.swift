@@ -71,8 +71,8 @@ package enum SchemaChange {
     ]
     effects.records = [
       IngestEffects.RecordRow(
-        key: key, sequence: sequence, wholeBelow: state.wholeBelow, state: state.encoded(),
-        isNew: record == nil)
+        key: key, sequence: sequence, wholeBelow: state.wholeBelow, isDead: !state.isAlive,
+        state: state.encoded(), isNew: record == nil)
     ]
   }
 

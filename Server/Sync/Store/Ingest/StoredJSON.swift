@@ -12,6 +12,7 @@ extension Limits {
     limits.columns = .max
     limits.nameBytes = .max
     limits.recordBytes = .max
+    limits.predicateNodes = .max
     return limits
   }()
 }

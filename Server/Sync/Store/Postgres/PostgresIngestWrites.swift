@@ -79,17 +79,19 @@ struct PostgresIngestWrites {
   private static let newRecords = PostgresStatement(
     "records_new",
     """
-    INSERT INTO records(space, tbl, record, sequence, whole_below, state)
-    SELECT $1, * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[])
+    INSERT INTO records(space, tbl, record, sequence, whole_below, state, dead)
+    SELECT $1, * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[],
+      $7::boolean[])
     """)
 
   private static let records = PostgresStatement(
     "records_save",
     """
-    INSERT INTO records(space, tbl, record, sequence, whole_below, state)
-    SELECT $1, * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[])
+    INSERT INTO records(space, tbl, record, sequence, whole_below, state, dead)
+    SELECT $1, * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[],
+      $7::boolean[])
     ON CONFLICT (space, tbl, record) DO UPDATE SET sequence = excluded.sequence,
-      whole_below = excluded.whole_below, state = excluded.state
+      whole_below = excluded.whole_below, state = excluded.state, dead = excluded.dead
     """)
 
   private func addRecords(
@@ -103,18 +105,20 @@ struct PostgresIngestWrites {
     var sequences = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
     var wholes = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
     var states = PostgresArray<String>(reserving: count, valueBytes: count * 256)
+    var dead = PostgresArray<Bool>(reserving: count, valueBytes: count)
     for row in rows {
       tables.append(utf8: row.key.table.utf8)
       records.append(utf8: row.key.record.utf8)
       sequences.append(row.sequence)
       wholes.append(row.wholeBelow)
       states.append(utf8: row.state)
+      dead.append(row.isDead)
     }
     pipeline.add(
       statement,
       [
         .int8(space), .array(tables), .array(records), .array(sequences), .array(wholes),
-        .array(states),
+        .array(states), .array(dead),
       ])
   }
 
@@ -154,8 +158,9 @@ struct PostgresIngestWrites {
   private static let park = PostgresStatement(
     "park",
     """
-    INSERT INTO parked(space, device, tail, dependency, continues, bytes, body, role)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    INSERT INTO parked(space, device, tail, dependency, continues, bytes, body, role,
+      arrived_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
     """)
 
   private func addPark(_ effects: IngestEffects, to pipeline: inout PostgresPipeline) {
@@ -178,6 +183,7 @@ struct PostgresIngestWrites {
       parameters.append(.int8(Int64(row.packet.byteCount)))
       parameters.append(bytes: row.body)
       parameters.append(.text(row.packet.role.rawValue))
+      parameters.append(.int8(now))
       pipeline.add(Self.park, parameters)
     }
   }

@@ -17,7 +17,7 @@ struct PostgresPull {
       (SELECT tail FROM devices WHERE space = $1 AND device = $2), newest,
       (SELECT sequence FROM operations WHERE space = $1 AND id = $3),
       (SELECT sequence FROM notices WHERE space = $1 AND device = $2
-        ORDER BY sequence DESC LIMIT 1), minimum_protocol
+        ORDER BY sequence DESC LIMIT 1), minimum_protocol, floor
     FROM spaces WHERE id = $1
     """)
 
@@ -67,7 +67,7 @@ struct PostgresPull {
       epoch: Epoch(UInt64(bitPattern: try state.int8(0))), head: try state.int8(1),
       newest: state.isNull(4) ? nil : OperationID(uuidBytes: try state.uuidBytes(4)),
       anchored: state.isNull(5) ? nil : try state.int8(5),
-      minimumProtocol: Int(try state.int8(7)))
+      floor: try state.int8(8), minimumProtocol: Int(try state.int8(7)))
     if let fault = PageBuilder.fault(in: request, snapshot) { return .failure(fault) }
     let notices =
       request.device == nil || state.isNull(6)

@@ -74,7 +74,7 @@ package final class PostgresStore: SyncStore {
   deinit { sweep.cancel() }
 
   /// Runs `body` on a connection, again where the database broke off.
-  private func run<T: Sendable>(
+  func run<T: Sendable>(
     _ body: @escaping @Sendable (PostgresConnection) throws -> T
   ) async throws(StoreError) -> T {
     var attempt = 1
@@ -152,6 +152,16 @@ package final class PostgresStore: SyncStore {
     return try await run { try fetch.run(on: $0) }
   }
 
+  package func digests(
+    in space: Int64, _ query: DigestQuery
+  ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
+    try await run { try PostgresDigests(space: space).answer(query, on: $0) }
+  }
+
+  package func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
+    try await run { try PostgresDigestFold(space: space).run(on: $0) }
+  }
+
   package func parked(
     in space: Int64, of device: DeviceID
   ) async throws(StoreError) -> (packets: Int, bytes: Int) {
@@ -171,14 +181,19 @@ package final class PostgresStore: SyncStore {
 
   // MARK: Spaces
 
+  private static let summaryColumns = "id, name, epoch, head, floor, retention"
+
   package func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
     let epoch = Int64(bitPattern: makeEpoch().value)
     return try await run { connection in
+      var parameters: PostgresParameters = [.text(name.value), .int8(epoch)]
+      parameters.append(Retention.standard.milliseconds)
       _ = try connection.query(
         PostgresStatement(
           "space_create",
-          "INSERT INTO spaces(name, epoch) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
-        [.text(name.value), .int8(epoch)])
+          """
+          INSERT INTO spaces(name, epoch, retention) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING
+          """), parameters)
       guard let space = try Self.space(name, connection) else {
         throw StoreError.failed("space \(name) was not made")
       }
@@ -193,7 +208,7 @@ package final class PostgresStore: SyncStore {
   package func spaces() async throws(StoreError) -> [SpaceSummary] {
     try await run { connection in
       try connection.query(
-        PostgresStatement("spaces", "SELECT id, name, epoch, head FROM spaces ORDER BY name")
+        PostgresStatement("spaces", "SELECT \(Self.summaryColumns) FROM spaces ORDER BY name")
       ).compactMap { try SpaceSummary($0) }
     }
   }
@@ -202,7 +217,7 @@ package final class PostgresStore: SyncStore {
     _ name: SpaceName, _ connection: PostgresConnection
   ) throws -> SpaceSummary? {
     try connection.query(
-      PostgresStatement("space", "SELECT id, name, epoch, head FROM spaces WHERE name = $1"),
+      PostgresStatement("space", "SELECT \(Self.summaryColumns) FROM spaces WHERE name = $1"),
       [.text(name.value)]
     ).first.flatMap { try SpaceSummary($0) }
   }
@@ -313,7 +328,8 @@ extension SpaceSummary {
     guard let name = SpaceName(try row.text(1)) else { return nil }
     self.init(
       id: try row.int8(0), name: name,
-      epoch: Epoch(UInt64(bitPattern: try row.int8(2))), head: try row.int8(3))
+      epoch: Epoch(UInt64(bitPattern: try row.int8(2))), head: try row.int8(3),
+      floor: try row.int8(4), retention: Retention(milliseconds: try row.ifPresent(5)))
   }
 }
 

@@ -96,7 +96,72 @@ enum PostgresStoreSchema {
       PRIMARY KEY(space, tbl, key_columns, value)
     );
     """,
+    retention,
+    """
+    CREATE TABLE record_digests(
+      space bigint NOT NULL,
+      tbl text COLLATE "C" NOT NULL,
+      leaf integer NOT NULL,
+      record text COLLATE "C" NOT NULL,
+      digest bytea NOT NULL,
+      PRIMARY KEY(space, tbl, leaf, record)
+    );
+    CREATE TABLE leaf_digests(
+      space bigint NOT NULL,
+      tbl text COLLATE "C" NOT NULL,
+      leaf integer NOT NULL,
+      digest bytea NOT NULL,
+      records bigint NOT NULL,
+      PRIMARY KEY(space, tbl, leaf)
+    ) WITH (fillfactor = 50);
+    -- The sums hold every change up to the sequence.
+    CREATE TABLE digest_states(
+      space bigint PRIMARY KEY,
+      sequence bigint NOT NULL
+    ) WITH (fillfactor = 50);
+    -- What goes before it was folded would stay in the sums: they begin anew.
+    CREATE FUNCTION digests_lost() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      UPDATE digest_states SET sequence = -1
+      WHERE space = OLD.space AND sequence >= 0 AND sequence < OLD.sequence;
+      RETURN NULL;
+    END $$;
+    CREATE TRIGGER digests_lost AFTER DELETE ON records
+      FOR EACH ROW EXECUTE FUNCTION digests_lost();
+    """,
   ]
+
+  /// Spaces that are there already go on keeping everything.
+  private static let retention = """
+    ALTER TABLE spaces ADD COLUMN floor bigint NOT NULL DEFAULT 0;
+    ALTER TABLE spaces ADD COLUMN retention bigint;
+    CREATE TABLE head_times(
+      space bigint NOT NULL,
+      sequence bigint NOT NULL,
+      at bigint NOT NULL,
+      PRIMARY KEY(space, sequence)
+    );
+    CREATE INDEX operations_by_sequence ON operations(space, sequence);
+    CREATE INDEX notices_by_sequence ON notices(space, sequence);
+    ALTER TABLE records ADD COLUMN dead boolean NOT NULL DEFAULT false;
+    CREATE INDEX records_dead ON records(space, sequence) WHERE dead;
+    \(markTombstones);
+    ALTER TABLE parked ADD COLUMN arrived_at bigint NOT NULL DEFAULT 0;
+    UPDATE parked SET arrived_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+    """
+
+  /// A tombstone is known by the stamps of its insert and delete, which stand in this form nowhere
+  /// else: a user's columns are sorted by name.
+  static let markTombstones = """
+    UPDATE records SET dead = true WHERE
+      coalesce(substring(state FROM \(stamp("insert"))) COLLATE "C", '')
+      <= coalesce(substring(state FROM \(stamp("delete"))) COLLATE "C", '')
+    """
+
+  private static func stamp(_ kind: String) -> String {
+    #"""
+    '\{"sequence":"[0-9]+","time":"([0-9a-f]{16}","device":"[0-9a-f-]{36})","kind":"\#(kind)"'
+    """#
+  }
 
   /// What every connection is set to. All reads are look-ups by key or walks of one index; a
   /// planner without statistics would otherwise scan a freshly filled table whole.

@@ -44,6 +44,12 @@ package final class SQLiteStore: SyncStore {
     }
   }
 
+  func write<T: Sendable>(
+    _ body: @Sendable (SQLiteStoreFile) throws -> T
+  ) async throws(StoreError) -> T {
+    try await writer.run(body)
+  }
+
   private func read<T: Sendable>(
     _ body: @escaping @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {
@@ -106,6 +112,16 @@ package final class SQLiteStore: SyncStore {
     _ keys: [RecordKey], in space: Int64, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
     try await read { try $0.records(keys, in: space, now: now) }
+  }
+
+  package func digests(
+    in space: Int64, _ query: DigestQuery
+  ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
+    try await read { try $0.digests(in: space, query) }
+  }
+
+  package func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
+    try await writer.run { try $0.foldDigests(in: space) }
   }
 
   package func parked(

@@ -30,6 +30,7 @@ extension SQLiteStoreFile {
       for claim in claims {
         if let record = try holder(of: claim, in: space) { context.holders[claim] = record }
       }
+    case .matches(let matcher): try match(matcher, in: space, &context)
     }
   }
 
@@ -39,8 +40,8 @@ extension SQLiteStoreFile {
       ? "coalesce((SELECT max(sequence) FROM operations WHERE space = spaces.id), 0)" : "head"
     let find = try connection.statement(
       """
-      SELECT epoch, \(head), clamp, newest, schema_version, minimum_protocol FROM spaces
-      WHERE id = ?
+      SELECT epoch, \(head), clamp, newest, schema_version, minimum_protocol, floor
+      FROM spaces WHERE id = ?
       """)
     find.bind(1, space)
     let state = try find.first { row in
@@ -48,7 +49,8 @@ extension SQLiteStoreFile {
         epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
         newest: row.uniqueID(3).map(OperationID.init),
         clamp: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(2))),
-        schemaVersion: row.int64(4), minimumProtocol: Int(row.int64(5)))
+        schemaVersion: row.int64(4), minimumProtocol: Int(row.int64(5)),
+        floor: row.int64(6))
     }
     guard let state else { throw StoreError.failed("the space is gone") }
     return state
@@ -202,10 +204,10 @@ extension SQLiteStoreFile {
   private func saveRecords(_ records: [IngestEffects.RecordRow], in space: Int64) throws {
     let upsert = try connection.statement(
       """
-      INSERT INTO records(space, tbl, record, sequence, whole_below, state)
-      VALUES (?, ?, ?, ?, ?, ?)
+      INSERT INTO records(space, tbl, record, sequence, whole_below, state, dead)
+      VALUES (?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT(space, tbl, record) DO UPDATE SET sequence = excluded.sequence,
-        whole_below = excluded.whole_below, state = excluded.state
+        whole_below = excluded.whole_below, state = excluded.state, dead = excluded.dead
       """)
     for row in records {
       upsert.bind(1, space)
@@ -214,6 +216,7 @@ extension SQLiteStoreFile {
       upsert.bind(4, row.sequence)
       upsert.bind(5, row.wholeBelow)
       upsert.bind(6, text: row.state)
+      upsert.bind(7, row.isDead ? 1 : 0)
       try upsert.run()
     }
   }

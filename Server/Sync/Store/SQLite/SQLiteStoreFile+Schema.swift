@@ -100,7 +100,8 @@ extension SQLiteStoreFile {
           DELETE FROM unique_keys WHERE space = ?1 AND tbl = ?2 AND key_columns = ?3 AND value = ?4
           """
           : """
-          INSERT INTO unique_keys(space, tbl, key_columns, value, record) VALUES (?1, ?2, ?3, ?4, ?5)
+          INSERT INTO unique_keys(space, tbl, key_columns, value, record)
+          VALUES (?1, ?2, ?3, ?4, ?5)
           ON CONFLICT DO UPDATE SET record = excluded.record
           """)
       statement.bind(1, space)

@@ -21,9 +21,10 @@ package final class SQLiteStoreFile {
   func createSpace(_ name: SpaceName, epoch: Epoch) throws -> SpaceSummary {
     try connection.transaction {
       let insert = try connection.statement(
-        "INSERT INTO spaces(name, epoch) VALUES (?, ?) ON CONFLICT DO NOTHING")
+        "INSERT INTO spaces(name, epoch, retention) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
       insert.bind(1, name.value)
       insert.bind(2, Int64(bitPattern: epoch.value))
+      if let milliseconds = Retention.standard.milliseconds { insert.bind(3, milliseconds) }
       try insert.run()
       guard let space = try space(named: name) else {
         throw StoreError.failed("space \(name) was not made")
@@ -33,21 +34,24 @@ package final class SQLiteStoreFile {
   }
 
   func space(named name: SpaceName) throws -> SpaceSummary? {
-    let find = try connection.statement("SELECT id, name, epoch, head FROM spaces WHERE name = ?")
+    let find = try connection.statement(
+      "SELECT id, name, epoch, head, floor, retention FROM spaces WHERE name = ?")
     find.bind(1, name.value)
     return try find.first { summary($0) } ?? nil
   }
 
   func spaces() throws -> [SpaceSummary] {
-    try connection.statement("SELECT id, name, epoch, head FROM spaces ORDER BY name")
-      .map { summary($0) }.compactMap { $0 }
+    try connection.statement(
+      "SELECT id, name, epoch, head, floor, retention FROM spaces ORDER BY name"
+    ).map { summary($0) }.compactMap { $0 }
   }
 
   private func summary(_ row: SQLiteStatement) -> SpaceSummary? {
     SpaceName(row.text(1)).map {
       SpaceSummary(
         id: row.int64(0), name: $0, epoch: Epoch(UInt64(bitPattern: row.int64(2))),
-        head: row.int64(3))
+        head: row.int64(3), floor: row.int64(4),
+        retention: Retention(milliseconds: row.optionalInt64(5)))
     }
   }
 
@@ -61,7 +65,8 @@ package final class SQLiteStoreFile {
         """
         SELECT epoch, head, newest,
           coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0),
-          (SELECT sequence FROM operations WHERE space = ?1 AND id = ?2), minimum_protocol
+          (SELECT sequence FROM operations WHERE space = ?1 AND id = ?2), minimum_protocol,
+          floor
         FROM spaces WHERE id = ?1
         """)
       find.bind(1, space)
@@ -71,7 +76,7 @@ package final class SQLiteStoreFile {
           SpaceSnapshot(
             epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
             newest: row.uniqueID(2).map(OperationID.init), anchored: row.optionalInt64(4),
-            minimumProtocol: Int(row.int64(5))),
+            floor: row.int64(6), minimumProtocol: Int(row.int64(5))),
           row.int64(3)
         )
       }

@@ -94,7 +94,61 @@ enum SQLiteStoreSchema {
       PRIMARY KEY(space, tbl, key_columns, value)
     ) WITHOUT ROWID;
     """,
+    retention,
+    """
+    CREATE TABLE record_digests(
+      space INTEGER NOT NULL,
+      tbl TEXT NOT NULL,
+      leaf INTEGER NOT NULL,
+      record TEXT NOT NULL,
+      digest BLOB NOT NULL,
+      PRIMARY KEY(space, tbl, leaf, record)
+    ) WITHOUT ROWID;
+    CREATE TABLE leaf_digests(
+      space INTEGER NOT NULL,
+      tbl TEXT NOT NULL,
+      leaf INTEGER NOT NULL,
+      digest BLOB NOT NULL,
+      records INTEGER NOT NULL,
+      PRIMARY KEY(space, tbl, leaf)
+    ) WITHOUT ROWID;
+    CREATE TABLE digest_states(
+      space INTEGER PRIMARY KEY,
+      sequence INTEGER NOT NULL               -- the sums hold every change up to here
+    );
+    -- What goes before it was folded would stay in the sums: they begin anew.
+    CREATE TRIGGER digests_lost AFTER DELETE ON records BEGIN
+      UPDATE digest_states SET sequence = -1
+      WHERE space = OLD.space AND sequence >= 0 AND sequence < OLD.sequence;
+    END;
+    """,
   ]
+
+  /// Spaces that are there already go on keeping everything.
+  private static let retention = """
+    ALTER TABLE spaces ADD COLUMN floor INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE spaces ADD COLUMN retention INTEGER;
+    CREATE TABLE head_times(
+      space INTEGER NOT NULL,
+      sequence INTEGER NOT NULL,
+      at INTEGER NOT NULL,
+      PRIMARY KEY(space, sequence)
+    ) WITHOUT ROWID;
+    CREATE INDEX operations_by_sequence ON operations(space, sequence);
+    CREATE INDEX notices_by_sequence ON notices(space, sequence);
+    ALTER TABLE records ADD COLUMN dead INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX records_dead ON records(space, sequence) WHERE dead;
+    \(markTombstones);
+    """
+
+  /// A tombstone is known by the stamps of its insert and delete.
+  static let markTombstones = """
+    UPDATE records SET dead = 1 WHERE
+      coalesce((SELECT max((w.value ->> 'time') || (w.value ->> 'device'))
+        FROM json_each(state) AS w WHERE w.value ->> 'kind' = 'insert'), '')
+      <= coalesce((SELECT max((w.value ->> 'time') || (w.value ->> 'device'))
+        FROM json_each(state) AS w WHERE w.value ->> 'kind' = 'delete'), '')
+    """
 
   static let settings = """
     PRAGMA synchronous=FULL;
@@ -105,6 +159,8 @@ enum SQLiteStoreSchema {
 
   /// Brings the file up to date; several processes may do so at once.
   static func migrate(_ connection: SQLiteConnection) throws {
+    // Takes effect in a new file only, before anything else is written to it.
+    try connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     try connection.execute("PRAGMA journal_mode=WAL")
     try connection.transaction {
       let version = try connection.prepare("PRAGMA user_version").first { Int($0.int64(0)) } ?? 0

@@ -1,0 +1,66 @@
+import CommandLineKit
+import Ferry
+
+extension FerryCommand {
+  static let batch = CommandSpec(
+    "batch", summary: "Set columns of all records that match, or delete them, on every device.",
+    discussion: """
+      Recorded as one operation, however many records match. Its effect shows here at once; the \
+      server applies it at its place in the order, also to records that this replica has not \
+      pulled yet, and a sync then corrects what the server decided otherwise.
+
+      A predicate compares columns with values: = <> < <= > >=, in (…), between … and …, is null, \
+      is not null, and, or, not, with text in single quotes. It means what it means in SQLite, \
+      but without the columns' type affinity: '1' is not 1.
+
+      \(Assignments.discussion)
+      """,
+    options: [
+      OptionSpec("where", value: "PREDICATE", help: "Which records.", required: true),
+      OptionSpec(
+        "set", value: "COLUMN=VALUE", help: "A column to set; may be repeated.", repeated: true),
+    ],
+    flags: [FlagSpec("delete", help: "Delete the records.")],
+    arguments: [ArgumentSpec("TABLE", help: "A tracked table.")],
+    examples: [
+      ExampleSpec(
+        "Finish what was due",
+        "ferry batch tasks --where \"due < '2026-10-01' and done = 0\" --set done=1"),
+      ExampleSpec("Clear the list", "ferry batch tasks --where \"done = 1\" --delete"),
+    ]
+  ) { arguments in
+    let table = try arguments.string("TABLE")
+    let predicate = try arguments.string("where")
+    let columns = try Assignments.read(arguments.strings("set"))
+    guard arguments.flag("delete") == columns.isEmpty else {
+      throw UsageError(
+        columns.isEmpty ? .missingOption : .unexpectedValue,
+        columns.isEmpty ? "nothing to do is given" : "--set and --delete contradict each other",
+        why: "a batch either sets columns or deletes",
+        next: "give --set COLUMN=VALUE once or more, or --delete")
+    }
+    let replica = try await open(arguments)
+    let changed =
+      columns.isEmpty
+      ? try await replica.batchDelete(table, where: predicate)
+      : try await replica.batch(
+        table, where: predicate,
+        set: Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) }))
+    if arguments.flag("json") {
+      try TextOutput.standardOutput.line(
+        JSONText.object([("table", .string(table)), ("changedHere", .int(changed))]).text)
+    } else {
+      try TextOutput.standardOutput.line("\(changed) records changed here; recorded as one batch")
+    }
+    return .done
+  }
+
+  /// What a pending operation is about.
+  static func recordCell(_ operation: Operation) -> (String, JSONText) {
+    guard let batch = operation.batch else {
+      return (operation.key.record, .string(operation.key.record))
+    }
+    let text = "\(batch.effect.rawValue) where \(batch.predicate.text(key: "key"))"
+    return (text, .string(text))
+  }
+}

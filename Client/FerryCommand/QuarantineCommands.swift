@@ -1,0 +1,163 @@
+import CommandLineKit
+import Ferry
+
+extension FerryCommand {
+  static let quarantine = CommandSpec(
+    "quarantine", summary: "What the server refuses for good, and what to do with it.",
+    discussion: """
+      An operation that the server can never apply leaves the queue, with its transaction and all \
+      that depends on it, so that everything else goes on. The tables then show what the server \
+      has; the refused values stay here until you retry, edit or discard them.
+      """,
+    subcommands: [
+      quarantineList, quarantineShow, quarantineRetry, quarantineEdit, quarantineDiscard,
+    ],
+    examples: [
+      ExampleSpec("Give a record another address", "ferry quarantine edit 1 --set email=b@x.org")
+    ])
+
+  private static let entry = ArgumentSpec("ENTRY", help: "Its number in the list.")
+
+  private static let quarantineList = CommandSpec(
+    "list", summary: "List the entries, oldest first."
+  ) { arguments in
+    let entries = try await open(arguments).quarantine()
+    try Presentation.print(
+      ["entry", "code", "table", "record", "operations", "detail"],
+      entries.map { entry in
+        let key = entry.subject
+        return [
+          ("\(entry.number)", .int(entry.number)),
+          (entry.code.rawValue, .string(entry.code.rawValue)),
+          (key.table, .string(key.table)), (key.record, .string(key.record)),
+          ("\(entry.operations.count)", .int(entry.operations.count)),
+          (entry.detail, .string(entry.detail)),
+        ]
+      }, asJSON: arguments.flag("json"))
+    return .done
+  }
+
+  private static let quarantineShow = CommandSpec(
+    "show", summary: "Show an entry with all its operations and values.", arguments: [entry]
+  ) { arguments in
+    let entry = try await find(arguments)
+    let output = TextOutput.standardOutput
+    if arguments.flag("json") {
+      try output.line(entry.json.text)
+      return .done
+    }
+    try output.lines(
+      [
+        "\(entry.code): \(entry.detail)",
+        "refused \(Presentation.time(entry.refusedAt))",
+      ] + (entry.holder.map { ["the value belongs to \(entry.subject.table) \($0)"] } ?? []))
+    try Presentation.print(
+      ["kind", "table", "record", "why", "data"],
+      entry.operations.map { operation in
+        let why = entry.refused.contains(operation.id) ? "refused" : "went along"
+        return [
+          (operation.kind.rawValue, .null), (operation.key.table, .null),
+          (operation.key.record, .null), (why, .null),
+          (Presentation.cell(operation.columns), .null),
+        ]
+      }, asJSON: false)
+    return .done
+  }
+
+  private static let quarantineRetry = CommandSpec(
+    "retry", summary: "Write an entry to the tables again, as it was.",
+    discussion: "Its operations are recorded anew and sent with the next sync.",
+    arguments: [entry]
+  ) { arguments in
+    try await retry(arguments, [])
+  }
+
+  private static let quarantineEdit = CommandSpec(
+    "edit", summary: "Write an entry to the tables again, with other values.",
+    discussion: """
+      The values take the place of those that were refused; what went along stays as it was.
+
+      \(Assignments.discussion)
+      """,
+    options: [
+      OptionSpec(
+        "set", value: "COLUMN=VALUE", help: "A column's new value; may be repeated.",
+        repeated: true, required: true)
+    ],
+    arguments: [entry]
+  ) { arguments in
+    try await retry(arguments, try Assignments.read(arguments.strings("set")))
+  }
+
+  private static let quarantineDiscard = CommandSpec(
+    "discard", summary: "Forget an entry for good.", arguments: [entry]
+  ) { arguments in
+    let number = try number(arguments)
+    try await open(arguments).discardQuarantined(number)
+    try tell(arguments, number, "discarded")
+    return .done
+  }
+
+  private static func retry(
+    _ arguments: ParsedArguments, _ changes: [Column]
+  ) async throws -> ExitStatus {
+    let number = try number(arguments)
+    try await open(arguments).retryQuarantined(number, changing: changes)
+    try tell(arguments, number, "written again; the next sync sends it")
+    return .done
+  }
+
+  private static func tell(
+    _ arguments: ParsedArguments, _ number: Int64, _ what: String
+  ) throws {
+    try TextOutput.standardOutput.line(
+      arguments.flag("json")
+        ? JSONText.object([("entry", .int(number)), ("done", .string(what))]).text
+        : "entry \(number): \(what)")
+  }
+
+  private static func number(_ arguments: ParsedArguments) throws -> Int64 {
+    let text = try arguments.string("ENTRY")
+    guard let number = Int64(text) else {
+      throw UsageError(
+        .invalidValue, "'\(text)' is no entry", why: "entries have numbers",
+        next: "`ferry quarantine list` shows them")
+    }
+    return number
+  }
+
+  private static func find(_ arguments: ParsedArguments) async throws -> QuarantineEntry {
+    let number = try number(arguments)
+    let entries = try await open(arguments).quarantine(limit: .max)
+    guard let entry = entries.first(where: { $0.number == number }) else {
+      throw ReplicaError.notFound("the quarantine has no entry \(number)")
+    }
+    return entry
+  }
+}
+
+extension QuarantineEntry {
+  /// The record that was refused.
+  fileprivate var subject: RecordKey {
+    operations.first { refused.contains($0.id) }?.key ?? operations[0].key
+  }
+
+  fileprivate var json: JSONText {
+    .object([
+      ("entry", .int(number)), ("code", .string(code.rawValue)), ("detail", .string(detail)),
+      ("holder", .string(orNull: holder)), ("time", .string(Presentation.time(refusedAt))),
+      (
+        "operations",
+        .array(
+          operations.map { operation in
+            .object([
+              ("operation", .string("\(operation.id)")), ("kind", .string(operation.kind.rawValue)),
+              ("table", .string(operation.key.table)), ("record", .string(operation.key.record)),
+              ("refused", .bool(refused.contains(operation.id))),
+              ("data", Presentation.json(operation.columns)),
+            ])
+          })
+      ),
+    ])
+  }
+}

@@ -1,0 +1,129 @@
+import CommandLineKit
+import Ferry
+
+extension FerryCommand {
+  static let verify = CommandSpec(
+    "verify", summary: "Prove that this replica holds what the server has, or name what differs.",
+    discussion: """
+      Pulls, reads every row of the tracked tables, and compares hash trees with the server from \
+      their roots down, so that little travels where little differs. Records with changes that the \
+      server has not confirmed yet are left out. With --repair, rows that differ are set to what \
+      the server has; pending changes stay, and `ferry log` keeps what the rows held.
+
+      Ends with status 4 where rows differ and were not mended.
+      """,
+    flags: [FlagSpec("repair", help: "Set rows that differ to what the server has.")],
+    examples: [ExampleSpec("Look and mend", "ferry verify --repair")]
+  ) { arguments in
+    let replica = try await open(arguments)
+    let asJSON = arguments.flag("json")
+    let progress = ProgressBar("comparing", unit: .items("rows"))
+    let report: VerifyReport
+    do {
+      report = try await replica.verify(repair: arguments.flag("repair")) {
+        progress.update(completed: Int64($0.completed), total: Int64($0.total))
+      }
+    } catch {
+      progress.finish()
+      throw error
+    }
+    progress.finish()
+    let output = TextOutput.standardOutput
+    try output.lines(report.differences.map { asJSON ? $0.json.text : $0.text })
+    try output.lines(asJSON ? [report.json.text] : report.lines)
+    guard !report.isEqual else { return .done }
+    let count = report.differences.filter { !$0.isMended }.count
+    try TextOutput.standardError.lines([
+      "ferry: \(count) records are not what the server has",
+      "  why: they were written past Ferry, or the file or the server was damaged",
+      "  next: `ferry verify --repair` sets them to what the server has",
+    ])
+    return .needsUser
+  }
+}
+
+extension RecordDifference {
+  fileprivate var word: String {
+    switch kind {
+    case .missingHere: "missing here"
+    case .missingThere: "missing there"
+    case .different: "different"
+    }
+  }
+
+  fileprivate var columns: [ColumnDifference] {
+    switch kind {
+    case .missingHere: []
+    case .missingThere(let row):
+      row.map { ColumnDifference(column: $0.name, here: $0.value, there: .null) }
+    case .different(let columns): columns
+    }
+  }
+
+  fileprivate var text: String {
+    let values = columns.map {
+      "\($0.column): \(Presentation.cell($0.here)) here, \(Presentation.cell($0.there)) there"
+    }
+    let detail = values.isEmpty ? "" : " (\(values.joined(separator: "; ")))"
+    return ("\(key.table)/\(key.record): \(word)\(detail)" + (isMended ? ", mended" : ""))
+      .escapedForTerminal
+  }
+
+  fileprivate var json: JSONText {
+    .object([
+      ("table", .string(key.table)), ("record", .string(key.record)),
+      ("difference", .string(word)),
+      (
+        "columns",
+        .array(
+          columns.map {
+            .object([
+              ("column", .string($0.column)), ("here", Presentation.json($0.here)),
+              ("there", Presentation.json($0.there)),
+            ])
+          })
+      ), ("mended", .bool(isMended)),
+    ])
+  }
+}
+
+extension VerifyReport {
+  fileprivate var lines: [String] {
+    var lines = [summary]
+    if pending > 0 { lines.append("\(pending) records with pending changes were left out") }
+    if changedMeanwhile > 0 { lines.append("\(changedMeanwhile) records changed meanwhile") }
+    for table in untracked {
+      lines.append(
+        "\(table.table) is not tracked here: its \(table.serverRecords) records were not compared"
+          .escapedForTerminal)
+    }
+    return lines
+  }
+
+  fileprivate var json: JSONText {
+    .object([
+      ("equal", .bool(isEqual)), ("cursor", .string(cursor.description)), ("rows", .int(rowCount)),
+      ("differing", .int(differences.count)),
+      ("mended", .int(differences.filter(\.isMended).count)), ("pending", .int(pending)),
+      ("changedMeanwhile", .int(changedMeanwhile)), ("bytesSent", .int(bytesSent)),
+      ("bytesReceived", .int(bytesReceived)),
+      (
+        "tables",
+        .array(
+          tables.map {
+            .object([
+              ("table", .string($0.table)), ("rows", .int($0.rows)),
+              ("serverRecords", .int($0.serverRecords)), ("differing", .int($0.differing)),
+            ])
+          })
+      ),
+      (
+        "untracked",
+        .array(
+          untracked.map {
+            .object([("table", .string($0.table)), ("serverRecords", .int($0.serverRecords))])
+          })
+      ),
+    ])
+  }
+}

@@ -1,0 +1,34 @@
+import FerryProtocol
+import Networking
+
+/// The endpoints by which a device compares itself with the space, and what they carried.
+struct VerifyAPI: Sendable {
+  let api: SyncAPI
+  let limits: Limits
+
+  /// Bytes of one exchange.
+  struct Traffic: Sendable {
+    var sent = 0
+    var received = 0
+  }
+
+  func digests(_ query: DigestQuery) async throws -> (DigestAnswer, Traffic) {
+    let (body, traffic) = try await post("/digests", query.encoded())
+    return (try DigestAnswer(decoding: body, limits: limits), traffic)
+  }
+
+  /// The whole state of these records; the server may leave out the last ones.
+  func records(_ keys: [RecordKey]) async throws -> ([Change], Traffic) {
+    let (body, traffic) = try await post("/records", RecordsRequest(keys: keys).encoded())
+    var changes: [Change] = []
+    _ = try body.withUnsafeBytes { bytes in
+      try PageReader.read(bytes, limits: limits) { changes.append($0) }
+    }
+    return (changes, traffic)
+  }
+
+  private func post(_ path: String, _ body: [UInt8]) async throws -> ([UInt8], Traffic) {
+    let answer = try await api.send(.post, path, body: body)
+    return (answer.body, Traffic(sent: body.count, received: answer.body.count))
+  }
+}

@@ -1,0 +1,279 @@
+import FerryProtocol
+
+/// Compares a replica with its space: reads all its rows, compares hash trees from their roots
+/// down, and looks at each record that may differ (SPEC.md §16).
+///
+/// The point in the order is the cursor after a pull, which stands still as long as the sync lock
+/// is held. What others write meanwhile makes nodes differ, and is passed over record by record:
+/// its sequence is above the cursor. So this ends however busy the server is.
+struct Verifier: Sendable {
+  let engine: SyncEngine
+  let readers: ReaderPool
+  let api: VerifyAPI
+  let cursor: Cursor
+  let progress: @Sendable (VerifyProgress) -> Void
+
+  /// Leaves whose records are held in memory at once.
+  private static let leavesAtOnce = 4_096
+  /// Leaves asked for in one request.
+  private static let leavesPerRequest = 64
+
+  /// Compares everything that is tracked here.
+  func run() async throws -> VerifyReport {
+    var report = VerifyReport(cursor: cursor)
+    let tracked = try await readers.read { database in
+      try database.query(
+        """
+        SELECT name FROM ferry_tables
+        WHERE name IN (SELECT name FROM sqlite_schema WHERE type = 'table') ORDER BY name
+        """
+      ).compactMap { row in
+        if case .text(let name)? = row.values.first { name } else { nil }
+      }
+    }
+    let roots = try await tables(&report)
+    for root in roots where !NameRule.isReserved(table: root.table) {
+      guard !tracked.contains(where: { $0.utf8.elementsEqual(root.table.utf8) }) else { continue }
+      report.untracked.append(UntrackedTable(table: root.table, serverRecords: root.records))
+    }
+    for table in tracked {
+      let root =
+        roots.first { $0.table.utf8.elementsEqual(table.utf8) }
+        ?? DigestAnswer.TableDigest(table: table, records: 0, digest: .zero)
+      try await compare(root, &report)
+    }
+    return report
+  }
+
+  // MARK: One table
+
+  private func compare(
+    _ root: DigestAnswer.TableDigest, _ report: inout VerifyReport
+  ) async throws {
+    let table = root.table
+    let (sums, pending) = try await scan(table) { scan in
+      let sums = try scan.sums {
+        progress(VerifyProgress(phase: .reading, completed: $0, total: max($0, root.records)))
+      }
+      return (sums, scan.pending.count)
+    }
+    report.pending += pending
+    let before = report.differences.count
+    let leaves = try await leaves(of: root, sums, &report)
+    var start = 0
+    while start < leaves.count {
+      let part = Array(leaves[start..<min(start + Self.leavesAtOnce, leaves.count)])
+      let suspects = try await suspects(in: part, of: table, &report)
+      report.differences += try await judge(suspects, of: table, &report)
+      start += part.count
+    }
+    report.tables.append(
+      TableComparison(
+        table: table, rows: sums.recordCount, serverRecords: root.records,
+        differing: report.differences.count - before))
+  }
+
+  private func leaves(
+    of root: DigestAnswer.TableDigest, _ sums: DigestSums, _ report: inout VerifyReport
+  ) async throws -> [Int] {
+    var descent = DigestDescent(ours: sums, theirs: root.digest)
+    while !descent.isDone {
+      let questions = descent.questions(limit: DigestQuery.nodesMax)
+      let nodes = try await nodes(questions, of: root.table, &report)
+      descent.take(
+        nodes.compactMap { node in
+          if case .children(let children) = node.digests { (node.node, children) } else { nil }
+        })
+    }
+    return descent.leaves
+  }
+
+  /// Records that may differ.
+  private func suspects(
+    in leaves: [Int], of table: String, _ report: inout VerifyReport
+  ) async throws -> [RecordKey] {
+    let wanted = Set(leaves)
+    let (ours, pending) = try await scan(table) { (try $0.digests(of: wanted), $0.pending) }
+    var theirs: [RecordKey: Digest] = [:]
+    var waiting = leaves[...]
+    while !waiting.isEmpty {
+      let asked = waiting.prefix(Self.leavesPerRequest).map { DigestNode.leaf($0) }
+      let nodes = try await nodes(asked, of: table, &report)
+      for node in nodes {
+        guard case .records(let records) = node.digests else { continue }
+        for record in records {
+          theirs[RecordKey(table: table, record: record.record)] = record.digest
+        }
+      }
+      waiting = waiting.dropFirst(nodes.count)
+      progress(
+        VerifyProgress(
+          phase: .comparing, completed: leaves.count - waiting.count, total: leaves.count))
+    }
+    return LeafComparison.differing(ours: ours, theirs: theirs).filter { !pending.contains($0) }
+  }
+
+  // MARK: One record
+
+  /// Marks differences that are none any more.
+  func recheck(_ report: inout VerifyReport) async throws {
+    var left = Set<RecordKey>()
+    for table in report.tables.map(\.table) {
+      let keys = report.differences.map(\.key).filter { $0.table.utf8.elementsEqual(table.utf8) }
+      left.formUnion(try await judge(keys, of: table, &report).map(\.key))
+    }
+    for index in report.differences.indices {
+      report.differences[index].isMended = !left.contains(report.differences[index].key)
+    }
+  }
+
+  /// Asks for the records themselves. Answers with those that do differ.
+  private func judge(
+    _ suspects: [RecordKey], of table: String, _ report: inout VerifyReport
+  ) async throws -> [RecordDifference] {
+    var found: [RecordDifference] = []
+    var waiting = suspects[...]
+    while !waiting.isEmpty {
+      let keys = Array(waiting.prefix(engine.limits.recordsPerRequest))
+      let (changes, traffic) = try await engine.retrying { try await api.records(keys) }
+      report.add(traffic)
+      guard !changes.isEmpty, changes.count <= keys.count,
+        zip(keys, changes).allSatisfy({ $0 == $1.key })
+      else {
+        throw ReplicaError.unexpectedAnswer(status: 200, "other records than were asked for")
+      }
+      waiting = waiting.dropFirst(changes.count)
+      let judged = changes.filter { $0.sequence <= cursor.applied }
+      report.changedMeanwhile += changes.count - judged.count
+      found += try await differing(judged, of: table)
+    }
+    return found
+  }
+
+  /// Which of these records differ from their rows here.
+  private func differing(
+    _ changes: [Change], of table: String
+  ) async throws -> [RecordDifference] {
+    try await scan(table) { scan in
+      try changes.compactMap { change in
+        guard !scan.pending.contains(change.key) else { return nil }
+        let here = try scan.received(change.key)
+        switch (here, change.state.isAlive) {
+        case (nil, false): return nil
+        case (nil, true): return RecordDifference(key: change.key, kind: .missingHere)
+        case (let here?, false):
+          return RecordDifference(key: change.key, kind: .missingThere(here))
+        case (let here?, true):
+          let columns = scan.comparison.differing(here: here, there: change.state.columns)
+          if columns.isEmpty { return nil }
+          return RecordDifference(key: change.key, kind: .different(columns))
+        }
+      }
+    }
+  }
+
+  // MARK: Reading
+
+  private func scan<T: Sendable>(
+    _ table: String, _ body: @escaping @Sendable (TableScan) throws -> T
+  ) async throws -> T {
+    let limits = engine.limits
+    return try await readers.read { database in
+      try body(TableScan(table, on: database.connection, limits: limits))
+    }
+  }
+
+  private func tables(
+    _ report: inout VerifyReport
+  ) async throws -> [DigestAnswer.TableDigest] {
+    guard case .tables(let tables) = try await ask(DigestQuery(cursor: cursor), &report) else {
+      throw ReplicaError.unexpectedAnswer(status: 200, "no digests of tables")
+    }
+    return tables
+  }
+
+  private func nodes(
+    _ nodes: [DigestNode], of table: String, _ report: inout VerifyReport
+  ) async throws -> [DigestAnswer.Node] {
+    let query = DigestQuery(cursor: cursor, table: table, nodes: nodes)
+    guard case .nodes(let answers) = try await ask(query, &report), !answers.isEmpty,
+      answers.map(\.node) == Array(nodes.prefix(answers.count))
+    else { throw ReplicaError.unexpectedAnswer(status: 200, "other digests than were asked for") }
+    return answers
+  }
+
+  /// Asks until the server's sums reach the cursor.
+  private func ask(
+    _ query: DigestQuery, _ report: inout VerifyReport
+  ) async throws -> DigestAnswer.Content {
+    var reached: SequenceNumber = -1
+    while true {
+      let (answer, traffic) = try await engine.retrying { try await api.digests(query) }
+      report.add(traffic)
+      guard answer.content == .behind else { return answer.content }
+      guard answer.folded != reached else {
+        throw ReplicaError.unexpectedAnswer(status: 200, "sums that do not move")
+      }
+      reached = answer.folded
+      progress(
+        VerifyProgress(
+          phase: .summing, completed: Int(clamping: reached), total: Int(clamping: cursor.applied)))
+    }
+  }
+}
+
+extension VerifyReport {
+  fileprivate mutating func add(_ traffic: VerifyAPI.Traffic) {
+    bytesSent += traffic.sent
+    bytesReceived += traffic.received
+  }
+}
+
+extension SyncEngine {
+  /// Pulls, and compares what is here with what the server has. Nothing else syncs the file
+  /// meanwhile; the user writes on.
+  func verify(
+    readers: ReaderPool, mending: Bool, progress: @escaping @Sendable (VerifyProgress) -> Void
+  ) async throws -> VerifyReport {
+    let lock = try await surroundings.lock(path, options.lockPatience)
+    defer { lock.release() }
+    let api = try await api()
+    let verifier = try await verifier(api, readers, progress)
+    var report = try await verifier.run()
+    if mending && !report.differences.isEmpty {
+      try await thread.run { [report] in try $0.mend(report.differences) }
+      try await self.verifier(api, readers, progress).recheck(&report)
+    }
+    try await thread.run { [report] file in
+      try file.connection.transaction { try file.note("verify", report.summary) }
+    }
+    return report
+  }
+
+  /// Pulls, so that there is a point at which both sides are to be the same.
+  private func verifier(
+    _ api: SyncAPI, _ readers: ReaderPool, _ progress: @escaping @Sendable (VerifyProgress) -> Void
+  ) async throws -> Verifier {
+    var pulled = SyncReport()
+    try await pull(api, &pulled) {
+      progress(VerifyProgress(phase: .pulling, completed: $0.completed, total: $0.total))
+    }
+    guard let cursor = try await thread.run({ try $0.syncState().cursor }) else {
+      throw ReplicaError.notConfigured
+    }
+    return Verifier(
+      engine: self, readers: readers, api: VerifyAPI(api: api, limits: limits), cursor: cursor,
+      progress: progress)
+  }
+}
+
+extension VerifyReport {
+  /// What was found, in a line.
+  public var summary: String {
+    let mended = differences.filter(\.isMended).count
+    let found =
+      differences.isEmpty
+      ? "equal" : "\(differences.count) records differ" + (mended > 0 ? ", \(mended) mended" : "")
+    return "\(rowCount) rows of \(tables.count) tables at \(cursor.applied): \(found)"
+  }
+}

@@ -1,0 +1,102 @@
+import FerryProtocol
+
+// Two operations on one record as one that the server decides as it would have decided the two
+// (seed row S1.9).
+
+extension Operation {
+  /// One operation with the later one's id and time, and the columns of both; `nil` where no single
+  /// operation says the same.
+  func joined(with later: Operation, rules: TableRules) -> Operation? {
+    let isPlain = rules.isPlain && isPlainWrite && later.isPlainWrite
+    if !isPlain && !canJoin(later, rules) { return nil }
+    var joined = later
+    joined.kind = kind == .insert || later.kind == .insert ? .insert : .update
+    joined.base = min(base, later.base)
+    joined.columns = columns.filter { column in
+      !later.columns.contains { $0.name == column.name }
+    }
+    for column in joined.columns { joined.columnTimes[column.name] = time(of: column.name) }
+    joined.columns += later.columns
+    if !isPlain { joinPolicies(into: &joined, later, rules) }
+    return joined
+  }
+
+  private var isPlainWrite: Bool { increments.isEmpty && originals.isEmpty }
+
+  private func canJoin(_ later: Operation, _ rules: TableRules) -> Bool {
+    if !increments.isEmpty && later.kind == .insert { return false }
+    for column in later.columns {
+      // What was seen meanwhile is not concurrent with the later write.
+      if base != later.base && rules.policy(of: column.name).asksWhatWasSeen { return false }
+      // A sum and a value that takes its place do not add up; an insert's value does.
+      let isWritten = columns.contains { $0.name == column.name }
+      if isWritten && kind == .update,
+        increments.contains(column.name) != later.increments.contains(column.name)
+      {
+        return false
+      }
+    }
+    return true
+  }
+
+  private func joinPolicies(into joined: inout Operation, _ later: Operation, _ rules: TableRules) {
+    for index in joined.columns.indices {
+      let column = joined.columns[index]
+      guard let earlier = columns.first(where: { $0.name == column.name }),
+        later.columns.contains(where: { $0.name == column.name })
+      else { continue }
+      let value: Value
+      if later.increments.contains(column.name) {
+        value = .integer(earlier.value.summand &+ column.value.summand)
+      } else {
+        value = rules.policy(of: column.name).joined(earlier.value, column.value)
+      }
+      if value == earlier.value && value != column.value {
+        joined.columnTimes[column.name] = time(of: column.name)
+      }
+      joined.columns[index] = Column(column.name, value)
+    }
+    if joined.kind == .insert {
+      // A new record's sums begin at nothing, and its texts at no original.
+      (joined.increments, joined.originals) = ([], [])
+    } else {
+      joined.increments = increments.union(later.increments)
+      joined.originals =
+        originals
+        + later.originals.filter { original in
+          !columns.contains { $0.name == original.name }
+        }
+    }
+  }
+}
+
+extension ConflictPolicy {
+  /// Whether a write is decided by what its author had seen.
+  fileprivate var asksWhatWasSeen: Bool {
+    switch self {
+    case .serverWins, .clientWins, .textMerge, .ask: true
+    case .lastWriterWins, .max, .min, .counter, .setUnion: false
+    }
+  }
+
+  /// What two writes of one device come to.
+  fileprivate func joined(_ earlier: Value, _ later: Value) -> Value {
+    switch self {
+    case .max, .min: return ValueOrder.extreme(later, earlier, self)
+    case .setUnion:
+      switch ArrayUnion.of(earlier, later) {
+      case .union(let value): return value
+      case .first: return earlier
+      case .second, .neither: return later
+      }
+    default: return later
+    }
+  }
+}
+
+extension Value {
+  /// What the value counts for in a sum.
+  fileprivate var summand: Int64 {
+    if case .integer(let integer) = self { integer } else { 0 }
+  }
+}

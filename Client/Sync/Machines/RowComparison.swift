@@ -1,0 +1,120 @@
+import FerryProtocol
+
+/// How SQLite converts what is stored in a column (https://sqlite.org/datatype3.html §3).
+enum ColumnAffinity: Sendable, Equatable {
+  case none
+  case text
+  case real
+  /// INTEGER and NUMERIC store alike.
+  case numeric
+
+  /// By the declared type, as SQLite reads it.
+  init(declared type: String) {
+    let type = type.uppercased()
+    if type.contains("INT") {
+      self = .numeric
+    } else if ["CHAR", "CLOB", "TEXT"].contains(where: type.contains) {
+      self = .text
+    } else if type.isEmpty || type.contains("BLOB") {
+      self = .none
+    } else if ["REAL", "FLOA", "DOUB"].contains(where: type.contains) {
+      self = .real
+    } else {
+      self = .numeric
+    }
+  }
+
+  /// Whether a column of this affinity shows `stored` where `value` was written to it.
+  func shows(_ stored: Value, for value: Value) -> Bool {
+    if stored == value { return true }
+    switch (self, value, stored) {
+    case (.text, .integer(let integer), .text(let text)): return text == String(integer)
+    case (.text, .real(let real), .text(let text)): return Self.isAbout(real, text)
+    case (.real, .integer(let integer), .real(let real)): return Double(integer) == real
+    case (.numeric, .real(let real), .integer(let integer)): return Double(integer) == real
+    case (.real, .text(let text), .real(let real)), (.numeric, .text(let text), .real(let real)):
+      return Self.number(text) == real
+    case (.numeric, .text(let text), .integer(let integer)):
+      return Self.number(text) == Double(integer)
+    default: return false
+    }
+  }
+
+  /// SQLite writes fifteen digits.
+  private static func isAbout(_ real: Double, _ text: String) -> Bool {
+    guard let shown = number(text) else { return false }
+    return abs(shown - real) <= abs(real) * 1e-14
+  }
+
+  private static func number(_ text: String) -> Double? {
+    Double(String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed()))
+  }
+}
+
+/// What a column holds in a row that was made without it.
+enum ColumnDefault: Sendable, Equatable {
+  case null
+  case constant(Value)
+  /// An expression: something else each time.
+  case varying
+}
+
+/// Compares a row here with what the server has of the record. Two things are no difference: a
+/// column that the server was never told of and that holds its local default, and a value that
+/// the column's declared type made of what the server has.
+struct RowComparison: Sendable {
+  struct ColumnRule: Sendable {
+    let affinity: ColumnAffinity
+    let defaultValue: ColumnDefault
+  }
+
+  /// By column's name, of the columns that the table has here.
+  let rules: [String: ColumnRule]
+
+  /// The columns that differ, by name's bytes.
+  func differing(here: [Column], there: [ColumnState]) -> [ColumnDifference] {
+    var found: [ColumnDifference] = []
+    for column in here {
+      let other = there.first { $0.name.utf8.elementsEqual(column.name.utf8) }
+      guard !isSame(column, other?.value) else { continue }
+      found.append(
+        ColumnDifference(column: column.name, here: column.value, there: other?.value ?? .null))
+    }
+    for column in there where column.value != .null {
+      guard !here.contains(where: { $0.name.utf8.elementsEqual(column.name.utf8) }) else {
+        continue
+      }
+      found.append(ColumnDifference(column: column.name, here: .null, there: column.value))
+    }
+    return found.sorted { $0.column.utf8.lexicographicallyPrecedes($1.column.utf8) }
+  }
+
+  private func isSame(_ here: Column, _ there: Value?) -> Bool {
+    if here.value == there ?? .null { return true }
+    guard let rule = rules[here.name] else { return false }
+    guard let there else { return holdsDefault(here.value, rule) }
+    return rule.affinity.shows(here.value, for: there)
+  }
+
+  private func holdsDefault(_ value: Value, _ rule: ColumnRule) -> Bool {
+    switch rule.defaultValue {
+    case .null: value == .null
+    case .constant(let constant): rule.affinity.shows(value, for: constant)
+    case .varying: true
+    }
+  }
+}
+
+/// What is kept back of a record, laid over its row: the record as this device has received it.
+enum KeptOverlay {
+  /// - Parameter row: what the table holds, `nil` where there is no such row.
+  static func received(row: [Column]?, kept: RecordState?) -> [Column]? {
+    guard let kept else { return row }
+    if kept.deleted != nil && !kept.isAlive { return nil }
+    let columns = kept.columns.map { Column($0.name, $0.value) }
+    if kept.inserted != nil { return columns }
+    guard let row else { return nil }
+    let names = Set(columns.map { Array($0.name.utf8) })
+    return row.filter { !names.contains(Array($0.name.utf8)) } + columns
+  }
+}

@@ -1,0 +1,179 @@
+import FerryProtocol
+import SQLite
+
+/// Batch operations on the device: one pending operation, whose effect is shown at once.
+///
+/// The records that it changed here are kept with it. Until the server has confirmed the batch, it
+/// shields its columns on them as any own write does; then they are fetched anew, since the server
+/// may have decided otherwise: it knows records and edits that this device had not seen.
+extension ReplicaFile {
+  /// Records a batch and shows its effect, within the user's transaction. Answers with the records
+  /// changed here.
+  func recordBatch(_ request: BatchRequest) throws -> Int {
+    try forgetPlansOfOldSchema()
+    let schema = try schema(of: request.table)
+    guard let plan = try plan(for: schema.name) else {
+      throw ReplicaError.invalidBatch("table \(schema.name) is not tracked")
+    }
+    let columns = try resolved(request.columns, of: schema, request.effect)
+    let predicate = try resolved(try request.predicate(schema.key), of: schema)
+    let batch = Batch(request.effect, where: predicate)
+    let order = try insert(batch, columns, into: schema.name)
+    try noteRows(matching: predicate, of: schema, order: order)
+    return try show(batch, columns, with: plan, order: order)
+  }
+
+  // MARK: Checks
+
+  private func resolved(
+    _ columns: [Column], of schema: TableSchema, _ effect: Batch.Effect
+  ) throws -> [Column] {
+    var resolved: [Column] = []
+    for column in columns {
+      guard case .column(let name) = try field(column.name, of: schema) else {
+        throw ReplicaError.invalidBatch("a record's key \(schema.key) cannot be set")
+      }
+      guard !resolved.contains(where: { $0.name == name }) else {
+        throw ReplicaError.invalidBatch("column \(name) is set twice")
+      }
+      guard column.value.byteCount <= limits.valueBytes else {
+        throw ReplicaError.invalidBatch(
+          "column \(name) is set to \(column.value.byteCount) bytes; \(limits.valueBytes) can be "
+            + "synced")
+      }
+      // SQLite stores NaN as NULL.
+      if case .real(let real) = column.value, real.isNaN {
+        resolved.append(Column(name, .null))
+      } else {
+        resolved.append(Column(name, column.value))
+      }
+    }
+    guard effect == .delete || !resolved.isEmpty else {
+      throw ReplicaError.invalidBatch("a batch sets one column at least")
+    }
+    return resolved
+  }
+
+  private func resolved(_ predicate: Predicate, of schema: TableSchema) throws -> Predicate {
+    let resolved = try predicate.mapFields { (field) throws(ReplicaError) in
+      guard case .column(let name) = field else { return field }
+      return try self.field(name, of: schema)
+    }
+    if let fault = resolved.fault(limits: limits) { throw ReplicaError.invalidBatch(fault) }
+    return resolved
+  }
+
+  /// What the table calls a column, whose name SQL writes in either case.
+  private func field(
+    _ name: String, of schema: TableSchema
+  ) throws(ReplicaError) -> PredicateField {
+    let wanted = name.asciiLowercased
+    if schema.key.asciiLowercased == wanted { return .record }
+    guard let column = schema.columns.first(where: { $0.name.asciiLowercased == wanted }) else {
+      let known = ([schema.key] + schema.columns.map(\.name)).joined(separator: ", ")
+      throw .invalidBatch("table \(schema.name) has no column \(name); it has \(known)")
+    }
+    return .column(column.name)
+  }
+
+  // MARK: Recording
+
+  /// Answers with the operation's place among the pending ones.
+  private func insert(_ batch: Batch, _ columns: [Column], into table: String) throws -> Int64 {
+    let shape = Operation(
+      id: OperationID(UniqueID(high: 0, low: 0)), table: table, batch: batch, time: .zero,
+      columns: columns)
+    var json = JSONWriter(capacity: 256)
+    json.keptBatch(batch, of: shape)
+    guard json.count <= limits.operationBytes else {
+      throw ReplicaError.invalidBatch("a batch takes at most \(limits.operationBytes >> 20) MiB")
+    }
+    let insert = try connection.statement(
+      """
+      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data)
+      VALUES (ferry_operation(), ferry_group(), ferry_base(), ?, '', 'batch', ?)
+      """)
+    insert.bind(1, table)
+    insert.bind(2, text: json.bytes)
+    try insert.run()
+    if let refusal = capture.takeBytes(json.count) {
+      throw ReplicaError.database(refusal.message, code: 1)
+    }
+    return try connection.statement("SELECT max(seq) FROM ferry_pending").first { $0.int64(0) } ?? 0
+  }
+
+  private func noteRows(
+    matching predicate: Predicate, of schema: TableSchema, order: Int64
+  ) throws {
+    let sql = predicate.sql(table: schema.name, key: schema.key)
+    let insert = try connection.prepare(
+      """
+      INSERT INTO ferry_batch_rows(seq, tbl, record)
+      SELECT ?, \(literal(schema.name)), \(quoted(schema.key))
+      FROM \(quoted(schema.name)) WHERE typeof(\(quoted(schema.key))) = 'text' AND \(sql.text)
+      """)
+    insert.bind(1, order)
+    for (index, value) in sql.values.enumerated() { insert.bind(Int32(index) + 2, value) }
+    try insert.run()
+  }
+
+  /// Changes the rows, which are not recorded one by one. What the schema or the user's triggers
+  /// do along with it is.
+  private func show(
+    _ batch: Batch, _ columns: [Column], with plan: ApplyPlan, order: Int64
+  ) throws -> Int {
+    let before = capture.mode
+    capture.mode = .batching
+    defer { capture.mode = before }
+    let unstamped = Stamp(time: .zero, device: try identity().device)
+    let values = columns.map {
+      ColumnState(name: $0.name, value: $0.value, stamp: unstamped, sequence: 0)
+    }
+    let rows = try connection.prepare(
+      "SELECT record FROM ferry_batch_rows WHERE seq = ? ORDER BY record")
+    rows.bind(1, order)
+    var count = 0
+    try rows.forEach { row in
+      let key = RecordKey(table: plan.table.name, record: row.text(0))
+      capture.beginApplying(key, isDeleting: batch.effect == .delete)
+      switch batch.effect {
+      case .set: _ = try plan.update(key.record, values)
+      case .delete:
+        try plan.delete(key.record)
+        // What was kept of it would bring it back in parts; the server has it.
+        try forgetKept(key)
+      }
+      count += 1
+    }
+    return count
+  }
+
+  // MARK: After the server's answer
+
+  /// The records that confirmed batches have changed here are fetched with the next pull, and not
+  /// shielded any more; likewise those of batches that are not pending any more for another reason.
+  func releaseBatches() throws {
+    let any = try connection.statement("SELECT 1 FROM ferry_batch_rows LIMIT 1")
+    guard try any.first({ _ in true }) != nil else { return }
+    let settled = """
+      (SELECT b.seq FROM (SELECT DISTINCT seq FROM ferry_batch_rows) AS b
+       WHERE NOT EXISTS (SELECT 1 FROM ferry_pending WHERE seq = b.seq)
+         OR EXISTS (SELECT 1 FROM ferry_packets
+                    WHERE state = 'acknowledged' AND b.seq BETWEEN from_order AND to_order))
+      """
+    try connection.execute(
+      """
+      INSERT INTO ferry_refresh(tbl, record)
+        SELECT tbl, record FROM ferry_batch_rows WHERE seq IN \(settled)
+        ON CONFLICT(tbl, record) DO UPDATE SET fetched = 0;
+      DELETE FROM ferry_batch_rows WHERE seq IN \(settled)
+      """)
+  }
+}
+
+extension Operation {
+  /// What an own batch has done to one record, as an own write of it; `nil` for any other kind.
+  func batchEffect(on record: String) -> Operation? {
+    batch.map { effect(on: record, id: id, of: $0) }
+  }
+}

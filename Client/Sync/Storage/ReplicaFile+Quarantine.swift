@@ -1,0 +1,270 @@
+import FerryProtocol
+import SQLite
+
+/// Operations that the server can never apply as they are. They leave the queue with their
+/// transactions and all that depends on them, so that everything else goes on; the records show
+/// what the server has after the next pull, and what was refused stays readable here.
+extension ReplicaFile {
+  /// Takes what a packet was refused for out of the queue, and opens the packets from this one on
+  /// again. Answers with how many operations went.
+  func quarantine(packet number: Int64, _ refusals: [Refusal]) throws -> Int {
+    try connection.transaction {
+      guard let row = try packets(where: "number = \(number)").first else { return 0 }
+      try reopenPackets(from: row)
+      try connection.execute(
+        "CREATE TABLE IF NOT EXISTS temp.ferry_poisoned(seq INTEGER PRIMARY KEY)")
+      var count = 0
+      for refusal in refusals {
+        count += try quarantine(refusal, in: row.orders)
+      }
+      return count
+    }
+  }
+
+  /// Takes a whole packet out of the queue for which the server named no operation: its only
+  /// transaction cannot be sent.
+  func quarantine(packet number: Int64, _ problem: Problem) throws -> Int {
+    let operations = try packets(where: "number = \(number)").first.map {
+      try packet($0).operations
+    }
+    guard let first = operations?.first else { return 0 }
+    let code = RefusalCode(rawValue: problem.code.rawValue)
+    let refusal = Refusal(
+      operation: first.id, code: code, detail: problem.detail, table: first.key.table,
+      record: first.key.record)
+    return try quarantine(packet: number, [refusal])
+  }
+
+  /// Opens a refused packet again, to be cut smaller: the operation that it was refused for is
+  /// then found by itself.
+  func reopen(packet number: Int64) throws {
+    try connection.transaction {
+      guard let row = try packets(where: "number = \(number)").first else { return }
+      try reopenPackets(from: row)
+    }
+  }
+
+  /// Transactions that a packet carries.
+  func transactionCount(ofPacket number: Int64) throws -> Int {
+    try count(
+      """
+      SELECT count(DISTINCT grp) FROM ferry_pending JOIN ferry_packets
+      ON seq BETWEEN from_order AND to_order WHERE number = \(number)
+      """)
+  }
+
+  /// The server has kept nothing of this packet, so nothing behind it can be in the history, but
+  /// for what a copy of this file has sent: that is known by its identifiers.
+  private func reopenPackets(from row: PacketRow) throws {
+    try connection.execute(
+      """
+      DELETE FROM ferry_packets WHERE number >= \(row.number);
+      UPDATE ferry_pending SET met = 1 WHERE seq >= \(row.orders.lowerBound)
+      """)
+    let tail = try connection.statement("UPDATE ferry_replica SET tail = ?")
+    tail.bind(1, row.dependency)
+    try tail.run()
+  }
+
+  private func quarantine(_ refusal: Refusal, in orders: ClosedRange<Int64>) throws -> Int {
+    try connection.execute("DELETE FROM temp.ferry_poisoned")
+    let begin = try connection.statement(
+      """
+      INSERT INTO temp.ferry_poisoned SELECT seq FROM ferry_pending
+      WHERE record = ?1 AND tbl = ?2 AND (id = ?3 OR seq BETWEEN ?4 AND ?5)
+      """)
+    begin.bind(1, refusal.record)
+    begin.bind(2, refusal.table)
+    begin.bind(3, refusal.operation)
+    begin.bind(4, orders.lowerBound)
+    begin.bind(5, orders.upperBound)
+    try begin.run()
+    // Another refusal of the same packet may have taken it along already.
+    guard connection.changes > 0 else { return 0 }
+    try addDependants()
+    let keys = try connection.statement(
+      """
+      SELECT DISTINCT tbl, record FROM ferry_pending
+      WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)
+      """
+    ).map { RecordKey(table: $0.text(0), record: $0.text(1)) }
+    try refresh(keys)
+    let count = try movePoisoned(refusal)
+    try note(
+      "quarantined",
+      "\(refusal.table) \(refusal.record): \(refusal.code): \(refusal.detail) (\(count) operations)"
+    )
+    return count
+  }
+
+  /// Adds, until nothing is added: the rest of the transactions, later operations on the same
+  /// records, and what refers to records whose insert is among them.
+  private func addDependants() throws {
+    let links = try foreignKeyLinks()
+    var before = -1
+    while true {
+      let size = try count("SELECT count(*) FROM temp.ferry_poisoned")
+      if size == before { return }
+      before = size
+      try connection.execute(
+        """
+        INSERT OR IGNORE INTO temp.ferry_poisoned SELECT seq FROM ferry_pending WHERE grp IN
+          (SELECT grp FROM ferry_pending WHERE seq IN (SELECT seq FROM temp.ferry_poisoned));
+        INSERT OR IGNORE INTO temp.ferry_poisoned SELECT later.seq
+          FROM temp.ferry_poisoned AS p JOIN ferry_pending AS bad ON bad.seq = p.seq
+          JOIN ferry_pending AS later ON later.record = bad.record AND later.tbl = bad.tbl
+            AND later.seq > bad.seq
+        """)
+      for link in links { try addChildren(link) }
+    }
+  }
+
+  private func addChildren(_ link: ForeignKeyLink) throws {
+    let add = try connection.statement(
+      """
+      INSERT OR IGNORE INTO temp.ferry_poisoned SELECT child.seq FROM ferry_pending AS child
+      WHERE child.tbl = ?1 AND child.kind <> 'delete' AND json_extract(child.data, ?2) IN (
+        SELECT bad.record FROM ferry_pending AS bad
+        WHERE bad.seq IN (SELECT seq FROM temp.ferry_poisoned) AND bad.tbl = ?3
+          AND bad.kind = 'insert')
+      """)
+    add.bind(1, link.child)
+    add.bind(2, "$.\(quoted(link.column))")
+    add.bind(3, link.parent)
+    try add.run()
+  }
+
+  private func movePoisoned(_ refusal: Refusal) throws -> Int {
+    let move = try connection.statement(
+      """
+      INSERT INTO ferry_quarantine(seq, entry, id, grp, tbl, record, kind, data, was, code, detail,
+        holder, at)
+      SELECT seq, (SELECT coalesce(max(entry), 0) + 1 FROM ferry_quarantine), id, grp, tbl, record,
+        kind, data, was, iif(record = ?1 AND tbl = ?2, ?3, NULL), iif(record = ?1 AND tbl = ?2, ?4,
+        NULL), iif(record = ?1 AND tbl = ?2, ?5, NULL), ?6
+      FROM ferry_pending WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)
+      """)
+    move.bind(1, refusal.record)
+    move.bind(2, refusal.table)
+    move.bind(3, refusal.code.rawValue)
+    move.bind(4, refusal.detail)
+    move.bind(5, refusal.holder)
+    move.bind(6, wallClock())
+    try move.run()
+    let count = connection.changes
+    try rememberClock()
+    try connection.execute(
+      "DELETE FROM ferry_pending WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)")
+    return count
+  }
+
+  // MARK: Looking and answering
+
+  /// How many operations are in it.
+  func quarantinedCount() throws -> Int { try count("SELECT count(*) FROM ferry_quarantine") }
+
+  /// What was refused, oldest first.
+  func quarantine(limit: Int) throws -> [QuarantineEntry] {
+    let entries = try connection.statement(
+      "SELECT DISTINCT entry FROM ferry_quarantine ORDER BY entry LIMIT ?")
+    entries.bind(1, limit)
+    return try entries.map { $0.int64(0) }.compactMap { try quarantineEntry($0) }
+  }
+
+  /// One refusal and what went with it; `nil` when there is none of that number.
+  func quarantineEntry(_ number: Int64) throws -> QuarantineEntry? {
+    let find = try connection.statement(
+      """
+      SELECT seq, id, grp, 0, tbl, record, kind, data, 0, code, detail, holder, at
+      FROM ferry_quarantine WHERE entry = ? ORDER BY seq
+      """)
+    find.bind(1, number)
+    var entry = QuarantineEntry(number: number)
+    try find.forEach { row in
+      entry.operations.append(try pending(row).operation)
+      guard let code = row.optionalText(9) else { return }
+      entry.code = RefusalCode(rawValue: code)
+      entry.detail = row.text(10)
+      entry.holder = row.optionalText(11)
+      entry.refusedAt = row.int64(12)
+      entry.refused.append(OperationID(row.uniqueID(1) ?? UniqueID(high: 0, low: 0)))
+    }
+    return entry.operations.isEmpty ? nil : entry
+  }
+
+  /// Forgets an entry for good. Answers whether it was there.
+  func discardQuarantined(_ number: Int64) throws -> Bool {
+    try connection.transaction {
+      let remove = try connection.statement("DELETE FROM ferry_quarantine WHERE entry = ?")
+      remove.bind(1, number)
+      try remove.run()
+      let isFound = connection.changes > 0
+      if isFound { try note("discarded", "entry \(number) of the quarantine") }
+      return isFound
+    }
+  }
+
+  /// Writes an entry's operations to the tables again, as the user would, in one transaction.
+  ///
+  /// - Parameter changes: values in place of those that were refused.
+  /// - Throws: ``ReplicaError/notFound(_:)``; ``ReplicaError/database(_:code:)`` when the tables
+  ///   refuse them. Then the entry stays.
+  func retryQuarantined(_ number: Int64, changing changes: [Column]) throws {
+    guard let entry = try quarantineEntry(number) else {
+      throw ReplicaError.notFound("the quarantine has no entry \(number)")
+    }
+    _ = try write { database in
+      try database.execute("PRAGMA defer_foreign_keys=ON")
+      for operation in entry.operations {
+        let isRefused = entry.refused.contains(operation.id)
+        try replay(isRefused ? operation.changing(changes) : operation, in: database)
+      }
+      try database.execute("DELETE FROM ferry_quarantine WHERE entry = ?", [.integer(number)])
+    }
+  }
+
+  /// Writes what an operation says to its table, as a write of the user's.
+  func replay(_ operation: Operation, in database: Database) throws {
+    if let batch = operation.batch { return try replay(batch, operation, in: database) }
+    let table = try schema(of: operation.key.table)
+    let plan = ApplyPlan(table: table, connection: connection)
+    let columns = operation.columns.filter { plan.known.contains($0.name) }.map {
+      ColumnState(
+        name: $0.name, value: $0.value,
+        stamp: Stamp(time: .zero, device: DeviceID(operation.id.value)),
+        sequence: 0)
+    }
+    switch operation.kind {
+    case .insert: try plan.upsert(operation.key.record, columns, isWhole: true, kept: [])
+    case .update:
+      guard try columns.isEmpty || plan.update(operation.key.record, columns) else {
+        throw ReplicaError.notFound(
+          "\(operation.key.table) \(operation.key.record) is not here any more")
+      }
+    case .delete: try plan.delete(operation.key.record)
+    case .batch: break
+    }
+  }
+
+  private func replay(_ batch: Batch, _ operation: Operation, in database: Database) throws {
+    let table = operation.key.table
+    switch batch.effect {
+    case .set:
+      let columns = Dictionary(
+        operation.columns.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
+      _ = try database.batch(table, where: batch.predicate, set: columns)
+    case .delete: _ = try database.batchDelete(table, where: batch.predicate)
+    }
+  }
+}
+
+extension Operation {
+  /// The operation with other values for the columns that it writes, and with more columns.
+  fileprivate func changing(_ changes: [Column]) -> Operation {
+    guard kind != .delete else { return self }
+    var changed = self
+    changed.columns.removeAll { column in changes.contains { $0.name == column.name } }
+    changed.columns += changes
+    return changed
+  }
+}

@@ -1,0 +1,161 @@
+import FerryProtocol
+import SQLite
+
+/// Reads one tracked table as the server should have it: rows with pending operations are left
+/// out, and what was kept back counts as if it were here. It reads the rows themselves, on a
+/// connection and in a transaction of its caller.
+struct TableScan {
+  let table: TableSchema
+  let comparison: RowComparison
+  /// Records with pending operations.
+  let pending: Set<RecordKey>
+  private let kept: [RecordKey: RecordState]
+  /// Leaves with records that are pending or kept: only there it has to be looked which.
+  private let special: Set<Int>
+  /// Columns in the order in which they are hashed.
+  private let columns: [(name: String, framed: [UInt8])]
+  private let connection: SQLiteConnection
+
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` where the table is not there any more.
+  init(_ name: String, on connection: SQLiteConnection, limits: Limits) throws {
+    self.connection = connection
+    table = try TableSchema.read(name, from: connection)
+    columns = table.columns.map { Column($0.name, .null) }.sortedByBytes().map {
+      ($0.name, RecordHasher.framed($0.name))
+    }
+    comparison = RowComparison(rules: try Self.rules(of: table, on: connection))
+    pending = try Self.pending(of: name, on: connection)
+    kept = try Self.kept(of: name, on: connection, limits: limits)
+    special = Set((Array(pending) + kept.keys).map { DigestNode.leaf(of: $0.record) })
+  }
+
+  /// The sums of all rows. `progress`: rows read so far.
+  func sums(progress: (Int) -> Void) throws -> DigestSums {
+    var sums = DigestSums()
+    var hasher = RecordHasher()
+    let framed = RecordHasher.framed(table.name)
+    var rows = 0
+    try connection.prepare(selection()).forEach { row in
+      guard row.type(0) == .text else { return }
+      let record = row.textBytes(0)
+      let leaf = DigestNode.leaf(of: record)
+      rows += 1
+      if rows.isMultiple(of: 10_000) { progress(rows) }
+      if !special.isEmpty && special.contains(leaf) && isSpecial(row) { return }
+      hasher.begin(table: framed, record: record)
+      for index in columns.indices { hasher.add(columns[index].framed, row, Int32(index) + 1) }
+      sums.add(hasher.finish(), to: leaf)
+    }
+    for key in kept.keys where !pending.contains(key) {
+      guard let received = try received(key) else { continue }
+      sums.add(hasher.digest(of: key, received), to: DigestNode.leaf(of: key.record))
+    }
+    return sums
+  }
+
+  /// The digests of the records of some leaves.
+  func digests(of leaves: Set<Int>) throws -> [RecordKey: Digest] {
+    var found: [RecordKey: Digest] = [:]
+    var hasher = RecordHasher()
+    try connection.prepare(selection()).forEach { row in
+      guard row.type(0) == .text, leaves.contains(DigestNode.leaf(of: row.textBytes(0))),
+        !isSpecial(row)
+      else { return }
+      let key = RecordKey(table: table.name, record: row.text(0))
+      found[key] = hasher.digest(of: key, values(row))
+    }
+    for key in kept.keys where leaves.contains(DigestNode.leaf(of: key.record)) {
+      guard !pending.contains(key), let received = try received(key) else { continue }
+      found[key] = hasher.digest(of: key, received)
+    }
+    return found
+  }
+
+  /// A record as this device has received it; `nil` where there is none.
+  func received(_ key: RecordKey) throws -> [Column]? {
+    let find = try connection.statement(selection(where: "\(quoted(table.key)) = ?"))
+    find.bind(1, key.record)
+    return KeptOverlay.received(row: try find.first { values($0) }, kept: kept[key])
+  }
+
+  // MARK: Rows
+
+  private func selection(where condition: String? = nil) -> String {
+    let names = ([table.key] + columns.map(\.name)).map(quoted).joined(separator: ", ")
+    return "SELECT \(names) FROM \(quoted(table.name))" + (condition.map { " WHERE \($0)" } ?? "")
+  }
+
+  private func values(_ row: SQLiteStatement) -> [Column] {
+    columns.indices.map { Column(columns[$0].name, row.value(Int32($0) + 1)) }
+  }
+
+  private func isSpecial(_ row: SQLiteStatement) -> Bool {
+    if special.isEmpty { return false }
+    let key = RecordKey(table: table.name, record: row.text(0))
+    return pending.contains(key) || kept[key] != nil
+  }
+
+  // MARK: What is known of the table
+
+  private static func pending(
+    of table: String, on connection: SQLiteConnection
+  ) throws -> Set<RecordKey> {
+    let find = try connection.statement("SELECT DISTINCT record FROM ferry_pending WHERE tbl = ?")
+    find.bind(1, table)
+    return Set(try find.map { RecordKey(table: table, record: $0.text(0)) })
+  }
+
+  private static func kept(
+    of table: String, on connection: SQLiteConnection, limits: Limits
+  ) throws -> [RecordKey: RecordState] {
+    let find = try connection.statement("SELECT record, state FROM ferry_kept WHERE tbl = ?")
+    find.bind(1, table)
+    var kept: [RecordKey: RecordState] = [:]
+    try find.forEach { row in
+      kept[RecordKey(table: table, record: row.text(0))] =
+        try RecordState(decoding: row.textBytes(1), limits: limits)
+    }
+    return kept
+  }
+
+  private static func rules(
+    of table: TableSchema, on connection: SQLiteConnection
+  ) throws -> [String: RowComparison.ColumnRule] {
+    let find = try connection.statement("SELECT name, type FROM pragma_table_xinfo(?)")
+    find.bind(1, table.name)
+    var types: [String: String] = [:]
+    try find.forEach { types[$0.text(0)] = $0.text(1) }
+    var rules: [String: RowComparison.ColumnRule] = [:]
+    for column in table.columns {
+      rules[column.name] = RowComparison.ColumnRule(
+        affinity: ColumnAffinity(declared: types[column.name] ?? ""),
+        defaultValue: try defaultValue(column.defaultSQL, on: connection))
+    }
+    return rules
+  }
+
+  /// What an expression gives is not known: it may read the clock.
+  private static func defaultValue(
+    _ sql: String?, on connection: SQLiteConnection
+  ) throws -> ColumnDefault {
+    guard let sql else { return .null }
+    let isText = sql.first == "'" && sql.dropFirst().firstIndex(of: "'") == sql.indices.last
+    if !isText && (sql.contains("(") || sql.uppercased().hasPrefix("CURRENT_")) { return .varying }
+    let value = try? connection.prepare("SELECT \(sql)").first { $0.value(0) }
+    guard let value else { return .varying }
+    return value == .null ? .null : .constant(value)
+  }
+}
+
+extension RecordHasher {
+  /// Adds a column of a row; NULL is left out.
+  fileprivate mutating func add(_ name: [UInt8], _ row: SQLiteStatement, _ index: Int32) {
+    switch row.type(index) {
+    case .null: break
+    case .integer: add(name, integer: row.int64(index))
+    case .real: add(name, real: row.double(index))
+    case .text: add(name, text: row.textBytes(index))
+    case .blob: add(name, blob: row.blobBytes(index))
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// A batch in its operation's JSON (SPEC.md §14): "where" holds the predicate; "data" the columns
+// to set, or "effect" is "delete". A batch names no record.
+
+extension JSONWriter {
+  /// The members that make an operation a batch, each with a comma before it.
+  mutating func batchMembers(_ batch: Batch, of operation: Operation) {
+    raw(",\"where\":")
+    predicate(batch.predicate)
+    switch batch.effect {
+    case .delete: raw(",\"effect\":\"delete\"")
+    case .set:
+      raw(",\"data\":")
+      columns(operation.columns)
+    }
+  }
+
+  /// A batch as it is kept: its members alone.
+  package mutating func keptBatch(_ batch: Batch, of operation: Operation) {
+    raw("{\"effect\":\"")
+    raw(batch.effect.rawValue.utf8)
+    raw("\",\"where\":")
+    predicate(batch.predicate)
+    if batch.effect == .set {
+      raw(",\"data\":")
+      columns(operation.columns)
+    }
+    raw("}")
+  }
+}
+
+extension JSONReader {
+  /// Reads what `keptBatch` wrote.
+  package mutating func keptBatch(
+    limits: Limits
+  ) throws(MalformedMessage) -> (batch: Batch, columns: [Column]) {
+    var parts = BatchParts()
+    var columns: [Column] = []
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "effect": parts.effect = try reader.batchEffect()
+      case "where": parts.predicate = try reader.predicate(limits: limits)
+      case "data": columns = try reader.columns(limits: limits)
+      default: try reader.skip()
+      }
+    }
+    guard let predicate = parts.predicate else { throw malformed("a batch without predicate") }
+    return (Batch(parts.effect ?? .set, where: predicate), columns)
+  }
+
+  mutating func batchEffect() throws(MalformedMessage) -> Batch.Effect {
+    let text = try string()
+    guard let effect = Batch.Effect(rawValue: text) else {
+      throw malformed("a batch's effect is set or delete, not '\(text.prefix(40))'")
+    }
+    return effect
+  }
+}
+
+/// The members of a batch while its operation is read.
+struct BatchParts {
+  var predicate: Predicate?
+  var effect: Batch.Effect?
+
+  /// Checks that an operation has what its kind demands of them.
+  func batch(
+    of kind: OperationKind, _ id: OperationID, record: String?, columns: [Column]?,
+    hasTimes: Bool, _ reader: JSONReader
+  ) throws(MalformedMessage) -> Batch? {
+    guard kind == .batch else {
+      guard predicate == nil, effect == nil else {
+        throw reader.malformed("operation \(id): only a batch has a predicate or an effect")
+      }
+      return nil
+    }
+    guard record == nil else {
+      throw reader.malformed("operation \(id): a batch names no record")
+    }
+    guard let predicate else {
+      throw reader.malformed("operation \(id): a batch has a predicate in \"where\"")
+    }
+    guard !hasTimes else {
+      throw reader.malformed("operation \(id): a batch's columns have no times of their own")
+    }
+    let batch = Batch(effect ?? .set, where: predicate)
+    let isComplete = batch.effect == .set ? columns?.isEmpty == false : columns == nil
+    guard isComplete else {
+      throw reader.malformed("operation \(id): a batch sets columns of \"data\", or deletes")
+    }
+    return batch
+  }
+}

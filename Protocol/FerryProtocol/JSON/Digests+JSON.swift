@@ -1,0 +1,236 @@
+extension DigestQuery {
+  /// The query as it travels.
+  package func encoded() -> [UInt8] {
+    var json = JSONWriter(capacity: 160 + nodes.count * 8)
+    json.raw("{\"cursor\":")
+    json.string(cursor.description)
+    if let table {
+      json.raw(",\"table\":")
+      json.string(table)
+      json.raw(",\"nodes\":[")
+      var first = true
+      for node in nodes {
+        json.separate(&first)
+        json.string(node.description)
+      }
+      json.raw("]")
+    }
+    json.raw("}")
+    return json.finish()
+  }
+
+  /// Reads a query and checks it against `limits`.
+  package init(decoding bytes: [UInt8], limits: Limits) throws(MalformedMessage) {
+    self = try decode(bytes, depth: limits.depth) { (reader) throws(MalformedMessage) in
+      var cursor: Cursor?
+      var table: String?
+      var nodes: [DigestNode] = []
+      try reader.object { (key, reader) throws(MalformedMessage) in
+        switch key {
+        case "cursor": cursor = Cursor(try reader.string())
+        case "table": table = try reader.tableName(limits: limits)
+        case "nodes":
+          nodes = []
+          try reader.array { (reader) throws(MalformedMessage) in
+            guard nodes.count < DigestQuery.nodesMax else {
+              throw reader.malformed("more than \(DigestQuery.nodesMax) nodes")
+            }
+            nodes.append(try reader.digestNode())
+          }
+        default: try reader.skip()
+        }
+      }
+      guard let cursor else { throw reader.malformed("a query for digests without a cursor") }
+      guard (table == nil) == nodes.isEmpty else {
+        throw reader.malformed("a table and its nodes are named together")
+      }
+      return DigestQuery(cursor: cursor, table: table, nodes: nodes)
+    }
+  }
+}
+
+extension DigestAnswer {
+  /// The answer as it travels.
+  package func encoded() -> [UInt8] {
+    var json = JSONWriter(capacity: 4_096)
+    json.raw("{\"epoch\":\"")
+    json.raw(epoch.description.utf8)
+    json.raw("\",\"head\":")
+    json.numberString(head)
+    json.raw(",\"folded\":")
+    json.numberString(folded)
+    var first = true
+    switch content {
+    case .behind: break
+    case .tables(let tables):
+      json.raw(",\"tables\":[")
+      for table in tables {
+        json.separate(&first)
+        json.raw("{\"table\":")
+        json.string(table.table)
+        json.raw(",\"records\":")
+        json.number(Int64(table.records))
+        json.raw(",\"digest\":")
+        json.string(table.digest.description)
+        json.raw("}")
+      }
+      json.raw("]")
+    case .nodes(let nodes):
+      json.raw(",\"nodes\":[")
+      for node in nodes {
+        json.separate(&first)
+        json.node(node)
+      }
+      json.raw("]")
+    }
+    json.raw("}")
+    return json.finish()
+  }
+
+  package init(decoding bytes: [UInt8], limits: Limits) throws(MalformedMessage) {
+    self = try decode(bytes, depth: limits.depth) { (reader) throws(MalformedMessage) in
+      var epoch: Epoch?
+      var head: SequenceNumber?
+      var folded: SequenceNumber?
+      var content = Content.behind
+      try reader.object { (key, reader) throws(MalformedMessage) in
+        switch key {
+        case "epoch": epoch = Epoch(try reader.string())
+        case "head": head = try reader.sequence()
+        case "folded": folded = try reader.sequence()
+        case "tables":
+          var tables: [TableDigest] = []
+          try reader.array { (reader) throws(MalformedMessage) in
+            tables.append(try reader.tableDigest(limits))
+          }
+          content = .tables(tables)
+        case "nodes":
+          var nodes: [Node] = []
+          try reader.array { (reader) throws(MalformedMessage) in
+            nodes.append(try reader.node(limits))
+          }
+          content = .nodes(nodes)
+        default: try reader.skip()
+        }
+      }
+      guard let epoch, let head, let folded else {
+        throw reader.malformed("an answer without epoch, head or folded")
+      }
+      return DigestAnswer(epoch: epoch, head: head, folded: folded, content: content)
+    }
+  }
+}
+
+extension JSONWriter {
+  /// A node without records is written as `null` among its parent's children.
+  fileprivate mutating func node(_ node: DigestAnswer.Node) {
+    var first = true
+    raw("{\"node\":")
+    string(node.node.description)
+    switch node.digests {
+    case .children(let digests):
+      raw(",\"children\":[")
+      for digest in digests {
+        separate(&first)
+        if digest == .zero { raw("null") } else { string(digest.description) }
+      }
+    case .records(let records):
+      raw(",\"records\":[")
+      for record in records {
+        separate(&first)
+        raw("[")
+        string(record.record)
+        raw(",")
+        string(record.digest.description)
+        raw("]")
+      }
+    }
+    raw("]}")
+  }
+}
+
+extension JSONReader {
+  fileprivate mutating func digestNode() throws(MalformedMessage) -> DigestNode {
+    guard let node = DigestNode(try string()) else {
+      throw malformed("a node is named by 0 to \(DigestNode.depthMax) hexadecimal digits")
+    }
+    return node
+  }
+
+  private mutating func digest() throws(MalformedMessage) -> Digest {
+    guard let digest = Digest(try string()) else {
+      throw malformed("a digest has 32 hexadecimal digits")
+    }
+    return digest
+  }
+
+  fileprivate mutating func tableDigest(
+    _ limits: Limits
+  ) throws(MalformedMessage) -> DigestAnswer.TableDigest {
+    var table: String?
+    var records: Int?
+    var digest: Digest?
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "table": table = try reader.tableName(limits: limits)
+      case "records": records = Int(clamping: try reader.integer())
+      case "digest": digest = try reader.digest()
+      default: try reader.skip()
+      }
+    }
+    guard let table, let records, let digest else {
+      throw malformed("a table without name, records or digest")
+    }
+    return DigestAnswer.TableDigest(table: table, records: records, digest: digest)
+  }
+
+  fileprivate mutating func node(_ limits: Limits) throws(MalformedMessage) -> DigestAnswer.Node {
+    var node: DigestNode?
+    var digests: NodeDigests?
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "node": node = try reader.digestNode()
+      case "children": digests = .children(try reader.childDigests())
+      case "records": digests = .records(try reader.recordDigests(limits))
+      default: try reader.skip()
+      }
+    }
+    guard let node, let digests else { throw malformed("a node without name or digests") }
+    if case .records = digests, !node.isLeaf { throw malformed("only leaves list records") }
+    if case .children = digests, node.isLeaf { throw malformed("a leaf has no children") }
+    return DigestAnswer.Node(node: node, digests: digests)
+  }
+
+  private mutating func childDigests() throws(MalformedMessage) -> [Digest] {
+    var children: [Digest] = []
+    try array { (reader) throws(MalformedMessage) in
+      children.append(try reader.null() ? .zero : try reader.digest())
+    }
+    guard children.count == 16 else { throw malformed("a node has sixteen children") }
+    return children
+  }
+
+  private mutating func recordDigests(
+    _ limits: Limits
+  ) throws(MalformedMessage) -> [NodeDigests.RecordDigest] {
+    var records: [NodeDigests.RecordDigest] = []
+    try array { (reader) throws(MalformedMessage) in
+      var record: String?
+      var digest: Digest?
+      try reader.array { (reader) throws(MalformedMessage) in
+        if record == nil {
+          record = try reader.recordName(limits: limits)
+        } else if digest == nil {
+          digest = try reader.digest()
+        } else {
+          throw reader.malformed("a record stands with its digest")
+        }
+      }
+      guard let record, let digest else {
+        throw reader.malformed("a record stands with its digest")
+      }
+      records.append(NodeDigests.RecordDigest(record: record, digest: digest))
+    }
+    return records
+  }
+}

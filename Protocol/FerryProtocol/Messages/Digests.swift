@@ -1,0 +1,88 @@
+/// What `POST …/digests` asks: the digests of all tables, or of nodes of one table's hash tree
+/// (SPEC.md §16).
+package struct DigestQuery: Sendable, Equatable {
+  /// Nodes in one request.
+  package static let nodesMax = 256
+
+  /// What the device has applied. The answer is right for every record that did not change after
+  /// it.
+  package var cursor: Cursor
+  /// `nil` asks for all tables.
+  package var table: String?
+  /// Of the table's tree, ``nodesMax`` at most.
+  package var nodes: [DigestNode]
+
+  package init(cursor: Cursor, table: String? = nil, nodes: [DigestNode] = []) {
+    self.cursor = cursor
+    self.table = table
+    self.nodes = nodes
+  }
+}
+
+/// What is below a node.
+package enum NodeDigests: Sendable, Equatable {
+  /// The digests of a node's sixteen children.
+  case children([Digest])
+  /// A leaf's records with their digests, by identifier's bytes.
+  case records([RecordDigest])
+
+  package struct RecordDigest: Sendable, Equatable {
+    package let record: String
+    package let digest: Digest
+
+    package init(record: String, digest: Digest) {
+      self.record = record
+      self.digest = digest
+    }
+  }
+}
+
+/// The answer to ``DigestQuery``.
+package struct DigestAnswer: Sendable, Equatable {
+  package struct TableDigest: Sendable, Equatable {
+    package let table: String
+    /// Records that exist.
+    package let records: Int
+    package let digest: Digest
+
+    package init(table: String, records: Int, digest: Digest) {
+      self.table = table
+      self.records = records
+      self.digest = digest
+    }
+  }
+
+  package struct Node: Sendable, Equatable {
+    package let node: DigestNode
+    package let digests: NodeDigests
+
+    package init(node: DigestNode, digests: NodeDigests) {
+      self.node = node
+      self.digests = digests
+    }
+  }
+
+  package enum Content: Sendable, Equatable {
+    /// The sums do not reach the cursor yet: ask again.
+    case behind
+    /// Tables that have records, by name's bytes.
+    case tables([TableDigest])
+    /// In the order in which they were asked for; the last ones may be left out, never the first.
+    case nodes([Node])
+  }
+
+  package var epoch: Epoch
+  package var head: SequenceNumber
+  /// Up to where the sums hold every change.
+  package var folded: SequenceNumber
+  package var content: Content
+
+  package init(
+    epoch: Epoch, head: SequenceNumber, folded: SequenceNumber, content: Content
+  ) {
+    self.epoch = epoch
+    self.head = head
+    self.folded = folded
+    self.content = content
+  }
+}

@@ -1,0 +1,93 @@
+extension Predicate {
+  /// The predicate in the words that ``init(_:key:limits:)`` reads: a subset of SQL's expressions.
+  ///
+  /// - Parameter key: What the table's key column is called.
+  public func text(key: String) -> String {
+    var writer = PredicateWriter(key: key)
+    writer.write(normalized, inside: .top)
+    return writer.text
+  }
+}
+
+private struct PredicateWriter {
+  /// What the part being written stands in, which decides about brackets.
+  enum Place {
+    case top
+    case and
+    case or
+  }
+
+  let key: String
+  var text = ""
+
+  init(key: String) { self.key = key }
+
+  mutating func write(_ predicate: Predicate, inside place: Place) {
+    switch predicate {
+    case .always: text += "true"
+    case .compare(let field, let comparison, let value):
+      text += "\(name(field)) \(comparison.rawValue) \(Self.literal(value))"
+    case .among(let field, let values):
+      let list = values.map(Self.literal).joined(separator: ", ")
+      text += "\(name(field)) in (\(list))"
+    case .isNull(let field): text += "\(name(field)) is null"
+    case .isNotNull(let field): text += "\(name(field)) is not null"
+    case .not(let part):
+      text += "not ("
+      write(part, inside: .top)
+      text += ")"
+    case .and(let parts): join(parts, " and ", inside: .and, hasBrackets: place == .and)
+    case .or(let parts): join(parts, " or ", inside: .or, hasBrackets: place != .top)
+    }
+  }
+
+  private mutating func join(
+    _ parts: [Predicate], _ word: String, inside place: Place, hasBrackets: Bool
+  ) {
+    if hasBrackets { text += "(" }
+    for (index, part) in parts.enumerated() {
+      if index > 0 { text += word }
+      write(part, inside: place)
+    }
+    if hasBrackets { text += ")" }
+  }
+
+  private func name(_ field: PredicateField) -> String {
+    switch field {
+    case .column(let name): Self.identifier(name)
+    case .record: Self.identifier(key)
+    }
+  }
+
+  private static func identifier(_ name: String) -> String {
+    if PredicateScanner.isPlain(name) { return name }
+    return quoted(name, with: "\"")
+  }
+
+  private static func quoted(_ text: String, with mark: Unicode.Scalar) -> String {
+    var quoted = String.UnicodeScalarView()
+    quoted.append(mark)
+    for scalar in text.unicodeScalars {
+      if scalar == mark { quoted.append(mark) }
+      quoted.append(scalar)
+    }
+    quoted.append(mark)
+    return String(quoted)
+  }
+
+  private static func literal(_ value: Value) -> String {
+    switch value {
+    case .null: return "null"
+    case .integer(let integer): return String(integer)
+    case .real(let real):
+      // SQL has no word for infinity; what no double can hold is one.
+      if real.isInfinite { return real < 0 ? "-9e999" : "9e999" }
+      return real.description
+    case .text(let text): return quoted(text, with: "'")
+    case .blob(let bytes):
+      var digits: [UInt8] = []
+      for byte in bytes { digits += [hexDigit(UInt64(byte >> 4)), hexDigit(UInt64(byte))] }
+      return "x'" + String(decoding: digits, as: UTF8.self) + "'"
+    }
+  }
+}

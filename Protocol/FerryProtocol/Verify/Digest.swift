@@ -1,0 +1,152 @@
+/// What a record, or a set of records, is compared by: 128 bits. The digest of a set is the sum of
+/// its records' digests modulo 2¹²⁸, so the order does not matter, and a record that changed is
+/// taken out and put in again (SPEC.md §16).
+package struct Digest: Hashable, Sendable, CustomStringConvertible {
+  package var value: UInt128
+
+  package init(_ value: UInt128) { self.value = value }
+
+  /// The digest of no records.
+  package static let zero = Digest(0)
+
+  package static func += (sum: inout Digest, part: Digest) { sum.value &+= part.value }
+
+  package static func -= (sum: inout Digest, part: Digest) { sum.value &-= part.value }
+
+  /// Thirty-two lowercase hexadecimal digits, as on the wire.
+  package var description: String {
+    let digits = String(value, radix: 16)
+    return String(repeating: "0", count: 32 - digits.utf8.count) + digits
+  }
+
+  /// Parses the wire form.
+  package init?(_ text: String) {
+    guard text.utf8.count == 32, text.utf8.allSatisfy({ hexValue($0) != nil }),
+      let value = UInt128(text, radix: 16)
+    else { return nil }
+    self.value = value
+  }
+
+  /// Sixteen bytes, the most significant first, as stores keep it.
+  package var bytes: [UInt8] {
+    withUnsafeBytes(of: value.bigEndian) { Array($0) }
+  }
+
+  /// From those bytes; `nil` where there are not sixteen.
+  package init?(bytes: UnsafeRawBufferPointer) {
+    guard bytes.count == 16 else { return nil }
+    value = UInt128(bigEndian: bytes.loadUnaligned(as: UInt128.self))
+  }
+}
+
+extension Digest {
+  /// The digest of a record that a reader sees; `nil` where there is none to see.
+  package init?(of key: RecordKey, _ state: RecordState, with hasher: inout RecordHasher) {
+    guard state.isAlive else { return nil }
+    self = hasher.digest(of: key, state.columns.map { Column($0.name, $0.value) })
+  }
+}
+
+/// Makes digests of records. Kept between records, so that its memory is used again.
+///
+/// Hashed are table, identifier, and each column that is not NULL, in the order of the names'
+/// bytes: so a column that was never written equals one that holds NULL.
+package struct RecordHasher {
+  private var bytes: [UInt8] = []
+
+  package init() { bytes.reserveCapacity(1_024) }
+
+  /// The digest of a record with these columns, in any order.
+  package mutating func digest(of key: RecordKey, _ columns: [Column]) -> Digest {
+    var record = key.record
+    record.withUTF8 { begin(table: Self.framed(key.table), record: UnsafeRawBufferPointer($0)) }
+    for column in columns.sortedByBytes() { add(Self.framed(column.name), column.value) }
+    return finish()
+  }
+
+  // MARK: Part by part
+
+  /// A name as it is hashed: its length in four bytes, least significant first, and its UTF-8.
+  package static func framed(_ name: String) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(4 + name.utf8.count)
+    bytes.append(littleEndian: UInt32(truncatingIfNeeded: name.utf8.count))
+    bytes.append(contentsOf: name.utf8)
+    return bytes
+  }
+
+  /// Begins a record. Columns that are not NULL follow in the order of their names' bytes.
+  package mutating func begin(table: [UInt8], record: UnsafeRawBufferPointer) {
+    bytes.removeAll(keepingCapacity: true)
+    bytes.append(contentsOf: table)
+    bytes.append(littleEndian: UInt32(truncatingIfNeeded: record.count))
+    bytes.append(contentsOf: record)
+  }
+
+  package mutating func add(_ name: [UInt8], integer: Int64) {
+    bytes.append(contentsOf: name)
+    bytes.append(StorageClass.integer)
+    bytes.append(littleEndian: UInt64(bitPattern: integer))
+  }
+
+  package mutating func add(_ name: [UInt8], real: Double) {
+    bytes.append(contentsOf: name)
+    bytes.append(StorageClass.real)
+    bytes.append(littleEndian: real.bitPattern)
+  }
+
+  package mutating func add(_ name: [UInt8], text: UnsafeRawBufferPointer) {
+    add(name, StorageClass.text, text)
+  }
+
+  package mutating func add(_ name: [UInt8], blob: UnsafeRawBufferPointer) {
+    add(name, StorageClass.blob, blob)
+  }
+
+  package mutating func add(_ name: [UInt8], _ value: Value) {
+    switch value {
+    case .null: break
+    case .integer(let integer): add(name, integer: integer)
+    case .real(let real): add(name, real: real)
+    case .text(var text): text.withUTF8 { add(name, text: UnsafeRawBufferPointer($0)) }
+    case .blob(let blob): blob.withUnsafeBytes { add(name, blob: $0) }
+    }
+  }
+
+  package func finish() -> Digest { Digest(bytes.withUnsafeBytes { SipHash.hash($0) }) }
+
+  private mutating func add(
+    _ name: [UInt8], _ storageClass: UInt8, _ content: UnsafeRawBufferPointer
+  ) {
+    bytes.append(contentsOf: name)
+    bytes.append(storageClass)
+    bytes.append(littleEndian: UInt32(truncatingIfNeeded: content.count))
+    bytes.append(contentsOf: content)
+  }
+}
+
+/// How a value's class is hashed; NULL is not.
+private enum StorageClass {
+  static let integer: UInt8 = 1
+  static let real: UInt8 = 2
+  static let text: UInt8 = 3
+  static let blob: UInt8 = 4
+}
+
+extension [UInt8] {
+  @inline(__always)
+  fileprivate mutating func append(littleEndian value: some FixedWidthInteger) {
+    Swift.withUnsafeBytes(of: value.littleEndian) { append(contentsOf: $0) }
+  }
+}
+
+extension [Column] {
+  /// By the bytes of their names: Swift's own order of text goes by what text looks like.
+  package func sortedByBytes() -> [Column] {
+    func precede(_ left: Column, _ right: Column) -> Bool {
+      left.name.utf8.lexicographicallyPrecedes(right.name.utf8)
+    }
+    let ascend = indices.dropFirst().allSatisfy { precede(self[$0 - 1], self[$0]) }
+    return ascend ? self : sorted(by: precede)
+  }
+}

@@ -1,0 +1,154 @@
+import CommandLineKit
+import FerryProtocol
+import SyncServer
+
+extension SpaceCommands {
+  static let show = CommandSpec(
+    "show", summary: "Show one space.", flags: [JSONOption.flag], arguments: [nameArgument]
+  ) { arguments in
+    try await withSpace(arguments) { _, space in try show(space, arguments) }
+    return .done
+  }
+
+  static let set = CommandSpec(
+    "set", summary: "Set how long a space keeps its history.",
+    discussion: """
+      A device that was away for longer than the retention takes all records anew at its next \
+      sync, and keeps what it has not sent. New spaces keep 90 days. What is pruned does not come \
+      back when the retention is made longer.
+      """,
+    options: [
+      OptionSpec(
+        "retention", value: "TIME|forever",
+        help: "How long history, tombstones and waiting packets are kept.", required: true)
+    ],
+    flags: [JSONOption.flag], arguments: [nameArgument],
+    examples: [
+      ExampleSpec("Keep half a year", "ferryd space set notes --retention 180d")
+    ]
+  ) { arguments in
+    let retention = try retention(try arguments.string("retention"))
+    try await withSpace(arguments) { store, space in
+      try await store.setRetention(retention, of: space.id)
+      let changed = try await store.space(named: space.name) ?? space
+      try show(changed, arguments)
+    }
+    return .done
+  }
+
+  static let prune = CommandSpec(
+    "prune", summary: "Delete history older than the retention now.",
+    discussion: """
+      `ferryd serve` does this by itself, and may run meanwhile. The history's age is known to \
+      a tenth of the retention, and to an hour at best; --older-than 0s deletes all of it.
+      """,
+    options: [
+      OptionSpec(
+        "older-than", value: "TIME", help: "Instead of the space's retention.", kind: .duration)
+    ],
+    flags: [JSONOption.flag], arguments: [nameArgument]
+  ) { arguments in
+    let age = try arguments.durationIfPresent("older-than")
+    try await withSpace(arguments) { store, space in
+      let retention = age.map { Retention($0) } ?? space.retention
+      let result = try await prune(space, of: store, keeping: retention, arguments)
+      guard !result.isBusy else { throw busy }
+      try report(result, arguments)
+    }
+    return .done
+  }
+
+  private static let nameArgument = ArgumentSpec("name", help: "The space's name.")
+
+  private static let busy = CommandFailure(
+    "the space was not pruned to the end", why: "a server is pruning it at this moment",
+    next: "run the command again in a minute", code: "prune_busy")
+
+  private static func withSpace(
+    _ arguments: ParsedArguments,
+    _ body: (any SyncStore, SpaceSummary) async throws -> Void
+  ) async throws {
+    let name = try name(try arguments.string("name"))
+    try await StoreOptions.withStore(arguments) { store, _ in
+      guard let space = try await store.space(named: name) else {
+        throw CommandFailure(
+          "there is no space \(name)", why: "none was made under this name",
+          next: "see `ferryd space list`, or make it with `ferryd space create \(name)`",
+          code: "unknown_space")
+      }
+      try await body(store, space)
+    }
+  }
+
+  private static func retention(_ text: String) throws(UsageError) -> Retention {
+    if text == "forever" { return .forever }
+    guard let duration = Duration(commandLine: text), duration >= .seconds(1) else {
+      throw UsageError(
+        .invalidValue, "\"\(text)\" is no retention",
+        why: "--retention takes a time of a second or more with its unit, or the word forever",
+        next: "write 90d, 36h or forever")
+    }
+    return Retention(duration)
+  }
+
+  private static func prune(
+    _ space: SpaceSummary, of store: any SyncStore, keeping retention: Retention,
+    _ arguments: ParsedArguments
+  ) async throws -> PruneResult {
+    let bar = ProgressBar("prune", unit: .items("operations"))
+    defer { bar.finish() }
+    let pruner = Pruner(
+      store: store, clock: .system, metrics: ServiceMetrics(),
+      log: try LogOptions.log(arguments), pace: Pruner.Pace(pause: .milliseconds(5)))
+    var first: SequenceNumber?
+    let result = try await pruner.prune(space, keeping: retention) { progress in
+      let start = first ?? progress.reached
+      first = start
+      bar.update(completed: progress.reached - start, total: progress.end - start)
+    }
+    try await pruner.reclaim()
+    return result
+  }
+
+  private static func show(_ space: SpaceSummary, _ arguments: ParsedArguments) throws {
+    let output = TextOutput.standardOutput
+    if arguments.flag("json") { return try output.line(space.json.text) }
+    try output.lines([
+      "space      \(space.name)", "epoch      \(space.epoch)", "head       \(space.head)",
+      "floor      \(space.floor)", "retention  \(space.retention.text)",
+    ])
+  }
+
+  private static func report(_ result: PruneResult, _ arguments: ParsedArguments) throws {
+    let (rows, output) = (result.rows, TextOutput.standardOutput)
+    guard arguments.flag("json") else {
+      return try output.line(
+        "pruned \(rows.operations.grouped) operations, \(rows.tombstones.grouped) tombstones and "
+          + "\(rows.parked.grouped) parked packets; the history begins after \(result.floor.floor)")
+    }
+    let answer = JSONText.object([
+      ("operations", .int(Int64(rows.operations))), ("tombstones", .int(Int64(rows.tombstones))),
+      ("parked", .int(Int64(rows.parked))), ("floor", .string(String(result.floor.floor))),
+      ("head", .string(String(result.floor.head))),
+    ])
+    try output.line(answer.text)
+  }
+}
+
+extension Retention {
+  /// Rounded down to milliseconds.
+  init(_ duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    self.init(milliseconds: seconds * 1_000 + attoseconds / 1_000_000_000_000_000)
+  }
+
+  /// As `--retention` takes it, in the largest unit that is exact.
+  var text: String {
+    guard let milliseconds else { return "forever" }
+    for (unit, scale) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)]
+    where milliseconds % Int64(scale) == 0 {
+      return "\(milliseconds / Int64(scale))\(unit)"
+    }
+    return "\(milliseconds)ms"
+  }
+}

@@ -1,0 +1,120 @@
+import FerryProtocol
+
+/// Forgets what is older than the spaces' retention, in the background and a little at a time.
+///
+/// Each server has one; over PostgreSQL only one of them prunes a space at a time. What a killed
+/// server left undone is done by the next run.
+package struct Pruner: Sendable {
+  /// How hard it works.
+  package struct Pace: Sendable, Equatable {
+    /// Between two runs.
+    package var interval: Duration
+    /// Between two slices, in which writers have the store to themselves.
+    package var pause: Duration
+    /// Rows that one transaction deletes at most.
+    package var rows: Int
+
+    package init(
+      interval: Duration = .seconds(600), pause: Duration = .milliseconds(20), rows: Int = 2_000
+    ) {
+      (self.interval, self.pause, self.rows) = (interval, pause, rows)
+    }
+
+    package static let standard = Pace()
+  }
+
+  /// Rows from which on the store is asked to give room back.
+  private static let reclaimedRows = 10_000
+
+  private let store: any SyncStore
+  private let clock: ServiceClock
+  private let metrics: ServiceMetrics
+  private let log: ServiceLog
+  private let pace: Pace
+  private let sleep: @Sendable (Duration) async throws -> Void
+
+  /// - Parameter sleep: How time passes between slices and runs; throws when it is to end.
+  package init(
+    store: any SyncStore, clock: ServiceClock, metrics: ServiceMetrics, log: ServiceLog,
+    pace: Pace = .standard,
+    sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+  ) {
+    (self.store, self.clock, self.metrics, self.log) = (store, clock, metrics, log)
+    (self.pace, self.sleep) = (pace, sleep)
+  }
+
+  /// Runs again and again until its task is cancelled. A run that fails is logged.
+  package func run() async {
+    while (try? await sleep(pace.interval)) != nil {
+      do {
+        _ = try await pruneAll()
+      } catch let error as StoreError {
+        metrics.countStoreError()
+        log.write(error)
+      } catch {
+        return
+      }
+    }
+  }
+
+  /// One run over all spaces, each by its own retention. Throws ``StoreError``, and what `sleep`
+  /// throws.
+  package func pruneAll() async throws -> PruneRun {
+    let started = clock.uptime()
+    var run = PruneRun()
+    for space in try await store.spaces() {
+      let now = clock.wall()
+      let result = try await prune(space, keeping: space.retention, now: now)
+      run.rows += result.rows
+      run.isBusy = run.isBusy || result.isBusy
+      if let at = result.floor.at { run.historyAge = max(run.historyAge ?? 0, now - at) }
+      if result.isBusy { break }
+    }
+    if run.rows.count >= Self.reclaimedRows { try await reclaim() }
+    run.duration = clock.uptime() - started
+    metrics.count(run)
+    log.write(run)
+    return run
+  }
+
+  /// Prunes one space. Throws as ``pruneAll()`` does.
+  ///
+  /// - Parameters:
+  ///   - retention: What to keep, whatever the space's own retention says.
+  ///   - progress: Told after each slice how far the history has been gone through.
+  package func prune(
+    _ space: SpaceSummary, keeping retention: Retention,
+    progress: (PruneProgress) -> Void = { _ in }
+  ) async throws -> PruneResult {
+    try await prune(space, keeping: retention, now: clock.wall(), progress: progress)
+  }
+
+  private func prune(
+    _ space: SpaceSummary, keeping retention: Retention, now: Int64,
+    progress: (PruneProgress) -> Void = { _ in }
+  ) async throws -> PruneResult {
+    let request = FloorRequest(now: now, keeping: retention)
+    let floor = try await store.raiseFloor(of: space.id, request)
+    var result = PruneResult(floor: floor)
+    guard retention != .forever else { return result }
+    var slice = PruneSlice(parkedBefore: request.cutoff, rows: pace.rows)
+    while true {
+      switch try await store.prune(slice, of: space.id) {
+      case .busy:
+        result.isBusy = true
+        return result
+      case .pruned(let rows, let reached, let isLast):
+        result.rows += rows
+        slice.after = reached
+        progress(PruneProgress(reached: reached, end: floor.floor - 1))
+        if isLast { return result }
+      }
+      try await sleep(pace.pause)
+    }
+  }
+
+  /// Has the store give back the room of what is gone.
+  package func reclaim() async throws {
+    while try await store.reclaim() { try await sleep(pace.pause) }
+  }
+}

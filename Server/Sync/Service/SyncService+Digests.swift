@@ -1,0 +1,35 @@
+import FerryProtocol
+import HTTPServer
+
+// Comparing a device with its space.
+extension SyncService {
+  /// Transactions in which one request may bring the sums up to date. A first comparison of a
+  /// large space is answered with how far they are, and asked for again.
+  static let foldsPerRequest = 10
+
+  func digests(
+    _ request: HTTPRequest, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let query: DigestQuery
+    do {
+      query = try DigestQuery(decoding: request.body, limits: parts.limits)
+    } catch {
+      throw Problem(.malformedMessage, error.description)
+    }
+    let space = try await find(name)
+    let store = parts.store
+    var folds = 0
+    while true {
+      let answer = try await ask { () async throws(StoreError) in
+        try await store.digests(in: space.id, query)
+      }.get()
+      guard answer.content == .behind, folds < Self.foldsPerRequest else {
+        return .json(answer.encoded())
+      }
+      _ = try await ask { () async throws(StoreError) in
+        try await store.foldDigests(in: space.id)
+      }
+      folds += 1
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import FerryProtocol
+
+extension Ingest {
+  /// Applies a batch: an entry of the history for itself, and one for each record that matches at
+  /// this place in the order, with the batch's stamp and a sequence of its own. Each is merged as
+  /// an update or delete of that record would be.
+  mutating func expand(_ operation: Operation, _ batch: Batch, of device: DeviceID) {
+    effects.space.head += 1
+    effects.space.newest = operation.id
+    let sequence = effects.space.head
+    var effect = operation
+    effect.time = clamped(operation.time)
+    let place = effects.operations.count
+    var outcome = Outcome(records: 0)
+    for (ordinal, key) in matches(of: operation, batch).enumerated() {
+      let id = OperationID(ofEffect: ordinal, of: operation.id)
+      apply(effect.effect(on: key.record, id: id, of: batch), of: device, for: operation.id)
+      outcome.records = ordinal + 1
+      if known[id]?.outcome.isOverruled == true { outcome.isOverruled = true }
+    }
+    known[operation.id] = KnownOperation(sequence: sequence, device: device, outcome: outcome)
+    let row = IngestEffects.OperationRow(
+      id: operation.id, sequence: sequence, device: device, key: operation.key, kind: .batch,
+      time: effect.time, base: operation.base, data: operation.encodedBatch(batch), times: nil,
+      outcome: outcome.encoded())
+    effects.operations.insert(row, at: place)
+  }
+
+  /// The living records that match now, in the order of their bytes: what was stored, and what
+  /// the operations before this one have made of the records that they touched.
+  private func matches(of operation: Operation, _ batch: Batch) -> [RecordKey] {
+    guard let stored = context.matches[operation.id] else {
+      preconditionFailure("a batch's matches have to be loaded first")
+    }
+    var keys = stored.filter { recordIndex[$0] == nil }
+    for record in records
+    where record.key.table.utf8.elementsEqual(operation.key.table.utf8)
+      && batch.predicate.matches(record: record.key.record, record.state)
+    {
+      keys.append(record.key)
+    }
+    return keys.sorted()
+  }
+}
+
+extension OperationID {
+  /// The id of what a batch did to one record: the same whenever the batch is applied. UUID
+  /// version 8 (RFC 9562 §5.8): the batch's own time, then bits of the SHA-256 of its id and the
+  /// effect's number, so that nobody can make an operation whose id is taken in this way.
+  init(ofEffect ordinal: Int, of batch: OperationID) {
+    let digest = SHA256.digest(of: "ferry batch \(batch) \(ordinal)")
+    func bits(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+    self.init(
+      UniqueID(
+        high: batch.value.high & 0xFFFF_FFFF_FFFF_0000 | 0x8000 | bits(digest[0..<2]) & 0xFFF,
+        low: 1 << 63 | bits(digest[2..<10]) & 0x3FFF_FFFF_FFFF_FFFF))
+  }
+}
+
+extension Operation {
+  /// The same under another id, where one is given.
+  func named(_ id: OperationID?) -> Operation {
+    guard let id else { return self }
+    var named = self
+    named.id = id
+    return named
+  }
+
+  fileprivate func encodedBatch(_ batch: Batch) -> [UInt8] {
+    var json = JSONWriter(capacity: 256)
+    json.keptBatch(batch, of: self)
+    return json.finish()
+  }
+}

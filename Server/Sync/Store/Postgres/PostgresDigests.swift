@@ -1,0 +1,142 @@
+import FerryProtocol
+import Postgres
+
+/// The hash trees by which devices compare themselves with the space (SPEC.md §16).
+struct PostgresDigests {
+  let space: Int64
+
+  private static let ends = PostgresStatement(
+    "digests_ends",
+    """
+    SELECT epoch, head, newest, (SELECT sequence FROM operations WHERE space = $1 AND id = $2),
+      (SELECT sequence FROM digest_states WHERE space = $1)
+    FROM spaces WHERE id = $1
+    """)
+
+  private static let tables = PostgresStatement(
+    "digests_tables",
+    "SELECT tbl, digest, records FROM leaf_digests WHERE space = $1 ORDER BY tbl, leaf")
+
+  private static let sums = PostgresStatement(
+    "digests_sums",
+    """
+    SELECT wanted.place, found.leaf, found.digest
+    FROM unnest($3::bigint[], $4::bigint[]) WITH ORDINALITY AS wanted(low, high, place)
+    CROSS JOIN LATERAL (
+      SELECT l.leaf, l.digest FROM leaf_digests AS l
+      WHERE l.space = $1 AND l.tbl = $2 AND l.leaf BETWEEN wanted.low AND wanted.high OFFSET 0
+    ) AS found
+    """)
+
+  private static let records = PostgresStatement(
+    "digests_records",
+    """
+    SELECT wanted.leaf, found.record, found.digest FROM unnest($3::bigint[]) AS wanted(leaf)
+    CROSS JOIN LATERAL (
+      SELECT r.record, r.digest FROM record_digests AS r
+      WHERE r.space = $1 AND r.tbl = $2 AND r.leaf = wanted.leaf ORDER BY r.record OFFSET 0
+    ) AS found
+    """)
+
+  /// The digests asked for, read in one snapshot.
+  func answer(
+    _ query: DigestQuery, on connection: PostgresConnection
+  ) throws -> Result<DigestAnswer, Problem> {
+    let results = try connection.transaction(.snapshot) { connection in
+      try connection.pipeline { pipeline in
+        var parameters: PostgresParameters = [.int8(space)]
+        if let anchor = query.cursor.anchor {
+          parameters.append(uuidBytes: anchor.operation.value.bytes)
+        } else {
+          parameters.append(.uuid(nil))
+        }
+        pipeline.add(Self.ends, parameters)
+        add(query, to: &pipeline)
+        pipeline.commit()
+      }
+    }
+    guard let state = results[0].first else {
+      return .failure(Problem(.unknownSpace, "the space is gone"))
+    }
+    let snapshot = SpaceSnapshot(
+      epoch: Epoch(UInt64(bitPattern: try state.int8(0))), head: try state.int8(1),
+      newest: state.isNull(2) ? nil : OperationID(uuidBytes: try state.uuidBytes(2)),
+      anchored: state.isNull(3) ? nil : try state.int8(3))
+    if let fault = PageBuilder.fault(in: query.asPull, snapshot) { return .failure(fault) }
+    let folded = state.isNull(4) ? 0 : max(0, try state.int8(4))
+    var answer = DigestAnswer(
+      epoch: snapshot.epoch, head: snapshot.head, folded: folded, content: .behind)
+    if folded < query.cursor.applied { return .success(answer) }
+    answer.content =
+      query.table == nil
+      ? .tables(try tables(results[1])) : .nodes(try nodes(query, results[1], results[2]))
+    return .success(answer)
+  }
+
+  private func add(_ query: DigestQuery, to pipeline: inout PostgresPipeline) {
+    guard let table = query.table else {
+      pipeline.add(Self.tables, [.int8(space)])
+      return
+    }
+    let inner = query.nodes.filter { !$0.isLeaf }
+    pipeline.add(
+      Self.sums,
+      [
+        .int8(space), .text(table),
+        .array(PostgresArray(all: inner.map { Int64($0.leaves.lowerBound) })),
+        .array(PostgresArray(all: inner.map { Int64($0.leaves.upperBound) })),
+      ])
+    let leaves = query.nodes.filter(\.isLeaf).map { Int64($0.prefix) }
+    pipeline.add(
+      Self.records, [.int8(space), .text(table), .array(PostgresArray(all: leaves))])
+  }
+
+  private func tables(_ rows: PostgresRows) throws -> [DigestAnswer.TableDigest] {
+    var builder = TableDigestBuilder()
+    for row in rows {
+      let (digest, records) = (try row.digest(1), try row.int8(2))
+      try row.bytes(0) { builder.add(table: $0, digest: digest, records: records) }
+    }
+    builder.close()
+    return builder.tables
+  }
+
+  private func nodes(
+    _ query: DigestQuery, _ sums: PostgresRows, _ records: PostgresRows
+  ) throws -> [DigestAnswer.Node] {
+    let inner = query.nodes.filter { !$0.isLeaf }
+    var children = inner.map { _ in [Digest](repeating: .zero, count: 16) }
+    for row in sums {
+      let place = Int(try row.int8(0)) - 1
+      children[place][inner[place].child(of: Int(try row.int8(1)))] += try row.digest(2)
+    }
+    var listed: [Int: [NodeDigests.RecordDigest]] = [:]
+    for row in records {
+      listed[Int(try row.int8(0)), default: []].append(
+        NodeDigests.RecordDigest(record: try row.text(1), digest: try row.digest(2)))
+    }
+    var nodes: [DigestAnswer.Node] = []
+    var (place, bytes) = (0, 0)
+    for node in query.nodes where bytes < DigestQuery.answerBytesMax {
+      let digests: NodeDigests =
+        node.isLeaf ? .records(listed[node.prefix] ?? []) : .children(children[place])
+      if !node.isLeaf { place += 1 }
+      bytes += digests.byteCount
+      nodes.append(DigestAnswer.Node(node: node, digests: digests))
+    }
+    return nodes
+  }
+}
+
+extension PostgresArray<Int64> {
+  init(all values: [Int64]) {
+    self.init(reserving: values.count, valueBytes: values.count * 8)
+    for value in values { append(value) }
+  }
+}
+
+extension PostgresRow {
+  func digest(_ column: Int) throws -> Digest {
+    try bytes(column) { Digest(bytes: $0) ?? .zero }
+  }
+}

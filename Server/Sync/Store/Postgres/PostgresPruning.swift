@@ -1,0 +1,153 @@
+import FerryProtocol
+import Postgres
+
+/// Raising a space's floor and deleting what lies below it. Only the first takes the space's row
+/// lock, for a moment; deleting waits for no writer and no writer waits for it.
+struct PostgresPruning {
+  let space: Int64
+
+  /// Parked packets that one slice deletes at most: each may have 8 MiB.
+  private static let parkedRows = 50
+
+  // MARK: Floor
+
+  private static let lock = PostgresStatement(
+    "floor_lock", "SELECT head, floor FROM spaces WHERE id = $1 FOR UPDATE")
+
+  private static let newestMark = PostgresStatement(
+    "head_time",
+    """
+    SELECT sequence, at FROM head_times WHERE space = $1 AND at <= $2
+    ORDER BY sequence DESC LIMIT 1
+    """)
+
+  private static let mark = PostgresStatement(
+    "head_time_save", "INSERT INTO head_times(space, sequence, at) VALUES ($1, $2, $3)")
+
+  private static let raise = PostgresStatement(
+    "floor_save", "UPDATE spaces SET floor = $2 WHERE id = $1")
+
+  private static let forget = PostgresStatement(
+    "head_times_forget", "DELETE FROM head_times WHERE space = $1 AND sequence < $2")
+
+  func raiseFloor(
+    _ request: FloorRequest, on connection: PostgresConnection
+  ) throws -> SpaceFloor {
+    try connection.transaction { connection in
+      let found = try connection.pipeline { pipeline in
+        pipeline.add(Self.lock, [.int8(space)])
+        pipeline.add(Self.newestMark, [.int8(space), .int8(.max)])
+        pipeline.add(Self.newestMark, [.int8(space), .int8(request.cutoff)])
+      }
+      guard let row = found[0].first else { throw StoreError.failed("the space is gone") }
+      let state = FloorState(
+        head: try row.int8(0), floor: try row.int8(1),
+        newest: try found[1].first.map { try HeadTime($0) },
+        oldEnough: try found[2].first.map { try HeadTime($0) })
+      let floor = state.raised(request)
+      _ = try connection.pipeline { pipeline in
+        if let mark = state.dueMark(request) {
+          pipeline.add(Self.mark, [.int8(space), .int8(mark.sequence), .int8(mark.at)])
+        }
+        if floor > state.floor {
+          pipeline.add(Self.raise, [.int8(space), .int8(floor)])
+          pipeline.add(Self.forget, [.int8(space), .int8(floor)])
+        }
+        pipeline.commit()
+      }
+      let at = request.olderThan == 0 ? request.now : state.oldEnough?.at
+      return SpaceFloor(floor: floor, head: state.head, at: floor > 0 ? at : nil)
+    }
+  }
+
+  // MARK: Slices
+
+  /// Of several servers one prunes a space at a time. The number is Ferry's own.
+  private static let claim = PostgresStatement(
+    "prune_claim",
+    """
+    SELECT pg_try_advisory_xact_lock(738094593, hashint8($1)), floor,
+      (SELECT min(sequence) FROM operations WHERE space = $1 AND $2)
+    FROM spaces WHERE id = $1
+    """)
+
+  private static let operations = PostgresStatement(
+    "prune_operations",
+    "DELETE FROM operations WHERE space = $1 AND sequence > $2 AND sequence <= $3")
+
+  // By the rows' own addresses, which no statistics can turn into a scan. What a writer holds is
+  // left for the next time; what is found is locked until it is deleted.
+
+  private static let tombstones = PostgresStatement(
+    "prune_tombstones",
+    """
+    DELETE FROM records WHERE ctid = ANY(ARRAY(
+      SELECT ctid FROM records
+      WHERE space = $1 AND dead AND sequence <= $2 ORDER BY sequence LIMIT $3
+      FOR UPDATE SKIP LOCKED))
+    """)
+
+  private static let notices = PostgresStatement(
+    "prune_notices",
+    """
+    DELETE FROM notices WHERE ctid = ANY(ARRAY(
+      SELECT ctid FROM notices WHERE space = $1 AND sequence <= $2 ORDER BY sequence LIMIT $3))
+    """)
+
+  private static let parked = PostgresStatement(
+    "prune_parked",
+    """
+    DELETE FROM parked WHERE ctid = ANY(ARRAY(
+      SELECT ctid FROM parked WHERE space = $1 AND arrived_at <= $2 LIMIT $3))
+    """)
+
+  func prune(_ slice: PruneSlice, on connection: PostgresConnection) throws -> PruneStep {
+    try connection.transaction { connection in
+      let found = try connection.query(
+        Self.claim, [.int8(space), .bool(slice.after == nil)])
+      guard let row = found.first else { throw StoreError.failed("the space is gone") }
+      guard try row.bool(0) else { return .busy }
+      let floor = try row.int8(1)
+      // The operation at the floor stays: cursors at the floor are known again by it.
+      let last = floor - 1
+      let start = try slice.after ?? row.ifPresent(2, as: Int64.self).map { $0 - 1 } ?? last
+      let reached = min(last, start + SequenceNumber(slice.rows))
+      var rows = PrunedRows()
+      if reached > start {
+        rows.operations = try connection.query(
+          Self.operations, [.int8(space), .int8(start), .int8(reached)]
+        ).affected
+      }
+      let room = slice.rows - rows.operations
+      if reached >= last, room > 0 {
+        rows.tombstones = try connection.query(
+          Self.tombstones, [.int8(space), .int8(floor), .int8(Int64(room))]
+        ).affected
+        rows.notices = try connection.query(
+          Self.notices, [.int8(space), .int8(floor), .int8(Int64(room - rows.tombstones))]
+        ).affected
+      }
+      guard reached >= last, rows.count == 0 else {
+        return .pruned(rows, reached: reached, isLast: false)
+      }
+      rows.parked = try pruneParked(slice, on: connection)
+      return .pruned(rows, reached: reached, isLast: rows.parked < Self.parkedRows)
+    }
+  }
+
+  /// Under the space's lock: a writer may be about to apply them. Nothing else was deleted in this
+  /// transaction, so that no writer can wait for it and be waited for.
+  private func pruneParked(_ slice: PruneSlice, on connection: PostgresConnection) throws -> Int {
+    try connection.pipeline { pipeline in
+      pipeline.add(Self.lock, [.int8(space)])
+      pipeline.add(
+        Self.parked, [.int8(space), .int8(slice.parkedBefore), .int8(Int64(Self.parkedRows))])
+    }[1].affected
+  }
+}
+
+extension HeadTime {
+  fileprivate init(_ row: PostgresRow) throws {
+    self.init(sequence: try row.int8(0), at: try row.int8(1))
+  }
+}

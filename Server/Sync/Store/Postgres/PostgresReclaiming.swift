@@ -1,0 +1,45 @@
+import Postgres
+
+/// Gives the room of deleted rows back. PostgreSQL's own vacuum makes it free for new rows in
+/// time, and never makes an index or the middle of a table smaller. So after many rows went at once
+/// it is asked to, and what is small is written anew.
+enum PostgresReclaiming {
+  /// A table whose rows and indexes take at most this is written anew: its writers wait meanwhile,
+  /// for about a second.
+  private static let rewrittenBytes: Int64 = 64 << 20
+  /// Room that is not worth it.
+  private static let slackBytes: Int64 = 1 << 20
+
+  /// Only one server does it at a time.
+  static func run(on connection: PostgresConnection) throws {
+    let claim = try connection.query(.once("SELECT pg_try_advisory_lock(738094594)"))
+    guard try claim[0].bool(0) else { return }
+    defer { try? connection.execute("SELECT pg_advisory_unlock(738094594)") }
+    try connection.execute("SET statement_timeout = 0; SET lock_timeout = '1s'")
+    defer { try? connection.execute("SET statement_timeout = '60s'; SET lock_timeout = 0") }
+    for table in ["operations", "records", "notices", "parked"] {
+      try connection.execute("VACUUM \(table)")
+      let (needed, taken) = try size(of: table, on: connection)
+      guard needed <= rewrittenBytes, taken > needed + needed / 2 + slackBytes else { continue }
+      // Where somebody reads the table for long, it is left for the next time.
+      try? connection.execute("VACUUM (FULL) \(table)")
+    }
+  }
+
+  /// Bytes that a table's rows and indexes need, about, and that they take. The vacuum before has
+  /// counted the rows.
+  private static func size(
+    of table: String, on connection: PostgresConnection
+  ) throws -> (needed: Int64, taken: Int64) {
+    let row = try connection.query(
+      .once(
+        """
+        SELECT (greatest(reltuples, 0) * (40 * (SELECT count(*) FROM pg_index
+            WHERE indrelid = c.oid) + 30 + coalesce((SELECT avg(pg_column_size(r.*)) FROM
+              (SELECT * FROM \(table) LIMIT 500) AS r), 0)))::bigint,
+          pg_total_relation_size(c.oid)
+        FROM pg_class AS c WHERE c.oid = '\(table)'::regclass
+        """))[0]
+    return (try row.int8(0), try row.int8(1))
+  }
+}

@@ -1,0 +1,33 @@
+import FerryProtocol
+import Postgres
+
+extension PostgresStore {
+  package func setRetention(
+    _ retention: Retention, of space: Int64
+  ) async throws(StoreError) {
+    try await run { connection in
+      var parameters: PostgresParameters = [.int8(space)]
+      parameters.append(retention.milliseconds)
+      _ = try connection.query(
+        PostgresStatement("retention_save", "UPDATE spaces SET retention = $2 WHERE id = $1"),
+        parameters)
+    }
+  }
+
+  package func raiseFloor(
+    of space: Int64, _ request: FloorRequest
+  ) async throws(StoreError) -> SpaceFloor {
+    try await run { try PostgresPruning(space: space).raiseFloor(request, on: $0) }
+  }
+
+  package func prune(
+    _ slice: PruneSlice, of space: Int64
+  ) async throws(StoreError) -> PruneStep {
+    try await run { try PostgresPruning(space: space).prune(slice, on: $0) }
+  }
+
+  package func reclaim() async throws(StoreError) -> Bool {
+    try await run { try PostgresReclaiming.run(on: $0) }
+    return false
+  }
+}

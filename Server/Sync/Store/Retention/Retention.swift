@@ -1,0 +1,168 @@
+import FerryProtocol
+
+/// How long a space keeps the history and the tombstones that its devices may still need.
+package struct Retention: Sendable, Equatable {
+  /// Milliseconds, never negative; `nil` to keep everything for ever.
+  package let milliseconds: Int64?
+
+  package init(milliseconds: Int64?) { self.milliseconds = milliseconds.map { max(0, $0) } }
+
+  /// Nothing is ever pruned. Spaces that were made before there was a retention have this.
+  package static let forever = Retention(milliseconds: nil)
+
+  /// What new spaces have: 90 days. A device that was away for longer takes everything anew.
+  package static let standard = Retention(milliseconds: 90 * 86_400_000)
+
+  /// The longest time between two marks of a moving head.
+  package static let markIntervalMax: Int64 = 3_600_000
+
+  /// The shortest time between two marks: history is kept for as much longer than asked for, a
+  /// tenth of the retention and at most an hour.
+  package var markInterval: Int64 {
+    min(Self.markIntervalMax, (milliseconds ?? Self.markIntervalMax * 10) / 10)
+  }
+}
+
+/// When a head was seen: all up to `sequence` had arrived by then.
+package struct HeadTime: Sendable, Equatable {
+  package let sequence: SequenceNumber
+  /// The server's wall clock, milliseconds since 1970.
+  package let at: Int64
+
+  package init(sequence: SequenceNumber, at: Int64) {
+    self.sequence = sequence
+    self.at = at
+  }
+}
+
+/// What a space's floor is to be raised by.
+package struct FloorRequest: Sendable, Equatable {
+  /// The server's wall clock, milliseconds since 1970.
+  package let now: Int64
+  /// What arrived this many milliseconds ago goes; 0 is everything, `nil` nothing.
+  package let olderThan: Int64?
+  /// Milliseconds that lie between two marks at least.
+  package let markInterval: Int64
+
+  package init(now: Int64, keeping retention: Retention) {
+    self.now = now
+    olderThan = retention.milliseconds
+    markInterval = retention.markInterval
+  }
+
+  /// Marks at or before this moment are old enough.
+  package var cutoff: Int64 {
+    guard let olderThan else { return .min }
+    let (moment, overflow) = now.subtractingReportingOverflow(olderThan)
+    return overflow ? .min : moment
+  }
+}
+
+/// What a store knows of a space's age when its floor may rise.
+package struct FloorState: Sendable, Equatable {
+  package let head: SequenceNumber
+  package let floor: SequenceNumber
+  /// The newest mark.
+  package let newest: HeadTime?
+  /// The newest mark at or before the request's cutoff.
+  package let oldEnough: HeadTime?
+
+  package init(
+    head: SequenceNumber, floor: SequenceNumber, newest: HeadTime?, oldEnough: HeadTime?
+  ) {
+    (self.head, self.floor) = (head, floor)
+    (self.newest, self.oldEnough) = (newest, oldEnough)
+  }
+
+  /// The mark that is due: the head has moved, and enough time went by. Marks never go back in
+  /// time: a clock that did makes history stay longer, and never go too early.
+  package func dueMark(_ request: FloorRequest) -> HeadTime? {
+    let last = newest ?? HeadTime(sequence: floor, at: .min)
+    guard head > last.sequence else { return nil }
+    if let newest, request.now - newest.at < request.markInterval { return nil }
+    return HeadTime(sequence: head, at: max(request.now, last.at))
+  }
+
+  /// The floor from now on; never lower than it was.
+  package func raised(_ request: FloorRequest) -> SequenceNumber {
+    if request.olderThan == 0 { return head }
+    return max(floor, oldEnough?.sequence ?? 0)
+  }
+}
+
+/// A space's floor after it was raised.
+package struct SpaceFloor: Sendable, Equatable {
+  /// Tombstones up to here go, and operations before it.
+  package let floor: SequenceNumber
+  package let head: SequenceNumber
+  /// By when all up to the floor had arrived, milliseconds since 1970; `nil` at floor 0.
+  package let at: Int64?
+
+  package init(floor: SequenceNumber, head: SequenceNumber, at: Int64?) {
+    (self.floor, self.head, self.at) = (floor, head, at)
+  }
+}
+
+/// A bounded piece of the work below a floor, done in one transaction.
+package struct PruneSlice: Sendable, Equatable {
+  /// Operations up to here are gone already; `nil` where that is not known.
+  package var after: SequenceNumber?
+  /// Packets parked at or before this moment go, milliseconds since 1970.
+  package var parkedBefore: Int64
+  /// Rows at most.
+  package var rows: Int
+
+  package init(after: SequenceNumber? = nil, parkedBefore: Int64, rows: Int) {
+    (self.after, self.parkedBefore, self.rows) = (after, parkedBefore, rows)
+  }
+}
+
+/// What went, in one slice or in many.
+package struct PrunedRows: Sendable, Equatable {
+  package var operations = 0
+  package var tombstones = 0
+  package var notices = 0
+  /// Packets that waited for an earlier one that never came.
+  package var parked = 0
+
+  package init(operations: Int = 0, tombstones: Int = 0, notices: Int = 0, parked: Int = 0) {
+    (self.operations, self.tombstones) = (operations, tombstones)
+    (self.notices, self.parked) = (notices, parked)
+  }
+
+  package var count: Int { operations + tombstones + notices + parked }
+
+  package static func += (sum: inout PrunedRows, part: PrunedRows) {
+    sum.operations += part.operations
+    sum.tombstones += part.tombstones
+    sum.notices += part.notices
+    sum.parked += part.parked
+  }
+}
+
+/// What became of a slice.
+package enum PruneStep: Sendable, Equatable {
+  /// Another server is pruning.
+  case busy
+  /// Rows went; operations up to `reached` are gone. More may be left unless `isLast`.
+  case pruned(PrunedRows, reached: SequenceNumber, isLast: Bool)
+}
+
+/// The part of a store that forgets. The floor rises first and for good; only then do rows go,
+/// so that no cursor is served that would miss one.
+package protocol RetentionStore: Sendable {
+  /// Sets how long the space keeps its history from now on. What is gone stays gone.
+  func setRetention(_ retention: Retention, of space: Int64) async throws(StoreError)
+
+  /// Notes the head's time where that is due, and raises the floor.
+  func raiseFloor(
+    of space: Int64, _ request: FloorRequest
+  ) async throws(StoreError) -> SpaceFloor
+
+  /// Deletes some of the rows at or below the floor, beside writers and readers.
+  func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep
+
+  /// Gives some of the room that deleted rows have left back to the system; call it again while
+  /// it answers that there is more.
+  func reclaim() async throws(StoreError) -> Bool
+}

@@ -1,0 +1,23 @@
+import FerryProtocol
+
+extension SQLiteStore {
+  package func setRetention(
+    _ retention: Retention, of space: Int64
+  ) async throws(StoreError) {
+    try await write { try $0.setRetention(retention, of: space) }
+  }
+
+  package func raiseFloor(
+    of space: Int64, _ request: FloorRequest
+  ) async throws(StoreError) -> SpaceFloor {
+    try await write { try $0.raiseFloor(of: space, request) }
+  }
+
+  package func prune(
+    _ slice: PruneSlice, of space: Int64
+  ) async throws(StoreError) -> PruneStep {
+    try await write { try $0.prune(slice, of: space) }
+  }
+
+  package func reclaim() async throws(StoreError) -> Bool { try await write { try $0.reclaim() } }
+}

@@ -1,0 +1,252 @@
+import FerryProtocol
+import SQLite
+
+/// The hash trees by which devices compare themselves with the space (SPEC.md §16).
+extension SQLiteStoreFile {
+  /// Brings the sums up to date with some records, in one transaction. Answers up to where they
+  /// hold every change.
+  func foldDigests(in space: Int64) throws -> SequenceNumber {
+    try connection.transaction {
+      let before = try openSums(of: space)
+      let (head, newest) = try ends(of: space)
+      guard before < head else { return before }
+      let fold = try changed(in: space, after: before)
+      try save(try effects(of: fold, in: space), in: space)
+      let last = fold.last ?? before
+      let after = last >= newest ? max(head, last) : last
+      let save = try connection.statement("UPDATE digest_states SET sequence = ? WHERE space = ?")
+      save.bind(1, after)
+      save.bind(2, space)
+      try save.run()
+      return after
+    }
+  }
+
+  /// The digests asked for, read in one snapshot.
+  func digests(in space: Int64, _ query: DigestQuery) throws -> Result<DigestAnswer, Problem> {
+    try connection.transaction(.deferred) {
+      guard let (snapshot, folded) = try snapshot(of: space, query.cursor.anchor) else {
+        return .failure(Problem(.unknownSpace, "the space is gone"))
+      }
+      if let fault = PageBuilder.fault(in: query.asPull, snapshot) { return .failure(fault) }
+      var answer = DigestAnswer(
+        epoch: snapshot.epoch, head: snapshot.head, folded: folded, content: .behind)
+      if folded >= query.cursor.applied { answer.content = try content(of: query, in: space) }
+      return .success(answer)
+    }
+  }
+
+  private func snapshot(
+    of space: Int64, _ anchor: Cursor.Anchor?
+  ) throws -> (SpaceSnapshot, folded: SequenceNumber)? {
+    let find = try connection.statement(
+      """
+      SELECT epoch, head, newest, (SELECT sequence FROM operations WHERE space = ?1 AND id = ?2),
+        (SELECT sequence FROM digest_states WHERE space = ?1)
+      FROM spaces WHERE id = ?1
+      """)
+    find.bind(1, space)
+    if let anchor { find.bind(2, anchor.operation.value) }
+    return try find.first { row in
+      (
+        SpaceSnapshot(
+          epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
+          newest: row.uniqueID(2).map(OperationID.init), anchored: row.optionalInt64(3)),
+        max(0, row.optionalInt64(4) ?? 0)
+      )
+    }
+  }
+
+  // MARK: Folding
+
+  /// Up to where the sums are right. Where records are gone that were not folded, they begin anew.
+  private func openSums(of space: Int64) throws -> SequenceNumber {
+    let insert = try connection.statement(
+      "INSERT INTO digest_states(space, sequence) VALUES (?, 0) ON CONFLICT DO NOTHING")
+    insert.bind(1, space)
+    try insert.run()
+    let find = try connection.statement("SELECT sequence FROM digest_states WHERE space = ?")
+    find.bind(1, space)
+    let sequence = try find.first { $0.int64(0) } ?? 0
+    guard sequence < 0 else { return sequence }
+    for table in ["record_digests", "leaf_digests"] {
+      let remove = try connection.statement("DELETE FROM \(table) WHERE space = ?")
+      remove.bind(1, space)
+      try remove.run()
+    }
+    return 0
+  }
+
+  private func ends(
+    of space: Int64
+  ) throws -> (head: SequenceNumber, newest: SequenceNumber) {
+    let find = try connection.statement(
+      """
+      SELECT head, coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0)
+      FROM spaces WHERE id = ?1
+      """)
+    find.bind(1, space)
+    return try find.first { ($0.int64(0), $0.int64(1)) } ?? (0, 0)
+  }
+
+  private func changed(in space: Int64, after sequence: SequenceNumber) throws -> DigestFold {
+    let rows = try connection.statement(
+      """
+      SELECT sequence, tbl, record, state FROM records
+      WHERE space = ? AND sequence > ? ORDER BY sequence
+      """)
+    defer { rows.reset() }
+    rows.bind(1, space)
+    rows.bind(2, sequence)
+    var fold = DigestFold()
+    while fold.hasRoom, try rows.step() {
+      try fold.add(
+        sequence: rows.int64(0), table: rows.textBytes(1), record: rows.textBytes(2),
+        state: rows.textBytes(3))
+    }
+    return fold
+  }
+
+  private func effects(of fold: DigestFold, in space: Int64) throws -> DigestFold.Effects {
+    var known: [RecordKey: Digest] = [:]
+    let find = try connection.statement(
+      """
+      SELECT digest FROM record_digests WHERE space = ? AND tbl = ? AND leaf = ? AND record = ?
+      """)
+    for item in fold.items {
+      find.bind(1, space)
+      find.bind(2, item.key.table)
+      find.bind(3, item.leaf)
+      find.bind(4, item.key.record)
+      if let digest = try find.first({ Digest(bytes: $0.blobBytes(0)) }) ?? nil {
+        known[item.key] = digest
+      }
+    }
+    var sums: [DigestFold.LeafKey: DigestFold.LeafSum] = [:]
+    let leaf = try connection.statement(
+      "SELECT digest, records FROM leaf_digests WHERE space = ? AND tbl = ? AND leaf = ?")
+    for key in fold.leaves {
+      leaf.bind(1, space)
+      leaf.bind(2, key.table)
+      leaf.bind(3, key.leaf)
+      sums[key] =
+        try leaf.first { row in
+          Digest(bytes: row.blobBytes(0)).map {
+            DigestFold.LeafSum(digest: $0, records: row.int64(1))
+          }
+        } ?? nil
+    }
+    return fold.effects(known: known, sums: sums)
+  }
+
+  private func save(_ effects: DigestFold.Effects, in space: Int64) throws {
+    let upsert = try connection.statement(
+      """
+      INSERT INTO record_digests(space, tbl, leaf, record, digest) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT(space, tbl, leaf, record) DO UPDATE SET digest = excluded.digest
+      """)
+    let remove = try connection.statement(
+      "DELETE FROM record_digests WHERE space = ? AND tbl = ? AND leaf = ? AND record = ?")
+    for item in effects.changed {
+      let write = item.digest == nil ? remove : upsert
+      write.bind(1, space)
+      write.bind(2, item.key.table)
+      write.bind(3, item.leaf)
+      write.bind(4, item.key.record)
+      if let digest = item.digest { write.bind(5, blob: digest.bytes) }
+      try write.run()
+    }
+    try save(effects.leaves, in: space)
+  }
+
+  private func save(
+    _ leaves: [(key: DigestFold.LeafKey, sum: DigestFold.LeafSum)], in space: Int64
+  ) throws {
+    let upsert = try connection.statement(
+      """
+      INSERT INTO leaf_digests(space, tbl, leaf, digest, records) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT(space, tbl, leaf) DO UPDATE
+      SET digest = excluded.digest, records = excluded.records
+      """)
+    let remove = try connection.statement(
+      "DELETE FROM leaf_digests WHERE space = ? AND tbl = ? AND leaf = ?")
+    for (key, sum) in leaves {
+      let write = sum.records == 0 ? remove : upsert
+      write.bind(1, space)
+      write.bind(2, key.table)
+      write.bind(3, key.leaf)
+      if sum.records != 0 {
+        write.bind(4, blob: sum.digest.bytes)
+        write.bind(5, sum.records)
+      }
+      try write.run()
+    }
+  }
+
+  // MARK: Reading
+
+  private func content(of query: DigestQuery, in space: Int64) throws -> DigestAnswer.Content {
+    guard let table = query.table else { return .tables(try tableDigests(in: space)) }
+    var nodes: [DigestAnswer.Node] = []
+    var bytes = 0
+    for node in query.nodes where bytes < DigestQuery.answerBytesMax {
+      let digests =
+        node.isLeaf
+        ? try records(of: node.prefix, of: table, in: space)
+        : try children(of: node, of: table, in: space)
+      bytes += digests.byteCount
+      nodes.append(DigestAnswer.Node(node: node, digests: digests))
+    }
+    return .nodes(nodes)
+  }
+
+  private func tableDigests(in space: Int64) throws -> [DigestAnswer.TableDigest] {
+    let rows = try connection.statement(
+      "SELECT tbl, digest, records FROM leaf_digests WHERE space = ? ORDER BY tbl, leaf")
+    rows.bind(1, space)
+    var builder = TableDigestBuilder()
+    try rows.forEach { row in
+      builder.add(
+        table: row.textBytes(0), digest: Digest(bytes: row.blobBytes(1)) ?? .zero,
+        records: row.int64(2))
+    }
+    builder.close()
+    return builder.tables
+  }
+
+  private func children(
+    of node: DigestNode, of table: String, in space: Int64
+  ) throws -> NodeDigests {
+    let rows = try connection.statement(
+      """
+      SELECT leaf, digest FROM leaf_digests WHERE space = ? AND tbl = ? AND leaf BETWEEN ? AND ?
+      """)
+    rows.bind(1, space)
+    rows.bind(2, table)
+    rows.bind(3, node.leaves.lowerBound)
+    rows.bind(4, node.leaves.upperBound)
+    var children = [Digest](repeating: .zero, count: 16)
+    try rows.forEach { row in
+      children[node.child(of: Int(row.int64(0)))] += Digest(bytes: row.blobBytes(1)) ?? .zero
+    }
+    return .children(children)
+  }
+
+  private func records(
+    of leaf: Int, of table: String, in space: Int64
+  ) throws -> NodeDigests {
+    let rows = try connection.statement(
+      """
+      SELECT record, digest FROM record_digests WHERE space = ? AND tbl = ? AND leaf = ?
+      ORDER BY record
+      """)
+    rows.bind(1, space)
+    rows.bind(2, table)
+    rows.bind(3, leaf)
+    return .records(
+      try rows.map { row in
+        NodeDigests.RecordDigest(
+          record: row.text(0), digest: Digest(bytes: row.blobBytes(1)) ?? .zero)
+      })
+  }
+}

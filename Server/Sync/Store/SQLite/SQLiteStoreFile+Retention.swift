@@ -1,0 +1,150 @@
+import FerryProtocol
+import SQLite
+
+extension SQLiteStoreFile {
+  /// Parked packets that one slice deletes at most: each may have 8 MiB.
+  private static let parkedRows = 50
+  /// Pages that one call gives back at most.
+  private static let reclaimedPages: Int64 = 1_000
+
+  func setRetention(_ retention: Retention, of space: Int64) throws {
+    let save = try connection.statement("UPDATE spaces SET retention = ? WHERE id = ?")
+    if let milliseconds = retention.milliseconds {
+      save.bind(1, milliseconds)
+    } else {
+      save.bindNull(1)
+    }
+    save.bind(2, space)
+    try save.run()
+  }
+
+  // MARK: Floor
+
+  func raiseFloor(of space: Int64, _ request: FloorRequest) throws -> SpaceFloor {
+    try connection.transaction {
+      let state = try floorState(of: space, request)
+      if let mark = state.dueMark(request) {
+        let insert = try connection.statement("INSERT INTO head_times VALUES (?, ?, ?)")
+        insert.bind(1, space)
+        insert.bind(2, mark.sequence)
+        insert.bind(3, mark.at)
+        try insert.run()
+      }
+      let floor = state.raised(request)
+      if floor > state.floor {
+        let save = try connection.statement("UPDATE spaces SET floor = ? WHERE id = ?")
+        save.bind(1, floor)
+        save.bind(2, space)
+        try save.run()
+        let forget = try connection.statement(
+          "DELETE FROM head_times WHERE space = ? AND sequence < ?")
+        forget.bind(1, space)
+        forget.bind(2, floor)
+        try forget.run()
+      }
+      let at = request.olderThan == 0 ? request.now : state.oldEnough?.at
+      return SpaceFloor(floor: floor, head: state.head, at: floor > 0 ? at : nil)
+    }
+  }
+
+  private func floorState(of space: Int64, _ request: FloorRequest) throws -> FloorState {
+    let find = try connection.statement("SELECT head, floor FROM spaces WHERE id = ?")
+    find.bind(1, space)
+    guard let (head, floor) = try find.first({ ($0.int64(0), $0.int64(1)) }) else {
+      throw StoreError.failed("the space is gone")
+    }
+    return FloorState(
+      head: head, floor: floor, newest: try newestMark(of: space, before: .max),
+      oldEnough: try newestMark(of: space, before: request.cutoff))
+  }
+
+  private func newestMark(of space: Int64, before cutoff: Int64) throws -> HeadTime? {
+    let find = try connection.statement(
+      """
+      SELECT sequence, at FROM head_times WHERE space = ? AND at <= ?
+      ORDER BY sequence DESC LIMIT 1
+      """)
+    find.bind(1, space)
+    find.bind(2, cutoff)
+    return try find.first { HeadTime(sequence: $0.int64(0), at: $0.int64(1)) }
+  }
+
+  // MARK: Slices
+
+  func prune(_ slice: PruneSlice, of space: Int64) throws -> PruneStep {
+    try connection.transaction {
+      let floor = try floor(of: space)
+      var rows = PrunedRows()
+      // The operation at the floor stays: cursors at the floor are known again by it.
+      let last = floor - 1
+      let start = try slice.after ?? firstOperation(in: space).map { $0 - 1 } ?? last
+      let reached = min(last, start + SequenceNumber(slice.rows))
+      if reached > start {
+        rows.operations = try delete(
+          "operations WHERE space = ?1 AND sequence > ?2 AND sequence <= ?3", space, start, reached)
+      }
+      let room = slice.rows - rows.operations
+      if reached >= last, room > 0 {
+        rows.tombstones = try delete(
+          """
+          records WHERE rowid IN (SELECT rowid FROM records
+            WHERE space = ?1 AND sequence <= ?2 AND dead ORDER BY sequence LIMIT ?3)
+          """, space, floor, Int64(room))
+        rows.notices = try delete(
+          """
+          notices WHERE (space, device, sequence) IN (SELECT space, device, sequence FROM notices
+            WHERE space = ?1 AND sequence <= ?2 ORDER BY sequence LIMIT ?3)
+          """, space, floor, Int64(room - rows.tombstones))
+      }
+      guard reached >= last, rows.count == 0 else {
+        return .pruned(rows, reached: reached, isLast: false)
+      }
+      rows.parked = try delete(
+        """
+        parked WHERE rowid IN (SELECT rowid FROM parked
+          WHERE space = ?1 AND arrived_at <= ?2 ORDER BY rowid LIMIT ?3)
+        """, space, slice.parkedBefore, Int64(Self.parkedRows))
+      return .pruned(rows, reached: reached, isLast: rows.parked < Self.parkedRows)
+    }
+  }
+
+  private func floor(of space: Int64) throws -> SequenceNumber {
+    let find = try connection.statement("SELECT floor FROM spaces WHERE id = ?")
+    find.bind(1, space)
+    return try find.first { $0.int64(0) } ?? 0
+  }
+
+  private func firstOperation(in space: Int64) throws -> SequenceNumber? {
+    let find = try connection.statement("SELECT min(sequence) FROM operations WHERE space = ?")
+    find.bind(1, space)
+    return try find.first { $0.optionalInt64(0) } ?? nil
+  }
+
+  private func delete(
+    _ rows: String, _ space: Int64, _ second: Int64, _ third: Int64
+  ) throws -> Int {
+    let delete = try connection.statement("DELETE FROM \(rows)")
+    delete.bind(1, space)
+    delete.bind(2, second)
+    delete.bind(3, third)
+    try delete.run()
+    return connection.changes
+  }
+
+  // MARK: Room
+
+  /// Cuts free pages off the file while they are more than a quarter of it; fewer are soon
+  /// written again. A file made before this version keeps its size, and is filled anew.
+  func reclaim() throws -> Bool {
+    let free = try pragma("freelist_count")
+    guard try pragma("auto_vacuum") == 2, free > Self.reclaimedPages,
+      free > (try pragma("page_count")) / 4
+    else { return false }
+    try connection.execute("PRAGMA incremental_vacuum(\(Self.reclaimedPages))")
+    return try pragma("freelist_count") < free
+  }
+
+  private func pragma(_ name: String) throws -> Int64 {
+    try connection.prepare("PRAGMA \(name)").first { $0.int64(0) } ?? 0
+  }
+}

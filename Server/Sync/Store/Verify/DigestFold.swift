@@ -1,0 +1,163 @@
+import FerryProtocol
+
+/// Brings the sums of the hash trees up to date with some records; pure.
+///
+/// It happens when somebody asks for digests, never while packets are applied, and needs no lock
+/// that a writer waits for: a record that changes again meanwhile comes again at its new sequence.
+package struct DigestFold {
+  /// Records in one transaction, and the bytes of their states.
+  package static let recordsMax = 5_000
+  package static let bytesMax = 16 << 20
+
+  /// A record with what a reader sees of it now.
+  struct Item: Equatable {
+    let key: RecordKey
+    let leaf: Int
+    /// `nil` where there is nothing to see.
+    let digest: Digest?
+  }
+
+  /// A leaf of a table.
+  struct LeafKey: Hashable, Comparable {
+    let table: String
+    let leaf: Int
+
+    // By bytes, as in every key of a store.
+    static func == (left: LeafKey, right: LeafKey) -> Bool {
+      left.leaf == right.leaf && left.table.utf8.elementsEqual(right.table.utf8)
+    }
+
+    func hash(into hasher: inout Hasher) {
+      hasher.combine(leaf)
+      for byte in table.utf8 { hasher.combine(byte) }
+    }
+
+    static func < (left: LeafKey, right: LeafKey) -> Bool {
+      if left.leaf != right.leaf { return left.leaf < right.leaf }
+      return left.table.utf8.lexicographicallyPrecedes(right.table.utf8)
+    }
+  }
+
+  struct LeafSum: Equatable {
+    var digest = Digest.zero
+    var records: Int64 = 0
+  }
+
+  /// What to write.
+  struct Effects: Equatable {
+    /// Records whose digest is another one now.
+    var changed: [Item] = []
+    /// The new sums of their leaves, in the keys' order; one without records is to be removed.
+    var leaves: [(key: LeafKey, sum: LeafSum)] = []
+
+    static func == (left: Effects, right: Effects) -> Bool {
+      left.changed == right.changed && left.leaves.elementsEqual(right.leaves, by: ==)
+    }
+  }
+
+  private var hasher = RecordHasher()
+  private(set) var items: [Item] = []
+  /// The last record's sequence; `nil` before the first one.
+  private(set) var last: SequenceNumber?
+  private var byteCount = 0
+
+  init() {}
+
+  /// Whether another record may be added to the transaction.
+  var hasRoom: Bool { items.count < Self.recordsMax && byteCount < Self.bytesMax }
+
+  /// The leaves of the records added, each once, in order.
+  var leaves: [LeafKey] {
+    Set(items.map { LeafKey(table: $0.key.table, leaf: $0.leaf) }).sorted()
+  }
+
+  /// Adds a record in the order of sequences.
+  mutating func add(
+    sequence: SequenceNumber, table: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer,
+    state: UnsafeRawBufferPointer
+  ) throws(MalformedMessage) {
+    let key = RecordKey(
+      table: String(decoding: table, as: UTF8.self), record: String(decoding: record, as: UTF8.self)
+    )
+    let stored = try RecordState(decoding: state, limits: .stored)
+    items.append(
+      Item(
+        key: key, leaf: DigestNode.leaf(of: record),
+        digest: Digest(of: key, stored, with: &hasher)))
+    byteCount += state.count
+    last = sequence
+  }
+
+  /// What changes, given what the sums hold of these records and the sums themselves.
+  func effects(known: [RecordKey: Digest], sums: [LeafKey: LeafSum]) -> Effects {
+    var effects = Effects()
+    var sums = sums
+    var touched = Set<LeafKey>()
+    for item in items where known[item.key] != item.digest {
+      effects.changed.append(item)
+      let leaf = LeafKey(table: item.key.table, leaf: item.leaf)
+      touched.insert(leaf)
+      var sum = sums[leaf] ?? LeafSum()
+      if let old = known[item.key] {
+        sum.digest -= old
+        sum.records -= 1
+      }
+      if let new = item.digest {
+        sum.digest += new
+        sum.records += 1
+      }
+      sums[leaf] = sum
+    }
+    effects.leaves = touched.sorted().map { ($0, sums[$0] ?? LeafSum()) }
+    return effects
+  }
+}
+
+/// Adds up sums of leaves, which come in the order of tables' bytes.
+struct TableDigestBuilder {
+  private(set) var tables: [DigestAnswer.TableDigest] = []
+  private var name: String?
+  private var sum = DigestFold.LeafSum()
+
+  mutating func add(table: UnsafeRawBufferPointer, digest: Digest, records: Int64) {
+    if name.map({ !$0.utf8.elementsEqual(table) }) ?? true {
+      close()
+      name = String(decoding: table, as: UTF8.self)
+    }
+    sum.digest += digest
+    sum.records += records
+  }
+
+  mutating func close() {
+    guard let name else { return }
+    tables.append(
+      DigestAnswer.TableDigest(table: name, records: Int(sum.records), digest: sum.digest))
+    self.name = nil
+    sum = DigestFold.LeafSum()
+  }
+}
+
+extension DigestNode {
+  /// Which of this node's children a leaf lies below.
+  func child(of leaf: Int) -> Int { leaf >> (4 * (Self.depthMax - depth - 1)) & 0xF }
+}
+
+extension DigestQuery {
+  /// Bytes of an answer after which no further node is added.
+  static let answerBytesMax = 4 << 20
+
+  /// The pull whose cursor it has, which is checked in the same way.
+  var asPull: PullRequest {
+    PullRequest(cursor: cursor, limit: 1, byteLimit: 1, device: nil)
+  }
+}
+
+extension NodeDigests {
+  /// About how many bytes it takes in an answer.
+  var byteCount: Int {
+    switch self {
+    case .children(let children): 40 + children.count * 35
+    case .records(let records): records.reduce(40) { $0 + $1.record.utf8.count + 40 }
+    }
+  }
+}

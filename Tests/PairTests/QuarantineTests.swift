@@ -1,0 +1,142 @@
+import Ferry
+import Foundation
+import TestSupport
+import Testing
+
+/// What the server can never apply leaves the queue, and holds nothing up but what depends on it.
+@Suite(.timeLimit(.minutes(3)))
+struct QuarantineTests {
+  private static let lists = """
+    CREATE TABLE lists(id TEXT PRIMARY KEY, name TEXT);
+    CREATE TABLE items(id TEXT PRIMARY KEY, list TEXT REFERENCES lists(id), title TEXT)
+    """
+
+  private func apply(_ document: String, to server: Server) async throws {
+    let schema = try SpaceSchema(json: document)
+    try await Device.joined(server.url).open().applySchema(schema)
+  }
+
+  private func entries(_ device: Device) async throws -> [QuarantineEntry] {
+    try await device.open().quarantine()
+  }
+
+  @Test(
+    "a taken unique key goes to quarantine, names its holder, and everything else is exchanged",
+    arguments: StoreKind.allCases)
+  func uniqueTaken(_ kind: StoreKind) async throws {
+    let server = try await Server.start(kind)
+    try await apply(#"{"tables":{"notes":{"unique":[["body"]]}}}"#, to: server)
+    let one = try await Device.joined(server.url)
+    let two = try await Device.joined(server.url)
+    try await one.write("INSERT INTO notes VALUES ('a', 'x', 1)")
+    try await one.exchange()
+    try await two.write("INSERT INTO notes VALUES ('b', 'x', 2)")
+    try await two.write(Sample.notes(30, "other"))
+    let report = try await two.exchange(exits: 4)
+    #expect(report.pushed == 30)
+    #expect(report.quarantined == 1)
+    try await one.exchange()
+    try await expectEqual([one, two])
+    #expect(try await one.count() == 31)
+    let listed = try JSONLine.all(try await two.ferry("--json", "quarantine", "list").output)
+    #expect(listed.map { $0.text("code") } == ["unique_taken"])
+    #expect(listed.map { $0.text("record") } == ["b"])
+    let shown = try await two.ferry("quarantine", "show", "1")
+    #expect(shown.output.contains("the value belongs to notes a"))
+    #expect(shown.output.contains("body=x"))
+    // Again as it was: refused again. With another value: taken by everybody.
+    try await two.ferry("quarantine", "retry", "1")
+    #expect(try await two.count() == 32)
+    try await two.exchange(exits: 4)
+    #expect(try await two.count() == 31)
+    let number = try #require(try await entries(two).first).number
+    try await two.ferry("quarantine", "edit", "\(number)", "--set", "body=y")
+    try await two.exchange()
+    try await one.exchange()
+    #expect(try await one.rows("SELECT id, body, n FROM notes WHERE id = 'b'") == [["b", "y", 2]])
+    try await expectEqual([one, two])
+    #expect(try await two.status().quarantined == 0)
+  }
+
+  @Test("an update that is refused shows the server's value again, and its own can be read")
+  func refusedUpdate() async throws {
+    let server = try await Server.start()
+    try await apply(#"{"tables":{"notes":{"columns":{"n":{"type":"integer"}}}}}"#, to: server)
+    let one = try await Device.joined(server.url)
+    let two = try await Device.joined(server.url)
+    try await one.write("INSERT INTO notes VALUES ('a', 'x', 1)")
+    for device in [one, two] { try await device.exchange() }
+    try await two.write("UPDATE notes SET n = 'many', body = 'mine' WHERE id = 'a'")
+    try await two.write("UPDATE notes SET n = 7 WHERE id = 'a'")
+    try await one.write("UPDATE notes SET body = 'theirs' WHERE id = 'a'")
+    try await one.exchange()
+    // Merged they are one operation, whose value is an integer.
+    try await two.exchange()
+    #expect(try await two.rows() == [["a", "theirs", 7]])
+    try await two.write("UPDATE notes SET n = 'many', body = 'more' WHERE id = 'a'")
+    try await two.exchange(exits: 4)
+    #expect(try await two.rows() == [["a", "theirs", 7]])
+    let entry = try #require(try await entries(two).first)
+    #expect(entry.code == .schemaViolation)
+    #expect(entry.operations.first?.columns.contains(Column("n", "many")) == true)
+    try await two.ferry("quarantine", "discard", "\(entry.number)")
+    try await two.exchange()
+    #expect(try await entries(two).isEmpty)
+    let missing = try await two.ferry("quarantine", "retry", "\(entry.number)", exits: 1)
+    #expect(missing.error.contains("no entry"))
+  }
+
+  @Test("what was done with a refused operation, after it and upon it goes along, nothing else")
+  func dependants() async throws {
+    let server = try await Server.start()
+    try await apply(#"{"tables":{"lists":{"unique":[["name"]]}}}"#, to: server)
+    let tables = ["lists", "items"]
+    let one = try await Device.joined(server.url, schema: Self.lists, tracking: tables)
+    let two = try await Device.joined(server.url, schema: Self.lists, tracking: tables)
+    try await one.write("INSERT INTO lists VALUES ('mine', 'home')")
+    try await one.exchange()
+    try await two.write("INSERT INTO lists VALUES ('free', 'work')")
+    try await two.write(
+      "INSERT INTO lists VALUES ('taken', 'home'); INSERT INTO lists VALUES ('with', 'garden')")
+    try await two.write("INSERT INTO items VALUES ('child', 'taken', 'upon it')")
+    try await two.write("UPDATE items SET title = 'after it' WHERE id = 'child'")
+    try await two.write("INSERT INTO items VALUES ('other', 'free', 'stays')")
+    let report = try await two.exchange(exits: 4)
+    #expect(report.pushed == 2)
+    let entry = try #require(try await entries(two).first)
+    #expect(entry.operations.map(\.key.record) == ["taken", "with", "child", "child"])
+    #expect(entry.refused.count == 1)
+    #expect(entry.holder == "mine")
+    try await one.exchange()
+    try await expectEqual([one, two], tables: tables)
+    #expect(try await two.rows("SELECT id FROM items") == [["other"]])
+    // Edited, it all comes back.
+    try await two.ferry("quarantine", "edit", "\(entry.number)", "--set", "name=attic")
+    try await two.exchange()
+    try await one.exchange()
+    try await expectEqual([one, two], tables: tables)
+    #expect(
+      try await one.rows("SELECT title FROM items WHERE list = 'taken'") == [["after it"]])
+  }
+
+  @Test("one operation of 10,000 that is refused delays none of the others")
+  func poisoned() async throws {
+    let server = try await Server.start()
+    try await apply(#"{"tables":{"notes":{"columns":{"n":{"type":"integer"}}}}}"#, to: server)
+    let device = try await Device.joined(server.url)
+    try await device.open().writeInBulk { writer in
+      for number in 0..<10_000 {
+        let value: Value = number == 4_321 ? "poison" : .integer(Int64(number))
+        _ = try writer.transaction {
+          try $0.execute("INSERT INTO notes VALUES (?, 'x', ?)", [.text("note-\(number)"), value])
+        }
+      }
+    }
+    let report = try await device.exchange(exits: 4)
+    #expect(report.pushed == 9_999)
+    #expect(report.quarantined == 1)
+    #expect(try await device.count() == 9_999)
+    #expect(try await server.head() == 10_000)
+    #expect(try await device.status().pending == 0)
+  }
+}

@@ -1,0 +1,180 @@
+import FerryProtocol
+import SyncServer
+
+extension StoreContract {
+  static let digests = [
+    StoreContract("the sums of a space's trees are those of its records, however they came") {
+      under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        var random = SeededGenerator(seed: 7)
+        for round in 0..<6 {
+          try await space.send(
+            author.packet(
+              (0..<120).map { _ in author.anything(in: 90, using: &random) }))
+          // Some rounds are folded one by one, others together.
+          if round.isMultiple(of: 2) { try await space.requireSums() }
+        }
+        try await space.requireSums()
+      }
+    },
+    StoreContract("nodes of every depth are what lies below them, and leaves list their records") {
+      under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        try await space.send(author.packet(inserting: (0..<50).map { "r\($0)" }))
+        let wanted = try await space.expectedSums()["tasks"] ?? DigestSums()
+        var nodes = [DigestNode.root]
+        while let first = nodes.first, !first.isLeaf {
+          let answers = try await space.nodes(nodes)
+          try require(answers.map(\.node), is: nodes, "the nodes answered")
+          nodes = []
+          for answer in answers {
+            guard case .children(let children) = answer.digests else {
+              throw ContractViolation(description: "node \(answer.node) lists records")
+            }
+            for (child, digest) in zip(answer.node.children, children) {
+              try require(digest, is: wanted[child], "the digest of node \(child)")
+              if digest != .zero { nodes.append(child) }
+            }
+          }
+        }
+        var listed: [String] = []
+        for answer in try await space.nodes(nodes) {
+          guard case .records(let records) = answer.digests else {
+            throw ContractViolation(description: "leaf \(answer.node) lists no records")
+          }
+          listed += records.map(\.record)
+        }
+        try require(listed.sorted(), is: (0..<50).map { "r\($0)" }.sorted(), "the records listed")
+      }
+    },
+    StoreContract("digests are not given before they reach the cursor, nor for a wrong one") {
+      under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        try await space.send(author.packet(inserting: ["a", "b"]))
+        let epoch = space.space.epoch
+        let query = DigestQuery(cursor: Cursor(epoch: epoch, applied: 2))
+        let early = try await space.store.digests(in: space.space.id, query).get()
+        try require(early.content, is: .behind, "digests that hold nothing")
+        try require(early.head, is: 2, "the head")
+        try require(
+          try await space.store.foldDigests(in: space.space.id), is: 2, "what was folded")
+        let tables = try await space.tables(at: 2)
+        try require(tables.map(\.records), is: [2], "the records counted")
+        try await space.send(author.packet(inserting: ["c"]))
+        // A device that has not heard of the third record compares what it knows.
+        try require(try await space.tables(at: 2), is: tables, "the digests at the old cursor")
+        for (cursor, code) in [
+          (Cursor(epoch: Epoch(epoch.value ^ 1), applied: 2), ProblemCode.epochChanged),
+          (Cursor(epoch: epoch, applied: 9), .cursorAhead),
+        ] {
+          let refused = try await space.store.digests(
+            in: space.space.id, DigestQuery(cursor: cursor))
+          guard case .failure(let problem) = refused else {
+            throw ContractViolation(description: "cursor \(cursor) is answered")
+          }
+          try require(problem.code, is: code, "the problem")
+        }
+      }
+    },
+    StoreContract("sums that miss what was folded by another instance are never given") { under in
+      guard under.isShared else { return }
+      try await under.withSpace { space in
+        let other = SpaceUnderTest(store: try await under.open(.standard), space: space.space)
+        var author = Author(1)
+        var random = SeededGenerator(seed: 3)
+        for _ in 0..<5 {
+          try await space.send(
+            author.packet((0..<40).map { _ in author.anything(in: 30, using: &random) }))
+          async let first = space.store.foldDigests(in: space.space.id)
+          async let second = other.store.foldDigests(in: space.space.id)
+          _ = try await (first, second)
+          try await other.requireSums()
+        }
+        await other.store.close()
+      }
+    },
+    StoreContract("a space of more records than one fold takes is folded in several") { under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        for part in 0..<11 {
+          try await space.send(
+            author.packet(inserting: (0..<500).map { "r\(part)-\($0)" }))
+        }
+        let first = try await space.store.foldDigests(in: space.space.id)
+        try require(first, is: 5_000, "what the first fold took")
+        try require(
+          try await space.store.foldDigests(in: space.space.id), is: 5_500, "the second")
+        try require(
+          try await space.store.foldDigests(in: space.space.id), is: 5_500, "the third")
+        try await space.requireSums()
+      }
+    },
+  ]
+}
+
+extension Author {
+  /// An insert, update or delete of one of `count` records.
+  fileprivate mutating func anything(
+    in count: Int, using random: inout SeededGenerator
+  ) -> Operation {
+    let table = random.next() % 3 == 0 ? "notes" : "tasks"
+    let record = "r\(random.next() % UInt64(count))"
+    let value = Value.integer(Int64(random.next() % 1_000))
+    switch random.next() % 6 {
+    case 0, 1: return operation(.insert, record, [Column("x", value)], table: table)
+    case 2: return operation(.delete, record, table: table)
+    case 3: return operation(.update, record, [Column("x", .null)], table: table)
+    default: return operation(.update, record, [Column("y", value)], table: table)
+    }
+  }
+}
+
+extension SpaceUnderTest {
+  /// The sums of each table, of what a reader is sent.
+  fileprivate func expectedSums() async throws -> [String: DigestSums] {
+    var hasher = RecordHasher()
+    var sums: [String: DigestSums] = [:]
+    for (key, columns) in try await everything().records {
+      let digest = hasher.digest(of: key, columns.map { Column($0.key, $0.value) })
+      sums[key.table, default: DigestSums()].add(digest, to: DigestNode.leaf(of: key.record))
+    }
+    return sums
+  }
+
+  /// Folds all, and requires the tables' digests to be those of what a reader is sent.
+  fileprivate func requireSums() async throws {
+    let head = try await head()
+    while try await store.foldDigests(in: space.id) < head {}
+    let wanted = try await expectedSums().map { name, sums in
+      DigestAnswer.TableDigest(table: name, records: sums.recordCount, digest: sums[.root])
+    }
+    try require(
+      try await tables(at: head), is: wanted.sorted { $0.table < $1.table }, "the tables' digests")
+  }
+
+  fileprivate func tables(
+    at applied: SequenceNumber
+  ) async throws -> [DigestAnswer.TableDigest] {
+    let query = DigestQuery(cursor: Cursor(epoch: space.epoch, applied: applied))
+    let answer = try await store.digests(in: space.id, query).get()
+    guard case .tables(let tables) = answer.content else {
+      throw ContractViolation(description: "no tables but \(answer.content)")
+    }
+    return tables
+  }
+
+  fileprivate func nodes(_ nodes: [DigestNode]) async throws -> [DigestAnswer.Node] {
+    let head = try await head()
+    while try await store.foldDigests(in: space.id) < head {}
+    let query = DigestQuery(
+      cursor: Cursor(epoch: space.epoch, applied: head), table: "tasks", nodes: nodes)
+    let answer = try await store.digests(in: space.id, query).get()
+    guard case .nodes(let answered) = answer.content else {
+      throw ContractViolation(description: "no nodes but \(answer.content)")
+    }
+    return answered
+  }
+}

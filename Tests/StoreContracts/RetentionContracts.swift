@@ -1,0 +1,175 @@
+import FerryProtocol
+import SyncServer
+
+extension StoreContract {
+  static let retention = [
+    StoreContract("a cursor before the floor is refused; at and after it pages go on exactly") {
+      under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        try await space.send(author.packet(inserting: ["a", "b", "c"]))
+        var before = Reader()
+        _ = try await before.pullPage(from: space, limit: 2)
+        try await space.send(author.packet([author.delete("b"), author.update("a", ["n": 1])]))
+        var at = Reader()
+        try await at.pull(from: space)
+        try await space.prune()
+        try await space.send(author.packet([author.update("c", ["n": 2]), author.delete("a")]))
+        let problem = await space.problem { _ = try await before.pullPage(from: space) }
+        try require(problem?.code, is: .cursorExpired, "a cursor within an older list")
+        try await at.pull(from: space, limit: 1)
+        let wanted = try await space.everything()
+        try require(wanted.records.keys.sorted(), is: [.task("c")], "what is there")
+        try require(at.records, is: wanted.records, "the data of who stood at the floor")
+      }
+    },
+    StoreContract("a list under way goes on where it misses nothing, and is refused otherwise") {
+      under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        try await space.send(author.packet(inserting: ["a", "b", "c", "d"]))
+        var (behind, past, later) = (Reader(), Reader(), Reader())
+        for _ in 0..<2 { _ = try await past.pullPage(from: space, limit: 1) }
+        behind = past
+        try await space.send(author.packet([author.delete("b")]))
+        _ = try await past.pullPage(from: space, limit: 3)
+        let day = Retention(milliseconds: 86_400_000)
+        let mark = FloorRequest(now: SpaceUnderTest.now, keeping: day)
+        _ = try await space.store.raiseFloor(of: space.space.id, mark)
+        try await space.send(author.packet(inserting: ["e", "f"]))
+        _ = try await later.pullPage(from: space, limit: 2)
+        let old = FloorRequest(now: SpaceUnderTest.now + 86_400_000, keeping: day)
+        let floor = try await space.store.raiseFloor(of: space.space.id, old)
+        try require(floor.floor, is: 5, "the floor")
+        try await space.pruneSlices()
+        let problem = await space.problem { try await behind.pull(from: space, limit: 1) }
+        try require(problem?.code, is: .cursorExpired, "a list that would miss the tombstone")
+        try await past.pull(from: space, limit: 1)
+        try await later.pull(from: space, limit: 1)
+        let wanted = try await space.everything().records
+        try require(wanted.count, is: 5, "records")
+        try require(past.records, is: wanted, "the data of who had come past the floor")
+        try require(later.records, is: wanted, "the data of who began after the delete")
+      }
+    },
+    StoreContract("the floor rises to what is old enough, and never goes back") { under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        let hour: Int64 = 3_600_000
+        let day = Retention(milliseconds: 24 * hour)
+        for step in 0..<50 {
+          let now = SpaceUnderTest.now + Int64(step) * hour
+          try await space.send(author.packet(inserting: ["r\(step)"]), now: now)
+          let floor = try await space.store.raiseFloor(
+            of: space.space.id, FloorRequest(now: now, keeping: day))
+          try require(floor.head, is: SequenceNumber(step + 1), "the head at hour \(step)")
+          // Marks lie two hours and 24 minutes apart at least, a tenth of a day.
+          let newest = floor.floor
+          try require(newest <= SequenceNumber(max(0, step - 23)), "floor \(newest) at \(step)")
+          try require(newest >= SequenceNumber(step - 26), "floor \(newest) at hour \(step)")
+        }
+        let before = try await space.summary().floor
+        try require(before > 0, "the floor did not rise")
+        let back = try await space.store.raiseFloor(
+          of: space.space.id, FloorRequest(now: SpaceUnderTest.now, keeping: day))
+        try require(back.floor, is: before, "the floor after the clock went back")
+      }
+    },
+    StoreContract("a space keeps 90 days unless it is told otherwise") { under in
+      try await under.withSpace { space in
+        try require(space.space.retention, is: .standard, "a new space's retention")
+        for retention in [Retention.forever, Retention(milliseconds: 5_000)] {
+          try await space.store.setRetention(retention, of: space.space.id)
+          try require(try await space.summary().retention, is: retention, "the retention")
+          try require(
+            try await space.store.spaces().map(\.retention), is: [retention], "the list's")
+        }
+      }
+    },
+    StoreContract("tombstones below the floor go; records that live, and later tombstones, stay") {
+      under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        let names = (0..<40).map { "r\($0)" }
+        try await space.send(author.packet(inserting: names))
+        try await space.send(author.packet(names.prefix(30).map { author.delete($0) }))
+        // Dead, alive again, and an update of what never was.
+        try await space.send(author.packet(inserting: ["r0", "r1"]))
+        try await space.send(author.packet([author.update("ghost", ["n": 1])]))
+        try await space.raise()
+        try await space.send(author.packet([author.delete("r39")]))
+        let rows = try await space.pruneSlices(of: 7)
+        try require(rows.tombstones, is: 29, "tombstones")
+        try require(rows.operations, is: 72, "operations")
+        let everything = try await space.everything()
+        try require(everything.records.count, is: 11, "records that live")
+        let dead = everything.changes.filter { !$0.state.isAlive }.map(\.key)
+        try require(dead, is: [.task("r39")], "tombstones that are kept")
+      }
+    },
+    StoreContract("packets that have waited for longer than the retention go, others stay") {
+      under in
+      try await under.withSpace { space in
+        var (late, early) = (Author(1), Author(2))
+        _ = late.packet(inserting: ["a"])
+        _ = early.packet(inserting: ["x"])
+        let hour: Int64 = 3_600_000
+        try await space.send(late.packet(inserting: ["b"]))
+        try await space.send(early.packet(inserting: ["y"]), now: SpaceUnderTest.now + hour)
+        let rows = try await space.pruneSlices(parkedBefore: SpaceUnderTest.now)
+        try require(rows, is: PrunedRows(parked: 1), "what went")
+        try require(
+          try await space.store.parked(in: space.space.id, of: late.device).packets, is: 0, "late")
+        try require(
+          try await space.store.parked(in: space.space.id, of: early.device).packets, is: 1,
+          "early")
+      }
+    },
+  ]
+}
+
+extension SpaceUnderTest {
+  /// Prunes all there is.
+  func prune() async throws {
+    try await raise()
+    try await pruneSlices()
+  }
+
+  /// Raises the floor to the head.
+  func raise() async throws {
+    let floor = try await store.raiseFloor(
+      of: space.id, FloorRequest(now: Self.now, keeping: Retention(milliseconds: 0)))
+    try require(floor.floor, is: floor.head, "the floor")
+  }
+
+  /// Deletes below the floor, a slice at a time; answers with what went.
+  @discardableResult
+  func pruneSlices(of rows: Int = 50, parkedBefore: Int64 = 0) async throws -> PrunedRows {
+    var slice = PruneSlice(parkedBefore: parkedBefore, rows: rows)
+    var pruned = PrunedRows()
+    while true {
+      switch try await store.prune(slice, of: space.id) {
+      case .busy: continue
+      case .pruned(let part, let reached, let isLast):
+        try require(part.count <= max(rows, part.parked), "a slice of \(part.count) rows")
+        pruned += part
+        slice.after = reached
+        if isLast { return pruned }
+      }
+    }
+  }
+
+  func summary() async throws -> SpaceSummary {
+    try unwrap(try await store.space(named: space.name), "the space is gone")
+  }
+
+  /// What a call was refused with; `nil` when it was not.
+  func problem(of call: () async throws -> Void) async -> Problem? {
+    do {
+      try await call()
+      return nil
+    } catch {
+      return error as? Problem
+    }
+  }
+}

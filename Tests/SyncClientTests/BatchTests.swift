@@ -1,0 +1,271 @@
+import FerryProtocol
+import SQLite
+import Testing
+
+@testable import SyncClient
+
+@Suite("Batch operations on the device", .timeLimit(.minutes(1)))
+struct BatchTests {
+  private let maker = PageMaker()
+
+  /// Tasks a, b and c that the server has, of which c is done.
+  private func withThree() throws -> ReplicaFixture {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([
+      maker.change(1, "tasks", "a", [Column("title", "x"), Column("done", 0)]),
+      maker.change(2, "tasks", "b", [Column("title", "y"), Column("done", 0)]),
+      maker.change(3, "tasks", "c", [Column("title", "z"), Column("done", 1)]),
+    ])
+    return replica
+  }
+
+  @discardableResult
+  private func finish(_ replica: ReplicaFixture, _ predicate: String = "done = 0") throws -> Int {
+    try replica.file.write { try $0.batch("tasks", where: predicate, set: ["done": 1]) }
+  }
+
+  private func done(_ replica: ReplicaFixture) throws -> [[Value]] {
+    try replica.rows("SELECT id FROM tasks WHERE done = 1 ORDER BY id")
+  }
+
+  // MARK: Recording
+
+  @Test("a batch is one pending operation, and its effect shows at once")
+  func recorded() throws {
+    let replica = try withThree()
+    #expect(try finish(replica) == 2)
+    #expect(try done(replica) == [["a"], ["b"], ["c"]])
+    let pending = try replica.pending
+    #expect(pending.map(\.kind) == [.batch])
+    #expect(pending[0].key == RecordKey(table: "tasks", record: ""))
+    #expect(pending[0].columns == [Column("done", 1)])
+    #expect(pending[0].batch == Batch(.set, where: .compare(.column("done"), .equal, 0)))
+    #expect(pending[0].base == 3)
+    let packet = try replica.freeze()[0]
+    #expect(try Packet(decoding: packet.encoded(), limits: .standard) == packet)
+  }
+
+  @Test("names are the table's own, whatever their case, and its key stands for the record")
+  func names() throws {
+    let replica = try withThree()
+    _ = try replica.file.write {
+      try $0.batch("TASKS", where: "ID = 'a' and DONE = 0", set: ["Title": "new"])
+    }
+    let operation = try replica.pending[0]
+    #expect(operation.key.table == "tasks")
+    #expect(operation.columns == [Column("title", "new")])
+    #expect(
+      operation.batch?.predicate
+        == .and([.compare(.record, .equal, "a"), .compare(.column("done"), .equal, 0)]))
+    #expect(try replica.rows("SELECT title FROM tasks WHERE id = 'a'") == [["new"]])
+  }
+
+  @Test("a batch that deletes takes its rows away, and its table's own trigger records nothing")
+  func deleting() throws {
+    let replica = try withThree()
+    #expect(try replica.file.write { try $0.batchDelete("tasks", where: "done = 0") } == 2)
+    #expect(try replica.rows("SELECT id FROM tasks") == [["c"]])
+    #expect(try replica.pending.map(\.kind) == [.batch])
+  }
+
+  @Test("what a batch changes in other rows, by foreign keys or triggers, is recorded")
+  func alongWith() throws {
+    let replica = try ReplicaFixture()
+    try replica.run(
+      """
+      CREATE TABLE lists(id TEXT PRIMARY KEY, parent TEXT REFERENCES lists(id) ON DELETE CASCADE,
+        n INTEGER, changed INTEGER DEFAULT 0);
+      CREATE TABLE items(id TEXT PRIMARY KEY, list TEXT REFERENCES lists(id) ON DELETE CASCADE);
+      CREATE TRIGGER stamp AFTER UPDATE OF n ON lists
+        BEGIN UPDATE lists SET changed = changed + 1 WHERE id = NEW.id; END
+      """)
+    try replica.file.track(["lists", "items"])
+    try replica.apply([
+      maker.change(1, "lists", "a", [Column("n", 1)]),
+      maker.change(2, "lists", "b", [Column("n", 2), Column("parent", "a")]),
+      maker.change(3, "items", "i", [Column("list", "b")]),
+    ])
+    _ = try replica.file.write { try $0.batch("lists", where: "n = 2", set: ["n": 3]) }
+    #expect(try replica.pending.map { "\($0.kind) \($0.key.record)" } == ["batch ", "update b"])
+    #expect(try replica.pending[1].columns == [Column("changed", 1)])
+    _ = try replica.file.write { try $0.batchDelete("lists", where: "n = 1") }
+    let added = try replica.pending.dropFirst(2).map { "\($0.kind) \($0.key.record)" }
+    #expect(added.first == "batch ")
+    #expect(Set(added.dropFirst()) == ["delete b", "delete i"])
+  }
+
+  @Test(
+    "a batch that makes no sense leaves nothing behind and says why",
+    arguments: [
+      ("tasks", "due = 1", ["done": 1], "table tasks has no column due; it has id, title, done"),
+      ("tasks", "true", ["due": 1], "table tasks has no column due; it has id, title, done"),
+      ("tasks", "true", ["id": "x"], "a record's key id cannot be set"),
+      ("tasks", "true", [:], "a batch sets one column at least"),
+      ("tasks", "true", ["done": 1, "DONE": 2], "column done is set twice"),
+      (
+        "tasks", "done =", ["done": 1],
+        "the predicate cannot be read: a value was expected, not the end (at character 7)"
+      ),
+      ("others", "true", ["n": 1], "table others is not tracked"),
+    ] as [(String, String, [String: Value], String)])
+  func refused(table: String, predicate: String, columns: [String: Value], reason: String) throws {
+    let replica = try withThree()
+    try replica.run("CREATE TABLE others(id TEXT PRIMARY KEY, n)")
+    #expect(throws: ReplicaError.invalidBatch(reason)) {
+      try replica.file.write { try $0.batch(table, where: predicate, set: columns) }
+    }
+    #expect(try replica.pending.isEmpty)
+    #expect(try replica.rows("SELECT count(*) FROM ferry_batch_rows") == [[0]])
+  }
+
+  @Test("a batch whose values the table refuses is undone whole")
+  func constraint() throws {
+    let replica = try ReplicaFixture()
+    try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, n INTEGER CHECK (n < 5))")
+    try replica.file.track(["t"])
+    try replica.apply([maker.change(1, "t", "a", [Column("n", 1)])])
+    #expect(throws: ReplicaError.self) {
+      try replica.file.write { try $0.batch("t", where: "true", set: ["n": 9]) }
+    }
+    #expect(try replica.pending.isEmpty)
+    #expect(try replica.rows("SELECT n FROM t") == [[1]])
+    try replica.run("UPDATE t SET n = 2")
+    #expect(try replica.pending.map(\.kind) == [.update])
+  }
+
+  // MARK: Merging
+
+  @Test("operations on one record are not merged across a batch on their table")
+  func notMergedAcross() throws {
+    let replica = try withThree()
+    try replica.run("CREATE TABLE others(id TEXT PRIMARY KEY, n)")
+    try replica.file.track(["others"])
+    try replica.run("INSERT INTO tasks(id, done) VALUES ('d', 0), ('e', 0)")
+    try replica.run("INSERT INTO others VALUES ('o', 1)")
+    try finish(replica)
+    try replica.run("UPDATE tasks SET done = 0 WHERE id = 'd'")
+    try replica.run("UPDATE tasks SET title = 't' WHERE id = 'd'")
+    try replica.run("DELETE FROM tasks WHERE id = 'e'")
+    try replica.run("UPDATE others SET n = 2")
+    let sent = try replica.freeze().flatMap(\.operations).map { "\($0.kind) \($0.key.record)" }
+    #expect(
+      sent == ["insert d", "insert e", "batch ", "update d", "delete e", "insert o"])
+  }
+
+  // MARK: While it is pending
+
+  @Test("a pending batch shields its columns on the rows that it changed, and no others")
+  func shields() throws {
+    let replica = try withThree()
+    try finish(replica)
+    let earlier = replica.clock.now - 1
+    try replica.apply([
+      maker.change(
+        4, "tasks", "a", [Column("done", 5), Column("title", "theirs")], inserts: false,
+        at: earlier),
+      maker.change(5, "tasks", "c", [Column("done", 6)], inserts: false, at: earlier),
+    ])
+    #expect(
+      try replica.rows("SELECT title, done FROM tasks WHERE id <> 'b' ORDER BY id")
+        == [["theirs", 1], ["z", 6]])
+  }
+
+  @Test("a later edit by another device stands against a pending batch")
+  func laterEdit() throws {
+    let replica = try withThree()
+    try finish(replica)
+    try replica.apply([
+      maker.change(
+        4, "tasks", "a", [Column("done", 5)], inserts: false,
+        at: replica.clock.now + 1_000)
+    ])
+    #expect(try replica.rows("SELECT done FROM tasks WHERE id = 'a'") == [[5]])
+  }
+
+  @Test("a row that a pending batch deleted does not come back with an older page")
+  func deletedStaysAway() throws {
+    let replica = try withThree()
+    _ = try replica.file.write { try $0.batchDelete("tasks", where: "id = 'a'") }
+    try replica.apply([
+      maker.change(
+        4, "tasks", "a", [Column("title", "theirs")], inserts: false,
+        at: replica.clock.now - 1)
+    ])
+    #expect(try replica.rows("SELECT id FROM tasks ORDER BY id") == [["b"], ["c"]])
+  }
+
+  @Test("own edits before and after a pending batch stand in their order")
+  func ownEdits() throws {
+    let replica = try withThree()
+    try replica.run("UPDATE tasks SET done = 0, title = 'mine' WHERE id = 'a'")
+    try finish(replica)
+    try replica.run("UPDATE tasks SET done = 2 WHERE id = 'b'")
+    let earlier = replica.clock.now - 1
+    try replica.apply([
+      maker.change(4, "tasks", "a", [Column("title", "t"), Column("done", 8)], at: earlier),
+      maker.change(5, "tasks", "b", [Column("title", "t"), Column("done", 8)], at: earlier),
+    ])
+    #expect(
+      try replica.rows("SELECT title, done FROM tasks WHERE id < 'c' ORDER BY id")
+        == [["mine", 1], ["t", 2]])
+  }
+
+  // MARK: After it was confirmed
+
+  @Test("a confirmed batch moves no cursor, and its rows are fetched anew")
+  func confirmed() throws {
+    let replica = try withThree()
+    try finish(replica)
+    let packet = try replica.freeze()[0]
+    let receipt = PacketReceipt(
+      tail: try #require(packet.tail), status: .applied, sequences: 4...5,
+      outcomes: [Outcome(records: 1)])
+    _ = try replica.file.receive(
+      PacketAnswer(receipt: receipt, epoch: maker.epoch, head: 5, serverTime: 0))
+    #expect(try replica.file.syncState().applied == 3)
+    #expect(try replica.file.pendingCount() == 0)
+    #expect(try replica.rows("SELECT record FROM ferry_refresh ORDER BY 1") == [["a"], ["b"]])
+    #expect(try replica.rows("SELECT count(*) FROM ferry_batch_rows") == [[0]])
+    // The server had b in another state: what it says of b stands now, older as it is.
+    try replica.apply([
+      maker.change(5, "tasks", "a", [Column("done", 1)], inserts: false, at: replica.clock.now),
+      maker.change(5, "tasks", "b", [Column("title", "y"), Column("done", 3)], at: 1),
+    ])
+    #expect(try replica.rows("SELECT done FROM tasks ORDER BY id") == [[1], [3], [1]])
+    #expect(try replica.pending.isEmpty)
+  }
+
+  @Test("a batch whose answer was lost is confirmed by the next page, and its rows are noted")
+  func confirmedByPage() throws {
+    let replica = try withThree()
+    try finish(replica)
+    let packet = try replica.freeze()[0]
+    try replica.apply([], head: 6, tail: packet.tail)
+    #expect(try replica.rows("SELECT record FROM ferry_refresh ORDER BY 1") == [["a"], ["b"]])
+    #expect(try replica.pending.isEmpty)
+  }
+
+  @Test("the rows of a batch that is taken out of the pending operations are fetched anew")
+  func withdrawn() throws {
+    let replica = try withThree()
+    try finish(replica)
+    try replica.file.connection.execute("DELETE FROM ferry_pending")
+    try replica.apply([
+      maker.change(4, "tasks", "a", [Column("done", 4)], inserts: false, at: 1)
+    ])
+    #expect(try replica.rows("SELECT done FROM tasks WHERE id = 'a'") == [[4]])
+    #expect(try replica.rows("SELECT record FROM ferry_refresh ORDER BY 1") == [["a"], ["b"]])
+  }
+
+  @Test("a batch of the size of a transaction counts towards it")
+  func sizes() throws {
+    let replica = try withThree()
+    let large = Value.text(String(repeating: "x", count: 1_000_000))
+    #expect(throws: ReplicaError.self) {
+      try replica.file.write { database in
+        for _ in 0..<20 { try database.batch("tasks", where: "true", set: ["title": large]) }
+      }
+    }
+    #expect(try replica.pending.isEmpty)
+  }
+}

@@ -1,0 +1,205 @@
+import FerryProtocol
+import Testing
+
+@testable import SyncClient
+
+@Suite("Merging operations by policy before they are sent", .timeLimit(.minutes(1)))
+struct OperationJoinTests {
+  static func operation(
+    _ number: UInt64, _ kind: OperationKind, _ columns: [Column] = [], adds: Set<String> = [],
+    from originals: [Column] = [], base: SequenceNumber = 0
+  ) -> Operation {
+    let time = HybridTimestamp(rawValue: number << 16)
+    return Operation(
+      id: OperationID(UniqueID(timestamp: time, random: 1)),
+      key: RecordKey(table: "t", record: "r"), kind: kind, time: time, columns: columns,
+      base: base, increments: adds, originals: originals)
+  }
+
+  static func joined(_ operations: [Operation], _ rules: TableRules) -> [Operation] {
+    var merger = OperationMerger(schema: SpaceSchema(tables: ["t": rules]))
+    for operation in operations { merger.add(operation) }
+    #expect(merger.count == merger.operations.count)
+    #expect(merger.bytes == merger.operations.reduce(0) { $0 + $1.packetBytes })
+    return merger.operations
+  }
+
+  let counter = TableRules(policy: .counter)
+
+  @Test("increments add up, onto an insert's value too")
+  func increments() {
+    let add = Self.operation(2, .update, [Column("a", 2)], adds: ["a"])
+    let more = Self.operation(3, .update, [Column("a", 3), Column("b", 1)], adds: ["a"])
+    for rules in [counter, .standard] {
+      let sum = Self.joined([add, more], rules)
+      #expect(sum.map(\.columns) == [[Column("a", 5), Column("b", 1)]])
+      #expect(sum.map(\.increments) == [["a"]])
+      let insert = Self.joined([Self.operation(1, .insert, [Column("a", 10)]), add, more], rules)
+      #expect(insert.map(\.kind) == [.insert])
+      #expect(insert.map(\.columns) == [[Column("a", 15), Column("b", 1)]])
+      #expect(insert[0].increments.isEmpty)
+    }
+    let other = Self.operation(3, .update, [Column("b", 3)], adds: ["b"])
+    #expect(Self.joined([add, other], counter).map(\.increments) == [["a", "b"]])
+  }
+
+  @Test("a sum and a value that takes its place stay apart")
+  func sumAndValue() {
+    let add = Self.operation(1, .update, [Column("a", 2)], adds: ["a"])
+    let set = Self.operation(2, .update, [Column("a", 9)])
+    #expect(Self.joined([add, set], counter) == [add, set])
+    let later = Self.operation(3, .update, [Column("a", 1)], adds: ["a"])
+    #expect(Self.joined([set, later], counter) == [set, later])
+    #expect(Self.joined([add, set, later], counter).count == 3)
+  }
+
+  @Test("a merged text keeps the text that its author began from")
+  func originals() {
+    let rules = TableRules(policy: .textMerge)
+    let first = Self.operation(1, .update, [Column("a", "1")], from: [Column("a", "0")])
+    let second = Self.operation(
+      2, .update, [Column("a", "2"), Column("b", "y")], from: [Column("a", "1"), Column("b", "x")])
+    let both = Self.joined([first, second], rules)
+    #expect(both.map(\.columns) == [[Column("a", "2"), Column("b", "y")]])
+    #expect(both.map(\.originals) == [[Column("a", "0"), Column("b", "x")]])
+    let insert = Self.joined([Self.operation(0, .insert, [Column("a", "0")]), first], rules)
+    #expect(insert.map(\.originals) == [[]])
+    let unaware = Self.operation(1, .update, [Column("a", "1")])
+    #expect(Self.joined([unaware, second], rules).map(\.originals) == [[Column("b", "x")]])
+  }
+
+  @Test("max, min and set-union come to what the server would make of the two")
+  func values() {
+    let table: [(ConflictPolicy, Value, Value, Value)] = [
+      (.max, 9, 5, 9), (.max, 5, 9, 9), (.min, 5, 9, 5), (.max, 5, nil, 5), (.min, nil, 5, 5),
+      (.setUnion, "[1]", "[2]", "[1,2]"), (.setUnion, "[1]", nil, "[1]"),
+      (.setUnion, "x", "y", "y"), (.ask, 1, 2, 2), (.lastWriterWins, 2, 1, 1),
+    ]
+    for (policy, first, second, expected) in table {
+      let result = Self.joined(
+        [
+          Self.operation(1, .update, [Column("a", first)]),
+          Self.operation(2, .update, [Column("a", second)]),
+        ], TableRules(policy: policy))
+      #expect(result.map(\.columns) == [[Column("a", expected)]], "\(policy)")
+    }
+  }
+
+  @Test("a write that knows more than the one before it stays apart where that decides")
+  func bases() {
+    for policy in ConflictPolicy.allCases {
+      let result = Self.joined(
+        [
+          Self.operation(1, .update, [Column("a", "1")], base: 3),
+          Self.operation(2, .update, [Column("a", "2")], base: 4),
+        ], TableRules(policy: policy))
+      let decides: [ConflictPolicy] = [.serverWins, .clientWins, .textMerge, .ask]
+      #expect(result.count == (decides.contains(policy) ? 2 : 1), "\(policy)")
+    }
+  }
+
+  @Test("what an operation carries besides its columns counts for its size")
+  func bytes() {
+    let plain = Self.operation(1, .update, [Column("a", 1)])
+    let adding = Self.operation(1, .update, [Column("a", 1)], adds: ["a"])
+    let text = String(repeating: "x", count: 1_000)
+    let edit = Self.operation(1, .update, [Column("a", 1)], from: [Column("a", .text(text))])
+    #expect(adding.packetBytes > plain.packetBytes)
+    #expect(edit.packetBytes > plain.packetBytes + 1_000)
+    for operation in [plain, adding, edit] {
+      let packet = Packet(
+        device: DeviceID(UniqueID(high: 1, low: 1)), dependency: nil, operations: [operation])
+      #expect(packet.encoded().count <= 200 + operation.packetBytes)
+    }
+  }
+
+  @Test(
+    "any grouping of operations comes to the same values on the server",
+    arguments: [ConflictPolicy.max, .min, .counter, .setUnion, .lastWriterWins],
+    1...100 as ClosedRange<UInt64>)
+  func grouping(policy: ConflictPolicy, seed: UInt64) {
+    var maker = JoinSamples(seed: seed, policy)
+    let own = maker.operations(6)
+    let others = maker.operations(3)
+    let rules = TableRules(policy: policy)
+    let device = DeviceID(UniqueID(high: 2, low: 2))
+    func row(cuts: Set<Int>) -> [String: Value] {
+      var state = RecordState()
+      let start = Self.operation(1, .insert)
+      _ = state.merge(start, stamp: Stamp(time: start.time, device: device), sequence: 1)
+      var sequence: SequenceNumber = 1
+      func push(_ operations: [Operation], _ number: UInt64) {
+        let author = DeviceID(UniqueID(high: number, low: number))
+        for operation in operations {
+          sequence += 1
+          _ = state.merge(
+            operation, stamp: Stamp(time: operation.time, device: author), sequence: sequence,
+            rules: rules)
+        }
+      }
+      push(others, 3)
+      var group: [Operation] = []
+      for (index, operation) in own.enumerated() {
+        group.append(operation)
+        guard cuts.contains(index) || index == own.count - 1 else { continue }
+        push(Self.joined(group, rules), 1)
+        group = []
+      }
+      return Dictionary(uniqueKeysWithValues: state.columns.map { ($0.name, $0.value) })
+    }
+    let apart = row(cuts: [0, 1, 2, 3, 4, 5])
+    for cuts in [[], [0], [1, 3], [2], [0, 4]] as [Set<Int>] {
+      #expect(row(cuts: cuts) == apart, "\(cuts.sorted())")
+    }
+  }
+}
+
+/// Updates of one record in the order of time, by seed.
+struct JoinSamples {
+  private var random: SeededRandom
+  private let policy: ConflictPolicy
+  private var time: UInt64 = 10
+
+  init(seed: UInt64, _ policy: ConflictPolicy) {
+    random = SeededRandom(seed: seed)
+    self.policy = policy
+  }
+
+  /// Two calls give operations whose times lie between each other's.
+  mutating func operations(_ count: Int) -> [Operation] {
+    var clock = time
+    time += 1
+    return (0..<count).map { _ in
+      clock += UInt64.random(in: 1...3, using: &random) * 10
+      let names = ["a", "b"].filter { _ in Bool.random(using: &random) }
+      let columns = names.map { Column($0, value()) }
+      return OperationJoinTests.operation(
+        clock, .update, columns, adds: policy == .counter ? Set(names) : [])
+    }
+  }
+
+  mutating func value() -> Value {
+    let number = Int64.random(in: -3...3, using: &random)
+    switch policy {
+    case .counter: return .integer(number)
+    case .setUnion:
+      return number == 0 ? nil : number == 3 ? "none" : .text("[\(number), \(number + 1)]")
+    default: return number == 0 ? nil : number == 3 ? .real(0.5) : .integer(number)
+    }
+  }
+}
+
+/// SplitMix64 (Steele, Lea and Flood, 2014).
+struct SeededRandom: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}

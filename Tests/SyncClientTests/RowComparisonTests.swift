@@ -1,0 +1,86 @@
+import FerryProtocol
+import Testing
+
+@testable import SyncClient
+
+/// What is a difference between a row and a record, and what is not.
+@Suite("Comparing rows with records", .timeLimit(.minutes(1)))
+struct RowComparisonTests {
+  private static let stamp = Stamp(time: .zero, device: DeviceID(UniqueID(high: 1, low: 1)))
+
+  private static func state(_ columns: [Column]) -> [ColumnState] {
+    columns.sorted { $0.name < $1.name }.map {
+      ColumnState(name: $0.name, value: $0.value, stamp: stamp, sequence: 1)
+    }
+  }
+
+  private func differing(
+    _ here: [Column], _ there: [Column], affinity: ColumnAffinity = .none,
+    default value: ColumnDefault = .null
+  ) -> [String] {
+    let names = Set(here.map(\.name))
+    let rule = RowComparison.ColumnRule(affinity: affinity, defaultValue: value)
+    let comparison = RowComparison(
+      rules: Dictionary(uniqueKeysWithValues: names.map { ($0, rule) }))
+    return comparison.differing(here: here, there: Self.state(there)).map(\.column)
+  }
+
+  @Test("values of another class or other bits are differences, NULL and absent are not")
+  func values() {
+    #expect(differing([Column("a", 1)], [Column("a", 1)]) == [])
+    #expect(differing([Column("a", 1)], [Column("a", 2)]) == ["a"])
+    #expect(differing([Column("a", 1)], [Column("a", 1.0)]) == ["a"])
+    #expect(differing([Column("a", .real(0))], [Column("a", .real(-0.0))]) == ["a"])
+    #expect(differing([Column("a", .null)], []) == [])
+    #expect(differing([Column("a", .null)], [Column("a", .null)]) == [])
+    #expect(differing([], [Column("a", .null)]) == [])
+    #expect(differing([], [Column("b", 1)]) == ["b"])
+    #expect(differing([Column("a", 1), Column("b", 2)], [Column("b", 3)]) == ["a", "b"])
+  }
+
+  @Test("a local default is no difference where the server was never told of the column")
+  func defaults() {
+    let five = ColumnDefault.constant(5)
+    #expect(differing([Column("a", 5)], [], default: five) == [])
+    #expect(differing([Column("a", 6)], [], default: five) == ["a"])
+    #expect(differing([Column("a", .null)], [], default: five) == [])
+    #expect(differing([Column("a", 5)], [Column("a", .null)], default: five) == ["a"])
+    #expect(differing([Column("a", "now")], [], default: .varying) == [])
+    #expect(differing([Column("a", 5.0)], [], affinity: .real, default: five) == [])
+  }
+
+  @Test(
+    "what a column's declared type makes of a value is no difference",
+    arguments: [
+      ("TEXT", Value.integer(5), Value.text("5")), ("VARCHAR(10)", .real(2.5), "2.5"),
+      ("REAL", .integer(2), .real(2)), ("DOUBLE", "1.5", .real(1.5)),
+      ("INTEGER", .real(3), .integer(3)), ("NUMERIC", "12", .integer(12)),
+      ("DECIMAL(10,2)", "1.25", .real(1.25)),
+    ])
+  func affinity(type: String, there: Value, here: Value) {
+    let affinity = ColumnAffinity(declared: type)
+    #expect(differing([Column("a", here)], [Column("a", there)], affinity: affinity) == [])
+    #expect(differing([Column("a", here)], [Column("a", there)], affinity: .none) == ["a"])
+    #expect(differing([Column("a", here)], [Column("a", 99)], affinity: affinity) == ["a"])
+  }
+
+  @Test("what is kept back of a record counts as received")
+  func kept() {
+    let row = [Column("a", 1), Column("b", 2)]
+    let stamp = SequencedStamp(stamp: Self.stamp, sequence: 1)
+    let part = RecordState(columns: Self.state([Column("b", 3), Column("c", 4)]))
+    let whole = RecordState(inserted: stamp, columns: Self.state([Column("c", 5)]))
+    let gone = RecordState(deleted: stamp)
+    #expect(KeptOverlay.received(row: row, kept: nil) == row)
+    #expect(KeptOverlay.received(row: nil, kept: nil) == nil)
+    #expect(
+      KeptOverlay.received(row: row, kept: part) == [
+        Column("a", 1), Column("b", 3), Column("c", 4),
+      ]
+    )
+    #expect(KeptOverlay.received(row: nil, kept: part) == nil)
+    #expect(KeptOverlay.received(row: row, kept: whole) == [Column("c", 5)])
+    #expect(KeptOverlay.received(row: nil, kept: whole) == [Column("c", 5)])
+    #expect(KeptOverlay.received(row: row, kept: gone) == nil)
+  }
+}

@@ -1,0 +1,77 @@
+import FerryProtocol
+import Postgres
+import SQLite
+import StoreContracts
+import SyncServer
+import TestSupport
+import Testing
+
+/// Tombstones may be removed at any time; the sums never keep what they had of such a record.
+@Suite("Digests of records that are removed", .timeLimit(.minutes(2)))
+struct DigestLossTests {
+  @Test("SQLite: sums begin anew where a record is removed before its delete was folded")
+  func embedded() async throws {
+    let directory = try TemporaryDirectory()
+    let store = try await SQLiteStore(directory: directory.url.path)
+    try await check(store) { sql in
+      try SQLiteConnection(path: directory.url.path + "/ferry.sqlite").execute(sql)
+    }
+    await store.close()
+  }
+
+  @Test("PostgreSQL: sums begin anew where a record is removed before its delete was folded")
+  func postgres() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    let store = try await PostgresStore(url: url)
+    let pool = try PostgresPool(url: url, connections: 1)
+    try await check(store) { sql in
+      try await pool.run { try $0.execute(sql) }
+    }
+    await pool.close()
+    await store.close()
+  }
+
+  private func check(
+    _ store: any SyncStore, _ execute: (String) async throws -> Void
+  ) async throws {
+    let space = try await store.createSpace(.known("loss"))
+    let packet = Packet.serviceSample(1, operations: 40)
+    _ = try await store.ingest([IncomingPacket(packet, byteCount: 1)], into: space.id, now: 5)
+    #expect(try await store.foldDigests(in: space.id) == 40)
+    let gone = packet.operations.prefix(10).map(\.key.record)
+    let deletes = gone.enumerated().map { index, record in
+      let time = HybridTimestamp(
+        milliseconds: ServiceClockDouble.wall + 1, counter: UInt16(index))
+      return Operation(
+        id: OperationID(UniqueID(timestamp: time, random: 99)),
+        key: RecordKey(table: "tasks", record: record), kind: .delete, time: time)
+    }
+    let next = Packet(device: packet.device, dependency: packet.tail, operations: deletes)
+    _ = try await store.ingest([IncomingPacket(next, byteCount: 1)], into: space.id, now: 5)
+    try await execute("DELETE FROM records WHERE sequence BETWEEN 41 AND 45")
+    #expect(try await store.foldDigests(in: space.id) == 50)
+    let tables = try await self.tables(store, space, at: 50)
+    let left = packet.operations.dropFirst(10)
+    #expect(tables.map(\.records) == [left.count])
+    #expect(tables.map(\.digest) == [digest(Array(left))])
+    // Those that were folded may go without a trace.
+    try await execute("DELETE FROM records WHERE sequence BETWEEN 46 AND 50")
+    #expect(try await self.tables(store, space, at: 50) == tables)
+  }
+
+  private func tables(
+    _ store: any SyncStore, _ space: SpaceSummary, at applied: SequenceNumber
+  ) async throws -> [DigestAnswer.TableDigest] {
+    let query = DigestQuery(cursor: Cursor(epoch: space.epoch, applied: applied))
+    let answer = try await store.digests(in: space.id, query).get()
+    guard case .tables(let tables) = answer.content else { return [] }
+    return tables
+  }
+
+  private func digest(_ operations: [Operation]) -> Digest {
+    var hasher = RecordHasher()
+    var sum = Digest.zero
+    for operation in operations { sum += hasher.digest(of: operation.key, operation.columns) }
+    return sum
+  }
+}

@@ -1,0 +1,81 @@
+import FerryProtocol
+import SyncServer
+import Testing
+
+/// What the ingest machine does where history has been pruned.
+@Suite("Packets after pruning", .timeLimit(.minutes(1)))
+struct IngestPrunedTests {
+  /// A space in which a device has written some packets, all pruned but the last operation.
+  static func pruned(packets: Int) -> (IngestSpace, PacketMaker, [Packet]) {
+    var (space, maker) = (IngestSpace(), PacketMaker(1))
+    var sent: [Packet] = []
+    for number in 0..<packets {
+      sent.append(maker.packet("a\(number)", "b\(number)"))
+      _ = space.send(sent[number])
+    }
+    space.prune()
+    return (space, maker, sent)
+  }
+
+  @Test("a pruned packet is a duplicate, overruled for its author, and has no places")
+  func duplicate() throws {
+    var (space, _, sent) = Self.pruned(packets: 3)
+    let head = space.state.head
+    let receipt = try #require(space.send(sent[0]).receipt)
+    #expect(receipt.status == .duplicate)
+    #expect(receipt.outcomes == [Outcome(isOverruled: true), Outcome(isOverruled: true)])
+    #expect(receipt.sequences == nil)
+    #expect(space.state.head == head)
+  }
+
+  @Test("an operation made at the floor or later is never taken for a pruned one")
+  func newOperation() {
+    var (space, maker, sent) = Self.pruned(packets: 3)
+    var copy = sent[1].operations
+    copy[0] = maker.operation(.insert, "mine", [Column("v", 1)])
+    copy[0].base = space.state.floor
+    let packet = Packet(
+      device: maker.device, dependency: sent[1].dependency, operations: copy)
+    #expect(space.send(packet).word == "device_forked")
+  }
+
+  @Test("an operation whose identifier is later than the packet's tail was not in it before")
+  func laterOperation() {
+    var (space, maker, sent) = Self.pruned(packets: 3)
+    let mine = maker.operation(.insert, "mine", [Column("v", 1)])
+    let packet = Packet(
+      device: maker.device, dependency: sent[1].dependency,
+      operations: [mine, sent[1].operations[1]])
+    #expect(space.send(packet).word == "device_forked")
+  }
+
+  @Test("another packet in a pruned one's place is a fork")
+  func otherTail() {
+    var (space, maker, sent) = Self.pruned(packets: 3)
+    let packet = Packet(
+      device: maker.device, dependency: sent[0].tail,
+      operations: [maker.operation(.insert, "mine", [Column("v", 1)])])
+    #expect(space.send(packet).word == "device_forked")
+  }
+
+  @Test("only a chain that has forgotten packets takes an unknown dependency for one of them")
+  func forgotten() {
+    let unknown = OperationID(UniqueID(high: 1, low: 0))
+    for (packets, word) in [
+      (DeviceChain.recentCount - 1, "parked"), (DeviceChain.recentCount, "device_forked"),
+    ] {
+      var (space, maker, _) = Self.pruned(packets: packets)
+      let packet = Packet(
+        device: maker.device, dependency: unknown,
+        operations: [maker.operation(.insert, "mine", [Column("v", 1)])])
+      #expect(space.send(packet).word == word, "\(packets) packets")
+    }
+  }
+
+  @Test("a dependency later than what the chain remembers is waited for")
+  func early() {
+    var (space, maker, _) = Self.pruned(packets: 120)
+    _ = maker.packet("on its way")
+    #expect(space.send(maker.packet("early")).word == "parked")
+  }
+}

@@ -1,0 +1,108 @@
+import FerryProtocol
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import SyncServer
+
+@Suite("The pruner", .timeLimit(.minutes(1)))
+struct PrunerTests {
+  /// A wall clock that a test moves, and the pauses that were taken.
+  final class Surroundings: Sendable {
+    struct Ended: Error {}
+
+    let wall = Mutex(Int64(1_800_000_000_000))
+    let pauses = Mutex([Duration]())
+    let metrics = ServiceMetrics()
+    let recorder = LogRecorder()
+
+    var clock: ServiceClock {
+      ServiceClock(wall: { self.wall.withLock { $0 } }, uptime: { .zero })
+    }
+
+    func advance(_ duration: Duration) {
+      wall.withLock { $0 += duration.components.seconds * 1_000 }
+    }
+
+    /// A pruner that is ended after so many pauses.
+    func pruner(_ store: any SyncStore, rows: Int = 100, pauses most: Int = 1_000) -> Pruner {
+      Pruner(
+        store: store, clock: clock, metrics: metrics,
+        log: ServiceLog(level: .debug, sink: recorder, clock: clock),
+        pace: Pruner.Pace(interval: .seconds(600), pause: .milliseconds(20), rows: rows),
+        sleep: { pause in
+          let count = self.pauses.withLock {
+            $0.append(pause)
+            return $0.count
+          }
+          if count > most { throw Ended() }
+        })
+    }
+  }
+
+  static func fill(_ store: any SyncStore, _ name: String, packets: Int) async throws -> Int64 {
+    let space = try await store.createSpace(try #require(SpaceName(name)))
+    var maker = PacketMaker(UInt64(space.id))
+    for number in 0..<packets {
+      let packet = maker.packet("a\(number % 5)", "b\(number)")
+      _ = try await store.ingest([IncomingPacket(packet, byteCount: 9)], into: space.id, now: 1)
+    }
+    return space.id
+  }
+
+  @Test("a run prunes each space by its own retention, in slices, and tells of it")
+  func run() async throws {
+    let directory = try TemporaryDirectory()
+    let store = try await SQLiteStore(directory: directory.url.path)
+    let day = try await Self.fill(store, "day", packets: 150)
+    let ever = try await Self.fill(store, "ever", packets: 150)
+    try await store.setRetention(Retention(milliseconds: 86_400_000), of: day)
+    try await store.setRetention(.forever, of: ever)
+    let surroundings = Surroundings()
+    let pruner = surroundings.pruner(store)
+    #expect(try await pruner.pruneAll().rows == PrunedRows())
+    surroundings.advance(.seconds(90_000))
+    let run = try await pruner.pruneAll()
+    #expect(run.rows == PrunedRows(operations: 299))
+    #expect(run.historyAge == 90_000_000)
+    #expect(surroundings.pauses.withLock { $0.count } >= 3)
+    #expect(try await store.spaces().map(\.floor) == [300, 0])
+    let page = MetricsPage(
+      counts: surroundings.metrics.snapshot, listeners: 0, droppedLogLines: 0, version: "v",
+      startedAt: 0
+    ).text()
+    #expect(page.contains("ferry_pruned_rows_total{kind=\"operation\"} 299\n"))
+    #expect(page.contains("ferry_prune_runs_total 2\n"))
+    #expect(page.contains("ferry_history_age_seconds 90000.0\n"))
+    let line = try #require(surroundings.recorder.lines.last)
+    #expect(line.contains("\"message\":\"pruned\""))
+    #expect(line.contains("299 operations, 0 tombstones, 0 parked packets"))
+    await store.close()
+  }
+
+  @Test("what a killed run left undone is done by the next one")
+  func killed() async throws {
+    let directory = try TemporaryDirectory()
+    let store = try await SQLiteStore(directory: directory.url.path)
+    _ = try await Self.fill(store, "notes", packets: 150)
+    let surroundings = Surroundings()
+    let summary = try #require(try await store.spaces().first)
+    let all = Retention(milliseconds: 0)
+    await #expect(throws: Surroundings.Ended.self) {
+      _ = try await surroundings.pruner(store, rows: 10, pauses: 3).prune(summary, keeping: all)
+    }
+    let rest = try await surroundings.pruner(store).prune(summary, keeping: all)
+    #expect(rest.rows.operations == 299 - 40)
+    await store.close()
+  }
+
+  @Test("a store that fails is written to the log, and the next run goes on")
+  func failing() async {
+    let store = ServiceStoreDouble(spaces: ["notes"])
+    store.fail(.unavailable("away"))
+    let surroundings = Surroundings()
+    await surroundings.pruner(store, pauses: 2).run()
+    #expect(surroundings.recorder.lines.count { $0.contains("cannot be reached") } == 2)
+    #expect(surroundings.pauses.withLock { $0 } == [Duration](repeating: .seconds(600), count: 3))
+  }
+}

@@ -1,0 +1,45 @@
+import FerryProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@testable import SyncServer
+
+/// `ferryd space set`, `show` and `prune`, beside a server that runs.
+@Suite("The retention's commands", .timeLimit(.minutes(2)))
+struct RetentionCommandTests {
+  @Test("a space's retention is set, shown and pruned by, also while a server runs")
+  func commands() async throws {
+    let tests = try ServiceDaemonTests()
+    #expect(try await tests.run("space", "create", "notes").status == .exited(0))
+    let set = try await tests.run("space", "set", "notes", "--retention", "36h")
+    #expect(set.output.contains("retention  36h\n"))
+    let forever = try await tests.run(
+      "space", "set", "notes", "--retention", "forever", "--json")
+    #expect(forever.output.contains("\"retentionMs\":null"))
+    #expect(
+      try await tests.run("space", "set", "notes", "--retention", "soon").status == .exited(2))
+    #expect(try await tests.run("space", "set", "other", "--retention", "1d").status == .exited(1))
+    let (child, port) = try await tests.serve()
+    let packet = Packet.serviceSample(1, operations: 3)
+    let posted = try await ServiceSocket.exchange(
+      port, "POST", "/v1/spaces/notes/packets", body: packet.encoded())
+    #expect(posted.status == 200)
+    let kept = try await tests.run("space", "prune", "notes", "--json")
+    #expect(kept.output.hasPrefix("{\"operations\":0,"))
+    let pruned = try await tests.run("space", "prune", "notes", "--older-than", "0s")
+    #expect(
+      pruned.output
+        == "pruned 2 operations, 0 tombstones and 0 parked packets; the history begins after 3\n")
+    let epoch = try await tests.run("space", "show", "notes", "--json").output
+    let cursor = try #require(epoch.firstMatch(of: /"epoch":"([0-9a-f]+)"/)).1
+    let expired = try await ServiceSocket.exchange(
+      port, "GET", "/v1/spaces/notes/changes?cursor=\(cursor).1.1")
+    #expect(expired.status == 410)
+    #expect(Problem(decoding: expired.body)?.code == .cursorExpired)
+    let whole = try await ServiceSocket.exchange(port, "GET", "/v1/spaces/notes/changes")
+    #expect(whole.status == 200)
+    child.send(SIGTERM)
+    #expect(try await child.exitStatus() == .exited(0))
+  }
+}

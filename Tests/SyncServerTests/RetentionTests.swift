@@ -1,0 +1,58 @@
+import FerryProtocol
+import Testing
+
+@testable import SyncServer
+
+@Suite("Retention", .timeLimit(.minutes(1)))
+struct RetentionTests {
+  static let hour: Int64 = 3_600_000
+
+  static func state(
+    head: SequenceNumber, floor: SequenceNumber = 0, newest: HeadTime? = nil,
+    oldEnough: HeadTime? = nil
+  ) -> FloorState {
+    FloorState(head: head, floor: floor, newest: newest, oldEnough: oldEnough)
+  }
+
+  @Test(
+    "marks lie a tenth of the retention apart, an hour at most",
+    arguments: [(1_000, 100), (86_400_000, 3_600_000), (nil, 3_600_000), (0, 0)]
+      as [(Int64?, Int64)])
+  func intervals(milliseconds: Int64?, interval: Int64) {
+    #expect(Retention(milliseconds: milliseconds).markInterval == interval)
+  }
+
+  @Test("a mark is due when the head has moved and the time has come")
+  func marks() {
+    let request = FloorRequest(now: 10 * Self.hour, keeping: .standard)
+    #expect(Self.state(head: 0).dueMark(request) == nil)
+    #expect(Self.state(head: 3).dueMark(request) == HeadTime(sequence: 3, at: 10 * Self.hour))
+    let (fresh, old) = (
+      HeadTime(sequence: 3, at: 9 * Self.hour + 1), HeadTime(sequence: 3, at: 9 * Self.hour)
+    )
+    #expect(Self.state(head: 5, newest: fresh).dueMark(request) == nil)
+    #expect(Self.state(head: 3, newest: old).dueMark(request) == nil)
+    #expect(
+      Self.state(head: 5, newest: old).dueMark(request)
+        == HeadTime(sequence: 5, at: 10 * Self.hour))
+  }
+
+  @Test("marks never go back in time, so that a clock set back keeps history longer")
+  func clockSetBack() {
+    let newest = HeadTime(sequence: 3, at: 10 * Self.hour)
+    let request = FloorRequest(now: 5 * Self.hour, keeping: Retention(milliseconds: 0))
+    #expect(Self.state(head: 9, newest: newest).dueMark(request) == nil)
+  }
+
+  @Test("the floor rises to the newest mark that is old enough; to the head where all is to go")
+  func floors() {
+    let request = FloorRequest(now: 10 * Self.hour, keeping: Retention(milliseconds: Self.hour))
+    let mark = HeadTime(sequence: 7, at: 9 * Self.hour)
+    #expect(Self.state(head: 9, oldEnough: mark).raised(request) == 7)
+    #expect(Self.state(head: 9, floor: 8, oldEnough: mark).raised(request) == 8)
+    #expect(Self.state(head: 9).raised(request) == 0)
+    let all = FloorRequest(now: 10 * Self.hour, keeping: Retention(milliseconds: 0))
+    #expect(Self.state(head: 9).raised(all) == 9)
+    #expect(FloorRequest(now: 5, keeping: .forever).cutoff == .min)
+  }
+}

@@ -1,0 +1,62 @@
+import FerryProtocol
+import Testing
+
+@testable import SyncServer
+
+/// How a schema is put in force, by the machine alone.
+@Suite(.timeLimit(.minutes(1)))
+struct SchemaChangeTests {
+  private let space = SpaceState(epoch: Epoch(7), head: 41)
+
+  private func decide(
+    _ document: SpaceSchema, current: SpaceSchema = .empty, record: RecordState? = nil,
+    now: Int64 = 1_000, random: UInt64 = 5
+  ) throws -> SchemaChange.Decision {
+    try SchemaChange.decide(
+      document, current: current, record: record, in: space, now: now, random: random
+    ).get()
+  }
+
+  private func record(_ decision: SchemaChange.Decision) throws -> RecordState {
+    let row = try #require(decision.effects.records.first)
+    return try row.state.withUnsafeBytes { try RecordState(decoding: $0, limits: .standard) }
+  }
+
+  @Test("a schema takes the next sequence as an operation of the server's own")
+  func operation() throws {
+    let decision = try decide(SpaceSchema(minimumProtocol: 4))
+    #expect(decision.schema.version == 1)
+    #expect(decision.effects.space.head == 42)
+    #expect(decision.effects.space.schemaVersion == 1)
+    #expect(decision.effects.space.minimumProtocol == 4)
+    let row = try #require(decision.effects.operations.first)
+    #expect(row.sequence == 42 && row.device == SchemaChange.author)
+    #expect(row.key == RecordKey(table: "ferry_schema", record: "schema"))
+    #expect(row.id.value.timestamp == row.time && row.id.value.low & 0xFFFF == 5)
+    #expect(row.id.value.high >> 12 & 0xF == 7, "a UUID of version 7")
+    #expect(try SpaceSchema(stored: record(decision)) == decision.schema)
+  }
+
+  @Test("a later schema stands although the server's clock was set back")
+  func clock() throws {
+    let first = try decide(SpaceSchema(), now: 1_000_000)
+    let second = try decide(
+      SpaceSchema(version: 2, tables: ["t": TableRules(write: .admin)]), current: first.schema,
+      record: record(first), now: 5)
+    #expect(try SpaceSchema(stored: record(second)) == second.schema)
+    #expect(second.effects.operations.map(\.kind) == [.update])
+    #expect(second.effects.records.map(\.isNew) == [false])
+  }
+
+  @Test("keys that come and go are told apart from keys that stay")
+  func keys() {
+    let old = SpaceSchema(tables: [
+      "a": TableRules(unique: [["x"], ["y"]]), "b": TableRules(unique: [["z"]]),
+    ])
+    let new = SpaceSchema(tables: ["a": TableRules(unique: [["y"], ["y", "x"]])])
+    let added = SchemaChange.keysAdded(from: old, to: new)
+    #expect(added.map(\.table) == ["a"] && added.map(\.keys) == [[["y", "x"]]])
+    let gone = SchemaChange.keysAdded(from: new, to: old)
+    #expect(gone.map(\.table) == ["a", "b"] && gone.map(\.keys) == [[["x"]], [["z"]]])
+  }
+}

@@ -1,0 +1,124 @@
+import FerryProtocol
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import SyncServer
+
+/// What many updates of few records leave behind, and how tombstones of older stores are found.
+@Suite("The size of a store", .serialized, .timeLimit(.minutes(3)))
+struct StoreSizeTests {
+  static let records = 500
+  static let text = String(repeating: "a line of text ", count: 20)
+
+  /// Writes each record so many times over, then prunes everything.
+  static func write(_ store: any SyncStore, times: Int) async throws {
+    let space = try await store.createSpace(try #require(SpaceName("size")))
+    var maker = PacketMaker(1)
+    for number in 0..<times {
+      let operations = (0..<records).map { index in
+        maker.operation(
+          number == 0 ? .insert : .update, "r\(index)",
+          [Column("n", .integer(Int64(number))), Column("text", .text(text))])
+      }
+      let packet = IncomingPacket(maker.packet(operations), byteCount: 9)
+      _ = try await store.ingest([packet], into: space.id, now: 1)
+    }
+    let surroundings = PrunerTests.Surroundings()
+    let pruner = surroundings.pruner(store, rows: 2_000)
+    _ = try await pruner.prune(space, keeping: Retention(milliseconds: 0))
+    try await pruner.reclaim()
+    let page = try await store.changes(
+      in: space.id, PullRequest(cursor: nil, limit: 10_000, byteLimit: 9 << 20, device: nil),
+      now: 1)
+    let head = try PageReader.head(of: try page.get())
+    #expect(head.count == records)
+  }
+
+  @Test("SQLite: 40,000 updates of 500 records leave at most twice what the records need")
+  func embedded() async throws {
+    func size(times: Int) async throws -> Int {
+      let directory = try TemporaryDirectory()
+      let store = try await SQLiteStore(directory: directory.url.path)
+      try await Self.write(store, times: times)
+      await store.close()
+      let file = directory.file("ferry.sqlite").path
+      let size = try FileManager.default.attributesOfItem(atPath: file)[.size] as? Int
+      return try #require(size)
+    }
+    let (once, often) = (try await size(times: 1), try await size(times: 80))
+    // A file is cut once more than 1,000 pages are free.
+    #expect(often <= 2 * once + 1_000 * 4_096, "\(often) bytes, \(once) with one write each")
+  }
+
+  @Test("PostgreSQL: 40,000 updates of 500 records leave at most twice what the records need")
+  func postgres() async throws {
+    func size(times: Int) async throws -> Int64 {
+      let url = try PostgresCluster.shared().createDatabase()
+      let store = try await PostgresStore(url: url)
+      try await Self.write(store, times: times)
+      await store.close()
+      let pool = try PostgresPool(url: url, connections: 1)
+      let size = try await pool.run { connection in
+        try connection.query(
+          .once(
+            """
+            SELECT (pg_total_relation_size('operations') + pg_total_relation_size('records')
+              + pg_total_relation_size('parked'))::bigint
+            """))[0].int8(0)
+      }
+      await pool.close()
+      return size
+    }
+    let (once, often) = (try await size(times: 1), try await size(times: 80))
+    #expect(often <= 2 * once + 1 << 20, "\(often) bytes, \(once) with one write each")
+  }
+
+  /// A record that lives, one that is dead, one dead and alive again, and one that never was.
+  static func writeTombstones(_ store: any SyncStore) async throws {
+    let space = try await store.createSpace(try #require(SpaceName("old")))
+    var maker = PacketMaker(1)
+    let operations = [
+      maker.operation(.insert, "alive", [Column("kind", .text("delete")), Column("t", "\u{0}")]),
+      maker.operation(.insert, "dead", [Column("kind", .text("insert")), Column("t", "\"kind\"")]),
+      maker.operation(.insert, "back"), maker.operation(.delete, "dead"),
+      maker.operation(.delete, "back"), maker.operation(.insert, "back", [Column("v", 1)]),
+      maker.operation(.update, "never", [Column("v", 1)]),
+    ]
+    let packet = IncomingPacket(maker.packet(operations), byteCount: 9)
+    _ = try await store.ingest([packet], into: space.id, now: 1)
+    await store.close()
+  }
+
+  @Test("SQLite: tombstones of a store made before are found as new ones are marked")
+  func embeddedTombstones() async throws {
+    let directory = try TemporaryDirectory()
+    try await Self.writeTombstones(try await SQLiteStore(directory: directory.url.path))
+    let file = try SQLiteStoreFile(
+      path: directory.file("ferry.sqlite").path, limits: .standard)
+    let dead = "SELECT record FROM records WHERE dead ORDER BY record"
+    let marked = try file.connection.prepare(dead).map { $0.text(0) }
+    #expect(marked == ["dead", "never"])
+    try file.connection.execute("UPDATE records SET dead = 0")
+    try file.connection.execute(SQLiteStoreSchema.markTombstones)
+    #expect(try file.connection.prepare(dead).map { $0.text(0) } == marked)
+  }
+
+  @Test("PostgreSQL: tombstones of a store made before are found as new ones are marked")
+  func postgresTombstones() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    try await Self.writeTombstones(try await PostgresStore(url: url))
+    let pool = try PostgresPool(url: url, connections: 1)
+    let (marked, found) = try await pool.run { connection in
+      let dead = "SELECT record FROM records WHERE dead ORDER BY record"
+      let marked = try connection.query(.once(dead)).map { try $0.text(0) }
+      try connection.execute("UPDATE records SET dead = false")
+      try connection.execute(PostgresStoreSchema.markTombstones)
+      return (marked, try connection.query(.once(dead)).map { try $0.text(0) })
+    }
+    await pool.close()
+    #expect(marked == ["dead", "never"])
+    #expect(found == marked)
+  }
+}
