@@ -107,11 +107,13 @@ private struct FileAudit {
   private let history: History
   private let unaware: Int
   private(set) var satisfied: Set<OperationID> = []
+  /// In this file only: another that holds them still has to send them.
+  private var excused: Set<OperationID> = []
   private(set) var lost: [(LocalOperation, String)] = []
   /// Operations whose content is not what was recorded.
   private(set) var altered: [String] = []
 
-  /// - Parameter unaware: entries that are from before the device knew that the server was set back.
+  /// - Parameter unaware: entries from before the device knew that the server was set back.
   init(_ file: FileLog, _ history: History, unaware: Int) {
     self.file = file
     self.history = history
@@ -146,7 +148,8 @@ private struct FileAudit {
   private mutating func follow(_ steps: [Step]) {
     // Inserts and updates that are not in the history, and so have to be in what comes next.
     var carried: [LocalOperation] = []
-    satisfied.formUnion(steps.lazy.filter(\.isExcused).map(\.operation.id))
+    excused.formUnion(steps.lazy.filter(\.isExcused).map(\.operation.id))
+    defer { lost.removeAll { excused.contains($0.0.id) } }
     for (index, step) in steps.enumerated() {
       let operation = step.operation
       guard step.isHeard else {
@@ -207,7 +210,7 @@ private struct FileAudit {
     if entry.kind == .delete && own.kind == .delete { return }
     // What was carried by another file's operation, or sent by another file as well, may have been
     // merged here all the same.
-    let required = carried.count { !satisfied.contains($0.id) }
+    let required = carried.count { !satisfied.contains($0.id) && !excused.contains($0.id) }
     var merged = [own]
     var wrong =
       required == 0 ? difference(entry, merged, isUnaware) : "lacks what was merged into it"

@@ -45,8 +45,8 @@ package struct MonotonicReads: Oracle {
   private var highest: [String: Int64] = [:]
   private var repeats: [String: Repeat] = [:]
   private var doubts = ClampDoubts()
-  /// Beats that went back, each with the point from which: held until it is known whether that point
-  /// is in the history that there is.
+  /// Beats that went back, each with the point from which: held until it is known whether that
+  /// point is in the history that there is.
   private var regresses: [(from: Cursor.Anchor, device: String, violation: Violation)] = []
   private var lineage = Lineage()
 
