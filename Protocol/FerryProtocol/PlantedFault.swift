@@ -39,6 +39,11 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case packetNotFrozen
   /// Remote changes that are applied are recorded as the user's own.
   case appliedChangesRecorded
+  /// A cursor of a history that is gone is served from the one that there is.
+  case anchorNotChecked
+  /// What the server has confirmed is not kept, so that a server which is set back does not get it
+  /// again.
+  case archiveForgotten
 }
 
 extension PlantedFault {

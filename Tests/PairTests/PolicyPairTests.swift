@@ -62,7 +62,8 @@ struct PolicyPairTests {
 
   @Test("texts that were edited in different lines are merged; in the same line the user is asked")
   func text() async throws {
-    let (server, one, two) = try await devices("INSERT INTO notes VALUES ('a', 'one\ntwo\nthree', 0)")
+    let (server, one, two) = try await devices(
+      "INSERT INTO notes VALUES ('a', 'one\ntwo\nthree', 0)")
     defer { _ = server.port }
     try await one.write("UPDATE notes SET body = 'ONE\ntwo\nthree'")
     try await two.write("UPDATE notes SET body = 'one\ntwo\nTHREE\nfour'")
@@ -126,7 +127,9 @@ struct PolicyPairTests {
     try await one.exchange()
     #expect(try await three.status().questions == 0)
     #expect(
-      try await one.rows("SELECT id, state FROM marks ORDER BY id") == [["a", "two"], ["b", "one"]])
+      try await one.rows("SELECT id, state FROM marks ORDER BY id") == [
+        ["a", "two"], ["b", "one"],
+      ])
     try await expectEqual([one, two, three], tables: Self.tables)
     let wrong = try await two.ferry("resolve", "999", "--keep", "local", exits: 1)
     #expect(wrong.error.contains("no conflict 999"))

@@ -49,6 +49,20 @@ struct PacketTests {
     }
   }
 
+  @Test("a rescued row merges into what was written to it, as older than that")
+  func mergedRescue() {
+    let update = operation(9, .update, "r", [Column("a", 9)])
+    let other = operation(10, .insert, "s")
+    let rescued = operation(1, .insert, "r", [Column("a", 9), Column("b", 1)])
+    let result = merged([update, other, rescued])
+    #expect(result.map(\.id) == [update.id, other.id])
+    #expect(result[0].kind == .insert)
+    #expect(Set(result[0].columns.map(\.name)) == ["a", "b"])
+    #expect(result[0].time(of: "a") == update.time)
+    #expect(result[0].time(of: "b") == rescued.time)
+    #expect(result[0].base == 1)
+  }
+
   @Test("a merged operation keeps each column's own time, the later id and the earlier base")
   func mergedTimes() {
     let first = operation(1, .update, "r", [Column("a", 1), Column("b", 1)])

@@ -96,7 +96,7 @@ struct PageMaker {
 
   func page(
     _ changes: [Change], head: SequenceNumber? = nil, more: Bool = false,
-    applied: SequenceNumber = 0, tail: OperationID? = nil
+    applied: SequenceNumber = 0, tail: OperationID? = nil, serverTime: Int64 = 0
   ) -> (body: [UInt8], head: PageHead) {
     let last = changes.last?.sequence ?? head ?? 0
     let newest = head ?? last
@@ -105,7 +105,7 @@ struct PageMaker {
       cursor: more
         ? Cursor(epoch: epoch, applied: applied, received: last)
         : Cursor(epoch: epoch, applied: newest),
-      more: more, appliedTail: tail, serverTime: 0, count: changes.count)
+      more: more, appliedTail: tail, serverTime: serverTime, count: changes.count)
     var json = JSONWriter()
     json.beginPage(pageHead)
     var first = true
@@ -122,9 +122,11 @@ extension ReplicaFixture {
   /// Applies changes as the only page of a pull list.
   @discardableResult
   func apply(
-    _ changes: [Change], head: SequenceNumber? = nil, tail: OperationID? = nil
+    _ changes: [Change], head: SequenceNumber? = nil, tail: OperationID? = nil,
+    serverTime: Int64 = 0
   ) throws -> AppliedPull {
-    let page = PageMaker().page(changes, head: head, tail: try tail ?? confirmedTail())
+    let page = PageMaker().page(
+      changes, head: head, tail: try tail ?? confirmedTail(), serverTime: serverTime)
     return try file.apply(last: page.body, page.head)
   }
 

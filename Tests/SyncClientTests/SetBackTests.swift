@@ -84,6 +84,83 @@ struct SetBackTests {
     #expect(try replica.pending[2].time > pending[0].time)
   }
 
+  @Test("a rescued row that is deleted before it was sent is deleted on the server")
+  func rescuedAndDeleted() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "theirs")])])
+    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try replica.apply([], head: 0)
+    try replica.run("DELETE FROM tasks WHERE id = 'a'")
+    // Another device may have given the row back meanwhile.
+    #expect(try replica.freeze().flatMap(\.operations).map(\.kind) == [.delete])
+  }
+
+  @Test("rows that were written together are given back in one transaction")
+  func rescuedTogether() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)")
+    try replica.file.track(["notes"])
+    let count = Limits.standard.operationsPerPacket
+    try replica.apply(
+      (0...count).map { maker.change(SequenceNumber($0 + 1), "tasks", "t\($0)", []) }
+        + [maker.change(SequenceNumber(count + 2), "notes", "n", [Column("body", "x")])])
+    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try replica.apply([], head: 0)
+    let pending = try replica.file.pendingOperations(limit: 100_000)
+    #expect(pending.count == count + 2)
+    #expect(Set(pending.map(\.group)).count == 1)
+  }
+
+  @Test("what follows the oldest kept packet is sent again to a server that stands before it")
+  func trimmedArchive() throws {
+    let (replica, packets) = try confirmed()
+    // The second packet is archived now, and the first is too old.
+    try replica.apply(
+      [], head: 3, tail: packets[1].tail, serverTime: ReplicaFile.archiveAgeMax + 1)
+    #expect(try replica.file.count("SELECT count(*) FROM ferry_archive") == 1)
+    let name = try replica.file.identity().device
+    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try replica.apply(
+      [maker.change(1, "tasks", "a", [Column("title", "one")])], head: 1, tail: packets[0].tail)
+    let again = try replica.freeze()
+    #expect(again.map(\.tail) == [packets[1].tail])
+    #expect(again.map(\.dependency) == [packets[0].tail])
+    #expect(try replica.file.identity().device == name)
+  }
+
+  @Test("an author's knowledge of a history that is gone is not claimed")
+  func lowerBases() throws {
+    let (replica, packets) = try confirmed()
+    try replica.apply([], head: 9, tail: packets[1].tail)
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
+    #expect(try replica.pending.map(\.base) == [9])
+    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try replica.apply(
+      [maker.change(1, "tasks", "a", [Column("title", "one")])], head: 5, tail: packets[0].tail)
+    #expect(try replica.pending.map(\.base).allSatisfy { $0 <= 1 })
+  }
+
+  @Test("a column that the server does not have any more goes, also from a row inserted here")
+  func lostColumn() throws {
+    let (replica, packets) = try confirmed()
+    try replica.run("ALTER TABLE tasks ADD COLUMN tag TEXT")
+    try replica.apply(
+      [maker.change(4, "tasks", "b", [Column("tag", "theirs")], inserts: false)],
+      tail: packets[1].tail)
+    #expect(try replica.rows("SELECT tag FROM tasks WHERE id = 'b'") == [["theirs"]])
+    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    // The server does not know this device's name: it sends its insert again.
+    let page = maker.page(
+      [
+        maker.change(1, "tasks", "a", [Column("title", "one")]),
+        maker.change(3, "tasks", "b", [Column("title", "two")]),
+      ], head: 3)
+    _ = try replica.file.apply(last: page.body, page.head)
+    #expect(
+      try replica.rows("SELECT id, title, tag FROM tasks ORDER BY id")
+        == [["a", "one", .null], ["b", "two", .null]])
+  }
+
   @Test("after a cursor that had expired, what the list does not name is gone")
   func expired() throws {
     let replica = try ReplicaFixture.withTasks()
@@ -121,10 +198,18 @@ struct SetBackTests {
     try replica.apply([], head: 3, tail: packets[1].tail)
     func archived() throws -> Int { try replica.file.count("SELECT count(*) FROM ferry_archive") }
     #expect(try archived() == 2)
+    // This device's clock may leap: the server's counts.
     replica.clock.now += ReplicaFile.archiveAgeMax + 1
     try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
     let third = try replica.freeze()[0]
-    _ = try replica.file.receive(replica.receipt(third, first: 4))
+    var answer = try replica.receipt(third, first: 4)
+    _ = try replica.file.receive(answer)
+    #expect(try archived() == 3)
+    answer.serverTime = ReplicaFile.archiveAgeMax + 1
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('d', 'new')")
+    let fourth = try replica.freeze()[0]
+    answer.receipt = try replica.receipt(fourth, first: 5).receipt
+    _ = try replica.file.receive(answer)
     #expect(try archived() == 1)
   }
 }

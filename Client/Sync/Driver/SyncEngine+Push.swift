@@ -106,12 +106,20 @@ extension SyncEngine {
 
   private func send(_ row: PacketRow, _ api: SyncAPI) async throws -> PacketAnswer {
     let packet = try await thread.run { try $0.packet(row) }
-    do {
-      return try await retrying { try await api.push(packet) }
-    } catch ReplicaError.refused(let problem) where problem.code.concernsContent {
-      throw PacketRefused(packet: row.number, problem: problem)
+    for attempt in 1... {
+      do {
+        return try await retrying { try await api.push(packet) }
+      } catch ReplicaError.refused(let problem) where problem.code.concernsContent {
+        // What was damaged on its way is malformed once; what was made so is each time.
+        if problem.code == .malformedMessage && attempt < malformedMax { continue }
+        throw PacketRefused(packet: row.number, problem: problem)
+      }
     }
+    preconditionFailure("a packet is sent until it is answered")
   }
+
+  /// How often the server has to find a packet malformed before it is believed.
+  private var malformedMax: Int { 4 }
 }
 
 /// A packet that the server can never take as it is.

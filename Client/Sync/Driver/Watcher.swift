@@ -64,6 +64,7 @@ package struct Watcher: Sendable {
         live.connect(head: head)
         onEvent(.connected)
         pauses.succeed(.connection)
+        wakeups.wake()
         var parser = ServerSentEventParser()
         for try await bytes in stream.body {
           for event in try parser.feed(bytes) {
@@ -110,9 +111,10 @@ package struct Watcher: Sendable {
   ) async throws {
     for await _ in wakeups.stream {
       do {
-        let head = live.head
+        let (head, connection) = (live.trusted, live.connection)
         guard try await hasWork(head) else { continue }
         onEvent(.synced(try await engine.sync(trustingHead: head, progress: progress)))
+        live.trust(connection)
         pauses.succeed(.sync)
       } catch {
         let failure = ReplicaError(error)
@@ -147,14 +149,39 @@ package final class Wakeups: Sendable {
 }
 
 /// The head as the live connection knows it; `nil` while there is none.
+///
+/// A new connection may be to a server that was set back meanwhile, which says nothing as long as
+/// it is behind. So it is trusted only once something was pulled after it was made.
 private final class LiveHead: Sendable {
-  private let state = Mutex<SequenceNumber?>(nil)
+  private struct State {
+    var head: SequenceNumber?
+    var connection = 0
+    var trusted = 0
+  }
 
-  var head: SequenceNumber? { state.withLock { $0 } }
+  private let state = Mutex(State())
 
-  func connect(head: SequenceNumber) { state.withLock { $0 = head } }
+  var head: SequenceNumber? { state.withLock { $0.head } }
 
-  func move(to head: SequenceNumber) { state.withLock { $0 = max($0 ?? 0, head) } }
+  /// The head, where it can be relied upon.
+  var trusted: SequenceNumber? {
+    state.withLock { $0.trusted == $0.connection ? $0.head : nil }
+  }
 
-  func disconnect() { state.withLock { $0 = nil } }
+  /// The number of the newest connection.
+  var connection: Int { state.withLock { $0.connection } }
+
+  func connect(head: SequenceNumber) {
+    state.withLock {
+      $0.head = head
+      $0.connection += 1
+    }
+  }
+
+  func move(to head: SequenceNumber) { state.withLock { $0.head = max($0.head ?? 0, head) } }
+
+  func disconnect() { state.withLock { $0.head = nil } }
+
+  /// All was pulled since that connection was made.
+  func trust(_ connection: Int) { state.withLock { $0.trusted = connection } }
 }

@@ -38,10 +38,13 @@ struct OperationMerger {
     }
     switch (earlier.kind, operation.kind) {
     case (.insert, .update), (.update, .update), (.insert, .insert), (.update, .insert):
+      // A rescued row is recorded after what was written to it, and is older than that.
+      let isRescue = operation.time < earlier.time
+      let (older, newer) = isRescue ? (operation, earlier) : (earlier, operation)
       guard earlier.packetBytes + operation.packetBytes <= limits.operationBytes,
-        let joined = earlier.joined(
-          with: operation, rules: schema.rules(for: operation.key.table))
+        let joined = older.joined(with: newer, rules: schema.rules(for: operation.key.table))
       else { return append(operation) }
+      if isRescue { return replace(position, with: joined) }
       remove(position)
       append(joined)
     case (.insert, .delete) where !met.contains(operation.key):
@@ -69,6 +72,11 @@ struct OperationMerger {
     slots.append(operation)
     count += 1
     bytes += operation.packetBytes
+  }
+
+  private mutating func replace(_ position: Int, with operation: Operation) {
+    bytes += operation.packetBytes - (slots[position]?.packetBytes ?? 0)
+    slots[position] = operation
   }
 
   private mutating func remove(_ position: Int) {

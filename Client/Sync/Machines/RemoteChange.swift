@@ -40,7 +40,7 @@ enum RemoteChange {
       guard let mine = own.columns[column.name] else { return true }
       return Resolution.resolve(existing: mine, incoming: column.stamp) != .existing
     }
-    let isWhole = state.inserted != nil && own.inserted == nil
+    let isWhole = state.inserted != nil
     if columns.isEmpty && !isWhole { return .none }
     return .upsert(columns, isWhole: isWhole, kept: own.columns.keys.sorted())
   }

@@ -117,6 +117,15 @@ final class CaptureContext {
     return .success(OperationID(UniqueID(timestamp: time, random: random())))
   }
 
+  /// Whether the group under way may have no room for another operation.
+  var isGroupFull: Bool {
+    guard let group else { return false }
+    let packetsMax = limits.parkedPackets / 2
+    return group.operations
+      >= min(limits.operationsPerTransaction, limits.operationsPerPacket * packetsMax)
+      || group.bytes + limits.operationBytes > limits.transactionBytes
+  }
+
   /// Counts what was recorded beside the row towards the transaction's size. Answers with why it
   /// is too large.
   func takeBytes(_ count: Int) -> CaptureRefusal? {

@@ -178,7 +178,7 @@ extension ReplicaFile {
     save.bind(3, head.head)
     bind(head.cursor.anchor, to: save, at: 4)
     try save.run()
-    try forgetCovered()
+    try forgetCovered(now: head.serverTime)
   }
 
   /// Binds an anchor's head and operation to two parameters.

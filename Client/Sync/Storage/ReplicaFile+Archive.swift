@@ -10,7 +10,9 @@ extension ReplicaFile {
   static let archiveLength: Int64 = 100_000
 
   /// Moves confirmed operations up to `order` out of the way of the pending ones.
-  func archive(through order: Int64) throws {
+  ///
+  /// - Parameter now: the server's clock, milliseconds: this device's own may leap by years.
+  func archive(through order: Int64, now: Int64) throws {
     let packets = try connection.statement(
       """
       INSERT INTO ferry_archived_packets(number, dependency, tail, from_order, to_order, merged,
@@ -19,7 +21,7 @@ extension ReplicaFile {
         schema, ?2 FROM ferry_packets WHERE to_order <= ?1
       """)
     packets.bind(1, order)
-    packets.bind(2, wallClock())
+    packets.bind(2, now)
     try packets.run()
     let operations = try connection.statement(
       """
@@ -30,19 +32,19 @@ extension ReplicaFile {
       """)
     operations.bind(1, order)
     operations.bind(2, order - Self.archiveLength)
-    try operations.run()
+    if !PlantedFault.archiveForgotten.isPlanted { try operations.run() }
     for table in ["ferry_pending WHERE seq", "ferry_packets WHERE to_order"] {
       let remove = try connection.statement("DELETE FROM \(table) <= ?")
       remove.bind(1, order)
       try remove.run()
     }
-    try trimArchive(below: order - Self.archiveLength)
+    try trimArchive(below: order - Self.archiveLength, now: now)
   }
 
-  private func trimArchive(below order: Int64) throws {
+  private func trimArchive(below order: Int64, now: Int64) throws {
     let find = try connection.statement(
       "SELECT max(to_order) FROM ferry_archived_packets WHERE at < ?1 OR from_order <= ?2")
-    find.bind(1, wallClock() - Self.archiveAgeMax)
+    find.bind(1, now - Self.archiveAgeMax)
     find.bind(2, order)
     guard let last = try find.first({ $0.optionalInt64(0) }) ?? nil else { return }
     for table in ["ferry_archive WHERE seq", "ferry_archived_packets WHERE to_order"] {
@@ -60,10 +62,11 @@ extension ReplicaFile {
   ///
   /// - Returns: whether the cursor had to go back, so that the pull list is to be asked for anew.
   func settleChain(_ head: PageHead) throws -> Bool {
+    let isSetBack = try syncState().replacement == .rescuing
+    if isSetBack { try lowerBases(head) }
     guard let tail = head.appliedTail else {
       // The server does not know this name. What was sent under an earlier one it lost only if
       // it says that it lost something.
-      let isSetBack = try syncState().replacement == .rescuing
       guard try hasConfirmed(after: isSetBack ? 0 : chainStart()) else { return false }
       try sendAllAgain()
       return false
@@ -91,23 +94,21 @@ extension ReplicaFile {
   }
 
   private func place(of tail: OperationID) throws -> ChainPlace? {
+    // Of a packet that is not kept any more, the next one knows where it was.
     let find = try connection.statement(
       """
       SELECT number, last FROM ferry_packets WHERE tail = ?1
-      UNION ALL SELECT number, last FROM ferry_archived_packets WHERE tail = ?1 LIMIT 1
+      UNION ALL SELECT number, last FROM ferry_archived_packets WHERE tail = ?1
+      UNION ALL SELECT number - 1, NULL FROM ferry_archived_packets WHERE dependency = ?1
+      UNION ALL SELECT number - 1, NULL FROM ferry_packets WHERE dependency = ?1 LIMIT 1
       """)
     find.bind(1, tail)
     return try find.first { ChainPlace(number: $0.int64(0), last: $0.optionalInt64(1)) }
   }
 
-  /// Whether a tail is where this device's chain ended before the oldest packet that is kept.
+  /// Whether a tail is where this device's chain ends.
   private func isNewestKnown(_ tail: OperationID) throws -> Bool {
-    let find = try connection.statement(
-      """
-      SELECT 1 FROM ferry_replica WHERE tail = ?1
-      UNION ALL SELECT 1 FROM ferry_packets WHERE dependency = ?1
-      UNION ALL SELECT 1 FROM ferry_archived_packets WHERE dependency = ?1 LIMIT 1
-      """)
+    let find = try connection.statement("SELECT 1 FROM ferry_replica WHERE tail = ?1")
     find.bind(1, tail)
     return try find.first { _ in true } ?? false
   }
@@ -164,17 +165,28 @@ extension ReplicaFile {
     try noteSetBack(count)
   }
 
-  /// - Parameter base: their authors' knowledge is no newer than what the server still has.
+  /// - Parameter base: where the cursor was refused, their authors' knowledge is no newer than what
+  ///   the server still has.
   private func takeFromArchive(_ condition: String, base: SequenceNumber) throws -> Int {
+    let known = try syncState().replacement == .rescuing ? base : .max
     try connection.execute(
       """
       INSERT INTO ferry_pending(seq, id, grp, base, tbl, record, kind, data, met, was,
         marks)
-      SELECT seq, id, grp, min(base, \(base)), tbl, record, kind, data, met, was, marks
+      SELECT seq, id, grp, min(base, \(known)), tbl, record, kind, data, met, was, marks
       FROM ferry_archive WHERE \(condition);
       DELETE FROM ferry_archive WHERE \(condition)
       """)
     return connection.changes
+  }
+
+  /// Where the cursor was refused, what authors knew may be gone: no more can be said of their
+  /// knowledge than that it is no newer than what the server has.
+  private func lowerBases(_ head: PageHead) throws {
+    let known = try head.appliedTail.flatMap { try place(of: $0) }?.last ?? head.head
+    let lower = try connection.statement("UPDATE ferry_pending SET base = ?1 WHERE base > ?1")
+    lower.bind(1, min(known, head.head))
+    try lower.run()
   }
 
   private func noteSetBack(_ count: Int) throws {

@@ -14,7 +14,7 @@ extension ReplicaFile {
       save.bind(1, answer.head)
       try save.run()
       try advanceOverOwn(epoch: answer.epoch)
-      try forgetCovered()
+      try forgetCovered(now: answer.serverTime)
       return confirmed
     }
   }
@@ -157,7 +157,7 @@ extension ReplicaFile {
 
   /// Drops confirmed operations once the cursor has passed them; before that they still shield
   /// the user's values from older pages.
-  func forgetCovered() throws {
+  func forgetCovered(now: Int64) throws {
     try releaseBatches()
     let anyPacket = try connection.statement("SELECT 1 FROM ferry_packets LIMIT 1")
     guard try anyPacket.first({ _ in true }) != nil else { return }
@@ -173,7 +173,7 @@ extension ReplicaFile {
     guard let order = try connection.statement(covered).first({ $0.optionalInt64(0) }) ?? nil
     else { return }
     try rememberClock()
-    try archive(through: order)
+    try archive(through: order, now: now)
   }
 
   /// The newest pending operation's time is the clock's; it must outlive the operation.

@@ -37,16 +37,18 @@ extension ReplicaFile {
         WHERE n.tbl = ferry_kept.tbl AND n.record = ferry_kept.record);
       UPDATE ferry_replica SET replacing = 0
       """)
-    var count = 0
+    var notNamed: [(table: TableSchema, records: [String])] = []
     for name in try trackedTables() {
       guard let table = try? schema(of: name) else { continue }
-      let records = try recordsNotNamed(of: table)
-      count += records.count
-      switch replacement {
-      case .removing:
-        for record in records { try pass.remove(RecordKey(table: name, record: record)) }
-      case .rescuing: try rescue(records, of: table)
+      notNamed.append((table, try recordsNotNamed(of: table)))
+    }
+    let count = notNamed.reduce(0) { $0 + $1.records.count }
+    switch replacement {
+    case .removing:
+      for (table, records) in notNamed {
+        for record in records { try pass.remove(RecordKey(table: table.name, record: record)) }
       }
+    case .rescuing: try rescue(notNamed)
     }
     try connection.execute("DELETE FROM temp.ferry_named")
     guard count > 0 else { return }
@@ -66,22 +68,35 @@ extension ReplicaFile {
         AND NOT EXISTS (SELECT 1 FROM temp.ferry_named WHERE tbl = ?1 AND record = \(key))
         AND NOT EXISTS (SELECT 1 FROM ferry_pending
           WHERE record = \(key) AND tbl = ?1 AND kind = 'insert')
+      ORDER BY \(key)
       """)
     find.bind(1, table.name)
     return try find.map { $0.text(0) }
   }
 
-  /// Records them as inserted at the beginning of time, so that whatever anybody really wrote to
-  /// them, and sends again, is later.
-  private func rescue(_ records: [String], of table: TableSchema) throws {
-    guard !records.isEmpty else { return }
+  /// Records rows as inserted at the beginning of time, so that whatever anybody really wrote to
+  /// them, and sends again, is later. They are one transaction, as far as one may be large: what
+  /// was written together is not seen in parts when it comes back.
+  private func rescue(_ notNamed: [(table: TableSchema, records: [String])]) throws {
+    guard notNamed.contains(where: { !$0.records.isEmpty }) else { return }
     // The newest pending operation would tell the clock's reading; these do not.
     try rememberClock()
     let before = capture.mode
+    capture.endTransaction()
     capture.mode = .rescuing
     defer { capture.mode = before }
-    try recordAsInserts(of: table) { record in
-      for key in records { try Array(key.utf8).withUnsafeBytes(record) }
+    let last = try count("SELECT coalesce(max(seq), 0) FROM ferry_pending")
+    for (table, records) in notNamed where !records.isEmpty {
+      let insert = try connection.prepare(CaptureTriggers.recordExisting(table))
+      for record in records {
+        if capture.isGroupFull { capture.endTransaction() }
+        insert.bind(1, record)
+        try insert.run()
+        insert.reset()
+      }
     }
+    capture.endTransaction()
+    // Others may give the same rows back: a delete that follows has something to delete there.
+    try connection.execute("UPDATE ferry_pending SET met = 1 WHERE seq > \(last)")
   }
 }

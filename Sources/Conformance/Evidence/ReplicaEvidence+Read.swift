@@ -6,10 +6,18 @@ extension ReplicaEvidence {
   /// that only reads and has none of Ferry's functions. Within the caller's transaction where
   /// there is one. A connection that is kept is several times as fast as a new one.
   ///
+  /// - Parameter withArchive: whether ``archived`` is read as well: there may be many of them.
   /// - Throws: ``SQLiteError``; ``UnreadableEvidence`` for a file that is no replica.
-  package static func read(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
-    if connection.isInTransaction { return try readSnapshot(connection) }
-    return try connection.transaction(.deferred) { try readSnapshot(connection) }
+  package static func read(
+    _ connection: SQLiteConnection, withArchive: Bool = false
+  ) throws -> ReplicaEvidence {
+    func snapshot() throws -> ReplicaEvidence {
+      var evidence = try readSnapshot(connection)
+      if withArchive { evidence.archived = try identifiers(in: "ferry_archive", connection) }
+      return evidence
+    }
+    if connection.isInTransaction { return try snapshot() }
+    return try connection.transaction(.deferred) { try snapshot() }
   }
 
   // `unconfirmed` counts as the product does: what stands behind the last packet that was
@@ -22,7 +30,8 @@ extension ReplicaEvidence {
                                 WHERE state <> 'acknowledged'), 9223372036854775807)), 0)),
       (SELECT coalesce(sum(changes), 0) FROM ferry_to_apply)
         + (SELECT count(*) FROM ferry_kept WHERE reason IS NULL),
-      (SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL)
+      (SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL),
+      anchor_head, anchor, replacing <> 0, (SELECT count(*) FROM ferry_pending)
     FROM ferry_replica
     """
 
@@ -31,10 +40,16 @@ extension ReplicaEvidence {
   package static func readProgress(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
     let found = try connection.statement(state).first { row in
       UniqueID(bytes: row.blobBytes(0)).map { device in
-        ReplicaEvidence(
+        var evidence = ReplicaEvidence(
           device: DeviceID(device), rows: ReplicaRows(), applied: row.int64(1),
           epoch: row.optionalText(2).flatMap { Epoch($0) }, pending: [],
           unconfirmed: Int(row.int64(3)), waiting: Int(row.int64(4)), refused: Int(row.int64(5)))
+        evidence.anchor = UniqueID(bytes: row.blobBytes(7)).map {
+          Cursor.Anchor(head: row.int64(6), operation: OperationID($0))
+        }
+        evidence.isReplacing = row.int64(8) != 0
+        evidence.pendingCount = Int(row.int64(9))
+        return evidence
       }
     }
     guard let found, let evidence = found else {
@@ -45,12 +60,7 @@ extension ReplicaEvidence {
 
   private static func readSnapshot(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
     var evidence = try readProgress(connection)
-    try connection.statement("SELECT id FROM ferry_pending ORDER BY seq").forEach { row in
-      guard let id = UniqueID(bytes: row.blobBytes(0)) else {
-        throw UnreadableEvidence("ferry_pending holds a row without an identifier")
-      }
-      evidence.pending.append(OperationID(id))
-    }
+    evidence.pending = try identifiers(in: "ferry_pending", connection)
     // A table's signature is a number and then its key and columns, quoted: what a SELECT wants.
     let tables = try connection.statement("SELECT name, signature FROM ferry_tables ORDER BY name")
       .map { (name: $0.text(0), list: String($0.text(1).drop { $0 != "\"" })) }
@@ -58,6 +68,17 @@ extension ReplicaEvidence {
       evidence.rows.tables.append(try rows(of: table.name, table.list, connection))
     }
     return evidence
+  }
+
+  private static func identifiers(
+    in table: String, _ connection: SQLiteConnection
+  ) throws -> [OperationID] {
+    try connection.statement("SELECT id FROM \(table) ORDER BY seq").map { row in
+      guard let id = UniqueID(bytes: row.blobBytes(0)) else {
+        throw UnreadableEvidence("\(table) holds a row without an identifier")
+      }
+      return OperationID(id)
+    }
   }
 
   private static func rows(

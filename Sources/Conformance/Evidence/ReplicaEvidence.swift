@@ -7,8 +7,17 @@ package struct ReplicaEvidence: Sendable {
   /// The cursor: everything up to here is applied, in this epoch.
   package var applied: SequenceNumber
   package var epoch: Epoch?
+  /// The cursor's anchor: the newest point of the history that the replica was told of.
+  package var anchor: Cursor.Anchor?
+  /// Whether a pull from the start is under way that is to replace the rows: these still belong to
+  /// the cursor that was refused.
+  package var isReplacing = false
   /// Identifiers of operations that wait or are not yet covered by the cursor, in order.
   package var pending: [OperationID]
+  /// How many they are; filled in where only the progress is read, too.
+  package var pendingCount: Int
+  /// Identifiers of confirmed operations that the file keeps, in order. Read where it is asked for.
+  package var archived: [OperationID] = []
   /// Operations that the server has not confirmed.
   package var unconfirmed: Int
   /// Changes pulled and not applied: staged pages, or kept for a table or column not known here.
@@ -25,6 +34,7 @@ package struct ReplicaEvidence: Sendable {
     self.applied = applied
     self.epoch = epoch
     self.pending = pending
+    pendingCount = pending.count
     self.unconfirmed = unconfirmed
     self.waiting = waiting
     self.refused = refused

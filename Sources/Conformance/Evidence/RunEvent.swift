@@ -20,6 +20,9 @@ package enum RunEvent: Sendable {
   case lostPower(device: String, survivors: ReplicaEvidence)
   /// `device` goes on from now on with a copy of `original`'s file, made as `evidence` shows.
   case copied(device: String, from: String, ReplicaEvidence)
+  /// An earlier copy of the server's data was put in its place. With its history as
+  /// it was and as it is now. Whoever has others gives them back.
+  case serverWentBack(from: [OperationID], to: [OperationID])
 }
 
 /// What a run left behind once everything had drained, for one space.

@@ -9,6 +9,12 @@ import FerryProtocol
 /// - an update into the delete after it;
 /// - an insert, with the updates after it, and the delete after those: neither is there, or the
 ///   delete alone.
+///
+/// Where the server was set back to a copy, devices give it back what they keep of the operations
+/// that it lost; what only a file had that nobody works with any more is gone with that. What a
+/// device had recorded before it learnt of it, it may send with a lower base than was recorded, and
+/// merged anew, also with what the history has already (SPEC.md §5). And it may merge a row that
+/// it rescues, an insert of columns at the beginning of time, into a later operation on the record.
 package struct AcknowledgedOperations: Oracle {
   package static let name = "acknowledged-operations"
 
@@ -24,7 +30,10 @@ package struct AcknowledgedOperations: Oracle {
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
     let history = History(final.server.history, told: logs)
     var found = Self.gaps(final.server) + history.repeated
-    var audits = logs.files.map { FileAudit($0, history) }
+    var audits = logs.files.map { file in
+      let unaware = file.countUnaware(logs.lineage, in: final.server.history)
+      return FileAudit(file, history, unaware: unaware)
+    }
     for index in audits.indices { audits[index].run() }
     // What two files have held has to reach the server from one of them.
     let satisfied = audits.reduce(into: Set<OperationID>()) { $0.formUnion($1.satisfied) }
@@ -88,27 +97,39 @@ private struct FileAudit {
     var operation: LocalOperation
     var isShared = false
     var isHeard = true
+    /// Recorded before the device knew that the server was set back.
+    var isUnaware = false
+    /// The server lost it, and the file with it is gone.
+    var isExcused = false
   }
 
   let file: FileLog
   private let history: History
+  private let unaware: Int
   private(set) var satisfied: Set<OperationID> = []
+  /// In this file only: another that holds them still has to send them.
+  private var excused: Set<OperationID> = []
   private(set) var lost: [(LocalOperation, String)] = []
   /// Operations whose content is not what was recorded.
   private(set) var altered: [String] = []
 
-  init(_ file: FileLog, _ history: History) {
+  /// - Parameter unaware: entries from before the device knew that the server was set back.
+  init(_ file: FileLog, _ history: History, unaware: Int) {
     self.file = file
     self.history = history
+    self.unaware = unaware
   }
 
   mutating func run() {
     var order: [RecordKey] = []
     var steps: [RecordKey: [Step]] = [:]
-    for entry in file.entries {
+    for (index, entry) in file.entries.enumerated() {
       let key = entry.operation.key
       if steps[key] == nil { order.append(key) }
-      steps[key, default: []].append(Step(operation: entry.operation, isShared: entry.isShared))
+      steps[key, default: []].append(
+        Step(
+          operation: entry.operation, isShared: entry.isShared, isUnaware: index < unaware,
+          isExcused: file.isClosed && entry.isRevoked))
     }
     for identity in file.identities {
       for entry in history.unheard[identity] ?? [] {
@@ -127,6 +148,8 @@ private struct FileAudit {
   private mutating func follow(_ steps: [Step]) {
     // Inserts and updates that are not in the history, and so have to be in what comes next.
     var carried: [LocalOperation] = []
+    excused.formUnion(steps.lazy.filter(\.isExcused).map(\.operation.id))
+    defer { lost.removeAll { excused.contains($0.0.id) } }
     for (index, step) in steps.enumerated() {
       let operation = step.operation
       guard step.isHeard else {
@@ -183,19 +206,23 @@ private struct FileAudit {
     _ entry: HistoryEntry, _ steps: ArraySlice<Step>, _ carried: [LocalOperation]
   ) {
     guard let own = steps.last?.operation else { return }
+    var isUnaware = steps.last?.isUnaware ?? false
     if entry.kind == .delete && own.kind == .delete { return }
     // What was carried by another file's operation, or sent by another file as well, may have been
     // merged here all the same.
-    let required = carried.count { !satisfied.contains($0.id) }
+    let required = carried.count { !satisfied.contains($0.id) && !excused.contains($0.id) }
     var merged = [own]
-    var wrong = required == 0 ? difference(entry, merged) : "lacks what was merged into it"
+    var wrong =
+      required == 0 ? difference(entry, merged, isUnaware) : "lacks what was merged into it"
     for step in steps.dropLast().reversed() where wrong != nil && step.isHeard {
       let operation = step.operation
       guard operation.kind != .delete,
-        step.isShared || carried.contains(where: { $0.id == operation.id })
+        step.isShared || step.isUnaware && steps.last?.isUnaware == true
+          || carried.contains(where: { $0.id == operation.id })
       else { break }
       merged.insert(operation, at: 0)
-      if merged.count > required, let still = difference(entry, merged) {
+      isUnaware = isUnaware || step.isUnaware
+      if merged.count > required, let still = difference(entry, merged, isUnaware) {
         // The plainest reading is the one to tell of.
         if merged.count == required + 1 { wrong = still }
       } else if merged.count > required {
@@ -205,9 +232,12 @@ private struct FileAudit {
     if let wrong { altered.append("\(entry.place) of \(file.device) \(wrong)") }
   }
 
-  private func difference(_ entry: HistoryEntry, _ merged: [LocalOperation]) -> String? {
+  private func difference(
+    _ entry: HistoryEntry, _ merged: [LocalOperation], _ isUnaware: Bool
+  ) -> String? {
     let kind: OperationKind = merged.contains { $0.kind == .insert } ? .insert : .update
-    if entry.kind != kind { return "was recorded as \(kind)" }
+    let isRescued = kind == .update && entry.kind == .insert && file.mayRescue
+    if entry.kind != kind && !isRescued { return "was recorded as \(kind)" }
     if entry.key != merged.last?.key { return "is not of the record that was written" }
     var expected: [String: (value: Value, time: HybridTimestamp)] = [:]
     for (index, operation) in merged.enumerated() {
@@ -218,6 +248,7 @@ private struct FileAudit {
     for column in entry.columns {
       let time = min(entry.columnTimes[column.name] ?? entry.time, entry.time)
       guard let recorded = expected.removeValue(forKey: column.name) else {
+        if file.mayRescue && time <= .rescue { continue }
         if file.unheard.contains(where: { $0.value.timestamp == time }) { continue }
         return "holds \(column.name), which was not written"
       }
@@ -230,7 +261,9 @@ private struct FileAudit {
     }
     if let missing = expected.keys.min() { return "lacks \(missing), which was written" }
     let bases = merged.compactMap(\.base)
-    if bases.count == merged.count, let base = bases.min(), base != entry.base {
+    if bases.count == merged.count, let base = bases.min(), let newest = bases.max(),
+      isUnaware || isRescued ? entry.base > newest : entry.base != base
+    {
       return "has the base \(entry.base) instead of \(base)"
     }
     return nil

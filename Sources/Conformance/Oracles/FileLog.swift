@@ -9,6 +9,14 @@ struct FileLog {
     /// Another file holds it too: a copy, or the state that this file was in before it went back.
     /// Either may send it, alone or merged with what only that file knows.
     var isShared = false
+    /// The server was set back to before it: the device gives it back, if it keeps the file.
+    var isRevoked = false
+  }
+
+  /// What the file knew of the history at one moment.
+  private struct Sight {
+    let entryCount: Int
+    let anchor: Cursor.Anchor?
   }
 
   let device: String
@@ -19,6 +27,12 @@ struct FileLog {
   /// Pending operations that nobody told of.
   private(set) var unheard: Set<OperationID> = []
   private var newestPending: OperationID?
+  /// Since the server was last set back: how far the file was when it was read.
+  private var sights: [Sight]?
+  /// Whether the file may have recorded rows that the server had lost.
+  var mayRescue: Bool { sights != nil }
+  /// Whether nobody works with it any more.
+  private(set) var isClosed = false
 
   init(device: String) { self.device = device }
 
@@ -38,9 +52,35 @@ struct FileLog {
     if identities.last != evidence.device { identities.append(evidence.device) }
     for id in evidence.pending.reversed() {
       if id == newestPending { break }
-      if places[id] == nil { unheard.insert(id) }
+      guard places[id] == nil else { continue }
+      if !id.isRescue { unheard.insert(id) }
     }
     newestPending = evidence.pending.last
+    if let last = sights?.last, last.anchor == evidence.anchor { return }
+    if !evidence.isReplacing {
+      sights?.append(Sight(entryCount: entries.count, anchor: evidence.anchor))
+    }
+  }
+
+  /// The server is at an earlier state of its history.
+  mutating func revoke(survivors: Set<OperationID>, shared: Set<OperationID>) {
+    sights = []
+    for index in entries.indices {
+      let id = entries[index].operation.id
+      entries[index].isRevoked = !survivors.contains(id)
+      if shared.contains(id) { entries[index].isShared = true }
+    }
+  }
+
+  /// How many of the entries the device had recorded before it knew that the server was set back,
+  /// as far as anybody can tell: before the file was seen at a point of the history that there is.
+  func countUnaware(_ lineage: Lineage, in history: [HistoryEntry]) -> Int {
+    guard let sights else { return 0 }
+    let aware = sights.first { sight in
+      guard let anchor = sight.anchor else { return history.isEmpty }
+      return lineage.holds(anchor, in: history)
+    }
+    return aware?.entryCount ?? entries.count
   }
 
   /// Operations that another file holds as well from now on.
@@ -60,7 +100,9 @@ struct FileLog {
   /// Nobody works with the file any more: only what was confirmed has to be in the history.
   /// What was merged away counts as confirmed, too.
   mutating func close() {
+    isClosed = true
     entries.removeAll { !$0.isConfirmed }
+    if sights != nil { sights = [] }
     places = [:]
     for (place, entry) in entries.enumerated() { places[entry.operation.id] = place }
   }
@@ -72,6 +114,7 @@ struct FileLogs {
   private var current: [String: Int] = [:]
   /// All that was ever told of.
   private var operations: [OperationID: LocalOperation] = [:]
+  private(set) var lineage = Lineage()
 
   mutating func see(_ event: RunEvent) {
     switch event {
@@ -79,9 +122,11 @@ struct FileLogs {
       files[file(of: device)].record(recorded)
       for operation in recorded { operations[operation.id] = operation }
     case .confirmed(let device, let ids): files[file(of: device)].confirm(ids)
-    case .read(let device, let evidence): files[file(of: device)].see(evidence)
+    case .read(let device, let evidence):
+      files[file(of: device)].see(evidence)
     case .lostPower(let device, let survivors): branch(device, survivors)
     case .copied(let device, _, let evidence): branch(device, evidence)
+    case .serverWentBack(let before, let survivors): revoke(from: before, to: survivors)
     }
   }
 
@@ -89,12 +134,28 @@ struct FileLogs {
   /// that it went back from before.
   private mutating func branch(_ device: String, _ evidence: ReplicaEvidence) {
     var copy = FileLog(device: device)
-    copy.inherit(evidence.pending.compactMap { operations[$0] }, evidence)
+    let held = evidence.archived + evidence.pending
+    copy.inherit(held.compactMap { operations[$0] }, evidence)
+    if lineage.wentBack { copy.revoke(survivors: [], shared: []) }
     let pending = Set(evidence.pending)
     for index in files.indices { files[index].share(pending) }
     if let old = current[device] { files[old].close() }
     current[device] = files.count
     files.append(copy)
+  }
+
+  /// What files keep of confirmed operations may be sent again, by each of them.
+  private mutating func revoke(from before: [OperationID], to survivors: [OperationID]) {
+    lineage.goBack(from: before, to: survivors)
+    var seen = Set<OperationID>()
+    var shared = Set<OperationID>()
+    for file in files {
+      for entry in file.entries where !seen.insert(entry.operation.id).inserted {
+        shared.insert(entry.operation.id)
+      }
+    }
+    let left = Set(survivors)
+    for index in files.indices { files[index].revoke(survivors: left, shared: shared) }
   }
 
   private mutating func file(of device: String) -> Int {
@@ -103,4 +164,15 @@ struct FileLogs {
     files.append(FileLog(device: device))
     return files.count - 1
   }
+}
+
+extension OperationID {
+  /// Whether it is of a row that a device gave back to a server which had lost it: those are at the
+  /// beginning of time (SPEC.md §5).
+  var isRescue: Bool { value.timestamp.milliseconds <= HybridTimestamp.rescue.milliseconds }
+}
+
+extension HybridTimestamp {
+  /// The latest time of a row that was given back.
+  static let rescue = HybridTimestamp(milliseconds: 1)
 }

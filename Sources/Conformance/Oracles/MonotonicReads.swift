@@ -8,6 +8,10 @@ import FerryProtocol
 /// number: numbers that it gives a second time tell no other reader anything, until it has passed
 /// all that it ever gave. Where the clock was so far ahead that the server clamped its times, not
 /// even then: what a copy of the file sends late is clamped late, and overrules (SPEC.md §6).
+///
+/// A replica that was read at a point of a history which is gone, since the server was set back,
+/// may go back from there once: to what the server has, until others have given it their later
+/// beats again. Rows of the ledger it keeps, since it gives them back itself.
 package struct MonotonicReads: Oracle {
   package static let name = "monotonic-reads"
 
@@ -18,7 +22,15 @@ package struct MonotonicReads: Oracle {
   private struct Reader {
     var ledger: [String] = []
     /// By device: no lower number may be read.
-    var floors: [String: Int64] = [:]
+    var floors: [String: Floor] = [:]
+    /// The newest anchor that it was read at.
+    var anchor: Cursor.Anchor?
+  }
+
+  /// What was read, and at which point of the history first.
+  private struct Floor {
+    var beat: Int64 = 0
+    var anchor: Cursor.Anchor?
   }
 
   /// A beat that counted on from an earlier number.
@@ -33,6 +45,10 @@ package struct MonotonicReads: Oracle {
   private var highest: [String: Int64] = [:]
   private var repeats: [String: Repeat] = [:]
   private var doubts = ClampDoubts()
+  /// Beats that went back, each with the point from which: held until it is known whether that
+  /// point is in the history that there is.
+  private var regresses: [(from: Cursor.Anchor, device: String, violation: Violation)] = []
+  private var lineage = Lineage()
 
   package init() {}
 
@@ -41,20 +57,26 @@ package struct MonotonicReads: Oracle {
     case .committed(_, let operations):
       for operation in operations { note(operation) }
       return []
-    case .read(let device, let evidence): return read(device, evidence.rows)
+    case .read(let device, let evidence): return read(device, evidence)
     case .confirmed: return []
+    case .serverWentBack(let before, let survivors):
+      lineage.goBack(from: before, to: survivors)
+      return []
     case .lostPower(let device, let survivors):
-      restart(device, survivors.rows)
+      restart(device, survivors)
       doubts.branch(device)
     case .copied(let device, let original, let evidence):
-      restart(device, evidence.rows)
+      restart(device, evidence)
       doubts.branch(original)
     }
     return []
   }
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
-    let found = final.replicas.sorted { $0.key < $1.key }.flatMap { read($0.key, $0.value.rows) }
+    var found = final.replicas.sorted { $0.key < $1.key }.flatMap { read($0.key, $0.value) }
+    for regress in regresses where lineage.holds(regress.from, in: final.server.history) {
+      found += doubts.unlessDoubtful(regress.violation, beatOf: regress.device)
+    }
     return found + doubts.settled(by: final.server)
   }
 
@@ -71,9 +93,11 @@ package struct MonotonicReads: Oracle {
 
   // MARK: Reading
 
-  private mutating func read(_ device: String, _ rows: ReplicaRows) -> [Violation] {
+  private mutating func read(_ device: String, _ evidence: ReplicaEvidence) -> [Violation] {
+    let rows = evidence.rows
     var reader = readers[device] ?? Reader()
     readers[device] = nil
+    if !evidence.isReplacing { reader.anchor = evidence.anchor }
     var found: [Violation] = []
     func note(_ what: String) {
       found.append(Violation(oracle: Self.name, "\(device) \(what)"))
@@ -87,12 +111,19 @@ package struct MonotonicReads: Oracle {
     let beats = rows.beats
     for (name, beat) in beats {
       let least = least(beat, of: name)
-      let floor = reader.floors[name] ?? 0
-      if least < floor {
-        let what = "\(device) shows beat \(beat) of \(name) after \(floor)"
-        found += doubts.unlessDoubtful(Violation(oracle: Self.name, what), beatOf: name)
+      let floor = reader.floors[name] ?? Floor()
+      if least < floor.beat {
+        let what = "\(device) shows beat \(beat) of \(name) after \(floor.beat)"
+        let violation = Violation(oracle: Self.name, what)
+        if lineage.wentBack, let from = floor.anchor {
+          regresses.append((from, name, violation))
+        } else {
+          found += doubts.unlessDoubtful(violation, beatOf: name)
+        }
       }
-      reader.floors[name] = max(floor, least)
+      if least > floor.beat || least < floor.beat && lineage.wentBack {
+        reader.floors[name] = Floor(beat: least, anchor: reader.anchor)
+      }
     }
     if beats.count < reader.floors.count {
       let shown = Set(beats.map(\.0))
@@ -104,7 +135,8 @@ package struct MonotonicReads: Oracle {
     return found
   }
 
-  private mutating func restart(_ device: String, _ rows: ReplicaRows) {
+  private mutating func restart(_ device: String, _ evidence: ReplicaEvidence) {
+    let rows = evidence.rows
     let own = rows.beats.first { $0.0 == device }?.1 ?? 0
     if let highest = highest[device] {
       let before = repeats[device]
@@ -112,13 +144,16 @@ package struct MonotonicReads: Oracle {
         from: min(own, before?.from ?? own), to: max(highest + Self.unheardMax, before?.to ?? 0))
       repeats[device] = again
       for name in readers.keys {
-        if let floor = readers[name]?.floors[device] {
-          readers[name]?.floors[device] = min(floor, again.from)
+        if let floor = readers[name]?.floors[device], floor.beat > again.from {
+          readers[name]?.floors[device]?.beat = again.from
         }
       }
     }
     var reader = Reader(ledger: rows["ledger"]?.records ?? [])
-    for (name, beat) in rows.beats { reader.floors[name] = least(beat, of: name) }
+    reader.anchor = evidence.anchor
+    for (name, beat) in rows.beats {
+      reader.floors[name] = Floor(beat: least(beat, of: name), anchor: evidence.anchor)
+    }
     readers[device] = reader
   }
 

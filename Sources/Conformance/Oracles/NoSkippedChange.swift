@@ -3,6 +3,9 @@ import FerryProtocol
 /// A replica with nothing pending and nothing refused shows exactly what the history makes of all
 /// operations up to its cursor: no change before it is missing, and none after it is there.
 /// Compared are the tables and columns that the replica knows, at the moment of each read.
+///
+/// A read whose cursor is anchored in a history that is gone, since the server was set back, is not
+/// judged, nor is one that was made before everything was pulled anew.
 package struct NoSkippedChange: Oracle {
   package static let name = "no-skipped-change"
 
@@ -23,6 +26,7 @@ package struct NoSkippedChange: Oracle {
     var device: String
     var cursor: SequenceNumber
     var epoch: Epoch?
+    var anchor: Cursor.Anchor?
     var shape: Int
     var sums: [UInt64]
   }
@@ -31,6 +35,7 @@ package struct NoSkippedChange: Oracle {
   private var sights: [Sight] = []
   /// The newest sight of each device: most reads show what the one before has shown.
   private var newest: [String: Int] = [:]
+  private var lineage = Lineage()
 
   package init() {}
 
@@ -39,25 +44,27 @@ package struct NoSkippedChange: Oracle {
     case .read(let device, let evidence): note(device, evidence)
     case .lostPower(let device, let survivors): note(device, survivors)
     case .copied(let device, _, let evidence): note(device, evidence)
+    case .serverWentBack(let before, let survivors): lineage.goBack(from: before, to: survivors)
     case .committed, .confirmed: break
     }
     return []
   }
 
   private mutating func note(_ device: String, _ evidence: ReplicaEvidence) {
-    guard evidence.pending.isEmpty, evidence.refused == 0 else { return }
+    guard evidence.pending.isEmpty, evidence.refused == 0, !evidence.isReplacing else { return }
     let last = newest[device].map { sights[$0] }
     let shape = shape(of: evidence.rows, asBefore: last?.shape)
     let sums = Self.sums(evidence.rows)
     if let last, last.cursor == evidence.applied, last.epoch == evidence.epoch,
-      last.shape == shape, last.sums == sums
+      last.anchor == evidence.anchor, last.shape == shape, last.sums == sums
     {
       return
     }
     newest[device] = sights.count
     sights.append(
       Sight(
-        device: device, cursor: evidence.applied, epoch: evidence.epoch, shape: shape, sums: sums))
+        device: device, cursor: evidence.applied, epoch: evidence.epoch, anchor: evidence.anchor,
+        shape: shape, sums: sums))
   }
 
   private mutating func shape(of rows: ReplicaRows, asBefore last: Int?) -> Int {
@@ -98,7 +105,9 @@ package struct NoSkippedChange: Oracle {
     let history = final.server.history
     for index in order {
       let sight = sights[index]
-      guard sight.epoch ?? final.server.epoch == final.server.epoch else { continue }
+      guard sight.epoch ?? final.server.epoch == final.server.epoch,
+        sight.anchor.map({ lineage.holds($0, in: history) }) ?? true
+      else { continue }
       while next < history.count, history[next].sequence <= sight.cursor {
         model.absorb(history[next])
         next += 1

@@ -34,7 +34,7 @@ package struct ReadYourWrites: Oracle {
     case .committed(let device, let operations):
       for operation in operations { note(operation, of: device) }
     case .read(let device, let evidence): return read(device, evidence.rows)
-    case .confirmed: break
+    case .confirmed, .serverWentBack: break
     case .lostPower(let device, let evidence):
       goBack(device, evidence.rows.beats.first { $0.0 == device }?.1)
       doubts.branch(device)

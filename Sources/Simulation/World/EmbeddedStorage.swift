@@ -46,10 +46,13 @@ final class EmbeddedStorage: SimulatedStorage {
     try ServerEvidence.read(try connection(), space: space)
   }
 
-  func head(of space: SpaceName) throws -> SequenceNumber {
-    let find = try connection().statement("SELECT head FROM spaces WHERE name = ?")
+  func newest(in space: SpaceName) throws -> (head: SequenceNumber, operation: OperationID?) {
+    let find = try connection().statement("SELECT head, newest FROM spaces WHERE name = ?")
     find.bind(1, space.value)
-    return try find.first { $0.int64(0) } ?? 0
+    return try find.first {
+      ($0.int64(0), UniqueID(bytes: $0.blobBytes(1)).map { OperationID($0) })
+    }
+      ?? (0, nil)
   }
 
   func makeCopy(_ name: String) -> String? {

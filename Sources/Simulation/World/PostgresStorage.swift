@@ -46,10 +46,16 @@ final class PostgresStorage: SimulatedStorage {
     try ServerEvidence.read(try PostgresConnection(url: url), space: space)
   }
 
-  func head(of space: SpaceName) throws -> SequenceNumber {
+  func newest(in space: SpaceName) throws -> (head: SequenceNumber, operation: OperationID?) {
     try PostgresConnection(url: url).query(
-      .once("SELECT head FROM spaces WHERE name = $1"), [.text(space.value)]
-    ).map { try $0.int8(0) }.first ?? 0
+      .once("SELECT head, newest FROM spaces WHERE name = $1"), [.text(space.value)]
+    ).map { row in
+      (
+        try row.int8(0),
+        row.isNull(1)
+          ? nil : try row.uuidBytes(1).withUnsafeBytes { UniqueID(bytes: $0) }.map(OperationID.init)
+      )
+    }.first ?? (0, nil)
   }
 
   func close() {

@@ -114,7 +114,7 @@ final class SimulatedDevice: @unchecked Sendable {
 
   private func tellSurvivors() {
     // Of a file that was never synced to the disk, nothing at all may be left.
-    let survivors = evidence() ?? ReplicaEvidence.nothing
+    let survivors = evidence(withArchive: true) ?? ReplicaEvidence.nothing
     unconfirmed = survivors.pending
     setting.tell(self, .lostPower(device: name, survivors: survivors))
   }
@@ -128,8 +128,8 @@ final class SimulatedDevice: @unchecked Sendable {
   /// transaction was left open, on one of another program.
   ///
   /// - Parameter isApart: always as another program.
-  func evidence(isApart: Bool = false) -> ReplicaEvidence? {
-    look(isApart: isApart, ReplicaEvidence.read)
+  func evidence(isApart: Bool = false, withArchive: Bool = false) -> ReplicaEvidence? {
+    look(isApart: isApart) { try ReplicaEvidence.read($0, withArchive: withArchive) }
   }
 
   /// How far the file has come: its evidence without rows and pending operations.
@@ -179,7 +179,7 @@ final class SimulatedDevice: @unchecked Sendable {
 
   /// Takes over what is known of the device whose file this one got a copy of.
   func inherit(from original: SimulatedDevice) {
-    guard let evidence = evidence() else { return }
+    guard let evidence = evidence(withArchive: true) else { return }
     unconfirmed = evidence.pending
     setting.tell(self, .copied(device: name, from: original.name, evidence))
   }

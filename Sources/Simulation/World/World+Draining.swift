@@ -30,13 +30,21 @@ extension World {
     guard let evidence = device.progress(), evidence.epoch != nil else {
       return "it has not synced yet"
     }
-    guard let head = try? server.storage.head(of: device.space) else { return "no server" }
+    guard server.generation != nil, let newest = try? server.storage.newest(in: device.space)
+    else { return "no server" }
     if evidence.unconfirmed > 0 { return "\(evidence.unconfirmed) operations are pending" }
     // Whether orphans may be left is for the oracle to judge.
     if evidence.refused > 0, evidence.refused > orphans(in: device.space) {
       return "\(evidence.refused) records are refused"
     }
     if evidence.waiting > 0 { return "\(evidence.waiting) changes wait" }
-    return evidence.applied < head ? "it is at \(evidence.applied) of \(head)" : nil
+    if evidence.applied != newest.head {
+      return "it is at \(evidence.applied), the server at \(newest.head)"
+    }
+    if evidence.anchor?.operation != newest.operation {
+      return "it is at \(newest.head) of a history that is gone"
+    }
+    // The server may have confirmed them before it was set back.
+    return evidence.pendingCount > 0 ? "\(evidence.pendingCount) operations are kept" : nil
   }
 }

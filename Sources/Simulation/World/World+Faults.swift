@@ -72,14 +72,16 @@ extension World {
     }
   }
 
-  /// Somebody puts a backup of the server's data in place.
+  /// Somebody puts a backup of the server's data in place, before the faults end.
   private func restoreServer(after duration: Int64, _ ordinal: Int) {
-    let copy = server.storage.makeCopy("backup-\(ordinal)")
-    scheduler.after(duration) { [self] in
-      guard let copy else { return }
-      server.crash(losingPower: false)
-      trace.note(.copied, SimulatedServer.name, "set back to an earlier copy")
-      server.storage.goBack(to: copy)
+    // Before a space is made there is nothing to make a backup of, or only for an admin to mend.
+    guard hasAllSpaces, let copy = server.storage.makeCopy("backup-\(ordinal)") else { return }
+    let left = Int64(options.seconds) * 1_000_000 - 1 - scheduler.now
+    let months = skipped.milliseconds
+    scheduler.after(max(0, min(duration, left))) { [self] in
+      // A backup of months ago is not expected back (SPEC.md §5).
+      guard skipped.milliseconds == months else { return }
+      setServerBack(to: copy)
       scheduler.after(1_000_000) { [self] in if server.generation == nil { server.start() } }
     }
   }

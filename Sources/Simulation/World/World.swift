@@ -108,6 +108,31 @@ package final class World: @unchecked Sendable {
     return name
   }
 
+  /// Puts a copy in place of all that the server has, and tells the oracles what is gone.
+  func setServerBack(to copy: String) {
+    let spaces = Set(devices.map(\.space)).sorted { $0.value < $1.value }
+    let before = spaces.map { history(of: $0) }
+    server.crash(losingPower: false)
+    trace.note(.copied, SimulatedServer.name, "set back to an earlier copy")
+    server.storage.goBack(to: copy)
+    for (space, before) in zip(spaces, before) {
+      let event = RunEvent.serverWentBack(from: before, to: history(of: space))
+      report(judges[space, default: OracleBench()].see(event), by: SimulatedServer.name)
+    }
+  }
+
+  /// Whether the server has every space.
+  var hasAllSpaces: Bool {
+    devices.allSatisfy { device in
+      (try? dice.quietly { try server.storage.evidence(of: device.space) }) != nil
+    }
+  }
+
+  private func history(of space: SpaceName) -> [OperationID] {
+    let evidence = try? dice.quietly { try server.storage.evidence(of: space) }
+    return evidence?.history.map(\.id) ?? []
+  }
+
   private func tell(_ event: RunEvent, of device: SimulatedDevice) {
     if case .committed(_, let operations) = event { committed += operations.count }
     report(judges[device.space, default: OracleBench()].see(event), by: device.name)

@@ -1,0 +1,72 @@
+import Conformance
+import FerryProtocol
+import Testing
+
+/// What oracles let pass, and what they do not, where the server was set back.
+@Suite(.timeLimit(.minutes(1)))
+struct SetBackOracleTests {
+  private func setBack(_ before: [LocalOperation], keeping count: Int) -> RunEvent {
+    .serverWentBack(from: before.map(\.id), to: before.prefix(count).map(\.id))
+  }
+
+  @Test("what the server lost has to come again, unless the file with it is gone")
+  func acknowledged() {
+    var maker = HistoryMaker()
+    let kept = maker.add(.insert, "a", by: 1, at: 10, ["title": "x"])
+    let lost = maker.operation(.insert, "b", at: 11, ["title": "y"])
+    let events: [RunEvent] = [
+      .committed(device: "one", [kept, lost]), .confirmed(device: "one", [kept.id, lost.id]),
+      setBack([kept, lost], keeping: 1),
+    ]
+    func found(_ events: [RunEvent], _ maker: HistoryMaker) -> Int {
+      AcknowledgedOperations.found(AcknowledgedOperations(), events, maker.final()).count
+    }
+    #expect(found(events, maker) == 1)
+    let gone = RunEvent.lostPower(device: "one", survivors: maker.replica(1, []))
+    #expect(found(events + [gone], maker) == 0)
+    // What the file keeps of it is still to be given back.
+    var survivors = maker.replica(1, [])
+    survivors.archived = [lost.id]
+    #expect(found(events + [.lostPower(device: "one", survivors: survivors)], maker) == 1)
+    maker.take(lost, by: 1)
+    #expect(found(events, maker) == 0)
+  }
+
+  @Test("a base may be lower than was recorded, of what is from before the set-back only")
+  func bases() {
+    var maker = HistoryMaker()
+    var first = maker.operation(.insert, "a", at: 10, ["title": "x"])
+    first.base = 5
+    let told = RunEvent.committed(device: "one", [first])
+    maker.take(first, by: 1, base: 2)
+    func found(_ events: [RunEvent]) -> Int {
+      AcknowledgedOperations.found(AcknowledgedOperations(), events, maker.final()).count
+    }
+    #expect(found([told]) == 1)
+    #expect(found([told, setBack([first], keeping: 0)]) == 0)
+    var aware = maker.replica(1, [])
+    aware.anchor = Cursor.Anchor(head: 1, operation: first.id)
+    #expect(found([setBack([], keeping: 0), .read(device: "one", aware), told]) == 1)
+  }
+
+  @Test("a beat may go back from a history that is gone, once")
+  func beats() {
+    var maker = HistoryMaker()
+    let old = maker.operation(.insert, "x", at: 10)
+    let new = maker.add(.insert, "y", by: 1, at: 11)
+    func read(_ beat: Int64, _ anchor: LocalOperation) -> RunEvent {
+      var rows = TableRows(name: "beats", columns: ["n"])
+      rows.append("two", [.integer(beat)])
+      var evidence = maker.replica(1, [rows])
+      evidence.anchor = Cursor.Anchor(head: 1, operation: anchor.id)
+      return .read(device: "one", evidence)
+    }
+    func found(_ events: [RunEvent]) -> Int {
+      MonotonicReads.found(MonotonicReads(), events, maker.final()).count
+    }
+    let back = setBack([old], keeping: 0)
+    #expect(found([read(4, old), back, read(2, new), read(3, new)]) == 0)
+    #expect(found([read(4, old), back, read(2, new), read(1, new)]) == 1)
+    #expect(found([back, read(4, new), read(2, new)]) == 1)
+  }
+}
