@@ -1,9 +1,8 @@
 import FerryProtocol
 
 /// Violations that only the history can settle. The server gives a time from the far future its own,
-/// in the order of arrival: I-41 keeps a device's writes in their order by that, but not those of
-/// two copies of one file, of which one sends late what the other has sent already in a later
-/// operation.
+/// in the order of arrival: that keeps a device's writes in their order, but not those of two copies
+/// of one file, of which one sends late what the other has sent already in a later operation.
 struct ClampDoubts {
   private var branched: Set<String> = []
   private var held: [(device: String, violation: Violation)] = []

@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// Every value that did not stay is in the outcome of an operation, with who wrote it (SPEC.md §6,
-/// I-42). In the order of the history, for each operation:
+/// Every value that did not stay is in the outcome of an operation, with who wrote it (SPEC.md
+/// §6). In the order of the history, for each operation:
 ///
 /// - a value of its own that a greater stamp keeps out is among its own conflicts, unless what
 ///   stands is the same value; one that a greater delete keeps out always is; and the operation is

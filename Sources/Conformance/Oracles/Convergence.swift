@@ -6,7 +6,7 @@ import FerryProtocol
 ///
 /// Where a file was lost or went back to an earlier state, orphans may be left: the device that
 /// wrote a row and had not yet heard that its parent was deleted does not hold the row any more, and
-/// so nobody deletes it. SPEC.md promises no more than that every replica refuses it (I-30).
+/// so nobody deletes it. SPEC.md promises no more than that every replica refuses it (§5).
 package struct Convergence: Oracle {
   package static let name = "convergence"
 
