@@ -137,8 +137,8 @@ let package = Package(
     tests(
       "PairTests",
       needs: [
-        "Ferry", "Compression", "SQLite", "TestSupport", "FerryCommand", "FerryDaemon",
-        "FerryChaos",
+        "Ferry", "SyncClient", "Networking", "Compression", "SQLite", "TestSupport",
+        "FerryCommand", "FerryDaemon", "FerryChaos",
       ]),
   ]
 )
