@@ -34,14 +34,15 @@ package final class SQLiteStore: SyncStore {
   ) async throws(StoreError) {
     self.makeEpoch = makeEpoch
     self.makeRandom = makeRandom
-    writer = StoreThread(executor: makeExecutor("ferry-store"))
-    readers = (0..<Self.readerCount).map { _ in
-      StoreThread(executor: makeExecutor("ferry-reader"))
-    }
     let path = directory + "/ferry.sqlite"
-    for thread in [writer] + readers {
-      try await thread.open(path: path, limits: limits, fileSystem: fileSystem)
+    let open = { @Sendable in
+      try SQLiteStoreFile(path: path, limits: limits, fileSystem: fileSystem)
     }
+    writer = StoreThread(executor: makeExecutor("ferry-store"), open: open)
+    readers = (0..<Self.readerCount).map { _ in
+      StoreThread(executor: makeExecutor("ferry-reader"), open: open)
+    }
+    try await writer.run { _ in }
   }
 
   func write<T: Sendable>(
@@ -162,29 +163,37 @@ package final class SQLiteStore: SyncStore {
   }
 }
 
-/// A store's file on a thread of its own.
+/// A store's file on a thread of its own, opened when it is needed first.
 private actor StoreThread {
   private let executor: any WorkExecutor
+  private let open: @Sendable () throws -> SQLiteStoreFile
   private var file: SQLiteStoreFile?
+  private var isClosed = false
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  init(executor: any WorkExecutor) { self.executor = executor }
-
-  func open(path: String, limits: Limits, fileSystem: String?) throws(StoreError) {
-    file = try Self.stated {
-      try SQLiteStoreFile(path: path, limits: limits, fileSystem: fileSystem)
-    }
+  init(
+    executor: any WorkExecutor, open: @escaping @Sendable () throws -> SQLiteStoreFile
+  ) {
+    self.executor = executor
+    self.open = open
   }
 
   func run<T: Sendable>(
     _ body: @Sendable (SQLiteStoreFile) throws -> T
   ) throws(StoreError) -> T {
-    guard let file else { throw .unavailable("the store is closed") }
-    return try Self.stated { try body(file) }
+    guard !isClosed else { throw .unavailable("the store is closed") }
+    return try Self.stated {
+      let file = try self.file ?? open()
+      self.file = file
+      return try body(file)
+    }
   }
 
-  func close() { file = nil }
+  func close() {
+    isClosed = true
+    file = nil
+  }
 
   /// States failures in the seam's words.
   private static func stated<T>(_ body: () throws -> T) throws(StoreError) -> T {
