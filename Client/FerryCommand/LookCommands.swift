@@ -12,7 +12,8 @@ extension FerryCommand {
       pending: operations that the server has not confirmed. to apply: changes pulled but not \
       applied. conflicts: values that lost against others and are kept. kept back: records that \
       this replica's tables refuse. quarantined: operations that the server refuses for good, with \
-      what depends on them. parked: operations that wait on the server for an earlier packet. The clock's offset is the server's clock minus this machine's. recovered: the newest \
+      what depends on them. unsent: records of upload-only tables of which something could not be \
+      sent. parked: operations that wait on the server for an earlier packet. The clock's offset is the server's clock minus this machine's. recovered: the newest \
       time that this replica or its server was found to be set back or copied.
       """
   ) { arguments in
@@ -152,7 +153,8 @@ extension ReplicaStatus {
       ("server", .string(orNull: server?.url)), ("tables", .array(tables.map { .string($0) })),
       ("pending", .int(pending)), ("toApply", .int(toApply)), ("conflicts", .int(conflicts)),
       ("questions", .int(questions)),
-      ("keptBack", .int(keptBack)), ("quarantined", .int(quarantined)), ("parked", .int(parked)),
+      ("keptBack", .int(keptBack)), ("quarantined", .int(quarantined)), ("unsent", .int(unsent)),
+      ("parked", .int(parked)),
       ("cursor", .string(orNull: cursor?.description)), ("head", .int(head)),
       ("lastSync", .string(orNull: lastSync.map { Presentation.time($0) })),
       ("clockOffset", .int(clockOffset)),
@@ -181,7 +183,8 @@ extension ReplicaStatus {
       ("tables", tables.isEmpty ? "none yet: run `ferry track`" : tables.joined(separator: ", ")),
       ("pending", "\(pending)"), ("to apply", "\(toApply)"),
       ("conflicts", "\(conflicts)" + (questions > 0 ? ", \(questions) to decide" : "")),
-      ("kept back", "\(keptBack)"), ("quarantined", "\(quarantined)"), ("parked", "\(parked)"),
+      ("kept back", "\(keptBack)"), ("quarantined", "\(quarantined)"), ("unsent", "\(unsent)"),
+      ("parked", "\(parked)"),
       ("applied", "\(cursor?.applied ?? 0) of \(head)" + (behind > 0 ? " (\(behind) behind)" : "")),
       ("last sync", lastSync.map { Presentation.time($0) } ?? "never"),
       ("clock", clockText),

@@ -57,13 +57,19 @@ extension FerryCommand {
       Any ordinary table with one TEXT PRIMARY KEY column can be tracked. Rows that it holds \
       already are recorded as inserted. After ALTER TABLE … ADD COLUMN through Ferry nothing has \
       to be done. Without tables: lists the tracked ones.
+
+      Changes of an upload-only table are sent, and nothing is pulled back for it. What could not \
+      be sent stays marked (`ferry uploads`) until you run `ferry retry`, or, with --automatic, \
+      goes by itself with the next sync. Track a table again to change this.
       """,
     options: [
       OptionSpec(
         "id", value: "COLUMN", help: "With --create: the name of the key column.", default: "id")
     ],
     flags: [
-      FlagSpec("create", help: "Make tables that are absent here from what has been pulled.")
+      FlagSpec("create", help: "Make tables that are absent here from what has been pulled."),
+      FlagSpec("upload-only", help: "Send changes; pull nothing back."),
+      FlagSpec("automatic", help: "With --upload-only: send again by itself what failed."),
     ],
     arguments: [ArgumentSpec("TABLE", help: "Tables to track.", arity: .zeroOrMore)]
   ) { arguments in
@@ -76,7 +82,10 @@ extension FerryCommand {
         next: "`ferry to-apply` lists what was pulled for tables that are not here",
         status: .usage, code: "no_table")
     }
-    if !tables.isEmpty { try await replica.track(tables, creatingKey: key) }
+    let direction = try direction(arguments)
+    if !tables.isEmpty {
+      try await replica.track(tables, creatingKey: key, direction: direction)
+    }
     let status = try await replica.status()
     let output = TextOutput.standardOutput
     if arguments.flag("json") {
@@ -89,6 +98,24 @@ extension FerryCommand {
       try output.line("tracked: \(status.tables.joined(separator: ", "))")
     }
     return .done
+  }
+
+  private static func direction(_ arguments: ParsedArguments) throws -> TrackDirection {
+    guard arguments.flag("upload-only") else {
+      guard !arguments.flag("automatic") else {
+        throw CommandFailure(
+          "--automatic is for upload-only tables", why: "--upload-only is missing",
+          next: "give both, or neither", status: .usage, code: "not_upload_only")
+      }
+      return .twoWay
+    }
+    guard !arguments.flag("create") else {
+      throw CommandFailure(
+        "--create and --upload-only exclude each other",
+        why: "the one makes a table from what was pulled, for the other nothing is pulled",
+        next: "make the table with `ferry sql`", status: .usage, code: "create_upload_only")
+    }
+    return .uploadOnly(automatic: arguments.flag("automatic"))
   }
 
   static let untrack = CommandSpec(

@@ -57,6 +57,7 @@ extension FerryCommand {
       }
     } catch {
       progress.finish()
+      _ = try? await tellUnsent(replica)
       throw error
     }
     progress.finish()
@@ -87,7 +88,8 @@ extension FerryCommand {
         "  next: `ferry conflicts --open` lists them, `ferry resolve ID --keep local|remote` answers",
       ])
     }
-    let needsUser = status.quarantined > 0 || status.questions > 0
+    let isUnsent = try await tellUnsent(replica)
+    let needsUser = status.quarantined > 0 || status.questions > 0 || isUnsent
     let refused = status.keptBack
     guard refused > 0 else { return needsUser ? .needsUser : .done }
     try TextOutput.standardError.lines([

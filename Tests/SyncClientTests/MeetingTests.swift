@@ -138,6 +138,7 @@ struct MeetingTests {
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
     try replica.file.connection.execute(
       """
+      DROP VIEW ferry_uploads;
       DROP INDEX ferry_pending_met;
       UPDATE ferry_tables SET signature = 'old';
       UPDATE ferry_replica SET version = 1;
@@ -153,6 +154,8 @@ struct MeetingTests {
       ALTER TABLE ferry_conflicts DROP COLUMN settled;
       DROP TABLE ferry_archive; DROP TABLE ferry_archived_packets;
       DROP TABLE ferry_refresh; DROP TABLE ferry_quarantine;
+      DROP TABLE ferry_failed; DROP TABLE ferry_unsent;
+      ALTER TABLE ferry_tables DROP COLUMN direction;
       """)
     for name in CaptureTriggers.names(for: "tasks") {
       try replica.file.connection.execute("DROP TRIGGER \(quoted(name))")

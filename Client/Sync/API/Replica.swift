@@ -97,18 +97,26 @@ public final class Replica: Sendable {
   /// Records from now on what is written to these ordinary tables, each with one text primary
   /// key; rows that they hold already are recorded as inserted.
   ///
+  /// - Parameter direction: whether others' changes are applied here; see
+  ///   ``track(_:creatingKey:direction:)``.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)``.
-  public func track(_ tables: String...) async throws {
-    try await track(tables)
+  public func track(_ tables: String..., direction: TrackDirection = .twoWay) async throws {
+    try await track(tables, direction: direction)
   }
 
   /// Records from now on what is written to these tables.
   ///
   /// - Parameter creatingKey: make tables that are absent here from what has been pulled for
   ///   them, with untyped columns and a key column of this name.
+  /// - Parameter direction: whether others' changes are applied here. A table that is tracked
+  ///   already changes its direction; where it becomes two-way, the next sync pulls everything anew.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)``.
-  public func track(_ tables: [String], creatingKey key: String? = nil) async throws {
-    try await typed { try await thread.run { try $0.track(tables, creatingKey: key) } }
+  public func track(
+    _ tables: [String], creatingKey key: String? = nil, direction: TrackDirection = .twoWay
+  ) async throws {
+    try await typed {
+      try await thread.run { try $0.track(tables, creatingKey: key, direction: direction) }
+    }
   }
 
   /// Stops recording a table. Its rows, and what is pending for it, stay.

@@ -72,6 +72,8 @@ public struct ReplicaStatus: Sendable, Equatable {
   /// Operations that the server refuses for good, and what depends on them; see
   /// ``Replica/quarantine(limit:)``.
   public var quarantined: Int
+  /// Records of upload-only tables of which something failed; see ``Replica/uploads(table:limit:)``.
+  public var unsent: Int
   /// Operations that wait on the server for an earlier packet.
   public var parked: Int
   /// What has been applied.

@@ -7,6 +7,7 @@ extension SyncEngine {
   func push(
     _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
   ) async throws {
+    try await thread.run { try $0.prepareUploads() }
     for _ in 0..<identitiesMax {
       do {
         return try await pushAround(api, &report, progress)

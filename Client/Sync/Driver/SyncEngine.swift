@@ -41,7 +41,7 @@ package struct SyncEngine: Sendable {
 
   /// Drains what is to apply, then sends what is pending (seed row S1.5).
   func push(progress: @escaping Progress) async throws -> SyncReport {
-    try await locked { api in
+    try await lockedToSend { api in
       var report = SyncReport()
       try await pull(api, &report, progress)
       try await push(api, &report, progress)
@@ -54,10 +54,11 @@ package struct SyncEngine: Sendable {
   func sync(
     trustingHead head: SequenceNumber? = nil, progress: @escaping Progress
   ) async throws -> SyncReport {
-    try await locked { api in
+    try await lockedToSend { api in
       var report = SyncReport()
       let before = try await thread.run { try $0.syncState() }
-      if before.epoch == nil || head == nil || before.received != before.applied
+      let isAsking = try await thread.run { try $0.hasFailed() || $0.hasReturningTables() }
+      if isAsking || before.epoch == nil || head == nil || before.received != before.applied
         || head.map({ $0 > before.applied || $0 < before.head }) ?? true
       {
         try await pull(api, &report, progress)
@@ -72,7 +73,7 @@ package struct SyncEngine: Sendable {
 
   // MARK: Order of a round
 
-  private func locked(
+  func locked(
     _ round: (SyncAPI) async throws -> SyncReport
   ) async throws -> SyncReport {
     let lock = try await surroundings.lock(path, options.lockPatience)
@@ -107,6 +108,7 @@ package struct SyncEngine: Sendable {
   func pull(
     _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
   ) async throws {
+    try await thread.run { try $0.beginReturns() }
     for attempt in 1... {
       do {
         while try await pullPages(api, &report, progress) {}

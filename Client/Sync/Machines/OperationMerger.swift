@@ -9,7 +9,8 @@ import FerryProtocol
 /// wins. Nothing is merged across a batch operation on the same table.
 ///
 /// Operations that together would be larger than one may be stay apart, and so do those of which
-/// the server would decide otherwise by its policies if they were one.
+/// the server would decide otherwise by its policies if they were one, and those that came back to
+/// the queue behind later ones.
 struct OperationMerger {
   private let limits: Limits
   private let schema: SpaceSchema
@@ -33,9 +34,9 @@ struct OperationMerger {
   mutating func add(_ operation: Operation, isMet: Bool = false) {
     if operation.batch != nil { return separate(by: operation) }
     if isMet { met.insert(operation.key) }
-    guard let position = positions[operation.key], let earlier = slots[position] else {
-      return append(operation)
-    }
+    guard let position = positions[operation.key], let earlier = slots[position],
+      earlier.time <= operation.time
+    else { return append(operation) }
     switch (earlier.kind, operation.kind) {
     case (.insert, .update), (.update, .update), (.insert, .insert), (.update, .insert):
       // A rescued row is recorded after what was written to it, and is older than that.

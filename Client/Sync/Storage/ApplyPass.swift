@@ -9,6 +9,8 @@ struct ApplyPass {
   private let device: DeviceID
   /// Records known to break a foreign key: kept back.
   private let held: Set<RecordKey>
+  /// Tables for which nothing is pulled back.
+  private let uploads: [String]
   private var hasPending: Bool
   private var hasKept: Bool
   private var hasQuestions = false
@@ -31,6 +33,7 @@ struct ApplyPass {
     limits = file.limits
     self.device = device
     self.held = held
+    uploads = try file.uploadTables()
     hasPending = try file.hasPending()
     hasKept = try file.hasKept()
   }
@@ -82,6 +85,8 @@ struct ApplyPass {
       noted.bind(2, change.key.record)
       try noted.run()
     }
+    let table = change.key.table
+    if uploads.contains(where: { $0.utf8.elementsEqual(table.utf8) }) { return }
     var change = change
     if hasKept && !isRetry, let kept = try file.keptState(of: change.key) {
       change.state = kept.overlaid(with: change.state)

@@ -133,6 +133,7 @@ extension ReplicaFile {
   /// - Parameter groupsMax: transactions in a packet.
   func freezePackets(limit: Int, groupsMax: Int = .max) throws {
     try connection.transaction {
+      try withholdFollowers()
       while try openPacketCount() < limit {
         guard try freezeNext(groupsMax: groupsMax) else { return }
       }

@@ -217,6 +217,7 @@ extension ReplicaFile {
       try database.execute("PRAGMA defer_foreign_keys=ON")
       for operation in entry.operations {
         let isRefused = entry.refused.contains(operation.id)
+        if try requeue(operation, of: number, changing: isRefused ? changes : []) { continue }
         try replay(isRefused ? operation.changing(changes) : operation, in: database)
       }
       try database.execute("DELETE FROM ferry_quarantine WHERE entry = ?", [.integer(number)])

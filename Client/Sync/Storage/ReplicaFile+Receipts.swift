@@ -63,7 +63,7 @@ extension ReplicaFile {
     let find = try connection.statement(
       """
       SELECT min(base) FROM ferry_pending JOIN ferry_packets ON seq BETWEEN from_order AND to_order
-      WHERE number = ?
+      WHERE number = ? AND \(Self.isTwoWay)
       """)
     find.bind(1, number)
     guard let base = try find.first({ $0.optionalInt64(0) }) ?? nil, base < state.applied else {
@@ -118,7 +118,7 @@ extension ReplicaFile {
     let find = try connection.statement(
       """
       SELECT min(base) FROM ferry_pending JOIN ferry_packets ON seq BETWEEN from_order AND to_order
-      WHERE met <> 0 AND \(condition)
+      WHERE met <> 0 AND \(Self.isTwoWay) AND \(condition)
       """)
     if let tail { find.bind(1, tail) }
     return try find.first { $0.optionalInt64(0) } ?? nil

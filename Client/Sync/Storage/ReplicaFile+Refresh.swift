@@ -7,14 +7,15 @@ extension ReplicaFile {
   /// Records to fetch at a time.
   static let refreshBatch = Limits.standard.recordsPerRequest
 
-  /// Fetches these records with the next pull.
+  /// Fetches these records with the next pull, but for those of upload-only tables.
   func refresh(_ keys: some Sequence<RecordKey>) throws {
     let insert = try connection.statement(
       """
       INSERT INTO ferry_refresh(tbl, record) VALUES (?, ?)
       ON CONFLICT(tbl, record) DO UPDATE SET fetched = 0
       """)
-    for key in keys {
+    let uploads = try uploadTables()
+    for key in keys where !uploads.contains(key.table) {
       insert.bind(1, key.table)
       insert.bind(2, key.record)
       try insert.run()

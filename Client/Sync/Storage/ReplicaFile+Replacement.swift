@@ -38,7 +38,8 @@ extension ReplicaFile {
       UPDATE ferry_replica SET replacing = 0
       """)
     var notNamed: [(table: TableSchema, records: [String])] = []
-    for name in try trackedTables() {
+    let uploads = try uploadTables()
+    for name in try trackedTables() where replacement == .rescuing || !uploads.contains(name) {
       guard let table = try? schema(of: name) else { continue }
       notNamed.append((table, try recordsNotNamed(of: table)))
     }
@@ -59,7 +60,8 @@ extension ReplicaFile {
         : "\(count) records that were deleted meanwhile are gone")
   }
 
-  /// Records here that the server did not name and whose insert is not pending.
+  /// Records here that the server did not name and whose insert is not pending, nor waits for the
+  /// user.
   private func recordsNotNamed(of table: TableSchema) throws -> [String] {
     let key = "t.\(quoted(table.key))"
     let find = try connection.prepare(
@@ -68,6 +70,9 @@ extension ReplicaFile {
         AND NOT EXISTS (SELECT 1 FROM temp.ferry_named WHERE tbl = ?1 AND record = \(key))
         AND NOT EXISTS (SELECT 1 FROM ferry_pending
           WHERE record = \(key) AND tbl = ?1 AND kind = 'insert')
+        AND NOT EXISTS (SELECT 1 FROM ferry_unsent WHERE record = \(key) AND tbl = ?1)
+        AND NOT EXISTS (SELECT 1 FROM ferry_quarantine
+          WHERE record = \(key) AND tbl = ?1 AND NOT \(Self.isTwoWay))
       ORDER BY \(key)
       """)
     find.bind(1, table.name)

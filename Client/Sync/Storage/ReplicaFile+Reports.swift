@@ -14,7 +14,7 @@ extension ReplicaFile {
       questions: try count(
         "SELECT count(*) FROM ferry_conflicts WHERE question = 1 AND settled IS NULL"),
       keptBack: try refusedCount(), quarantined: try quarantinedCount(),
-      parked: try parkedCount(),
+      unsent: try failedCount(), parked: try parkedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
       head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset,
       lastRecovery: try lastRecovery())

@@ -7,16 +7,19 @@ extension ReplicaFile {
   ///
   /// With `creatingKey`, a table that is absent is made from the changes kept for it, and its
   /// key column gets that name.
-  package func track(_ names: [String], creatingKey key: String? = nil) throws {
+  package func track(
+    _ names: [String], creatingKey key: String? = nil, direction: TrackDirection = .twoWay
+  ) throws {
     try connection.transaction {
-      for name in names { try track(name, creatingKey: key) }
+      for name in names { try track(name, creatingKey: key, direction) }
     }
   }
 
-  private func track(_ name: String, creatingKey key: String?) throws {
+  private func track(_ name: String, creatingKey key: String?, _ direction: TrackDirection) throws {
     if let key { try createFromKept(name, key: key) }
     let table = try schema(of: name)
     guard try signature(of: table.name) == nil else {
+      try turn(table.name, direction)
       try applyKept(to: table.name)
       return
     }
@@ -24,6 +27,7 @@ extension ReplicaFile {
     save.bind(1, table.name)
     save.bind(2, table.signature(try rules(for: table)))
     try save.run()
+    try turn(table.name, direction)
     try recordExistingRows(of: table)
     try installTriggers(for: table)
     try applyKept(to: table.name)
@@ -33,6 +37,7 @@ extension ReplicaFile {
   func untrack(_ name: String) throws {
     try connection.transaction {
       for drop in CaptureTriggers.drops(for: name) { try connection.execute(drop) }
+      try releaseUnsent(of: name)
       let remove = try connection.statement("DELETE FROM ferry_tables WHERE name = ?")
       remove.bind(1, name)
       try remove.run()

@@ -28,7 +28,8 @@ enum ReplicaSchema {
     );
     CREATE TABLE ferry_tables(
       name TEXT PRIMARY KEY,
-      signature TEXT NOT NULL                 -- key and columns that the triggers know
+      signature TEXT NOT NULL,                -- key and columns that the triggers know
+      direction TEXT NOT NULL DEFAULT 'two-way'
     ) WITHOUT ROWID;
     CREATE TABLE ferry_pending(               -- seed row S1.3
       seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -131,7 +132,7 @@ enum ReplicaSchema {
     );
     CREATE UNIQUE INDEX ferry_conflicts_once
       ON ferry_conflicts(operation, record, tbl, ifnull(col, ''), loser, loser_time);
-    """ + batches
+    """ + batches + uploads
 
   /// What pending batches have changed here.
   private static let batches = """
@@ -167,6 +168,7 @@ enum ReplicaSchema {
     ALTER TABLE ferry_conflicts ADD COLUMN settled INTEGER;
     DELETE FROM ferry_conflicts WHERE seq NOT IN (SELECT min(seq) FROM ferry_conflicts
       GROUP BY operation, record, tbl, ifnull(col, ''), loser, loser_time);
+    ALTER TABLE ferry_tables ADD COLUMN direction TEXT NOT NULL DEFAULT 'two-way';
     \(sinceVersion3)
     UPDATE ferry_replica SET version = 3;
     """

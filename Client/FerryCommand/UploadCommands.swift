@@ -1,0 +1,75 @@
+import CommandLineKit
+import Ferry
+
+extension FerryCommand {
+  static let uploads = CommandSpec(
+    "uploads", summary: "List what the server has not confirmed of upload-only tables.",
+    discussion: """
+      dirty: an insert or update is not confirmed. deleted: the record is deleted here, and that is \
+      not confirmed. failed: it could not be sent, and waits for `ferry retry`; in an automatic \
+      table, for the next sync. Programs find the same in the view ferry_uploads of the replica.
+      """,
+    options: [
+      OptionSpec(
+        "limit", short: "n", value: "COUNT", help: "Entries at most.",
+        kind: .integer(1...1_000_000), default: "50")
+    ],
+    arguments: [ArgumentSpec("TABLE", help: "Only this table.", arity: .optional)],
+    examples: [
+      ExampleSpec(
+        "Messages with their marks",
+        "ferry sql \"SELECT m.*, u.failed FROM messages AS m LEFT JOIN ferry_uploads AS u "
+          + "ON u.tbl = 'messages' AND u.record = m.id\"")
+    ]
+  ) { arguments in
+    let count = try arguments.integer("limit", in: 1...1_000_000)
+    let table = arguments.stringIfPresent("TABLE")
+    let uploads = try await open(arguments).uploads(table: table, limit: count)
+    try Presentation.print(
+      ["table", "record", "dirty", "deleted", "failed", "detail", "identifier"],
+      uploads.map { upload in
+        func mark(_ isSet: Bool) -> (String, JSONText) { (isSet ? "yes" : "", .bool(isSet)) }
+        return [
+          (upload.key.table, .string(upload.key.table)),
+          (upload.key.record, .string(upload.key.record)), mark(upload.isDirty),
+          mark(upload.isDeleted), mark(upload.isFailed),
+          (upload.detail ?? "", .string(orNull: upload.detail)),
+          ("\(upload.identifier)", .string("\(upload.identifier)")),
+        ]
+      }, asJSON: arguments.flag("json"))
+    return .done
+  }
+
+  static let retry = CommandSpec(
+    "retry", summary: "Have the next sync send again what failed of upload-only tables.",
+    discussion: """
+      Without arguments: all of it. What failed in the same transactions goes along. Each change \
+      takes effect once, also where it had arrived in spite of the failure.
+      """,
+    arguments: [
+      ArgumentSpec("TABLE", help: "Only this table.", arity: .optional),
+      ArgumentSpec("ID", help: "Only this record of it.", arity: .optional),
+    ],
+    examples: [ExampleSpec("One message", "ferry retry messages 0198c2f0 && ferry sync")]
+  ) { arguments in
+    let count = try await open(arguments).retryUploads(
+      table: arguments.stringIfPresent("TABLE"), record: arguments.stringIfPresent("ID"))
+    try TextOutput.standardOutput.line(
+      arguments.flag("json")
+        ? JSONText.object([("retried", .int(count))]).text
+        : "\(count) records: the next sync sends them")
+    return .done
+  }
+
+  /// Tells what waits for `ferry retry`. Answers whether anything does.
+  static func tellUnsent(_ replica: Replica) async throws -> Bool {
+    let count = try await replica.status().unsent
+    guard count > 0 else { return false }
+    try TextOutput.standardError.lines([
+      "ferry: \(count) records of upload-only tables could not be sent",
+      "  why: `ferry uploads` tells; everything else was exchanged, or will be",
+      "  next: `ferry retry` has the next sync send them; `ferry retry TABLE ID` one of them",
+    ])
+    return true
+  }
+}

@@ -1,0 +1,330 @@
+import FerryProtocol
+import SQLite
+
+/// Operations of upload-only tables whose sending failed (seed row S2.2).
+///
+/// What could not be delivered is marked, and stays where it is: the server may have taken it, its
+/// answer being lost. The pull that comes before the next push tells. What has not arrived by then
+/// is taken out of the queue, so that everything else goes on, and comes back to its end, with its
+/// identifiers, when the user says so. What the server refuses goes to the quarantine as any
+/// operation does, and comes back in the same way.
+///
+/// A transaction stays whole. One that also wrote to a two-way or an automatic table goes as that
+/// table's do: by itself. What is done later to a record of which something failed waits with it.
+extension ReplicaFile {
+  private static let isConfirmed = """
+    seq <= coalesce((SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'), 0)
+    """
+
+  private static let followsText = "it follows a change that failed"
+
+  /// Selects pending transactions that wrote only to tables whose direction is like `pattern`.
+  private static func groups(_ pattern: String) -> String {
+    """
+    (SELECT grp FROM ferry_pending GROUP BY grp HAVING sum(tbl NOT IN
+      (SELECT name FROM ferry_tables WHERE direction LIKE '\(pattern)')) = 0)
+    """
+  }
+
+  private func exists(_ query: String) throws -> Bool {
+    try connection.statement("\(query) LIMIT 1").first { _ in true } ?? false
+  }
+
+  // MARK: Failing
+
+  /// The place of the newest pending operation.
+  func newestPending() throws -> Int64 {
+    try connection.statement("SELECT max(seq) FROM ferry_pending").first { $0.int64(0) } ?? 0
+  }
+
+  /// A sync that was to send the operations up to this place, or had made a packet of them, has
+  /// failed.
+  func markFailed(through order: Int64, _ detail: String) throws {
+    guard try exists("SELECT 1 FROM ferry_tables WHERE direction = 'upload-only'") else { return }
+    try connection.transaction {
+      let mark = try connection.statement(
+        """
+        INSERT OR IGNORE INTO ferry_failed(seq, detail) SELECT seq, ?2 FROM ferry_pending
+        WHERE seq <= max(?1, coalesce((SELECT max(to_order) FROM ferry_packets), 0))
+          AND NOT \(Self.isConfirmed) AND grp IN \(Self.groups("upload-only"))
+        """)
+      mark.bind(1, order)
+      mark.bind(2, detail)
+      try mark.run()
+      let count = connection.changes
+      if count > 0 {
+        try note("unsent", "\(count) operations of upload-only tables could not be delivered")
+      }
+    }
+  }
+
+  /// Whether a pull has to tell what has become of marked operations.
+  func hasFailed() throws -> Bool { try exists("SELECT 1 FROM ferry_failed") }
+
+  // MARK: Before a push
+
+  /// Takes what failed out of the queue, unless the pull before has told that it had arrived, and
+  /// puts back what goes by itself.
+  func prepareUploads() throws {
+    guard try !uploadTables().isEmpty || hasFailed() else { return }
+    try connection.transaction {
+      try withdrawFailed()
+      try withholdFollowers()
+    }
+    for entry in try automaticEntries() { try retryQuarantined(entry, changing: []) }
+    guard try exists("SELECT 1 FROM ferry_unsent") else { return }
+    try connection.transaction {
+      let automatic = "SELECT name FROM ferry_tables WHERE direction = 'upload-only-automatic'"
+      try choose(from: "ferry_unsent", where: "tbl IN (\(automatic))")
+      try requeueChosen()
+    }
+  }
+
+  private func withdrawFailed() throws {
+    try connection.execute(
+      """
+      DELETE FROM ferry_failed
+      WHERE \(Self.isConfirmed) OR seq NOT IN (SELECT seq FROM ferry_pending)
+      """)
+    guard try hasFailed() else { return }
+    let first = try connection.statement(
+      """
+      SELECT min(number) FROM ferry_packets JOIN ferry_failed
+      ON ferry_failed.seq BETWEEN from_order AND to_order WHERE state <> 'acknowledged'
+      """
+    ).first { $0.optionalInt64(0) }
+    try withhold("SELECT seq, detail FROM ferry_failed")
+    try connection.execute("DELETE FROM ferry_failed")
+    if let first = first ?? nil { try closeGaps(from: first) }
+  }
+
+  /// Takes what is done later to records of which something failed out of the queue, unless it is
+  /// in a packet.
+  func withholdFollowers() throws {
+    guard try exists("SELECT 1 FROM ferry_unsent UNION ALL SELECT 1 FROM ferry_quarantine"),
+      try !uploadTables().isEmpty
+    else { return }
+    let followers = """
+      SELECT seq, '\(Self.followsText)' AS detail FROM ferry_pending WHERE grp IN (
+        SELECT grp FROM ferry_pending
+        WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0) AND (tbl, record) IN (
+          SELECT tbl, record FROM ferry_unsent UNION ALL SELECT tbl, record FROM ferry_quarantine))
+        AND grp IN \(Self.groups("upload-only%"))
+      """
+    while try withhold(followers) > 0 {}
+  }
+
+  /// Moves operations out of the queue: `selection` answers with their places and why.
+  @discardableResult
+  private func withhold(_ selection: String) throws -> Int {
+    try connection.execute(
+      """
+      INSERT INTO ferry_unsent(seq, id, grp, base, tbl, record, kind, data, was, detail)
+      SELECT p.seq, id, grp, base, tbl, record, kind, data, was, s.detail
+      FROM ferry_pending AS p JOIN (\(selection)) AS s ON s.seq = p.seq
+      """)
+    let count = connection.changes
+    guard count > 0 else { return 0 }
+    try rememberClock()
+    try connection.execute(
+      "DELETE FROM ferry_pending WHERE seq IN (SELECT seq FROM ferry_unsent)")
+    return count
+  }
+
+  /// Operations have gone from these packets. Their other operations stay in them, merged as they
+  /// were, since the server may know them by these identifiers; the chain leads past what has gone.
+  private func closeGaps(from number: Int64) throws {
+    let rows = try packets(where: "number >= \(number) ORDER BY number")
+    var previous = rows.first?.dependency
+    let save = try connection.statement(
+      """
+      UPDATE ferry_packets SET dependency = ?, tail = ?, operations = ?, state = 'frozen'
+      WHERE number = ?
+      """)
+    for row in rows {
+      let operations = try packet(row).operations
+      guard let tail = operations.last?.id else {
+        try connection.execute(
+          """
+          DELETE FROM ferry_packets WHERE number = \(row.number);
+          DELETE FROM ferry_pending
+          WHERE seq BETWEEN \(row.orders.lowerBound) AND \(row.orders.upperBound)
+          """)
+        continue
+      }
+      save.bind(1, previous)
+      save.bind(2, tail)
+      save.bind(3, operations.count)
+      save.bind(4, row.number)
+      try save.run()
+      previous = tail
+    }
+    let move = try connection.statement("UPDATE ferry_replica SET tail = ?")
+    move.bind(1, previous)
+    try move.run()
+  }
+
+  // MARK: Trying again
+
+  /// Answers with how many records are to be sent again.
+  func retryUploads(table: String?, record: String?) throws -> Int {
+    let before = try failedCount(table, record)
+    if let table, let record, before == 0 {
+      throw ReplicaError.notFound("nothing of \(table) \(record) waits to be sent again")
+    }
+    try connection.transaction {
+      try choose(from: Self.marked, table, record)
+      try connection.execute(
+        "DELETE FROM ferry_failed WHERE seq IN (SELECT seq FROM temp.ferry_chosen)")
+      try withholdFollowers()
+    }
+    for entry in try entries(table, record) { try retryQuarantined(entry, changing: []) }
+    try connection.transaction {
+      try choose(from: "ferry_unsent", table, record)
+      try requeueChosen()
+    }
+    return try before - failedCount(table, record)
+  }
+
+  /// What failed of a table goes by itself from now on.
+  func releaseUnsent(of table: String) throws {
+    try choose(from: Self.marked, table, nil)
+    try connection.execute(
+      "DELETE FROM ferry_failed WHERE seq IN (SELECT seq FROM temp.ferry_chosen)")
+    try choose(from: "ferry_unsent", table, nil)
+    try requeueChosen()
+  }
+
+  private static let marked =
+    "(SELECT p.* FROM ferry_pending AS p JOIN ferry_failed AS f ON f.seq = p.seq)"
+
+  private static let matches = "(?1 IS NULL OR tbl = ?1) AND (?2 IS NULL OR record = ?2)"
+
+  private func choose(from source: String, _ table: String?, _ record: String?) throws {
+    try choose(from: source, where: Self.matches) {
+      $0.bind(1, table)
+      $0.bind(2, record)
+    }
+  }
+
+  /// Notes operations in the temporary table `ferry_chosen`, with all that belongs to their
+  /// transactions and is done to the same records.
+  private func choose(
+    from source: String, where condition: String, bind: (SQLiteStatement) -> Void = { _ in }
+  ) throws {
+    try connection.execute(
+      """
+      CREATE TABLE IF NOT EXISTS temp.ferry_chosen(seq INTEGER PRIMARY KEY);
+      DELETE FROM temp.ferry_chosen
+      """)
+    let begin = try connection.statement(
+      "INSERT INTO temp.ferry_chosen SELECT seq FROM \(source) WHERE \(condition)")
+    bind(begin)
+    try begin.run()
+    let chosen = "FROM \(source) WHERE seq IN (SELECT seq FROM temp.ferry_chosen)"
+    let add = try connection.statement(
+      """
+      INSERT INTO temp.ferry_chosen SELECT seq FROM \(source)
+      WHERE (grp IN (SELECT grp \(chosen)) OR (tbl, record) IN (SELECT tbl, record \(chosen)))
+        AND seq NOT IN (SELECT seq FROM temp.ferry_chosen)
+      """)
+    repeat { try add.run() } while connection.changes > 0
+  }
+
+  /// They come to the queue's end with their identifiers. The server may know them: an insert and
+  /// its delete do not cancel each other out.
+  private func requeueChosen() throws {
+    try rememberClock()
+    try connection.execute(
+      """
+      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met, was)
+      SELECT id, grp, min(base, (SELECT applied FROM ferry_replica)), tbl, record, kind, data, 1, was
+      FROM ferry_unsent WHERE seq IN (SELECT seq FROM temp.ferry_chosen) ORDER BY seq;
+      DELETE FROM ferry_unsent WHERE seq IN (SELECT seq FROM temp.ferry_chosen)
+      """)
+  }
+
+  // MARK: Refused
+
+  /// Refused transactions that concern a table and record.
+  private func entries(_ table: String?, _ record: String?) throws -> [Int64] {
+    let find = try connection.statement(
+      """
+      SELECT DISTINCT entry FROM ferry_quarantine
+      WHERE NOT \(Self.isTwoWay) AND \(Self.matches) ORDER BY entry
+      """)
+    find.bind(1, table)
+    find.bind(2, record)
+    return try find.map { $0.int64(0) }
+  }
+
+  /// Refused transactions that are tried again with each sync.
+  private func automaticEntries() throws -> [Int64] {
+    try connection.statement(
+      """
+      SELECT entry FROM ferry_quarantine GROUP BY entry HAVING sum(tbl NOT IN
+        (SELECT name FROM ferry_tables WHERE direction = 'upload-only-automatic')) = 0
+      ORDER BY entry
+      """
+    ).map { $0.int64(0) }
+  }
+
+  /// Sends a refused operation of an upload-only table again as it was: its row has never gone. What
+  /// is changed is written to the row, and recorded as such. Answers with `false` for what has to be
+  /// written to its table anew.
+  func requeue(_ operation: Operation, of entry: Int64, changing changes: [Column]) throws -> Bool {
+    let table = operation.key.table
+    guard operation.batch == nil,
+      try uploadTables().contains(where: { $0.utf8.elementsEqual(table.utf8) })
+    else { return false }
+    try rememberClock()
+    let insert = try connection.statement(
+      """
+      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met, was)
+      SELECT id, ferry_group(), ferry_base(), tbl, record, kind, data, 1, was
+      FROM ferry_quarantine WHERE entry = ? AND id = ?
+      """)
+    insert.bind(1, entry)
+    insert.bind(2, operation.id)
+    try insert.run()
+    guard !changes.isEmpty, operation.kind != .delete else { return true }
+    let plan = ApplyPlan(table: try schema(of: table), connection: connection)
+    let unstamped = Stamp(time: .zero, device: try identity().device)
+    _ = try plan.update(
+      operation.key.record,
+      changes.filter { plan.known.contains($0.name) }.map {
+        ColumnState(name: $0.name, value: $0.value, stamp: unstamped, sequence: 0)
+      })
+    return true
+  }
+
+  // MARK: Looking
+
+  /// What is not confirmed of upload-only tables, by table and record.
+  func uploads(of table: String?, limit: Int) throws -> [UploadState] {
+    let find = try connection.statement(
+      """
+      SELECT tbl, record, is_dirty, is_deleted, failed, detail, identifier
+      FROM ferry_uploads WHERE ?1 IS NULL OR tbl = ?1 ORDER BY tbl, record LIMIT ?2
+      """)
+    find.bind(1, table)
+    find.bind(2, limit)
+    return try find.map { row in
+      UploadState(
+        key: RecordKey(table: row.text(0), record: row.text(1)),
+        identifier: OperationID(UniqueID(row.text(6)) ?? UniqueID(high: 0, low: 0)),
+        isDirty: row.int64(2) != 0, isDeleted: row.int64(3) != 0, isFailed: row.int64(4) != 0,
+        detail: row.optionalText(5))
+    }
+  }
+
+  /// Records of upload-only tables of which something failed.
+  func failedCount(_ table: String? = nil, _ record: String? = nil) throws -> Int {
+    guard try !uploadTables().isEmpty else { return 0 }
+    let find = try connection.statement(
+      "SELECT count(*) FROM ferry_uploads WHERE failed AND \(Self.matches)")
+    find.bind(1, table)
+    find.bind(2, record)
+    return try find.first { Int($0.int64(0)) } ?? 0
+  }
+}

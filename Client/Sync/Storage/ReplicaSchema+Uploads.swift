@@ -1,0 +1,50 @@
+extension ReplicaSchema {
+  /// Operations of upload-only tables whose sending failed, and what users see of such tables.
+  ///
+  /// Operations that the cursor has not passed stay pending after the server has confirmed them;
+  /// they are no part of the view. A place in the order and a text are compared in one: the place
+  /// is written with leading zeros in front.
+  static let uploads = """
+    CREATE TABLE IF NOT EXISTS ferry_failed(  -- pending operations that could not be delivered
+      seq INTEGER PRIMARY KEY,
+      detail TEXT NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS ferry_unsent(  -- out of the queue until the user says so
+      seq INTEGER PRIMARY KEY,                -- their order among all pending ones
+      id BLOB NOT NULL, grp INTEGER NOT NULL, base INTEGER NOT NULL, tbl TEXT NOT NULL,
+      record TEXT NOT NULL, kind TEXT NOT NULL, data TEXT, was TEXT,
+      detail TEXT NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS ferry_unsent_record ON ferry_unsent(record);
+    CREATE VIEW IF NOT EXISTS ferry_uploads(
+      tbl, record, is_dirty, is_deleted, failed, detail, identifier
+    ) AS
+    WITH unconfirmed(tbl, record, seq, id, is_delete, failed, detail) AS (
+      SELECT p.tbl, coalesce(b.record, p.record), p.seq, p.id,
+        CASE p.kind WHEN 'delete' THEN 1
+          WHEN 'batch' THEN json_extract(p.data, '$.effect') = 'delete' ELSE 0 END,
+        f.seq IS NOT NULL, f.detail
+      FROM ferry_pending AS p LEFT JOIN ferry_failed AS f ON f.seq = p.seq
+        LEFT JOIN ferry_batch_rows AS b ON b.seq = p.seq
+      WHERE p.seq > coalesce(
+        (SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'), 0)
+      UNION ALL
+      SELECT tbl, record, seq, id, kind = 'delete', 1, detail FROM ferry_unsent
+      UNION ALL
+      SELECT tbl, record, seq, id, kind = 'delete', 1,
+        coalesce(code || ': ' || detail, 'refused along with another change')
+      FROM ferry_quarantine
+    ), states AS (
+      SELECT tbl, record, max(NOT is_delete) AS dirty, max(2 * seq + is_delete) & 1 AS deleted,
+        max(failed) AS failed,
+        substr(min(iif(failed, printf('%020d', seq) || detail, NULL)), 21) AS detail,
+        lower(substr(max(printf('%020d', seq) || hex(id)), 21)) AS id
+      FROM unconfirmed
+      WHERE tbl IN (SELECT name FROM ferry_tables WHERE direction <> 'two-way')
+      GROUP BY tbl, record
+    )
+    SELECT tbl, record, dirty, deleted, failed, detail, substr(id, 1, 8) || '-' || substr(id, 9, 4)
+      || '-' || substr(id, 13, 4) || '-' || substr(id, 17, 4) || '-' || substr(id, 21)
+    FROM states;
+    """
+}

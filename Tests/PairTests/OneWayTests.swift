@@ -1,0 +1,3 @@
+import Ferry
+import TestSupport
+import Testing
