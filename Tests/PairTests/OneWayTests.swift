@@ -1,3 +1,223 @@
 import Ferry
+import Foundation
 import TestSupport
 import Testing
+
+/// One-way tables between real processes (seed rows S2.1, S2.2): a device that only sends its
+/// messages, and one that sees what the server has of them.
+@Suite(.timeLimit(.minutes(3)))
+struct OneWayTests {
+  private static let schema = """
+    CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT, n INTEGER);
+    CREATE TABLE messages(id TEXT PRIMARY KEY, body TEXT)
+    """
+
+  /// The sender reaches the server through the proxy; its notes are two-way.
+  private func makePair(
+    _ kind: StoreKind = .embedded, _ options: String...
+  ) async throws -> Pair {
+    let pair = try await Pair.make(kind, schema: Self.schema)
+    for command in [["track", "messages", "--upload-only"] + options] {
+      let finished = try await ChildProcess.run(
+        try Executables.ferry(), ["--replica", pair.one.path] + command)
+      #expect(finished.status == .exited(0), "\(finished.error)")
+    }
+    try await pair.two.open().track("messages")
+    return pair
+  }
+
+  /// `RECORD dirty deleted failed`, as `ferry uploads` tells.
+  private func states(_ device: Device) async throws -> [String] {
+    try JSONLine.all(try await device.ferry("--json", "uploads", "messages").output).map { line in
+      let marks = ["dirty", "deleted", "failed"].filter { line.members[$0] as? Bool == true }
+      return ([line.text("record") ?? "?"] + marks).joined(separator: " ")
+    }
+  }
+
+  private func send(_ records: String..., from device: Device) async throws {
+    for record in records {
+      try await device.write("INSERT INTO messages VALUES (?, 'hello')", [.text(record)])
+    }
+  }
+
+  private func received(_ device: Device) async throws -> [String] {
+    try await device.exchange()
+    return try await device.rows("SELECT id FROM messages ORDER BY id").compactMap {
+      if case .text(let id)? = $0.first { id } else { nil }
+    }
+  }
+
+  @Test(
+    "changes of an upload-only table arrive, and nothing of others' comes back",
+    arguments: StoreKind.allCases)
+  func nothingComesBack(_ kind: StoreKind) async throws {
+    let pair = try await makePair(kind)
+    try await send("a", from: pair.one)
+    #expect(try await states(pair.one) == ["a dirty"])
+    try await pair.one.exchange()
+    #expect(try await states(pair.one).isEmpty)
+    #expect(try await received(pair.two) == ["a"])
+    try await send("theirs", from: pair.two)
+    try await pair.two.write("UPDATE messages SET body = 'changed' WHERE id = 'a'")
+    try await pair.two.write(Sample.notes(3, "note"))
+    try await pair.two.exchange()
+    try await pair.one.exchange()
+    #expect(try await pair.one.rows("SELECT * FROM messages") == [["a", "hello"]])
+    #expect(try await pair.one.count() == 3)
+    #expect(try await pair.one.status().toApply == 0)
+    let report = try await pair.one.open().verify()
+    #expect(report.isEqual && report.tables.map(\.table) == ["notes"])
+    #expect(report.untracked.isEmpty)
+    // Two-way again, everything is there.
+    try await pair.one.ferry("track", "messages")
+    try await pair.one.exchange()
+    try await expectEqual([pair.one, pair.two], tables: ["messages", "notes"])
+  }
+
+  @Test("a message that could not be sent stays marked until the user has it sent, once")
+  func retry() async throws {
+    let pair = try await makePair()
+    try await pair.one.exchange()
+    pair.proxy.refuse()
+    try await send("a", "b", "c", "d", from: pair.one)
+    try await pair.one.write(Sample.notes(2, "note"))
+    let offline = try await pair.one.ferry("sync", exits: 3)
+    #expect(offline.error.contains("ferry retry"))
+    pair.proxy.refuse(false)
+    let report = try await pair.one.exchange(exits: 4)
+    #expect(report.pushed == 2)
+    #expect(try await states(pair.one) == ["a", "b", "c", "d"].map { "\($0) dirty failed" })
+    #expect(try await received(pair.two).isEmpty)
+    #expect(
+      try await pair.one.rows("SELECT count(*) FROM ferry_uploads WHERE failed AND is_dirty")
+        == [[4]])
+    // The user deletes one, and sends another.
+    try await pair.one.write("DELETE FROM messages WHERE id = 'd'")
+    try await pair.one.ferry("retry", "messages", "b")
+    try await pair.one.exchange(exits: 4)
+    #expect(try await received(pair.two) == ["b"])
+    #expect(
+      try await states(pair.one) == [
+        "a dirty failed", "c dirty failed", "d dirty deleted failed",
+      ])
+    #expect(try await pair.one.ferry("retry", "messages", "b", exits: 1).error.contains("messages"))
+    let retried = try await pair.one.ferry("--json", "retry", "messages")
+    #expect(try JSONLine.all(retried.output).first?.number("retried") == 3)
+    try await pair.one.exchange()
+    #expect(try await states(pair.one).isEmpty)
+    #expect(try await received(pair.two) == ["a", "b", "c"])
+    #expect(try await pair.one.status().unsent == 0)
+  }
+
+  @Test("of an automatic table what failed goes with the next sync")
+  func automatic() async throws {
+    let pair = try await makePair(.embedded, "--automatic")
+    pair.proxy.refuse()
+    try await send("a", from: pair.one)
+    try await pair.one.ferry("push", exits: 3)
+    #expect(try await states(pair.one) == ["a dirty"])
+    pair.proxy.refuse(false)
+    try await pair.one.exchange()
+    #expect(try await received(pair.two) == ["a"])
+  }
+
+  @Test("a message that arrived although its answer was lost is not marked, and is there once")
+  func answerLost() async throws {
+    let pair = try await makePair()
+    try await pair.one.exchange()
+    try await send("a", from: pair.one)
+    // Each answer to the packet is lost, until the push gives up.
+    pair.proxy.trap(.answer, of: "POST ", times: 100, .cut)
+    try await pair.one.ferry("push", exits: 3)
+    pair.proxy.removeTraps()
+    #expect(try await states(pair.one) == ["a dirty failed"])
+    try await pair.one.exchange()
+    #expect(try await states(pair.one).isEmpty)
+    #expect(try await received(pair.two) == ["a"])
+    #expect(try await pair.server.head() == 1)
+  }
+
+  @Test("a message whose packet arrives after it was taken out of the queue is there once")
+  func arrivesLate() async throws {
+    let pair = try await makePair()
+    try await pair.one.exchange()
+    try await send("a", from: pair.one)
+    let copy = try Device()
+    try FileManager.default.copyItem(atPath: pair.one.path, toPath: copy.path)
+    pair.proxy.refuse()
+    try await pair.one.ferry("push", exits: 3)
+    pair.proxy.refuse(false)
+    try await pair.one.exchange(exits: 4)
+    // The packet under the same name and with the same identifiers.
+    try await copy.exchange()
+    #expect(try await pair.server.head() == 1)
+    try await pair.one.write(Sample.notes(1, "note"))
+    try await pair.one.exchange(exits: 4)
+    try await pair.one.ferry("retry")
+    try await pair.one.exchange()
+    #expect(try await states(pair.one).isEmpty)
+    #expect(try await received(pair.two) == ["a"])
+    #expect(try await pair.server.head() == 2)
+  }
+
+  @Test("a refused message keeps its row, and goes once it is mended and tried again")
+  func refused() async throws {
+    let pair = try await makePair()
+    let rule = #"{"tables":{"messages":{"columns":{"body":{"type":"text"}}}}}"#
+    try await pair.two.open().applySchema(try SpaceSchema(json: rule))
+    try await pair.one.write("INSERT INTO messages VALUES ('a', X'05')")
+    try await send("b", from: pair.one)
+    let report = try await pair.one.exchange(exits: 4)
+    #expect(report.quarantined == 1 && report.pushed == 1)
+    #expect(try await pair.one.count("messages") == 2)
+    #expect(try await states(pair.one) == ["a dirty failed"])
+    try await pair.one.write("UPDATE messages SET body = 'five' WHERE id = 'a'")
+    try await pair.one.exchange(exits: 4)
+    #expect(try await received(pair.two) == ["b"])
+    try await pair.one.ferry("retry", "messages", "a")
+    try await pair.one.exchange()
+    #expect(try await received(pair.two) == ["a", "b"])
+    #expect(try await pair.two.rows("SELECT body FROM messages WHERE id = 'a'") == [["five"]])
+  }
+
+  @Test("a deleted message is listed as deleted until the server has acknowledged it")
+  func deleted() async throws {
+    let pair = try await makePair()
+    try await send("a", from: pair.one)
+    try await pair.one.exchange()
+    try await pair.one.write("DELETE FROM messages")
+    #expect(try await states(pair.one) == ["a deleted"])
+    try await pair.one.exchange()
+    #expect(try await states(pair.one).isEmpty)
+    #expect(try await received(pair.two).isEmpty)
+  }
+
+  @Test(
+    "a process that is killed while it sends has not failed: the next one sends, and it is there once",
+    arguments: [TCPProxy.Direction.request, .answer])
+  func killed(_ direction: TCPProxy.Direction) async throws {
+    let pair = try await makePair()
+    try await pair.one.exchange()
+    try await send("a", from: pair.one)
+    let trap = pair.proxy.trap(direction, of: "POST ", .hold)
+    let client = try pair.one.start("sync")
+    try await trap.sprung()
+    client.send(SIGKILL)
+    _ = try await client.exitStatus()
+    trap.cut()
+    pair.proxy.removeTraps()
+    #expect(try await states(pair.one) == ["a dirty"])
+    try await pair.one.exchange()
+    #expect(try await states(pair.one).isEmpty)
+    #expect(try await received(pair.two) == ["a"])
+    #expect(try await pair.server.head() == 1)
+  }
+
+  @Test("wrong combinations are wrong usage")
+  func usage() async throws {
+    let device = try Device()
+    try await device.ferry("sql", "CREATE TABLE t(id TEXT PRIMARY KEY)")
+    try await device.ferry("track", "t", "--automatic", exits: 2)
+    try await device.ferry("track", "t", "--create", "--upload-only", exits: 2)
+  }
+}

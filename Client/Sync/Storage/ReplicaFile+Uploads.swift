@@ -168,8 +168,8 @@ extension ReplicaFile {
 
   /// Answers with how many records are to be sent again.
   func retryUploads(table: String?, record: String?) throws -> Int {
-    let before = try failedCount(table, record)
-    if let table, let record, before == 0 {
+    let before = try failedCount()
+    if let table, let record, try failedCount(table, record) == 0 {
       throw ReplicaError.notFound("nothing of \(table) \(record) waits to be sent again")
     }
     try connection.transaction {
@@ -183,7 +183,7 @@ extension ReplicaFile {
       try choose(from: "ferry_unsent", table, record)
       try requeueChosen()
     }
-    return try before - failedCount(table, record)
+    return try max(0, before - failedCount())
   }
 
   /// What failed of a table goes by itself from now on.

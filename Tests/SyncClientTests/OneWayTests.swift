@@ -1,0 +1,402 @@
+import FerryProtocol
+import SQLite
+import Testing
+
+@testable import SyncClient
+
+/// Tables whose changes are sent and do not come back (seed rows S2.1, S2.2).
+@Suite("One-way tables", .timeLimit(.minutes(1)))
+struct OneWayTests {
+  private let maker = PageMaker()
+
+  /// An upload-only table of messages beside a two-way one of tasks.
+  private func outbox(automatic: Bool = false) throws -> ReplicaFixture {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("CREATE TABLE messages(id TEXT PRIMARY KEY, body TEXT)")
+    try replica.file.track(["messages"], direction: .uploadOnly(automatic: automatic))
+    return replica
+  }
+
+  private func states(_ replica: ReplicaFixture) throws -> [String] {
+    try replica.file.uploads(of: nil, limit: 100).map { upload in
+      let marks = [
+        (upload.isDirty, "dirty"), (upload.isDeleted, "deleted"), (upload.isFailed, "failed"),
+      ]
+      return ([upload.key.record] + marks.filter(\.0).map(\.1)).joined(separator: " ")
+    }
+  }
+
+  /// A sync that cannot reach the server, after it had made packets.
+  private func fail(_ replica: ReplicaFixture) throws {
+    try replica.file.markFailed(through: replica.file.newestPending(), "no route to host")
+  }
+
+  /// What the next sync sends.
+  private func sent(_ replica: ReplicaFixture) throws -> [Packet] {
+    try replica.file.prepareUploads()
+    return try replica.freeze()
+  }
+
+  private func confirm(_ packets: [Packet], _ replica: ReplicaFixture) throws {
+    var place = try replica.file.syncState().head + 1
+    for packet in packets {
+      _ = try replica.file.receive(replica.receipt(packet, first: place))
+      place += SequenceNumber(packet.operations.count)
+    }
+  }
+
+  private func refuse(
+    _ packet: Packet, _ record: String, _ replica: ReplicaFixture, table: String = "messages"
+  ) throws {
+    let operation = try #require(packet.operations.first { $0.key.record == record })
+    let number = try #require(try replica.file.openPackets().first?.number)
+    let refusal = Refusal(
+      operation: operation.id, code: .schemaViolation, detail: "too loud", table: table,
+      record: record)
+    _ = try replica.file.quarantine(packet: number, [refusal])
+  }
+
+  // MARK: Nothing comes back
+
+  @Test("what others do to an upload-only table is neither applied nor kept")
+  func nothingComesBack() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('mine', 'x')")
+    let pulled = try replica.apply([
+      maker.change(1, "messages", "theirs", [Column("body", "y"), Column("unknown", 1)]),
+      maker.deletion(2, "messages", "mine"),
+      maker.change(3, "tasks", "t", [Column("title", "z")]),
+    ])
+    #expect(pulled.applied == 1)
+    #expect(try replica.rows("SELECT id FROM messages") == [["mine"]])
+    #expect(try replica.rows("SELECT id FROM tasks") == [["t"]])
+    #expect(try replica.file.status().toApply == 0)
+    #expect(try replica.file.syncState().applied == 3)
+  }
+
+  @Test("a pull that replaces what is here leaves the rows of an upload-only table alone")
+  func replacement() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'x'); INSERT INTO tasks(id) VALUES ('t')")
+    try confirm(sent(replica), replica)
+    try replica.file.beginReplacement(Problem(.cursorExpired, "old"))
+    try replica.apply([], head: 9)
+    #expect(try replica.rows("SELECT id FROM messages") == [["a"]])
+    #expect(try replica.rows("SELECT id FROM tasks").isEmpty)
+  }
+
+  @Test("what a server lost of an upload-only table is given to it again, but not what failed")
+  func rescue() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('kept', 'x')")
+    try replica.run("INSERT INTO messages VALUES ('lost', 'x')")
+    try confirm(sent(replica), replica)
+    try replica.apply([], head: 2)
+    try replica.file.connection.execute("DELETE FROM ferry_archive")
+    try replica.run("INSERT INTO messages VALUES ('failed', 'x')")
+    try fail(replica)
+    #expect(try sent(replica).isEmpty)
+    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try replica.apply([maker.change(1, "messages", "kept", [])], head: 1)
+    #expect(try replica.pending.map(\.key.record) == ["lost"])
+    #expect(try states(replica) == ["failed dirty failed", "lost dirty"])
+  }
+
+  // MARK: States
+
+  @Test("a change is dirty until its own operation is acknowledged")
+  func dirty() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+    try replica.run("INSERT INTO messages VALUES ('b', 'x')")
+    #expect(try states(replica) == ["a dirty", "b dirty"])
+    let first = try sent(replica)
+    try replica.run("UPDATE messages SET body = 'edited meanwhile' WHERE id = 'b'")
+    try confirm(first, replica)
+    #expect(try states(replica) == ["b dirty"])
+    let edit = try #require(try replica.pending.last)
+    #expect(try replica.file.uploads(of: "messages", limit: 1).map(\.identifier) == [edit.id])
+    try confirm(sent(replica), replica)
+    #expect(try states(replica).isEmpty)
+    #expect(try replica.file.uploads(of: "tasks", limit: 9).isEmpty)
+  }
+
+  @Test("a deleted record is listed until its delete is acknowledged")
+  func deleted() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+    try confirm(sent(replica), replica)
+    try replica.run("DELETE FROM messages")
+    #expect(try states(replica) == ["a deleted"])
+    try fail(replica)
+    #expect(try sent(replica).isEmpty)
+    #expect(try states(replica) == ["a deleted failed"])
+    _ = try replica.file.retryUploads(table: nil, record: nil)
+    try confirm(sent(replica), replica)
+    #expect(try states(replica).isEmpty)
+  }
+
+  @Test("rows that a batch changed are dirty until the batch is acknowledged")
+  func batch() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+    try confirm(sent(replica), replica)
+    _ = try replica.file.write {
+      try $0.batchDelete("messages", where: .compare(.column("body"), .equal, "x"))
+    }
+    #expect(try states(replica) == ["a deleted"])
+    try confirm(sent(replica), replica)
+    #expect(try states(replica).isEmpty)
+  }
+
+  // MARK: Failing and trying again
+
+  @Test("what could not be delivered is not sent again, and everything else of its packet is")
+  func withdrawn() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO tasks(id) VALUES ('one')")
+    try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+    let lost = try sent(replica)
+    try fail(replica)
+    try replica.run("INSERT INTO tasks(id) VALUES ('two')")
+    try replica.reopen()
+    #expect(try states(replica) == ["a dirty failed"])
+    try replica.apply([], head: 0)
+    let again = try sent(replica)
+    #expect(again.map { $0.operations.map(\.key.record) } == [["one"], ["two"]])
+    #expect(again[0].operations[0] == lost[0].operations[0])
+    #expect(again.map(\.dependency) == [nil, again[0].tail])
+    #expect(try states(replica) == ["a dirty failed"])
+    #expect(try replica.file.status().unsent == 1)
+    #expect(try replica.file.status().pending == 2)
+  }
+
+  @Test("what had arrived in spite of the failure is told by the next pull, and not marked")
+  func answerLost() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+    let packet = try sent(replica)[0]
+    try fail(replica)
+    #expect(try states(replica) == ["a dirty failed"])
+    try replica.apply([], head: 1, tail: packet.tail)
+    #expect(try sent(replica).isEmpty)
+    #expect(try states(replica).isEmpty)
+    #expect(try !replica.file.hasFailed())
+  }
+
+  @Test("tried again before the server was seen, the same packet is sent")
+  func samePacket() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+    let packet = try sent(replica)
+    try fail(replica)
+    #expect(try replica.file.retryUploads(table: "messages", record: "a") == 1)
+    #expect(try states(replica) == ["a dirty"])
+    #expect(try sent(replica) == packet)
+  }
+
+  @Test("tried again, operations keep their identifiers and times, and new ones are later")
+  func sameIdentifiers() throws {
+    let replica = try outbox()
+    for record in ["a", "b"] {
+      try replica.run("INSERT INTO messages VALUES (?, 'x')", [.text(record)])
+    }
+    let made = try replica.pending
+    try fail(replica)
+    #expect(try sent(replica).isEmpty)
+    try replica.run("INSERT INTO tasks(id) VALUES ('t')")
+    #expect(try replica.file.retryUploads(table: "messages", record: "b") == 1)
+    try replica.run("INSERT INTO tasks(id) VALUES ('u')")
+    let pending = try replica.pending
+    #expect(pending.map(\.key.record) == ["t", "b", "u"])
+    #expect(pending[1] == made[1])
+    #expect(pending[0].time > made[1].time && pending[2].time > pending[0].time)
+    #expect(try replica.file.retryUploads(table: "messages", record: nil) == 1)
+    #expect(try replica.file.retryUploads(table: nil, record: nil) == 0)
+    #expect(throws: ReplicaError.self) {
+      try replica.file.retryUploads(table: "messages", record: "a")
+    }
+  }
+
+  @Test("a transaction fails and is tried again whole, with what is done later to its records")
+  func wholeTransaction() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'x'), ('b', 'x')")
+    try fail(replica)
+    #expect(try sent(replica).isEmpty)
+    try replica.run("UPDATE messages SET body = 'y' WHERE id = 'b'")
+    #expect(try sent(replica).isEmpty)
+    #expect(try states(replica) == ["a dirty failed", "b dirty failed"])
+    #expect(try replica.file.retryUploads(table: "messages", record: "a") == 2)
+    let packet = try #require(try sent(replica).first)
+    #expect(packet.operations.map(\.key.record) == ["a", "b"])
+    #expect(packet.operations[1].columns == [Column("body", "y")])
+  }
+
+  @Test("a transaction that writes to a two-way or automatic table as well stays in the queue")
+  func mixedTransaction() throws {
+    let replica = try outbox()
+    try replica.run("CREATE TABLE receipts(id TEXT PRIMARY KEY)")
+    try replica.file.track(["receipts"], direction: .uploadOnly(automatic: true))
+    try replica.run("INSERT INTO messages VALUES ('a', 'x'); INSERT INTO tasks(id) VALUES ('t')")
+    try replica.run("INSERT INTO messages VALUES ('b', 'x'); INSERT INTO receipts VALUES ('r')")
+    try replica.file.write { database in
+      try database.execute("INSERT INTO messages VALUES ('c', 'x')")
+      try database.execute("INSERT INTO tasks(id) VALUES ('u')")
+    }
+    try fail(replica)
+    #expect(try sent(replica).flatMap(\.operations).count == 6)
+    #expect(try replica.file.status().unsent == 0)
+  }
+
+  @Test("of an automatic table nothing is marked: what failed goes with the next sync")
+  func automatic() throws {
+    let replica = try outbox(automatic: true)
+    try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+    let packet = try sent(replica)
+    try fail(replica)
+    #expect(try states(replica) == ["a dirty"])
+    #expect(try sent(replica) == packet)
+  }
+
+  @Test("what was written after a sync began is not marked by its failure")
+  func writtenMeanwhile() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+    let newest = try replica.file.newestPending()
+    try replica.run("INSERT INTO messages VALUES ('b', 'x')")
+    try replica.file.markFailed(through: newest, "gone")
+    #expect(try states(replica) == ["a dirty failed", "b dirty"])
+  }
+
+  @Test("an insert that may have arrived and its delete are sent as the delete")
+  func deleteOfFailed() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+    _ = try sent(replica)
+    try fail(replica)
+    try replica.run("DELETE FROM messages")
+    #expect(try sent(replica).isEmpty)
+    #expect(try states(replica) == ["a dirty deleted failed"])
+    _ = try replica.file.retryUploads(table: "messages", record: "a")
+    #expect(try sent(replica).flatMap(\.operations).map(\.kind) == [.delete])
+  }
+
+  @Test("an operation that came back behind a later one of its record stays apart from it")
+  func outOfOrder() {
+    func operation(_ time: Int64, _ kind: OperationKind) -> Operation {
+      let time = HybridTimestamp(milliseconds: time)
+      return Operation(
+        id: OperationID(UniqueID(timestamp: time, random: 1)),
+        key: RecordKey(table: "t", record: "r"), kind: kind, time: time,
+        columns: [Column("a", 1)], base: 0)
+    }
+    var merger = OperationMerger()
+    for next in [operation(2, .update), operation(1, .insert)] { merger.add(next) }
+    #expect(merger.operations.map(\.kind) == [.update, .insert])
+  }
+
+  // MARK: Refused
+
+  @Test("a refused record keeps its row, is marked, and goes with what mends it when tried again")
+  func refused() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
+    try replica.run("INSERT INTO messages VALUES ('b', 'x')")
+    try refuse(sent(replica)[0], "a", replica)
+    #expect(try !replica.file.hasRefresh())
+    #expect(try sent(replica).flatMap(\.operations).map(\.key.record) == ["b"])
+    let upload = try #require(try replica.file.uploads(of: nil, limit: 1).first)
+    #expect(upload.isFailed && upload.detail == "schema_violation: too loud")
+    try replica.run("UPDATE messages SET body = 'quiet' WHERE id = 'a'")
+    try confirm(replica.freeze(), replica)
+    #expect(try states(replica) == ["a dirty failed"])
+    #expect(try replica.file.retryUploads(table: "messages", record: "a") == 1)
+    #expect(try replica.file.status().quarantined == 0)
+    let mended = try sent(replica).flatMap(\.operations)
+    #expect(mended.map(\.kind) == [.insert])
+    #expect(mended[0].columns == [Column("body", "quiet")])
+  }
+
+  @Test("a refused record is edited in the quarantine and in its row")
+  func edited() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
+    try refuse(sent(replica)[0], "a", replica)
+    let entry = try #require(try replica.file.quarantine(limit: 1).first)
+    try replica.file.retryQuarantined(entry.number, changing: [Column("body", "quiet")])
+    #expect(try replica.rows("SELECT body FROM messages") == [["quiet"]])
+    let sent = try sent(replica).flatMap(\.operations)
+    #expect(sent.map(\.kind) == [.insert])
+    #expect(sent[0].columns == [Column("body", "quiet")])
+  }
+
+  @Test("what is refused of an automatic table is tried again once with each sync")
+  func refusedAutomatic() throws {
+    let replica = try outbox(automatic: true)
+    try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
+    let first = try sent(replica)
+    try refuse(first[0], "a", replica)
+    #expect(try replica.freeze().isEmpty)
+    let second = try sent(replica)
+    #expect(second[0].operations.map(\.id) == first[0].operations.map(\.id))
+    try refuse(second[0], "a", replica)
+    try replica.run("UPDATE messages SET body = 'quiet' WHERE id = 'a'")
+    let third = try sent(replica).flatMap(\.operations)
+    #expect(third.map(\.kind) == [.insert])
+    #expect(third[0].columns == [Column("body", "quiet")])
+    #expect(try replica.file.status().quarantined == 0)
+  }
+
+  // MARK: Changing direction
+
+  @Test("a table that becomes two-way is pulled from the start, and what failed of it is sent")
+  func becomesTwoWay() throws {
+    let replica = try outbox()
+    let theirs = maker.change(1, "messages", "theirs", [Column("body", "y")])
+    try replica.apply([theirs], head: 5)
+    try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+    try fail(replica)
+    #expect(try sent(replica).isEmpty)
+    try replica.file.track(["messages"])
+    #expect(try replica.file.hasReturningTables())
+    try replica.file.beginReturns()
+    #expect(try replica.file.syncState().applied == 0)
+    try replica.apply([theirs], head: 5)
+    #expect(try replica.rows("SELECT id FROM messages ORDER BY id") == [["a"], ["theirs"]])
+    #expect(try sent(replica).flatMap(\.operations).map(\.key.record) == ["a"])
+    #expect(try states(replica).isEmpty)
+  }
+
+  @Test("a table that becomes upload-only keeps nothing of what was pulled and not applied")
+  func becomesUploadOnly() throws {
+    let replica = try ReplicaFixture()
+    try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, n INTEGER CHECK (n < 5))")
+    try replica.file.track(["t"])
+    try replica.apply([
+      maker.change(1, "t", "a", [Column("n", 9)]), maker.change(2, "t", "b", [Column("n", 1)]),
+    ])
+    #expect(try replica.file.status().toApply == 1)
+    try replica.file.track(["t"], direction: .uploadOnly(automatic: false))
+    #expect(try replica.file.status().toApply == 0)
+    try replica.apply([maker.change(3, "t", "a", [Column("n", 2)])])
+    #expect(try replica.rows("SELECT id FROM t") == [["b"]])
+  }
+
+  @Test(
+    "what failed of a table goes by itself when it becomes automatic or is not tracked any more")
+  func released() throws {
+    for isUntracked in [true, false] {
+      let replica = try outbox()
+      try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+      try fail(replica)
+      #expect(try sent(replica).isEmpty)
+      if isUntracked {
+        try replica.file.untrack("messages")
+      } else {
+        try replica.file.track(["messages"], direction: .uploadOnly(automatic: true))
+      }
+      #expect(try sent(replica).flatMap(\.operations).map(\.key.record) == ["a"])
+    }
+  }
+}
