@@ -11,7 +11,7 @@ struct CommandTests {
     let device = try Device()
     let commands = [
       "init", "track", "untrack", "import", "sql", "batch", "push", "pull", "sync", "status",
-      "pending", "to-apply", "log", "verify", "quarantine", "schema",
+      "pending", "to-apply", "log", "verify", "uploads", "retry", "quarantine", "schema",
     ]
     let overview = try await device.ferry("--help").output
     for command in commands {

@@ -269,6 +269,24 @@ struct OneWayTests {
     #expect(try states(replica) == ["a dirty failed", "b dirty"])
   }
 
+  @Test("a packet of nothing but what failed goes, and the chain leads past it")
+  func wholePacketWithdrawn() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO tasks(id) VALUES ('one')")
+    _ = try sent(replica)
+    try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+    _ = try sent(replica)
+    try replica.run("INSERT INTO tasks(id) VALUES ('two')")
+    let lost = try sent(replica)
+    #expect(lost.count == 3)
+    try fail(replica)
+    let left = try sent(replica)
+    #expect(left.map(\.tail) == [lost[0].tail, lost[2].tail])
+    #expect(left.map(\.dependency) == [nil, lost[0].tail])
+    try replica.run("INSERT INTO tasks(id) VALUES ('three')")
+    #expect(try sent(replica).last?.dependency == lost[2].tail)
+  }
+
   @Test("an insert that may have arrived and its delete are sent as the delete")
   func deleteOfFailed() throws {
     let replica = try outbox()
@@ -282,7 +300,7 @@ struct OneWayTests {
     #expect(try sent(replica).flatMap(\.operations).map(\.kind) == [.delete])
   }
 
-  @Test("an operation that came back behind a later one of its record stays apart from it")
+  @Test("a delete that came back behind a later write of its record leaves that as it is")
   func outOfOrder() {
     func operation(_ time: Int64, _ kind: OperationKind) -> Operation {
       let time = HybridTimestamp(milliseconds: time)
@@ -292,8 +310,8 @@ struct OneWayTests {
         columns: [Column("a", 1)], base: 0)
     }
     var merger = OperationMerger()
-    for next in [operation(2, .update), operation(1, .insert)] { merger.add(next) }
-    #expect(merger.operations.map(\.kind) == [.update, .insert])
+    for next in [operation(2, .insert), operation(1, .delete)] { merger.add(next, isMet: true) }
+    #expect(merger.operations.map(\.kind) == [.insert, .delete])
   }
 
   // MARK: Refused
@@ -329,6 +347,33 @@ struct OneWayTests {
     let sent = try sent(replica).flatMap(\.operations)
     #expect(sent.map(\.kind) == [.insert])
     #expect(sent[0].columns == [Column("body", "quiet")])
+  }
+
+  @Test("a refused transaction that also wrote to a two-way table is set back there only")
+  func refusedMixed() throws {
+    let replica = try outbox()
+    try replica.file.write { database in
+      try database.execute("INSERT INTO messages VALUES ('a', 'LOUD')")
+      try database.execute("INSERT INTO tasks(id, title) VALUES ('t', 'x')")
+    }
+    let first = try sent(replica)[0]
+    try refuse(first, "a", replica)
+    let tasks = RecordKey(table: "tasks", record: "t")
+    #expect(try replica.file.recordsToRefresh() == [tasks])
+    let gone = Stamp(time: .zero, device: DeviceID(UniqueID(high: 0, low: 0)))
+    try replica.apply([
+      Change(
+        sequence: 0, key: tasks,
+        state: RecordState(deleted: SequencedStamp(stamp: gone, sequence: 0)))
+    ])
+    #expect(try replica.rows("SELECT id FROM tasks").isEmpty)
+    #expect(try replica.rows("SELECT id FROM messages") == [["a"]])
+    #expect(try replica.file.retryUploads(table: nil, record: nil) == 1)
+    #expect(try replica.rows("SELECT id FROM tasks") == [["t"]])
+    let again = try sent(replica).flatMap(\.operations)
+    #expect(again.map(\.key) == first.operations.map(\.key))
+    #expect(again[0].id == first.operations[0].id)
+    #expect(Set(try replica.file.pendingOperations(limit: 9).map(\.group)).count == 1)
   }
 
   @Test("what is refused of an automatic table is tried again once with each sync")

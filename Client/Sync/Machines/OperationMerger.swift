@@ -9,8 +9,8 @@ import FerryProtocol
 /// wins. Nothing is merged across a batch operation on the same table.
 ///
 /// Operations that together would be larger than one may be stay apart, and so do those of which
-/// the server would decide otherwise by its policies if they were one, and those that came back to
-/// the queue behind later ones.
+/// the server would decide otherwise by its policies if they were one, and a delete that came back
+/// to the queue behind a later write.
 struct OperationMerger {
   private let limits: Limits
   private let schema: SpaceSchema
@@ -35,7 +35,7 @@ struct OperationMerger {
     if operation.batch != nil { return separate(by: operation) }
     if isMet { met.insert(operation.key) }
     guard let position = positions[operation.key], let earlier = slots[position],
-      earlier.time <= operation.time
+      operation.kind != .delete || earlier.time <= operation.time
     else { return append(operation) }
     switch (earlier.kind, operation.kind) {
     case (.insert, .update), (.update, .update), (.insert, .insert), (.update, .insert):

@@ -85,13 +85,12 @@ struct ApplyPass {
       noted.bind(2, change.key.record)
       try noted.run()
     }
-    let table = change.key.table
-    if uploads.contains(where: { $0.utf8.elementsEqual(table.utf8) }) { return }
     var change = change
     if hasKept && !isRetry, let kept = try file.keptState(of: change.key) {
       change.state = kept.overlaid(with: change.state)
     }
     if hasQuestions && !isRetry { try file.settleQuestions(by: change.state, on: change.key) }
+    if !uploads.isEmpty && isUpload(change.key.table) { return }
     if change.key.table == ReplicaFile.schemaTable {
       if try file.take(schemaRecord: change.state) { hasNewSchema = true }
       return
@@ -151,6 +150,10 @@ struct ApplyPass {
       if isRetry && !isWhole { return _ = try plan.update(change.key.record, columns) }
       try plan.upsert(change.key.record, columns, isWhole: isWhole, kept: kept)
     }
+  }
+
+  private func isUpload(_ table: String) -> Bool {
+    uploads.contains { $0.utf8.elementsEqual(table.utf8) }
   }
 
   private mutating func keep(_ change: Change, reason: String?) throws {

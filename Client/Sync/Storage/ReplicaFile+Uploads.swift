@@ -119,8 +119,8 @@ extension ReplicaFile {
   private func withhold(_ selection: String) throws -> Int {
     try connection.execute(
       """
-      INSERT INTO ferry_unsent(seq, id, grp, base, tbl, record, kind, data, was, detail)
-      SELECT p.seq, id, grp, base, tbl, record, kind, data, was, s.detail
+      INSERT INTO ferry_unsent(seq, id, grp, base, tbl, record, kind, data, was, marks, detail)
+      SELECT p.seq, id, grp, base, tbl, record, kind, data, was, marks, s.detail
       FROM ferry_pending AS p JOIN (\(selection)) AS s ON s.seq = p.seq
       """)
     let count = connection.changes
@@ -237,8 +237,9 @@ extension ReplicaFile {
     try rememberClock()
     try connection.execute(
       """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met, was)
-      SELECT id, grp, min(base, (SELECT applied FROM ferry_replica)), tbl, record, kind, data, 1, was
+      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met, was, marks)
+      SELECT id, grp, min(base, (SELECT applied FROM ferry_replica)), tbl, record, kind, data, 1,
+        was, marks
       FROM ferry_unsent WHERE seq IN (SELECT seq FROM temp.ferry_chosen) ORDER BY seq;
       DELETE FROM ferry_unsent WHERE seq IN (SELECT seq FROM temp.ferry_chosen)
       """)
@@ -280,21 +281,18 @@ extension ReplicaFile {
     try rememberClock()
     let insert = try connection.statement(
       """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met, was)
-      SELECT id, ferry_group(), ferry_base(), tbl, record, kind, data, 1, was
+      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met, was, marks)
+      SELECT id, ferry_group(), ferry_base(), tbl, record, kind, data, 1, was, marks
       FROM ferry_quarantine WHERE entry = ? AND id = ?
       """)
     insert.bind(1, entry)
     insert.bind(2, operation.id)
     try insert.run()
     guard !changes.isEmpty, operation.kind != .delete else { return true }
-    let plan = ApplyPlan(table: try schema(of: table), connection: connection)
-    let unstamped = Stamp(time: .zero, device: try identity().device)
-    _ = try plan.update(
-      operation.key.record,
-      changes.filter { plan.known.contains($0.name) }.map {
-        ColumnState(name: $0.name, value: $0.value, stamp: unstamped, sequence: 0)
-      })
+    let plan = ApplyPlan(
+      table: try schema(of: table), rules: .standard, connection: connection)
+    let known = changes.filter { plan.known.contains($0.name) }
+    if !known.isEmpty { _ = try plan.update(operation.key.record, plan.unstamped(known)) }
     return true
   }
 

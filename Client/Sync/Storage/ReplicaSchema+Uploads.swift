@@ -12,7 +12,7 @@ extension ReplicaSchema {
     CREATE TABLE IF NOT EXISTS ferry_unsent(  -- out of the queue until the user says so
       seq INTEGER PRIMARY KEY,                -- their order among all pending ones
       id BLOB NOT NULL, grp INTEGER NOT NULL, base INTEGER NOT NULL, tbl TEXT NOT NULL,
-      record TEXT NOT NULL, kind TEXT NOT NULL, data TEXT, was TEXT,
+      record TEXT NOT NULL, kind TEXT NOT NULL, data TEXT, was TEXT, marks TEXT,
       detail TEXT NOT NULL
     );
     CREATE INDEX IF NOT EXISTS ferry_unsent_record ON ferry_unsent(record);
