@@ -5,8 +5,8 @@ extension FerryCommand {
   static let uploads = CommandSpec(
     "uploads", summary: "List what the server has not confirmed of upload-only tables.",
     discussion: """
-      dirty: an insert or update is not confirmed. deleted: the record is deleted here, and that is \
-      not confirmed. failed: it could not be sent, and waits for `ferry retry`; in an automatic \
+      dirty: an insert or update is not confirmed. deleted: the record is deleted here, and that \
+      is not confirmed. failed: it could not be sent, and waits for `ferry retry`; in an automatic \
       table, for the next sync. Programs find the same in the view ferry_uploads of the replica.
       """,
     options: [

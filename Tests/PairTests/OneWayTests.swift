@@ -193,7 +193,7 @@ struct OneWayTests {
   }
 
   @Test(
-    "a process that is killed while it sends has not failed: the next one sends, and it is there once",
+    "a process that is killed while it sends has not failed: the next one goes on, once",
     arguments: [TCPProxy.Direction.request, .answer])
   func killed(_ direction: TCPProxy.Direction) async throws {
     let pair = try await makePair()

@@ -270,9 +270,9 @@ extension ReplicaFile {
     ).map { $0.int64(0) }
   }
 
-  /// Sends a refused operation of an upload-only table again as it was: its row has never gone. What
-  /// is changed is written to the row, and recorded as such. Answers with `false` for what has to be
-  /// written to its table anew.
+  /// Sends a refused operation of an upload-only table again as it was: its row has never gone.
+  /// What is changed is written to the row, and recorded as such. Answers with `false` for what has
+  /// to be written to its table anew.
   func requeue(_ operation: Operation, of entry: Int64, changing changes: [Column]) throws -> Bool {
     let table = operation.key.table
     guard operation.batch == nil,
