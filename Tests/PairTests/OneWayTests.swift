@@ -160,6 +160,26 @@ struct OneWayTests {
     #expect(try await pair.server.head() == 2)
   }
 
+  @Test("a watching process leaves alone what failed until another one has it tried again")
+  func watching() async throws {
+    let pair = try await makePair()
+    try await pair.one.exchange()
+    let watcher = try pair.one.start("sync", "--watch")
+    defer { watcher.send(SIGKILL) }
+    pair.proxy.refuse()
+    pair.proxy.cutAll()
+    try await send("a", from: pair.one)
+    try await eventually("the mark") { try await states(pair.one) == ["a dirty failed"] }
+    pair.proxy.refuse(false)
+    try await pair.one.write(Sample.notes(1, "note"))
+    try await eventually("the note") { try await pair.one.status().pending == 0 }
+    #expect(try await states(pair.one) == ["a dirty failed"])
+    #expect(try await received(pair.two).isEmpty)
+    try await pair.one.ferry("retry", "messages", "a")
+    try await eventually("the message") { try await states(pair.one).isEmpty }
+    #expect(try await received(pair.two) == ["a"])
+  }
+
   @Test("a refused message keeps its row, and goes once it is mended and tried again")
   func refused() async throws {
     let pair = try await makePair()

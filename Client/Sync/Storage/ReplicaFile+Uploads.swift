@@ -101,17 +101,19 @@ extension ReplicaFile {
   /// Takes what is done later to records of which something failed out of the queue, unless it is
   /// in a packet.
   func withholdFollowers() throws {
-    guard try exists("SELECT 1 FROM ferry_unsent UNION ALL SELECT 1 FROM ferry_quarantine"),
-      try !uploadTables().isEmpty
-    else { return }
-    let followers = """
-      SELECT seq, '\(Self.followsText)' AS detail FROM ferry_pending WHERE grp IN (
-        SELECT grp FROM ferry_pending
-        WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0) AND (tbl, record) IN (
-          SELECT tbl, record FROM ferry_unsent UNION ALL SELECT tbl, record FROM ferry_quarantine))
-        AND grp IN \(Self.groups("upload-only%"))
+    guard try !uploadTables().isEmpty else { return }
+    let frozen = "coalesce((SELECT max(to_order) FROM ferry_packets), 0)"
+    let found = ["ferry_unsent", "ferry_quarantine"].map { failed in
       """
-    while try withhold(followers) > 0 {}
+      SELECT p.grp FROM \(failed) AS f JOIN ferry_pending AS p
+      ON p.record = f.record AND p.tbl = f.tbl WHERE p.seq > \(frozen)
+      """
+    }.joined(separator: " UNION ALL ")
+    let followers = """
+      SELECT seq, '\(Self.followsText)' AS detail FROM ferry_pending
+      WHERE grp IN (\(found)) AND grp IN \(Self.groups("upload-only%"))
+      """
+    while try exists(found) && withhold(followers) > 0 {}
   }
 
   /// Moves operations out of the queue: `selection` answers with their places and why.
