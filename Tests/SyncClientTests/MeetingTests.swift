@@ -144,10 +144,13 @@ struct MeetingTests {
       UPDATE ferry_replica SET version = 1;
       ALTER TABLE ferry_replica DROP COLUMN anchor_head;
       ALTER TABLE ferry_replica DROP COLUMN anchor;
+      ALTER TABLE ferry_replica DROP COLUMN anchor_print;
       ALTER TABLE ferry_replica DROP COLUMN replacing;
       ALTER TABLE ferry_replica DROP COLUMN chain_start;
       ALTER TABLE ferry_replica DROP COLUMN schema;
       ALTER TABLE ferry_packets DROP COLUMN schema;
+      ALTER TABLE ferry_packets DROP COLUMN print_before;
+      ALTER TABLE ferry_packets DROP COLUMN print;
       DROP INDEX ferry_conflicts_once; DROP TABLE ferry_schemas;
       ALTER TABLE ferry_conflicts DROP COLUMN sequence;
       ALTER TABLE ferry_conflicts DROP COLUMN question;

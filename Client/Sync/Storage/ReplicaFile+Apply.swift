@@ -21,7 +21,7 @@ extension ReplicaFile {
       let save = try connection.statement(
         """
         UPDATE ferry_replica SET epoch = ?, received = ?, head = max(head, ?), anchor_head = ?,
-          anchor = ?
+          anchor = ?, anchor_print = ?
         """)
       save.bind(1, head.epoch.description)
       save.bind(2, head.cursor.received)
@@ -171,7 +171,7 @@ extension ReplicaFile {
     let save = try connection.statement(
       """
       UPDATE ferry_replica SET epoch = ?1, applied = ?2, received = ?2, head = max(head, ?3),
-        anchor_head = ?4, anchor = ?5
+        anchor_head = ?4, anchor = ?5, anchor_print = ?6
       """)
     save.bind(1, head.epoch.description)
     save.bind(2, head.cursor.applied)
@@ -181,7 +181,7 @@ extension ReplicaFile {
     try forgetCovered(now: head.serverTime)
   }
 
-  /// Binds an anchor's head and operation to two parameters.
+  /// Binds an anchor's head, operation and print to three parameters.
   func bind(_ anchor: Cursor.Anchor?, to statement: SQLiteStatement, at index: Int32) {
     if let anchor {
       statement.bind(index, anchor.head)
@@ -189,6 +189,11 @@ extension ReplicaFile {
       statement.bindNull(index)
     }
     statement.bind(index + 1, anchor?.operation)
+    if let print = anchor?.print {
+      statement.bind(index + 2, Int64(bitPattern: print))
+    } else {
+      statement.bindNull(index + 2)
+    }
   }
 
   private func moveClock(past time: HybridTimestamp) throws {

@@ -210,7 +210,7 @@ extension ReplicaFile {
     try connection.statement(
       """
       SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, state,
-        first, last, clean, schema FROM ferry_packets WHERE \(condition)
+        first, last, clean, schema, print_before, print FROM ferry_packets WHERE \(condition)
       """
     ).map { try PacketRow($0) }
   }
@@ -255,6 +255,14 @@ struct PacketRow: Sendable, Equatable {
   let isClean: Bool
   /// The version of the space's schema by which its operations were merged.
   let schema: Int64
+  /// As its receipt told; `nil` where it did not.
+  let prints: Prints?
+
+  /// The history's running print before a packet and after it.
+  struct Prints: Sendable, Equatable {
+    let before: UInt64
+    let after: UInt64
+  }
 
   init(_ row: SQLiteStatement) throws {
     guard let tail = row.uniqueID(2), row.int64(3) <= row.int64(4) else {
@@ -271,5 +279,10 @@ struct PacketRow: Sendable, Equatable {
     sequences = row.isNull(9) ? nil : row.int64(9)...max(row.int64(9), row.int64(10))
     isClean = row.int64(11) != 0
     schema = row.int64(12)
+    prints =
+      row.isNull(13) || row.isNull(14)
+      ? nil
+      : Prints(
+        before: UInt64(bitPattern: row.int64(13)), after: UInt64(bitPattern: row.int64(14)))
   }
 }

@@ -26,7 +26,10 @@ extension ReplicaFile {
     guard let number = try find.first({ $0.int64(0) }) else { return false }
     let isConfirmed = receipt.status != .parked
     let save = try connection.statement(
-      "UPDATE ferry_packets SET state = ?, first = ?, last = ?, clean = ? WHERE number = ?")
+      """
+      UPDATE ferry_packets SET state = ?, first = ?, last = ?, clean = ?, print_before = ?,
+        print = ? WHERE number = ?
+      """)
     save.bind(1, isConfirmed ? "acknowledged" : "parked")
     if let sequences = receipt.sequences {
       save.bind(2, sequences.lowerBound)
@@ -37,7 +40,9 @@ extension ReplicaFile {
     // Of a batch the server alone knows what it did.
     let isClean = !receipt.outcomes.contains { $0.isOverruled || $0.records != nil }
     save.bind(4, isConfirmed && isClean ? 1 : 0)
-    save.bind(5, number)
+    if let print = receipt.printBefore { save.bind(5, Int64(bitPattern: print)) }
+    if let print = receipt.print { save.bind(6, Int64(bitPattern: print)) }
+    save.bind(7, number)
     try save.run()
     if isConfirmed {
       try noteConflicts(receipt, packet: number)
@@ -130,28 +135,22 @@ extension ReplicaFile {
   private func advanceOverOwn(epoch: Epoch) throws {
     let state = try syncState()
     guard state.epoch == epoch, state.received == state.applied else { return }
-    var applied = state.applied
-    var tail: OperationID?
+    var advance = OwnAdvance(applied: state.applied, anchor: state.anchor)
     let candidates = try packets(
       where: """
         state = 'acknowledged' AND first IS NOT NULL AND NOT EXISTS (
           SELECT 1 FROM ferry_pending WHERE met <> 0 AND seq BETWEEN from_order AND to_order)
         ORDER BY first
         """)
-    for packet in candidates {
-      guard let sequences = packet.sequences, packet.isClean,
-        sequences.lowerBound == applied + 1
-          || PlantedFault.cursorOverOthers.isPlanted && sequences.lowerBound > applied
-      else { continue }
-      applied = sequences.upperBound
-      tail = packet.tail
-    }
-    guard applied > state.applied, let tail else { return }
+    for packet in candidates { advance.take(packet) }
+    guard advance.applied > state.applied else { return }
     let save = try connection.statement(
-      "UPDATE ferry_replica SET applied = ?1, received = ?1, anchor_head = ?2, anchor = ?3")
-    save.bind(1, applied)
-    let isNewer = applied > state.anchor?.head ?? 0
-    bind(isNewer ? Cursor.Anchor(head: applied, operation: tail) : state.anchor, to: save, at: 2)
+      """
+      UPDATE ferry_replica SET applied = ?1, received = ?1, anchor_head = ?2, anchor = ?3,
+        anchor_print = ?4
+      """)
+    save.bind(1, advance.applied)
+    bind(advance.anchor, to: save, at: 2)
     try save.run()
   }
 

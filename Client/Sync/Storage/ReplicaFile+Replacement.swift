@@ -19,7 +19,7 @@ extension ReplicaFile {
       let save = try connection.statement(
         """
         UPDATE ferry_replica SET epoch = NULL, applied = 0, received = 0, head = 0,
-          anchor_head = NULL, anchor = NULL, replacing = ?
+          anchor_head = NULL, anchor = NULL, anchor_print = NULL, replacing = ?
         """)
       save.bind(1, kind.rawValue)
       try save.run()

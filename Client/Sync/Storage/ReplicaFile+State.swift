@@ -80,12 +80,15 @@ extension ReplicaFile {
   func syncState() throws -> SyncState {
     let state = try connection.statement(
       """
-      SELECT epoch, applied, received, head, clock_offset, last_sync, anchor_head, anchor, replacing
+      SELECT epoch, applied, received, head, clock_offset, last_sync, anchor_head, anchor, replacing,
+        anchor_print
       FROM ferry_replica
       """
     ).first { row in
       let anchor = row.uniqueID(7).map {
-        Cursor.Anchor(head: row.int64(6), operation: OperationID($0))
+        Cursor.Anchor(
+          head: row.int64(6), operation: OperationID($0),
+          print: row.optionalInt64(9).map(UInt64.init(bitPattern:)))
       }
       return SyncState(
         epoch: row.optionalText(0).flatMap { Epoch($0) }, applied: row.int64(1),

@@ -21,6 +21,7 @@ enum ReplicaSchema {
       tail BLOB,                              -- the last operation of the newest packet
       last_sync INTEGER,                      -- milliseconds since 1970
       anchor_head INTEGER, anchor BLOB,       -- the cursor's anchor
+      anchor_print INTEGER,
       replacing INTEGER NOT NULL DEFAULT 0,   -- a pull from the start is under way that replaces
                                               -- what is here: see Replacement
       chain_start INTEGER NOT NULL DEFAULT 0, -- packets above this number bear this device's name
@@ -59,7 +60,8 @@ enum ReplicaSchema {
       state TEXT NOT NULL,                    -- frozen, parked or acknowledged
       first INTEGER, last INTEGER,            -- the places its operations took
       clean INTEGER NOT NULL DEFAULT 0,       -- nothing of it was overruled
-      schema INTEGER NOT NULL DEFAULT 0       -- by whose version it was merged
+      schema INTEGER NOT NULL DEFAULT 0,      -- by whose version it was merged
+      print_before INTEGER, print INTEGER     -- the history's print before and after it
     );
     CREATE TABLE ferry_to_apply(              -- seed row S1.4
       page INTEGER PRIMARY KEY,
@@ -157,12 +159,15 @@ enum ReplicaSchema {
   private static let fromVersion2 = """
     ALTER TABLE ferry_replica ADD COLUMN anchor_head INTEGER;
     ALTER TABLE ferry_replica ADD COLUMN anchor BLOB;
+    ALTER TABLE ferry_replica ADD COLUMN anchor_print INTEGER;
     ALTER TABLE ferry_replica ADD COLUMN replacing INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_replica ADD COLUMN chain_start INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_replica ADD COLUMN schema INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_pending ADD COLUMN was TEXT;
     ALTER TABLE ferry_pending ADD COLUMN marks TEXT;
     ALTER TABLE ferry_packets ADD COLUMN schema INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE ferry_packets ADD COLUMN print_before INTEGER;
+    ALTER TABLE ferry_packets ADD COLUMN print INTEGER;
     ALTER TABLE ferry_conflicts ADD COLUMN sequence INTEGER;
     ALTER TABLE ferry_conflicts ADD COLUMN question INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_conflicts ADD COLUMN settled INTEGER;

@@ -65,6 +65,8 @@ private struct ReceiptParts {
   var first: SequenceNumber?
   var last: SequenceNumber?
   var outcomes: [Outcome] = []
+  var printBefore: UInt64?
+  var print: UInt64?
 
   func receipt(_ reader: JSONReader) throws(MalformedMessage) -> PacketReceipt {
     guard let tail, let status else { throw reader.malformed("a receipt without tail or status") }
@@ -73,7 +75,9 @@ private struct ReceiptParts {
       guard first <= last else { throw reader.malformed("sequences run backwards") }
       sequences = first...last
     }
-    return PacketReceipt(tail: tail, status: status, sequences: sequences, outcomes: outcomes)
+    return PacketReceipt(
+      tail: tail, status: status, sequences: sequences, outcomes: outcomes,
+      printBefore: printBefore, print: print)
   }
 }
 
@@ -90,6 +94,8 @@ extension JSONWriter {
       raw(",\"last\":")
       numberString(sequences.upperBound)
     }
+    if let print = receipt.printBefore { member("before", print) }
+    if let print = receipt.print { member("print", print) }
     raw(",\"outcomes\":[")
     var first = true
     for outcome in receipt.outcomes {
@@ -97,6 +103,10 @@ extension JSONWriter {
       self.outcome(outcome)
     }
     raw("]")
+  }
+
+  private mutating func member(_ name: StaticString, _ print: UInt64) {
+    raw(",\"\(name)\":\"\(HistoryPrint.text(print))\"".utf8)
   }
 
   /// `"applied"`, or an object where values lost.
@@ -151,6 +161,8 @@ extension JSONReader {
     case "status": parts.status = PacketReceipt.Status(rawValue: try string())
     case "first": parts.first = try sequence()
     case "last": parts.last = try sequence()
+    case "before": parts.printBefore = try print()
+    case "print": parts.print = try print()
     case "outcomes":
       var outcomes: [Outcome] = []
       try array { (reader) throws(MalformedMessage) in
@@ -159,6 +171,13 @@ extension JSONReader {
       parts.outcomes = outcomes
     default: try skip()
     }
+  }
+
+  private mutating func print() throws(MalformedMessage) -> UInt64 {
+    guard let print = HistoryPrint.parse(try string()) else {
+      throw malformed("a print of something else than sixteen hexadecimal digits")
+    }
+    return print
   }
 
   package mutating func outcome(limits: Limits) throws(MalformedMessage) -> Outcome {

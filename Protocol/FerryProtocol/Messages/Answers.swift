@@ -38,16 +38,23 @@ public struct PacketReceipt: Sendable, Equatable {
   public let sequences: ClosedRange<SequenceNumber>?
   /// What became of each operation, in the packet's order; empty when parked.
   public let outcomes: [Outcome]
+  /// The history's running print before the packet's first operation; `nil` unless all of the
+  /// packet was applied now, without a gap.
+  public var printBefore: UInt64?
+  /// The running print after the packet's last operation; `nil` as ``printBefore`` is.
+  public var print: UInt64?
 
   /// A receipt from its parts.
   public init(
     tail: OperationID, status: Status, sequences: ClosedRange<SequenceNumber>? = nil,
-    outcomes: [Outcome] = []
+    outcomes: [Outcome] = [], printBefore: UInt64? = nil, print: UInt64? = nil
   ) {
     self.tail = tail
     self.status = status
     self.sequences = sequences
     self.outcomes = outcomes
+    self.printBefore = printBefore
+    self.print = print
   }
 }
 

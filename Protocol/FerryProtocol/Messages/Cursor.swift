@@ -7,11 +7,15 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     public let head: SequenceNumber
     /// The operation at that sequence.
     public let operation: OperationID
+    /// The history's running print after it: given back by a device, an operation may come to its
+    /// old place behind others than before. `nil` in a cursor of a server that keeps none.
+    public let print: UInt64?
 
     /// An anchor from its parts.
-    public init(head: SequenceNumber, operation: OperationID) {
+    public init(head: SequenceNumber, operation: OperationID, print: UInt64? = nil) {
       self.head = head
       self.operation = operation
+      self.print = print
     }
   }
 
@@ -39,21 +43,28 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
   /// Parses the wire form.
   public init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard parts.count == 3 || parts.count == 5, let epoch = Epoch(parts[0]),
+    guard [3, 5, 6].contains(parts.count), let epoch = Epoch(parts[0]),
       let applied = Int64(parts[1]), let received = Int64(parts[2]), applied >= 0,
       received >= applied
     else { return nil }
     var anchor: Anchor?
-    if parts.count == 5 {
+    if parts.count > 3 {
       guard let head = Int64(parts[3]), head >= received, let id = UniqueID(String(parts[4]))
       else { return nil }
-      anchor = Anchor(head: head, operation: OperationID(id))
+      var print: UInt64?
+      if parts.count > 5 {
+        print = HistoryPrint.parse(parts[5])
+        if print == nil { return nil }
+      }
+      anchor = Anchor(head: head, operation: OperationID(id), print: print)
     }
     self.init(epoch: epoch, applied: applied, received: received, anchor: anchor)
   }
 
   public var description: String {
     let place = "\(epoch).\(applied).\(received)"
-    return anchor.map { "\(place).\($0.head).\($0.operation)" } ?? place
+    guard let anchor else { return place }
+    let known = "\(place).\(anchor.head).\(anchor.operation)"
+    return anchor.print.map { "\(known).\(HistoryPrint.text($0))" } ?? known
   }
 }

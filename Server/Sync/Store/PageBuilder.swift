@@ -134,14 +134,27 @@ struct PageBuilder {
         "the cursor is at \(cursor.received); history is kept from \(space.floor) on")
     }
     // The operation at the floor is kept, those before it are not.
-    if let anchor = cursor.anchor, anchor.head >= space.floor, space.anchored != anchor.head,
+    if let anchor = cursor.anchor, anchor.head >= space.floor,
       !PlantedFault.anchorNotChecked.isPlanted
     {
+      return lost(anchor, found: space.anchored)
+    }
+    return nil
+  }
+
+  /// The problem of a cursor whose anchor is not in this history.
+  private static func lost(_ anchor: Cursor.Anchor, found: HistoryPlace?) -> Problem? {
+    guard let found, found.sequence == anchor.head else {
       return Problem(
         .historyLost,
         "operation \(anchor.operation) is not at \(anchor.head): this server lost what it had")
     }
-    return nil
+    // Cursors and operations from before there were prints are told by the operation alone.
+    guard let known = anchor.print, let print = found.print, known != print else { return nil }
+    return Problem(
+      .historyLost,
+      "operation \(anchor.operation) is at \(anchor.head) behind others than before: this server "
+        + "lost what it had")
   }
 
   /// Whether everything is there that such a cursor's device lacks. What comes after the received
@@ -159,14 +172,25 @@ struct SpaceSnapshot {
   let head: SequenceNumber
   /// The operation at `head`.
   let newest: OperationID?
+  /// The history's running print at `head`.
+  var print: UInt64 = HistoryPrint.empty
   /// Where the operation of the cursor's anchor is in the history; `nil` where it is not, or
   /// there is no anchor.
-  let anchored: SequenceNumber?
+  let anchored: HistoryPlace?
   /// Tombstones up to here may be gone, and operations before it.
   var floor: SequenceNumber = 0
   /// The oldest protocol that the space's schema admits.
   var minimumProtocol = 1
 
   /// What a cursor given now is known again by.
-  var anchor: Cursor.Anchor? { newest.map { Cursor.Anchor(head: head, operation: $0) } }
+  var anchor: Cursor.Anchor? {
+    newest.map { Cursor.Anchor(head: head, operation: $0, print: print) }
+  }
+}
+
+/// Where an operation is in the history.
+struct HistoryPlace {
+  let sequence: SequenceNumber
+  /// The running print after it; `nil` of an operation from before there were prints.
+  let print: UInt64?
 }

@@ -31,7 +31,8 @@ extension ReplicaEvidence {
       (SELECT coalesce(sum(changes), 0) FROM ferry_to_apply)
         + (SELECT count(*) FROM ferry_kept WHERE reason IS NULL),
       (SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL),
-      anchor_head, anchor, replacing <> 0, (SELECT count(*) FROM ferry_pending)
+      anchor_head, anchor, replacing <> 0, (SELECT count(*) FROM ferry_pending),
+      anchor_print
     FROM ferry_replica
     """
 
@@ -45,7 +46,9 @@ extension ReplicaEvidence {
           epoch: row.optionalText(2).flatMap { Epoch($0) }, pending: [],
           unconfirmed: Int(row.int64(3)), waiting: Int(row.int64(4)), refused: Int(row.int64(5)))
         evidence.anchor = UniqueID(bytes: row.blobBytes(7)).map {
-          Cursor.Anchor(head: row.int64(6), operation: OperationID($0))
+          Cursor.Anchor(
+            head: row.int64(6), operation: OperationID($0),
+            print: row.optionalInt64(10).map(UInt64.init(bitPattern:)))
         }
         evidence.isReplacing = row.int64(8) != 0
         evidence.pendingCount = Int(row.int64(9))

@@ -24,7 +24,8 @@ struct Lineage {
   /// Whether a history, in its order and without gap, has the anchor's operation in its place.
   func holds(_ anchor: Cursor.Anchor, in history: [HistoryEntry]) -> Bool {
     let place = Int(clamping: anchor.head) - 1
-    return !gone.contains(anchor) && history.indices.contains(place)
+    let point = Cursor.Anchor(head: anchor.head, operation: anchor.operation)
+    return !gone.contains(point) && history.indices.contains(place)
       && history[place].sequence == anchor.head && history[place].id == anchor.operation
   }
 }

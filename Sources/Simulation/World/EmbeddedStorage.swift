@@ -46,13 +46,19 @@ final class EmbeddedStorage: SimulatedStorage {
     try ServerEvidence.read(try connection(), space: space)
   }
 
-  func newest(in space: SpaceName) throws -> (head: SequenceNumber, operation: OperationID?) {
-    let find = try connection().statement("SELECT head, newest FROM spaces WHERE name = ?")
+  func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?) {
+    let find = try connection().statement(
+      "SELECT head, newest, print FROM spaces WHERE name = ?")
     find.bind(1, space.value)
-    return try find.first {
-      ($0.int64(0), UniqueID(bytes: $0.blobBytes(1)).map { OperationID($0) })
-    }
-      ?? (0, nil)
+    return try find.first { row in
+      let (head, print) = (row.int64(0), UInt64(bitPattern: row.int64(2)))
+      return (
+        head,
+        UniqueID(bytes: row.blobBytes(1)).map {
+          Cursor.Anchor(head: head, operation: OperationID($0), print: print)
+        }
+      )
+    } ?? (0, nil)
   }
 
   func makeCopy(_ name: String) -> String? {

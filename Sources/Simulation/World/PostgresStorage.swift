@@ -46,16 +46,14 @@ final class PostgresStorage: SimulatedStorage {
     try ServerEvidence.read(try PostgresConnection(url: url), space: space)
   }
 
-  func newest(in space: SpaceName) throws -> (head: SequenceNumber, operation: OperationID?) {
-    try PostgresConnection(url: url).query(
-      .once("SELECT head, newest FROM spaces WHERE name = $1"), [.text(space.value)]
-    ).map { row in
-      (
-        try row.int8(0),
-        row.isNull(1)
-          ? nil : try row.uuidBytes(1).withUnsafeBytes { UniqueID(bytes: $0) }.map(OperationID.init)
-      )
-    }.first ?? (0, nil)
+  func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?) {
+    let rows = try PostgresConnection(url: url).query(
+      .once("SELECT head, newest, print FROM spaces WHERE name = $1"), [.text(space.value)])
+    guard let row = rows.first else { return (0, nil) }
+    let (head, print) = (try row.int8(0), UInt64(bitPattern: try row.int8(2)))
+    guard !row.isNull(1), let id = try row.uuidBytes(1).withUnsafeBytes({ UniqueID(bytes: $0) })
+    else { return (head, nil) }
+    return (head, Cursor.Anchor(head: head, operation: OperationID(id), print: print))
   }
 
   func close() {

@@ -140,8 +140,8 @@ protocol SimulatedStorage: AnyObject {
   func losePower()
   /// What is in a space now.
   func evidence(of space: SpaceName) throws -> ServerEvidence
-  /// The newest sequence given in a space, and the operation there.
-  func newest(in space: SpaceName) throws -> (head: SequenceNumber, operation: OperationID?)
+  /// The newest sequence given in a space, and by what a cursor there is known again.
+  func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?)
   /// Copies everything for ``goBack(to:)``; `nil` where it cannot.
   func makeCopy(_ name: String) -> String?
   /// Puts a copy in place of everything; no process is running.

@@ -41,7 +41,7 @@ extension World {
     if evidence.applied != newest.head {
       return "it is at \(evidence.applied), the server at \(newest.head)"
     }
-    if evidence.anchor?.operation != newest.operation {
+    if evidence.anchor != newest.anchor {
       return "it is at \(newest.head) of a history that is gone"
     }
     // The server may have confirmed them before it was set back.

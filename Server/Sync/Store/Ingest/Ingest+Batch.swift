@@ -5,9 +5,9 @@ extension Ingest {
   /// this place in the order, with the batch's stamp and a sequence of its own. Each is merged as
   /// an update or delete of that record would be.
   mutating func expand(_ operation: Operation, _ batch: Batch, of device: DeviceID) {
-    effects.space.head += 1
-    effects.space.newest = operation.id
-    let sequence = effects.space.head
+    let sequence = effects.space.place(operation.id)
+    // Its effects, which follow it, move the space's print on.
+    let print = effects.space.print
     var effect = operation
     effect.time = clamped(operation.time)
     let place = effects.operations.count
@@ -20,9 +20,9 @@ extension Ingest {
     }
     known[operation.id] = KnownOperation(sequence: sequence, device: device, outcome: outcome)
     let row = IngestEffects.OperationRow(
-      id: operation.id, sequence: sequence, device: device, key: operation.key, kind: .batch,
-      time: effect.time, base: operation.base, data: operation.encodedBatch(batch), times: nil,
-      outcome: outcome.encoded())
+      id: operation.id, sequence: sequence, print: print, device: device, key: operation.key,
+      kind: .batch, time: effect.time, base: operation.base, data: operation.encodedBatch(batch),
+      times: nil, outcome: outcome.encoded())
     effects.operations.insert(row, at: place)
   }
 

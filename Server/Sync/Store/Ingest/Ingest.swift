@@ -77,7 +77,7 @@ package struct Ingest {
 
   private mutating func apply(_ source: IngestPlan.Source, closer: Int) {
     guard let packet = packet(source), let tail = packet.tail else { return }
-    let first = effects.space.head
+    let before = effects.space
     let role = role(source)
     for operation in packet.operations where known[operation.id] == nil {
       if let refusal = check.refusal(of: operation, by: role) {
@@ -86,9 +86,13 @@ package struct Ingest {
         apply(operation, of: packet.device)
       }
     }
-    let count = effects.space.head - first
+    let count = effects.space.head - before.head
     effects.chains[packet.device]?.operations += count
-    let receipt = receipt(for: packet, tail, count > 0 ? .applied : .duplicate)
+    var receipt = receipt(for: packet, tail, count > 0 ? .applied : .duplicate)
+    // Where all of it is new and nothing between, its author can lead the cursor over it.
+    if count > 0, receipt.sequences == before.head + 1...effects.space.head {
+      (receipt.printBefore, receipt.print) = (before.print, effects.space.print)
+    }
     receipts[source] = receipt
     if case .parked = source { released[closer, default: []].append(receipt) }
   }
@@ -120,9 +124,7 @@ package struct Ingest {
     _ operation: Operation, of device: DeviceID, for batch: OperationID? = nil
   ) {
     if let batch = operation.batch { return expand(operation, batch, of: device) }
-    effects.space.head += 1
-    effects.space.newest = operation.id
-    let sequence = effects.space.head
+    let sequence = effects.space.place(operation.id)
     let time = clamped(operation.time)
     let index = touch(operation.key)
     claims.note(operation.named(batch), before: records[index].state)
@@ -133,8 +135,8 @@ package struct Ingest {
     known[operation.id] = KnownOperation(sequence: sequence, device: device, outcome: outcome)
     effects.operations.append(
       IngestEffects.OperationRow(
-        id: operation.id, sequence: sequence, device: device, key: operation.key,
-        kind: operation.kind, time: time, base: operation.base,
+        id: operation.id, sequence: sequence, print: effects.space.print, device: device,
+        key: operation.key, kind: operation.kind, time: time, base: operation.base,
         data: operation.kind == .delete ? nil : operation.encodedColumns(),
         times: operation.columnTimes.isEmpty ? nil : operation.encodedTimes(clampedTo: time),
         outcome: outcome == .applied ? nil : outcome.encoded()))

@@ -41,6 +41,8 @@ package struct SpaceState: Sendable, Equatable {
   package var head: SequenceNumber
   /// The operation at ``head``; `nil` in an empty space.
   package var newest: OperationID?
+  /// The history's running print after ``newest``.
+  package var print: UInt64
   /// The last timestamp that a timestamp from the far future was replaced by.
   package var clamp: HybridTimestamp
   /// The version of its schema; 0 where it has none.
@@ -52,16 +54,25 @@ package struct SpaceState: Sendable, Equatable {
 
   package init(
     epoch: Epoch, head: SequenceNumber = 0, newest: OperationID? = nil,
-    clamp: HybridTimestamp = .zero, schemaVersion: Int64 = 0, minimumProtocol: Int = 1,
-    floor: SequenceNumber = 0
+    print: UInt64 = HistoryPrint.empty, clamp: HybridTimestamp = .zero, schemaVersion: Int64 = 0,
+    minimumProtocol: Int = 1, floor: SequenceNumber = 0
   ) {
     self.epoch = epoch
     self.head = head
     self.newest = newest
+    self.print = print
     self.clamp = clamp
     self.schemaVersion = schemaVersion
     self.minimumProtocol = minimumProtocol
     self.floor = floor
+  }
+
+  /// Gives an operation the next place of the order.
+  package mutating func place(_ operation: OperationID) -> SequenceNumber {
+    head += 1
+    newest = operation
+    print = HistoryPrint.appending(operation, to: print)
+    return head
   }
 }
 

@@ -6,6 +6,8 @@ package struct IngestEffects: Sendable, Equatable {
   package struct OperationRow: Sendable, Equatable {
     package let id: OperationID
     package let sequence: SequenceNumber
+    /// The history's running print after it.
+    package let print: UInt64
     package let device: DeviceID
     package let key: RecordKey
     package let kind: OperationKind

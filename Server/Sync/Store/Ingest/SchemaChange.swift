@@ -48,8 +48,7 @@ package enum SchemaChange {
     _ schema: SpaceSchema, _ record: RecordState?, _ now: Int64, _ random: UInt64,
     _ effects: inout IngestEffects
   ) {
-    effects.space.head += 1
-    let sequence = effects.space.head
+    let base = effects.space.head
     // Later than what stands, whatever the clock did.
     let last = record?.columns.map(\.stamp.time).max() ?? .zero
     let time = max(HybridTimestamp(milliseconds: now), last.next)
@@ -59,15 +58,15 @@ package enum SchemaChange {
       columns: [
         Column("document", .text(String(decoding: schema.encoded(), as: UTF8.self))),
         Column("version", .integer(schema.version)),
-      ], base: sequence - 1)
-    effects.space.newest = operation.id
+      ], base: base)
+    let sequence = effects.space.place(operation.id)
     var state = record ?? RecordState()
     _ = state.merge(operation, stamp: Stamp(time: time, device: author), sequence: sequence)
     effects.operations = [
       IngestEffects.OperationRow(
-        id: operation.id, sequence: sequence, device: author, key: key, kind: operation.kind,
-        time: time, base: operation.base, data: operation.encodedColumns(), times: nil,
-        outcome: nil)
+        id: operation.id, sequence: sequence, print: effects.space.print, device: author, key: key,
+        kind: operation.kind, time: time, base: operation.base, data: operation.encodedColumns(),
+        times: nil, outcome: nil)
     ]
     effects.records = [
       IngestEffects.RecordRow(

@@ -8,9 +8,9 @@ struct PostgresDigests {
   private static let ends = PostgresStatement(
     "digests_ends",
     """
-    SELECT epoch, head, newest, (SELECT sequence FROM operations WHERE space = $1 AND id = $2),
-      (SELECT sequence FROM digest_states WHERE space = $1)
-    FROM spaces WHERE id = $1
+    SELECT epoch, head, newest, o.sequence,
+      (SELECT sequence FROM digest_states WHERE space = $1), o.print, s.print
+    FROM spaces AS s LEFT JOIN operations AS o ON o.space = $1 AND o.id = $2 WHERE s.id = $1
     """)
 
   private static let tables = PostgresStatement(
@@ -61,7 +61,7 @@ struct PostgresDigests {
     let snapshot = SpaceSnapshot(
       epoch: Epoch(UInt64(bitPattern: try state.int8(0))), head: try state.int8(1),
       newest: state.isNull(2) ? nil : OperationID(uuidBytes: try state.uuidBytes(2)),
-      anchored: state.isNull(3) ? nil : try state.int8(3))
+      print: UInt64(bitPattern: try state.int8(6)), anchored: try HistoryPlace(state, 3, print: 5))
     if let fault = PageBuilder.fault(in: query.asPull, snapshot) { return .failure(fault) }
     let folded = state.isNull(4) ? 0 : max(0, try state.int8(4))
     var answer = DigestAnswer(

@@ -37,8 +37,8 @@ struct PostgresIngest {
   static let lock = PostgresStatement(
     "lock",
     """
-    SELECT epoch, head, clamp, newest, schema_version, minimum_protocol, floor FROM spaces
-    WHERE id = $1 FOR UPDATE
+    SELECT epoch, head, clamp, newest, schema_version, minimum_protocol, floor, print
+    FROM spaces WHERE id = $1 FOR UPDATE
     """)
 
   // Each look-up goes by a whole key: LATERAL with OFFSET 0 is not turned into anything else.
@@ -219,6 +219,7 @@ extension SpaceState {
     self.init(
       epoch: Epoch(UInt64(bitPattern: try row.int8(0))), head: try row.int8(1),
       newest: row.isNull(3) ? nil : OperationID(uuidBytes: try row.uuidBytes(3)),
+      print: UInt64(bitPattern: try row.int8(7)),
       clamp: HybridTimestamp(rawValue: UInt64(bitPattern: try row.int8(2))),
       schemaVersion: try row.int8(4), minimumProtocol: Int(try row.int8(5)),
       floor: try row.int8(6))

@@ -24,19 +24,22 @@ struct PostgresIngestWrites {
     } else {
       state.append(.uuid(nil))
     }
+    state.append(.int8(Int64(bitPattern: effects.space.print)))
     pipeline.add(Self.space, state)
   }
 
   private static let space = PostgresStatement(
-    "space_save", "UPDATE spaces SET head = $2, clamp = $3, newest = $4 WHERE id = $1")
+    "space_save",
+    "UPDATE spaces SET head = $2, clamp = $3, newest = $4, print = $5 WHERE id = $1")
 
   private static let operations = PostgresStatement(
     "operations_save",
     """
     INSERT INTO operations(space, id, sequence, device, tbl, record, kind, "time", base, data,
-      times, outcome)
+      times, outcome, print)
     SELECT $1, * FROM unnest($2::uuid[], $3::bigint[], $4::uuid[], $5::text[], $6::text[],
-      $7::smallint[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[])
+      $7::smallint[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[],
+      $13::bigint[])
     """)
 
   private func addOperations(
@@ -54,6 +57,7 @@ struct PostgresIngestWrites {
     var data = PostgresArray<String>(reserving: count, valueBytes: count * 128)
     var columnTimes = PostgresArray<String>(reserving: count)
     var outcomes = PostgresArray<String>(reserving: count)
+    var prints = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
     for row in rows {
       ids.append(high: row.id.value.high, low: row.id.value.low)
       sequences.append(row.sequence)
@@ -66,13 +70,14 @@ struct PostgresIngestWrites {
       data.append(utf8OrNull: row.data)
       columnTimes.append(utf8OrNull: row.times)
       outcomes.append(utf8OrNull: row.outcome)
+      prints.append(Int64(bitPattern: row.print))
     }
     pipeline.add(
       Self.operations,
       [
         .int8(space), .array(ids), .array(sequences), .array(devices), .array(tables),
         .array(records), .array(kinds), .array(times), .array(bases), .array(data),
-        .array(columnTimes), .array(outcomes),
+        .array(columnTimes), .array(outcomes), .array(prints),
       ])
   }
 

@@ -15,10 +15,10 @@ struct PostgresPull {
     SELECT epoch, head,
       (SELECT sequence FROM records WHERE space = $1 ORDER BY sequence DESC LIMIT 1),
       (SELECT tail FROM devices WHERE space = $1 AND device = $2), newest,
-      (SELECT sequence FROM operations WHERE space = $1 AND id = $3),
+      o.sequence,
       (SELECT sequence FROM notices WHERE space = $1 AND device = $2
-        ORDER BY sequence DESC LIMIT 1), minimum_protocol, floor
-    FROM spaces WHERE id = $1
+        ORDER BY sequence DESC LIMIT 1), minimum_protocol, floor, o.print, s.print
+    FROM spaces AS s LEFT JOIN operations AS o ON o.space = $1 AND o.id = $3 WHERE s.id = $1
     """)
 
   /// Stops at a number of bytes as well, so that large values never fill the memory.
@@ -66,7 +66,8 @@ struct PostgresPull {
     let snapshot = SpaceSnapshot(
       epoch: Epoch(UInt64(bitPattern: try state.int8(0))), head: try state.int8(1),
       newest: state.isNull(4) ? nil : OperationID(uuidBytes: try state.uuidBytes(4)),
-      anchored: state.isNull(5) ? nil : try state.int8(5),
+      print: UInt64(bitPattern: try state.int8(10)),
+      anchored: try HistoryPlace(state, 5, print: 9),
       floor: try state.int8(8), minimumProtocol: Int(try state.int8(7)))
     if let fault = PageBuilder.fault(in: request, snapshot) { return .failure(fault) }
     let notices =
@@ -96,6 +97,16 @@ struct PostgresPull {
       }
     }
     return page.finish(snapshot, newest: newest, appliedTail: tail, now: now)
+  }
+}
+
+extension HistoryPlace {
+  /// From the columns that hold its parts; `nil` where there is no such operation.
+  init?(_ row: PostgresRow, _ sequence: Int, print: Int) throws {
+    if row.isNull(sequence) { return nil }
+    self.init(
+      sequence: try row.int8(sequence),
+      print: row.isNull(print) ? nil : UInt64(bitPattern: try row.int8(print)))
   }
 }
 

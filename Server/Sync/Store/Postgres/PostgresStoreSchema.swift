@@ -128,6 +128,12 @@ enum PostgresStoreSchema {
     CREATE TRIGGER digests_lost AFTER DELETE ON records
       FOR EACH ROW EXECUTE FUNCTION digests_lost();
     """,
+    // The history's running print, by which a cursor tells it from another with the same operation
+    // in the same place. What is there already has none: the print begins with what comes.
+    """
+    ALTER TABLE spaces ADD COLUMN print bigint NOT NULL DEFAULT 0;
+    ALTER TABLE operations ADD COLUMN print bigint;
+    """,
   ]
 
   /// Spaces that are there already go on keeping everything.

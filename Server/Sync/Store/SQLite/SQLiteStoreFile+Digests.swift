@@ -41,9 +41,9 @@ extension SQLiteStoreFile {
   ) throws -> (SpaceSnapshot, folded: SequenceNumber)? {
     let find = try connection.statement(
       """
-      SELECT epoch, head, newest, (SELECT sequence FROM operations WHERE space = ?1 AND id = ?2),
-        (SELECT sequence FROM digest_states WHERE space = ?1)
-      FROM spaces WHERE id = ?1
+      SELECT epoch, head, newest, o.sequence,
+        (SELECT sequence FROM digest_states WHERE space = ?1), o.print, s.print
+      FROM spaces AS s LEFT JOIN operations AS o ON o.space = ?1 AND o.id = ?2 WHERE s.id = ?1
       """)
     find.bind(1, space)
     if let anchor { find.bind(2, anchor.operation.value) }
@@ -51,7 +51,8 @@ extension SQLiteStoreFile {
       (
         SpaceSnapshot(
           epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
-          newest: row.uniqueID(2).map(OperationID.init), anchored: row.optionalInt64(3)),
+          newest: row.uniqueID(2).map(OperationID.init), print: UInt64(bitPattern: row.int64(6)),
+          anchored: HistoryPlace(row, 3, print: 5)),
         max(0, row.optionalInt64(4) ?? 0)
       )
     }

@@ -40,14 +40,14 @@ extension SQLiteStoreFile {
       ? "coalesce((SELECT max(sequence) FROM operations WHERE space = spaces.id), 0)" : "head"
     let find = try connection.statement(
       """
-      SELECT epoch, \(head), clamp, newest, schema_version, minimum_protocol, floor
+      SELECT epoch, \(head), clamp, newest, schema_version, minimum_protocol, floor, print
       FROM spaces WHERE id = ?
       """)
     find.bind(1, space)
     let state = try find.first { row in
       SpaceState(
         epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
-        newest: row.uniqueID(3).map(OperationID.init),
+        newest: row.uniqueID(3).map(OperationID.init), print: UInt64(bitPattern: row.int64(7)),
         clamp: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(2))),
         schemaVersion: row.int64(4), minimumProtocol: Int(row.int64(5)),
         floor: row.int64(6))
@@ -167,11 +167,12 @@ extension SQLiteStoreFile {
     try saveNotices(effects.notices, in: space)
     try saveClaims(effects.claims, in: space)
     let head = try connection.statement(
-      "UPDATE spaces SET head = ?, clamp = ?, newest = ? WHERE id = ?")
+      "UPDATE spaces SET head = ?, clamp = ?, newest = ?, print = ? WHERE id = ?")
     head.bind(1, effects.space.head)
     head.bind(2, Int64(bitPattern: effects.space.clamp.rawValue))
     if let newest = effects.space.newest { head.bind(3, newest.value) }
-    head.bind(4, space)
+    head.bind(4, Int64(bitPattern: effects.space.print))
+    head.bind(5, space)
     try head.run()
   }
 
@@ -181,7 +182,7 @@ extension SQLiteStoreFile {
     let insert = try connection.statement(
       """
       INSERT INTO operations(space, id, sequence, device, tbl, record, kind, time, base, data,
-        times, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        times, outcome, print) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     for row in operations {
       insert.bind(1, space)
@@ -196,6 +197,7 @@ extension SQLiteStoreFile {
       if let data = row.data { insert.bind(10, text: data) }
       if let times = row.times { insert.bind(11, text: times) }
       if let outcome = row.outcome { insert.bind(12, text: outcome) }
+      insert.bind(13, Int64(bitPattern: row.print))
       try insert.run()
       insert.reset()
     }

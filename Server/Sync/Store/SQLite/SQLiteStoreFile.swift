@@ -65,9 +65,8 @@ package final class SQLiteStoreFile {
         """
         SELECT epoch, head, newest,
           coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0),
-          (SELECT sequence FROM operations WHERE space = ?1 AND id = ?2), minimum_protocol,
-          floor
-        FROM spaces WHERE id = ?1
+          o.sequence, minimum_protocol, floor, o.print, s.print
+        FROM spaces AS s LEFT JOIN operations AS o ON o.space = ?1 AND o.id = ?2 WHERE s.id = ?1
         """)
       find.bind(1, space)
       if let anchor = request.cursor?.anchor { find.bind(2, anchor.operation.value) }
@@ -75,7 +74,8 @@ package final class SQLiteStoreFile {
         (
           SpaceSnapshot(
             epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
-            newest: row.uniqueID(2).map(OperationID.init), anchored: row.optionalInt64(4),
+            newest: row.uniqueID(2).map(OperationID.init),
+            print: UInt64(bitPattern: row.int64(8)), anchored: HistoryPlace(row, 4, print: 7),
             floor: row.int64(6), minimumProtocol: Int(row.int64(5))),
           row.int64(3)
         )
@@ -128,6 +128,14 @@ extension SQLiteStatement {
   }
 
   func uniqueID(_ index: Int32) -> UniqueID? { UniqueID(bytes: blobBytes(index)) }
+}
+
+extension HistoryPlace {
+  /// From the columns that hold its parts; `nil` where there is no such operation.
+  init?(_ row: SQLiteStatement, _ sequence: Int32, print: Int32) {
+    guard let place = row.optionalInt64(sequence) else { return nil }
+    self.init(sequence: place, print: row.optionalInt64(print).map(UInt64.init(bitPattern:)))
+  }
 }
 
 extension SQLiteStoreFile {
