@@ -202,6 +202,20 @@ struct FixtureTests {
     #expect(again.isAlive && again.columns.isEmpty)
   }
 
+  @Test("cursors have no anchor, one with a print, or an older one without")
+  func cursors() throws {
+    func anchor(_ name: String) throws -> Cursor.Anchor? {
+      try Self.page(ProjectFiles.fixture("pages/\(name)")).0.cursor.anchor
+    }
+    #expect(try anchor("empty") == nil)
+    let whole = try #require(try anchor("whole"))
+    #expect(whole.head == 9 && whole.print == 0x91A2_7C05_3DE8_46FB)
+    #expect(whole.operation.description == "0199c82c-c1f4-7000-800a-0000000001f4")
+    #expect(try anchor("partial")?.head == 5_000)
+    let old = try #require(try anchor("tombstone"))
+    #expect(old.head == 12 && old.print == nil)
+  }
+
   // MARK: Reading them
 
   static func packet(_ name: String) throws -> Packet {

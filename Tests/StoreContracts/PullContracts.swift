@@ -167,7 +167,10 @@ extension StoreContract {
           in: space.space.id, PullRequest(cursor: nil, limit: 1, byteLimit: 1_000, device: nil),
           now: SpaceUnderTest.now)
         let given = try PageReader.head(of: answer.get()).cursor
-        let newest = Cursor.Anchor(head: 2, operation: packet.operations[1].id)
+        let print = packet.operations.map(\.id).reduce(HistoryPrint.empty) {
+          HistoryPrint.appending($1, to: $0)
+        }
+        let newest = Cursor.Anchor(head: 2, operation: packet.operations[1].id, print: print)
         try require(given.anchor, is: newest, "the anchor of a list that goes on")
         func problem(_ anchor: Cursor.Anchor) async throws -> ProblemCode? {
           let cursor = Cursor(epoch: given.epoch, applied: 0, received: 1, anchor: anchor)

@@ -94,6 +94,17 @@ struct PageMaker {
       state: RecordState(deleted: SequencedStamp(stamp: stamp, sequence: sequence)))
   }
 
+  /// The print of this server's history at a place.
+  static func print(at sequence: SequenceNumber) -> UInt64 {
+    UInt64(sequence) &* 0x9E37_79B9_7F4A_7C15
+  }
+
+  static func anchor(at head: SequenceNumber) -> Cursor.Anchor? {
+    guard head > 0 else { return nil }
+    let operation = OperationID(UniqueID(high: 0x7000, low: UInt64(head)))
+    return Cursor.Anchor(head: head, operation: operation, print: print(at: head))
+  }
+
   func page(
     _ changes: [Change], head: SequenceNumber? = nil, more: Bool = false,
     applied: SequenceNumber = 0, tail: OperationID? = nil, serverTime: Int64 = 0
@@ -103,8 +114,8 @@ struct PageMaker {
     let pageHead = PageHead(
       epoch: epoch, head: newest,
       cursor: more
-        ? Cursor(epoch: epoch, applied: applied, received: last)
-        : Cursor(epoch: epoch, applied: newest),
+        ? Cursor(epoch: epoch, applied: applied, received: last, anchor: Self.anchor(at: newest))
+        : Cursor(epoch: epoch, applied: newest, anchor: Self.anchor(at: newest)),
       more: more, appliedTail: tail, serverTime: serverTime, count: changes.count)
     var json = JSONWriter()
     json.beginPage(pageHead)
@@ -146,11 +157,14 @@ extension ReplicaFixture {
     outcomes: [Outcome]? = nil
   ) throws -> PacketAnswer {
     let last = first + SequenceNumber(packet.operations.count) - 1
+    let hasPrints = status == .applied
     return PacketAnswer(
       receipt: PacketReceipt(
         tail: packet.operations[packet.operations.count - 1].id, status: status,
         sequences: status == .parked ? nil : first...last,
-        outcomes: outcomes ?? packet.operations.map { _ in .applied }),
+        outcomes: outcomes ?? packet.operations.map { _ in .applied },
+        printBefore: hasPrints ? PageMaker.print(at: first - 1) : nil,
+        print: hasPrints ? PageMaker.print(at: last) : nil),
       epoch: PageMaker().epoch, head: last, serverTime: 0)
   }
 

@@ -6,7 +6,7 @@ import Testing
 /// How a schema is put in force, by the machine alone.
 @Suite(.timeLimit(.minutes(1)))
 struct SchemaChangeTests {
-  private let space = SpaceState(epoch: Epoch(7), head: 41)
+  private let space = SpaceState(epoch: Epoch(7), head: 41, print: 9)
 
   private func decide(
     _ document: SpaceSchema, current: SpaceSchema = .empty, record: RecordState? = nil,
@@ -31,6 +31,9 @@ struct SchemaChangeTests {
     #expect(decision.effects.space.minimumProtocol == 4)
     let row = try #require(decision.effects.operations.first)
     #expect(row.sequence == 42 && row.device == SchemaChange.author)
+    #expect(decision.effects.space.newest == row.id)
+    #expect(row.print == HistoryPrint.appending(row.id, to: 9))
+    #expect(decision.effects.space.print == row.print)
     #expect(row.key == RecordKey(table: "ferry_schema", record: "schema"))
     #expect(row.id.value.timestamp == row.time && row.id.value.low & 0xFFFF == 5)
     #expect(row.id.value.high >> 12 & 0xF == 7, "a UUID of version 7")

@@ -1,0 +1,108 @@
+import FerryProtocol
+import Testing
+
+/// The running print by which one history is told from another.
+@Suite("The history's print", .timeLimit(.minutes(1)))
+struct HistoryPrintTests {
+  private static let ids = (0..<64).map { index in
+    OperationID(
+      UniqueID(
+        timestamp: HybridTimestamp(milliseconds: 1_760_000_000_000 + Int64(index / 8)),
+        random: UInt64(index)))
+  }
+
+  private func print(of ids: some Sequence<OperationID>, from print: UInt64 = 0) -> UInt64 {
+    ids.reduce(print) { HistoryPrint.appending($1, to: $0) }
+  }
+
+  @Test("a print is what it was: replicas and servers keep them")
+  func golden() throws {
+    let first = OperationID(UniqueID(high: 0x0199_C82C_C001_7000, low: 0x800A_0000_0000_0001))
+    let second = OperationID(UniqueID(high: 0x0199_C82C_C384_7000, low: 0x800A_0000_0000_0384))
+    #expect(HistoryPrint.empty == 0)
+    #expect(HistoryPrint.text(print(of: [first])) == "94bf0356e097341f")
+    #expect(HistoryPrint.text(print(of: [first, second])) == "bf9cd2062b7464ce")
+  }
+
+  @Test("histories that differ in order, in one operation or in their number have other prints")
+  func differs() {
+    let ids = Self.ids
+    var seen: Set<UInt64> = [print(of: ids)]
+    for index in ids.indices.dropLast() {
+      var swapped = ids
+      swapped.swapAt(index, index + 1)
+      var without = ids
+      without.remove(at: index)
+      var doubled = ids
+      doubled.insert(ids[index], at: index)
+      for other in [swapped, without, doubled] { seen.insert(print(of: other)) }
+    }
+    for count in ids.indices { seen.insert(print(of: ids.prefix(count))) }
+    #expect(seen.count == 1 + 3 * 63 + 64)
+  }
+
+  @Test("prints that differ once still differ after the same operations")
+  func stays() {
+    var random = SeededGenerator(seed: 3)
+    for _ in 0..<200 {
+      let (one, other) = (random.next(), random.next())
+      #expect(print(of: Self.ids, from: one) != print(of: Self.ids, from: other))
+    }
+  }
+
+  @Test("each bit of an identifier changes about half of the print's")
+  func spreads() {
+    for bit in 0..<128 {
+      let (high, low) = bit < 64 ? (1 << UInt64(bit), 0) : (0, 1 << UInt64(bit - 64))
+      var changed = 0
+      for id in Self.ids {
+        let other = OperationID(UniqueID(high: id.value.high ^ high, low: id.value.low ^ low))
+        changed += (print(of: [id], from: 7) ^ print(of: [other], from: 7)).nonzeroBitCount
+      }
+      #expect((28...36).contains(changed / Self.ids.count), "bit \(bit)")
+    }
+  }
+
+  @Test("a cursor's anchor has a print, or none as in older cursors")
+  func cursors() {
+    let (epoch, id) = (Epoch(0x5F3C), Self.ids[0])
+    let anchors: [Cursor.Anchor?] = [
+      nil, Cursor.Anchor(head: 12, operation: id),
+      Cursor.Anchor(head: 12, operation: id, print: 0),
+      Cursor.Anchor(head: 13, operation: id, print: .max),
+    ]
+    for anchor in anchors {
+      let cursor = Cursor(epoch: epoch, applied: 7, received: 12, anchor: anchor)
+      #expect(Cursor(cursor.description) == cursor)
+    }
+    let cursor = Cursor(epoch: epoch, applied: 12, anchor: anchors[2])
+    let text = "0000000000005f3c.12.12.12.\(id)"
+    #expect(cursor.description == text + ".0000000000000000")
+    for end in [".", ".0", ".000000000000000g", ".00000000000000000", ".0000000000000000.1"] {
+      #expect(Cursor(text + end) == nil, "\(end)")
+    }
+  }
+
+  @Test("a receipt tells the prints around its packet only where it has them")
+  func receipts() throws {
+    let receipt = try FixtureTests.answer("applied").receipt
+    #expect(receipt.printBefore == 0x91A2_7C05_3DE8_46FB)
+    #expect(receipt.print == 0x0C5B_F2E7_8A19_D364)
+    let released = try FixtureTests.answer("released")
+    #expect(released.receipt.print != nil)
+    #expect(released.released[0].printBefore == released.receipt.print)
+    #expect(released.released.map { $0.print == nil } == [false, true], "an older server's")
+    for name in ["duplicate", "parked", "gaps"] {
+      let receipt = try FixtureTests.answer(name).receipt
+      #expect(receipt.print == nil && receipt.printBefore == nil)
+    }
+    for text in ["", "1", "000000000000000g", "00000000000000000"] {
+      let answer =
+        #"{"tail":"\#(Self.ids[0])","status":"applied","print":"\#(text)","#
+        + #""outcomes":[],"epoch":"0000000000000001","head":"1","time":1}"#
+      #expect(throws: MalformedMessage.self) {
+        try PacketAnswer(decoding: Array(answer.utf8), limits: .standard)
+      }
+    }
+  }
+}

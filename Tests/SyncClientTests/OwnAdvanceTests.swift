@@ -1,0 +1,120 @@
+import FerryProtocol
+import SQLite
+import Testing
+
+@testable import SyncClient
+
+/// Where a device's own confirmed packets lead its cursor, and where they do not.
+@Suite("The cursor over own packets", .timeLimit(.minutes(1)))
+struct OwnAdvanceTests {
+  /// A replica at 10, and its packets, each of one insert.
+  private func replica(packets count: Int) throws -> (ReplicaFixture, [Packet]) {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([], head: 10)
+    for index in 0..<count {
+      try replica.run("INSERT INTO tasks(id) VALUES ('t\(index)')")
+      try replica.file.freezePackets(limit: 10)
+    }
+    return (replica, try replica.freeze())
+  }
+
+  /// The server's answer, with other prints than those of its history.
+  private func answer(
+    _ packet: Packet, at first: SequenceNumber, in replica: ReplicaFixture, before: UInt64?,
+    after: UInt64?
+  ) throws -> PacketAnswer {
+    var answer = try replica.receipt(packet, first: first)
+    (answer.receipt.printBefore, answer.receipt.print) = (before, after)
+    return answer
+  }
+
+  @Test("an own packet anchors the cursor with the print that its receipt tells")
+  func anchors() throws {
+    let (replica, packets) = try replica(packets: 2)
+    #expect(try replica.file.syncState().anchor == PageMaker.anchor(at: 10))
+    for (index, packet) in packets.enumerated() {
+      _ = try replica.file.receive(replica.receipt(packet, first: 11 + Int64(index)))
+    }
+    let state = try replica.file.syncState()
+    #expect(state.applied == 12 && state.received == 12)
+    #expect(
+      state.anchor
+        == Cursor.Anchor(
+          head: 12, operation: try #require(packets[1].tail), print: PageMaker.print(at: 12)))
+    try replica.reopen()
+    #expect(try replica.file.syncState().cursor == state.cursor)
+  }
+
+  @Test("the cursor stays where a packet took its place in a history that is not known here")
+  func otherHistory() throws {
+    let (replica, packets) = try replica(packets: 2)
+    let (before, after) = (PageMaker.print(at: 10) ^ 1, PageMaker.print(at: 11) ^ 1)
+    _ = try replica.file.receive(
+      answer(packets[0], at: 11, in: replica, before: before, after: after))
+    #expect(try replica.file.syncState().cursor?.applied == 10)
+    #expect(try replica.file.syncState().anchor == PageMaker.anchor(at: 10))
+    // What follows it there leads no further.
+    _ = try replica.file.receive(
+      answer(packets[1], at: 12, in: replica, before: after, after: after ^ 2))
+    #expect(try replica.file.syncState().applied == 10)
+    #expect(try replica.pending.count == 2, "they shield what the user wrote until they are pulled")
+  }
+
+  @Test("a packet without prints does not move the cursor, nor do those behind it")
+  func noPrint() throws {
+    for (before, after) in [(nil, nil), (PageMaker.print(at: 10), nil), (nil, UInt64(5))] {
+      let (replica, packets) = try replica(packets: 2)
+      _ = try replica.file.receive(
+        answer(packets[0], at: 11, in: replica, before: before, after: after))
+      _ = try replica.file.receive(replica.receipt(packets[1], first: 12))
+      #expect(try replica.file.syncState().applied == 10)
+      try replica.apply([], head: 12)
+      #expect(try replica.file.syncState().applied == 12)
+      #expect(try replica.pending.isEmpty)
+    }
+  }
+
+  @Test("from a cursor whose anchor has no print, own packets do not move it")
+  func oldCursor() throws {
+    let (replica, packets) = try replica(packets: 1)
+    try replica.file.connection.execute("UPDATE ferry_replica SET anchor_print = NULL")
+    _ = try replica.file.receive(replica.receipt(packets[0], first: 11))
+    #expect(try replica.file.syncState().applied == 10)
+  }
+
+  @Test("within the anchored history the anchor stays, and own packets need no print")
+  func withinAnchor() throws {
+    let (replica, packets) = try replica(packets: 3)
+    try replica.file.goBack(to: 7)
+    for (packet, first) in zip(packets, [8, 9, 10] as [SequenceNumber]) {
+      _ = try replica.file.receive(
+        answer(packet, at: first, in: replica, before: nil, after: nil))
+    }
+    let state = try replica.file.syncState()
+    #expect(state.applied == 10)
+    #expect(state.anchor == PageMaker.anchor(at: 10))
+  }
+
+  @Test("in a space that holds nothing yet, the first packet moves the cursor")
+  func emptySpace() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([], head: 0)
+    try replica.run("INSERT INTO tasks(id) VALUES ('a')")
+    let packet = try replica.freeze()[0]
+    _ = try replica.file.receive(replica.receipt(packet, first: 1))
+    #expect(try replica.file.syncState().anchor?.print == PageMaker.print(at: 1))
+    #expect(try replica.file.syncState().applied == 1)
+  }
+
+  @Test("the anchor's print is kept with staged pages, and goes when all is pulled anew")
+  func kept() throws {
+    let replica = try ReplicaFixture.withTasks()
+    let page = PageMaker().page(
+      [PageMaker().change(1, "tasks", "a", [])], head: 5, more: true)
+    try replica.file.stage(page.body, page.head, changes: 1)
+    #expect(try replica.file.syncState().cursor == page.head.cursor)
+    #expect(try replica.file.syncState().anchor?.print == PageMaker.print(at: 5))
+    try replica.file.beginReplacement(Problem(.historyLost, "gone"))
+    #expect(try replica.rows("SELECT anchor_print FROM ferry_replica") == [[nil]])
+  }
+}
