@@ -53,7 +53,8 @@ struct HistoryPrintTests {
   @Test("each bit of an identifier changes about half of the print's")
   func spreads() {
     for bit in 0..<128 {
-      let (high, low) = bit < 64 ? (1 << UInt64(bit), 0) : (0, 1 << UInt64(bit - 64))
+      let high: UInt64 = bit < 64 ? 1 << UInt64(bit) : 0
+      let low: UInt64 = bit < 64 ? 0 : 1 << UInt64(bit - 64)
       var changed = 0
       for id in Self.ids {
         let other = OperationID(UniqueID(high: id.value.high ^ high, low: id.value.low ^ low))
