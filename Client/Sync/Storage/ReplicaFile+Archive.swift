@@ -79,7 +79,9 @@ extension ReplicaFile {
       return try acknowledge(through: tail, head: head)
     }
     if try isNewestKnown(tail) { return false }
-    guard try syncState().replacement != nil else { return try leaveCopiedIdentity() }
+    guard try syncState().replacement != nil else {
+      return PlantedFault.noForkDetection.isPlanted ? false : try leaveCopiedIdentity()
+    }
     // The server was set back, and how far is not known here: it knows operations again by their
     // identifiers.
     try sendAllAgain()

@@ -80,8 +80,8 @@ extension ReplicaFile {
   func syncState() throws -> SyncState {
     let state = try connection.statement(
       """
-      SELECT epoch, applied, received, head, clock_offset, last_sync, anchor_head, anchor, replacing,
-        anchor_print
+      SELECT epoch, applied, received, head, clock_offset, last_sync, anchor_head, anchor,
+        replacing, anchor_print
       FROM ferry_replica
       """
     ).first { row in
