@@ -34,9 +34,10 @@ struct PostgresIngestWrites {
     "operations_save",
     """
     INSERT INTO operations(space, id, sequence, device, tbl, record, kind, "time", base, data,
-      times, outcome)
+      times, outcome, marks)
     SELECT $1, * FROM unnest($2::uuid[], $3::bigint[], $4::uuid[], $5::text[], $6::text[],
-      $7::smallint[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[])
+      $7::smallint[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[],
+      $13::text[])
     """)
 
   private func addOperations(
@@ -54,6 +55,7 @@ struct PostgresIngestWrites {
     var data = PostgresArray<String>(reserving: count, valueBytes: count * 128)
     var columnTimes = PostgresArray<String>(reserving: count)
     var outcomes = PostgresArray<String>(reserving: count)
+    var marks = PostgresArray<String>(reserving: count)
     for row in rows {
       ids.append(high: row.id.value.high, low: row.id.value.low)
       sequences.append(row.sequence)
@@ -66,13 +68,14 @@ struct PostgresIngestWrites {
       data.append(utf8OrNull: row.data)
       columnTimes.append(utf8OrNull: row.times)
       outcomes.append(utf8OrNull: row.outcome)
+      marks.append(utf8OrNull: row.marks)
     }
     pipeline.add(
       Self.operations,
       [
         .int8(space), .array(ids), .array(sequences), .array(devices), .array(tables),
         .array(records), .array(kinds), .array(times), .array(bases), .array(data),
-        .array(columnTimes), .array(outcomes),
+        .array(columnTimes), .array(outcomes), .array(marks),
       ])
   }
 

@@ -128,6 +128,7 @@ enum PostgresStoreSchema {
     CREATE TRIGGER digests_lost AFTER DELETE ON records
       FOR EACH ROW EXECUTE FUNCTION digests_lost();
     """,
+    "ALTER TABLE operations ADD COLUMN marks text",
   ]
 
   /// Spaces that are there already go on keeping everything.

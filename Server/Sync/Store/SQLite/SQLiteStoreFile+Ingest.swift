@@ -181,7 +181,7 @@ extension SQLiteStoreFile {
     let insert = try connection.statement(
       """
       INSERT INTO operations(space, id, sequence, device, tbl, record, kind, time, base, data,
-        times, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        times, outcome, marks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     for row in operations {
       insert.bind(1, space)
@@ -196,6 +196,7 @@ extension SQLiteStoreFile {
       if let data = row.data { insert.bind(10, text: data) }
       if let times = row.times { insert.bind(11, text: times) }
       if let outcome = row.outcome { insert.bind(12, text: outcome) }
+      if let marks = row.marks { insert.bind(13, text: marks) }
       try insert.run()
       insert.reset()
     }

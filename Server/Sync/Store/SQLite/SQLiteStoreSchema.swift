@@ -122,6 +122,7 @@ enum SQLiteStoreSchema {
       WHERE space = OLD.space AND sequence >= 0 AND sequence < OLD.sequence;
     END;
     """,
+    "ALTER TABLE operations ADD COLUMN marks TEXT",
   ]
 
   /// Spaces that are there already go on keeping everything.
