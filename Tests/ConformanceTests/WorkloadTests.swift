@@ -36,7 +36,9 @@ struct WorkloadTests {
   @Test(
     "every statement runs on a tracked replica at every level, and all actions record something")
   func running() throws {
-    let device = try DirectDevice("device-0", limits: .standard, clock: DirectClock(seed: 1))
+    let world = try DirectWorld(seed: 1, devices: 1)
+    let device = world.devices[0]
+    try world.sync(device)
     var recorded: [UserAction: Int] = [:]
     for (index, planned) in plan(7).enumerated() {
       if index % 500 == 499 { try device.upgrade() }

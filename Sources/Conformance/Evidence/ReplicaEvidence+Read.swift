@@ -61,13 +61,25 @@ extension ReplicaEvidence {
   private static func readSnapshot(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
     var evidence = try readProgress(connection)
     evidence.pending = try identifiers(in: "ferry_pending", connection)
-    // A table's signature is a number and then its key and columns, quoted: what a SELECT wants.
     let tables = try connection.statement("SELECT name, signature FROM ferry_tables ORDER BY name")
-      .map { (name: $0.text(0), list: String($0.text(1).drop { $0 != "\"" })) }
+      .map { (name: $0.text(0), list: columnList($0.text(1))) }
     for table in tables {
       evidence.rows.tables.append(try rows(of: table.name, table.list, connection))
     }
     return evidence
+  }
+
+  /// A table's signature is a number and then its key and columns, quoted: what a SELECT wants,
+  /// but for the marks before columns that are more than values.
+  private static func columnList(_ signature: String) -> String {
+    let list = signature.drop { $0 != "\"" }
+    guard list.contains(",+") || list.contains(",~") else { return String(list) }
+    var isQuoted = false
+    return String(
+      list.filter { character in
+        if character == "\"" { isQuoted.toggle() }
+        return isQuoted || character != "+" && character != "~"
+      })
   }
 
   private static func identifiers(

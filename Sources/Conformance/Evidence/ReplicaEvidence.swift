@@ -50,16 +50,19 @@ package struct LocalOperation: Sendable, Equatable {
   package var columns: [Column]
   /// The newest change its author had seen; `nil` where the harness does not know.
   package var base: SequenceNumber?
+  /// Columns whose value is added to what is there.
+  package var increments: Set<String>
 
   package init(
     id: OperationID, key: RecordKey, kind: OperationKind, columns: [Column],
-    base: SequenceNumber? = nil
+    base: SequenceNumber? = nil, increments: Set<String> = []
   ) {
     self.id = id
     self.key = key
     self.kind = kind
     self.columns = columns
     self.base = base
+    self.increments = increments
   }
 
   /// When the user did it: identifiers carry the time (SPEC.md §2).

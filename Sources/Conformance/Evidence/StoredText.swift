@@ -42,6 +42,18 @@ enum StoredText {
     return increments
   }
 
+  /// The columns that a replica adds to, of what it keeps as its marks.
+  static func marks(_ text: UnsafeRawBufferPointer) throws -> Set<String> {
+    var reader = JSONReader(text)
+    var increments: Set<String> = []
+    try reader.array { (reader) throws(MalformedMessage) in
+      let mark = try reader.string()
+      if mark.hasPrefix("+") { increments.insert(String(mark.dropFirst())) }
+    }
+    try reader.end()
+    return increments
+  }
+
   static func outcome(_ text: UnsafeRawBufferPointer) throws -> Outcome {
     var reader = JSONReader(text)
     let outcome = try reader.outcome(limits: limits)

@@ -9,7 +9,8 @@ package struct OracleBench {
   package init() {
     oracles = [
       WholeTransactions(), MonotonicReads(), ReadYourWrites(), AcknowledgedOperations(),
-      OwnOrder(), ReferenceState(), ConflictsAccounted(), NoSkippedChange(), Convergence(),
+      OwnOrder(), ReferenceState(), CounterSums(), ConflictsAccounted(), NoSkippedChange(),
+      Convergence(),
     ]
   }
 

@@ -48,6 +48,7 @@ extension Workload {
     case .postLarge: return [post(sizes.largePost, &random)]
     case .beat: return [beat(deviceName)]
     case .editMany: return try editMany(level, sizes, &random, query)
+    case .tally: return try tally(&random, query)
     }
   }
 
@@ -193,7 +194,7 @@ extension Workload {
   }
 
   /// An identifier that only this action makes; short enough for Swift to keep without memory.
-  private static func fresh(_ prefix: String, _ random: inout SeededRandom) -> String {
+  static func fresh(_ prefix: String, _ random: inout SeededRandom) -> String {
     let digits = String(random.next() >> 23, radix: 36)
     return prefix + String(repeating: "0", count: max(0, 8 - digits.count)) + digits
   }

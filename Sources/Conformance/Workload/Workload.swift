@@ -22,6 +22,9 @@ package enum UserAction: String, Sendable, CaseIterable {
   case beat
   /// Edits several notes and items in one transaction.
   case editMany
+  /// Table `tallies(id, votes)`, whose `votes` the space declares a counter: adds to some of them,
+  /// on a replica that knows of it.
+  case tally
 }
 
 /// Something to do at a moment, all of it known from the seed before the run starts, so that a

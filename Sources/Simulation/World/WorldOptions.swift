@@ -22,6 +22,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var syncPause = 4_000
   /// Devices that get the newer schema in the course of the run, of 100.
   package var upgrades = 50
+  /// Transactions of a thousand that add to counters.
+  package var counters = Workload.Mix().counters
 
   // MARK: Limits that are made small, so that few operations reach them
 
@@ -100,6 +102,13 @@ extension WorldOptions {
     case mobile
     /// Everything goes wrong, often.
     case hostile
+  }
+
+  /// How often users do what needs the space's schema.
+  var mix: Workload.Mix {
+    var mix = Workload.Mix()
+    mix.counters = counters
+    return mix
   }
 
   package init(_ profile: Profile) {
