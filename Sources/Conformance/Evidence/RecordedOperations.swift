@@ -28,7 +28,8 @@ package enum RecordedOperations {
       else { throw UnreadableEvidence("ferry_pending holds a row that is no operation") }
       return LocalOperation(
         id: OperationID(id), key: RecordKey(table: row.text(1), record: row.text(2)), kind: kind,
-        columns: kind == .delete || row.isNull(4) ? [] : try StoredText.columns(row.textBytes(4)),
+        columns: kind == .delete || row.isNull(4)
+          ? [] : try StoredText.columns(row.textBytes(4), of: kind),
         base: row.int64(5),
         increments: row.isNull(6) ? [] : try StoredText.marks(row.textBytes(6)))
     }

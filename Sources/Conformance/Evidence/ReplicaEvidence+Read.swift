@@ -31,7 +31,8 @@ extension ReplicaEvidence {
       (SELECT coalesce(sum(changes), 0) FROM ferry_to_apply)
         + (SELECT count(*) FROM ferry_kept WHERE reason IS NULL),
       (SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL),
-      anchor_head, anchor, replacing <> 0, (SELECT count(*) FROM ferry_pending)
+      anchor_head, anchor, replacing <> 0, (SELECT count(*) FROM ferry_pending),
+      (SELECT count(*) FROM ferry_refresh)
     FROM ferry_replica
     """
 
@@ -49,6 +50,7 @@ extension ReplicaEvidence {
         }
         evidence.isReplacing = row.int64(8) != 0
         evidence.pendingCount = Int(row.int64(9))
+        evidence.refreshing = Int(row.int64(10))
         return evidence
       }
     }

@@ -24,6 +24,9 @@ package struct ReplicaEvidence: Sendable {
   package var waiting: Int
   /// Changes that the local schema refuses.
   package var refused: Int
+  /// Records that are to be fetched whole: until they are, rows may differ from what the cursor
+  /// says.
+  package var refreshing = 0
 
   package init(
     device: DeviceID, rows: ReplicaRows, applied: SequenceNumber, epoch: Epoch?,

@@ -81,7 +81,8 @@ private struct History {
       repeated.append("operation \(entry.id) is in the history twice, again at #\(entry.sequence)")
     }
     let told = Set(logs.files.lazy.flatMap { $0.entries.lazy.map(\.operation.id) })
-    let unheard = history.filter { !told.contains($0.id) }
+    // What a batch did to single records was on no device.
+    let unheard = history.filter { !told.contains($0.id) && !$0.id.isEffect }
     (self.entries, self.repeated) = (entries, repeated)
     self.unheard = Dictionary(grouping: unheard, by: \.device).mapValues { list in
       list.sorted { $0.id < $1.id }
@@ -208,6 +209,7 @@ private struct FileAudit {
     guard let own = steps.last?.operation else { return }
     var isUnaware = steps.last?.isUnaware ?? false
     if entry.kind == .delete && own.kind == .delete { return }
+    if entry.kind == .batch && own.kind == .batch && entry.key.table == own.key.table { return }
     // What was carried by another file's operation, or sent by another file as well, may have been
     // merged here all the same.
     let required = carried.count { !satisfied.contains($0.id) && !excused.contains($0.id) }

@@ -60,7 +60,8 @@ package struct Convergence: Oracle {
     }
     let counts = [
       (replica.pending.count, "operations left"), (replica.unconfirmed, "operations unconfirmed"),
-      (replica.waiting, "changes waiting"), (replica.refused - orphans, "changes refused"),
+      (replica.waiting, "changes waiting"), (replica.refreshing, "records to fetch"),
+      (replica.refused - orphans, "changes refused"),
     ]
     return found + counts.filter { $0.0 > 0 }.map { "has \($0.0) \($0.1)" }
   }

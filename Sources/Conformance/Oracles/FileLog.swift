@@ -172,6 +172,11 @@ extension OperationID {
   var isRescue: Bool { value.timestamp.milliseconds <= HybridTimestamp.rescue.milliseconds }
 }
 
+extension OperationID {
+  /// Whether it is of what a batch did to one record: UUIDs of version 8 (SPEC.md §14).
+  var isEffect: Bool { value.high & 0xF000 == 0x8000 }
+}
+
 extension HybridTimestamp {
   /// The latest time of a row that was given back.
   static let rescue = HybridTimestamp(milliseconds: 1)

@@ -12,11 +12,18 @@ package enum Workload {
   package struct Mix: Sendable, Equatable {
     /// ``UserAction/tally``.
     package var counters = 80
+    /// ``UserAction/batch``.
+    package var batches = 25
 
     package init() {}
 
     fileprivate func special(_ random: inout SeededRandom) -> UserAction? {
-      random.below(1_000) < counters ? .tally : nil
+      var rest = random.below(1_000)
+      for (action, ratio) in [(UserAction.tally, counters), (.batch, batches)] {
+        rest -= ratio
+        if rest < 0 { return action }
+      }
+      return nil
     }
   }
 

@@ -49,6 +49,7 @@ extension Workload {
     case .beat: return [beat(deviceName)]
     case .editMany: return try editMany(level, sizes, &random, query)
     case .tally: return try tally(&random, query)
+    case .batch: return []
     }
   }
 

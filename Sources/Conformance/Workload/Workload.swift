@@ -25,6 +25,9 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Table `tallies(id, votes)`, whose `votes` the space declares a counter: adds to some of them,
   /// on a replica that knows of it.
   case tally
+  /// Sets columns of all notes or items that match a predicate: what ``Workload/batch(for:)`` says,
+  /// and no statement.
+  case batch
 }
 
 /// Something to do at a moment, all of it known from the seed before the run starts, so that a

@@ -24,6 +24,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var upgrades = 50
   /// Transactions of a thousand that add to counters.
   package var counters = Workload.Mix().counters
+  /// Transactions of a thousand that are a batch.
+  package var batches = Workload.Mix().batches
 
   // MARK: Limits that are made small, so that few operations reach them
 
@@ -108,6 +110,7 @@ extension WorldOptions {
   var mix: Workload.Mix {
     var mix = Workload.Mix()
     mix.counters = counters
+    mix.batches = batches
     return mix
   }
 

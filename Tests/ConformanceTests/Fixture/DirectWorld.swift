@@ -132,6 +132,9 @@ final class DirectWorld {
   }
 
   private func pull(_ device: DirectDevice) throws {
+    while case let keys = try device.file.recordsToRefresh(), !keys.isEmpty {
+      try device.file.stageRefresh(try store.records(keys, in: space.id, now: now).get())
+    }
     while true {
       let request = PullRequest(
         cursor: try device.file.syncState().cursor, limit: 5, byteLimit: 1 << 20,
