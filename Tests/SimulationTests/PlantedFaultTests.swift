@@ -70,7 +70,7 @@
   extension WorldOptions {
     /// Leaves out what only some mistakes have to do with.
     fileprivate mutating func withoutSpecialActions() {
-      (counters, batches) = (0, 0)
+      (counters, batches, claims) = (0, 0, 0)
     }
   }
 #endif

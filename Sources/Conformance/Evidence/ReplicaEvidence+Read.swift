@@ -63,6 +63,7 @@ extension ReplicaEvidence {
   private static func readSnapshot(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
     var evidence = try readProgress(connection)
     evidence.pending = try identifiers(in: "ferry_pending", connection)
+    evidence.quarantined = try identifiers(in: "ferry_quarantine", connection)
     let tables = try connection.statement("SELECT name, signature FROM ferry_tables ORDER BY name")
       .map { (name: $0.text(0), list: columnList($0.text(1))) }
     for table in tables {

@@ -18,6 +18,9 @@ package struct ReplicaEvidence: Sendable {
   package var pendingCount: Int
   /// Identifiers of confirmed operations that the file keeps, in order. Read where it is asked for.
   package var archived: [OperationID] = []
+  /// Identifiers of operations that the server refuses for good, and of what went with them, in
+  /// order.
+  package var quarantined: [OperationID] = []
   /// Operations that the server has not confirmed.
   package var unconfirmed: Int
   /// Changes pulled and not applied: staged pages, or kept for a table or column not known here.

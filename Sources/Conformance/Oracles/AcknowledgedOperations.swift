@@ -10,6 +10,8 @@ import FerryProtocol
 /// - an insert, with the updates after it, and the delete after those: neither is there, or the
 ///   delete alone.
 ///
+/// What the server refuses for good is in the device's quarantine instead (``QuarantineApart``).
+///
 /// Where the server was set back to a copy, devices give it back what they keep of the operations
 /// that it lost; what only a file had that nobody works with any more is gone with that. What a
 /// device had recorded before it learnt of it, it may send with a lower base than was recorded, and
@@ -28,6 +30,7 @@ package struct AcknowledgedOperations: Oracle {
   }
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
+    logs.see(final)
     let history = History(final.server.history, told: logs)
     var found = Self.gaps(final.server) + history.repeated
     var audits = logs.files.map { file in
@@ -102,6 +105,7 @@ private struct FileAudit {
     var isUnaware = false
     /// The server lost it, and the file with it is gone.
     var isExcused = false
+    var isQuarantined = false
   }
 
   let file: FileLog
@@ -130,7 +134,7 @@ private struct FileAudit {
       steps[key, default: []].append(
         Step(
           operation: entry.operation, isShared: entry.isShared, isUnaware: index < unaware,
-          isExcused: file.isClosed && entry.isRevoked))
+          isExcused: file.isClosed && entry.isRevoked, isQuarantined: entry.isQuarantined))
     }
     for identity in file.identities {
       for entry in history.unheard[identity] ?? [] {
@@ -163,6 +167,8 @@ private struct FileAudit {
         satisfied.formUnion(carried.lazy.map(\.id))
         satisfied.insert(operation.id)
         carried = []
+      } else if step.isQuarantined {
+        continue
       } else if operation.kind != .delete {
         carried.append(operation)
       } else if carried.contains(where: { $0.kind == .insert }) || mayCancelUnheard(operation)

@@ -5,7 +5,8 @@ import FerryProtocol
 extension Workload {
   /// The space's schema, in force from the start.
   package static let declared = """
-    {"tables":{"tallies":{"columns":{"votes":"counter"}}}}
+    {"tables":{"places":{"columns":{"seats":{"type":"integer"}},"unique":[["name"]]},\
+    "tallies":{"columns":{"votes":"counter"}}}}
     """
 
   /// The table with a counter, and the counter. Its records are never deleted.
@@ -27,6 +28,26 @@ extension Workload {
         INSERT INTO tallies(id, votes) VALUES ('\(id)', \(random.chance(2, in: 3) ? amount : -amount)) \
         ON CONFLICT(id) DO UPDATE SET votes = votes + excluded.votes
         """
+    }
+  }
+
+  /// Inserts, edits or deletes a place. Devices that are apart like the same names, and now and
+  /// then seats are no number.
+  static func claim(
+    _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
+  ) rethrows -> [String] {
+    let places = try records("places", query)
+    let name = "'hall \(random.below(24))'"
+    let seats = random.chance(1, in: 6) ? "'many'" : "\(random.below(9))"
+    if places.isEmpty || random.chance(1, in: 2) {
+      let id = fresh("p-", &random)
+      return ["INSERT INTO places(id, name, seats) VALUES ('\(id)', \(name), \(seats))"]
+    }
+    let id = pick(from: places, &random)
+    switch random.below(4) {
+    case 0: return ["DELETE FROM places WHERE id = '\(id)'"]
+    case 1: return ["UPDATE places SET seats = \(seats) WHERE id = '\(id)'"]
+    default: return ["UPDATE places SET name = \(name) WHERE id = '\(id)'"]
     }
   }
 

@@ -14,12 +14,16 @@ package enum Workload {
     package var counters = 80
     /// ``UserAction/batch``.
     package var batches = 25
+    /// ``UserAction/claim``.
+    package var claims = 25
 
     package init() {}
 
     fileprivate func special(_ random: inout SeededRandom) -> UserAction? {
       var rest = random.below(1_000)
-      for (action, ratio) in [(UserAction.tally, counters), (.batch, batches)] {
+      for (action, ratio) in [
+        (UserAction.tally, counters), (.batch, batches), (.claim, claims),
+      ] {
         rest -= ratio
         if rest < 0 { return action }
       }

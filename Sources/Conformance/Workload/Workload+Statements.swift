@@ -50,6 +50,7 @@ extension Workload {
     case .editMany: return try editMany(level, sizes, &random, query)
     case .tally: return try tally(&random, query)
     case .batch: return []
+    case .claim: return try claim(&random, query)
     }
   }
 
@@ -181,12 +182,12 @@ extension Workload {
   }
 
   /// Half of the time one of the first few, so that there is always contention.
-  private static func pick(from records: [String], _ random: inout SeededRandom) -> String {
+  static func pick(from records: [String], _ random: inout SeededRandom) -> String {
     let reach = random.chance(1, in: 2) ? min(4, records.count) : records.count
     return records[random.below(reach)]
   }
 
-  private static func records(
+  static func records(
     _ table: String, _ query: (String) throws -> [[Value]]
   ) rethrows -> [String] {
     try query("SELECT id FROM \(table) ORDER BY id").compactMap { row in

@@ -28,6 +28,9 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Sets columns of all notes or items that match a predicate: what ``Workload/batch(for:)`` says,
   /// and no statement.
   case batch
+  /// Table `places(id, name, seats)`, of which the space declares that names are unique and seats
+  /// integers: writes that the server may refuse for good.
+  case claim
 }
 
 /// Something to do at a moment, all of it known from the seed before the run starts, so that a

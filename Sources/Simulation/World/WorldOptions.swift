@@ -26,6 +26,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var counters = Workload.Mix().counters
   /// Transactions of a thousand that are a batch.
   package var batches = Workload.Mix().batches
+  /// Transactions of a thousand that the space's schema may forbid.
+  package var claims = Workload.Mix().claims
 
   // MARK: Limits that are made small, so that few operations reach them
 
@@ -111,6 +113,7 @@ extension WorldOptions {
     var mix = Workload.Mix()
     mix.counters = counters
     mix.batches = batches
+    mix.claims = claims
     return mix
   }
 
