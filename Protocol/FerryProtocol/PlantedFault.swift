@@ -44,6 +44,8 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   /// What the server has confirmed is not kept, so that a server which is set back does not get it
   /// again.
   case archiveForgotten
+  /// What is added to a counter is sent as if it were the counter's new value.
+  case incrementSentAsValue
 }
 
 extension PlantedFault {

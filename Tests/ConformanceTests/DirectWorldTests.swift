@@ -27,7 +27,7 @@ struct DirectWorldTests {
   @Test("the oracles' names are in kebab-case, each once")
   func names() {
     let names = OracleBench().names
-    #expect(Set(names).count == names.count && names.count == 9)
+    #expect(Set(names).count == names.count && names.count == 11)
     #expect(names.allSatisfy { $0.allSatisfy { $0.isLowercase || $0 == "-" } })
   }
 

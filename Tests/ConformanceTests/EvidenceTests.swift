@@ -104,8 +104,12 @@ struct EvidenceTests {
   func stores() async throws {
     let world = try DirectWorld(seed: 6, devices: 3)
     let url = try PostgresCluster.shared().createDatabase()
-    let postgres = try await PostgresStore(url: url)
+    let postgres = try await PostgresStore(
+      url: url, limits: .standard, makeRandom: { DirectWorld.schemaRandom })
     let space = try await postgres.createSpace(world.space.name)
+    _ = try await postgres.applySchema(
+      SpaceSchema(json: Workload.declared), to: space.id, now: 1_800_000_000_000
+    ).get()
     _ = try world.run(operations: 80)
     for batch in world.sent {
       _ = try await postgres.ingest(batch.packets, into: space.id, now: batch.now)
@@ -119,6 +123,7 @@ struct EvidenceTests {
     #expect(there.parked == 0 && here.parked == 0)
     #expect(there.epoch == space.epoch)
     #expect(here.history.contains { !$0.columnTimes.isEmpty })
+    #expect(here.history.contains { $0.increments == ["votes"] })
     #expect(here.history.contains { !$0.outcome.conflicts.isEmpty })
     await postgres.close()
   }

@@ -26,21 +26,40 @@ struct OperationJoinTests {
 
   let counter = TableRules(policy: .counter)
 
-  @Test("increments add up, onto an insert's value too")
+  @Test("what adds to a sum stays as it is, be it an increment or an insert's value")
   func increments() {
+    let insert = Self.operation(1, .insert, [Column("a", 10)])
     let add = Self.operation(2, .update, [Column("a", 2)], adds: ["a"])
-    let more = Self.operation(3, .update, [Column("a", 3), Column("b", 1)], adds: ["a"])
-    for rules in [counter, .standard] {
-      let sum = Self.joined([add, more], rules)
-      #expect(sum.map(\.columns) == [[Column("a", 5), Column("b", 1)]])
-      #expect(sum.map(\.increments) == [["a"]])
-      let insert = Self.joined([Self.operation(1, .insert, [Column("a", 10)]), add, more], rules)
-      #expect(insert.map(\.kind) == [.insert])
-      #expect(insert.map(\.columns) == [[Column("a", 15), Column("b", 1)]])
-      #expect(insert[0].increments.isEmpty)
+    let more = Self.operation(3, .update, [Column("a", 3), Column("b", "x")], adds: ["a"])
+    let write = Self.operation(4, .update, [Column("c", "y")])
+    let rules = TableRules(columns: ["a": ColumnRules(policy: .counter)])
+    let all = [insert, add, more, write]
+    #expect(Self.joined(all, rules) == all)
+    #expect(Self.joined([add, more], .standard) == [add, more])
+    let empty = Self.operation(1, .insert, [Column("a", 0)])
+    #expect(Self.joined([empty, write], rules).map(\.kind) == [.insert])
+    let delete = Self.operation(5, .delete)
+    #expect(Self.joined([add, more, delete], rules) == [add, delete])
+  }
+
+  @Test("increments that a copy of the file sends as well are added once")
+  func copies() {
+    let device = DeviceID(UniqueID(high: 2, low: 2))
+    let insert = Self.operation(1, .insert, [Column("a", 10)])
+    let shared = Self.operation(2, .update, [Column("a", 2)], adds: ["a"])
+    let own = Self.operation(3, .update, [Column("a", 3)], adds: ["a"])
+    let copied = Self.operation(4, .update, [Column("a", 5)], adds: ["a"])
+    var state = RecordState()
+    var known = Set<OperationID>()
+    // The copy sends both of what it had, and then what is its own; the original does the same.
+    for group in [[insert, shared], [copied], [insert, shared, own]] {
+      for operation in Self.joined(group, counter) where known.insert(operation.id).inserted {
+        _ = state.merge(
+          operation, stamp: Stamp(time: operation.time, device: device),
+          sequence: SequenceNumber(known.count), rules: counter)
+      }
     }
-    let other = Self.operation(3, .update, [Column("b", 3)], adds: ["b"])
-    #expect(Self.joined([add, other], counter).map(\.increments) == [["a", "b"]])
+    #expect(state.columns.map(\.value) == [20])
   }
 
   @Test("a sum and a value that takes its place stay apart")

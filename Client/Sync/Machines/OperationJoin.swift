@@ -24,19 +24,21 @@ extension Operation {
   private var isPlainWrite: Bool { increments.isEmpty && originals.isEmpty }
 
   private func canJoin(_ later: Operation, _ rules: TableRules) -> Bool {
-    if !increments.isEmpty && later.kind == .insert { return false }
+    if isSummand(rules) || later.isSummand(rules) { return false }
     for column in later.columns {
       // What was seen meanwhile is not concurrent with the later write.
       if base != later.base && rules.policy(of: column.name).asksWhatWasSeen { return false }
-      // A sum and a value that takes its place do not add up; an insert's value does.
-      let isWritten = columns.contains { $0.name == column.name }
-      if isWritten && kind == .update,
-        increments.contains(column.name) != later.increments.contains(column.name)
-      {
-        return false
-      }
     }
     return true
+  }
+
+  /// Whether it adds to a sum. A copy of this file may send it too, and in a chain that begins
+  /// anew it is sent again: as part of another operation the server would not know it again, and
+  /// add it twice.
+  private func isSummand(_ rules: TableRules) -> Bool {
+    if !increments.isEmpty { return true }
+    guard kind == .insert else { return false }
+    return columns.contains { rules.policy(of: $0.name) == .counter && $0.value.isSummand }
   }
 
   private func joinPolicies(into joined: inout Operation, _ later: Operation, _ rules: TableRules) {
@@ -45,22 +47,16 @@ extension Operation {
       guard let earlier = columns.first(where: { $0.name == column.name }),
         later.columns.contains(where: { $0.name == column.name })
       else { continue }
-      let value: Value
-      if later.increments.contains(column.name) {
-        value = .integer(earlier.value.summand &+ column.value.summand)
-      } else {
-        value = rules.policy(of: column.name).joined(earlier.value, column.value)
-      }
+      let value = rules.policy(of: column.name).joined(earlier.value, column.value)
       if value == earlier.value && value != column.value {
         joined.columnTimes[column.name] = time(of: column.name)
       }
       joined.columns[index] = Column(column.name, value)
     }
     if joined.kind == .insert {
-      // A new record's sums begin at nothing, and its texts at no original.
-      (joined.increments, joined.originals) = ([], [])
+      // A new record's texts begin at no original.
+      joined.originals = []
     } else {
-      joined.increments = increments.union(later.increments)
       joined.originals =
         originals
         + later.originals.filter { original in
@@ -95,8 +91,8 @@ extension ConflictPolicy {
 }
 
 extension Value {
-  /// What the value counts for in a sum.
-  fileprivate var summand: Int64 {
-    if case .integer(let integer) = self { integer } else { 0 }
+  /// Whether adding it changes a sum.
+  fileprivate var isSummand: Bool {
+    if case .integer(let integer) = self { integer != 0 } else { false }
   }
 }

@@ -119,7 +119,11 @@ extension ReplicaFile {
     try reader.array { (reader) throws(MalformedMessage) in
       let mark = try reader.string()
       let name = String(mark.dropFirst())
-      if mark.hasPrefix("+") { operation.increments.insert(name) } else { texts.append(name) }
+      if !mark.hasPrefix("+") {
+        texts.append(name)
+      } else if !PlantedFault.incrementSentAsValue.isPlanted {
+        operation.increments.insert(name)
+      }
     }
     guard !texts.isEmpty else { return }
     operation.originals = try formerColumns(row, at: 9).filter { texts.contains($0.name) }

@@ -17,7 +17,10 @@ package enum RecordedOperations {
     _ connection: SQLiteConnection, after sequence: Int64
   ) throws -> [LocalOperation] {
     let find = try connection.statement(
-      "SELECT id, tbl, record, kind, data, base FROM ferry_pending WHERE seq > ? ORDER BY seq")
+      """
+      SELECT id, tbl, record, kind, data, base, marks FROM ferry_pending WHERE seq > ?
+      ORDER BY seq
+      """)
     find.bind(1, sequence)
     return try find.map { row in
       guard let id = UniqueID(bytes: row.blobBytes(0)),
@@ -25,8 +28,15 @@ package enum RecordedOperations {
       else { throw UnreadableEvidence("ferry_pending holds a row that is no operation") }
       return LocalOperation(
         id: OperationID(id), key: RecordKey(table: row.text(1), record: row.text(2)), kind: kind,
-        columns: kind == .delete || row.isNull(4) ? [] : try StoredText.columns(row.textBytes(4)),
-        base: row.int64(5))
+        columns: kind == .delete || row.isNull(4)
+          ? [] : try StoredText.columns(row.textBytes(4), of: kind),
+        base: row.int64(5),
+        increments: row.isNull(6) ? [] : try StoredText.marks(row.textBytes(6)))
     }
+  }
+
+  /// The columns that a replica's file has marked as increments, of the JSON that it keeps of them.
+  package static func increments(marked text: UnsafeRawBufferPointer) throws -> Set<String> {
+    try StoredText.marks(text)
   }
 }

@@ -32,7 +32,7 @@ extension ReplicaEvidence {
         + (SELECT count(*) FROM ferry_kept WHERE reason IS NULL),
       (SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL),
       anchor_head, anchor, replacing <> 0, (SELECT count(*) FROM ferry_pending),
-      anchor_print
+      anchor_print, (SELECT count(*) FROM ferry_refresh)
     FROM ferry_replica
     """
 
@@ -52,6 +52,7 @@ extension ReplicaEvidence {
         }
         evidence.isReplacing = row.int64(8) != 0
         evidence.pendingCount = Int(row.int64(9))
+        evidence.refreshing = Int(row.int64(11))
         return evidence
       }
     }
@@ -64,13 +65,26 @@ extension ReplicaEvidence {
   private static func readSnapshot(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
     var evidence = try readProgress(connection)
     evidence.pending = try identifiers(in: "ferry_pending", connection)
-    // A table's signature is a number and then its key and columns, quoted: what a SELECT wants.
+    evidence.quarantined = try identifiers(in: "ferry_quarantine", connection)
     let tables = try connection.statement("SELECT name, signature FROM ferry_tables ORDER BY name")
-      .map { (name: $0.text(0), list: String($0.text(1).drop { $0 != "\"" })) }
+      .map { (name: $0.text(0), list: columnList($0.text(1))) }
     for table in tables {
       evidence.rows.tables.append(try rows(of: table.name, table.list, connection))
     }
     return evidence
+  }
+
+  /// A table's signature is a number and then its key and columns, quoted: what a SELECT wants,
+  /// but for the marks before columns that are more than values.
+  private static func columnList(_ signature: String) -> String {
+    let list = signature.drop { $0 != "\"" }
+    guard list.contains(",+") || list.contains(",~") else { return String(list) }
+    var isQuoted = false
+    return String(
+      list.filter { character in
+        if character == "\"" { isQuoted.toggle() }
+        return isQuoted || character != "+" && character != "~"
+      })
   }
 
   private static func identifiers(

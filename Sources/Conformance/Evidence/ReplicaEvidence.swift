@@ -18,12 +18,18 @@ package struct ReplicaEvidence: Sendable {
   package var pendingCount: Int
   /// Identifiers of confirmed operations that the file keeps, in order. Read where it is asked for.
   package var archived: [OperationID] = []
+  /// Identifiers of operations that the server refuses for good, and of what went with them, in
+  /// order.
+  package var quarantined: [OperationID] = []
   /// Operations that the server has not confirmed.
   package var unconfirmed: Int
   /// Changes pulled and not applied: staged pages, or kept for a table or column not known here.
   package var waiting: Int
   /// Changes that the local schema refuses.
   package var refused: Int
+  /// Records that are to be fetched whole: until they are, rows may differ from what the cursor
+  /// says.
+  package var refreshing = 0
 
   package init(
     device: DeviceID, rows: ReplicaRows, applied: SequenceNumber, epoch: Epoch?,
@@ -50,16 +56,19 @@ package struct LocalOperation: Sendable, Equatable {
   package var columns: [Column]
   /// The newest change its author had seen; `nil` where the harness does not know.
   package var base: SequenceNumber?
+  /// Columns whose value is added to what is there.
+  package var increments: Set<String>
 
   package init(
     id: OperationID, key: RecordKey, kind: OperationKind, columns: [Column],
-    base: SequenceNumber? = nil
+    base: SequenceNumber? = nil, increments: Set<String> = []
   ) {
     self.id = id
     self.key = key
     self.kind = kind
     self.columns = columns
     self.base = base
+    self.increments = increments
   }
 
   /// When the user did it: identifiers carry the time (SPEC.md §2).

@@ -10,8 +10,8 @@ package enum RunEvent: Sendable {
   /// Somebody read the replica. Reads come at any moment: while offline, between two steps of a
   /// sync, after a restart.
   case read(device: String, ReplicaEvidence)
-  /// These operations are off the device's hands: confirmed by the server, or merged away. Each was
-  /// told as committed.
+  /// These operations are off the device's hands: confirmed by the server, merged away, or in
+  /// quarantine, as the `read` before shows. Each was told as committed.
   case confirmed(device: String, [OperationID])
   /// The file went back to an earlier state: the machine lost its power, so that the newest
   /// commits are gone, as SQLite documents for synchronous=NORMAL in WAL mode; or an earlier copy

@@ -25,7 +25,8 @@ extension ServerEvidence {
       let operations = try connection.query(
         .once(
           """
-          SELECT sequence, id, device, tbl, record, kind, "time", base, data, times, outcome
+          SELECT sequence, id, device, tbl, record, kind, "time", base, data, times, outcome,
+            marks
           FROM operations WHERE space = $1 ORDER BY sequence
           """), [.int8(id)])
       evidence.history = try operations.map { try entry($0) }
@@ -50,7 +51,8 @@ extension ServerEvidence {
       kind: kind, time: StoredText.time(try row.int8(6)), base: try row.int8(7),
       columns: row.isNull(8) ? [] : try row.bytes(8) { try StoredText.columns($0, of: kind) },
       columnTimes: row.isNull(9) ? [:] : try row.bytes(9) { try StoredText.times($0) },
-      outcome: row.isNull(10) ? .applied : try row.bytes(10) { try StoredText.outcome($0) })
+      outcome: row.isNull(10) ? .applied : try row.bytes(10) { try StoredText.outcome($0) },
+      increments: row.isNull(11) ? [] : try row.bytes(11) { try StoredText.increments($0) })
   }
 }
 

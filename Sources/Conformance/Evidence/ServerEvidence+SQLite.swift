@@ -37,7 +37,8 @@ extension ServerEvidence {
     var evidence = found.evidence
     let operations = try connection.statement(
       """
-      SELECT sequence, id, device, tbl, record, kind, time, base, data, times, outcome
+      SELECT sequence, id, device, tbl, record, kind, time, base, data, times, outcome,
+        marks
       FROM operations WHERE space = ? ORDER BY sequence
       """)
     operations.bind(1, id)
@@ -62,6 +63,7 @@ extension ServerEvidence {
       kind: kind, time: StoredText.time(row.int64(6)), base: row.int64(7),
       columns: row.isNull(8) ? [] : try StoredText.columns(row.textBytes(8), of: kind),
       columnTimes: row.isNull(9) ? [:] : try StoredText.times(row.textBytes(9)),
-      outcome: row.isNull(10) ? .applied : try StoredText.outcome(row.textBytes(10)))
+      outcome: row.isNull(10) ? .applied : try StoredText.outcome(row.textBytes(10)),
+      increments: row.isNull(11) ? [] : try StoredText.increments(row.textBytes(11)))
   }
 }

@@ -14,11 +14,14 @@ package struct HistoryEntry: Sendable, Equatable {
   package var columns: [Column]
   package var columnTimes: [String: HybridTimestamp]
   package var outcome: Outcome
+  /// Columns whose value is added to what is there.
+  package var increments: Set<String>
 
   package init(
     sequence: SequenceNumber, id: OperationID, device: DeviceID, key: RecordKey,
     kind: OperationKind, time: HybridTimestamp, base: SequenceNumber = 0, columns: [Column] = [],
-    columnTimes: [String: HybridTimestamp] = [:], outcome: Outcome = .applied
+    columnTimes: [String: HybridTimestamp] = [:], outcome: Outcome = .applied,
+    increments: Set<String> = []
   ) {
     self.sequence = sequence
     self.id = id
@@ -30,6 +33,7 @@ package struct HistoryEntry: Sendable, Equatable {
     self.columns = columns
     self.columnTimes = columnTimes
     self.outcome = outcome
+    self.increments = increments
   }
 }
 

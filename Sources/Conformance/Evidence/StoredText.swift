@@ -28,6 +28,32 @@ enum StoredText {
     return times
   }
 
+  /// The columns that an operation adds to, of what the store keeps as its marks.
+  static func increments(_ text: UnsafeRawBufferPointer) throws -> Set<String> {
+    var reader = JSONReader(text)
+    var increments: Set<String> = []
+    try reader.object { (name, reader) throws(MalformedMessage) in
+      switch name {
+      case "adds": increments = try reader.increments(limits: limits)
+      default: try reader.skip()
+      }
+    }
+    try reader.end()
+    return increments
+  }
+
+  /// The columns that a replica adds to, of what it keeps as its marks.
+  static func marks(_ text: UnsafeRawBufferPointer) throws -> Set<String> {
+    var reader = JSONReader(text)
+    var increments: Set<String> = []
+    try reader.array { (reader) throws(MalformedMessage) in
+      let mark = try reader.string()
+      if mark.hasPrefix("+") { increments.insert(String(mark.dropFirst())) }
+    }
+    try reader.end()
+    return increments
+  }
+
   static func outcome(_ text: UnsafeRawBufferPointer) throws -> Outcome {
     var reader = JSONReader(text)
     let outcome = try reader.outcome(limits: limits)

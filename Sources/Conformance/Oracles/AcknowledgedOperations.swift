@@ -10,6 +10,8 @@ import FerryProtocol
 /// - an insert, with the updates after it, and the delete after those: neither is there, or the
 ///   delete alone.
 ///
+/// What the server refuses for good is in the device's quarantine instead (``QuarantineApart``).
+///
 /// Where the server was set back to a copy, devices give it back what they keep of the operations
 /// that it lost; what only a file had that nobody works with any more is gone with that. What a
 /// device had recorded before it learnt of it, it may send with a lower base than was recorded, and
@@ -28,6 +30,7 @@ package struct AcknowledgedOperations: Oracle {
   }
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
+    logs.see(final)
     let history = History(final.server.history, told: logs)
     var found = Self.gaps(final.server) + history.repeated
     var audits = logs.files.map { file in
@@ -81,7 +84,8 @@ private struct History {
       repeated.append("operation \(entry.id) is in the history twice, again at #\(entry.sequence)")
     }
     let told = Set(logs.files.lazy.flatMap { $0.entries.lazy.map(\.operation.id) })
-    let unheard = history.filter { !told.contains($0.id) }
+    // What a batch did to single records was on no device.
+    let unheard = history.filter { !told.contains($0.id) && !$0.id.isEffect }
     (self.entries, self.repeated) = (entries, repeated)
     self.unheard = Dictionary(grouping: unheard, by: \.device).mapValues { list in
       list.sorted { $0.id < $1.id }
@@ -101,6 +105,7 @@ private struct FileAudit {
     var isUnaware = false
     /// The server lost it, and the file with it is gone.
     var isExcused = false
+    var isQuarantined = false
   }
 
   let file: FileLog
@@ -129,7 +134,7 @@ private struct FileAudit {
       steps[key, default: []].append(
         Step(
           operation: entry.operation, isShared: entry.isShared, isUnaware: index < unaware,
-          isExcused: file.isClosed && entry.isRevoked))
+          isExcused: file.isClosed && entry.isRevoked, isQuarantined: entry.isQuarantined))
     }
     for identity in file.identities {
       for entry in history.unheard[identity] ?? [] {
@@ -162,6 +167,8 @@ private struct FileAudit {
         satisfied.formUnion(carried.lazy.map(\.id))
         satisfied.insert(operation.id)
         carried = []
+      } else if step.isQuarantined {
+        continue
       } else if operation.kind != .delete {
         carried.append(operation)
       } else if carried.contains(where: { $0.kind == .insert }) || mayCancelUnheard(operation)
@@ -208,6 +215,7 @@ private struct FileAudit {
     guard let own = steps.last?.operation else { return }
     var isUnaware = steps.last?.isUnaware ?? false
     if entry.kind == .delete && own.kind == .delete { return }
+    if entry.kind == .batch && own.kind == .batch && entry.key.table == own.key.table { return }
     // What was carried by another file's operation, or sent by another file as well, may have been
     // merged here all the same.
     let required = carried.count { !satisfied.contains($0.id) && !excused.contains($0.id) }

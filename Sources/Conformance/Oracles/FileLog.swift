@@ -11,6 +11,8 @@ struct FileLog {
     var isShared = false
     /// The server was set back to before it: the device gives it back, if it keeps the file.
     var isRevoked = false
+    /// The server refuses it for good, or what it belongs to.
+    var isQuarantined = false
   }
 
   /// What the file knew of the history at one moment.
@@ -27,6 +29,7 @@ struct FileLog {
   /// Pending operations that nobody told of.
   private(set) var unheard: Set<OperationID> = []
   private var newestPending: OperationID?
+  private var quarantinedCount = 0
   /// Since the server was last set back: how far the file was when it was read.
   private var sights: [Sight]?
   /// Whether the file may have recorded rows that the server had lost.
@@ -56,9 +59,18 @@ struct FileLog {
       if !id.isRescue { unheard.insert(id) }
     }
     newestPending = evidence.pending.last
+    seeQuarantine(evidence)
     if let last = sights?.last, last.anchor == evidence.anchor { return }
     if !evidence.isReplacing {
       sights?.append(Sight(entryCount: entries.count, anchor: evidence.anchor))
+    }
+  }
+
+  private mutating func seeQuarantine(_ evidence: ReplicaEvidence) {
+    guard evidence.quarantined.count != quarantinedCount else { return }
+    quarantinedCount = evidence.quarantined.count
+    for id in evidence.quarantined {
+      if let place = places[id] { entries[place].isQuarantined = true }
     }
   }
 
@@ -130,6 +142,13 @@ struct FileLogs {
     }
   }
 
+  /// How the files are at the end.
+  mutating func see(_ final: FinalEvidence) {
+    for (name, replica) in final.replicas.sorted(by: { $0.key < $1.key }) {
+      files[file(of: name)].see(replica)
+    }
+  }
+
   /// A device goes on with a copy of a file, or with an earlier state of its own, which may be one
   /// that it went back from before.
   private mutating func branch(_ device: String, _ evidence: ReplicaEvidence) {
@@ -170,6 +189,11 @@ extension OperationID {
   /// Whether it is of a row that a device gave back to a server which had lost it: those are at the
   /// beginning of time (SPEC.md §5).
   var isRescue: Bool { value.timestamp.milliseconds <= HybridTimestamp.rescue.milliseconds }
+}
+
+extension OperationID {
+  /// Whether it is of what a batch did to one record: UUIDs of version 8 (SPEC.md §14).
+  var isEffect: Bool { value.high & 0xF000 == 0x8000 }
 }
 
 extension HybridTimestamp {

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// A replica with nothing pending and nothing refused shows exactly what the history makes of all
+/// A replica with nothing pending, nothing refused and no record to fetch whole shows exactly what the history makes of all
 /// operations up to its cursor: no change before it is missing, and none after it is there.
 /// Compared are the tables and columns that the replica knows, at the moment of each read.
 ///
@@ -51,7 +51,9 @@ package struct NoSkippedChange: Oracle {
   }
 
   private mutating func note(_ device: String, _ evidence: ReplicaEvidence) {
-    guard evidence.pending.isEmpty, evidence.refused == 0, !evidence.isReplacing else { return }
+    guard evidence.pending.isEmpty, evidence.refused == 0, evidence.refreshing == 0,
+      !evidence.isReplacing
+    else { return }
     let last = newest[device].map { sights[$0] }
     let shape = shape(of: evidence.rows, asBefore: last?.shape)
     let sums = Self.sums(evidence.rows)

@@ -9,7 +9,9 @@ package struct OracleBench {
   package init() {
     oracles = [
       WholeTransactions(), MonotonicReads(), ReadYourWrites(), AcknowledgedOperations(),
-      OwnOrder(), ReferenceState(), ConflictsAccounted(), NoSkippedChange(), Convergence(),
+      OwnOrder(), ReferenceState(), CounterSums(), QuarantineApart(), ConflictsAccounted(),
+      NoSkippedChange(),
+      Convergence(),
     ]
   }
 

@@ -2,7 +2,7 @@ import FerryProtocol
 
 /// A record by the rules of SPEC.md §6, told as plainly as they can be: of all inserts the latest,
 /// of all deletes the latest, of all writes to a column the latest; what is older than the delete
-/// is gone. It shares nothing with the product's merging.
+/// is gone. What is added to a counter is summed up. It shares nothing with the product's merging.
 struct ReferenceRecord {
   struct Write {
     var value: Value
@@ -36,6 +36,13 @@ struct ReferenceRecord {
     }
     for column in entry.columns {
       let stamp = entry.stamp(of: column.name)
+      if let write = latest[column.name], entry.isSummand(column.name),
+        case (.integer(let total), .integer(let amount)) = (write.value, column.value)
+      {
+        latest[column.name] = Write(
+          value: .integer(total &+ amount), stamp: max(write.stamp, stamp))
+        continue
+      }
       if let write = latest[column.name], write.stamp > stamp { continue }
       latest[column.name] = Write(value: column.value, stamp: stamp)
     }

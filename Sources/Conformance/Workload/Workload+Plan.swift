@@ -8,19 +8,46 @@ package enum Workload {
     (.postLarge, 5), (.beat, 65),
   ]
 
+  /// How often the actions come that need what the space declares, of a thousand actions.
+  package struct Mix: Sendable, Equatable {
+    /// ``UserAction/tally``.
+    package var counters = 80
+    /// ``UserAction/batch``.
+    package var batches = 25
+    /// ``UserAction/claim``.
+    package var claims = 25
+
+    package init() {}
+
+    fileprivate func special(_ random: inout SeededRandom) -> UserAction? {
+      var rest = random.below(1_000)
+      for (action, ratio) in [
+        (UserAction.tally, counters), (.batch, batches), (.claim, claims),
+      ] {
+        rest -= ratio
+        if rest < 0 { return action }
+      }
+      return nil
+    }
+  }
+
   /// Draws what everybody does and when, by time, then ordinal.
   ///
   /// - Parameters:
   ///   - devices: How many there are, 1 at least.
   ///   - duration: Milliseconds over which the actions are spread.
   package static func plan(
-    seed: UInt64, devices: Int, operations: Int, duration: Int64
+    seed: UInt64, devices: Int, operations: Int, duration: Int64, mix: Mix = Mix()
   ) -> [PlannedAction] {
     var random = SeededRandom(seed, "plan")
+    // Of its own, so that the ratios change nothing else.
+    var special = SeededRandom(seed, "mix")
     var actions = (0..<operations).map { index in
-      PlannedAction(
+      var planned = PlannedAction(
         ordinal: index, at: Int64(random.below(Int(clamping: duration))),
         device: random.below(devices), action: action(&random), seed: random.next())
+      if let action = mix.special(&special) { planned.action = action }
+      return planned
     }
     actions.sort { ($0.at, $0.ordinal) < ($1.at, $1.ordinal) }
     for index in actions.indices { actions[index].ordinal = index }

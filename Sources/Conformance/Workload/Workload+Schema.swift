@@ -10,10 +10,12 @@ extension Workload {
     """,
     "CREATE TABLE ledger(id TEXT PRIMARY KEY NOT NULL, txn TEXT, size INTEGER, place INTEGER)",
     "CREATE TABLE beats(id TEXT PRIMARY KEY NOT NULL, n INTEGER)",
+    "CREATE TABLE places(id TEXT PRIMARY KEY NOT NULL, name TEXT, seats)",
+    "CREATE TABLE tallies(id TEXT PRIMARY KEY NOT NULL, votes INTEGER)",
   ]
 
   /// Those of them to track.
-  package static let tables = ["notes", "lists", "items", "ledger", "beats"]
+  package static let tables = ["notes", "lists", "items", "ledger", "beats", "places", "tallies"]
 
   /// Steps by which the application's schema grows, one statement each. Devices take them at
   /// different times, always in this order.

@@ -48,6 +48,9 @@ extension Workload {
     case .postLarge: return [post(sizes.largePost, &random)]
     case .beat: return [beat(deviceName)]
     case .editMany: return try editMany(level, sizes, &random, query)
+    case .tally: return try tally(&random, query)
+    case .batch: return []
+    case .claim: return try claim(&random, query)
     }
   }
 
@@ -179,12 +182,12 @@ extension Workload {
   }
 
   /// Half of the time one of the first few, so that there is always contention.
-  private static func pick(from records: [String], _ random: inout SeededRandom) -> String {
+  static func pick(from records: [String], _ random: inout SeededRandom) -> String {
     let reach = random.chance(1, in: 2) ? min(4, records.count) : records.count
     return records[random.below(reach)]
   }
 
-  private static func records(
+  static func records(
     _ table: String, _ query: (String) throws -> [[Value]]
   ) rethrows -> [String] {
     try query("SELECT id FROM \(table) ORDER BY id").compactMap { row in
@@ -193,7 +196,7 @@ extension Workload {
   }
 
   /// An identifier that only this action makes; short enough for Swift to keep without memory.
-  private static func fresh(_ prefix: String, _ random: inout SeededRandom) -> String {
+  static func fresh(_ prefix: String, _ random: inout SeededRandom) -> String {
     let digits = String(random.next() >> 23, radix: 36)
     return prefix + String(repeating: "0", count: max(0, 8 - digits.count)) + digits
   }

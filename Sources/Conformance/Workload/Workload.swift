@@ -22,6 +22,15 @@ package enum UserAction: String, Sendable, CaseIterable {
   case beat
   /// Edits several notes and items in one transaction.
   case editMany
+  /// Table `tallies(id, votes)`, whose `votes` the space declares a counter: adds to some of them,
+  /// on a replica that knows of it.
+  case tally
+  /// Sets columns of all notes or items that match a predicate: what ``Workload/batch(for:)`` says,
+  /// and no statement.
+  case batch
+  /// Table `places(id, name, seats)`, of which the space declares that names are unique and seats
+  /// integers: writes that the server may refuse for good.
+  case claim
 }
 
 /// Something to do at a moment, all of it known from the seed before the run starts, so that a

@@ -17,6 +17,7 @@ struct DeviceFile: Sendable {
     CREATE TABLE chaos_journal(
       action INTEGER NOT NULL, seq INTEGER NOT NULL, id BLOB NOT NULL, tbl TEXT NOT NULL,
       record TEXT NOT NULL, kind TEXT NOT NULL, data TEXT, base INTEGER NOT NULL,
+      marks TEXT,
       PRIMARY KEY(action, seq))
     """
 
@@ -27,7 +28,7 @@ struct DeviceFile: Sendable {
       (SELECT seq FROM sqlite_sequence WHERE name = 'ferry_pending'), 0);
     \(statements);
     INSERT INTO chaos_journal
-      SELECT \(action), seq, id, tbl, record, kind, data, base FROM ferry_pending
+      SELECT \(action), seq, id, tbl, record, kind, data, base, marks FROM ferry_pending
       WHERE seq > (SELECT mark FROM chaos_actions WHERE action = \(action));
     """
   }
@@ -53,7 +54,7 @@ struct DeviceFile: Sendable {
       guard try find.first({ _ in true }) != nil else { return nil }
       return try connection.prepare(
         """
-        SELECT id, tbl, record, kind, data, base FROM chaos_journal WHERE action = \(action)
+        SELECT id, tbl, record, kind, data, base, marks FROM chaos_journal WHERE action = \(action)
         ORDER BY seq
         """
       ).map { row in
@@ -67,7 +68,9 @@ struct DeviceFile: Sendable {
         }
         return LocalOperation(
           id: OperationID(id), key: RecordKey(table: row.text(1), record: row.text(2)),
-          kind: kind, columns: columns, base: row.int64(5))
+          kind: kind, columns: columns, base: row.int64(5),
+          increments: row.isNull(6)
+            ? [] : try RecordedOperations.increments(marked: row.textBytes(6)))
       }
     }
   }

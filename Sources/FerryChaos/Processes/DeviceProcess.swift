@@ -57,6 +57,11 @@ final class DeviceProcess: Sendable {
     try await command(["track"] + tables)
   }
 
+  /// Puts a schema in force, whose document is in a file.
+  func applySchema(_ document: URL) async throws {
+    try await command(["schema", "apply", document.path])
+  }
+
   private func command(_ arguments: [String]) async throws {
     let ended = try await ChildProcess.run(ferry, arguments + ["--replica", file.path])
     guard ended.status == .exited(0) else {

@@ -10,10 +10,14 @@ enum Application {
   }
 
   /// What all devices do.
+  ///
+  /// Without batches, which no SQL says: transactions note in themselves what they recorded.
   static func actions(_ plan: RoundPlan) -> [PlannedAction] {
-    Workload.plan(
+    var mix = Workload.Mix()
+    mix.batches = 0
+    return Workload.plan(
       seed: plan.seed, devices: plan.devices, operations: plan.transactions,
-      duration: Int64(plan.milliseconds))
+      duration: Int64(plan.milliseconds), mix: mix)
   }
 
   /// When a device's application takes each step of its schema, milliseconds since the start.

@@ -46,6 +46,9 @@ final class World: Sendable {
       }
       try await group.waitForAll()
     }
+    let schema = directory.file("schema.json")
+    try Data(Workload.declared.utf8).write(to: schema)
+    try await devices[0].applySchema(schema)
   }
 
   /// Looks at the database past all proxies. Blocks.

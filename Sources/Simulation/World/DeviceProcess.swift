@@ -156,6 +156,9 @@ final class DeviceProcess: @unchecked Sendable {
       for: planned, deviceName: device.name, level: try Self.level(of: database), sizes: sizes
     ) { try database.query($0).map(\.values) }
     for statement in statements { try database.execute(statement) }
+    if let batch = Workload.batch(for: planned) {
+      try database.batch(batch.table, where: batch.predicate, set: batch.columns)
+    }
     return try RecordedOperations.read(database.connection, after: before)
   }
 

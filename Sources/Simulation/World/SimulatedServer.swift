@@ -15,6 +15,8 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   private let limits: Limits
   private let clock: ServiceClock
   let storage: any SimulatedStorage
+  /// Made before the first request, with what is declared of them.
+  private let spaces: [SpaceName]
   private var process: Process?
   private var isRetired = false
 
@@ -27,10 +29,10 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
 
   init(
     _ scheduler: Scheduler, trace: Trace, limits: Limits, clock: ServiceClock,
-    storage: any SimulatedStorage
+    storage: any SimulatedStorage, spaces: [SpaceName]
   ) {
     (self.scheduler, self.trace, self.limits) = (scheduler, trace, limits)
-    (self.clock, self.storage) = (clock, storage)
+    (self.clock, self.storage, self.spaces) = (clock, storage, spaces)
   }
 
   // MARK: Life
@@ -44,6 +46,8 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
       do {
         let store = try await storage.open { self.starts == generation }
         guard starts == generation else { return }
+        try await declare(on: store)
+        guard starts == generation else { return }
         listen(on: store, generation)
       } catch {
         guard starts == generation else { return }
@@ -51,6 +55,16 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
         storage.kill()
         scheduler.after(1_000_000) { [self] in if starts == generation { start() } }
       }
+    }
+  }
+
+  /// Puts the application's schema in force where it is not: in the first process, and after the
+  /// data was set back to before.
+  private func declare(on store: any SyncStore) async throws {
+    let schema = try SpaceSchema(json: Workload.declared)
+    for space in spaces {
+      let id = try await store.createSpace(space).id
+      _ = try await store.applySchema(schema, to: id, now: clock.wall()).get()
     }
   }
 

@@ -37,6 +37,7 @@ extension World {
     if evidence.refused > 0, evidence.refused > orphans(in: device.space) {
       return "\(evidence.refused) records are refused"
     }
+    if evidence.refreshing > 0 { return "\(evidence.refreshing) records are to be fetched" }
     if evidence.waiting > 0 { return "\(evidence.waiting) changes wait" }
     if evidence.applied != newest.head {
       return "it is at \(evidence.applied), the server at \(newest.head)"

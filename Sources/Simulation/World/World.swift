@@ -66,7 +66,8 @@ package final class World: @unchecked Sendable {
       clock: ServiceClock(
         wall: { clock.wall(at: scheduler.now) + skipped.milliseconds },
         uptime: { .microseconds(scheduler.now) }),
-      storage: storage)
+      storage: storage,
+      spaces: (0..<min(options.spaces, options.devices)).map { Self.space($0) })
     network = SimulatedNetwork(scheduler, dice: dice, trace: trace, server: server)
     connectDisk()
     connectNetwork()

@@ -22,6 +22,12 @@ package struct WorldOptions: Sendable, Equatable {
   package var syncPause = 4_000
   /// Devices that get the newer schema in the course of the run, of 100.
   package var upgrades = 50
+  /// Transactions of a thousand that add to counters.
+  package var counters = Workload.Mix().counters
+  /// Transactions of a thousand that are a batch.
+  package var batches = Workload.Mix().batches
+  /// Transactions of a thousand that the space's schema may forbid.
+  package var claims = Workload.Mix().claims
 
   // MARK: Limits that are made small, so that few operations reach them
 
@@ -100,6 +106,15 @@ extension WorldOptions {
     case mobile
     /// Everything goes wrong, often.
     case hostile
+  }
+
+  /// How often users do what needs the space's schema.
+  var mix: Workload.Mix {
+    var mix = Workload.Mix()
+    mix.counters = counters
+    mix.batches = batches
+    mix.claims = claims
+    return mix
   }
 
   package init(_ profile: Profile) {

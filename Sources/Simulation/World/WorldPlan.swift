@@ -32,7 +32,7 @@ package struct WorldPlan: Sendable, Equatable {
   package init(seed: UInt64, options: WorldOptions) {
     actions = Workload.plan(
       seed: seed, devices: options.devices, operations: options.operations,
-      duration: Int64(options.seconds) * 1_000)
+      duration: Int64(options.seconds) * 1_000, mix: options.mix)
     faults = Self.faults(seed, options)
   }
 

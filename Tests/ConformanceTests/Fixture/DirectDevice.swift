@@ -77,6 +77,9 @@ final class DirectDevice {
         for: planned, deviceName: name, level: level, sizes: sizes
       ) { try database.query($0).map(\.values) }
       for statement in statements { try database.execute(statement) }
+      if let batch = Workload.batch(for: planned) {
+        try database.batch(batch.table, where: batch.predicate, set: batch.columns)
+      }
       return try RecordedOperations.read(file.connection, after: before)
     }
   }

@@ -51,8 +51,14 @@ final class DirectWorld {
     store = try SQLiteStoreFile(path: directory.file("ferry.sqlite").path, limits: limits)
     guard let name = SpaceName("demo") else { preconditionFailure("not a name") }
     space = try store.createSpace(name, epoch: Epoch(7))
+    _ = try store.applySchema(
+      SpaceSchema(json: Workload.declared), to: space.id, now: now, random: Self.schemaRandom
+    ).get()
     for index in 0..<count { try add("device-\(index)") }
   }
+
+  /// For the identifier of the operation that puts the schema in force.
+  static let schemaRandom: UInt64 = 1
 
   private func add(_ name: String, copyOf original: DirectDevice? = nil) throws {
     let clock = DirectClock(seed: SeededRandom.first(seed, name))
@@ -126,6 +132,9 @@ final class DirectWorld {
   }
 
   private func pull(_ device: DirectDevice) throws {
+    while case let keys = try device.file.recordsToRefresh(), !keys.isEmpty {
+      try device.file.stageRefresh(try store.records(keys, in: space.id, now: now).get())
+    }
     while true {
       let request = PullRequest(
         cursor: try device.file.syncState().cursor, limit: 5, byteLimit: 1 << 20,

@@ -40,7 +40,7 @@ struct HistoryMaker {
   ) {
     var sent = Operation(
       id: operation.id, key: operation.key, kind: operation.kind, time: operation.time,
-      columns: operation.columns, base: base)
+      columns: operation.columns, base: base, increments: operation.increments)
     for (name, (value, time)) in earlier.sorted(by: { $0.key < $1.key }) {
       sent.columns.append(Column(name, value))
       sent.columnTimes[name] = Self.time(time)
@@ -53,7 +53,7 @@ struct HistoryMaker {
       HistoryEntry(
         sequence: sequence, id: sent.id, device: author, key: sent.key, kind: sent.kind,
         time: sent.time, base: base, columns: sent.columns, columnTimes: sent.columnTimes,
-        outcome: outcome))
+        outcome: outcome, increments: sent.increments))
   }
 
   /// Records and takes in at once.
@@ -77,7 +77,7 @@ struct HistoryMaker {
 
   private static let columns = [
     "beats": ["n"], "items": ["list", "label", "done"], "ledger": ["txn", "size", "place"],
-    "lists": ["name"], "notes": ["title", "body", "stars"],
+    "lists": ["name"], "notes": ["title", "body", "stars"], "tallies": ["votes"],
   ]
 
   /// The records that exist, as rows.

@@ -139,7 +139,7 @@ package struct Ingest {
         key: operation.key, kind: operation.kind, time: time, base: operation.base,
         data: operation.kind == .delete ? nil : operation.encodedColumns(),
         times: operation.columnTimes.isEmpty ? nil : operation.encodedTimes(clampedTo: time),
-        outcome: outcome == .applied ? nil : outcome.encoded()))
+        outcome: outcome == .applied ? nil : outcome.encoded(), marks: operation.encodedMarks()))
   }
 
   /// A timestamp from the far future becomes the next reading of the space's clamp clock: what

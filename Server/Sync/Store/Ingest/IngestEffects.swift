@@ -20,6 +20,8 @@ package struct IngestEffects: Sendable, Equatable {
     package let times: [UInt8]?
     /// As JSON; `nil` when the operation was applied and nothing lost.
     package let outcome: [UInt8]?
+    /// Which columns are increments, and what texts were before, as JSON; `nil` when none are.
+    package var marks: [UInt8]?
   }
 
   /// A record's merged state.

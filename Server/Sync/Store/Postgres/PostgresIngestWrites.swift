@@ -36,10 +36,10 @@ struct PostgresIngestWrites {
     "operations_save",
     """
     INSERT INTO operations(space, id, sequence, device, tbl, record, kind, "time", base, data,
-      times, outcome, print)
+      times, outcome, print, marks)
     SELECT $1, * FROM unnest($2::uuid[], $3::bigint[], $4::uuid[], $5::text[], $6::text[],
       $7::smallint[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[],
-      $13::bigint[])
+      $13::bigint[], $14::text[])
     """)
 
   private func addOperations(
@@ -58,6 +58,7 @@ struct PostgresIngestWrites {
     var columnTimes = PostgresArray<String>(reserving: count)
     var outcomes = PostgresArray<String>(reserving: count)
     var prints = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
+    var marks = PostgresArray<String>(reserving: count)
     for row in rows {
       ids.append(high: row.id.value.high, low: row.id.value.low)
       sequences.append(row.sequence)
@@ -71,13 +72,14 @@ struct PostgresIngestWrites {
       columnTimes.append(utf8OrNull: row.times)
       outcomes.append(utf8OrNull: row.outcome)
       prints.append(Int64(bitPattern: row.print))
+      marks.append(utf8OrNull: row.marks)
     }
     pipeline.add(
       Self.operations,
       [
         .int8(space), .array(ids), .array(sequences), .array(devices), .array(tables),
         .array(records), .array(kinds), .array(times), .array(bases), .array(data),
-        .array(columnTimes), .array(outcomes), .array(prints),
+        .array(columnTimes), .array(outcomes), .array(prints), .array(marks),
       ])
   }
 

@@ -134,6 +134,7 @@ enum PostgresStoreSchema {
     ALTER TABLE spaces ADD COLUMN print bigint NOT NULL DEFAULT 0;
     ALTER TABLE operations ADD COLUMN print bigint;
     """,
+    "ALTER TABLE operations ADD COLUMN marks text",
   ]
 
   /// Spaces that are there already go on keeping everything.

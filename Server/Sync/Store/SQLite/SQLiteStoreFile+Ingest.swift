@@ -182,7 +182,7 @@ extension SQLiteStoreFile {
     let insert = try connection.statement(
       """
       INSERT INTO operations(space, id, sequence, device, tbl, record, kind, time, base, data,
-        times, outcome, print) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        times, outcome, print, marks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     for row in operations {
       insert.bind(1, space)
@@ -198,6 +198,7 @@ extension SQLiteStoreFile {
       if let times = row.times { insert.bind(11, text: times) }
       if let outcome = row.outcome { insert.bind(12, text: outcome) }
       insert.bind(13, Int64(bitPattern: row.print))
+      if let marks = row.marks { insert.bind(14, text: marks) }
       try insert.run()
       insert.reset()
     }

@@ -128,6 +128,7 @@ enum SQLiteStoreSchema {
     ALTER TABLE spaces ADD COLUMN print INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE operations ADD COLUMN print INTEGER;
     """,
+    "ALTER TABLE operations ADD COLUMN marks TEXT",
   ]
 
   /// Spaces that are there already go on keeping everything.

@@ -1,0 +1,24 @@
+import FerryProtocol
+
+extension Operation {
+  /// What its columns are besides values, as JSON with the members `adds` and `originals` of
+  /// SPEC.md §4, each only where it says anything; `nil` where neither does.
+  func encodedMarks() -> [UInt8]? {
+    if increments.isEmpty && originals.isEmpty { return nil }
+    var json = JSONWriter(capacity: 64)
+    var first = true
+    json.raw("{")
+    if !increments.isEmpty {
+      json.separate(&first)
+      json.raw("\"adds\":")
+      json.increments(increments)
+    }
+    if !originals.isEmpty {
+      json.separate(&first)
+      json.raw("\"originals\":")
+      json.columns(originals)
+    }
+    json.raw("}")
+    return json.finish()
+  }
+}

@@ -1,0 +1,95 @@
+import FerryProtocol
+
+/// Every counter is the sum of what was added to it: of all increments in the server's history,
+/// and of the integers that inserts brought, in whatever order. So it is on the server and, when
+/// all has drained, on every replica; what replicas show in between is ``NoSkippedChange``'s. Each
+/// increment is in the history once, as an increment and with the amount that its author's
+/// transaction recorded. That none is lost is ``AcknowledgedOperations``'.
+package struct CounterSums: Oracle {
+  package static let name = "counter-sums"
+
+  private var told: [OperationID: LocalOperation] = [:]
+
+  package init() {}
+
+  package mutating func see(_ event: RunEvent) -> [Violation] {
+    guard case .committed(_, let operations) = event else { return [] }
+    for operation in operations where operation.key.table == Workload.counter.table {
+      told[operation.id] = operation
+    }
+    return []
+  }
+
+  package mutating func judge(_ final: FinalEvidence) -> [Violation] {
+    var found: [String] = []
+    var sums: [RecordKey: Int64] = [:]
+    var met = Set<OperationID>()
+    for entry in final.server.history where entry.key.table == Workload.counter.table {
+      if !met.insert(entry.id).inserted { found.append("\(entry.place) is added twice") }
+      found += fault(entry).map { ["\(entry.place) \($0)"] } ?? []
+      sums[entry.key, default: 0] &+= entry.amount ?? 0
+    }
+    found += Self.faults(of: final.server, sums)
+    for (name, replica) in final.replicas.sorted(by: { $0.key < $1.key }) {
+      found += Self.faults(of: replica.rows, sums).map { "\(name) \($0)" }
+    }
+    return found.map { Violation(oracle: Self.name, $0) }
+  }
+
+  /// What is wrong with one entry of the history.
+  private func fault(_ entry: HistoryEntry) -> String? {
+    let isIncrement = entry.increments.contains(Workload.counter.column)
+    if entry.kind == .update && !isIncrement { return "is a value and no increment" }
+    guard let own = told[entry.id] else { return nil }
+    if own.amount != entry.amount {
+      return "adds \(Self.told(entry.amount)) instead of \(Self.told(own.amount))"
+    }
+    return nil
+  }
+
+  private static func faults(of server: ServerEvidence, _ sums: [RecordKey: Int64]) -> [String] {
+    sums.keys.sorted().compactMap { key in
+      let value = server.records[key]?.columns.first { $0.name == Workload.counter.column }?.value
+      let sum = Value.integer(sums[key] ?? 0)
+      if value == sum { return nil }
+      return "the server's \(key.record) is \(value.map { "\($0)" } ?? "not there"), by the "
+        + "history \(sum)"
+    }
+  }
+
+  private static func faults(of rows: ReplicaRows, _ sums: [RecordKey: Int64]) -> [String] {
+    guard let table = rows[Workload.counter.table] else { return [] }
+    return sums.keys.sorted().compactMap { key in
+      let value = table[key.record, Workload.counter.column]
+      let sum = Value.integer(sums[key] ?? 0)
+      if value == sum { return nil }
+      return "shows \(key.record) as \(value.map { "\($0)" } ?? "not there"), by the history \(sum)"
+    }
+  }
+
+  private static func told(_ amount: Int64?) -> String { amount.map(String.init) ?? "nothing" }
+}
+
+extension [Column] {
+  /// What they hold for the counter.
+  fileprivate var amount: Int64? {
+    guard case .integer(let amount)? = first(where: { $0.name == Workload.counter.column })?.value
+    else { return nil }
+    return amount
+  }
+}
+
+extension HistoryEntry {
+  fileprivate var amount: Int64? { columns.amount }
+
+  /// Whether the value is added to what is there.
+  func isSummand(_ column: String) -> Bool {
+    increments.contains(column)
+      || kind == .insert && key.table == Workload.counter.table
+        && column == Workload.counter.column
+  }
+}
+
+extension LocalOperation {
+  fileprivate var amount: Int64? { columns.amount }
+}

@@ -1,0 +1,58 @@
+import FerryProtocol
+
+// What the space declares of the application's tables, and the actions that need it.
+
+extension Workload {
+  /// The space's schema, in force from the start.
+  package static let declared = """
+    {"tables":{"places":{"columns":{"seats":{"type":"integer"}},"unique":[["name"]]},\
+    "tallies":{"columns":{"votes":"counter"}}}}
+    """
+
+  /// The table with a counter, and the counter. Its records are never deleted.
+  package static let counter = (table: "tallies", column: "votes")
+
+  /// Tallies that all devices add to; any of them may insert them.
+  private static let sharedTallies = (0..<4).map { "c\($0)" }
+
+  /// Adds to one to three tallies, the same one perhaps. Never more than a few, and never nothing.
+  static func tally(
+    _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
+  ) rethrows -> [String] {
+    guard try knowsSchema(query) else { return [] }
+    return (0...random.below(3)).map { _ in
+      let isShared = random.chance(7, in: 8)
+      let id = isShared ? sharedTallies[random.below(sharedTallies.count)] : fresh("c-", &random)
+      let amount = 1 + random.below(9)
+      return """
+        INSERT INTO tallies(id, votes) VALUES ('\(id)', \(random.chance(2, in: 3) ? amount : -amount)) \
+        ON CONFLICT(id) DO UPDATE SET votes = votes + excluded.votes
+        """
+    }
+  }
+
+  /// Inserts, edits or deletes a place. Devices that are apart like the same names, and now and
+  /// then seats are no number.
+  static func claim(
+    _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
+  ) rethrows -> [String] {
+    let places = try records("places", query)
+    let name = "'hall \(random.below(24))'"
+    let seats = random.chance(1, in: 6) ? "'many'" : "\(random.below(9))"
+    if places.isEmpty || random.chance(1, in: 2) {
+      let id = fresh("p-", &random)
+      return ["INSERT INTO places(id, name, seats) VALUES ('\(id)', \(name), \(seats))"]
+    }
+    let id = pick(from: places, &random)
+    switch random.below(4) {
+    case 0: return ["DELETE FROM places WHERE id = '\(id)'"]
+    case 1: return ["UPDATE places SET seats = \(seats) WHERE id = '\(id)'"]
+    default: return ["UPDATE places SET name = \(name) WHERE id = '\(id)'"]
+    }
+  }
+
+  /// What a device writes before it has heard of the schema are plain values.
+  private static func knowsSchema(_ query: (String) throws -> [[Value]]) rethrows -> Bool {
+    try !query("SELECT 1 FROM ferry_replica WHERE schema > 0").isEmpty
+  }
+}

@@ -1,0 +1,60 @@
+import Conformance
+import FerryProtocol
+import Testing
+
+/// The oracle of counters.
+@Suite(.timeLimit(.minutes(1)))
+struct CounterSumsTests {
+  private var maker = HistoryMaker()
+  private var told: [RunEvent] = []
+
+  init() {
+    let insert = maker.operation(.insert, "a", at: 10, ["votes": 5], table: "tallies")
+    var more = maker.operation(.update, "a", at: 20, ["votes": 3], table: "tallies")
+    var less = maker.operation(.update, "a", at: 15, ["votes": -10], table: "tallies")
+    more.increments = ["votes"]
+    less.increments = ["votes"]
+    maker.take(insert, by: 1)
+    maker.take(more, by: 2, base: 1)
+    maker.take(less, by: 1, base: 1)
+    told = [.committed(device: "one", [insert, less]), .committed(device: "two", [more])]
+  }
+
+  private func found(_ change: (inout FinalEvidence) -> Void = { _ in }) -> [String] {
+    var final = maker.final(["one": maker.replica(1)])
+    change(&final)
+    return CounterSums.found(CounterSums(), told, final)
+  }
+
+  @Test("counters that are the sums of their increments pass, also in the other oracles")
+  func right() {
+    #expect(maker.server.records.values.first?.columns.first?.value == -2)
+    #expect(found() == [])
+    var bench = OracleBench()
+    let replica = maker.replica(1)
+    let events = told + [.read(device: "one", replica)]
+    #expect(events.flatMap { bench.see($0) } == [])
+    #expect(bench.judge(maker.final(["one": replica])) == [])
+  }
+
+  @Test("a server's sum that is wrong is found, and a replica's")
+  func sums() {
+    let key = RecordKey(table: "tallies", record: "a")
+    #expect(
+      found { $0.server.records[key]?.columns[0].value = 3 }
+        == ["the server's a is integer(3), by the history integer(-2)"])
+    #expect(found { $0.server.records[key] = nil }.count == 1)
+    #expect(
+      found { $0.replicas["one"]?.rows = ReplicaRows(["tallies": ["a": ["votes": 8]]]) }
+        == ["one shows a as integer(8), by the history integer(-2)"])
+    #expect(found { $0.replicas["one"]?.rows = ReplicaRows(["tallies": [:]]) }.count == 1)
+  }
+
+  @Test("an increment that became a value, has another amount or comes twice is found")
+  func entries() {
+    #expect(found { $0.server.history[1].increments = [] }.count == 1)
+    // The sum is another, too.
+    #expect(found { $0.server.history[2].columns = [Column("votes", -9)] }.count == 3)
+    #expect(found { $0.server.history.append($0.server.history[1]) }.count == 3)
+  }
+}
