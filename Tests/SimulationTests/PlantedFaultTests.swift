@@ -25,8 +25,9 @@
         (options.copies, options.restores, options.devicePowerLosses) = (0, 0, 0)
         (options.absences, options.watchers, options.syncPause) = (0, 0, 6_000)
       }
-      // Other mistakes are found sooner where users do nothing else.
-      if let fault, fault != .incrementSentAsValue { options.withoutSpecialActions() }
+      // Writes of one moment, and devices that write under one name.
+      if fault == .tiesUnresolved { (options.clockStep, options.clockSkew) = (60_000, 0) }
+      if fault == .noForkDetection { (options.copies, options.restores) = (6, 6) }
       // Some mistakes never come to rest; no sound world of this size takes as many steps.
       return try World(seed: seed, options: options, stepsMax: 400_000).run()
     }
@@ -51,8 +52,9 @@
       "without a planted mistake no oracle objects to the same worlds",
       arguments: [
         nil, PlantedFault.transactionTornOnServer, .pageAppliedEarly, .anchorNotChecked,
-        .appliedChangesRecorded,
-      ], 1...Self.seeds)
+        .appliedChangesRecorded, .tiesUnresolved, .noForkDetection,
+      ],
+      1...Self.seeds)
     func control(_ shape: PlantedFault?, _ seed: UInt64) async throws {
       let result = try await WorldThreads.run { try Self.world(seed, for: shape) }
       #expect(result.violations.isEmpty, "\(result.violations)")
@@ -68,13 +70,6 @@
         return (before, during, other, PlantedFault.allCases.filter(\.isPlanted))
       }
       #expect(before.isEmpty && during && !other && after.isEmpty)
-    }
-  }
-
-  extension WorldOptions {
-    /// Leaves out what only some mistakes have to do with.
-    fileprivate mutating func withoutSpecialActions() {
-      (counters, batches, claims) = (0, 0, 0)
     }
   }
 #endif

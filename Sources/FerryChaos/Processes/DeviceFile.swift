@@ -79,7 +79,10 @@ struct DeviceFile: Sendable {
   func progress() throws -> Progress {
     let progress = try read { connection in
       try connection.prepare(
-        "SELECT (SELECT count(*) FROM ferry_pending), applied FROM ferry_replica"
+        """
+        SELECT (SELECT count(*) FROM ferry_pending) + (SELECT count(*) FROM ferry_refresh), applied
+        FROM ferry_replica
+        """
       ).first { Progress(pending: Int($0.int64(0)), applied: $0.int64(1)) }
     }
     guard let progress else { throw ChaosError("\(path) holds no replica's state") }
@@ -87,7 +90,7 @@ struct DeviceFile: Sendable {
   }
 
   struct Progress: Sendable, Equatable {
-    /// Operations that are not part of what the server has sent.
+    /// Operations that are not part of what the server has sent, and records to fetch whole.
     var pending: Int
     var applied: SequenceNumber
   }

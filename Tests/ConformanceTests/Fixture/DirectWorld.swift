@@ -157,12 +157,17 @@ final class DirectWorld {
       var packets = try device.file.openPackets().map { try device.file.packet($0) }
       guard !packets.isEmpty else { return true }
       packets.shuffle(using: &random)
-      for packet in packets {
+      sending: for packet in packets {
         let incoming = [IncomingPacket(packet, byteCount: 100)]
         sent.append((incoming, now))
         let batch = try store.ingest(incoming, into: space.id, now: now)
         switch batch.results[0] {
         case .refused(let problem):
+          if problem.code == .operationRefused {
+            try quarantine(packet, problem, on: device)
+            // What is left has been cut anew.
+            break sending
+          }
           guard problem.code == .deviceForked else { throw problem }
           try device.file.takeNewIdentity()
           return false
@@ -175,6 +180,16 @@ final class DirectWorld {
           if random.chance(1, in: 4) { try observe(device) }
         }
       }
+    }
+  }
+
+  private func quarantine(
+    _ packet: Packet, _ problem: Problem, on device: DirectDevice
+  ) throws {
+    let rows = try device.file.openPackets()
+    guard let row = rows.first(where: { $0.tail == packet.tail }) else { throw problem }
+    guard try device.file.quarantine(packet: row.number, problem.refusals) > 0 else {
+      throw problem
     }
   }
 
