@@ -67,13 +67,13 @@ struct PostgresPruning {
     "prune_claim",
     """
     SELECT pg_try_advisory_xact_lock(738094593, hashint8($1)), floor,
-      (SELECT min(sequence) FROM operations WHERE space = $1 AND $2)
+      (SELECT sequence FROM operations WHERE space + 0 = $1 AND $2 ORDER BY sequence LIMIT 1)
     FROM spaces WHERE id = $1
     """)
 
   private static let operations = PostgresStatement(
     "prune_operations",
-    "DELETE FROM operations WHERE space = $1 AND sequence > $2 AND sequence <= $3")
+    "DELETE FROM operations WHERE space + 0 = $1 AND sequence > $2 AND sequence <= $3")
 
   // By the rows' own addresses, which no statistics can turn into a scan. What a writer holds is
   // left for the next time; what is found is locked until it is deleted.
@@ -91,7 +91,7 @@ struct PostgresPruning {
     "prune_notices",
     """
     DELETE FROM notices WHERE ctid = ANY(ARRAY(
-      SELECT ctid FROM notices WHERE space = $1 AND sequence <= $2 ORDER BY sequence LIMIT $3))
+      SELECT ctid FROM notices WHERE space + 0 = $1 AND sequence <= $2 ORDER BY sequence LIMIT $3))
     """)
 
   private static let parked = PostgresStatement(

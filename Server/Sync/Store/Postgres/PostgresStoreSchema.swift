@@ -128,13 +128,14 @@ enum PostgresStoreSchema {
     CREATE TRIGGER digests_lost AFTER DELETE ON records
       FOR EACH ROW EXECUTE FUNCTION digests_lost();
     """,
+    // Which values of an operation are increments, and what texts were before.
+    "ALTER TABLE operations ADD COLUMN marks text",
     // The history's running print, by which a cursor tells it from another with the same operation
     // in the same place. What is there already has none: the print begins with what comes.
     """
     ALTER TABLE spaces ADD COLUMN print bigint NOT NULL DEFAULT 0;
     ALTER TABLE operations ADD COLUMN print bigint;
     """,
-    "ALTER TABLE operations ADD COLUMN marks text",
   ]
 
   /// Spaces that are there already go on keeping everything.
@@ -147,8 +148,10 @@ enum PostgresStoreSchema {
       at bigint NOT NULL,
       PRIMARY KEY(space, sequence)
     );
-    CREATE INDEX operations_by_sequence ON operations(space, sequence);
-    CREATE INDEX notices_by_sequence ON notices(space, sequence);
+    -- By an expression, so that only the pruner's statements can use them: without statistics a
+    -- planner may take them for a look-up by identifier, and read all of a space for each.
+    CREATE INDEX operations_by_sequence ON operations((space + 0), sequence);
+    CREATE INDEX notices_by_sequence ON notices((space + 0), sequence);
     ALTER TABLE records ADD COLUMN dead boolean NOT NULL DEFAULT false;
     CREATE INDEX records_dead ON records(space, sequence) WHERE dead;
     \(markTombstones);

@@ -122,13 +122,14 @@ enum SQLiteStoreSchema {
       WHERE space = OLD.space AND sequence >= 0 AND sequence < OLD.sequence;
     END;
     """,
+    // Which values of an operation are increments, and what texts were before.
+    "ALTER TABLE operations ADD COLUMN marks TEXT",
     // The history's running print, by which a cursor tells it from another with the same operation
     // in the same place. What is there already has none: the print begins with what comes.
     """
     ALTER TABLE spaces ADD COLUMN print INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE operations ADD COLUMN print INTEGER;
     """,
-    "ALTER TABLE operations ADD COLUMN marks TEXT",
   ]
 
   /// Spaces that are there already go on keeping everything.
