@@ -5,6 +5,10 @@ import FerryProtocol
 /// all has drained, on every replica; what replicas show in between is ``NoSkippedChange``'s. Each
 /// increment is in the history once, as an increment and with the amount that its author's
 /// transaction recorded. That none is lost is ``AcknowledgedOperations``'.
+///
+/// Where the server was set back, a row that it lost is given back with the counter as its device
+/// shows it, and with that come the increments that others send again: the sum is taken of what
+/// the history holds, and does not say that each user's increment is in it once.
 package struct CounterSums: Oracle {
   package static let name = "counter-sums"
 

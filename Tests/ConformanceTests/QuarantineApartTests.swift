@@ -1,0 +1,30 @@
+import Conformance
+import FerryProtocol
+import Testing
+
+/// The oracle of what servers refuse for good, and what others make of it.
+@Suite(.timeLimit(.minutes(1)))
+struct QuarantineApartTests {
+  @Test("what is refused is in quarantine and nowhere else; in both, or in neither, it is found")
+  func quarantine() {
+    var maker = HistoryMaker()
+    maker.add(.insert, "a", by: 1, at: 10, ["name": "hall"], table: "places")
+    let refused = maker.operation(.insert, "b", at: 20, ["name": "hall"], table: "places")
+    var replica = maker.replica(1, [])
+    let committed = RunEvent.committed(device: "one", [refused])
+    func found(_ maker: HistoryMaker, _ replica: ReplicaEvidence) -> (apart: Int, lost: Int) {
+      let events = [committed, .read(device: "one", replica)]
+      let confirmed = RunEvent.confirmed(device: "one", [refused.id])
+      let final = maker.final(["one": replica])
+      return (
+        QuarantineApart.found(QuarantineApart(), events, final).count,
+        AcknowledgedOperations.found(AcknowledgedOperations(), events + [confirmed], final).count
+      )
+    }
+    #expect(found(maker, replica) == (0, 1))
+    replica.quarantined = [refused.id]
+    #expect(found(maker, replica) == (0, 0))
+    maker.take(refused, by: 1)
+    #expect(found(maker, replica) == (1, 0))
+  }
+}
