@@ -149,6 +149,7 @@ struct MeetingTests {
       ALTER TABLE ferry_replica DROP COLUMN chain_start;
       ALTER TABLE ferry_replica DROP COLUMN schema;
       ALTER TABLE ferry_packets DROP COLUMN schema;
+      ALTER TABLE ferry_packets DROP COLUMN applied;
       ALTER TABLE ferry_packets DROP COLUMN print_before;
       ALTER TABLE ferry_packets DROP COLUMN print;
       DROP INDEX ferry_conflicts_once; DROP TABLE ferry_schemas;

@@ -213,3 +213,58 @@ struct SetBackTests {
     #expect(try archived() == 1)
   }
 }
+
+extension SetBackTests {
+  @Test("what a copy of this file has sent, and only that, is not taken for lost")
+  func knownFromCopy() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
+    let packet = try replica.freeze()[0]
+    _ = try replica.file.receive(replica.receipt(packet, first: 3, status: .duplicate))
+    let name = try replica.file.identity().device
+    // The server has no chain of this name: the operations came in the copy's.
+    let page = PageMaker().page([], head: 3)
+    _ = try replica.file.apply(last: page.body, page.head)
+    #expect(try replica.file.identity().device == name)
+    #expect(try replica.freeze().isEmpty)
+    #expect(try replica.pending.isEmpty)
+  }
+}
+
+extension SetBackTests {
+  /// A replica with three packets of one insert each, on their way.
+  private func threePackets() throws -> (ReplicaFixture, [Packet]) {
+    let replica = try ReplicaFixture.withTasks()
+    var packets: [Packet] = []
+    for record in ["a", "b", "c"] {
+      try replica.run("INSERT INTO tasks(id, title) VALUES ('\(record)', 'x')")
+      packets = try replica.freeze()
+    }
+    return (replica, packets)
+  }
+
+  @Test("what a copy has sent of later packets says nothing of those before")
+  func copyLeftOut() throws {
+    let (replica, packets) = try threePackets()
+    _ = try replica.file.receive(replica.receipt(packets[2], first: 5, status: .duplicate))
+    try replica.file.takeNewIdentity()
+    let again = try replica.freeze()
+    #expect(again.flatMap(\.operations).map(\.key.record) == ["a", "b", "c"])
+  }
+
+  @Test("after a refusal what is left goes in a chain that no earlier packet continues")
+  func chainAfterRefusal() throws {
+    let (replica, packets) = try threePackets()
+    let refused = packets[1].operations[0]
+    let number = try replica.file.openPackets()[1].number
+    let refusal = Refusal(
+      operation: refused.id, code: .schemaViolation, detail: "no", table: "tasks", record: "b")
+    #expect(try replica.file.quarantine(packet: number, [refusal]) == 1)
+    let open = try replica.freeze()
+    #expect(open.flatMap(\.operations).map(\.key.record) == ["a", "c"])
+    #expect(open.last?.dependency == nil)
+    #expect(open.last?.device != packets[2].device)
+    #expect(try replica.file.quarantine(limit: 9).map(\.refused) == [[refused.id]])
+    #expect(try replica.file.recordsToRefresh().map(\.record) == ["b"])
+  }
+}

@@ -16,9 +16,9 @@ extension ReplicaFile {
     let packets = try connection.statement(
       """
       INSERT INTO ferry_archived_packets(number, dependency, tail, from_order, to_order, merged,
-        continues, operations, last, schema, at)
+        continues, operations, last, schema, applied, at)
       SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, last,
-        schema, ?2 FROM ferry_packets WHERE to_order <= ?1
+        schema, applied, ?2 FROM ferry_packets WHERE to_order <= ?1
       """)
     packets.bind(1, order)
     packets.bind(2, now)
@@ -119,12 +119,13 @@ extension ReplicaFile {
     try connection.statement("SELECT chain_start FROM ferry_replica").first { $0.int64(0) } ?? 0
   }
 
-  /// Whether packets after a place have been confirmed.
+  /// Whether packets after a place have been confirmed as part of the server's chain of this
+  /// device. What a copy of this file has sent is confirmed as well, but is in the copy's chain.
   private func hasConfirmed(after number: Int64) throws -> Bool {
     let find = try connection.statement(
       """
-      SELECT 1 FROM ferry_packets WHERE state = 'acknowledged' AND number > ?1
-      UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 LIMIT 1
+      SELECT 1 FROM ferry_packets WHERE applied = 1 AND number > ?1
+      UNION ALL SELECT 1 FROM ferry_archived_packets WHERE applied = 1 AND number > ?1 LIMIT 1
       """)
     find.bind(1, number)
     return try find.first { _ in true } ?? false
@@ -145,7 +146,7 @@ extension ReplicaFile {
         schema
       FROM ferry_archived_packets WHERE number > \(place.number);
       DELETE FROM ferry_archived_packets WHERE number > \(place.number);
-      UPDATE ferry_packets SET state = 'frozen', first = NULL, last = NULL, clean = 0
+      UPDATE ferry_packets SET state = 'frozen', first = NULL, last = NULL, clean = 0, applied = 0
       WHERE state = 'acknowledged' AND number > \(place.number);
       UPDATE ferry_pending SET met = 2 WHERE met = 0 AND seq <=
         (SELECT max(to_order) FROM ferry_packets WHERE number > \(place.number))

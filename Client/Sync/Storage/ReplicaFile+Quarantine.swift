@@ -54,16 +54,15 @@ extension ReplicaFile {
   }
 
   /// The server has kept nothing of this packet, so nothing behind it can be in the history, but
-  /// for what a copy of this file has sent: that is known by its identifiers.
+  /// for what a copy of this file has sent: that is known by its identifiers. Packets that were cut
+  /// before may still be on their way: in a chain under a new name they never find a place.
   private func reopenPackets(from row: PacketRow) throws {
     try connection.execute(
       """
       DELETE FROM ferry_packets WHERE number >= \(row.number);
       UPDATE ferry_pending SET met = 1 WHERE seq >= \(row.orders.lowerBound)
       """)
-    let tail = try connection.statement("UPDATE ferry_replica SET tail = ?")
-    tail.bind(1, row.dependency)
-    try tail.run()
+    _ = try takeNewName()
   }
 
   private func quarantine(_ refusal: Refusal, in orders: ClosedRange<Int64>) throws -> Int {

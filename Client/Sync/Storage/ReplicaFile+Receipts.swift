@@ -28,7 +28,7 @@ extension ReplicaFile {
     let save = try connection.statement(
       """
       UPDATE ferry_packets SET state = ?, first = ?, last = ?, clean = ?, print_before = ?,
-        print = ? WHERE number = ?
+        print = ?, applied = ? WHERE number = ?
       """)
     save.bind(1, isConfirmed ? "acknowledged" : "parked")
     if let sequences = receipt.sequences {
@@ -42,7 +42,8 @@ extension ReplicaFile {
     save.bind(4, isConfirmed && isClean ? 1 : 0)
     if let print = receipt.printBefore { save.bind(5, Int64(bitPattern: print)) }
     if let print = receipt.print { save.bind(6, Int64(bitPattern: print)) }
-    save.bind(7, number)
+    save.bind(7, receipt.status == .applied ? 1 : 0)
+    save.bind(8, number)
     try save.run()
     if isConfirmed {
       try noteConflicts(receipt, packet: number)
@@ -111,6 +112,13 @@ extension ReplicaFile {
     save.bind(1, tail)
     save.bind(2, head.head)
     try save.run()
+    let mark = try connection.statement(
+      """
+      UPDATE ferry_packets SET applied = 1 WHERE applied = 0
+        AND number <= (SELECT number FROM ferry_packets WHERE tail = ?)
+      """)
+    mark.bind(1, tail)
+    try mark.run()
     guard let base, base < (try syncState().applied) else { return false }
     try goBack(to: base)
     return true
@@ -194,10 +202,11 @@ extension ReplicaFile {
 
   /// Answers whether the cursor had to go back.
   func leaveCopiedIdentity() throws -> Bool {
-    // A packet before a confirmed one is in the history as well.
+    // A packet before one that is in this device's chain is in the history as well; not one before
+    // what a copy has sent: the copy may have left it out.
     let passed =
       "state <> 'acknowledged' AND number < (SELECT max(number) FROM ferry_packets "
-      + "WHERE state = 'acknowledged')"
+      + "WHERE applied = 1)"
     var isBack = false
     if let base = try firstMet(passed), base < (try syncState().applied) {
       try goBack(to: base)
@@ -208,7 +217,8 @@ extension ReplicaFile {
       UPDATE ferry_packets SET state = 'acknowledged', first = NULL, clean = 0,
         last = (SELECT head FROM ferry_replica)
       WHERE \(passed);
-      DELETE FROM ferry_packets WHERE state <> 'acknowledged';
+      DELETE FROM ferry_packets WHERE number >=
+        (SELECT min(number) FROM ferry_packets WHERE state <> 'acknowledged');
       UPDATE ferry_pending SET met = 1
       WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0)
       """)

@@ -61,6 +61,8 @@ enum ReplicaSchema {
       first INTEGER, last INTEGER,            -- the places its operations took
       clean INTEGER NOT NULL DEFAULT 0,       -- nothing of it was overruled
       schema INTEGER NOT NULL DEFAULT 0,      -- by whose version it was merged
+      applied INTEGER NOT NULL DEFAULT 0,     -- it is in the server's chain of this device, and
+                                              -- not only known from a copy of this file
       print_before INTEGER, print INTEGER     -- the history's print before and after it
     );
     CREATE TABLE ferry_to_apply(              -- seed row S1.4
@@ -109,6 +111,7 @@ enum ReplicaSchema {
       merged INTEGER NOT NULL, continues INTEGER NOT NULL, operations INTEGER NOT NULL,
       last INTEGER NOT NULL,                  -- the place of its last operation, or later
       schema INTEGER NOT NULL,
+      applied INTEGER NOT NULL,
       at INTEGER NOT NULL                     -- when it was put here, milliseconds since 1970
     );
     CREATE TABLE ferry_refresh(               -- records to fetch whole with the next pull
@@ -166,6 +169,7 @@ enum ReplicaSchema {
     ALTER TABLE ferry_pending ADD COLUMN was TEXT;
     ALTER TABLE ferry_pending ADD COLUMN marks TEXT;
     ALTER TABLE ferry_packets ADD COLUMN schema INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE ferry_packets ADD COLUMN applied INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_packets ADD COLUMN print_before INTEGER;
     ALTER TABLE ferry_packets ADD COLUMN print INTEGER;
     ALTER TABLE ferry_conflicts ADD COLUMN sequence INTEGER;
