@@ -27,6 +27,8 @@
       }
       // Writes of one moment, and devices that write under one name.
       if fault == .tiesUnresolved { (options.clockStep, options.clockSkew) = (60_000, 0) }
+      // A death between two steps of one pull.
+      if fault == .cursorApartFromRows { (options.crash, options.deviceCrashes) = (20_000, 40) }
       if fault == .noForkDetection { (options.copies, options.restores) = (6, 6) }
       // Some mistakes never come to rest; no sound world of this size takes as many steps.
       return try World(seed: seed, options: options, stepsMax: 400_000).run()
@@ -52,7 +54,7 @@
       "without a planted mistake no oracle objects to the same worlds",
       arguments: [
         nil, PlantedFault.transactionTornOnServer, .pageAppliedEarly, .anchorNotChecked,
-        .appliedChangesRecorded, .tiesUnresolved, .noForkDetection,
+        .appliedChangesRecorded, .tiesUnresolved, .noForkDetection, .cursorApartFromRows,
       ],
       1...Self.seeds)
     func control(_ shape: PlantedFault?, _ seed: UInt64) async throws {
