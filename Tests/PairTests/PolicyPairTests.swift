@@ -98,6 +98,23 @@ struct PolicyPairTests {
     #expect(fixed.text("loser") == "\(try await two.status().device)")
   }
 
+  @Test("a device hears of a loss that another one decided long after it had synced")
+  func laterLoss() async throws {
+    let (server, one, two) = try await devices("INSERT INTO kept VALUES ('a', 'first', 'x')")
+    defer { _ = server.port }
+    try await one.write("UPDATE kept SET a = 'one'")
+    try await two.write("UPDATE kept SET a = 'two'")
+    try await one.exchange()
+    #expect(try await one.status().conflicts == 0)
+    try await two.exchange()
+    try await one.exchange()
+    let told = try #require(try await one.open().conflicts().first)
+    #expect(told.conflict.lost == "one")
+    #expect(told.conflict.loser.device == (try await one.status().device))
+    #expect(told.conflict.winner.device == (try await two.status().device))
+    #expect(try await one.value("SELECT a FROM kept") == "two")
+  }
+
   @Test("a question stays on the losing device until an answer ends it on all of them")
   func ask() async throws {
     let (server, one, two) = try await devices(

@@ -1,5 +1,7 @@
 import Ferry
 import Foundation
+import Networking
+import SyncClient
 import TestSupport
 import Testing
 
@@ -117,6 +119,74 @@ struct QuarantineTests {
     try await expectEqual([one, two], tables: tables)
     #expect(
       try await one.rows("SELECT title FROM items WHERE list = 'taken'") == [["after it"]])
+  }
+
+  @Test("a transaction of several packets that is refused goes as a whole, and holds nothing up")
+  func largeTransaction() async throws {
+    let server = try await Server.start()
+    try await apply(#"{"tables":{"notes":{"columns":{"n":{"type":"integer"}}}}}"#, to: server)
+    let device = try await Device.joined(server.url)
+    try await device.write("INSERT INTO notes VALUES ('before', 'x', 1)")
+    try await device.write(
+      Sample.notes(2_500, "large") + "; UPDATE notes SET n = 'poison' WHERE id = 'large-02400'")
+    try await device.write("INSERT INTO notes VALUES ('after', 'x', 1)")
+    let report = try await device.exchange(exits: 4)
+    #expect(report.pushed == 2)
+    #expect(report.quarantined == 2_501)
+    #expect(try await device.rows("SELECT id FROM notes ORDER BY id") == [["after"], ["before"]])
+    #expect(try await device.status().pending == 0)
+    #expect(try await server.head() == 3)
+    try await device.ferry("quarantine", "edit", "1", "--set", "n=7")
+    try await device.exchange()
+    #expect(try await device.count() == 2_502)
+    #expect(try await device.value("SELECT n FROM notes WHERE id = 'large-02400'") == 7)
+  }
+
+  @Test("what a server with smaller limits cannot take is found by itself, and the rest goes")
+  func tooLarge() async throws {
+    let server = try await Server.start()
+    let directory = try TemporaryDirectory()
+    var surroundings = Surroundings.system
+    surroundings.limits.valueBytes = 4 << 20
+    let replica = try await Replica.open(
+      directory.file("replica.db").path, transport: CurlTransport(), in: surroundings)
+    try await replica.write { try $0.execute(Device.notes) }
+    try await replica.track("notes")
+    try await replica.connect(to: server.url, space: Device.space)
+    for number in 0..<20 {
+      try await replica.write { database in
+        let body = number == 13 ? "hex(zeroblob(600000))" : "'x'"
+        try database.execute("INSERT INTO notes VALUES ('note-\(number)', \(body), 1)")
+      }
+    }
+    let report = try await replica.sync()
+    #expect(report.pushed == 19)
+    #expect(report.quarantined == 1)
+    let entry = try #require(try await replica.quarantine().first)
+    #expect(entry.operations.map(\.key.record) == ["note-13"])
+    #expect(entry.detail.contains("bytes"))
+    #expect(try await replica.status().pending == 0)
+  }
+
+  @Test("a table that only admins write takes nothing from a writer, and the writer is told")
+  func forbidden() async throws {
+    let server = try await Server.start()
+    let admin = try await server.token("admin")
+    let writer = try await server.token("writer")
+    try await eventually("the tokens are asked for") {
+      try await Wire.send(.get, "\(server.url)/v1/spaces/\(Device.space)").status == 401
+    }
+    let one = try await Device.joined(server.url, token: admin)
+    try await one.open().applySchema(
+      try SpaceSchema(json: #"{"tables":{"notes":{"write":"admin"}}}"#))
+    let two = try await Device.joined(server.url, token: writer)
+    try await two.write("INSERT INTO notes VALUES ('a', 'x', 1)")
+    try await two.exchange(exits: 4)
+    #expect(try await entries(two).map(\.code) == [.forbiddenTable])
+    #expect(try await two.count() == 0)
+    try await one.write("INSERT INTO notes VALUES ('b', 'x', 1)")
+    try await one.exchange()
+    #expect(try await one.status().quarantined == 0)
   }
 
   @Test("one operation of 10,000 that is refused delays none of the others")

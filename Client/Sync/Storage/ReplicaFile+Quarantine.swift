@@ -55,12 +55,16 @@ extension ReplicaFile {
 
   /// The server has kept nothing of this packet, so nothing behind it can be in the history, but
   /// for what a copy of this file has sent: that is known by its identifiers. Packets that were cut
-  /// before may still be on their way: in a chain under a new name they never find a place.
+  /// before may still be on their way: in a chain under a new name they never find a place. Packets
+  /// before it that are not confirmed are opened as well: the first parts of its transaction, which
+  /// the server has dropped, and such as the server has and knows again.
   private func reopenPackets(from row: PacketRow) throws {
+    let first = try openPackets().first ?? row
     try connection.execute(
       """
-      DELETE FROM ferry_packets WHERE number >= \(row.number);
-      UPDATE ferry_pending SET met = 1 WHERE seq >= \(row.orders.lowerBound)
+      DELETE FROM ferry_packets WHERE number >= \(min(first.number, row.number));
+      UPDATE ferry_pending SET met = 1
+      WHERE seq >= \(min(first.orders.lowerBound, row.orders.lowerBound))
       """)
     _ = try takeNewName()
   }
