@@ -2,10 +2,6 @@ import CommandLineKit
 import Ferry
 
 extension FerryCommand {
-  private static let limit = OptionSpec(
-    "limit", short: "n", value: "COUNT", help: "Entries at most.",
-    kind: .integer(1...1_000_000), default: "50")
-
   static let conflicts = CommandSpec(
     "conflicts", summary: "List values that lost against others, newest first.",
     discussion: """

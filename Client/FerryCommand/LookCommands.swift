@@ -2,7 +2,7 @@ import CommandLineKit
 import Ferry
 
 extension FerryCommand {
-  private static let limit = OptionSpec(
+  static let limit = OptionSpec(
     "limit", short: "n", value: "COUNT", help: "Entries at most.",
     kind: .integer(1...1_000_000), default: "50")
 

@@ -7,17 +7,17 @@ import Testing
 /// Tables whose changes are sent and do not come back (seed rows S2.1, S2.2).
 @Suite("One-way tables", .timeLimit(.minutes(1)))
 struct OneWayTests {
-  private let maker = PageMaker()
+  let maker = PageMaker()
 
   /// An upload-only table of messages beside a two-way one of tasks.
-  private func outbox(automatic: Bool = false) throws -> ReplicaFixture {
+  func outbox(automatic: Bool = false) throws -> ReplicaFixture {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("CREATE TABLE messages(id TEXT PRIMARY KEY, body TEXT)")
     try replica.file.track(["messages"], direction: .uploadOnly(automatic: automatic))
     return replica
   }
 
-  private func states(_ replica: ReplicaFixture) throws -> [String] {
+  func states(_ replica: ReplicaFixture) throws -> [String] {
     try replica.file.uploads(of: nil, limit: 100).map { upload in
       let marks = [
         (upload.isDirty, "dirty"), (upload.isDeleted, "deleted"), (upload.isFailed, "failed"),
@@ -27,17 +27,17 @@ struct OneWayTests {
   }
 
   /// A sync that cannot reach the server, after it had made packets.
-  private func fail(_ replica: ReplicaFixture) throws {
+  func fail(_ replica: ReplicaFixture) throws {
     try replica.file.markFailed(through: replica.file.newestPending(), "no route to host")
   }
 
   /// What the next sync sends.
-  private func sent(_ replica: ReplicaFixture) throws -> [Packet] {
+  func sent(_ replica: ReplicaFixture) throws -> [Packet] {
     try replica.file.prepareUploads()
     return try replica.freeze()
   }
 
-  private func confirm(_ packets: [Packet], _ replica: ReplicaFixture) throws {
+  func confirm(_ packets: [Packet], _ replica: ReplicaFixture) throws {
     var place = try replica.file.syncState().head + 1
     for packet in packets {
       _ = try replica.file.receive(replica.receipt(packet, first: place))
@@ -45,7 +45,7 @@ struct OneWayTests {
     }
   }
 
-  private func refuse(
+  func refuse(
     _ packet: Packet, _ record: String, _ replica: ReplicaFixture, table: String = "messages"
   ) throws {
     let operation = try #require(packet.operations.first { $0.key.record == record })
@@ -315,85 +315,6 @@ struct OneWayTests {
   }
 
   // MARK: Refused
-
-  @Test("a refused record keeps its row, is marked, and goes with what mends it when tried again")
-  func refused() throws {
-    let replica = try outbox()
-    try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
-    try replica.run("INSERT INTO messages VALUES ('b', 'x')")
-    try refuse(sent(replica)[0], "a", replica)
-    #expect(try !replica.file.hasRefresh())
-    #expect(try sent(replica).flatMap(\.operations).map(\.key.record) == ["b"])
-    let upload = try #require(try replica.file.uploads(of: nil, limit: 1).first)
-    #expect(upload.isFailed && upload.detail == "schema_violation: too loud")
-    try replica.run("UPDATE messages SET body = 'quiet' WHERE id = 'a'")
-    try confirm(replica.freeze(), replica)
-    #expect(try states(replica) == ["a dirty failed"])
-    #expect(try replica.file.retryUploads(table: "messages", record: "a") == 1)
-    #expect(try replica.file.status().quarantined == 0)
-    let mended = try sent(replica).flatMap(\.operations)
-    #expect(mended.map(\.kind) == [.insert])
-    #expect(mended[0].columns == [Column("body", "quiet")])
-  }
-
-  @Test("a refused record is edited in the quarantine and in its row")
-  func edited() throws {
-    let replica = try outbox()
-    try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
-    try refuse(sent(replica)[0], "a", replica)
-    let entry = try #require(try replica.file.quarantine(limit: 1).first)
-    try replica.file.retryQuarantined(entry.number, changing: [Column("body", "quiet")])
-    #expect(try replica.rows("SELECT body FROM messages") == [["quiet"]])
-    let sent = try sent(replica).flatMap(\.operations)
-    #expect(sent.map(\.kind) == [.insert])
-    #expect(sent[0].columns == [Column("body", "quiet")])
-  }
-
-  @Test("a refused transaction that also wrote to a two-way table is set back there only")
-  func refusedMixed() throws {
-    let replica = try outbox()
-    try replica.file.write { database in
-      try database.execute("INSERT INTO messages VALUES ('a', 'LOUD')")
-      try database.execute("INSERT INTO tasks(id, title) VALUES ('t', 'x')")
-    }
-    let first = try sent(replica)[0]
-    try refuse(first, "a", replica)
-    let tasks = RecordKey(table: "tasks", record: "t")
-    #expect(try replica.file.recordsToRefresh() == [tasks])
-    let gone = Stamp(time: .zero, device: DeviceID(UniqueID(high: 0, low: 0)))
-    try replica.apply([
-      Change(
-        sequence: 0, key: tasks,
-        state: RecordState(deleted: SequencedStamp(stamp: gone, sequence: 0)))
-    ])
-    #expect(try replica.rows("SELECT id FROM tasks").isEmpty)
-    #expect(try replica.rows("SELECT id FROM messages") == [["a"]])
-    #expect(try replica.file.retryUploads(table: nil, record: nil) == 1)
-    #expect(try replica.rows("SELECT id FROM tasks") == [["t"]])
-    let again = try sent(replica).flatMap(\.operations)
-    #expect(again.map(\.key) == first.operations.map(\.key))
-    #expect(again[0].id == first.operations[0].id)
-    #expect(Set(try replica.file.pendingOperations(limit: 9).map(\.group)).count == 1)
-  }
-
-  @Test("what is refused of an automatic table is tried again once with each sync")
-  func refusedAutomatic() throws {
-    let replica = try outbox(automatic: true)
-    try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
-    let first = try sent(replica)
-    try refuse(first[0], "a", replica)
-    #expect(try replica.freeze().isEmpty)
-    let second = try sent(replica)
-    #expect(second[0].operations.map(\.id) == first[0].operations.map(\.id))
-    try refuse(second[0], "a", replica)
-    try replica.run("UPDATE messages SET body = 'quiet' WHERE id = 'a'")
-    let third = try sent(replica).flatMap(\.operations)
-    #expect(third.map(\.kind) == [.insert])
-    #expect(third[0].columns == [Column("body", "quiet")])
-    #expect(try replica.file.status().quarantined == 0)
-  }
-
-  // MARK: Changing direction
 
   @Test("a table that becomes two-way is pulled from the start, and what failed of it is sent")
   func becomesTwoWay() throws {

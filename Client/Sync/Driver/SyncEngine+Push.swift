@@ -29,28 +29,28 @@ extension SyncEngine {
       do {
         return try await pushChain(api, &report, groupsMax: groupsMax, progress)
       } catch let refused as PacketRefused {
-        let (number, problem) = (refused.packet, refused.problem)
-        if !problem.refusals.isEmpty {
-          let count = try await thread.run {
-            try $0.quarantine(packet: number, problem.refusals)
-          }
-          guard count > 0 else { throw ReplicaError.refused(problem) }
-          report.quarantined += count
-          continue
-        }
-        // Which operation it is that the server cannot take, smaller packets tell.
-        let groups = try await thread.run { try $0.transactionCount(ofPacket: number) }
-        if groups > 1 {
-          groupsMax = groups / 2
-          try await thread.run { try $0.reopen(packet: number) }
-        } else {
-          report.quarantined += try await thread.run {
-            try $0.quarantine(packet: number, problem)
-          }
-          groupsMax = .max
-        }
+        groupsMax = try await settle(refused, &report) ?? .max
       }
     }
+  }
+
+  /// Answers a refusal. Returns how many transactions a packet is to have from here on; `nil` for
+  /// as many as it takes.
+  private func settle(_ refused: PacketRefused, _ report: inout SyncReport) async throws -> Int? {
+    let (number, problem) = (refused.packet, refused.problem)
+    let transactions = try await thread.run { try $0.transactionCount(ofPacket: number) }
+    switch RefusalAnswer.decide(problem, transactions: transactions) {
+    case .narrow(let count):
+      try await thread.run { try $0.reopen(packet: number) }
+      return count
+    case .quarantineNamed:
+      let count = try await thread.run { try $0.quarantine(packet: number, problem.refusals) }
+      guard count > 0 else { throw ReplicaError.refused(problem) }
+      report.quarantined += count
+    case .quarantineAll:
+      report.quarantined += try await thread.run { try $0.quarantine(packet: number, problem) }
+    }
+    return nil
   }
 
   /// New identities that one push may take.
@@ -107,36 +107,23 @@ extension SyncEngine {
 
   private func send(_ row: PacketRow, _ api: SyncAPI) async throws -> PacketAnswer {
     let packet = try await thread.run { try $0.packet(row) }
-    for attempt in 1... {
+    var malformed = 0
+    while true {
       do {
         return try await retrying { try await api.push(packet) }
-      } catch ReplicaError.refused(let problem) where problem.code.concernsContent {
-        // What was damaged on its way is malformed once; what was made so is each time.
-        if problem.code == .malformedMessage && attempt < malformedMax { continue }
+      } catch ReplicaError.refused(let problem) where RefusalAnswer.concerns(problem.code) {
+        malformed += problem.code == .malformedMessage ? 1 : RefusalAnswer.malformedMax
+        guard malformed >= RefusalAnswer.malformedMax else { continue }
         throw PacketRefused(packet: row.number, problem: problem)
       }
     }
-    preconditionFailure("a packet is sent until it is answered")
   }
-
-  /// How often the server has to find a packet malformed before it is believed.
-  private var malformedMax: Int { 4 }
 }
 
 /// A packet that the server can never take as it is.
 private struct PacketRefused: Error {
   let packet: Int64
   let problem: Problem
-}
-
-extension ProblemCode {
-  /// Whether it is what a packet holds that the server refuses, and not who sends it or where to.
-  fileprivate var concernsContent: Bool {
-    switch self {
-    case .operationRefused, .malformedMessage, .limitExceeded: true
-    default: false
-    }
-  }
 }
 
 extension SyncReport {

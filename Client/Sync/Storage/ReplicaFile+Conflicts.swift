@@ -131,7 +131,7 @@ extension ReplicaFile {
       throw ReplicaError.notFound("there is no conflict \(number)")
     }
     let own = try identity().device
-    _ = try write { database in
+    _ = try write { _ in
       if case .set(let columns) = answer {
         try self.write(columns, to: kept.key)
       } else if let column = kept.conflict.column {
@@ -140,7 +140,7 @@ extension ReplicaFile {
         let value = isLost ? kept.conflict.lost : current ?? .null
         try self.write([Column(column, value)], to: kept.key)
       } else if answer == .keepLocal {
-        try insist(on: kept, in: database)
+        try insist(on: kept)
       }
       try settle(kept)
     }
@@ -192,7 +192,7 @@ extension ReplicaFile {
 
   /// What this device did to the record's existence is done again: an edit of a deleted record
   /// brings it back with what was lost of it, a delete deletes it.
-  private func insist(on kept: KeptConflict, in database: Database) throws {
+  private func insist(on kept: KeptConflict) throws {
     let find = try connection.statement(
       """
       \(Self.selectConflicts) WHERE operation = ? AND record = ? AND tbl = ? AND col IS NOT NULL

@@ -257,15 +257,6 @@ extension ReplicaFile {
     return sum
   }
 
-  /// What a record's row holds in a column; `nil` where there is no row.
-  func value(of column: String, in key: RecordKey) throws -> Value? {
-    let table = try schema(of: key.table)
-    let find = try connection.statement(
-      "SELECT \(quoted(column)) FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
-    find.bind(1, key.record)
-    return try find.first { $0.value(0) }
-  }
-
   private func replay(_ batch: Batch, _ operation: Operation, in database: Database) throws {
     let table = operation.key.table
     switch batch.effect {

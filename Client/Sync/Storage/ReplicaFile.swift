@@ -67,6 +67,15 @@ package final class ReplicaFile {
     try TableSchema.read(table, from: connection, &knownSchemas)
   }
 
+  /// What a record's row holds in a column; `nil` where there is no row.
+  func value(of column: String, in key: RecordKey) throws -> Value? {
+    let table = try schema(of: key.table)
+    let find = try connection.statement(
+      "SELECT \(quoted(column)) FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
+    find.bind(1, key.record)
+    return try find.first { $0.value(0) }
+  }
+
   /// A number that changes when another connection has changed the file.
   package func dataVersion() throws -> Int64 {
     try connection.statement("PRAGMA data_version").first { $0.int64(0) } ?? 0

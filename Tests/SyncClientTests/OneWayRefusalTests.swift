@@ -1,0 +1,87 @@
+import FerryProtocol
+import SQLite
+import Testing
+
+@testable import SyncClient
+
+/// What the server refuses of upload-only tables.
+extension OneWayTests {
+  @Test("a refused record keeps its row, is marked, and goes with what mends it when tried again")
+  func refused() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
+    try replica.run("INSERT INTO messages VALUES ('b', 'x')")
+    try refuse(sent(replica)[0], "a", replica)
+    #expect(try !replica.file.hasRefresh())
+    #expect(try sent(replica).flatMap(\.operations).map(\.key.record) == ["b"])
+    let upload = try #require(try replica.file.uploads(of: nil, limit: 1).first)
+    #expect(upload.isFailed && upload.detail == "schema_violation: too loud")
+    try replica.run("UPDATE messages SET body = 'quiet' WHERE id = 'a'")
+    try confirm(replica.freeze(), replica)
+    #expect(try states(replica) == ["a dirty failed"])
+    #expect(try replica.file.retryUploads(table: "messages", record: "a") == 1)
+    #expect(try replica.file.status().quarantined == 0)
+    let mended = try sent(replica).flatMap(\.operations)
+    #expect(mended.map(\.kind) == [.insert])
+    #expect(mended[0].columns == [Column("body", "quiet")])
+  }
+
+  @Test("a refused record is edited in the quarantine and in its row")
+  func edited() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
+    try refuse(sent(replica)[0], "a", replica)
+    let entry = try #require(try replica.file.quarantine(limit: 1).first)
+    try replica.file.retryQuarantined(entry.number, changing: [Column("body", "quiet")])
+    #expect(try replica.rows("SELECT body FROM messages") == [["quiet"]])
+    let sent = try sent(replica).flatMap(\.operations)
+    #expect(sent.map(\.kind) == [.insert])
+    #expect(sent[0].columns == [Column("body", "quiet")])
+  }
+
+  @Test("a refused transaction that also wrote to a two-way table is set back there only")
+  func refusedMixed() throws {
+    let replica = try outbox()
+    try replica.file.write { database in
+      try database.execute("INSERT INTO messages VALUES ('a', 'LOUD')")
+      try database.execute("INSERT INTO tasks(id, title) VALUES ('t', 'x')")
+    }
+    let first = try sent(replica)[0]
+    try refuse(first, "a", replica)
+    let tasks = RecordKey(table: "tasks", record: "t")
+    #expect(try replica.file.recordsToRefresh() == [tasks])
+    let gone = Stamp(time: .zero, device: DeviceID(UniqueID(high: 0, low: 0)))
+    try replica.apply([
+      Change(
+        sequence: 0, key: tasks,
+        state: RecordState(deleted: SequencedStamp(stamp: gone, sequence: 0)))
+    ])
+    #expect(try replica.rows("SELECT id FROM tasks").isEmpty)
+    #expect(try replica.rows("SELECT id FROM messages") == [["a"]])
+    #expect(try replica.file.retryUploads(table: nil, record: nil) == 1)
+    #expect(try replica.rows("SELECT id FROM tasks") == [["t"]])
+    let again = try sent(replica).flatMap(\.operations)
+    #expect(again.map(\.key) == first.operations.map(\.key))
+    #expect(again[0].id == first.operations[0].id)
+    #expect(Set(try replica.file.pendingOperations(limit: 9).map(\.group)).count == 1)
+  }
+
+  @Test("what is refused of an automatic table is tried again once with each sync")
+  func refusedAutomatic() throws {
+    let replica = try outbox(automatic: true)
+    try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
+    let first = try sent(replica)
+    try refuse(first[0], "a", replica)
+    #expect(try replica.freeze().isEmpty)
+    let second = try sent(replica)
+    #expect(second[0].operations.map(\.id) == first[0].operations.map(\.id))
+    try refuse(second[0], "a", replica)
+    try replica.run("UPDATE messages SET body = 'quiet' WHERE id = 'a'")
+    let third = try sent(replica).flatMap(\.operations)
+    #expect(third.map(\.kind) == [.insert])
+    #expect(third[0].columns == [Column("body", "quiet")])
+    #expect(try replica.file.status().quarantined == 0)
+  }
+
+  // MARK: Changing direction
+}

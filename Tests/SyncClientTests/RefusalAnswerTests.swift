@@ -1,0 +1,42 @@
+import FerryProtocol
+import Testing
+
+@testable import SyncClient
+
+@Suite("Answers to refused packets", .timeLimit(.minutes(1)))
+struct RefusalAnswerTests {
+  private let named = Problem(
+    .operationRefused, "no",
+    refusals: [
+      Refusal(
+        operation: OperationID(UniqueID(high: 1, low: 1)), code: .uniqueTaken, detail: "taken",
+        table: "t", record: "r")
+    ])
+
+  @Test("operations that the server names leave the queue, however large the packet")
+  func names() {
+    for count in [1, 2, 1_000] {
+      #expect(RefusalAnswer.decide(named, transactions: count) == .quarantineNamed)
+    }
+  }
+
+  @Test("without a name packets get smaller until one transaction is left, which leaves the queue")
+  func narrows() {
+    let problem = Problem(.limitExceeded, "too large")
+    var count = 1_000
+    var steps = 0
+    while case .narrow(let next) = RefusalAnswer.decide(problem, transactions: count) {
+      #expect(next < count)
+      count = next
+      steps += 1
+    }
+    #expect(count == 1 && steps == 9)
+    #expect(RefusalAnswer.decide(problem, transactions: 1) == .quarantineAll)
+  }
+
+  @Test("who sends and where to is no matter of a packet's content")
+  func concerns() {
+    let content = ProblemCode.allCases.filter { RefusalAnswer.concerns($0) }
+    #expect(Set(content) == [.operationRefused, .malformedMessage, .limitExceeded])
+  }
+}
