@@ -60,6 +60,7 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
       case .badAddress: .badAddress
       case .responseTooLarge: .responseTooLarge
       case .cancelled: .cancelled
+      case .fileFailed: .fileFailed
       case .other: .other
       }
     self.init(kind, error.message)
