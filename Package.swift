@@ -58,9 +58,11 @@ let package = Package(
     // Client.
     library("Networking", "Client/Networking", needs: ["CCurl", "Executors"]),
     library(
+      "Caching", "Client/Caching", needs: ["Networking", "SQLite", "Cryptography", "Executors"]),
+    library(
       "SyncClient", "Client/Sync",
       needs: ["FerryProtocol", "SQLite", "Networking", "Compression", "Executors"]),
-    library("Ferry", "Client/Ferry", needs: ["SyncClient", "FerryProtocol"]),
+    library("Ferry", "Client/Ferry", needs: ["SyncClient", "Caching", "FerryProtocol"]),
     library("TableImport", "Client/Import", needs: ["FerryProtocol"]),
     command(
       "FerryCommand", "Client/FerryCommand",
@@ -116,6 +118,8 @@ let package = Package(
     tests("CryptographyTests", needs: ["Cryptography"]),
     tests("CommandLineKitTests", needs: ["CommandLineKit"]),
     tests("NetworkingTests", needs: ["Networking", "TestSupport"]),
+    tests(
+      "CachingTests", needs: ["Caching", "Networking", "SQLite", "HTTPServer"]),
     tests("HTTPServerTests", needs: ["HTTPServer", "TestSupport"]),
     tests("PostgresTests", needs: ["Postgres", "TestSupport"]),
     tests("TableImportTests", needs: ["TableImport", "TestSupport"]),

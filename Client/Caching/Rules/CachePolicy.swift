@@ -6,6 +6,10 @@ import Networking
 /// A lifetime of the rule takes the place of everything that an answer of status 2xx says about
 /// its freshness: `max-age`, `Expires`, and also `no-cache` and `must-revalidate`. It counts from
 /// the answer's arrival, so that no server's clock matters.
+///
+/// Whether a stale answer serves while the server cannot be reached is the rule's to say, not the
+/// server's (`stale-if-error`, RFC 5861); but an answer with `no-cache` or `must-revalidate` never
+/// does (§4.2.4), unless the rule gives a lifetime.
 package struct CachePolicy: Sendable {
   private let options: CacheOptions
   private let request: CacheControl
@@ -16,9 +20,6 @@ package struct CachePolicy: Sendable {
     request = CacheControl(headers)
   }
 
-  /// Whether the request refuses to wait for a server (§5.2.1.7).
-  package var wantsOnlyKept: Bool { request.has("only-if-cached") }
-
   /// What may be done with `head` at a time in milliseconds since 1970.
   package func judge(_ head: CachedHead, now: Int64) -> CacheJudgement {
     let response = CacheControl(head.headers)
@@ -26,18 +27,19 @@ package struct CachePolicy: Sendable {
     let lifetime = own ?? Freshness.lifetime(of: head)
     let age =
       own == nil ? Freshness.age(of: head, now: now) : Freshness.residence(of: head, now: now)
-    let mustConfirm = own == nil && (response.has("no-cache") || response.has("must-revalidate"))
-    var judgement = CacheJudgement(age: age ?? 0, validators: validators(of: head))
-    judgement.isOverdue = age.map { $0 >= lifetime } ?? true
+    let isOverdue = age.map { $0 >= lifetime } ?? true
+    let isNeverFresh = own == nil && response.has("no-cache")
+    let mustConfirm =
+      isNeverFresh || own == nil && isOverdue && response.has("must-revalidate")
+    var judgement = CacheJudgement(
+      age: age ?? 0, isOverdue: isOverdue, validators: validators(of: head))
     if let age {
-      let isNeverFresh = own == nil && response.has("no-cache") || request.has("no-cache")
       let slack = mustConfirm ? 0 : request.maxStale * 1000
       judgement.isFresh =
-        !isNeverFresh && isWanted(age) && age + wantedRest < addingSafely(lifetime, slack)
+        !isNeverFresh && !request.has("no-cache") && isWanted(age)
+        && age + wantedRest < lifetime + slack
     }
-    let overdue = age.map { $0 - lifetime } ?? .max
-    judgement.servesOffline =
-      !mustConfirm && (options.staleWhenOffline || overdue <= grace(response))
+    judgement.servesOffline = !mustConfirm && options.staleWhenOffline
     return judgement
   }
 
@@ -57,13 +59,6 @@ package struct CachePolicy: Sendable {
   /// `min-fresh` of the request (§5.2.1.3), in milliseconds.
   private var wantedRest: Int64 { (request.seconds("min-fresh") ?? 0) * 1000 }
 
-  /// For how long over its time an answer may serve while the server cannot be reached, in
-  /// milliseconds: `stale-if-error` of either side (RFC 5861 §4).
-  private func grace(_ response: CacheControl) -> Int64 {
-    let granted = request.seconds("stale-if-error") ?? response.seconds("stale-if-error")
-    return granted.map { $0 * 1000 } ?? -1
-  }
-
   /// The fields that ask whether the answer still holds (§4.3.1).
   private func validators(of head: CachedHead) -> TransportHeaders {
     guard options.revalidate else { return [:] }
@@ -76,11 +71,6 @@ package struct CachePolicy: Sendable {
     }
     return fields
   }
-
-  private func addingSafely(_ one: Int64, _ other: Int64) -> Int64 {
-    let (sum, overflow) = one.addingReportingOverflow(other)
-    return overflow ? .max : sum
-  }
 }
 
 /// What may be done with a kept answer.
@@ -90,14 +80,15 @@ package struct CacheJudgement: Sendable, Equatable {
   /// Whether it serves without asking the server.
   package var isFresh = false
   /// Whether it is older than its time, even if it serves.
-  package var isOverdue = false
+  package var isOverdue: Bool
   /// Whether it serves while the server cannot be reached.
   package var servesOffline = false
   /// The fields to ask the server with; none when it cannot be asked.
   package var validators: TransportHeaders
 
-  init(age: Int64, validators: TransportHeaders) {
+  init(age: Int64, isOverdue: Bool, validators: TransportHeaders) {
     self.age = age
+    self.isOverdue = isOverdue
     self.validators = validators
   }
 }

@@ -74,7 +74,7 @@ public enum ContentAddress {
   }
 
   private static func hexadecimal(_ bytes: [UInt8], at index: Int) -> UInt8? {
-    guard index + 1 < bytes.count else { return nil }
+    guard index + 1 < bytes.count, bytes[index] != UInt8(ascii: "+") else { return nil }
     return UInt8(String(decoding: bytes[index...index + 1], as: UTF8.self), radix: 16)
   }
 }

@@ -4,7 +4,7 @@ import Networking
 package enum Invalidation {
   /// The endpoints, in canonical form, of which nothing kept may serve any more.
   ///
-  /// That is the endpoint asked, with whatever parameters, and those that `Location` and
+  /// Those are the endpoint asked, with whatever parameters, and those that `Location` and
   /// `Content-Location` name on the same server. Nothing when the method is safe or the request
   /// failed.
   package static func endpoints(
@@ -18,8 +18,7 @@ package enum Invalidation {
       response.headers[name].flatMap { ContentAddress.resolved($0, against: endpoint) }
     }
     let origin = ContentAddress.origin(of: endpoint)
-    let others = named.filter { ContentAddress.origin(of: $0) == origin }
-      .map { String($0.prefix { $0 != "?" }) }
-    return [endpoint] + Set(others).subtracting([endpoint]).sorted()
+    let changed = [endpoint] + named.filter { ContentAddress.origin(of: $0) == origin }
+    return Set(changed + changed.map { String($0.prefix { $0 != "?" }) }).sorted()
   }
 }
