@@ -25,7 +25,8 @@ public struct DataManager: Sendable {
   /// A manager with both caches.
   ///
   /// - Parameters:
-  ///   - configuration: of the client; its `cache` is the rule of requests that name none.
+  ///   - configuration: of the client; its `cache` is the rule of requests that name none. For
+  ///     images its bases and its filter do not count.
   ///   - folder: of the caches, made at need; nil keeps everything in memory.
   ///   - partition: whose data it is: others do not find it.
   ///   - pinned: what answers first, such as the missions of this device.
@@ -39,9 +40,10 @@ public struct DataManager: Sendable {
     let requests = RequestCache(
       folder: folder.map { $0 + "/requests" }, limits: requestLimits, partition: partition,
       pinned: pinned)
-    // Images are addressed absolutely: what the bases say is not for whatever server has them.
+    // Images are on whatever server: neither the bases nor the filter speak of it.
     var imageConfiguration = configuration
     (imageConfiguration.main, imageConfiguration.alternatives) = (nil, [:])
+    imageConfiguration.filter = SuccessFilter()
     self.init(
       client: NetworkClient(
         configuration, transport: transport, connectivity: connectivity, cache: requests),

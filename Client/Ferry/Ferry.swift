@@ -1,4 +1,5 @@
-// The umbrella that an application imports: the replica, its values, and the transport seam.
+// The umbrella that an application imports: the replica, its values, requests and their caches.
+@_exported import Caching
 @_exported import FerryProtocol
 @_exported import Networking
 @_exported import SyncClient

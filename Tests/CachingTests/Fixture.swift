@@ -43,7 +43,7 @@ final class Folder: Sendable {
     (FileManager.default.enumerator(atPath: path)?.allObjects as? [String] ?? [])
       .filter { name in
         var isFolder: ObjCBool = false
-        FileManager.default.fileExists(atPath: path + "/" + name, isDirectory: &isFolder)
+        _ = FileManager.default.fileExists(atPath: path + "/" + name, isDirectory: &isFolder)
         return !isFolder.boolValue
       }.sorted()
   }

@@ -25,13 +25,13 @@ extension DiskLevel {
     let statement = try connection.statement(
       "SELECT hash, length, isFile, body FROM entries WHERE id = ?")
     statement.bind(1, id)
-    let body = try statement.first { row -> [UInt8]? in
+    let kept = try statement.first { row -> [UInt8]? in
       let (hash, length) = (row.blob(0), Int(row.int64(1)))
       if row.int64(2) == 1 { return files?.body(hash: hash, length: length) }
       let body = row.blob(3)
       return body.count == length && SHA256.digest(of: body) == hash ? body : nil
     }
-    if let body { return body }
+    if let body = kept ?? nil { return body }
     try remove([id])
     return nil
   }
