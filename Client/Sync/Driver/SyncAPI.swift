@@ -42,7 +42,7 @@ struct SyncAPI: Sendable {
     base.headers.add(ProtocolVersion.header, "\(ProtocolVersion.current)")
     if let token = address.token { base.headers.add("Authorization", "Bearer \(token)") }
     var configuration = NetworkConfiguration(base)
-    configuration.retry = .none
+    configuration.retry = .never
     return configuration
   }
 
@@ -100,10 +100,7 @@ struct SyncAPI: Sendable {
     if let head { request.headers.add("Last-Event-ID", "\(head)") }
     request.timeout = silence
     do throws(NetworkError) {
-      let stream = try await client.stream(request)
-      if stream.status == 200 { return stream }
-      stream.body.cancel()
-      throw NetworkError(.rejected(status: stream.status, reason: ""), "no event stream")
+      return try await client.stream(request)
     } catch {
       guard case .rejected(let status, _) = error.kind else { throw error }
       throw ReplicaError.unexpectedAnswer(status: status, "no event stream")
