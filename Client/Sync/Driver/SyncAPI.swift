@@ -72,9 +72,12 @@ struct SyncAPI: Sendable {
 
   /// One page of the pull list, undecoded.
   ///
-  /// - Parameter device: whose applied tail to tell; a sync may find that it needs another name.
-  func changes(cursor: Cursor?, limit: Int, device: DeviceID) async throws -> [UInt8] {
-    var query = [QueryItem("limit", "\(limit)"), QueryItem("device", "\(device)")]
+  /// - Parameter names: whose applied tail and notices to tell; a sync may find that the device
+  ///   needs another name.
+  func changes(cursor: Cursor?, limit: Int, names: OwnNames) async throws -> [UInt8] {
+    var query = [QueryItem("limit", "\(limit)"), QueryItem("device", "\(names.device)")]
+    let former = names.former.suffix(Limits.standard.formerDevices).map { "\($0.device)" }
+    if !former.isEmpty { query.append(QueryItem("former", former.joined(separator: ","))) }
     if let cursor { query.append(QueryItem("cursor", "\(cursor)")) }
     let sent = surroundings.wallClock()
     let body = try await send(.get, "/changes", query: query).body
