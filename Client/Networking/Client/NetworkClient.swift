@@ -42,6 +42,7 @@ public final class NetworkClient: Sendable {
   /// Sends a request and answers with the whole response, as the filters left it.
   ///
   /// - Parameter progress: hears of both directions, once for each attempt anew.
+  @discardableResult
   public func send(
     _ request: NetworkRequest, progress: TransportProgressHandler? = nil
   ) async throws(NetworkError) -> NetworkResponse {

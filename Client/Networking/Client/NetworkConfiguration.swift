@@ -42,5 +42,5 @@ public struct BaseURL: Sendable, Equatable, ExpressibleByStringLiteral {
 
 extension RetryPolicy {
   /// One attempt, for callers that decide themselves about another.
-  public static let none = RetryPolicy(attemptsMax: 1)
+  public static let never = RetryPolicy(attemptsMax: 1)
 }

@@ -12,7 +12,11 @@ public struct SuccessFilter: ResponseFilter {
   ) throws(NetworkError) -> NetworkResponse {
     if response.isSuccess { return response }
     if response.status == 304, request.headers.hasCondition { return response }
-    throw NetworkError(rejecting: response, "HTTP \(response.status)")
+    let reason = "HTTP \(response.status)"
+    throw NetworkError(
+      .rejected(status: response.status, reason: reason),
+      "\(request.method.rawValue) \(request.name) was answered with \(reason)",
+      response: response)
   }
 }
 
@@ -30,6 +34,14 @@ public struct FilterChain: ResponseFilter {
     var response = response
     for filter in filters { response = try filter.check(response, for: request) }
     return response
+  }
+}
+
+extension NetworkRequest {
+  /// What a person calls it: the path, or the `host:port` of an address that may hold secrets.
+  fileprivate var name: String {
+    guard case .absolute(let url) = base else { return path.isEmpty ? "/" : path }
+    return (try? RequestAddress(url))?.endpoint ?? ""
   }
 }
 

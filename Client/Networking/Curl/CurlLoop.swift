@@ -90,6 +90,8 @@ final class CurlLoop {
   private func end(_ transfer: CurlTransfer, _ failure: TransportError?) {
     guard let easy = transfer.easy else { return }
     transfer.easy = nil
+    // What a finished stream's consumer still holds must not hold a file, nor the gate it rests at.
+    (transfer.source, transfer.gate) = (nil, nil)
     running[easy.pointer] = nil
     streams[easy.pointer] = nil
     curl_multi_remove_handle(multi, easy.pointer)

@@ -42,7 +42,7 @@ struct SyncAPI: Sendable {
     base.headers.add(ProtocolVersion.header, "\(ProtocolVersion.current)")
     if let token = address.token { base.headers.add("Authorization", "Bearer \(token)") }
     var configuration = NetworkConfiguration(base)
-    configuration.retry = .none
+    configuration.retry = .never
     return configuration
   }
 
@@ -72,9 +72,12 @@ struct SyncAPI: Sendable {
 
   /// One page of the pull list, undecoded.
   ///
-  /// - Parameter device: whose applied tail to tell; a sync may find that it needs another name.
-  func changes(cursor: Cursor?, limit: Int, device: DeviceID) async throws -> [UInt8] {
-    var query = [QueryItem("limit", "\(limit)"), QueryItem("device", "\(device)")]
+  /// - Parameter names: whose applied tail and notices to tell; a sync may find that the device
+  ///   needs another name.
+  func changes(cursor: Cursor?, limit: Int, names: OwnNames) async throws -> [UInt8] {
+    var query = [QueryItem("limit", "\(limit)"), QueryItem("device", "\(names.device)")]
+    let former = names.former.suffix(Limits.standard.formerDevices).map { "\($0.device)" }
+    if !former.isEmpty { query.append(QueryItem("former", former.joined(separator: ","))) }
     if let cursor { query.append(QueryItem("cursor", "\(cursor)")) }
     let sent = surroundings.wallClock()
     let body = try await send(.get, "/changes", query: query).body
@@ -100,10 +103,7 @@ struct SyncAPI: Sendable {
     if let head { request.headers.add("Last-Event-ID", "\(head)") }
     request.timeout = silence
     do throws(NetworkError) {
-      let stream = try await client.stream(request)
-      if stream.status == 200 { return stream }
-      stream.body.cancel()
-      throw NetworkError(.rejected(status: stream.status, reason: ""), "no event stream")
+      return try await client.stream(request)
     } catch {
       guard case .rejected(let status, _) = error.kind else { throw error }
       throw ReplicaError.unexpectedAnswer(status: status, "no event stream")
