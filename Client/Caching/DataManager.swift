@@ -10,7 +10,8 @@ import Networking
 /// var configuration = NetworkConfiguration("https://api.example.org/v1")
 /// configuration.cache = .use(CacheOptions(staleWhenOffline: true))
 /// let manager = DataManager(configuration, folder: "/path/to/caches", partition: .named("ada"))
-/// let shops = try await manager.data(for: NetworkRequest("/shops", query: [QueryItem("page", "2")]))
+/// let request = NetworkRequest("/shops", query: [QueryItem("page", "2")])
+/// let shops = try await manager.data(for: request)
 /// let logo = try await manager.image(for: "https://example.org/logo.png")
 /// ```
 public struct DataManager: Sendable {

@@ -144,7 +144,7 @@ enum ImageKind {
     return shown(by: response.body)
   }
 
-  /// The kinds whose first bytes tell them (https://mimesniff.spec.whatwg.org/#matching-an-image-type-pattern).
+  /// The kinds whose first bytes tell them (https://mimesniff.spec.whatwg.org, §6.1).
   private static func shown(by body: [UInt8]) -> String? {
     if body.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) { return "image/png" }
     if body.starts(with: [0xFF, 0xD8, 0xFF]) { return "image/jpeg" }

@@ -13,7 +13,8 @@ import Networking
 /// let client = NetworkClient(configuration, cache: cache)
 /// ```
 public struct RequestCache: ResponseCache {
-  /// The largest content that is answered from a mission as a body, in bytes.
+  /// The largest content of a mission that is answered as a body, in bytes; what is larger, such as
+  /// a film, is for those who can read it from its place.
   static let pinnedBytesMax = 64 << 20
 
   private let store: CacheStore

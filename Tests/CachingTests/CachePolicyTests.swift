@@ -56,6 +56,14 @@ struct CachePolicyTests {
       isFresh(headers, after: 1, request: ["Pragma": "no-cache", "Cache-Control": "max-age=9"]))
   }
 
+  @Test("what max-stale lets serve is said to be stale")
+  func overdue() {
+    let judgement = CachePolicy(
+      options: CacheOptions(), headers: ["Cache-Control": "max-stale=10"]
+    ).judge(CachedHead(["Cache-Control": "max-age=60"]), now: arrival + 65_000)
+    #expect(judgement.isFresh && judgement.isOverdue)
+  }
+
   @Test("max-stale changes nothing for must-revalidate")
   func maxStale() {
     #expect(

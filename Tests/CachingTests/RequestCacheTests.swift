@@ -227,6 +227,14 @@ struct RequestCacheTests {
     #expect(world.transport.requests.count == 1)
   }
 
+  @Test("leaves a mission's films to those who can read them from their place")
+  func pinnedFilm() async throws {
+    let film = PinnedFile(
+      content: .bytes { [1] }, mediaType: "video/mp4", size: RequestCache.pinnedBytesMax + 1)
+    let world = Exchanges([:], pinned: Brought(files: ["http://host/film": film]))
+    #expect(try await world.get("/film").origin == .network)
+  }
+
   @Test("keeps nothing that is too large")
   func tooLarge() async throws {
     let world = Exchanges(

@@ -33,7 +33,9 @@ enum CacheSchema {
     CREATE INDEX entries_hash ON entries(hash) WHERE isFile = 1;
     CREATE TABLE garbage(hash BLOB PRIMARY KEY) STRICT, WITHOUT ROWID;
     CREATE TABLE state(
-      one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL, uses INTEGER NOT NULL) STRICT;
+      one INTEGER PRIMARY KEY CHECK (one = 1),
+      bytes INTEGER NOT NULL,
+      uses INTEGER NOT NULL) STRICT;
     INSERT INTO state VALUES (1, 0, 0);
     CREATE TRIGGER entries_insert AFTER INSERT ON entries BEGIN
       UPDATE state SET bytes = bytes + NEW.size;

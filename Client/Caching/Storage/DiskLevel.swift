@@ -27,20 +27,13 @@ final class DiskLevel {
       return DiskLevel(connection: try index(":memory:"), files: nil, place: nil)
     }
     try BodyFiles.makeFolder(folder)
-    let path = folder + "/index.db"
     return try locked(folder) {
-      var connection: SQLiteConnection
       do {
-        connection = try index(path)
+        return try swept(folder, now: now)
       } catch let error as SQLiteError where error.isDamage {
         discard(folder)
-        connection = try index(path)
+        return try swept(folder, now: now)
       }
-      let files = BodyFiles(folder: folder + "/bodies")
-      let disk = DiskLevel(
-        connection: connection, files: files, place: (path, inode(path) ?? 0))
-      try disk.sweep(now: now)
-      return disk
     }
   }
 
@@ -65,6 +58,15 @@ final class DiskLevel {
     self.connection = connection
     self.files = files
     self.place = place
+  }
+
+  private static func swept(_ folder: String, now: Int64) throws -> DiskLevel {
+    let path = folder + "/index.db"
+    let disk = DiskLevel(
+      connection: try index(path), files: BodyFiles(folder: folder + "/bodies"),
+      place: (path, inode(path) ?? 0))
+    try disk.sweep(now: now)
+    return disk
   }
 
   private static func index(_ path: String) throws -> SQLiteConnection {
