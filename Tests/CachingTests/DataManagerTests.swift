@@ -72,7 +72,7 @@ struct DataManagerTests {
     func manager() -> DataManager {
       var configuration = NetworkConfiguration(BaseURL("http://127.0.0.1:\(port)"))
       configuration.cache = .use(CacheOptions(staleWhenOffline: true))
-      configuration.retry = .none
+      configuration.retry = .never
       return DataManager(configuration, folder: folder.path)
     }
     let request = NetworkRequest("/a")
@@ -99,7 +99,7 @@ struct DataManagerTests {
     var configuration = NetworkConfiguration(
       BaseURL("http://host", headers: ["Authorization": "Bearer a"]))
     configuration.cache = .use()
-    configuration.retry = .none
+    configuration.retry = .never
     return DataManager(
       configuration, folder: nil, transport: transport, connectivity: AssumedConnectivity())
   }

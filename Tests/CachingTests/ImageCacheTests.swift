@@ -15,7 +15,7 @@ struct ImageCacheTests {
       store: CacheStore(folder: nil, limits: .images), limits: .images, pinned: pinned,
       now: { clock.now })
     var configuration = NetworkConfiguration()
-    configuration.retry = .none
+    configuration.retry = .never
     return ImageCache(
       cache: cache, pinned: pinned,
       client: NetworkClient(

@@ -40,7 +40,7 @@ final class Exchanges: Sendable {
     }
     var configuration = NetworkConfiguration("http://host")
     configuration.cache = .use()
-    configuration.retry = .none
+    configuration.retry = .never
     client = NetworkClient(
       configuration, transport: transport, connectivity: AssumedConnectivity(), cache: cache)
   }

@@ -13,7 +13,7 @@ struct RequestPlanCacheTests {
   private func plan(cacheable: CacheableRequest?, change: CacheableRequest? = nil) -> RequestPlan {
     RequestPlan(
       AssembledRequest(
-        transport: Self.transport, host: "host", retry: .none, mayRepeat: true,
+        transport: Self.transport, host: "host", retry: .never, mayRepeat: true,
         cacheable: cacheable, change: change))
   }
 
