@@ -107,7 +107,7 @@ struct CacheStoreTests {
 
   @Test("shares a file between answers of one body until the last has gone")
   func sharedBodies() async {
-    let store = store()
+    let store = store(CacheLimits(memoryBytes: 0))
     await store.keep(large(1), under: "a")
     await store.keep(large(1), under: "b")
     #expect(folder.bodies.count == 1)

@@ -173,8 +173,9 @@ package actor CacheStore {
     }
     do {
       disk = try DiskLevel.open(folder: folder, now: now)
-    } catch  where folder != nil {
-      if let error = error as? SQLiteError, error.isBusy { throw error }
+    } catch {
+      let isBusy = (error as? SQLiteError)?.isBusy == true
+      guard folder != nil, !isBusy else { throw error }
       folder = nil
       disk = try DiskLevel.open(folder: nil, now: now)
     }
