@@ -97,7 +97,7 @@ extension ReplicaFile {
       try connection.transaction { try moveCursor(to: head) }
     }
     return try connection.transaction {
-      try connection.statement("PRAGMA defer_foreign_keys=ON").run()
+      try connection.deferForeignKeys()
       try forgetPlansOfOldSchema()
       // First what is confirmed: the pages speak for it now, so it shields nothing any more.
       if try settleChain(head) { return AppliedPull(isToRepeat: true) }
