@@ -161,6 +161,12 @@ package final class SQLiteConnection {
   /// Rows that the last statement changed.
   package var changes: Int { Int(sqlite3_changes64(handle)) }
 
+  /// The row that was inserted last, as SQL's `last_insert_rowid()` tells it.
+  package var lastInsertedRow: Int64 {
+    get { sqlite3_last_insert_rowid(handle) }
+    set { sqlite3_set_last_insert_rowid(handle, newValue) }
+  }
+
   /// Ends whatever runs on this connection with `SQLITE_INTERRUPT`; callable from any thread
   /// through ``interrupter``.
   package var interrupter: SQLiteInterrupter { SQLiteInterrupter(connection: self) }
