@@ -12,18 +12,28 @@ extension ReplicaFile {
   ) throws {
     try connection.transaction {
       try refreshTriggersOfNewSchema()
-      for name in names { try track(name, creatingKey: key, direction) }
+      if let key { for name in names { try createFromKept(name, key: key) } }
+      // All tables are looked at before the first trigger is made: after each change of the schema
+      // SQLite prepares anew what looks at them.
+      let tables = try names.map { try schema(of: $0) }
+      var added: [TableSchema] = []
+      for table in tables where !added.contains(table) {
+        if try add(table, direction) { added.append(table) }
+      }
+      if !added.isEmpty {
+        let isGuarded = try needsGuards()
+        for table in added { try installTriggers(for: table, isGuarded: isGuarded) }
+      }
+      for table in tables { try applyKept(to: table.name) }
       try noteChecked()
     }
   }
 
-  private func track(_ name: String, creatingKey key: String?, _ direction: TrackDirection) throws {
-    if let key { try createFromKept(name, key: key) }
-    let table = try schema(of: name)
+  /// Notes a table as tracked, and records its rows. Answers whether it was not tracked yet.
+  private func add(_ table: TableSchema, _ direction: TrackDirection) throws -> Bool {
     guard try signature(of: table.name) == nil else {
       try turn(table.name, direction)
-      try applyKept(to: table.name)
-      return
+      return false
     }
     let save = try connection.statement("INSERT INTO ferry_tables(name, signature) VALUES (?, ?)")
     save.bind(1, table.name)
@@ -31,8 +41,7 @@ extension ReplicaFile {
     try save.run()
     try turn(table.name, direction)
     try recordExistingRows(of: table)
-    try installTriggers(for: table, isGuarded: try needsGuards())
-    try applyKept(to: table.name)
+    return true
   }
 
   /// Stops recording a table's changes; its rows and what is pending stay.
