@@ -75,8 +75,11 @@ extension ReplicaFile {
     applyPlans = [:]
     let altered = alteredTables
     alteredTables = []
-    let isGuarded = try needsGuards()
-    for name in try trackedTables() {
+    let names = try trackedTables()
+    let isGuarded = try !names.isEmpty && needsGuards()
+    // As in `track`: first all is looked at, then changed.
+    var changed: [TableSchema] = []
+    for name in names {
       guard let table = try? schema(of: name) else {
         guard !altered.contains(name) else {
           throw ReplicaError.cannotTrack(
@@ -87,13 +90,14 @@ extension ReplicaFile {
       let signature = table.signature(try rules(for: table))
       let isKnown = try self.signature(of: name) == signature
       if try isKnown && hasTriggers(name, isGuarded: isGuarded) { continue }
+      changed.append(table)
       let save = try connection.statement("UPDATE ferry_tables SET signature = ? WHERE name = ?")
       save.bind(1, signature)
       save.bind(2, name)
       try save.run()
-      try installTriggers(for: table, isGuarded: isGuarded)
-      try applyKept(to: name)
     }
+    for table in changed { try installTriggers(for: table, isGuarded: isGuarded) }
+    for table in changed { try applyKept(to: table.name) }
     try noteChecked()
   }
 
