@@ -245,7 +245,7 @@ extension ReplicaFile {
       throw ReplicaError.notFound("the quarantine has no entry \(number)")
     }
     _ = try write { database in
-      try database.execute("PRAGMA defer_foreign_keys=ON")
+      try connection.deferForeignKeys()
       for operation in entry.operations {
         let isRefused = entry.refused.contains(operation.id)
         if try requeue(operation, of: number, changing: isRefused ? changes : []) { continue }

@@ -137,7 +137,16 @@ enum ReplicaSchema {
     );
     CREATE UNIQUE INDEX ferry_conflicts_once
       ON ferry_conflicts(operation, record, tbl, ifnull(col, ''), loser, loser_time);
-    """ + batches + uploads
+    """ + batches + uploads + checks
+
+  /// Which state of the schema the triggers were last found to fit, so that they are not looked at
+  /// each time the file is opened.
+  private static let checks = """
+    CREATE TABLE IF NOT EXISTS ferry_checked(
+      one INTEGER PRIMARY KEY CHECK (one = 1),
+      mark TEXT NOT NULL
+    );
+    """
 
   /// What this replica was called before, and until when: later, a copy of it may have written
   /// under the same name.
