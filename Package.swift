@@ -80,8 +80,7 @@ let package = Package(
       "FerryBench", "Sources/FerryBench",
       needs: [
         "Ferry", "SyncClient", "FerryProtocol", "Networking", "Postgres", "SQLite",
-        "CommandLineKit",
-        "Laboratory",
+        "CommandLineKit", "HTTPServer", "Laboratory",
       ]),
 
     // Proving: the workload and the oracles, and the two instruments that use them.
