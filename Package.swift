@@ -122,7 +122,9 @@ let package = Package(
     tests("HTTPServerTests", needs: ["HTTPServer", "TestSupport"]),
     tests("PostgresTests", needs: ["Postgres", "TestSupport"]),
     tests("TableImportTests", needs: ["TableImport", "TestSupport"]),
-    tests("SyncClientTests", needs: ["SyncClient", "SQLite", "FerryProtocol", "TestSupport"]),
+    tests(
+      "SyncClientTests",
+      needs: ["SyncClient", "Networking", "SQLite", "FerryProtocol", "TestSupport"]),
     tests(
       "SyncServerTests",
       needs: [
