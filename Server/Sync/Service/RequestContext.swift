@@ -28,9 +28,4 @@ extension HTTPResponse {
       status: 200, headers: ["Content-Type": mediaType, "Cache-Control": "no-store"],
       body: .bytes(Array(text.utf8)), compressible: true)
   }
-
-  /// Bytes of a body that is known in full.
-  var byteCount: Int {
-    if case .bytes(let bytes) = body { bytes.count } else { 0 }
-  }
 }

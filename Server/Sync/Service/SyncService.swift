@@ -62,7 +62,8 @@ package final class SyncService: Sendable {
       let status = response.status
       stream.onClose { [context] in self.record(context, status: status, bytesOut: nil) }
     } else {
-      record(context, status: response.status, bytesOut: response.byteCount)
+      record(
+        context, status: response.status, bytesOut: response.contentCount(for: request.method))
     }
     return response
   }
