@@ -63,11 +63,11 @@ struct BlobFile: ~Copyable {
     try written.get()
   }
 
-  /// The first bytes of the content: so many, or as many as there are.
-  func bytes(_ count: Int) throws(BlobError) -> [UInt8] {
+  /// Bytes of the content from `offset` on: so many, or as many as there are.
+  func bytes(_ count: Int, at offset: Int64 = 0) throws(BlobError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     let filled = bytes.withUnsafeMutableBytes { bytes in
-      Result { () throws(BlobError) in try read(at: 0, into: bytes) }
+      Result { () throws(BlobError) in try read(at: offset, into: bytes) }
     }
     return Array(bytes.prefix(try filled.get()))
   }

@@ -88,3 +88,20 @@ extension ContentHash {
   /// The hash of content in memory.
   package init(of bytes: [UInt8]) { self.init(digest: SHA256.digest(of: bytes)) }
 }
+
+/// Parts of files that are sent elsewhere. It blocks.
+package enum FilePart {
+  /// Up to `count` bytes from `offset` on; fewer at the file's end.
+  package static func read(
+    _ path: String, at offset: Int64, count: Int
+  ) throws(BlobError) -> [UInt8] {
+    let file = try BlobFile(path, O_RDONLY | O_NONBLOCK)
+    return try file.bytes(count, at: offset)
+  }
+
+  /// Bytes of a regular file.
+  package static func size(of path: String) throws(BlobError) -> Int64 {
+    guard let size = try BlobDirectory.size(ofFile: path) else { throw .notAFile(path: path) }
+    return size
+  }
+}

@@ -6,12 +6,11 @@ extension AccessGate {
   package func admitReader(
     _ visitor: Visitor
   ) async throws(StoreError) -> Result<SpaceName?, Problem> {
-    if try await isOpen() { return loopbackFault(of: visitor).map { .failure($0) } ?? .success(nil) }
+    if try await isOpen() {
+      return loopbackFault(of: visitor).map { .failure($0) } ?? .success(nil)
+    }
     var known: StoredToken?
     if case .token(let token) = visitor.credential { known = try await lookUp(token) }
-    // Without a known token there is no space, and any name is refused for the right reason.
-    guard let space = known?.space ?? SpaceName("x") else { return .success(nil) }
-    return AccessRule.decide(visitor.credential, known: known, space: space, need: .reader)
-      .map { _ in space }
+    return AccessRule.recognise(visitor.credential, known: known).map(\.space)
   }
 }
