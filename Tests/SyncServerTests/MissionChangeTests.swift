@@ -82,7 +82,7 @@ enum MissionSamples {
   }
 
   static func record(_ name: String = "tour", version: Int64) -> MissionRecord {
-    let hash = ContentHash((0..<32).map { UInt8($0) + UInt8(truncatingIfNeeded: version) })
+    let hash = ContentHash((0..<32).map { UInt8($0) &+ UInt8(truncatingIfNeeded: version) })
     guard let hash else { preconditionFailure("32 bytes are a hash") }
     let manifest = MissionManifest(
       space: .known("notes"), id: id(name), version: version, title: "A tour",

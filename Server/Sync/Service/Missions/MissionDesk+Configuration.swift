@@ -5,7 +5,7 @@ extension MissionDesk {
   convenience init?(
     _ configuration: FerryServerConfiguration, store: any SyncStore
   ) throws(FerryServerError) {
-    guard let path = configuration.blobs ?? configuration.store.blobDirectory else { return nil }
+    guard let path = configuration.blobs else { return nil }
     try self.init(
       store: store, directory: path, keyFile: configuration.missionKey,
       clock: configuration.clock)

@@ -28,6 +28,8 @@ package final class FerryServer: Sendable {
       lock = try DataLock(directory: directory)
     }
     let store = try await StoreOpener(configuration).open()
+    var configuration = configuration
+    configuration.blobs = configuration.blobs ?? configuration.store.blobDirectory
     return try await start(configuration, store: store, lock: lock)
   }
 

@@ -18,8 +18,8 @@ package struct FerryServerConfiguration: Sendable {
   package var startWait = Duration.seconds(30)
   /// Between two runs of the pruner.
   package var pruneInterval = Pruner.Pace.standard.interval
-  /// Where missions' content lies; `nil` for `blobs` in the embedded store's directory, and for
-  /// nowhere with a database.
+  /// Where missions' content lies; `nil` for `blobs` in the directory of the embedded store that
+  /// the server opens, and for nowhere with another store.
   package var blobs: String?
   /// The key that signs missions; `nil` for one beside their content.
   package var missionKey: String?
