@@ -87,8 +87,11 @@ package struct BlobCollector: Sendable {
   private func remove(
     _ hashes: [ContentHash], _ result: inout Result
   ) async throws(MissionFailure) {
-    let hold = try await content { directory throws(BlobError) in
-      try directory.holdForCollecting()
+    let hold: BlobHold
+    do {
+      hold = try await blobs.holdForCollecting()
+    } catch {
+      throw .content(error)
     }
     defer { withExtendedLifetime(hold) {} }
     let needed = Set(
