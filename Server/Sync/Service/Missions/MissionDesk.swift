@@ -89,7 +89,8 @@ package final class MissionDesk: Sendable {
       }
     }
     throw .refused(
-      Problem(.unavailable, "others publish mission \(manifest.id) at this moment, again and again"))
+      Problem(.unavailable, "others publish mission \(manifest.id) at this moment, again and again")
+    )
   }
 
   private func publish(
