@@ -10,6 +10,8 @@ struct RequestContext: Sendable {
   var space: SpaceName?
   var device: DeviceID?
   var problem: ProblemCode?
+  /// Where an upload goes on that began at another place.
+  var uploadOffset: Int64?
 }
 
 extension HTTPResponse {

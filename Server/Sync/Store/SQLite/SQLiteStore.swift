@@ -13,9 +13,9 @@ package final class SQLiteStore: SyncStore {
   private let readers: [StoreThread]
   /// Reads under way on each of them.
   private let load = Mutex([Int](repeating: 0, count: SQLiteStore.readerCount))
-  private let moves = HeadMoves()
+  let moves = HeadMoves()
   private let makeEpoch: @Sendable () -> Epoch
-  private let makeRandom: @Sendable () -> UInt64
+  let makeRandom: @Sendable () -> UInt64
 
   /// Opens `ferry.sqlite` in `directory`, which exists.
   package convenience init(directory: String) async throws(StoreError) {
@@ -52,7 +52,7 @@ package final class SQLiteStore: SyncStore {
     try await writer.run(body)
   }
 
-  private func read<T: Sendable>(
+  func read<T: Sendable>(
     _ body: @escaping @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {
     // The first of those that have least to do: one that has read before has the schema, the
