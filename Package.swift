@@ -125,7 +125,10 @@ let package = Package(
     tests("SyncClientTests", needs: ["SyncClient", "SQLite", "FerryProtocol", "TestSupport"]),
     tests(
       "MissionTests",
-      needs: ["Missions", "Cryptography", "SQLite", "FerryProtocol", "TestSupport"]),
+      needs: [
+        "Missions", "Networking", "Cryptography", "SQLite", "FerryProtocol", "Executors",
+        "TestSupport",
+      ]),
     tests(
       "SyncServerTests",
       needs: [
