@@ -42,6 +42,7 @@ actor DownloadSession {
     var bounds = ChunkPlan.Bounds()
     bounds.connections = max(1, settings.connections)
     bounds.rangeBytes = settings.rangeBytes
+    bounds.wholeBytes = settings.wholeBytes
     plan = ChunkPlan(size: job.size, chunkSize: layout.chunkSize, bounds: bounds)
     map =
       job.map.chunkCount == job.chunks.count ? job.map : ChunkMap(chunkCount: job.chunks.count)

@@ -8,6 +8,8 @@ public struct DownloadSettings: Sendable {
   public var connections = 4
   /// Bytes of one request's range, at most.
   public var rangeBytes: Int64 = 32 << 20
+  /// A file up to this size, in bytes, is asked for in one request without a range.
+  public var wholeBytes: Int64 = 8 << 20
   /// When to try again what failed in a way that may pass. Failures count as long as nothing new
   /// came; any byte that stays begins the count anew.
   public var retry = RetryPolicy()
