@@ -65,7 +65,7 @@ struct ChunkPlanTests {
     plan.keep(4, of: 5)
     #expect(plan.bytesKept == 11)
     let first = plan.next()
-    #expect(first == FetchRange(chunks: 0..<5, bytes: 7..<50, hasRange: true))
+    #expect(first == FetchRange(id: 1, chunks: 0..<5, bytes: 7..<50, hasRange: true))
     for chunk in 0..<5 { plan.verified(chunk) }
     #expect(plan.bytesKept == 4)
     first.map(plan.ended)
@@ -82,19 +82,34 @@ struct ChunkPlanTests {
     #expect(plan.next()?.bytes == 13..<40)
   }
 
+  @Test("leaves a wrong chunk to the request that took it over, when the one that had it ends")
+  func ownership() throws {
+    let plan = self.plan()
+    let first = try #require(plan.next())
+    plan.rangesWork()
+    _ = try #require(plan.next())
+    #expect(plan.failed(0, isWhole: true))
+    #expect(!plan.isWanted(0, by: first))
+    let other = try #require(plan.next())
+    #expect(other.chunks.contains(0))
+    plan.ended(first)
+    #expect(plan.isWanted(0, by: other))
+    #expect(plan.next()?.chunks.contains(0) == false)
+  }
+
   @Test("asks for a small file, and for one that is a single chunk, without a range")
   func whole() throws {
     var bounds = Self.bounds()
     bounds.wholeBytes = 95
     let small = self.plan(bounds)
-    #expect(small.next() == FetchRange(chunks: 0..<10, bytes: 0..<95, hasRange: false))
+    #expect(small.next() == FetchRange(id: 1, chunks: 0..<10, bytes: 0..<95, hasRange: false))
     #expect(small.next() == nil)
     let single = Planner(ChunkPlan(size: 500, chunkSize: 500, bounds: Self.bounds()))
     let range = try #require(single.next())
-    #expect(range == FetchRange(chunks: 0..<1, bytes: 0..<500, hasRange: false))
+    #expect(range == FetchRange(id: 1, chunks: 0..<1, bytes: 0..<500, hasRange: false))
     single.keep(123, of: 0)
     single.ended(range)
-    #expect(single.next() == FetchRange(chunks: 0..<1, bytes: 123..<500, hasRange: true))
+    #expect(single.next() == FetchRange(id: 2, chunks: 0..<1, bytes: 123..<500, hasRange: true))
   }
 
   @Test("asks with a range where something of a small file is there")
@@ -113,7 +128,7 @@ struct ChunkPlanTests {
     plan.keep(3, of: 0)
     let asked = try #require(plan.next())
     let whole = try #require(plan.widen(asked))
-    #expect(whole == FetchRange(chunks: 0..<10, bytes: 0..<95, hasRange: false))
+    #expect(whole == FetchRange(id: 1, chunks: 0..<10, bytes: 0..<95, hasRange: false))
     #expect(plan.bytesKept == 0)
     #expect(plan.way == .single)
     #expect(plan.next() == nil)
@@ -201,5 +216,6 @@ private final class Planner {
   func verified(_ chunk: Int) { plan.verified(chunk) }
   func keep(_ count: Int64, of chunk: Int) { plan.keep(count, of: chunk) }
   func drop(_ chunk: Int) { plan.drop(chunk) }
+  func isWanted(_ chunk: Int, by range: FetchRange) -> Bool { plan.isWanted(chunk, by: range) }
   func failed(_ chunk: Int, isWhole: Bool) -> Bool { plan.failed(chunk, isWhole: isWhole) }
 }

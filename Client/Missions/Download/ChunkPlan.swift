@@ -31,7 +31,8 @@ struct ChunkPlan {
     var tries = 3
   }
 
-  private enum State { case missing, fetching, verified }
+  /// A chunk under way belongs to one request: nobody else writes it, or gives it back.
+  private enum State: Equatable { case missing, fetching(by: Int), verified }
 
   /// Bytes of the file.
   let size: Int64
@@ -45,6 +46,8 @@ struct ChunkPlan {
   private(set) var bytesKept: Int64 = 0
   /// Requests under way.
   private(set) var active = 0
+  /// Requests that were handed out so far.
+  private var requests = 0
   /// Chunks from the start that are all there and right.
   private(set) var front = 0
 
@@ -82,6 +85,11 @@ struct ChunkPlan {
   }
 
   func isVerified(_ chunk: Int) -> Bool { states[chunk] == .verified }
+
+  /// Whether a request is to bring this chunk: not where it is there, or another request's.
+  func isWanted(_ chunk: Int, by range: FetchRange) -> Bool {
+    states[chunk] == .fetching(by: range.id)
+  }
 
   /// Bytes from a chunk's start that are there, unproven.
   func kept(of chunk: Int) -> Int64 { kept[chunk] ?? 0 }
@@ -140,7 +148,8 @@ extension ChunkPlan {
     while scan < states.count, states[scan] != .missing { scan += 1 }
     guard scan < states.count else { return nil }
     active += 1
-    return isAskedWhole ? claimWhole() : claimRange(from: scan)
+    requests += 1
+    return isAskedWhole ? claimWhole(as: requests) : claimRange(from: scan, as: requests)
   }
 
   /// A first answer has shown that ranges work: others may go beside.
@@ -151,8 +160,8 @@ extension ChunkPlan {
   mutating func widen(_ range: FetchRange) -> FetchRange? {
     change(to: .single)
     guard active == 1 else { return nil }
-    release(range.chunks)
-    return claimWhole()
+    release(range)
+    return claimWhole(as: range.id)
   }
 
   /// Asks differently from now on; answers whether that is any different.
@@ -166,7 +175,7 @@ extension ChunkPlan {
   /// A request has ended; what it did not bring may be asked for again.
   mutating func ended(_ range: FetchRange) {
     active -= 1
-    release(range.chunks)
+    release(range)
   }
 
   /// Whether the next request has no range: the server can do no other, or nothing would be gained.
@@ -176,28 +185,29 @@ extension ChunkPlan {
     return isEmpty && (size <= bounds.wholeBytes || states.count == 1)
   }
 
-  private mutating func claimWhole() -> FetchRange {
+  private mutating func claimWhole(as id: Int) -> FetchRange {
     for chunk in states.indices where states[chunk] == .missing {
-      states[chunk] = .fetching
+      states[chunk] = .fetching(by: id)
       keep(0, of: chunk)
     }
-    return FetchRange(chunks: states.indices, bytes: 0..<size, hasRange: false)
+    return FetchRange(id: id, chunks: states.indices, bytes: 0..<size, hasRange: false)
   }
 
-  private mutating func claimRange(from first: Int) -> FetchRange {
+  private mutating func claimRange(from first: Int, as id: Int) -> FetchRange {
     let limit = rangeLimit
     var last = first
-    states[first] = .fetching
+    states[first] = .fetching(by: id)
     // What was begun is gone on with in a request of its own.
     while last + 1 < states.count, states[last + 1] == .missing, kept[last + 1] == nil,
       bytes(of: last + 1).upperBound - bytes(of: first).lowerBound <= limit
     {
       last += 1
-      states[last] = .fetching
+      states[last] = .fetching(by: id)
     }
     let start = bytes(of: first).lowerBound + kept(of: first)
     return FetchRange(
-      chunks: first..<last + 1, bytes: start..<bytes(of: last).upperBound, hasRange: true)
+      id: id, chunks: first..<last + 1, bytes: start..<bytes(of: last).upperBound,
+      hasRange: true)
   }
 
   /// The rest is shared out between the connections, in ranges of at least a chunk.
@@ -207,8 +217,8 @@ extension ChunkPlan {
     return max(chunkSize, min(share, bounds.rangeBytes))
   }
 
-  private mutating func release(_ chunks: Range<Int>) {
-    for chunk in chunks where states[chunk] == .fetching {
+  private mutating func release(_ range: FetchRange) {
+    for chunk in range.chunks where isWanted(chunk, by: range) {
       states[chunk] = .missing
       scan = min(scan, chunk)
     }
@@ -217,6 +227,8 @@ extension ChunkPlan {
 
 /// One request's part of a file.
 struct FetchRange: Equatable, Sendable {
+  /// Which request of the plan it is, from 1.
+  var id: Int
   /// The chunks that it brings, those that are there already aside.
   var chunks: Range<Int>
   /// The bytes that it asks for: from inside the first chunk, where a part of it is there.

@@ -174,13 +174,13 @@ actor DownloadSession {
 
   // MARK: Content
 
-  /// Whether a request's answer should write this chunk.
-  func wants(_ chunk: Int) -> Bool { !plan.isVerified(chunk) }
+  /// Whether a request's answer is to be written where this chunk is.
+  func wants(_ chunk: Int, by range: FetchRange) -> Bool { plan.isWanted(chunk, by: range) }
 
   /// Bytes came, and `kept` from the chunk's start are in the file now; 0 for bytes left out.
   func received(_ count: Int, _ chunk: Int, kept: Int64) {
     fetched += Int64(count)
-    if kept > 0, !plan.isVerified(chunk) { plan.keep(kept, of: chunk) }
+    if kept > 0 { plan.keep(kept, of: chunk) }
     moved()
   }
 

@@ -45,14 +45,15 @@ struct RangeFetch: Sendable {
     }
     let head = AnswerHead(status: answer.status, headers: answer.headers)
     switch try await session.judge(head, to: ask, &range) {
-    case .take(let bytes): return try await take(answer.body, bytes, hasLength: head.length != nil)
+    case .take(let bytes):
+      return try await take(answer.body, bytes, for: range, hasLength: head.length != nil)
     case .end(let end): return end
     }
   }
 
   /// Writes the body to where it belongs, and hashes it on the way.
   private func take(
-    _ body: TransportBody, _ bytes: Range<Int64>, hasLength: Bool
+    _ body: TransportBody, _ bytes: Range<Int64>, for request: FetchRange, hasLength: Bool
   ) async throws(DownloadError) -> FetchEnd {
     let chunkSize = session.layout.chunkSize
     var intake = BodyIntake(bytes, size: session.job.size, chunkSize: chunkSize)
@@ -72,11 +73,11 @@ struct RangeFetch: Sendable {
           DownloadError(.offline, "the server's answer ended too early"), after: nil)
       }
       for piece in intake.take(part.count) {
-        try await write(part, piece, &hash)
+        try await write(part, piece, for: request, &hash)
         guard piece.endsChunk else { continue }
         let digest = hash.finish()
         hash = SHA256()
-        if await session.wants(piece.chunk) {
+        if await session.wants(piece.chunk, by: request) {
           try await session.checked(piece.chunk, digest, isWhole: isWhole)
         }
         isWhole = true
@@ -88,9 +89,9 @@ struct RangeFetch: Sendable {
   }
 
   private func write(
-    _ part: [UInt8], _ piece: BodyIntake.Piece, _ hash: inout SHA256
+    _ part: [UInt8], _ piece: BodyIntake.Piece, for request: FetchRange, _ hash: inout SHA256
   ) async throws(DownloadError) {
-    guard await session.wants(piece.chunk) else {
+    guard await session.wants(piece.chunk, by: request) else {
       return await session.received(piece.range.count, piece.chunk, kept: 0)
     }
     hash.update(part, piece.range)
