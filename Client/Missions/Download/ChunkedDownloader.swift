@@ -122,27 +122,3 @@ extension PartialLayout {
     self.init(size: job.size, chunkSize: chunkSize, chunkCount: parts)
   }
 }
-
-extension ChunkedDownloader {
-  /// Makes requests over a transport: content of the server by `server` and the fields that it
-  /// wants, such as `Authorization`, which no other address gets.
-  ///
-  /// - Parameters:
-  ///   - server: where `/v1/blobs` is, without a slash at the end.
-  ///   - timeout: how long an answer may stay silent.
-  public static func requests(
-    over transport: any Transport, server: String, headers: TransportHeaders = [:],
-    timeout: Duration = .seconds(30)
-  ) -> DownloadOpening {
-    { (source, fields) async throws(TransportError) -> TransportStream in
-      var request =
-        switch source {
-        case .blob(let hash): TransportRequest(.get, "\(server)/v1/blobs/\(hash)", headers: headers)
-        case .url(let url): TransportRequest(.get, url)
-        }
-      for field in fields.fields { request.headers.add(field.name, field.value) }
-      request.timeout = timeout
-      return try await transport.stream(request)
-    }
-  }
-}

@@ -259,6 +259,7 @@ extension DownloadError {
     case .offline, .timedOut, .interrupted: self.init(.offline, error.message)
     case .secureConnectionFailed: self.init(.offline, error.message, isTransient: false)
     case .cancelled: self.init(.cancelled, error.message)
+    case .fileFailed: self.init(.file, error.message)
     case .badAddress, .responseTooLarge, .other: self.init(.wrongAnswer, error.message)
     }
   }
