@@ -62,7 +62,11 @@ let package = Package(
     library(
       "SyncClient", "Client/Sync",
       needs: ["FerryProtocol", "SQLite", "Networking", "Compression", "Executors"]),
-    library("Ferry", "Client/Ferry", needs: ["SyncClient", "Caching", "FerryProtocol"]),
+    library(
+      "Missions", "Client/Missions",
+      needs: ["FerryProtocol", "Cryptography", "SQLite", "Networking", "Executors"]),
+    library(
+      "Ferry", "Client/Ferry", needs: ["SyncClient", "Missions", "Caching", "FerryProtocol"]),
     library("TableImport", "Client/Import", needs: ["FerryProtocol"]),
     command(
       "FerryCommand", "Client/FerryCommand",
@@ -138,6 +142,12 @@ let package = Package(
     tests(
       "MissionServerTests",
       needs: ["MissionServer", "FerryProtocol", "Cryptography", "TestSupport"]),
+    tests(
+      "MissionTests",
+      needs: [
+        "Missions", "Networking", "Cryptography", "SQLite", "FerryProtocol", "Executors",
+        "TestSupport",
+      ]),
     tests(
       "SyncServerTests",
       needs: [
