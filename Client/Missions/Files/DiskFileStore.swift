@@ -39,6 +39,22 @@ public final class DiskFileStore: MissionFiles {
 
   public var isSealed: Bool { folders.cipher != nil }
 
+  private static let proven: [UInt8] = Array("ferry missions".utf8)
+
+  public func sealProof() -> [UInt8] {
+    guard let cipher = folders.cipher else { return [0] }
+    let nonce = SecureRandom.bytes(AESGCM.nonceBytes)
+    return nonce + cipher.seal(Self.proven, nonce: nonce)
+  }
+
+  public func accepts(sealProof proof: [UInt8]) -> Bool {
+    guard let cipher = folders.cipher else { return proof == [0] }
+    guard proof.count > AESGCM.nonceBytes else { return false }
+    let sealed = Array(proof[AESGCM.nonceBytes...])
+    let opened = try? cipher.open(sealed, nonce: Array(proof[..<AESGCM.nonceBytes]))
+    return opened == Self.proven
+  }
+
   public func partialPath(of hash: ContentHash) -> String { "\(root)/partial/\(hash)" }
 
   public func plainPath(of hash: ContentHash) -> String? {
@@ -91,6 +107,10 @@ public final class DiskFileStore: MissionFiles {
 
   public func fault(in bundle: BundlePlan) async throws(MissionError) -> MissionError? {
     try await perform { (folders) throws(MissionError) in try folders.fault(in: bundle) }
+  }
+
+  public func mend(_ bundle: BundlePlan) async throws(MissionError) {
+    try await perform { (folders) throws(MissionError) in try folders.mend(bundle) }
   }
 
   public func removeBundle(of mission: MissionID, version: Int64) async throws(MissionError) {

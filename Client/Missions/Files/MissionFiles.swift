@@ -6,6 +6,12 @@ public protocol MissionFiles: Sendable {
   /// Whether content is encrypted at rest; then there are no folders of versions.
   var isSealed: Bool { get }
 
+  /// What tells later whether the same key is given: to be kept.
+  func sealProof() -> [UInt8]
+
+  /// Whether what is kept was made with the same key, or with none where there is none.
+  func accepts(sealProof: [UInt8]) -> Bool
+
   /// Where content is put together while it is being fetched.
   func partialPath(of hash: ContentHash) -> String
 
@@ -45,6 +51,10 @@ public protocol MissionFiles: Sendable {
   /// How the folder of a version differs from what it should be; `nil` where it does not. Content
   /// is not read.
   func fault(in bundle: BundlePlan) async throws(MissionError) -> MissionError?
+
+  /// Makes the folder of a version right again, one file after another: each is the old or the new
+  /// one at any moment.
+  func mend(_ bundle: BundlePlan) async throws(MissionError)
 
   /// Removes the folder of a version, if it is there.
   func removeBundle(of mission: MissionID, version: Int64) async throws(MissionError)

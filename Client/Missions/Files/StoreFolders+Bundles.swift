@@ -26,6 +26,41 @@ extension StoreFolders {
     try folder("bundles").sync()
   }
 
+  /// Puts each item's content in its place anew. What is there stays as long as it can.
+  func mend(_ plan: BundlePlan) throws(MissionError) {
+    guard cipher == nil else { return }
+    let mission = try folder("bundles").making(plan.mission.value)
+    guard let folder = try mission.folder(String(plan.version)) else { return try build(plan) }
+    let fresh = Self.buildingPrefix + String(plan.version)
+    try mission.removeTree(fresh)
+    let source = try mission.making(fresh)
+    try fill(source, with: plan)
+    try replace(in: folder, by: source)
+    try check(folder, against: plan)
+    try syncTree(folder)
+    try mission.removeTree(fresh)
+  }
+
+  private func replace(
+    in folder: borrowing Directory, by source: borrowing Directory
+  ) throws(MissionError) {
+    let wanted = try source.names()
+    let isWanted = Set(wanted)
+    for name in try folder.names() where !isWanted.contains(name) { try folder.removeTree(name) }
+    for name in wanted {
+      guard let new = try source.entry(name) else { continue }
+      let old = try folder.entry(name)
+      if new.kind == .folder {
+        if let old, old.kind != .folder { try folder.removeTree(name) }
+        let child = try folder.making(name)
+        if let origin = try source.folder(name) { try replace(in: child, by: origin) }
+      } else if old != new {
+        if old?.kind == .folder { try folder.removeTree(name) }
+        try source.move(name, to: folder, as: name)
+      }
+    }
+  }
+
   /// Links every item to its content; where links are not to be had, it is copied.
   private func fill(_ folder: borrowing Directory, with plan: BundlePlan) throws(MissionError) {
     for file in plan.files {
