@@ -88,6 +88,8 @@ final class Shelf: MissionCatalogue, Downloader {
     case fails(DownloadError)
     /// Writes so many bytes and then waits until its task is cancelled.
     case hangs(after: Int)
+    /// Goes on when so many run at once.
+    case waits(forRunning: Int)
   }
 
   private struct State {
@@ -118,6 +120,7 @@ final class Shelf: MissionCatalogue, Downloader {
 
   func fetches(of bytes: [UInt8]) -> Int { state.withLock { $0.fetches[hash(bytes)] ?? 0 } }
   var order: [ContentHash] { state.withLock { $0.order } }
+  var running: Int { state.withLock { $0.running } }
   var runningMax: Int { state.withLock { $0.runningMax } }
   var bytesFetched: Int { state.withLock { $0.bytesFetched } }
 
@@ -145,6 +148,7 @@ final class Shelf: MissionCatalogue, Downloader {
     switch obstacle {
     case .fails(let error): throw error
     case .hangs(let count): try await hang(job, content, after: count, progress)
+    case .waits(let count): while runningMax < count { await Task.yield() }
     case nil: break
     }
     return try await write(job, content, progress)

@@ -88,12 +88,13 @@ struct MissionManagerTests {
     let parts = (0..<12).map { content(100 + $0, 1_000) }
     publish("a", parts[..<6].enumerated().map { ("i\($0)", $1) }, after: ["b"])
     publish("b", parts[6...].enumerated().map { ("i\($0)", $1) })
+    for part in parts[6..<10] { shelf.obstruct(part, .waits(forRunning: 4)) }
     let device = try await Device(shelf)
     try await device.download("a")
     #expect(try await device.state("b") == .done)
     let places = shelf.order.compactMap { found in parts.firstIndex { hash($0) == found } }
     #expect(Set(places[..<6]) == Set(6..<12) && Set(places[6...]) == Set(0..<6))
-    #expect(shelf.runningMax > 1 && shelf.runningMax <= 4)
+    #expect(shelf.runningMax == 4)
   }
 
   @Test("Content that several items or missions have is fetched and kept once")
@@ -457,12 +458,12 @@ struct MissionManagerTests {
     #expect(shelf.fetches(of: small) == 1)
   }
 
-  @Test("Ten thousand small items are one mission")
+  @Test("Thousands of small items are one mission")
   func manyItems() async throws {
-    let files = (0..<10_000).map { ("d\($0 % 100)/f\($0)", Array("item \($0)".utf8)) }
+    let files = (0..<2_000).map { ("d\($0 % 100)/f\($0)", Array("item \($0)".utf8)) }
     publish("m", files)
     let device = try await Device(shelf)
     #expect(try await device.download("m").map(\.state) == [.done])
-    #expect(try await device.read("d7/f4207", in: "m") == Array("item 4207".utf8))
+    #expect(try await device.read("d7/f1207", in: "m") == Array("item 1207".utf8))
   }
 }

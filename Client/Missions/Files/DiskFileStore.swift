@@ -144,7 +144,11 @@ public final class DiskFileStore: MissionFiles {
   public func lock(_ name: LockName) throws(MissionError) -> FileLock? {
     switch name {
     case .mission(let id): try FileLock.take("\(root)/locks/mission-\(id)")
-    case .content(let hash): try FileLock.take("\(root)/locks/content-\(hash)")
+    case .content(let hash):
+      // Two contents that begin alike wait for each other now and then.
+      try FileLock.take(
+        "\(root)/locks/content",
+        byte: hash.bytes.prefix(8).reduce(0) { $0 << 8 | Int64($1) } & .max)
     }
   }
 

@@ -138,10 +138,11 @@ struct StoreFolders: Sendable {
 
   func sync(_ hashes: [ContentHash]) throws(MissionError) {
     if hashes.count > Self.syncedOneByOne { Foundation.sync() }
-    for hash in hashes {
-      guard let shelf = try shelf(of: hash) else { continue }
-      try shelf.openFile(hash.description).sync()
-      try shelf.sync()
+    for hash in hashes { try shelf(of: hash)?.openFile(hash.description).sync() }
+    // The names of each folder once.
+    var synced: Set<Substring> = []
+    for hash in hashes where synced.insert(hash.description.prefix(2)).inserted {
+      try shelf(of: hash)?.sync()
     }
     try folder("objects").sync()
   }

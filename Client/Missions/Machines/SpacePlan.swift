@@ -45,7 +45,7 @@ struct SpacePlan: Sendable {
 
   /// So many bytes of a content are still missing; what is written is no longer reserved.
   mutating func wrote(_ hash: ContentHash, missing bytes: Int64) {
-    for id in missing.keys where missing[id]?[hash] != nil {
+    for id in Array(missing.keys) where missing[id]?[hash] != nil {
       missing[id]?[hash] = max(0, bytes)
     }
   }

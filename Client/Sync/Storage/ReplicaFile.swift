@@ -44,7 +44,10 @@ package final class ReplicaFile {
       try connection.execute(ReplicaSchema.connectionSettings)
       try ReplicaSchema.prepare(connection, path: path) { newDevice(wallClock, random).value.bytes }
       try capture.install(on: connection)
-      try connection.transaction { try refreshTriggers() }
+      try connection.transaction {
+        try refreshTriggers()
+        try takeKeptMissions()
+      }
     } catch let error as SQLiteError {
       throw ReplicaError.cannotOpen(
         path: path, error.isNotADatabase ? "it is not a SQLite database" : error.message)

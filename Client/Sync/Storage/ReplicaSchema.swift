@@ -208,6 +208,7 @@ enum ReplicaSchema {
         try connection.execute(fromVersion2)
         found = 3
       }
+      try connection.execute(missions)
       guard found == version else {
         throw ReplicaError.cannotOpen(
           path: path,
