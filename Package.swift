@@ -56,7 +56,7 @@ let package = Package(
     library("CommandLineKit", "Sources/CommandLineKit"),
 
     // Client.
-    library("Networking", "Client/Networking", needs: ["CCurl"]),
+    library("Networking", "Client/Networking", needs: ["CCurl", "Executors"]),
     library(
       "SyncClient", "Client/Sync",
       needs: ["FerryProtocol", "SQLite", "Networking", "Compression", "Executors"]),
@@ -118,14 +118,17 @@ let package = Package(
     tests("CompressionTests", needs: ["Compression"]),
     tests("CryptographyTests", needs: ["Cryptography"]),
     tests("CommandLineKitTests", needs: ["CommandLineKit"]),
-    tests("NetworkingTests", needs: ["Networking"]),
+    tests("NetworkingTests", needs: ["Networking", "TestSupport"]),
     tests("HTTPServerTests", needs: ["HTTPServer", "TestSupport"]),
     tests("PostgresTests", needs: ["Postgres", "TestSupport"]),
     tests("TableImportTests", needs: ["TableImport", "TestSupport"]),
     tests("SyncClientTests", needs: ["SyncClient", "SQLite", "FerryProtocol", "TestSupport"]),
     tests(
       "MissionTests",
-      needs: ["Missions", "Cryptography", "SQLite", "FerryProtocol", "TestSupport"]),
+      needs: [
+        "Missions", "Networking", "Cryptography", "SQLite", "FerryProtocol", "Executors",
+        "TestSupport",
+      ]),
     tests(
       "SyncServerTests",
       needs: [

@@ -34,11 +34,16 @@ public struct RetryPolicy: Sendable, Equatable {
     afterFailures failures: Int, retryAfter: Duration? = nil, random: UInt64
   ) -> Duration? {
     precondition(failures > 0, "the first failure is number 1")
-    if let attemptsMax, failures >= attemptsMax { return nil }
+    if givesUp(afterFailures: failures) { return nil }
     if let retryAfter {
       return min(max(retryAfter, .zero), retryAfterMax) + fraction(random, of: delayBase)
     }
     return fraction(random, of: ceiling(failures))
+  }
+
+  /// Whether no attempt follows after `failures` in a row.
+  func givesUp(afterFailures failures: Int) -> Bool {
+    attemptsMax.map { failures >= $0 } ?? false
   }
 
   /// Whether a status says that the same request may succeed later.

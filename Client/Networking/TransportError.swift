@@ -16,6 +16,8 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
     case responseTooLarge
     /// The caller ended it.
     case cancelled
+    /// The file to send cannot be read.
+    case fileFailed
     /// Anything else, such as a redirect loop or an answer that is not HTTP.
     case other
   }
@@ -35,7 +37,9 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
   public var isTransient: Bool {
     switch kind {
     case .offline, .timedOut, .interrupted: true
-    case .secureConnectionFailed, .badAddress, .responseTooLarge, .cancelled, .other: false
+    case .secureConnectionFailed, .badAddress, .responseTooLarge, .cancelled, .fileFailed,
+      .other:
+      false
     }
   }
 

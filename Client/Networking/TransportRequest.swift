@@ -25,6 +25,8 @@ public struct TransportRequest: Sendable, Equatable {
   public var headers: TransportHeaders
   /// The body to send, if any.
   public var body: [UInt8]?
+  /// A file to send as the body, in parts and with its length; takes the place of `body`.
+  public var file: FileSlice?
   /// The limit for the whole exchange; for streams, for each silence.
   public var timeout: Duration
   /// The limit for reaching the server: name, connection and TLS together.
@@ -35,13 +37,14 @@ public struct TransportRequest: Sendable, Equatable {
   /// A request for `url`; the defaults suit small JSON exchanges.
   public init(
     _ method: TransportMethod = .get, _ url: String, headers: TransportHeaders = [:],
-    body: [UInt8]? = nil, timeout: Duration = .seconds(60),
+    body: [UInt8]? = nil, file: FileSlice? = nil, timeout: Duration = .seconds(60),
     connectTimeout: Duration = .seconds(10), responseLimit: Int = 64 << 20
   ) {
     self.method = method
     self.url = url
     self.headers = headers
     self.body = body
+    self.file = file
     self.timeout = timeout
     self.connectTimeout = connectTimeout
     self.responseLimit = responseLimit

@@ -12,6 +12,8 @@ extension CurlTransport {
     public var connectionsPerHostMax: Int?
     /// How many connections to keep open for reuse.
     public var idleConnectionsMax = 256
+    /// What all transfers together may use; `CurlTransport.limitBandwidth(_:)` changes it later.
+    public var bandwidth = BandwidthLimits()
 
     /// The defaults.
     public init() {}

@@ -32,6 +32,9 @@ final class CurlEngine: Sendable {
   /// Goes on with a transfer whose sink had no room.
   func resume(_ transfer: CurlTransfer) { queue.push(.resume(transfer)) }
 
+  /// Limits all transfers together.
+  func limitBandwidth(_ limits: BandwidthLimits) { queue.push(.limit(limits)) }
+
   /// Ends a transfer, also one that has not begun; the sink hears nothing more of it.
   func cancel(_ transfer: CurlTransfer) {
     let (isFirst, _) = transfer.abandoned.compareExchange(
@@ -45,6 +48,7 @@ enum CurlCommand: Sendable {
   case start(CurlTransfer)
   case resume(CurlTransfer)
   case cancel(CurlTransfer)
+  case limit(BandwidthLimits)
 }
 
 /// Commands in order, and the multi handle whose poll they interrupt.

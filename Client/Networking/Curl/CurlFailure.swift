@@ -52,7 +52,7 @@ extension CurlTransfer {
       return "the connection to \(endpoint) broke: \(detail)"
     case .secureConnectionFailed:
       return "no secure connection to \(endpoint): \(detail)"
-    case .badAddress, .responseTooLarge, .cancelled, .other:
+    case .badAddress, .responseTooLarge, .cancelled, .fileFailed, .other:
       return "\(endpoint): \(detail)"
     }
   }

@@ -14,12 +14,14 @@ final class CurlLoop {
   private var idle: [EasyHandle] = []
   /// Running transfers that a silence can end.
   private var streams: [UnsafeMutableRawPointer: CurlTransfer] = [:]
+  private let gate: BandwidthGate
 
   init(_ queue: CurlQueue, _ settings: EasyHandle.Settings) {
     self.queue = queue
     self.settings = settings
     multi = queue.multi
     let configuration = settings.configuration
+    gate = BandwidthGate(configuration.bandwidth)
     ferry_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, configuration.idleConnectionsMax)
     ferry_curl_multi_set_long(
       multi, CURLMOPT_MAX_HOST_CONNECTIONS, configuration.connectionsPerHostMax ?? 0)
@@ -33,7 +35,8 @@ final class CurlLoop {
       for command in commands { perform(command) }
       if isClosed { break }
       turn()
-      curl_multi_poll(multi, nil, 0, expireSilent(), nil)
+      let patience = min(expireSilent(), gate.release() ?? .seconds(3600))
+      curl_multi_poll(multi, nil, 0, Int32(patience / .milliseconds(1)) + 1, nil)
     }
     for transfer in running.values {
       end(transfer, transfer.cancellation)
@@ -47,11 +50,11 @@ final class CurlLoop {
     case .start(let transfer):
       if !transfer.abandoned.load(ordering: .relaxed) { start(transfer) }
     case .resume(let transfer):
-      guard let easy = transfer.easy, transfer.isPaused else { return }
-      transfer.isPaused = false
-      curl_easy_pause(easy.pointer, CURLPAUSE_CONT)
+      transfer.resume(.sink)
     case .cancel(let transfer):
       end(transfer, transfer.cancellation)
+    case .limit(let limits):
+      gate.change(limits)
     }
   }
 
@@ -59,6 +62,7 @@ final class CurlLoop {
     guard let easy = idle.popLast() ?? EasyHandle() else {
       return transfer.finish(TransportError(.other, "out of memory"))
     }
+    transfer.gate = gate
     do {
       try easy.prepare(transfer, settings)
     } catch {
@@ -86,6 +90,8 @@ final class CurlLoop {
   private func end(_ transfer: CurlTransfer, _ failure: TransportError?) {
     guard let easy = transfer.easy else { return }
     transfer.easy = nil
+    // What a finished stream's consumer still holds must not hold a file, nor the gate it rests at.
+    (transfer.source, transfer.gate) = (nil, nil)
     running[easy.pointer] = nil
     streams[easy.pointer] = nil
     curl_multi_remove_handle(multi, easy.pointer)
@@ -99,18 +105,18 @@ final class CurlLoop {
     idle.append(easy)
   }
 
-  /// Ends the streams that were silent too long; answers how long to sleep, in milliseconds.
-  private func expireSilent() -> Int32 {
+  /// Ends the streams that were silent too long; answers how long to sleep at most.
+  private func expireSilent() -> Duration {
     // curl shortens the sleep by its own timers; commands interrupt it.
     var sleep = Duration.seconds(3600)
-    if streams.isEmpty { return 3_600_000 }
+    if streams.isEmpty { return sleep }
     let now = ContinuousClock.now
     for transfer in streams.values {
       guard let patience = transfer.patience(at: now) else { continue }
       if patience <= .zero { end(transfer, transfer.silenceFailure) }
       sleep = min(sleep, max(patience, .zero))
     }
-    return Int32(sleep / .milliseconds(1)) + 1
+    return sleep
   }
 
   /// OpenSSL writes to sockets in a way that raises SIGPIPE when the peer is gone.

@@ -22,6 +22,7 @@ final class CurlTransfer: @unchecked Sendable {
   /// Set by whoever cancels, so that a transfer still in the queue is never started.
   let abandoned = Atomic(false)
   private let sink: any TransferSink
+  private let progress: TransportProgressHandler?
 
   /// The handle while the transfer runs.
   var easy: EasyHandle?
@@ -29,22 +30,30 @@ final class CurlTransfer: @unchecked Sendable {
   private(set) var refusal: TransportError?
   /// Whether a connection was ready for the request.
   private(set) var isConnected = false
-  /// Whether the transfer rests until its sink has room.
-  var isPaused = false
+  /// The body, where it is read part by part.
+  var source: BodySource?
+  /// What limits all transfers together.
+  var gate: BandwidthGate?
+  /// Why the transfer rests.
+  var pauses: Pauses = []
+  private var progressLast = TransportProgress()
   /// Whether a byte arrived since the loop looked.
   private(set) var hasMoved = false
   private var movedLast = ContinuousClock.now
   private var uploaded = 0
+  private var received = 0
   private var isSecure: Bool
   private var head: ResponseHeadParser
 
   init(
-    _ request: TransportRequest, _ address: RequestAddress, sink: any TransferSink, limit: Limit
+    _ request: TransportRequest, _ address: RequestAddress, sink: any TransferSink, limit: Limit,
+    progress: TransportProgressHandler? = nil
   ) {
     self.request = request
     self.address = address
     self.sink = sink
     self.limit = limit
+    self.progress = progress
     isSecure = address.isSecure
     head = ResponseHeadParser(followsRedirects: Self.followsRedirects(request.method))
   }
@@ -95,16 +104,74 @@ extension CurlTransfer {
     hasMoved = true
     guard !abandoned.load(ordering: .relaxed) else { return Self.stop }
     if bytes.isEmpty || head.isPassing { return bytes.count }
+    if let gate, !gate.mayReceive(self) { return Int(CURL_WRITEFUNC_PAUSE) }
     switch sink.receive(bytes) {
     case .taken:
       return bytes.count
     case .full:
-      isPaused = true
+      pauses.insert(.sink)
       return Int(CURL_WRITEFUNC_PAUSE)
     case .refused(let failure):
       refusal = TransportError(failure.kind, "\(address.endpoint): \(failure.message)")
       return Self.stop
     }
+  }
+
+  /// Puts the next part of the body into `buffer`; answers with its size, or what else to do.
+  func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    hasMoved = true
+    guard !abandoned.load(ordering: .relaxed), let source else { return Int(CURL_READFUNC_ABORT) }
+    if let gate, !source.isAtEnd, !gate.maySend(self) { return Int(CURL_READFUNC_PAUSE) }
+    do {
+      let room = gate?.partMax ?? buffer.count
+      let count = try source.read(into: .init(rebasing: buffer.prefix(room)))
+      gate?.noteSent(count)
+      return count
+    } catch {
+      refusal = error
+      return Int(CURL_READFUNC_ABORT)
+    }
+  }
+
+  /// Counts what was received since the last time, as it came over the wire.
+  func countReceived() -> Int {
+    let total = easy?.bytesReceived ?? 0
+    defer { received = total }
+    // A redirect begins to count anew.
+    return total >= received ? total - received : total
+  }
+
+  /// Tells whoever wants to know how far the transfer is.
+  func report(_ state: TransportProgress) {
+    guard let progress, state != progressLast, !abandoned.load(ordering: .relaxed) else { return }
+    progressLast = state
+    progress(state)
+  }
+
+  /// Whether somebody wants to know how far the transfer is.
+  var isObserved: Bool { progress != nil }
+}
+
+// Rest.
+extension CurlTransfer {
+  /// Why a transfer rests; it goes on when nothing is left.
+  struct Pauses: OptionSet {
+    let rawValue: Int
+    /// Its sink has no room.
+    static let sink = Pauses(rawValue: 1)
+    /// All transfers together have received as much as they may.
+    static let receiving = Pauses(rawValue: 2)
+    /// All transfers together have sent as much as they may.
+    static let sending = Pauses(rawValue: 4)
+  }
+
+  /// Takes one reason to rest away.
+  func resume(_ reason: Pauses) {
+    guard let easy, pauses.remove(reason) != nil else { return }
+    var mask = CURLPAUSE_CONT
+    if !pauses.isDisjoint(with: [.sink, .receiving]) { mask |= CURLPAUSE_RECV }
+    if pauses.contains(.sending) { mask |= CURLPAUSE_SEND }
+    curl_easy_pause(easy.pointer, mask)
   }
 }
 
@@ -112,7 +179,7 @@ extension CurlTransfer {
 extension CurlTransfer {
   /// How long the transfer may stay silent from `now` on; nil when nothing limits it.
   func patience(at now: ContinuousClock.Instant) -> Duration? {
-    guard limit == .silence, !isPaused else {
+    guard limit == .silence, pauses.isEmpty else {
       hasMoved = true
       return nil
     }

@@ -14,12 +14,28 @@ public final class CurlTransport: Transport {
   /// A transport over `engine`.
   init(engine: CurlEngine) { self.engine = engine }
 
+  /// Limits all transfers together from now on, those under way included.
+  public func limitBandwidth(_ limits: BandwidthLimits) { engine.limitBandwidth(limits) }
+
   public func send(
     _ request: TransportRequest
   ) async throws(TransportError) -> TransportResponse {
+    try await send(request, progress: nil)
+  }
+
+  public func stream(
+    _ request: TransportRequest
+  ) async throws(TransportError) -> TransportStream {
+    try await stream(request, progress: nil)
+  }
+
+  public func send(
+    _ request: TransportRequest, progress: TransportProgressHandler?
+  ) async throws(TransportError) -> TransportResponse {
     let address = try RequestAddress(request.url)
     let collector = ResponseCollector(limit: request.responseLimit)
-    let transfer = CurlTransfer(request, address, sink: collector, limit: .exchange)
+    let transfer = CurlTransfer(
+      request, address, sink: collector, limit: .exchange, progress: progress)
     let outcome = await withTaskCancellationHandler {
       await collector.outcome { engine.start(transfer) }
     } onCancel: {
@@ -30,11 +46,12 @@ public final class CurlTransport: Transport {
   }
 
   public func stream(
-    _ request: TransportRequest
+    _ request: TransportRequest, progress: TransportProgressHandler?
   ) async throws(TransportError) -> TransportStream {
     let address = try RequestAddress(request.url)
     let channel = BodyChannel()
-    let transfer = CurlTransfer(request, address, sink: channel, limit: .silence)
+    let transfer = CurlTransfer(
+      request, address, sink: channel, limit: .silence, progress: progress)
     let engine = engine
     let cancel: @Sendable () -> Void = {
       channel.cancel(transfer.cancellation)

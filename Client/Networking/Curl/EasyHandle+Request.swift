@@ -1,4 +1,5 @@
 import CCurl
+import Foundation
 
 extension EasyHandle {
   /// What a prepared handle needs besides the request.
@@ -14,7 +15,7 @@ extension EasyHandle {
     set(CURLOPT_URL, transfer.request.url)
     setConnection(transfer, settings)
     setRedirects(transfer.request.method)
-    setMethod(transfer.request)
+    try setMethod(transfer)
     try setFields(transfer.request, transfer.address)
     setLimits(transfer)
     setCallbacks(transfer)
@@ -50,19 +51,32 @@ extension EasyHandle {
     set(CURLOPT_POSTREDIR, Int(CURL_REDIR_POST_301 | CURL_REDIR_POST_302))
   }
 
-  private func setMethod(_ request: TransportRequest) {
+  private func setMethod(_ transfer: CurlTransfer) throws(TransportError) {
+    let request = transfer.request
+    let hasBody = request.body != nil || request.file != nil
     switch request.method {
-    case .get where request.body == nil:
+    case .get where !hasBody:
       set(CURLOPT_HTTPGET, true)
     case .head:
       set(CURLOPT_NOBODY, true)
     case .post:
       set(CURLOPT_POST, true)
-      setBody(request.body ?? [])
+      try setBody(transfer)
     case .get, .put, .patch, .delete:
-      if let body = request.body { setBody(body) }
+      if hasBody { try setBody(transfer) }
       set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
     }
+  }
+
+  /// A body in memory is copied whole, unless its pace is to be limited.
+  private func setBody(_ transfer: CurlTransfer) throws(TransportError) {
+    let request = transfer.request
+    guard request.file != nil || transfer.gate?.limitsSending == true else {
+      return setBody(request.body ?? [])
+    }
+    let source = try BodySource(request)
+    transfer.source = source
+    setUpload(of: source.count, from: Unmanaged.passUnretained(transfer).toOpaque())
   }
 
   private func setFields(
@@ -109,6 +123,23 @@ extension EasyHandle {
     set(CURLOPT_WRITEDATA, context)
     setBeforeRequest(connectionIsReady)
     set(CURLOPT_PREREQDATA, context)
+    if transfer.isObserved {
+      set(CURLOPT_NOPROGRESS, false)
+      setProgress(tellProgress)
+      set(CURLOPT_XFERINFODATA, context)
+    }
+  }
+}
+
+extension EasyHandle {
+  /// Asks the transfer at `context` for the body of `count` bytes, part by part.
+  fileprivate func setUpload(of count: Int, from context: UnsafeMutableRawPointer) {
+    set(CURLOPT_POST, true)
+    set(CURLOPT_POSTFIELDSIZE_LARGE, offset: count)
+    set(CURLOPT_READFUNCTION, readBody)
+    set(CURLOPT_READDATA, context)
+    setSeek(seekBody)
+    set(CURLOPT_SEEKDATA, context)
   }
 }
 
@@ -139,4 +170,34 @@ private func connectionIsReady(
 ) -> Int32 {
   guard let context else { return CURL_PREREQFUNC_ABORT }
   return transfer(context).connectionIsReady() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+}
+
+private func readBody(
+  _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+  _ context: UnsafeMutableRawPointer?
+) -> Int {
+  guard let context else { return Int(CURL_READFUNC_ABORT) }
+  let buffer = UnsafeMutableRawBufferPointer(start: buffer, count: size * count)
+  return transfer(context).send(into: buffer)
+}
+
+/// curl goes back to the start when it sends a body again.
+private func seekBody(
+  _ context: UnsafeMutableRawPointer?, _ offset: curl_off_t, _ origin: Int32
+) -> Int32 {
+  guard let context, origin == SEEK_SET else { return CURL_SEEKFUNC_CANTSEEK }
+  return transfer(context).source?.seek(to: Int(offset)) == true
+    ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
+}
+
+private func tellProgress(
+  _ context: UnsafeMutableRawPointer?, _ receivedTotal: curl_off_t, _ received: curl_off_t,
+  _ sentTotal: curl_off_t, _ sent: curl_off_t
+) -> Int32 {
+  guard let context else { return 1 }
+  transfer(context).report(
+    TransportProgress(
+      sent: Int(sent), sentTotal: sentTotal > 0 ? Int(sentTotal) : nil, received: Int(received),
+      receivedTotal: receivedTotal > 0 ? Int(receivedTotal) : nil))
+  return 0
 }

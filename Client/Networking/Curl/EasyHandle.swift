@@ -56,6 +56,18 @@ final class EasyHandle {
     note(ferry_curl_set_before_request(pointer, value))
   }
 
+  func setSeek(_ value: @escaping curl_seek_callback) {
+    note(ferry_curl_set_seek(pointer, value))
+  }
+
+  func setProgress(_ value: @escaping curl_xferinfo_callback) {
+    note(ferry_curl_set_progress(pointer, value))
+  }
+
+  func set(_ option: CURLoption, offset value: Int) {
+    note(ferry_curl_set_offset(pointer, option, curl_off_t(value)))
+  }
+
   /// Whole milliseconds, rounded up; zero would mean no limit to curl, so at least one.
   func set(_ option: CURLoption, _ value: Duration) {
     let parts = value.components
@@ -70,7 +82,7 @@ final class EasyHandle {
 
   /// Sends a copy of `body`.
   func setBody(_ body: [UInt8]) {
-    note(ferry_curl_set_offset(pointer, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count)))
+    set(CURLOPT_POSTFIELDSIZE_LARGE, offset: body.count)
     body.withUnsafeBytes { bytes in
       // Without an address curl would ask a read function for the bytes.
       withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { empty in
@@ -103,9 +115,14 @@ final class EasyHandle {
   }
 
   /// Bytes of the body that were sent.
-  var bytesSent: Int {
+  var bytesSent: Int { offset(CURLINFO_SIZE_UPLOAD_T) }
+
+  /// Bytes of the response's body that were received, before they are decoded.
+  var bytesReceived: Int { offset(CURLINFO_SIZE_DOWNLOAD_T) }
+
+  private func offset(_ info: CURLINFO) -> Int {
     var count: curl_off_t = 0
-    ferry_curl_get_offset(pointer, CURLINFO_SIZE_UPLOAD_T, &count)
+    ferry_curl_get_offset(pointer, info, &count)
     return Int(count)
   }
 

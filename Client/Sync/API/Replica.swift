@@ -272,6 +272,8 @@ public final class Replica: Sendable {
       throw ReplicaError(error)
     } catch let error as TransportError {
       throw ReplicaError(error)
+    } catch let error as NetworkError {
+      throw ReplicaError(error)
     } catch is CancellationError {
       throw ReplicaError.cancelled
     }

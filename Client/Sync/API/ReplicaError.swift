@@ -63,6 +63,8 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     case let error as MalformedMessage: self = .unexpectedAnswer(status: 200, error.description)
     case let error as TransportError:
       self = error.kind == .cancelled ? .cancelled : .offline(error.message)
+    case let error as NetworkError:
+      self = error.kind == .cancelled ? .cancelled : .offline(error.message)
     case is CancellationError: self = .cancelled
     default: self = .database(String(describing: error), code: 1)
     }

@@ -1,6 +1,7 @@
 import Executors
 import FerryProtocol
 import Foundation
+import Networking
 
 /// What a replica takes from the machine that it runs on; a simulation gives it its own.
 package struct Surroundings: Sendable {
@@ -14,6 +15,8 @@ package struct Surroundings: Sendable {
   package var makeExecutor: @Sendable (String) -> any WorkExecutor
   /// Makes sure that one process at a time syncs the file at this path, waiting for so long.
   package var lock: @Sendable (String, Duration) async throws -> SyncLock
+  /// What is asked for a way to the server before each request.
+  package var connectivity: any Connectivity = AssumedConnectivity()
   /// The SQLite VFS that holds the file; `nil` for the operating system's.
   package var fileSystem: String?
   package var limits = Limits.standard
@@ -37,10 +40,17 @@ package struct Surroundings: Sendable {
 
   /// This machine.
   package static var system: Surroundings {
-    Surroundings(
+    var surroundings = Surroundings(
       wallClock: SystemClock.milliseconds, random: EntropyPool().next,
       sleep: { try await Task.sleep(for: $0) }, makeExecutor: { ThreadExecutor(name: $0) },
       lock: { try await SyncLock.acquire(path: $0, patience: $1) })
+    surroundings.connectivity = SystemConnectivity()
+    return surroundings
+  }
+
+  /// The same for the network client.
+  var network: NetworkSurroundings {
+    NetworkSurroundings(now: { wallClock() / 1000 }, random: random, sleep: sleep)
   }
 }
 

@@ -6,7 +6,7 @@ import Synchronization
 /// The server's endpoints as a client calls them (Protocol/openapi.yaml).
 struct SyncAPI: Sendable {
   let address: ServerAddress
-  private let transport: any Transport
+  private let client: NetworkClient
   private let surroundings: Surroundings
   private let shared: Shared
 
@@ -27,9 +27,23 @@ struct SyncAPI: Sendable {
     address: ServerAddress, transport: any Transport, surroundings: Surroundings, shared: Shared
   ) {
     self.address = address
-    self.transport = transport
+    client = NetworkClient(
+      Self.configuration(address), transport: transport, connectivity: surroundings.connectivity,
+      surroundings: surroundings.network)
     self.surroundings = surroundings
     self.shared = shared
+  }
+
+  /// Only the sync knows what may be sent again, and when.
+  private static func configuration(_ address: ServerAddress) -> NetworkConfiguration {
+    var base = BaseURL(address.url)
+    while base.url.hasSuffix("/") { base.url.removeLast() }
+    base.url += "/v1/spaces/\(address.space)"
+    base.headers.add(ProtocolVersion.header, "\(ProtocolVersion.current)")
+    if let token = address.token { base.headers.add("Authorization", "Bearer \(token)") }
+    var configuration = NetworkConfiguration(base)
+    configuration.retry = .never
+    return configuration
   }
 
   /// The space, made when absent where the server lets this caller make it.
@@ -58,11 +72,15 @@ struct SyncAPI: Sendable {
 
   /// One page of the pull list, undecoded.
   ///
-  /// - Parameter device: whose applied tail to tell; a sync may find that it needs another name.
-  func changes(cursor: Cursor?, limit: Int, device: DeviceID) async throws -> [UInt8] {
-    let from = cursor.map { "&cursor=\($0)" } ?? ""
+  /// - Parameter names: whose applied tail and notices to tell; a sync may find that the device
+  ///   needs another name.
+  func changes(cursor: Cursor?, limit: Int, names: OwnNames) async throws -> [UInt8] {
+    var query = [QueryItem("limit", "\(limit)"), QueryItem("device", "\(names.device)")]
+    let former = names.former.suffix(Limits.standard.formerDevices).map { "\($0.device)" }
+    if !former.isEmpty { query.append(QueryItem("former", former.joined(separator: ","))) }
+    if let cursor { query.append(QueryItem("cursor", "\(cursor)")) }
     let sent = surroundings.wallClock()
-    let body = try await send(.get, "/changes?limit=\(limit)&device=\(device)\(from)").body
+    let body = try await send(.get, "/changes", query: query).body
     noteClock(sent, try PageReader.head(of: body).serverTime)
     return body
   }
@@ -81,50 +99,49 @@ struct SyncAPI: Sendable {
 
   /// The event stream; ends when the server or the network ends it.
   func events(after head: SequenceNumber?, silence: Duration) async throws -> TransportStream {
-    var request = makeRequest(.get, "/events")
-    request.headers.add("Accept", "text/event-stream")
+    var request = NetworkRequest("/events", headers: ["Accept": "text/event-stream"])
     if let head { request.headers.add("Last-Event-ID", "\(head)") }
     request.timeout = silence
-    let stream = try await transport.stream(request)
-    guard stream.status == 200 else {
-      stream.body.cancel()
-      throw ReplicaError.unexpectedAnswer(status: stream.status, "no event stream")
+    do throws(NetworkError) {
+      return try await client.stream(request)
+    } catch {
+      guard case .rejected(let status, _) = error.kind else { throw error }
+      throw ReplicaError.unexpectedAnswer(status: status, "no event stream")
     }
-    return stream
   }
 
   // MARK: Requests
 
-  private func makeRequest(_ method: TransportMethod, _ path: String) -> TransportRequest {
-    var base = address.url
-    while base.hasSuffix("/") { base.removeLast() }
-    var request = TransportRequest(method, "\(base)/v1/spaces/\(address.space)\(path)")
-    request.headers.add(ProtocolVersion.header, "\(ProtocolVersion.current)")
-    if let token = address.token { request.headers.add("Authorization", "Bearer \(token)") }
-    return request
-  }
-
   func send(
-    _ method: TransportMethod, _ path: String, body: [UInt8]? = nil
-  ) async throws -> TransportResponse {
-    var request = makeRequest(method, path)
+    _ method: TransportMethod, _ path: String, query: [QueryItem] = [], body: [UInt8]? = nil
+  ) async throws -> NetworkResponse {
+    var request = NetworkRequest(path, method: method, query: query)
     if let body {
-      request.headers.add("Content-Type", "application/json")
-      request.body = body
+      request.body = .bytes(body, contentType: "application/json")
       if body.count >= 1_024, shared.acceptsZstandard.withLock({ $0 }) {
         request.headers.add("Content-Encoding", ContentCoding.zstd.rawValue)
-        request.body = try ContentCoding.zstd.compress(body)
+        request.body = .bytes(
+          try ContentCoding.zstd.compress(body), contentType: "application/json")
       }
     }
-    let response = try await transport.send(request)
+    do throws(NetworkError) {
+      let response = try await client.send(request)
+      note(response)
+      return response
+    } catch {
+      guard let response = error.response else { throw error }
+      note(response)
+      throw failure(response)
+    }
+  }
+
+  private func note(_ response: NetworkResponse) {
     if let accepted = response.headers["Accept-Encoding"] {
       shared.acceptsZstandard.withLock { $0 = accepted.contains("zstd") }
     }
-    guard response.isSuccess else { throw failure(response) }
-    return response
   }
 
-  private func failure(_ response: TransportResponse) -> ReplicaError {
+  private func failure(_ response: NetworkResponse) -> ReplicaError {
     if let problem = Problem(decoding: response.body) { return .refused(problem) }
     if let detail = Problem.detail(in: response.body) {
       return .unexpectedAnswer(status: response.status, detail)

@@ -7,7 +7,8 @@ import SQLite
 ///
 /// Beside the application's tables it holds a journal, a table that does not sync, in which each
 /// transaction notes in itself what it recorded. So the file itself tells of a killed process
-/// whether it had committed, also after what it recorded was sent and forgotten.
+/// whether it had committed, also after what it recorded was sent and forgotten. A batch, which no
+/// SQL says, is noted by a trigger.
 struct DeviceFile: Sendable {
   let path: String
 
@@ -18,7 +19,14 @@ struct DeviceFile: Sendable {
       action INTEGER NOT NULL, seq INTEGER NOT NULL, id BLOB NOT NULL, tbl TEXT NOT NULL,
       record TEXT NOT NULL, kind TEXT NOT NULL, data TEXT, base INTEGER NOT NULL,
       marks TEXT,
-      PRIMARY KEY(action, seq))
+      PRIMARY KEY(action, seq));
+    CREATE TABLE chaos_batches(
+      seq INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, tbl TEXT NOT NULL, record TEXT NOT NULL,
+      base INTEGER NOT NULL);
+    CREATE TRIGGER chaos_batch AFTER INSERT ON ferry_pending WHEN NEW.kind = 'batch' BEGIN
+      INSERT OR IGNORE INTO chaos_batches(id, tbl, record, base)
+        VALUES (NEW.id, NEW.tbl, NEW.record, NEW.base);
+    END
     """
 
   /// The statements of one transaction, with the notes around them.
@@ -71,6 +79,22 @@ struct DeviceFile: Sendable {
           kind: kind, columns: columns, base: row.int64(5),
           increments: row.isNull(6)
             ? [] : try RecordedOperations.increments(marked: row.textBytes(6)))
+      }
+    }
+  }
+
+  /// Batches that were recorded after so many of them. Blocks.
+  func batches(after count: Int) throws -> [LocalOperation] {
+    try read { connection in
+      try connection.prepare(
+        "SELECT id, tbl, record, base FROM chaos_batches ORDER BY seq LIMIT -1 OFFSET \(count)"
+      ).map { row in
+        guard let id = UniqueID(bytes: row.blobBytes(0)) else {
+          throw ChaosError("\(path): a batch has no identifier")
+        }
+        return LocalOperation(
+          id: OperationID(id), key: RecordKey(table: row.text(1), record: row.text(2)),
+          kind: .batch, columns: [], base: row.int64(3))
       }
     }
   }

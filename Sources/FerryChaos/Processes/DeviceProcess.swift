@@ -1,3 +1,4 @@
+import Conformance
 import Foundation
 import Laboratory
 import Synchronization
@@ -12,7 +13,7 @@ final class DeviceProcess: Sendable {
     case now(every: Duration)
   }
 
-  /// How a `ferry sql` ended.
+  /// How a `ferry sql` or `ferry batch` ended.
   enum WriteEnding: Sendable, Equatable {
     case committed
     /// A fault killed it; whether it has committed is to be seen in the file.
@@ -72,15 +73,27 @@ final class DeviceProcess: Sendable {
 
   /// Runs statements as one local transaction.
   func write(_ script: String) async throws -> WriteEnding {
-    let child = try ChildProcess(
-      ferry, ["sql", "--json", "--replica", file.path, "-"], input: script)
+    try await write(["sql", "--json", "--replica", file.path, "-"], input: script)
+  }
+
+  /// Asks for a batch.
+  func write(_ batch: Workload.BatchUpdate) async throws -> WriteEnding {
+    let columns = batch.columns.sorted { $0.key < $1.key }
+    return try await write(
+      ["batch", batch.table, "--where", batch.predicate, "--json", "--replica", file.path]
+        + columns.flatMap { ["--set", "\($0.key)=\($0.value.sqlLiteral)"] })
+  }
+
+  private func write(_ arguments: [String], input: String = "") async throws -> WriteEnding {
+    let child = try ChildProcess(ferry, arguments, input: input)
     writer.withLock { $0 = child }
     defer { writer.withLock { $0 = nil } }
     switch try await child.exitStatus(within: .seconds(60)) {
     case .exited(0): return .committed
     case .exited(let code): return .refused("exit code \(code): \(child.error)\(child.output)")
     case .killed(SIGKILL): return .killed
-    case .killed(let signal): throw ChaosError("\(name): ferry sql ended by signal \(signal)")
+    case .killed(let signal):
+      throw ChaosError("\(name): ferry \(arguments[0]) ended by signal \(signal)")
     }
   }
 

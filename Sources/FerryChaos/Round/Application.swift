@@ -10,14 +10,10 @@ enum Application {
   }
 
   /// What all devices do.
-  ///
-  /// Without batches, which no SQL says: transactions note in themselves what they recorded.
   static func actions(_ plan: RoundPlan) -> [PlannedAction] {
-    var mix = Workload.Mix()
-    mix.batches = 0
-    return Workload.plan(
+    Workload.plan(
       seed: plan.seed, devices: plan.devices, operations: plan.transactions,
-      duration: Int64(plan.milliseconds), mix: mix)
+      duration: Int64(plan.milliseconds))
   }
 
   /// When a device's application takes each step of its schema, milliseconds since the start.

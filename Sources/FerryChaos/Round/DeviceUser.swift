@@ -42,6 +42,7 @@ struct DeviceUser: Sendable {
   }
 
   private func perform(_ action: PlannedAction) async throws {
+    if let batch = Workload.batch(for: action) { return try await perform(action, batch) }
     let file = device.file
     let script = try await blocking { [name = device.name] in
       try Application.script(for: action, on: file, device: name)
@@ -50,6 +51,21 @@ struct DeviceUser: Sendable {
     let ending = try await device.write(script)
     // The file knows, whatever the process said or could not say any more.
     let recorded = try await blocking { try file.recorded(by: action.ordinal) }
+    await conclude(action, ending, recorded)
+  }
+
+  private func perform(_ action: PlannedAction, _ batch: Workload.BatchUpdate) async throws {
+    let file = device.file
+    let before = try await blocking { try file.batches(after: 0).count }
+    let ending = try await device.write(batch)
+    let recorded = try await blocking { try file.batches(after: before) }
+    await conclude(action, ending, recorded.isEmpty ? nil : recorded)
+  }
+
+  /// Compares what was said with what is in the file.
+  private func conclude(
+    _ action: PlannedAction, _ ending: DeviceProcess.WriteEnding, _ recorded: [LocalOperation]?
+  ) async {
     note(action, ending, operations: recorded?.count)
     if let recorded { await collector.see(.committed(device: device.name, recorded)) }
     switch (ending, recorded) {

@@ -1,0 +1,124 @@
+import Executors
+import FerryProtocol
+import Networking
+
+/// The downloader that ships: parallel ranges, each chunk checked while it comes in, and nothing
+/// fetched twice after a pause, a lost connection, a kill or a restart of the system.
+///
+/// Its two threads, for writing and for the hash of whole files, end when it is released.
+public struct ChunkedDownloader: Downloader {
+  private let open: DownloadOpening
+  private let settings: DownloadSettings
+  private let surroundings: DownloadSurroundings
+  private let writing: any WorkExecutor
+  private let hashing: any WorkExecutor
+
+  /// A downloader that makes its requests by `open`.
+  public init(settings: DownloadSettings = DownloadSettings(), open: @escaping DownloadOpening) {
+    self.init(settings: settings, surroundings: .system, open: open)
+  }
+
+  /// A downloader with surroundings of its own.
+  package init(
+    settings: DownloadSettings = DownloadSettings(), surroundings: DownloadSurroundings,
+    open: @escaping DownloadOpening
+  ) {
+    self.open = open
+    self.settings = settings
+    self.surroundings = surroundings
+    writing = surroundings.makeExecutor("ferry-download")
+    hashing = surroundings.makeExecutor("ferry-hash")
+  }
+
+  public func download(
+    _ job: DownloadJob, progress: @escaping @Sendable (DownloadProgress) -> Void
+  ) async throws(DownloadError) -> DownloadOutcome {
+    let layout = PartialLayout(job)
+    let file = PartialFile(path: job.partialPath, layout: layout, executor: writing)
+    let session = DownloadSession(
+      job, file: file, layout: layout, settings: settings, surroundings: surroundings,
+      tell: progress)
+    do throws(DownloadError) {
+      try await session.restore()
+      try await fetch(session)
+      try await file.finish(isDurable: settings.endsDurable)
+    } catch {
+      let error = Task.isCancelled ? .cancelled : error
+      await session.keep(after: error)
+      throw error
+    }
+    return DownloadOutcome(bytesFetched: await session.fetched, bytesReused: await session.reused)
+  }
+
+  /// Fetches what is missing, and again what the check of the whole finds to be wrong.
+  private func fetch(_ session: DownloadSession) async throws(DownloadError) {
+    let checksWhole = settings.checksWhole && session.checksChunks || session.job.size == 0
+    for _ in 0..<ChunkPlan.Bounds().tries {
+      let whole =
+        checksWhole ? WholeHash(path: session.job.partialPath, executor: hashing) : nil
+      try await fetchMissing(session, whole)
+      guard let whole else { return }
+      if await whole.finish() == session.job.hash.bytes { return }
+      guard try await session.recheck() else { break }
+    }
+    throw DownloadError(
+      .wrongContent(chunk: nil), "the file has another SHA-256 than the manifest says")
+  }
+
+  private func fetchMissing(
+    _ session: DownloadSession, _ whole: WholeHash?
+  ) async throws(DownloadError) {
+    let connection = RangeFetch(session: session, open: open, retry: settings.retry)
+    let connections = min(settings.connections, max(1, await session.plan.missing.count))
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<max(1, connections) { group.addTask { await connection.run() } }
+      group.addTask { await session.keepRecorded() }
+      if let whole { group.addTask { await session.follow(whole) } }
+      while await group.next() != nil {
+        if await session.failure != nil { group.cancelAll() }
+      }
+    }
+    if let failure = await session.failure { throw failure }
+  }
+}
+
+extension DownloadSession {
+  /// Records the map whenever it is due, beside the transfers.
+  fileprivate func keepRecorded() async {
+    while await waitForRecord() {
+      do throws(DownloadError) { try await record() } catch { fail(error) }
+    }
+  }
+
+  /// Hashes what is there from the start, beside the transfers.
+  fileprivate func follow(_ whole: WholeHash) async {
+    var position: Int64 = 0
+    do throws(DownloadError) {
+      while let front = await front(beyond: position) {
+        try await whole.advance(to: front)
+        if Task.isCancelled { throw .cancelled }
+        position = front
+      }
+    } catch {
+      fail(error)
+    }
+  }
+
+  /// Keeps what there is for the next time. A file without chunks has it in its marks: waiting for
+  /// the disk would keep who pauses waiting.
+  fileprivate func keep(after error: DownloadError) async {
+    guard checksChunks, layout.hasMarks else { return }
+    // The error that ended the download is the one to tell.
+    try? await job.record(map)
+  }
+}
+
+extension PartialLayout {
+  /// The layout of a job's file, which is one chunk where only the whole is known.
+  init(_ job: DownloadJob) {
+    let chunkSize = max(1, job.chunks.isEmpty ? job.size : job.chunkSize)
+    let parts = Int(job.size / chunkSize) + (job.size % chunkSize > 0 ? 1 : 0)
+    precondition(job.chunks.isEmpty || job.chunks.count == parts, "chunks do not fit the file")
+    self.init(size: job.size, chunkSize: chunkSize, chunkCount: parts)
+  }
+}

@@ -1,0 +1,33 @@
+/// A `Content-Range` field in bytes (RFC 9110 §14.4): where a part belongs in the whole.
+struct ContentRange: Equatable {
+  /// The bytes of the part; nil where no range could be satisfied.
+  let bytes: Range<Int64>?
+  /// Bytes of the whole; nil where the sender does not know.
+  let total: Int64?
+
+  /// Reads `bytes 0-9/100`, `bytes 0-9/*` and `bytes */100`; nil for anything else.
+  init?(_ field: String) {
+    let words = field.split(separator: " ", omittingEmptySubsequences: true)
+    guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
+    let halves = words[1].split(separator: "/", omittingEmptySubsequences: false)
+    guard halves.count == 2 else { return nil }
+    total = Self.number(halves[1])
+    if total == nil && halves[1] != "*" { return nil }
+    if halves[0] == "*" {
+      guard total != nil else { return nil }
+      bytes = nil
+      return
+    }
+    let ends = halves[0].split(separator: "-", omittingEmptySubsequences: false)
+    guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]),
+      first <= last, last < total ?? .max
+    else { return nil }
+    bytes = first..<last + 1
+  }
+
+  /// Decimal digits only: `Int64` itself would take a sign.
+  static func number(_ text: Substring) -> Int64? {
+    guard !text.isEmpty, text.utf8.allSatisfy({ 48...57 ~= $0 }) else { return nil }
+    return Int64(text)
+  }
+}

@@ -1,0 +1,104 @@
+import Cryptography
+import FerryProtocol
+
+// What is on the device already.
+extension DownloadSession {
+  /// Takes over what an earlier run left, and what other files have.
+  func restore() async throws(DownloadError) {
+    let remains = try await file.open(bootID: surroundings.bootID())
+    if checksChunks {
+      try await restoreChunks(remains)
+      try await reuseChunks()
+    } else if job.size > 0 {
+      try await restorePrefix(remains)
+    }
+    reused = plan.bytesVerified + plan.bytesKept
+    moved()
+  }
+
+  /// What the map claims is believed as long as the system has not restarted since; after that,
+  /// and where a chunk is whole that nobody claims, its hash is asked.
+  private func restoreChunks(_ remains: PartialRemains) async throws(DownloadError) {
+    for chunk in 0..<plan.chunkCount {
+      let bytes = plan.bytes(of: chunk)
+      let mark = remains.marks?[chunk] ?? 0
+      let isMarkedWhole = mark == bytes.upperBound - bytes.lowerBound
+      if !map[chunk], !isMarkedWhole {
+        if mark > 0, bytes.lowerBound + mark <= remains.contentBytes { plan.keep(mark, of: chunk) }
+        continue
+      }
+      if map[chunk], isMarkedWhole, bytes.upperBound <= remains.contentBytes {
+        plan.verified(chunk)
+        continue
+      }
+      if Task.isCancelled { throw .cancelled }
+      map[chunk] = try await file.digest(of: bytes) == hash(of: chunk).bytes
+      if map[chunk] {
+        plan.verified(chunk)
+        try await file.mark(chunk, bytes.upperBound - bytes.lowerBound)
+      }
+    }
+  }
+
+  /// A part without a version cannot be gone on with.
+  private func restorePrefix(_ remains: PartialRemains) async throws(DownloadError) {
+    let there = remains.marks.map { $0[0] ?? 0 } ?? map.prefixBytes
+    let kept = map.validator == nil ? 0 : min(there, remains.contentBytes, job.size)
+    guard kept > 0 else { return try await forgetPrefix() }
+    guard kept == job.size else {
+      plan.keep(kept, of: 0)
+      return try await file.mark(0, kept)
+    }
+    let isRight = try await wholeDigest() == job.hash.bytes
+    if isRight { plan.verified(0) } else { try await forgetPrefix() }
+  }
+
+  private func reuseChunks() async throws(DownloadError) {
+    for chunk in plan.missing {
+      if Task.isCancelled { throw .cancelled }
+      let bytes = plan.bytes(of: chunk)
+      let length = bytes.upperBound - bytes.lowerBound
+      guard let local = await job.reuse(hash(of: chunk)), local.length == length else { continue }
+      // What a failed copy overwrites is no part of the chunk any more.
+      plan.keep(0, of: chunk)
+      try await file.mark(chunk, 0)
+      if try await file.copy(local, to: bytes.lowerBound, expecting: hash(of: chunk)) {
+        try await file.mark(chunk, length)
+        verified(chunk)
+      }
+    }
+  }
+
+  /// The hash of a part of the file so far, to go on with.
+  nonisolated func rehash(_ range: Range<Int64>) async throws(DownloadError) -> SHA256 {
+    var hash = SHA256()
+    var position = range.lowerBound
+    while position < range.upperBound {
+      if Task.isCancelled { throw .cancelled }
+      let bytes = try await file.read(position..<range.upperBound)
+      if bytes.isEmpty { throw DownloadError(.file, "\(job.partialPath) has become shorter") }
+      hash.update(bytes)
+      position += Int64(bytes.count)
+    }
+    return hash
+  }
+
+  private nonisolated func wholeDigest() async throws(DownloadError) -> [UInt8] {
+    let hash = try await rehash(0..<job.size)
+    return hash.finish()
+  }
+
+  /// Looks at every chunk again after the whole turned out to be wrong; answers whether one is, so
+  /// that fetching it again may help.
+  func recheck() async throws(DownloadError) -> Bool {
+    for chunk in 0..<plan.chunkCount {
+      if Task.isCancelled { throw .cancelled }
+      if try await file.digest(of: plan.bytes(of: chunk)) == hash(of: chunk).bytes { continue }
+      plan.drop(chunk)
+      map[chunk] = false
+      try await file.mark(chunk, 0)
+    }
+    if !plan.isComplete { try await record() }
+    return !plan.isComplete
+  }
+}

@@ -1,0 +1,190 @@
+import Cryptography
+import Executors
+import FerryProtocol
+import Foundation
+
+/// A file that is being fetched: content at its own offsets, and behind it marks of how far each
+/// chunk has come, until it is finished.
+///
+/// The marks cost a write of eight bytes beside each write of content, so that a process may be
+/// killed at any moment and lose next to nothing: what it wrote, the operating system has. They
+/// count only until that restarts, since nobody knows then what reached the disk.
+actor PartialFile {
+  nonisolated let path: String
+  private let layout: PartialLayout
+  private let executor: any WorkExecutor
+  private var descriptor: Int32 = -1
+
+  /// Blocking calls stay on one thread.
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  /// Nothing is touched before ``open(bootID:)``.
+  init(path: String, layout: PartialLayout, executor: any WorkExecutor) {
+    self.path = path
+    self.layout = layout
+    self.executor = executor
+  }
+
+  deinit { if descriptor >= 0 { close(descriptor) } }
+
+  /// Opens the file, or makes it, and reads what an earlier run left in it.
+  func open(bootID: String?) throws(DownloadError) -> PartialRemains {
+    descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw failure("open") }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw failure("open") }
+    let size = Int64(status.st_size)
+    let marks = try remainingMarks(size, bootID)
+    if layout.hasMarks, marks == nil {
+      // What stands there belongs to another run of the system, or to another file.
+      guard ftruncate(descriptor, off_t(min(size, layout.size))) == 0 else {
+        throw failure("write")
+      }
+      try write(layout.header(bootID: bootID ?? ""), 0..<PartialLayout.headerBytes, layout.marksAt)
+    }
+    return PartialRemains(contentBytes: min(size, layout.size), marks: marks)
+  }
+
+  /// Writes a piece of `bytes` at `offset`, and then that `count` bytes of `chunk` are there.
+  func write(
+    _ bytes: [UInt8], _ range: Range<Int>, at offset: Int64, chunk: Int, count: Int64
+  ) throws(DownloadError) {
+    try write(bytes, range, offset)
+    try mark(chunk, count)
+  }
+
+  /// Notes that so many bytes from the start of a chunk are there.
+  func mark(_ chunk: Int, _ count: Int64) throws(DownloadError) {
+    guard layout.hasMarks else { return }
+    let bytes = PartialLayout.encode(count)
+    try write(bytes, bytes.indices, layout.mark(of: chunk))
+  }
+
+  /// Up to a megabyte of the content.
+  func read(_ range: Range<Int64>) throws(DownloadError) -> [UInt8] {
+    try Self.read(descriptor, range, path)
+  }
+
+  /// The hash of a part of the content; nil where the file is too short.
+  func digest(of range: Range<Int64>) throws(DownloadError) -> [UInt8]? {
+    try Self.digest(descriptor, range, path) { _, _ throws(DownloadError) in }
+  }
+
+  /// Copies a chunk from another file when it is what it should be; answers whether it was.
+  func copy(
+    _ local: LocalChunk, to offset: Int64, expecting hash: ContentHash
+  ) throws(DownloadError) -> Bool {
+    let source = Foundation.open(local.path, O_RDONLY | O_CLOEXEC)
+    guard source >= 0 else { return false }
+    defer { close(source) }
+    let range = local.offset..<local.offset + Int64(local.length)
+    let digest: [UInt8]?
+    do throws(DownloadError) {
+      digest = try Self.digest(source, range, local.path) { (bytes, at) throws(DownloadError) in
+        try write(bytes, bytes.indices, offset + at - local.offset)
+      }
+    } catch {
+      // A source that cannot be read is as good as none.
+      if error.kind == .diskFull { throw error }
+      return false
+    }
+    return digest == hash.bytes
+  }
+
+  /// Waits until all that was written is on the disk.
+  func synchronise() throws(DownloadError) {
+    guard fsync(descriptor) == 0 else { throw failure("write") }
+  }
+
+  /// Leaves the content alone.
+  func finish(isDurable: Bool) throws(DownloadError) {
+    guard ftruncate(descriptor, off_t(layout.size)) == 0 else { throw failure("write") }
+    if isDurable { try synchronise() }
+  }
+
+  private func remainingMarks(
+    _ size: Int64, _ bootID: String?
+  ) throws(DownloadError) -> [Int: Int64]? {
+    guard let bootID, layout.hasMarks, size >= layout.marksAt + Int64(PartialLayout.headerBytes)
+    else { return nil }
+    let end = min(size, layout.marksEnd)
+    var bytes: [UInt8] = []
+    var position = layout.marksAt
+    while position < end {
+      let part = try read(position..<end)
+      if part.isEmpty { break }
+      bytes += part
+      position += Int64(part.count)
+    }
+    return layout.marks(in: bytes, bootID: bootID)
+  }
+
+  private func write(
+    _ bytes: [UInt8], _ range: Range<Int>, _ offset: Int64
+  ) throws(DownloadError) {
+    var (start, offset) = (range.lowerBound, offset)
+    while start < range.upperBound {
+      let count = bytes.withUnsafeBytes {
+        pwrite(
+          descriptor, $0.baseAddress.map { $0 + start }, range.upperBound - start, off_t(offset))
+      }
+      if count < 0 && errno == EINTR { continue }
+      guard count > 0 else { throw failure("write") }
+      start += count
+      offset += Int64(count)
+    }
+  }
+
+  private func failure(_ doing: String) -> DownloadError { .file(doing, path) }
+}
+
+// Reading any file in blocks.
+extension PartialFile {
+  static let blockBytes = 1 << 20
+
+  /// At most a block; empty at the end of the file.
+  static func read(
+    _ descriptor: Int32, _ range: Range<Int64>, _ path: String
+  ) throws(DownloadError) -> [UInt8] {
+    let limit = Int(min(Int64(blockBytes), range.upperBound - range.lowerBound))
+    var code: Int32 = 0
+    let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
+      var count = -1
+      repeat {
+        count = pread(descriptor, buffer.baseAddress, limit, off_t(range.lowerBound))
+      } while count < 0 && errno == EINTR
+      code = count < 0 ? errno : 0
+      filled = max(0, count)
+    }
+    errno = code
+    guard code == 0 else { throw .file("read", path) }
+    return bytes
+  }
+
+  /// Hands each block on before it is hashed; nil where the file is too short.
+  private static func digest(
+    _ descriptor: Int32, _ range: Range<Int64>, _ path: String,
+    _ each: ([UInt8], Int64) throws(DownloadError) -> Void
+  ) throws(DownloadError) -> [UInt8]? {
+    var hash = SHA256()
+    var position = range.lowerBound
+    while position < range.upperBound {
+      let bytes = try read(descriptor, position..<range.upperBound, path)
+      if bytes.isEmpty { return nil }
+      try each(bytes, position)
+      hash.update(bytes)
+      position += Int64(bytes.count)
+    }
+    return hash.finish()
+  }
+}
+
+extension DownloadError {
+  /// What the system's last error number says about a file.
+  static func file(_ doing: String, _ path: String) -> DownloadError {
+    let code = errno
+    let reason = String(cString: strerror(code))
+    return DownloadError(
+      code == ENOSPC || code == EDQUOT ? .diskFull : .file, "cannot \(doing) \(path): \(reason)")
+  }
+}

@@ -1,0 +1,97 @@
+import Networking
+
+/// What an answer's head allows.
+///
+/// The rule behind all cases: bytes are written only where the answer says exactly that they
+/// belong, and only beside bytes of the same version, unless hashes of chunks prove them.
+enum ResumeDecision: Equatable {
+  /// The body is these bytes of the file.
+  case take(Range<Int64>)
+  /// The body is the file from its start, although a part was asked for.
+  case takeWhole
+  /// The file is another version than the part that is there: forget that and begin anew.
+  case startOver(DownloadError)
+  /// The server cannot be asked like this.
+  case change(ChunkPlan.Way, DownloadError)
+  /// It may well answer later, after the time that it asked for.
+  case tryAgain(DownloadError, after: Duration?)
+  /// It will not answer otherwise.
+  case giveUp(DownloadError)
+
+  /// Decides about the answer to a request; `now` is in seconds since 1970.
+  init(_ head: AnswerHead, to ask: TransferAsk, now: Int64) {
+    switch head.status {
+    case 200: self = Self.whole(head, ask)
+    case 206: self = Self.part(head, ask)
+    case 416: self = Self.unsatisfiable(head, ask)
+    default: self = Self.refusal(head, now)
+    }
+  }
+
+  private static func whole(_ head: AnswerHead, _ ask: TransferAsk) -> Self {
+    if head.isEncoded {
+      // An announced length would be that of the encoded body.
+      return ask.isDecoded
+        ? .take(0..<ask.size) : .change(.decoded, wrong("it is encoded, which nobody asked for"))
+    }
+    if let length = head.length, length != ask.size { return otherSize(length, head, ask) }
+    return ask.hasRange ? .takeWhole : .take(0..<ask.size)
+  }
+
+  private static func part(_ head: AnswerHead, _ ask: TransferAsk) -> Self {
+    guard ask.hasRange else { return wholly("it is a part, although the whole was asked for", ask) }
+    if head.isMultipart { return wholly("it is in several parts", ask) }
+    if head.isEncoded { return wholly("it is a part of an encoded file", ask) }
+    guard let range = head.contentRange, let bytes = range.bytes else {
+      return wholly("it does not say which part it is", ask)
+    }
+    if let total = range.total, total != ask.size { return otherSize(total, head, ask) }
+    guard range.total != nil || ask.checksChunks else {
+      return wholly("it does not say of how large a file it is a part", ask)
+    }
+    // A server may send less than it was asked for (RFC 9110 §15.3.7), but from there on.
+    guard bytes.lowerBound == ask.bytes.lowerBound, bytes.upperBound <= ask.bytes.upperBound else {
+      return wholly("it is another part than the one asked for", ask)
+    }
+    if let length = head.length, length != bytes.upperBound - bytes.lowerBound {
+      return wholly("its length and its range contradict each other", ask)
+    }
+    if let validator = ask.validator, !validator.isConfirmed(by: head.headers) {
+      return .startOver(DownloadError(.changed, "the file has changed on the server"))
+    }
+    return .take(bytes)
+  }
+
+  private static func unsatisfiable(_ head: AnswerHead, _ ask: TransferAsk) -> Self {
+    if let total = head.contentRange?.total, total != ask.size {
+      return otherSize(total, head, ask)
+    }
+    return wholly("it has no such part", ask)
+  }
+
+  private static func refusal(_ head: AnswerHead, _ now: Int64) -> Self {
+    let error = DownloadError(
+      .server(head.status), "the server answered with status \(head.status)")
+    guard RetryPolicy.isTransient(status: head.status) else { return .giveUp(error) }
+    let wish = head.headers["Retry-After"].flatMap { RetryPolicy.retryAfter($0, now: now) }
+    return .tryAgain(error, after: wish)
+  }
+
+  /// Asks for the whole from now on; where that was done already, there is no other way.
+  private static func wholly(_ fault: String, _ ask: TransferAsk) -> Self {
+    ask.hasRange ? .change(.whole, wrong(fault)) : .giveUp(wrong(fault))
+  }
+
+  /// Whatever comes, it cannot be the file; a part that is there may have been of this one.
+  private static func otherSize(_ size: Int64, _ head: AnswerHead, _ ask: TransferAsk) -> Self {
+    let type = head.headers["Content-Type"].map { " of \($0.prefix(80))" } ?? ""
+    return .giveUp(
+      DownloadError(
+        .wrongContent(chunk: nil),
+        "the server's file has \(size) bytes\(type), this one has \(ask.size)"))
+  }
+
+  private static func wrong(_ fault: String) -> DownloadError {
+    DownloadError(.wrongAnswer, "the server's answer cannot be used: \(fault)")
+  }
+}

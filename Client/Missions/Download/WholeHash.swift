@@ -1,0 +1,45 @@
+import Cryptography
+import Executors
+import Foundation
+
+/// The hash of a whole file, taken while its chunks come in: it follows the part from the start
+/// that is there, on a thread of its own.
+actor WholeHash {
+  private let path: String
+  private let executor: any WorkExecutor
+  private var hash: SHA256? = SHA256()
+  private var position: Int64 = 0
+  private var descriptor: Int32 = -1
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  /// The hash of the file at `path`, of which nothing has been read yet.
+  init(path: String, executor: any WorkExecutor) {
+    self.path = path
+    self.executor = executor
+  }
+
+  deinit { if descriptor >= 0 { close(descriptor) } }
+
+  /// Reads on up to `end`; stops early when the task is cancelled.
+  func advance(to end: Int64) throws(DownloadError) {
+    if descriptor < 0 { descriptor = open(path, O_RDONLY | O_CLOEXEC) }
+    guard descriptor >= 0 else { throw .file("open", path) }
+    while position < end, !Task.isCancelled {
+      let bytes = try PartialFile.read(descriptor, position..<end, path)
+      if bytes.isEmpty { throw DownloadError(.file, "\(path) has become shorter") }
+      hash?.update(bytes)
+      position += Int64(bytes.count)
+    }
+  }
+
+  /// The 32 bytes of the hash of all that was read; nil when asked twice.
+  func finish() -> [UInt8]? { hash.take()?.finish() }
+}
+
+extension SHA256 {
+  /// Takes in a piece of a part.
+  mutating func update(_ bytes: [UInt8], _ range: Range<Int>) {
+    bytes.withUnsafeBytes { update(UnsafeRawBufferPointer(rebasing: $0[range])) }
+  }
+}

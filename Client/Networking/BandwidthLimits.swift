@@ -1,0 +1,49 @@
+/// What all transfers of a transport together may use.
+public struct BandwidthLimits: Sendable, Equatable {
+  /// Bytes of bodies received in a second, as they travel; nil for no limit.
+  public var receiving: Int?
+  /// Bytes of bodies sent in a second; nil for no limit.
+  public var sending: Int?
+
+  /// Limits; zero and less mean one byte a second.
+  public init(receiving: Int? = nil, sending: Int? = nil) {
+    self.receiving = receiving
+    self.sending = sending
+  }
+}
+
+/// A token bucket: credit grows with time up to a tenth of a second's worth.
+///
+/// What is taken may exceed the credit, and the debt is waited for. So parts need not be cut to the
+/// credit, and over any time no more is taken than the rate, the credit and one part allow.
+struct BandwidthBucket: Sendable {
+  private let rate: Double
+  private var credit: Double
+  private var updated: ContinuousClock.Instant
+
+  /// A bucket with full credit.
+  init(bytesPerSecond: Int, now: ContinuousClock.Instant) {
+    rate = Double(max(1, bytesPerSecond))
+    credit = rate / 10
+    updated = now
+  }
+
+  /// How long until there is credit; nil when there is some.
+  mutating func wait(at now: ContinuousClock.Instant) -> Duration? {
+    refill(now)
+    // A part of a byte is none: otherwise the wait would come closer and closer to its end.
+    return credit >= min(1, rate / 10) ? nil : .seconds((min(1, rate / 10) - credit) / rate)
+  }
+
+  /// Takes `count` bytes, whether or not there is credit for them.
+  mutating func take(_ count: Int, at now: ContinuousClock.Instant) {
+    refill(now)
+    credit -= Double(count)
+  }
+
+  private mutating func refill(_ now: ContinuousClock.Instant) {
+    guard now > updated else { return }
+    credit = min(rate / 10, credit + updated.duration(to: now) / .seconds(1) * rate)
+    updated = now
+  }
+}

@@ -1,0 +1,73 @@
+import Foundation
+import Synchronization
+
+/// A file that appears at its path when it is whole.
+///
+/// Every call blocks for as long as the disk does: one thread calls, one call after another.
+final class DownloadFile: Sendable {
+  private let path: String
+  private let partial: String
+  private let descriptor = Mutex<Int32?>(nil)
+
+  /// A file for `path`, written as `path.suffix.part` meanwhile.
+  init(path: String, suffix: String) {
+    self.path = path
+    partial = "\(path).\(suffix).part"
+  }
+
+  deinit { discard() }
+
+  /// Makes the partial file.
+  func create() throws(NetworkError) {
+    let opened = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+    guard opened >= 0 else { throw failure("cannot be made") }
+    descriptor.withLock { $0 = opened }
+  }
+
+  /// Writes the next bytes.
+  func append(_ bytes: [UInt8]) throws(NetworkError) {
+    guard let descriptor = descriptor.withLock({ $0 }) else { return }
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+      if count < 0 {
+        if errno == EINTR { continue }
+        throw failure("cannot be written")
+      }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  /// Puts the file in its place, so that a loss of power leaves the old one or the whole new one.
+  func finish() throws(NetworkError) {
+    guard let descriptor = descriptor.withLock({ $0 }) else { return }
+    guard fsync(descriptor) == 0 else { throw failure("cannot be written") }
+    guard rename(partial, path) == 0 else { throw failure("cannot be put in its place") }
+    self.descriptor.withLock { $0 = nil }
+    close(descriptor)
+    flushDirectory()
+  }
+
+  /// Removes what is not finished.
+  func discard() {
+    let open = descriptor.withLock { descriptor in
+      defer { descriptor = nil }
+      return descriptor
+    }
+    guard let open else { return }
+    close(open)
+    unlink(partial)
+  }
+
+  private func flushDirectory() {
+    let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+    let directory = open(folder, O_RDONLY | O_CLOEXEC)
+    guard directory >= 0 else { return }
+    fsync(directory)
+    close(directory)
+  }
+
+  private func failure(_ what: String) -> NetworkError {
+    NetworkError(.fileFailed, "\(path) \(what): \(String(cString: strerror(errno)))")
+  }
+}

@@ -1,0 +1,52 @@
+import Executors
+
+extension NetworkClient {
+  /// Fetches a body into a file, which is there only when it is whole: written under another
+  /// name beside `path`, flushed to the disk, and then put in the place of what was at `path`.
+  ///
+  /// A body that breaks off is fetched anew by the request's policy. No cache is asked.
+  ///
+  /// - Returns: the response as the filters left it, with an empty body.
+  /// - Throws: as ``send(_:progress:)`` does; kind `fileFailed` when the file cannot be written.
+  @discardableResult
+  public func download(
+    _ request: NetworkRequest, to path: String, progress: TransportProgressHandler? = nil
+  ) async throws(NetworkError) -> NetworkResponse {
+    var plan = try plan(for: request, asksCache: false)
+    var step = plan.start
+    while true {
+      let stream = try await open(&plan, from: step, for: request, progress: progress)
+      do {
+        try await save(stream.body, to: path)
+        return NetworkResponse(status: stream.status, headers: stream.headers)
+      } catch {
+        step = plan.next(.failed(error), random: surroundings.random)
+      }
+    }
+  }
+
+  private func save(_ body: TransportBody, to path: String) async throws(NetworkError) {
+    let suffix = String(surroundings.random(), radix: 36)
+    let disk = ThreadExecutor(name: "ferry-download")
+    let file = DownloadFile(path: path, suffix: suffix)
+    do {
+      try await disk.run { try file.create() }
+      for try await part in body { try await disk.run { try file.append(part) } }
+      // Leaving the loop early is no error of the body's, and must not pass for its end.
+      try Task.checkCancellation()
+      try await disk.run { try file.finish() }
+    } catch {
+      try? await disk.run { file.discard() }
+      throw Self.typed(error)
+    }
+  }
+
+  private static func typed(_ error: any Error) -> NetworkError {
+    switch error {
+    case let error as NetworkError: error
+    case let error as TransportError: NetworkError(error)
+    case is CancellationError: NetworkError(.cancelled, "the download was cancelled")
+    default: NetworkError(.other, String(describing: error))
+    }
+  }
+}

@@ -1,0 +1,120 @@
+/// Makes of a request and the defaults what travels: a pure rule (seed row S7.2).
+struct RequestAssembly: Sendable {
+  let configuration: NetworkConfiguration
+
+  /// The whole of a request; throws kind `badAddress`.
+  func assemble(_ request: NetworkRequest) throws(NetworkError) -> AssembledRequest {
+    let (endpoint, baseHeaders) = try endpoint(of: request)
+    let address: RequestAddress
+    let url = Self.append(request.query, to: endpoint)
+    do {
+      address = try RequestAddress(url)
+    } catch {
+      throw NetworkError(error)
+    }
+    var headers = configuration.headers
+    headers.replace(with: baseHeaders)
+    if let type = request.body?.contentType { headers["Content-Type"] = type }
+    headers.replace(with: request.headers)
+    var transport = TransportRequest(
+      request.method, url, headers: headers, timeout: request.timeout ?? configuration.timeout,
+      connectTimeout: request.connectTimeout ?? configuration.connectTimeout,
+      responseLimit: request.responseLimit ?? configuration.responseLimit)
+    switch request.body {
+    case .bytes(let bytes, _): transport.body = bytes
+    case .file(let path, let range, _): transport.file = FileSlice(path: path, range: range)
+    case nil: break
+    }
+    return AssembledRequest(
+      transport: transport, host: address.name, retry: request.retry ?? configuration.retry,
+      mayRepeat: request.mayRepeat, cacheable: cacheable(request, endpoint, headers))
+  }
+
+  /// A conditional request is about what its caller keeps, and a part is not the whole: neither
+  /// is a cache's to answer.
+  private func cacheable(
+    _ request: NetworkRequest, _ endpoint: String, _ headers: TransportHeaders
+  ) -> CacheableRequest? {
+    guard case .use(let options) = request.cache ?? configuration.cache,
+      request.method == .get, request.body == nil, !headers.hasCondition, headers["Range"] == nil
+    else { return nil }
+    return CacheableRequest(
+      endpoint: endpoint, query: request.query, headers: headers, options: options)
+  }
+
+  // MARK: The address
+
+  private func endpoint(
+    of request: NetworkRequest
+  ) throws(NetworkError) -> (String, TransportHeaders) {
+    let base: BaseURL
+    switch request.base {
+    case .main:
+      guard let main = configuration.main else {
+        throw NetworkError(.badAddress, "the client has no main address for \(request.path)")
+      }
+      base = main
+    case .alternative(let name):
+      guard let alternative = configuration.alternatives[name] else {
+        throw NetworkError(.badAddress, "the client has no address named “\(name)”")
+      }
+      base = alternative
+    case .absolute(let url):
+      guard request.path.isEmpty else {
+        throw NetworkError(.badAddress, "an absolute address takes no path: \(request.path)")
+      }
+      // A fragment is the caller's own (RFC 9110 §4.2.5).
+      return (String(url.prefix { $0 != "#" }), [:])
+    }
+    guard !base.url.contains(where: { "?#".contains($0) }) else {
+      throw NetworkError(.badAddress, "the base \(base.url) has a query or a fragment")
+    }
+    return (try Self.join(base.url, request.path), base.headers)
+  }
+
+  /// One slash between base and path, however many there are.
+  private static func join(_ base: String, _ path: String) throws(NetworkError) -> String {
+    if path.isEmpty { return base }
+    guard path.utf8.allSatisfy({ 0x21...0x7E ~= $0 && $0 != 0x3F && $0 != 0x23 }) else {
+      throw NetworkError(
+        .badAddress, "the path \(path.debugDescription) is not percent-encoded, or has a query")
+    }
+    // They would lead out of the base (RFC 3986 §5.2.4).
+    for segment in path.split(separator: "/") {
+      let plain = segment.lowercased().replacing("%2e", with: ".")
+      guard plain != "." && plain != ".." else {
+        throw NetworkError(.badAddress, "the path \(path) has a segment “\(segment)”")
+      }
+    }
+    var base = Substring(base)
+    while base.last == "/" { base.removeLast() }
+    return base + (path.first == "/" ? "" : "/") + path
+  }
+
+  private static func append(_ query: [QueryItem], to endpoint: String) -> String {
+    if query.isEmpty { return endpoint }
+    let items = query.map {
+      PercentEncoding.encode($0.name) + "=" + PercentEncoding.encode($0.value)
+    }
+    // An absolute address may have a query of its own.
+    return endpoint + (endpoint.contains("?") ? "&" : "?") + items.joined(separator: "&")
+  }
+}
+
+/// What travels, and by which rules.
+struct AssembledRequest: Sendable, Equatable {
+  var transport: TransportRequest
+  /// The host without the brackets of an IPv6 literal.
+  var host: String
+  var retry: RetryPolicy
+  var mayRepeat: Bool
+  /// Nil when no cache is to be asked.
+  var cacheable: CacheableRequest?
+}
+
+extension RequestAddress {
+  /// The host without the brackets of an IPv6 literal.
+  fileprivate var name: String {
+    host.first == "[" ? String(host.dropFirst().dropLast()) : host
+  }
+}

@@ -1,0 +1,176 @@
+/// The way of one request from the first look to its answer: a pure machine.
+///
+/// Connectivity, cache, attempt, filters, cache again; and after a failure that may pass, a pause
+/// and another attempt. Feed it what came of a step, and it says the next one.
+struct RequestPlan: Sendable {
+  /// What to do next.
+  enum Step: Sendable, Equatable {
+    /// Ask for the way to the host.
+    case look(host: String)
+    /// Ask the cache.
+    case lookUp(CacheableRequest)
+    /// Send it.
+    case attempt(TransportRequest)
+    /// Have the filters judge an answer.
+    case judge(NetworkResponse)
+    /// Give the cache an answer.
+    case keep(NetworkResponse, CacheableRequest)
+    /// Wait before the next attempt.
+    case wait(Duration)
+    /// That was it.
+    case finish(Result<NetworkResponse, NetworkError>)
+  }
+
+  /// What came of a step.
+  enum Event: Sendable, Equatable {
+    case looked(ConnectivityStatus)
+    case found(CacheAnswer)
+    /// An answer, at `now` seconds since 1970.
+    case answered(NetworkResponse, now: Int64)
+    /// No answer, or one whose body broke off.
+    case failed(NetworkError)
+    case accepted(NetworkResponse)
+    case refused(NetworkError)
+    case kept(NetworkResponse)
+    case waited
+  }
+
+  private let request: AssembledRequest
+  private var failures = 0
+  private var hasLookedUp = false
+  private var offline: String?
+  /// What the cache has and may not give without asking.
+  private var stale: (response: NetworkResponse, validators: TransportHeaders)?
+  private var hasAskedToValidate = false
+  private var received: NetworkResponse?
+  private var accepted: NetworkResponse?
+  private var retryAfter: Duration?
+  private var isFromCache = false
+
+  init(_ request: AssembledRequest) { self.request = request }
+
+  /// The first step: connectivity is checked before anything else (seed row S7.2).
+  var start: Step { .look(host: request.host) }
+
+  /// Takes what came of the last step; `random` is drawn from only where a pause begins.
+  mutating func next(_ event: Event, random: () -> UInt64) -> Step {
+    switch event {
+    case .looked(let status): looked(status)
+    case .found(let answer): found(answer)
+    case .answered(let response, let now): answered(response, now)
+    case .failed(let error): failed(error, random)
+    case .accepted(let response): accept(response)
+    case .refused(let error): refuse(error, random)
+    case .kept(let response): kept(response)
+    case .waited: .look(host: request.host)
+    }
+  }
+
+  // MARK: Before an attempt
+
+  private mutating func looked(_ status: ConnectivityStatus) -> Step {
+    if case .offline(let reason) = status { offline = reason } else { offline = nil }
+    if let cacheable = request.cacheable, !hasLookedUp {
+      hasLookedUp = true
+      return .lookUp(cacheable)
+    }
+    return attempt()
+  }
+
+  private mutating func found(_ answer: CacheAnswer) -> Step {
+    switch answer {
+    case .none:
+      return attempt()
+    case .fresh(let response):
+      return serve(response)
+    case .stale(let response, let validators):
+      stale = (response, validators)
+      return attempt()
+    }
+  }
+
+  /// Sends it, unless that would certainly be in vain.
+  private mutating func attempt() -> Step {
+    isFromCache = false
+    if let offline {
+      return serveStale() ?? .finish(.failure(NetworkError(.offline, offline)))
+    }
+    var transport = request.transport
+    hasAskedToValidate = false
+    if let validators = stale?.validators, !validators.fields.isEmpty {
+      transport.headers.replace(with: validators)
+      hasAskedToValidate = true
+    }
+    return .attempt(transport)
+  }
+
+  /// What is stale, where the rule lets it stand in for a server that is out of reach.
+  private mutating func serveStale() -> Step? {
+    guard request.cacheable?.options.staleWhenOffline == true, let stale else { return nil }
+    self.stale = nil
+    return serve(stale.response)
+  }
+
+  private mutating func serve(_ response: NetworkResponse) -> Step {
+    isFromCache = true
+    return .judge(response)
+  }
+
+  // MARK: After an attempt
+
+  private mutating func answered(_ response: NetworkResponse, _ now: Int64) -> Step {
+    retryAfter = response.headers["Retry-After"].flatMap { RetryPolicy.retryAfter($0, now: now) }
+    if response.status == 304, hasAskedToValidate, let cacheable = request.cacheable {
+      return .keep(response, cacheable)
+    }
+    received = response
+    return .judge(response)
+  }
+
+  private mutating func kept(_ response: NetworkResponse) -> Step {
+    if let accepted { return .finish(.success(accepted)) }
+    stale = nil
+    // What the server confirmed is gone meanwhile: ask for all of it.
+    if response.status == 304 { return attempt() }
+    return serve(response)
+  }
+
+  private mutating func accept(_ response: NetworkResponse) -> Step {
+    guard !isFromCache, let cacheable = request.cacheable, let received else {
+      return .finish(.success(response))
+    }
+    // The cache keeps what the server said: filters judge it again whenever it serves.
+    accepted = response
+    return .keep(received, cacheable)
+  }
+
+  private mutating func refuse(_ error: NetworkError, _ random: () -> UInt64) -> Step {
+    guard isFromCache else { return failed(error, random) }
+    // What filters accepted once may be refused by those of today: the server knows better.
+    stale = nil
+    return attempt()
+  }
+
+  private mutating func failed(_ error: NetworkError, _ random: () -> UInt64) -> Step {
+    var error = error
+    error.retryAfter = error.retryAfter ?? retryAfter
+    retryAfter = nil
+    failures += 1
+    if error.isUnreachable, let step = serveStale() { return step }
+    guard error.isTransient, request.mayRepeat, !request.retry.givesUp(afterFailures: failures),
+      let delay = request.retry.delay(
+        afterFailures: failures, retryAfter: error.retryAfter, random: random())
+    else { return .finish(.failure(error)) }
+    return .wait(delay)
+  }
+}
+
+extension NetworkError {
+  /// Whether no server has answered.
+  fileprivate var isUnreachable: Bool {
+    switch kind {
+    case .offline, .timedOut, .interrupted: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import Foundation
+
+/// A body that is sent part by part, and from the start again where a redirect or a closed
+/// connection asks for it.
+///
+/// It never leaves the transport's thread. Reading a file there takes as long as the disk does;
+/// the kernel is told to read ahead.
+final class BodySource {
+  private enum Content {
+    case bytes([UInt8])
+    case file(descriptor: Int32, start: Int)
+  }
+
+  /// How many bytes are sent in all.
+  let count: Int
+  private let content: Content
+  private let name: String
+  private var position = 0
+
+  /// The body of `request`; throws kind `fileFailed` when its file cannot be opened or has not
+  /// the bytes asked for.
+  init(_ request: TransportRequest) throws(TransportError) {
+    guard let slice = request.file else {
+      let bytes = request.body ?? []
+      (content, count, name) = (.bytes(bytes), bytes.count, "the body")
+      return
+    }
+    let descriptor = open(slice.path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw Self.failure(slice.path) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      close(descriptor)
+      throw TransportError(.fileFailed, "\(slice.path) cannot be sent: it is no ordinary file")
+    }
+    let range = slice.range ?? 0..<Int(status.st_size)
+    guard 0 <= range.lowerBound, range.upperBound <= status.st_size else {
+      close(descriptor)
+      throw TransportError(
+        .fileFailed, "\(slice.path) has \(status.st_size) bytes, not those of \(range)")
+    }
+    content = .file(descriptor: descriptor, start: range.lowerBound)
+    (count, name) = (range.count, slice.path)
+    #if os(Linux)
+      posix_fadvise(descriptor, off_t(range.lowerBound), off_t(count), POSIX_FADV_SEQUENTIAL)
+    #endif
+  }
+
+  deinit {
+    if case .file(let descriptor, _) = content { close(descriptor) }
+  }
+
+  /// Whether all was read.
+  var isAtEnd: Bool { position == count }
+
+  /// Reads the next part; answers with its size, zero at the end. Throws kind `fileFailed`, also
+  /// for a file that has become shorter.
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(TransportError) -> Int {
+    let length = min(buffer.count, count - position)
+    guard length > 0 else { return 0 }
+    switch content {
+    case .bytes(let bytes):
+      bytes[position..<position + length].withUnsafeBytes { buffer.copyMemory(from: $0) }
+      position += length
+      return length
+    case .file(let descriptor, let start):
+      var got = -1
+      repeat {
+        got = pread(descriptor, buffer.baseAddress, length, off_t(start + position))
+      } while got < 0 && errno == EINTR
+      if got < 0 { throw Self.failure(name) }
+      guard got > 0 else {
+        throw TransportError(.fileFailed, "\(name) became shorter while it was sent")
+      }
+      position += got
+      return got
+    }
+  }
+
+  /// Goes to `offset`; answers whether there is such a place.
+  func seek(to offset: Int) -> Bool {
+    guard 0...count ~= offset else { return false }
+    position = offset
+    return true
+  }
+
+  private static func failure(_ path: String) -> TransportError {
+    TransportError(.fileFailed, "\(path) cannot be read: \(String(cString: strerror(errno)))")
+  }
+}

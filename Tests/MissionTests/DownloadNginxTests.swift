@@ -1,0 +1,88 @@
+import FerryProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Missions
+
+@Suite(
+  "A download from a real nginx", .timeLimit(.minutes(2)),
+  .enabled(if: NginxFileServer.isAvailable))
+struct DownloadNginxTests {
+  private let former = DownloadFixture.bytes(3_000_000, seed: 5)
+  private let content = DownloadFixture.content
+  private let fixture: DownloadFixture
+
+  init() throws { fixture = try DownloadFixture() }
+
+  /// Fetches until `count` bytes have come, and is cancelled then.
+  private func cancelled(_ job: DownloadJob, after count: Int64) async -> DownloadError? {
+    let fixture = fixture
+    let task = Task { await fixture.failure(job) }
+    while fixture.notes.withLock({ $0.progress.last?.bytesFetched ?? 0 }) < count {
+      await Task.yield()
+    }
+    task.cancel()
+    return await task.value
+  }
+
+  private var recorded: ChunkMap? { fixture.notes.withLock { $0.recorded.last } }
+
+  @Test("goes on after a pause by range, with at most a hundredth fetched twice")
+  func pause() async throws {
+    let server = try await NginxFileServer(rate: 2_000_000)
+    try server.replace(content, modified: 1_000_000_000)
+    let job = fixture.job(content, from: server.url, inChunks: false)
+    #expect(await cancelled(job, after: 900_000)?.kind == .cancelled)
+    let outcome = try await fixture.download(
+      fixture.job(content, from: server.url, inChunks: false, map: recorded))
+    #expect(try fixture.content() == content)
+    #expect(outcome.bytesReused >= 900_000 - 65_536)
+    #expect(outcome.bytesFetched + outcome.bytesReused == Int64(content.count))
+    #expect(try server.log().last?.status == 206)
+  }
+
+  @Test("whose file is replaced in the middle has nothing of both", arguments: [true, false])
+  func replaced(inChunks: Bool) async throws {
+    let server = try await NginxFileServer(rate: inChunks ? 500_000 : 2_000_000)
+    try server.replace(former, modified: 1_000_000_000)
+    let job = fixture.job(content, from: server.url, inChunks: inChunks)
+    // With hashes of chunks the former file is refused at its first chunk.
+    if inChunks {
+      let failure = await fixture.failure(job)
+      #expect(failure.map { "\($0.kind)".contains("wrongContent") } == true)
+    } else {
+      #expect(await cancelled(job, after: 900_000)?.kind == .cancelled)
+    }
+    try server.replace(content, modified: 1_000_000_001)
+    let outcome = try await fixture.download(
+      fixture.job(content, from: server.url, inChunks: inChunks, map: recorded)
+    ) { $0.connections = 4 }
+    #expect(try fixture.content() == content)
+    #expect(outcome.bytesFetched >= Int64(content.count))
+    #expect(try server.log().last?.status == (inChunks ? 206 : 200))
+  }
+
+  @Test("comes over several connections in ranges, each byte once")
+  func ranges() async throws {
+    let server = try await NginxFileServer(rate: 20_000_000)
+    try server.replace(content, modified: 1_000_000_000)
+    let job = fixture.job(content, from: server.url, inChunks: true)
+    let outcome = try await fixture.download(job)
+    #expect(try fixture.content() == content)
+    #expect(outcome.bytesFetched == Int64(content.count))
+    let log = try server.log()
+    #expect(log.allSatisfy { $0.status == 206 })
+  }
+
+  @Test("that redirects in a loop, or has no such file, fails with its reason")
+  func refused() async throws {
+    let server = try await NginxFileServer(rate: 0)
+    let loop = server.url.replacingOccurrences(of: "/file", with: "/loop")
+    let looping = fixture.job(content, from: loop, inChunks: true)
+    #expect(await fixture.failure(looping)?.kind == .wrongAnswer)
+    let missing = fixture.job(content, from: server.url, inChunks: true)
+    #expect(await fixture.failure(missing)?.kind == .server(404))
+    #expect(try fixture.isUntouched(content.count))
+  }
+}

@@ -1,0 +1,94 @@
+import Networking
+import Testing
+
+@testable import Missions
+
+@Suite("A body's intake", .timeLimit(.minutes(1)))
+struct BodyIntakeTests {
+  private typealias Piece = BodyIntake.Piece
+
+  @Test("cuts at the ends of chunks")
+  func cuts() {
+    var intake = BodyIntake(7..<25, size: 25, chunkSize: 10)
+    let first = intake.take(5)
+    #expect(
+      first == [
+        Piece(range: 0..<3, offset: 7, chunk: 0, endsChunk: true),
+        Piece(range: 3..<5, offset: 10, chunk: 1, endsChunk: false),
+      ])
+    let second = intake.take(13)
+    #expect(
+      second == [
+        Piece(range: 0..<8, offset: 12, chunk: 1, endsChunk: true),
+        Piece(range: 8..<13, offset: 20, chunk: 2, endsChunk: true),
+      ])
+    #expect(intake.isDone)
+  }
+
+  @Test("never takes a byte more than was asked for")
+  func excess() {
+    var intake = BodyIntake(0..<10, size: 30, chunkSize: 10)
+    let pieces = intake.take(1_000)
+    #expect(pieces == [Piece(range: 0..<10, offset: 0, chunk: 0, endsChunk: true)])
+    #expect(intake.isDone)
+    let more = intake.take(1)
+    #expect(more == [])
+  }
+
+  @Test("does not take the end of a range for the end of a chunk")
+  func shortRange() {
+    var intake = BodyIntake(0..<15, size: 30, chunkSize: 10)
+    let pieces = intake.take(15)
+    #expect(pieces.map(\.endsChunk) == [true, false])
+    #expect(intake.isDone)
+  }
+}
+
+@Suite("Progress", .timeLimit(.minutes(1)))
+struct ProgressGaugeTests {
+  @Test("never goes back, never exceeds the whole, and ends with the whole once")
+  func monotonic() {
+    let total: Int64 = 10 << 20
+    var gauge = ProgressGauge(total: total)
+    var told: [Int64] = []
+    let steps: [Int64] = [0, 1, 3 << 20, 1 << 20, 4 << 20, total, total + 5, total]
+    for done in steps {
+      if let progress = gauge.move(to: done, fetched: done) { told.append(progress.bytesDone) }
+    }
+    #expect(told == [0, 3 << 20, 4 << 20, total])
+  }
+
+  @Test("is told in steps that can be seen")
+  func steps() {
+    var gauge = ProgressGauge(total: 1 << 30)
+    let told = (0...65_536).count { gauge.move(to: Int64($0) << 14, fetched: 0) != nil }
+    #expect((400...600).contains(told))
+  }
+
+  @Test("has its map recorded after so many bytes or so much time, and only when it changed")
+  func recording() {
+    var rule = RecordRule(bytes: 0, now: .zero)
+    let moments: [(bytes: Int64, now: Duration)] = [
+      ((32 << 20) - 1, .milliseconds(999)), (32 << 20, .milliseconds(999)),
+      (33 << 20, .milliseconds(1_998)), (33 << 20, .milliseconds(1_999)),
+      (33 << 20, .seconds(9)),
+    ]
+    let isDue = moments.map { rule.isDue(bytes: $0.bytes, now: $0.now) }
+    #expect(isDue == [false, true, false, true, false])
+  }
+
+  @Test("begins the count of failures anew with every byte that stays")
+  func patience() {
+    var patience = Patience(RetryPolicy(attemptsMax: 3))
+    func givesUp(_ bytes: Int64) -> Bool {
+      patience.delay(bytes, retryAfter: nil, random: 0) == nil
+    }
+    #expect(!givesUp(0))
+    #expect(!givesUp(0))
+    #expect(!givesUp(1))
+    #expect(!givesUp(1))
+    #expect(givesUp(1))
+    let wish = patience.delay(2, retryAfter: .seconds(7), random: 0)
+    #expect(wish == .seconds(7))
+  }
+}

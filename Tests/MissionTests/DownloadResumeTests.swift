@@ -1,0 +1,252 @@
+import FerryProtocol
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Missions
+
+@Suite("A download that goes on", .timeLimit(.minutes(2)))
+struct DownloadResumeTests {
+  private typealias Answer = HostileServer.Answer
+  private let content = DownloadFixture.content
+  private let fixture: DownloadFixture
+
+  init() throws { fixture = try DownloadFixture() }
+
+  /// Fetches until the server has handed over so many bytes, and is cancelled then.
+  private func cancelled(inChunks: Bool, after count: Int, tag: String? = "\"a\"") async throws {
+    let content = content
+    let server = try HostileServer {
+      .good(content, tag: tag, to: $0).cut(after: inChunks ? 120_000 : count, .silence)
+    }
+    defer { server.stop() }
+    let job = fixture.job(content, from: server.url, inChunks: inChunks)
+    let fixture = fixture
+    let task = Task { await fixture.failure(job) }
+    await server.hasServed(count)
+    // What went out of the server is on its way in; all of it has arrived once it is counted.
+    while fixture.notes.withLock({ $0.progress.last?.bytesFetched ?? 0 }) < count - 65_536 {
+      await Task.yield()
+    }
+    task.cancel()
+    #expect(await task.value?.kind == .cancelled)
+  }
+
+  /// Fetches from a good server; answers what it handed over.
+  private func goOn(
+    inChunks: Bool, tag: String? = "\"a\"", map: ChunkMap? = nil
+  ) async throws -> (served: Int, outcome: DownloadOutcome, server: HostileServer) {
+    let content = content
+    let server = try HostileServer { .good(content, tag: tag, to: $0) }
+    defer { server.stop() }
+    let outcome = try await fixture.download(
+      fixture.job(content, from: server.url, inChunks: inChunks, map: map))
+    #expect(try fixture.content() == content)
+    return (server.served, outcome, server)
+  }
+
+  private var recorded: ChunkMap? { fixture.notes.withLock { $0.recorded.last } }
+
+  @Test("after a pause fetches only what lacks", arguments: [true, false])
+  func pause(inChunks: Bool) async throws {
+    let count = inChunks ? 480_000 : 1_000_000
+    try await cancelled(inChunks: inChunks, after: count)
+    let (served, outcome, _) = try await goOn(inChunks: inChunks, map: recorded)
+    #expect(served <= content.count - count + 65_536)
+    #expect(outcome.bytesReused + outcome.bytesFetched == Int64(content.count))
+  }
+
+  @Test("after a kill fetches only what lacks, although the map was not recorded")
+  func kill() async throws {
+    try await cancelled(inChunks: true, after: 480_000)
+    let (served, outcome, server) = try await goOn(inChunks: true, map: nil)
+    #expect(served <= content.count - 480_000 + 65_536)
+    #expect(outcome.bytesReused > 400_000)
+    // Chunks that were begun go on in their middle.
+    let starts = server.requests.compactMap { $0.range(of: content.count)?.lowerBound }
+    #expect(starts.contains { $0 % 65_536 != 0 })
+  }
+
+  @Test("after a restart of the system believes only what its hash proves")
+  func restart() async throws {
+    try await cancelled(inChunks: true, after: 480_000)
+    let map = try #require(recorded)
+    let claimed = try #require((0..<map.chunkCount).first { map[$0] })
+    try damage(at: claimed * 65_536 + 5)
+    fixture.notes.withLock { $0.boot = "boot-2" }
+    let (served, outcome, server) = try await goOn(inChunks: true, map: map)
+    #expect(outcome.bytesReused == Int64(map.present - 1) * 65_536)
+    #expect(served == content.count - (map.present - 1) * 65_536)
+    #expect(
+      server.requests.contains {
+        $0.range(of: content.count)?.contains(claimed * 65_536) == true
+      })
+  }
+
+  @Test("finds content that rotted meanwhile by the hash of the whole, and fetches it again")
+  func rot() async throws {
+    try await cancelled(inChunks: true, after: 480_000)
+    let map = try #require(recorded)
+    let claimed = try #require((0..<map.chunkCount).first { map[$0] })
+    try damage(at: claimed * 65_536)
+    let (_, outcome, _) = try await goOn(inChunks: true, map: map)
+    #expect(outcome.bytesReused + outcome.bytesFetched == Int64(content.count) + 65_536)
+  }
+
+  @Test("after losing its file begins anew")
+  func lostFile() async throws {
+    try await cancelled(inChunks: true, after: 480_000)
+    try FileManager.default.removeItem(atPath: fixture.partialPath)
+    let (served, _, _) = try await goOn(inChunks: true, map: recorded)
+    #expect(served == content.count)
+  }
+
+  @Test("asks for the same version only, by its strong tag")
+  func sameVersion() async throws {
+    try await cancelled(inChunks: false, after: 1_000_000)
+    let (_, _, server) = try await goOn(inChunks: false, map: recorded)
+    #expect(server.requests.map { $0.fields["if-range"] } == ["\"a\""])
+    #expect(server.requests[0].range(of: content.count)?.lowerBound ?? 0 > 900_000)
+  }
+
+  @Test("begins anew where the server has no strong tag", arguments: [nil, "W/\"a\""])
+  func noVersion(_ tag: String?) async throws {
+    try await cancelled(inChunks: false, after: 1_000_000, tag: tag)
+    let (served, _, server) = try await goOn(inChunks: false, tag: tag, map: recorded)
+    #expect(served == content.count)
+    #expect(server.requests.allSatisfy { $0.fields["if-range"] == nil })
+    #expect(server.requests.allSatisfy { $0.fields["range"] == nil })
+  }
+
+  @Test(
+    "never splices two versions of a file, whether the server minds the version or not",
+    arguments: [true, false])
+  func changed(mindsVersion: Bool) async throws {
+    let former = DownloadFixture.bytes(content.count, seed: 7)
+    let content = content
+    let server = try HostileServer {
+      if $0.number == 0 { return Answer.good(former, tag: "\"1\"", to: $0).cut(after: 900_000) }
+      var request = $0
+      if !mindsVersion { request.fields["if-range"] = nil }
+      return Answer.good(content, tag: "\"2\"", to: request)
+    }
+    defer { server.stop() }
+    let outcome = try await fixture.download(
+      fixture.job(content, from: server.url, inChunks: false))
+    #expect(try fixture.content() == content)
+    #expect(server.requests[1].fields["if-range"] == "\"1\"")
+    #expect(outcome.bytesFetched >= Int64(content.count))
+  }
+
+  @Test("never splices where the file became another than the manifest's")
+  func changedForGood() async throws {
+    let other = DownloadFixture.bytes(content.count, seed: 7)
+    let content = content
+    let server = try HostileServer {
+      $0.number == 0
+        ? Answer.good(content, tag: "\"1\"", to: $0).cut(after: 900_000)
+        : Answer.good(other, tag: "\"2\"", to: $0)
+    }
+    defer { server.stop() }
+    let job = fixture.job(content, from: server.url, inChunks: false)
+    #expect(await fixture.failure(job)?.kind == .wrongContent(chunk: nil))
+  }
+
+  @Test("gives up a file that changes with every answer")
+  func everChanging() async throws {
+    let content = content
+    let server = try HostileServer {
+      var request = $0
+      request.fields["if-range"] = nil
+      return Answer.good(content, tag: "\"\($0.number)\"", to: request).cut(after: 900_000)
+    }
+    defer { server.stop() }
+    let job = fixture.job(content, from: server.url, inChunks: false)
+    #expect(await fixture.failure(job, attempts: 50)?.kind == .changed)
+  }
+
+  @Test("keeps chunks that are proven when the server's tag changes")
+  func changedChunks() async throws {
+    let content = content
+    let server = try HostileServer {
+      let answer = Answer.good(content, tag: "\"\($0.number)\"", to: $0)
+      return $0.number % 3 == 0 ? answer.cut(after: 100_000) : answer
+    }
+    defer { server.stop() }
+    let outcome = try await fixture.download(
+      fixture.job(content, from: server.url, inChunks: true))
+    #expect(try fixture.content() == content)
+    #expect(outcome.bytesFetched == Int64(content.count))
+  }
+
+  @Test("copies chunks that are on the device, and fetches those that are not what they should be")
+  func reuse() async throws {
+    let step = Int(DownloadFixture.chunkSize)
+    let former = fixture.directory.file("former")
+    var bytes = content
+    bytes[3 * step] ^= 1
+    try Data(bytes).write(to: former)
+    let content = content
+    let hashes = (0..<10).map { DownloadFixture.hash(content[$0 * step..<($0 + 1) * step]) }
+    let server = try HostileServer { .good(content, tag: nil, to: $0) }
+    defer { server.stop() }
+    let job = fixture.job(content, from: server.url, inChunks: true) { hash in
+      hashes.firstIndex(of: hash).map {
+        LocalChunk(path: former.path, offset: Int64($0 * step), length: step)
+      }
+    }
+    let outcome = try await fixture.download(job)
+    #expect(try fixture.content() == content)
+    #expect(outcome.bytesReused == Int64(9 * step))
+    #expect(server.served == content.count - 9 * step)
+  }
+
+  @Test("needs no server when all is there")
+  func complete() async throws {
+    try Data(content).write(to: URL(filePath: fixture.partialPath))
+    var map = ChunkMap(chunkCount: 46)
+    for chunk in 0..<46 { map[chunk] = true }
+    let job = fixture.job(content, from: "http://127.0.0.1:1/", inChunks: true, map: map)
+    #expect(try await fixture.download(job).bytesReused == Int64(content.count))
+    #expect(try fixture.content() == content)
+  }
+
+  @Test("has nothing to fetch of an empty file, which has to be the right one all the same")
+  func empty() async throws {
+    let job = fixture.job([], from: "http://127.0.0.1:1/", inChunks: false)
+    #expect(try await fixture.download(job).bytesFetched == 0)
+    #expect(try fixture.content() == [])
+    var wrong = job
+    wrong.hash = DownloadFixture.hash([1])
+    #expect(await fixture.failure(wrong)?.kind == .wrongContent(chunk: nil))
+  }
+
+  @Test("says that the disk is full, and keeps what there is")
+  func diskFull() async throws {
+    let small = Array(content.prefix(200_000))
+    let server = try HostileServer { .good(small, tag: nil, to: $0) }
+    defer { server.stop() }
+    var job = fixture.job(small, from: server.url, inChunks: true)
+    job.partialPath = "/dev/full"
+    #expect(await fixture.failure(job)?.kind == .diskFull)
+  }
+
+  @Test("fails as a whole when its map cannot be recorded")
+  func unrecordable() async throws {
+    struct Refusal: Error {}
+    let content = content
+    let server = try HostileServer { .good(content, tag: "\"a\"", to: $0) }
+    defer { server.stop() }
+    var job = fixture.job(content, from: server.url, inChunks: false)
+    job.record = { _ in throw Refusal() }
+    #expect(await fixture.failure(job)?.kind == .file)
+  }
+
+  private func damage(at offset: Int) throws {
+    let handle = try FileHandle(forUpdating: URL(filePath: fixture.partialPath))
+    try handle.seek(toOffset: UInt64(offset))
+    try handle.write(contentsOf: [content[offset] ^ 1])
+    try handle.close()
+  }
+}

@@ -1,0 +1,101 @@
+import Cryptography
+import Executors
+import FerryProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Missions
+
+@Suite("A partial file", .timeLimit(.minutes(1)))
+struct PartialFileTests {
+  private static let chunkSize: Int64 = 512 << 10
+  private static let layout = PartialLayout(
+    size: 3 * chunkSize - 7, chunkSize: chunkSize, chunkCount: 3)
+  private let directory: TemporaryDirectory
+  private let executor = ThreadExecutor(name: "partial-test")
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func file(_ layout: PartialLayout = Self.layout) -> PartialFile {
+    PartialFile(path: directory.file("partial").path, layout: layout, executor: executor)
+  }
+
+  @Test("remembers how far each chunk came, until the system restarts")
+  func marks() async throws {
+    let first = file()
+    #expect(try await first.open(bootID: "one").marks == nil)
+    try await first.write([1, 2, 3, 4], 1..<3, at: Self.chunkSize, chunk: 1, count: 2)
+    try await first.mark(2, Self.chunkSize - 7)
+    let again = try await file().open(bootID: "one")
+    #expect(again.marks == [1: 2, 2: Self.chunkSize - 7])
+    #expect(again.contentBytes == Self.layout.size)
+    #expect(try await file().open(bootID: "two").marks == nil)
+    #expect(try await file().open(bootID: "two").marks == [:])
+    let content = file()
+    _ = try await content.open(bootID: nil)
+    #expect(try await content.read(Self.chunkSize..<Self.chunkSize + 2) == [2, 3])
+  }
+
+  @Test("does not take another file's marks, nor impossible ones, for its own")
+  func otherMarks() async throws {
+    let first = file()
+    _ = try await first.open(bootID: "one")
+    try await first.mark(0, Self.chunkSize + 1)
+    try await first.mark(1, -1)
+    #expect(try await file().open(bootID: "one").marks == [:])
+    let other = PartialLayout(
+      size: Self.layout.size, chunkSize: Self.chunkSize * 2, chunkCount: 2)
+    #expect(try await file(other).open(bootID: "one").marks == nil)
+  }
+
+  @Test("is nothing but its content when it is finished")
+  func finished() async throws {
+    let first = file()
+    _ = try await first.open(bootID: "one")
+    try await first.write([7], 0..<1, at: Self.layout.size - 1, chunk: 2, count: 1)
+    try await first.finish(isDurable: true)
+    let bytes = try Data(contentsOf: directory.file("partial"))
+    #expect(bytes.count == Int(Self.layout.size))
+    #expect(bytes.last == 7)
+  }
+
+  @Test("copies a chunk from elsewhere only when it is what it should be")
+  func copies() async throws {
+    let source = directory.file("source")
+    let bytes = (0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 / 3) }
+    try Data(bytes).write(to: source)
+    let part = Array(bytes[5..<5 + Int(Self.chunkSize)])
+    let hash = try #require(ContentHash(SHA256.digest(of: part)))
+    let local = LocalChunk(path: source.path, offset: 5, length: Int(Self.chunkSize))
+    let target = file()
+    _ = try await target.open(bootID: "one")
+    #expect(try await target.copy(local, to: Self.chunkSize, expecting: hash))
+    #expect(try await target.digest(of: Self.chunkSize..<2 * Self.chunkSize) == hash.bytes)
+    var moved = local
+    moved.offset = 6
+    #expect(try await !target.copy(moved, to: 0, expecting: hash))
+    moved.offset = 1_999_000
+    #expect(try await !target.copy(moved, to: 0, expecting: hash))
+    moved.path = directory.file("absent").path
+    #expect(try await !target.copy(moved, to: 0, expecting: hash))
+  }
+
+  @Test("says that the disk is full, and of other failures which file it was")
+  func failures() async throws {
+    let small = PartialLayout(size: 100, chunkSize: 100, chunkCount: 1)
+    let full = PartialFile(path: "/dev/full", layout: small, executor: executor)
+    _ = try await full.open(bootID: nil)
+    await #expect {
+      try await full.write([1], 0..<1, at: 0, chunk: 0, count: 1)
+    } throws: {
+      ($0 as? DownloadError)?.kind == .diskFull
+    }
+    let nowhere = PartialFile(path: "/nowhere/partial", layout: small, executor: executor)
+    await #expect {
+      _ = try await nowhere.open(bootID: nil)
+    } throws: {
+      ($0 as? DownloadError)?.kind == .file && "\($0)".contains("/nowhere/partial")
+    }
+  }
+}

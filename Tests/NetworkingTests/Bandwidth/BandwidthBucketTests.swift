@@ -1,0 +1,65 @@
+import Testing
+
+@testable import Networking
+
+@Suite("A bandwidth limit", .timeLimit(.minutes(1)))
+struct BandwidthBucketTests {
+  private let start = ContinuousClock.now
+
+  @Test("lets a tenth of a second's worth go at once, and then has it waited for")
+  func credit() {
+    var bucket = BandwidthBucket(bytesPerSecond: 1_000, now: start)
+    #expect(bucket.wait(at: start) == nil)
+    bucket.take(600, at: start)
+    // 100 were there; 500 are owed, and one byte more has to be there before the next may go.
+    #expect(bucket.wait(at: start) == .milliseconds(501))
+    #expect(bucket.wait(at: start + .milliseconds(500)) == .milliseconds(1))
+    #expect(bucket.wait(at: start + .milliseconds(501)) == nil)
+  }
+
+  @Test("saves up no more than that")
+  func saving() {
+    var bucket = BandwidthBucket(bytesPerSecond: 1_000, now: start)
+    let later = start + .seconds(3600)
+    bucket.take(100, at: later)
+    #expect(bucket.wait(at: later) == .milliseconds(1))
+  }
+
+  @Test("is not confused by a time before the last")
+  func backwards() {
+    var bucket = BandwidthBucket(bytesPerSecond: 1_000, now: start)
+    bucket.take(100, at: start + .seconds(1))
+    #expect(bucket.wait(at: start) == .milliseconds(1))
+  }
+
+  @Test(
+    "holds over any time, in whatever parts it is used up",
+    arguments: [1, 7, 1_000, 123_456, 50 << 20], [1, 1_000, 16_384])
+  func rate(bytesPerSecond: Int, part: Int) throws {
+    var bucket = BandwidthBucket(bytesPerSecond: bytesPerSecond, now: start)
+    var now = start
+    var taken = 0
+    for _ in 1...1_000 {
+      if let wait = bucket.wait(at: now) {
+        #expect(wait > .zero)
+        // What wakes the waiter is at most a little late.
+        now += wait + .microseconds(1)
+        #expect(bucket.wait(at: now) == nil)
+      }
+      bucket.take(part, at: now)
+      taken += part
+      let allowed = Double(bytesPerSecond) * (start.duration(to: now) / .seconds(1) + 0.1)
+      #expect(Double(taken - part) <= allowed + 1)
+    }
+    // Nor is it slower than it has to be.
+    let seconds = start.duration(to: now) / .seconds(1)
+    #expect(seconds <= Double(taken + 1_000) / Double(bytesPerSecond) + 0.01)
+  }
+
+  @Test("of nothing is one of a byte a second")
+  func nothing() {
+    var bucket = BandwidthBucket(bytesPerSecond: -5, now: start)
+    bucket.take(1, at: start)
+    #expect(bucket.wait(at: start) == .seconds(1))
+  }
+}

@@ -1,0 +1,53 @@
+import Foundation
+import Networking
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("What the README shows of requests", .timeLimit(.minutes(1)))
+struct ReadmeRequestsTests {
+  @Test("is what is compiled here")
+  func sameLines() throws {
+    let here = URL(filePath: #filePath).deletingLastPathComponent()
+    let readme = try String(
+      contentsOf: here.appending(path: "../../../README.md").standardized, encoding: .utf8)
+    let blocks = readme.matches(of: /```swift\nimport Ferry\n(?<code>(?s:.*?))```/)
+    let shown = try #require(blocks.first { $0.code.contains("NetworkClient(") }).code
+      .replacing("\"https://api.example.org/v1\"", with: "main")
+      .replacing("\"https://media.example.org\"", with: "media")
+      .replacing("\"photo.jpg\"", with: "file").replacing("\"film.mp4\"", with: "target")
+    let example = try String(
+      contentsOf: here.appending(path: "ReadmeRequests.swift"), encoding: .utf8)
+    let body = try #require(
+      example.firstMatch(of: /func readmeRequests.*\{\n(?<code>(?s:.*))\n\}/)
+    ).code
+    #expect(joined(shown) == joined(body))
+  }
+
+  @Test("works")
+  func runs() async throws {
+    let seen = Mutex<[String]>([])
+    let server = RawServer { exchange in
+      let language = exchange.headers["accept-language"] ?? "-"
+      seen.withLock { $0.append("\(exchange.method) \(exchange.path) \(language)") }
+      return exchange.answer("200 OK", [], Array("film".utf8))
+    }
+    defer { server.stop() }
+    let directory = try TemporaryDirectory()
+    let (photo, film) = (directory.file("photo.jpg"), directory.file("film.mp4"))
+    try Data([1, 2, 3]).write(to: photo)
+    try await readmeRequests(
+      main: BaseURL(server.url("/v1")), media: BaseURL(server.url("")), photo: photo.path,
+      to: film.path)
+    #expect(
+      seen.withLock { $0 } == [
+        "GET /v1/tasks?page=2 de", "PUT /v1/photos/7 de", "GET /films/7 de",
+      ])
+    #expect(try Data(contentsOf: film) == Data("film".utf8))
+  }
+
+  /// The code without the white space that formatting may change.
+  private func joined(_ code: some StringProtocol) -> String {
+    String(code.filter { !$0.isWhitespace })
+  }
+}

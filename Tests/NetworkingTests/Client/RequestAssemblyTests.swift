@@ -1,0 +1,176 @@
+import Testing
+
+@testable import Networking
+
+@Suite("A request is put together", .timeLimit(.minutes(1)))
+struct RequestAssemblyTests {
+  private static let configuration: NetworkConfiguration = {
+    var configuration = NetworkConfiguration(
+      BaseURL("https://api.example/v1", headers: ["Authorization": "Bearer main"]))
+    configuration.alternatives["test"] = BaseURL(
+      "http://[::1]:8080/", headers: ["Authorization": "Bearer test"])
+    configuration.alternatives["queried"] = "http://host/?a=b"
+    configuration.alternatives["no address"] = "ftp://host"
+    configuration.headers = ["X-App": "ferry", "Accept": "*/*"]
+    return configuration
+  }()
+  private let assembly = RequestAssembly(configuration: configuration)
+
+  @Test(
+    "from a base and a path, with one slash between",
+    arguments: [
+      (BaseAddress.main, "", "https://api.example/v1"),
+      (.main, "/tasks", "https://api.example/v1/tasks"),
+      (.main, "tasks/1", "https://api.example/v1/tasks/1"),
+      (.main, "/a//b/", "https://api.example/v1/a//b/"),
+      (.main, "/caf%C3%A9/...", "https://api.example/v1/caf%C3%A9/..."),
+      (.alternative("test"), "/tasks", "http://[::1]:8080/tasks"),
+      (.alternative("test"), "", "http://[::1]:8080/"),
+      (.absolute("http://other/x?y=1#part"), "", "http://other/x?y=1"),
+    ])
+  func addresses(base: BaseAddress, path: String, url: String) throws {
+    #expect(try assembly.assemble(NetworkRequest(path, base: base)).transport.url == url)
+  }
+
+  @Test(
+    "but not from what is no address, or would lead out of the base",
+    arguments: [
+      (BaseAddress.alternative("none"), "/x"), (.alternative("queried"), "/x"),
+      (.alternative("no address"), "/x"), (.absolute("http://other"), "/x"),
+      (.absolute("/x"), ""), (.main, "/../admin"), (.main, "/a/%2E%2e/b"), (.main, "."),
+      (.main, "/a?b=c"), (.main, "/a#b"), (.main, "/a b"), (.main, "/é"), (.main, "/a\r\nb"),
+    ])
+  func badAddresses(base: BaseAddress, path: String) {
+    #expect(throws: NetworkError.self) {
+      do throws(NetworkError) {
+        _ = try assembly.assemble(NetworkRequest(path, base: base))
+      } catch {
+        #expect(error.kind == .badAddress)
+        throw error
+      }
+    }
+  }
+
+  @Test("and not from a path when there is no main base")
+  func noMain() {
+    let assembly = RequestAssembly(configuration: NetworkConfiguration())
+    #expect(throws: NetworkError.self) { try assembly.assemble(NetworkRequest("/x")) }
+    #expect(throws: Never.self) { try assembly.assemble(NetworkRequest(url: "http://host/x")) }
+  }
+
+  @Test("with segments that may hold anything")
+  func segments() throws {
+    let request = NetworkRequest(segments: ["a/b", "?#", "ü ", "~-._", ""])
+    #expect(
+      try assembly.assemble(request).transport.url
+        == "https://api.example/v1/a%2Fb/%3F%23/%C3%BC%20/~-._/")
+    #expect(throws: NetworkError.self) {
+      try assembly.assemble(NetworkRequest(segments: ["..", "admin"]))
+    }
+  }
+
+  @Test("with parameters in their order, encoded so that no value becomes syntax")
+  func query() throws {
+    var request = NetworkRequest(
+      "/find", query: [QueryItem("q", "a&b=c d+e%"), QueryItem("ü", ""), QueryItem("q", "2")])
+    #expect(
+      try assembly.assemble(request).transport.url
+        == "https://api.example/v1/find?q=a%26b%3Dc%20d%2Be%25&%C3%BC=&q=2")
+    request = NetworkRequest(url: "http://other/x?y=1")
+    request.query = [QueryItem("z", "2")]
+    #expect(try assembly.assemble(request).transport.url == "http://other/x?y=1&z=2")
+  }
+
+  @Test("with fields of the request before those of the base before those of the client")
+  func headers() throws {
+    var request = NetworkRequest(
+      "/x", method: .post, headers: ["accept": "a", "Accept": "b"],
+      body: .bytes([1], contentType: "text/plain"))
+    #expect(
+      try assembly.assemble(request).transport.headers == [
+        "X-App": "ferry", "Authorization": "Bearer main", "Content-Type": "text/plain",
+        "Accept": "a", "Accept": "b",
+      ])
+    request.headers = ["Content-Type": "text/html", "Authorization": "none"]
+    #expect(
+      try assembly.assemble(request).transport.headers == [
+        "X-App": "ferry", "Accept": "*/*", "Content-Type": "text/html", "Authorization": "none",
+      ])
+  }
+
+  @Test("with a base's credentials for that base alone")
+  func credentials() throws {
+    for (base, seen) in [
+      (BaseAddress.main, "Bearer main"), (.alternative("test"), "Bearer test"),
+      (.absolute("https://api.example/v1/x"), nil),
+    ] {
+      let headers = try assembly.assemble(NetworkRequest("", base: base)).transport.headers
+      #expect(headers["Authorization"] == seen)
+      #expect(headers["X-App"] == "ferry")
+    }
+  }
+
+  @Test("with the client's defaults for what the request leaves open, and its own for the rest")
+  func defaults() throws {
+    var configuration = Self.configuration
+    configuration.timeout = .seconds(1)
+    configuration.connectTimeout = .seconds(2)
+    configuration.responseLimit = 3
+    configuration.retry = RetryPolicy(attemptsMax: 4)
+    let assembly = RequestAssembly(configuration: configuration)
+    let plain = try assembly.assemble(NetworkRequest("/x"))
+    #expect(plain.transport.timeout == .seconds(1))
+    #expect(plain.transport.connectTimeout == .seconds(2))
+    #expect(plain.transport.responseLimit == 3)
+    #expect(plain.retry.attemptsMax == 4)
+    let own = try assembly.assemble(
+      NetworkRequest(
+        "/x", timeout: .seconds(5), connectTimeout: .seconds(6), responseLimit: 7, retry: .never))
+    #expect(own.transport.timeout == .seconds(5))
+    #expect(own.transport.connectTimeout == .seconds(6))
+    #expect(own.transport.responseLimit == 7)
+    #expect(own.retry == .never)
+  }
+
+  @Test("to be repeated where the method or the caller says that it does no harm")
+  func repeating() throws {
+    for (method, may) in [
+      (TransportMethod.get, true), (.head, true), (.put, true), (.delete, true), (.post, false),
+      (.patch, false),
+    ] {
+      #expect(try assembly.assemble(NetworkRequest("/x", method: method)).mayRepeat == may)
+      let request = NetworkRequest("/x", method: method, isRepeatable: !may)
+      #expect(try assembly.assemble(request).mayRepeat == !may)
+    }
+  }
+
+  @Test("with a body from memory or from a part of a file")
+  func bodies() throws {
+    let bytes = NetworkRequest("/x", method: .post, body: .bytes([1, 2]))
+    #expect(try assembly.assemble(bytes).transport.body == [1, 2])
+    let file = NetworkRequest("/x", method: .put, body: .file("/tmp/f", range: 3..<5))
+    #expect(
+      try assembly.assemble(file).transport.file == FileSlice(path: "/tmp/f", range: 3..<5))
+  }
+
+  @Test("and asks a cache only for whole answers that depend on nothing else")
+  func caching() throws {
+    let options = CacheOptions(lifetime: .seconds(1))
+    var request = NetworkRequest(
+      "/x", query: [QueryItem("a", "1"), QueryItem("t", "2", identifies: false)],
+      cache: .use(options))
+    let cacheable = try #require(try assembly.assemble(request).cacheable)
+    #expect(cacheable.endpoint == "https://api.example/v1/x")
+    #expect(cacheable.query == request.query)
+    #expect(cacheable.options == options)
+    #expect(cacheable.headers["Authorization"] == "Bearer main")
+    for name in ["If-None-Match", "If-Modified-Since", "Range"] {
+      request.headers = [name: "x"]
+      #expect(try assembly.assemble(request).cacheable == nil)
+    }
+    request.headers = [:]
+    request.method = .post
+    #expect(try assembly.assemble(request).cacheable == nil)
+    #expect(try assembly.assemble(NetworkRequest("/x")).cacheable == nil)
+  }
+}

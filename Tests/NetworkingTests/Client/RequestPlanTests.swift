@@ -1,0 +1,316 @@
+import Testing
+
+@testable import Networking
+
+@Suite("A request goes its way", .timeLimit(.minutes(1)))
+struct RequestPlanTests {
+  private typealias Step = RequestPlan.Step
+  private typealias Event = RequestPlan.Event
+
+  private static let transport = TransportRequest(.get, "http://host/x")
+  private static let ok = NetworkResponse(status: 200, body: [1])
+  private static let kept = NetworkResponse(
+    status: 200, body: [2], origin: .cache(age: .seconds(9), isStale: true))
+  private static let notModified = NetworkResponse(status: 304)
+  private static let validators: TransportHeaders = ["If-None-Match": "\"a\""]
+  private static let interrupted = NetworkError(.interrupted, "broke")
+  private static let offline = NetworkError(.offline, "no interface")
+
+  private func request(
+    cache: CacheOptions? = nil, attempts: Int? = 3, mayRepeat: Bool = true
+  ) -> AssembledRequest {
+    AssembledRequest(
+      transport: Self.transport, host: "host",
+      retry: RetryPolicy(delayBase: .seconds(1), delayMax: .seconds(8), attemptsMax: attempts),
+      mayRepeat: mayRepeat,
+      cacheable: cache.map { CacheableRequest(endpoint: "http://host/x", options: $0) })
+  }
+
+  /// Feeds the events and compares each step; draws of randomness give the middle.
+  private func walk(
+    _ request: AssembledRequest, _ walk: [(Event, Step)],
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    var plan = RequestPlan(request)
+    #expect(plan.start == .look(host: "host"), sourceLocation: sourceLocation)
+    for (event, step) in walk {
+      let next = plan.next(event, random: { 1 << 63 })
+      #expect(next == step, "after \(event)", sourceLocation: sourceLocation)
+    }
+  }
+
+  private func asking(_ headers: TransportHeaders = [:]) -> Step {
+    var request = Self.transport
+    request.headers = headers
+    return .attempt(request)
+  }
+
+  @Test("by connectivity, an attempt and the filters to its answer")
+  func plain() {
+    let altered = NetworkResponse(status: 200, body: [3])
+    walk(
+      request(),
+      [
+        (.looked(.reachable), asking()), (.answered(Self.ok, now: 0), .judge(Self.ok)),
+        (.accepted(altered), .finish(.success(altered))),
+      ])
+  }
+
+  @Test("and ends at once where there is no network")
+  func noNetwork() {
+    walk(
+      request(),
+      [(.looked(.offline("no interface")), .finish(.failure(Self.offline)))])
+  }
+
+  @Test("and is tried again after what may pass, until the policy gives up")
+  func retries() {
+    walk(
+      request(),
+      [
+        (.looked(.reachable), asking()),
+        (.failed(Self.interrupted), .wait(.milliseconds(500))),
+        (.waited, .look(host: "host")), (.looked(.reachable), asking()),
+        (.failed(Self.interrupted), .wait(.seconds(1))),
+        (.waited, .look(host: "host")), (.looked(.reachable), asking()),
+        (.failed(Self.interrupted), .finish(.failure(Self.interrupted))),
+      ])
+  }
+
+  @Test("and not tried again where the network goes away meanwhile")
+  func networkLost() {
+    walk(
+      request(),
+      [
+        (.looked(.reachable), asking()), (.failed(Self.interrupted), .wait(.milliseconds(500))),
+        (.waited, .look(host: "host")),
+        (.looked(.offline("no interface")), .finish(.failure(Self.offline))),
+      ])
+  }
+
+  @Test("and not tried again when doing it twice may do harm, or nothing else can come of it")
+  func noRetries() {
+    for (request, error) in [
+      (request(mayRepeat: false), Self.interrupted), (request(attempts: 1), Self.interrupted),
+      (request(), NetworkError(.secureConnectionFailed, "")),
+      (request(), NetworkError(.cancelled, "")), (request(), NetworkError(.responseTooLarge, "")),
+      (request(), NetworkError(.fileFailed, "")),
+    ] {
+      walk(
+        request,
+        [(.looked(.reachable), asking()), (.failed(error), .finish(.failure(error)))])
+    }
+  }
+
+  @Test("and waits as long as the server asks after a refusal that may pass")
+  func retryAfter() {
+    let busy = NetworkResponse(status: 503, headers: ["Retry-After": "20"])
+    let refusal = NetworkError(rejecting: busy, "HTTP 503")
+    var told = refusal
+    told.retryAfter = .seconds(20)
+    walk(
+      request(attempts: 2),
+      [
+        (.looked(.reachable), asking()), (.answered(busy, now: 0), .judge(busy)),
+        // The wish is a lower bound, with half of the first ceiling as jitter.
+        (.refused(refusal), .wait(.milliseconds(20_500))), (.waited, .look(host: "host")),
+        (.looked(.reachable), asking()), (.answered(busy, now: 0), .judge(busy)),
+        (.refused(refusal), .finish(.failure(told))),
+      ])
+  }
+
+  @Test("and reads a date as the time until then")
+  func retryAfterDate() {
+    let busy = NetworkResponse(
+      status: 429, headers: ["Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT"])
+    walk(
+      request(),
+      [
+        (.looked(.reachable), asking()), (.answered(busy, now: 784_111_770), .judge(busy)),
+        (.refused(NetworkError(rejecting: busy, "")), .wait(.milliseconds(7_500))),
+      ])
+  }
+
+  @Test("and forgets what one answer asked for when the next attempt breaks off")
+  func retryAfterOnce() {
+    let busy = NetworkResponse(status: 503, headers: ["Retry-After": "20"])
+    walk(
+      request(attempts: 2),
+      [
+        (.looked(.reachable), asking()), (.answered(busy, now: 0), .judge(busy)),
+        (.refused(NetworkError(rejecting: busy, "")), .wait(.milliseconds(20_500))),
+        (.waited, .look(host: "host")), (.looked(.reachable), asking()),
+        (.failed(Self.interrupted), .finish(.failure(Self.interrupted))),
+      ])
+  }
+
+  @Test("and ends with a refusal that nothing changes")
+  func refusal() {
+    let missing = NetworkResponse(status: 404)
+    let refusal = NetworkError(rejecting: missing, "HTTP 404")
+    walk(
+      request(),
+      [
+        (.looked(.reachable), asking()), (.answered(missing, now: 0), .judge(missing)),
+        (.refused(refusal), .finish(.failure(refusal))),
+      ])
+  }
+
+  @Test("and draws randomness for pauses alone")
+  func randomness() {
+    var plan = RequestPlan(request(attempts: 1))
+    var draws = 0
+    let random: () -> UInt64 = {
+      draws += 1
+      return 0
+    }
+    _ = plan.next(.looked(.reachable), random: random)
+    _ = plan.next(.failed(Self.interrupted), random: random)
+    #expect(draws == 0)
+  }
+}
+
+extension RequestPlanTests {
+  private func lookUp(_ options: CacheOptions) -> Step {
+    .lookUp(CacheableRequest(endpoint: "http://host/x", options: options))
+  }
+
+  private func keep(_ response: NetworkResponse, _ options: CacheOptions) -> Step {
+    .keep(response, CacheableRequest(endpoint: "http://host/x", options: options))
+  }
+
+  @Test("and needs no server where the cache has a fresh answer, network or not")
+  func fresh() {
+    let options = CacheOptions()
+    for status in [ConnectivityStatus.reachable, .offline("no interface")] {
+      walk(
+        request(cache: options),
+        [
+          (.looked(status), lookUp(options)), (.found(.fresh(Self.kept)), .judge(Self.kept)),
+          (.accepted(Self.kept), .finish(.success(Self.kept))),
+        ])
+    }
+  }
+
+  @Test("and gives the cache what the server said, not what the filters made of it")
+  func store() {
+    let options = CacheOptions()
+    let altered = NetworkResponse(status: 200, body: [3])
+    walk(
+      request(cache: options),
+      [
+        (.looked(.reachable), lookUp(options)), (.found(.none), asking()),
+        (.answered(Self.ok, now: 0), .judge(Self.ok)),
+        (.accepted(altered), keep(Self.ok, options)),
+        (.kept(Self.ok), .finish(.success(altered))),
+      ])
+  }
+
+  @Test("and gives the cache nothing that was refused")
+  func storeNothing() {
+    let options = CacheOptions()
+    let refusal = NetworkError(rejecting: Self.ok, "no task")
+    walk(
+      request(cache: options),
+      [
+        (.looked(.reachable), lookUp(options)), (.found(.none), asking()),
+        (.answered(Self.ok, now: 0), .judge(Self.ok)),
+        (.refused(refusal), .finish(.failure(refusal))),
+      ])
+  }
+
+  @Test("and has the server confirm what is stale")
+  func revalidation() {
+    let options = CacheOptions()
+    let renewed = NetworkResponse(
+      status: 200, body: [2], origin: .cache(age: .zero, isStale: false))
+    walk(
+      request(cache: options),
+      [
+        (.looked(.reachable), lookUp(options)),
+        (.found(.stale(Self.kept, validators: Self.validators)), asking(Self.validators)),
+        (.answered(Self.notModified, now: 0), keep(Self.notModified, options)),
+        (.kept(renewed), .judge(renewed)), (.accepted(renewed), .finish(.success(renewed))),
+      ])
+  }
+
+  @Test("and asks for all of it where what was confirmed is gone")
+  func confirmedButGone() {
+    let options = CacheOptions()
+    walk(
+      request(cache: options),
+      [
+        (.looked(.reachable), lookUp(options)),
+        (.found(.stale(Self.kept, validators: Self.validators)), asking(Self.validators)),
+        (.answered(Self.notModified, now: 0), keep(Self.notModified, options)),
+        (.kept(Self.notModified), asking()),
+        // Nobody asked whether anything was modified: no answer to go on with.
+        (.answered(Self.notModified, now: 0), .judge(Self.notModified)),
+      ])
+  }
+
+  @Test("and asks the server where the filters refuse what the cache has")
+  func refusedFromCache() {
+    let options = CacheOptions()
+    walk(
+      request(cache: options),
+      [
+        (.looked(.reachable), lookUp(options)), (.found(.fresh(Self.kept)), .judge(Self.kept)),
+        (.refused(NetworkError(rejecting: Self.kept, "")), asking()),
+        (.answered(Self.ok, now: 0), .judge(Self.ok)), (.accepted(Self.ok), keep(Self.ok, options)),
+      ])
+  }
+
+  @Test("and serves what is stale while no server can be reached, where the rule says so")
+  func staleWhenOffline() {
+    let options = CacheOptions(staleWhenOffline: true)
+    let found = Event.found(.stale(Self.kept, validators: Self.validators))
+    let served: [(Event, Step)] = [(.accepted(Self.kept), .finish(.success(Self.kept)))]
+    walk(
+      request(cache: options),
+      [(.looked(.offline("no interface")), lookUp(options)), (found, .judge(Self.kept))] + served)
+    // The user does not wait for further attempts.
+    for kind in [NetworkError.Kind.offline, .timedOut, .interrupted] {
+      walk(
+        request(cache: options),
+        [
+          (.looked(.reachable), lookUp(options)), (found, asking(Self.validators)),
+          (.failed(NetworkError(kind, "")), .judge(Self.kept)),
+        ] + served)
+    }
+  }
+
+  @Test("and does not serve what is stale otherwise")
+  func staleOtherwise() {
+    let strict = CacheOptions()
+    let found = Event.found(.stale(Self.kept, validators: [:]))
+    walk(
+      request(cache: strict),
+      [
+        (.looked(.offline("no interface")), lookUp(strict)),
+        (found, .finish(.failure(Self.offline))),
+      ])
+    let lenient = CacheOptions(staleWhenOffline: true)
+    let missing = NetworkResponse(status: 404)
+    let refusal = NetworkError(rejecting: missing, "HTTP 404")
+    walk(
+      request(cache: lenient),
+      [
+        (.looked(.reachable), lookUp(lenient)), (found, asking()),
+        (.answered(missing, now: 0), .judge(missing)),
+        (.refused(refusal), .finish(.failure(refusal))),
+      ])
+  }
+
+  @Test("and asks the cache once, however often it is tried")
+  func oneLookup() {
+    let options = CacheOptions()
+    walk(
+      request(cache: options),
+      [
+        (.looked(.reachable), lookUp(options)), (.found(.none), asking()),
+        (.failed(Self.interrupted), .wait(.milliseconds(500))), (.waited, .look(host: "host")),
+        (.looked(.reachable), asking()),
+      ])
+  }
+}

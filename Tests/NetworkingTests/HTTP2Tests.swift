@@ -1,0 +1,137 @@
+import Foundation
+import Networking
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite(
+  "HTTP/2 over TLS", .timeLimit(.minutes(1)),
+  .enabled(if: NginxServer.isAvailable, "needs nginx and the openssl command"))
+struct HTTP2Tests {
+  private static let content = (0..<8 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+
+  private func transport(
+    trusting server: NginxServer, bandwidth: BandwidthLimits = BandwidthLimits()
+  ) -> CurlTransport {
+    var configuration = CurlTransport.Configuration()
+    configuration.certificateAuthorities = server.certificate
+    configuration.bandwidth = bandwidth
+    return CurlTransport(configuration: configuration)
+  }
+
+  @Test("is spoken where the server offers it, over one connection for many requests at once")
+  func multiplexing() async throws {
+    let server = try await NginxServer(files: ["a": [1]])
+    let transport = transport(trusting: server)
+    let answers = try await withThrowingTaskGroup { group in
+      for _ in 0..<50 {
+        group.addTask { try await transport.send(TransportRequest(.get, server.url("/a"))) }
+      }
+      return try await group.reduce(into: [TransportResponse]()) { $0.append($1) }
+    }
+    #expect(Set(answers.map { $0.headers["Protocol"] }) == ["HTTP/2.0"])
+    #expect(Set(answers.map { $0.headers["Connection-Number"] }).count == 1)
+    #expect(answers.allSatisfy { $0.status == 200 && $0.body == [1] })
+  }
+
+  @Test("is refused where nobody vouches for the server")
+  func untrusted() async throws {
+    let server = try await NginxServer()
+    await #expect {
+      _ = try await CurlTransport().send(TransportRequest(.get, server.url("/")))
+    } throws: {
+      ($0 as? TransportError)?.kind == .secureConnectionFailed
+    }
+  }
+
+  @Test("ends redirects that go round")
+  func redirects() async throws {
+    let server = try await NginxServer()
+    await #expect {
+      _ = try await transport(trusting: server).send(
+        TransportRequest(.get, server.url("/loop")))
+    } throws: {
+      ($0 as? TransportError)?.kind == .other
+    }
+  }
+
+  @Test("carries files up and down whole, with progress")
+  func files() async throws {
+    let server = try await NginxServer()
+    let directory = try TemporaryDirectory()
+    let (up, down) = (directory.file("up").path, directory.file("down").path)
+    try Data(Self.content).write(to: URL(filePath: up))
+    let client = NetworkClient(
+      NetworkConfiguration(BaseURL(server.url(""))), transport: transport(trusting: server))
+    let sent = Mutex(TransportProgress())
+    let answer = try await client.send(
+      NetworkRequest("/copy", method: .put, body: .file(up))
+    ) { progress in sent.withLock { $0 = progress } }
+    #expect(answer.status == 201 && answer.headers["Protocol"] == "HTTP/2.0")
+    #expect(server.file("copy") == Self.content)
+    #expect(sent.withLock { $0.sent } == Self.content.count)
+    #expect(sent.withLock { $0.sentTotal } == Self.content.count)
+    let received = Mutex(TransportProgress())
+    try await client.download(NetworkRequest("/copy"), to: down) { progress in
+      received.withLock { $0 = progress }
+    }
+    #expect(FileManager.default.contents(atPath: down).map(Array.init) == Self.content)
+    #expect(received.withLock { $0.receivedTotal } == Self.content.count)
+  }
+
+  @Test("keeps to a bandwidth limit in both directions, over shared connections")
+  func bandwidth() async throws {
+    let content = Array(Self.content.prefix(1 << 20))
+    let server = try await NginxServer(files: ["a": content])
+    let limits = BandwidthLimits(receiving: 4 << 20, sending: 4 << 20)
+    let transport = transport(trusting: server, bandwidth: limits)
+    let elapsed = try await ContinuousClock().measure {
+      try await withThrowingTaskGroup { group in
+        for index in 0..<3 {
+          group.addTask {
+            let down = try await transport.send(TransportRequest(.get, server.url("/a")))
+            #expect(down.body == content)
+            let up = try await transport.send(
+              TransportRequest(.put, server.url("/\(index)"), body: content))
+            #expect(up.status == 201)
+          }
+        }
+        try await group.waitForAll()
+      }
+    }
+    // 3 MiB down at 4 MiB a second at least, whatever goes up meanwhile.
+    #expect(elapsed >= .milliseconds(750 - 100 - 10))
+    for index in 0..<3 { #expect(server.file("\(index)") == content) }
+  }
+
+  @Test("does not let a stream that nobody reads hold up the others")
+  func slowConsumer() async throws {
+    let server = try await NginxServer(files: ["large": Self.content, "small": [1]])
+    let transport = transport(trusting: server)
+    let stream = try await transport.stream(TransportRequest(.get, server.url("/large")))
+    var parts = stream.body.makeAsyncIterator()
+    var body = try await parts.next() ?? []
+    for _ in 1...5 {
+      let small = try await transport.send(TransportRequest(.get, server.url("/small")))
+      #expect(small.body == [1])
+    }
+    while let part = try await parts.next() { body += part }
+    #expect(body == Self.content)
+  }
+
+  @Test("has the server's wish for a later attempt obeyed")
+  func retryAfter() async throws {
+    let server = try await NginxServer()
+    let still = StillSurroundings()
+    let client = NetworkClient(
+      NetworkConfiguration(BaseURL(server.url(""))), transport: transport(trusting: server),
+      surroundings: still.surroundings)
+    await #expect {
+      _ = try await client.send(NetworkRequest("/busy", retry: RetryPolicy(attemptsMax: 3)))
+    } throws: {
+      ($0 as? NetworkError)?.kind == .rejected(status: 503, reason: "HTTP 503")
+    }
+    // Nothing but jitter: half of the first ceiling.
+    #expect(still.pauses == [.milliseconds(250), .milliseconds(250)])
+  }
+}

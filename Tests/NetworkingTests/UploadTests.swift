@@ -1,0 +1,185 @@
+import Foundation
+import Networking
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("A file is sent", .timeLimit(.minutes(1)))
+struct UploadTests {
+  private let transport = CurlTransport()
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = directory.file("film.mp4").path
+  }
+
+  private func write(_ bytes: [UInt8]) throws { try Data(bytes).write(to: URL(filePath: path)) }
+
+  /// Answers with the method, the length that was announced, and what came.
+  private func echo() -> RawServer {
+    RawServer { exchange in
+      let length = exchange.headers["content-length"] ?? "none"
+      let fields = ["Method: \(exchange.method)", "Length: \(length)"]
+      return exchange.answer("200 OK", fields, exchange.body)
+    }
+  }
+
+  private static let content = (0..<5 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+
+  @Test("with its length and every byte", arguments: [TransportMethod.post, .put, .patch])
+  func whole(method: TransportMethod) async throws {
+    let server = echo()
+    defer { server.stop() }
+    for content in [Self.content, [], [1]] {
+      try write(content)
+      let request = TransportRequest(method, server.url("/x"), file: FileSlice(path: path))
+      let response = try await transport.send(request)
+      #expect(response.headers["Method"] == method.rawValue)
+      #expect(response.headers["Length"] == "\(content.count)")
+      #expect(response.body == content)
+    }
+    #expect(server.count(.accepted) == 1)
+  }
+
+  @Test("in part, where a range is given")
+  func range() async throws {
+    let server = echo()
+    defer { server.stop() }
+    try write(Self.content)
+    let range = 100_000..<4_000_000
+    let request = TransportRequest(
+      .put, server.url("/x"), file: FileSlice(path: path, range: range))
+    #expect(try await transport.send(request).body == Array(Self.content[range]))
+  }
+
+  @Test("by a client, with the type that the body has")
+  func client() async throws {
+    let server = RawServer { exchange in
+      exchange.answer("200 OK", ["Type: \(exchange.headers["content-type"] ?? "-")"])
+    }
+    defer { server.stop() }
+    try write([1, 2, 3])
+    let client = NetworkClient(NetworkConfiguration(BaseURL(server.url(""))))
+    let response = try await client.send(
+      NetworkRequest("/x", method: .put, body: .file(path, contentType: "video/mp4")))
+    #expect(response.headers["Type"] == "video/mp4")
+  }
+
+  @Test("again from its start where a redirect asks for it")
+  func redirect() async throws {
+    let server = RawServer { exchange in
+      exchange.path == "/here"
+        ? exchange.answer("200 OK", [], exchange.body)
+        : exchange.answer("307 Temporary Redirect", ["Location: /here"])
+    }
+    defer { server.stop() }
+    try write(Self.content)
+    let request = TransportRequest(.post, server.url("/x"), file: FileSlice(path: path))
+    #expect(try await transport.send(request).body == Self.content)
+  }
+
+  @Test("while it is read: what changes later is sent as it is then")
+  func streaming() async throws {
+    // More than sockets buffer, so that the end cannot have been read when the start moves.
+    var content = [UInt8](repeating: 1, count: 64 << 20)
+    try write(content)
+    let server = RawServer { exchange in
+      let last = exchange.body.last.map { String($0) } ?? "-"
+      return exchange.answer("200 OK", ["Last: \(last)", "Count: \(exchange.body.count)"])
+    }
+    defer { server.stop() }
+    content = []
+    let file = try FileHandle(forUpdating: URL(filePath: path))
+    let isChanged = Mutex(false)
+    let request = TransportRequest(.put, server.url("/x"), file: FileSlice(path: path))
+    let response = try await transport.send(request) { progress in
+      // On the transport's thread: nothing is read meanwhile.
+      isChanged.withLock { isChanged in
+        guard !isChanged, 1..<(32 << 20) ~= progress.sent else { return }
+        isChanged = true
+        _ = pwrite(file.fileDescriptor, [UInt8(2)], 1, 64 << 20 - 1)
+      }
+    }
+    #expect(isChanged.withLock { $0 })
+    #expect(response.headers["Last"] == "2")
+    #expect(response.headers["Count"] == "\(64 << 20)")
+  }
+
+  @Test("with its progress told, up to the end")
+  func progress() async throws {
+    let server = echo()
+    defer { server.stop() }
+    try write(Self.content)
+    let seen = Mutex<[TransportProgress]>([])
+    let request = TransportRequest(.put, server.url("/x"), file: FileSlice(path: path))
+    _ = try await transport.send(request) { progress in seen.withLock { $0.append(progress) } }
+    let count = Self.content.count
+    let progress = seen.withLock { $0 }
+    #expect(
+      progress.last
+        == TransportProgress(
+          sent: count, sentTotal: count, received: count, receivedTotal: count))
+    #expect(progress.map(\.sent) == progress.map(\.sent).sorted())
+    #expect(progress.contains { 0 < $0.sent && $0.sent < count })
+  }
+
+  @Test("never when it cannot be read, and that is told before anything is sent")
+  func unreadable() async throws {
+    let server = echo()
+    defer { server.stop() }
+    try write([1, 2, 3])
+    for slice in [
+      FileSlice(path: directory.file("missing").path), FileSlice(path: directory.url.path),
+      FileSlice(path: path, range: 2..<4), FileSlice(path: path, range: -1..<1),
+    ] {
+      let request = TransportRequest(.put, server.url("/x"), file: slice)
+      #expect(await failure(request)?.kind == .fileFailed, "\(slice)")
+    }
+    #expect(server.count(.requested("/x")) == 0)
+  }
+
+  @Test("in part only, and refused as a whole, when it becomes shorter meanwhile")
+  func shortened() async throws {
+    try write([UInt8](repeating: 1, count: 64 << 20))
+    let server = echo()
+    defer { server.stop() }
+    let path = path
+    let request = TransportRequest(.put, server.url("/x"), file: FileSlice(path: path))
+    let error = await failure(request) { if $0.sent > 0 { truncate(path, 1) } }
+    #expect(error?.kind == .fileFailed)
+  }
+
+  @Test("no further when the server refuses it")
+  func refused() async throws {
+    try write([UInt8](repeating: 1, count: 64 << 20))
+    let (listener, port) = Loopback.listen()
+    defer { close(listener) }
+    Thread.detachNewThread {
+      let connection = accept(listener, nil, nil)
+      _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
+      var buffer = [UInt8](repeating: 0, count: 4096)
+      recv(connection, &buffer, buffer.count, 0)
+      let answer = "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+      send(connection, answer, answer.utf8.count, 0)
+      // What is on its way is read, so that no reset overtakes the answer.
+      while recv(connection, &buffer, buffer.count, 0) > 0 {}
+      close(connection)
+    }
+    let request = TransportRequest(
+      .put, "http://127.0.0.1:\(port)/x", file: FileSlice(path: path))
+    #expect(try await transport.send(request).status == 413)
+  }
+
+  private func failure(
+    _ request: TransportRequest, _ progress: TransportProgressHandler? = nil
+  ) async -> TransportError? {
+    do {
+      _ = try await transport.send(request, progress: progress)
+      return nil
+    } catch {
+      return error
+    }
+  }
+}

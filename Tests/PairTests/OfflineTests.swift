@@ -1,0 +1,47 @@
+import Ferry
+import Foundation
+import TestSupport
+import Testing
+
+/// What a device without a network does, in a real process that has none.
+@Suite(
+  .timeLimit(.minutes(3)),
+  .enabled(if: OfflineTests.canLeaveNetwork, "needs the right to make a network namespace"))
+struct OfflineTests {
+  /// Runs a program with no network but an address for itself that is down (unshare(1)).
+  private static let unshare = URL(filePath: "/usr/bin/unshare")
+
+  private static var canLeaveNetwork: Bool {
+    let probe = Process()
+    probe.executableURL = unshare
+    probe.arguments = ["--net", "true"]
+    probe.standardError = FileHandle.nullDevice
+    let ending = Pipe()
+    probe.standardOutput = ending
+    guard (try? probe.run()) != nil else { return false }
+    _ = ending.fileHandleForReading.readDataToEndOfFile()
+    probe.waitUntilExit()
+    return probe.terminationStatus == 0
+  }
+
+  @Test("a sync without a network says so, keeps the work, and sends it once there is one")
+  func noNetwork() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    // An address that would have to be routed, instead of this machine's own.
+    try await device.write("UPDATE ferry_replica SET server = 'http://192.0.2.1:8080'")
+    try await device.write("INSERT INTO notes VALUES ('a', 'written offline', 1)")
+    let ferry = try Executables.ferry()
+    let finished = try await ChildProcess.run(
+      Self.unshare, ["--net", ferry.path, "--replica", device.path, "sync"],
+      directory: device.directory.url)
+    #expect(finished.status == .exited(3), "\(finished.error)")
+    #expect(
+      finished.error.contains("there is no network by which 192.0.2.1 could be reached"),
+      "\(finished.error)")
+    #expect(try await device.status().pending == 1)
+    try await device.open().connect(to: server.url, space: Device.space)
+    try await device.ferry("sync")
+    #expect(try await device.status().pending == 0)
+  }
+}
