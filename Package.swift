@@ -73,9 +73,19 @@ let package = Package(
     library("HTTPServer", "Server/HTTP", needs: ["CMicroHTTPD", "Compression"]),
     library("Postgres", "Server/Postgres", needs: ["CPostgres"]),
     library(
+      "MissionServer", "Server/Missions", needs: ["FerryProtocol", "Cryptography", "Executors"]),
+    library(
       "SyncServer", "Server/Sync",
-      needs: ["FerryProtocol", "SQLite", "Postgres", "HTTPServer", "Cryptography", "Executors"]),
-    command("FerryDaemon", "Server/FerryDaemon", needs: ["SyncServer", "CommandLineKit"]),
+      needs: [
+        "FerryProtocol", "SQLite", "Postgres", "HTTPServer", "Cryptography", "Executors",
+        "MissionServer",
+      ]),
+    command(
+      "FerryDaemon", "Server/FerryDaemon",
+      needs: [
+        "SyncServer", "MissionServer", "FerryProtocol", "Cryptography", "Networking", "Executors",
+        "CommandLineKit",
+      ]),
 
     // Measuring and testing: real processes and a private PostgreSQL.
     library("Laboratory", "Sources/Laboratory", needs: ["Postgres"]),
@@ -130,9 +140,13 @@ let package = Package(
         "TestSupport",
       ]),
     tests(
+      "MissionServerTests",
+      needs: ["MissionServer", "FerryProtocol", "Cryptography", "TestSupport"]),
+    tests(
       "SyncServerTests",
       needs: [
-        "SyncServer", "StoreContracts", "Postgres", "Cryptography", "TestSupport", "FerryDaemon",
+        "SyncServer", "StoreContracts", "MissionServer", "Postgres", "Cryptography", "TestSupport",
+        "FerryDaemon",
       ]),
     tests(
       "ConformanceTests",

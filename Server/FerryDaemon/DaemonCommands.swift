@@ -12,7 +12,7 @@ enum DaemonCommands {
       """,
     version: FerryVersion.current, options: StoreOptions.options + LogOptions.options,
     flags: LogOptions.flags,
-    subcommands: [serve, token, space, healthCheck, migrate],
+    subcommands: [serve, token, space, MissionCommands.root, healthCheck, migrate],
     examples: [
       ExampleSpec("Serve this machine, with nothing configured", "ferryd serve"),
       ExampleSpec(

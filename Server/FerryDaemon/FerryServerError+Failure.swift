@@ -11,6 +11,11 @@ extension FerryServerError: CommandFailureConvertible {
         "the data directory \(path) cannot be used", why: reason,
         next: "name another with --data DIR, or give this user the right to write to it",
         code: "data_directory")
+    case .blobDirectory(let path, let reason):
+      CommandFailure(
+        "the directory for missions' content, \(path), cannot be used", why: reason,
+        next: "name another with --blobs DIR, or give this user the right to write to it",
+        code: "blob_directory")
     case .dataInUse(let path, let processID):
       CommandFailure(
         "the data directory \(path) is in use",

@@ -10,7 +10,7 @@ extension DaemonCommands {
       machine may do everything. On any other address it starts only when tokens exist, or with \
       --insecure. At SIGTERM it accepts nothing more, finishes what is in progress, and ends with 0.
       """,
-    options: options,
+    options: options + BlobOptions.options,
     flags: [
       FlagSpec(
         "insecure",
@@ -72,6 +72,8 @@ extension DaemonCommands {
     configuration.heartbeat = max(.milliseconds(100), try arguments.duration("heartbeat"))
     configuration.pruneInterval = max(.seconds(1), try arguments.duration("prune-interval"))
     configuration.stopGrace = try arguments.duration("stop-grace")
+    configuration.blobs = arguments.stringIfPresent("blobs")
+    configuration.missionKey = arguments.stringIfPresent("mission-key")
     configuration.startWait = try arguments.duration("start-wait")
     return configuration
   }

@@ -36,6 +36,7 @@ final class Exchange: @unchecked Sendable {
   private var contentBytes = 0
   private var responseBytes = 0
   private var isRefused = false
+  private var sendsFile = false
   private let handover = Mutex(Handover())
 
   init(core: ServerCore, target: String, socket: Int32, remoteAddress: String) {
@@ -83,6 +84,7 @@ final class Exchange: @unchecked Sendable {
       responseBytes: responseBytes, duration: started.duration(to: .now),
       remoteAddress: remoteAddress, isComplete: isComplete || isRefused)
     core.registry.remove(self)
+    if sendsFile { core.truncationWatch.end(self) }
     let (stream, task) = handover.withLock { handover in
       let orphan = handover.answer.take()?.stream
       return (handover.stream.take() ?? orphan, handover.task.take())
@@ -104,6 +106,11 @@ final class Exchange: @unchecked Sendable {
       return handover.task
     }
     task?.cancel()
+  }
+
+  /// Cuts the connection off.
+  func disconnect() {
+    core.registry.disconnect(self)
   }
 
   private func admit(_ connection: OpaquePointer) -> Bool {
@@ -153,11 +160,16 @@ final class Exchange: @unchecked Sendable {
     let outlet = StreamOutlet(
       exchange: self, registry: core.registry, socket: socket,
       connection: ConnectionHandle(pointer: connection))
-    guard let response = answer.daemonResponse(outlet: outlet, closes: core.isDraining) else {
-      return false
-    }
+    guard
+      let response = answer.daemonResponse(
+        outlet: outlet, method: method, closes: core.isDraining)
+    else { return false }
     defer { MHD_destroy_response(response) }
-    if case .bytes(let bytes) = answer.body { responseBytes = bytes.count }
+    responseBytes = answer.contentCount(for: method) ?? 0
+    if case .file(let content) = answer.body, responseBytes > 0 {
+      sendsFile = true
+      core.truncationWatch.begin(self, content)
+    }
     return MHD_queue_response(connection, UInt32(answer.status), response) == .YES
   }
 

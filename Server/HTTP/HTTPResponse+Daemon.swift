@@ -9,11 +9,16 @@ extension HTTPResponse {
 
   /// The response as libmicrohttpd's object, to be released with MHD_destroy_response; nil when
   /// it is out of memory. Content is not copied.
-  func daemonResponse(outlet: StreamOutlet, closes: Bool) -> OpaquePointer? {
-    let response =
+  func daemonResponse(
+    outlet: StreamOutlet, method: String, closes: Bool
+  ) -> OpaquePointer? {
+    let response: OpaquePointer? =
       switch body {
       case .bytes(let bytes): ContentOwner(bytes).daemonResponse()
       case .stream(let stream): StreamOwner(stream, outlet).daemonResponse()
+      case .file(let content) where sendsContent(for: method): content.daemonResponse()
+      case .segments(let content) where sendsContent(for: method): content.daemonResponse()
+      case .file, .segments: contentlessDaemonResponse(count: body.count ?? 0)
       }
     guard let response else { return nil }
     for field in headers.fields {
@@ -24,7 +29,7 @@ extension HTTPResponse {
     return response
   }
 
-  /// A whole HTTP/1.1 message that ends its connection. A live body is left out.
+  /// A whole HTTP/1.1 message that ends its connection. A live body and files are left out.
   func closingMessage(omitsContent: Bool) -> [UInt8] {
     let content: [UInt8] = if case .bytes(let bytes) = body { bytes } else { [] }
     let reason = MHD_get_reason_phrase_for(UInt32(status)).map { String(cString: $0) } ?? ""
@@ -119,6 +124,6 @@ private final class StreamOwner {
 }
 
 /// Undoes `Unmanaged.passRetained`.
-private func releaseOwner<T: AnyObject>(_ pointer: UnsafeMutableRawPointer?, _: T.Type) {
+func releaseOwner<T: AnyObject>(_ pointer: UnsafeMutableRawPointer?, _: T.Type) {
   if let pointer { Unmanaged<T>.fromOpaque(pointer).release() }
 }

@@ -4,6 +4,11 @@ package struct HTTPResponse: Sendable {
   package enum Body: Sendable {
     /// Known in full; sent with `Content-Length`.
     case bytes([UInt8])
+    /// A stretch of a file, sent with `Content-Length` and without copying it through this
+    /// process. The connection is cut off when the file becomes too short meanwhile.
+    case file(FileContent)
+    /// Stretches of memory and files in turn, sent with `Content-Length`.
+    case segments(SegmentedContent)
     /// Written over time; sent in chunks until the stream finishes.
     case stream(HTTPStream)
   }

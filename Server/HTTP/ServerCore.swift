@@ -5,6 +5,7 @@ import Synchronization
 final class ServerCore: Sendable {
   let configuration: HTTPServer.Configuration
   let registry = ConnectionRegistry()
+  let truncationWatch = TruncationWatch()
   let acceptor: Acceptor
   private let handler: HTTPHandler
   private let draining = Atomic(false)

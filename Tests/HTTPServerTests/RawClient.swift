@@ -6,6 +6,8 @@ enum RawClientError: Error, Equatable {
   case notConnected(Int32)
   case closed
   case reset
+  /// The server neither sent nor closed for a long time.
+  case silent
   case malformed(String)
 }
 
@@ -114,6 +116,18 @@ final class RawClient {
     return size == 0 ? nil : chunk
   }
 
+  /// Reads content and throws it away.
+  func skip(_ count: Int) throws {
+    var rest = count - min(count, buffer.count)
+    buffer.removeFirst(count - rest)
+    var piece = [UInt8](repeating: 0, count: 1 << 20)
+    while rest > 0 {
+      let received = recv(socket, &piece, min(rest, piece.count), 0)
+      guard received > 0 else { throw Self.failure(received) }
+      rest -= received
+    }
+  }
+
   /// Whether the server closes, with nothing more to read.
   func isClosedByPeer() throws -> Bool {
     do {
@@ -144,9 +158,14 @@ final class RawClient {
   private func fill() throws {
     var piece = [UInt8](repeating: 0, count: 1 << 16)
     let count = recv(socket, &piece, piece.count, 0)
-    guard count >= 0 else { throw RawClientError.reset }
-    guard count > 0 else { throw RawClientError.closed }
+    guard count > 0 else { throw Self.failure(count) }
     buffer += piece[..<count]
+  }
+
+  /// What an answer of recv(2) means that is not a number of bytes.
+  private static func failure(_ result: Int) -> RawClientError {
+    if result == 0 { return .closed }
+    return errno == EAGAIN ? .silent : .reset
   }
 }
 

@@ -21,6 +21,9 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   case methodNotAllowed = "method_not_allowed"
   case operationRefused = "operation_refused"
   case schemaConflict = "schema_conflict"
+  case missionConflict = "mission_conflict"
+  case uploadConflict = "upload_conflict"
+  case contentMismatch = "content_mismatch"
   case upgradeRequired = "upgrade_required"
   case parkFull = "park_full"
   case deviceForked = "device_forked"
@@ -48,11 +51,13 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .forbidden: 403
     case .unknownSpace, .notFound: 404
     case .methodNotAllowed: 405
-    case .deviceForked, .epochChanged, .cursorAhead, .historyLost, .schemaConflict: 409
+    case .deviceForked, .epochChanged, .cursorAhead, .historyLost, .schemaConflict,
+      .missionConflict, .uploadConflict:
+      409
     case .cursorExpired: 410
     case .limitExceeded: 413
     case .unsupportedCoding: 415
-    case .operationRefused: 422
+    case .operationRefused, .contentMismatch: 422
     case .upgradeRequired: 426
     case .parkFull: 429
     case .internalError: 500
@@ -74,6 +79,9 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .methodNotAllowed: "The method is not allowed here"
     case .operationRefused: "The packet holds operations that can never be applied"
     case .schemaConflict: "The schema does not fit the space"
+    case .missionConflict: "The mission has another version than was expected"
+    case .uploadConflict: "The upload goes on at another place"
+    case .contentMismatch: "The content is not what it was named by"
     case .upgradeRequired: "The space asks for a newer client"
     case .parkFull: "Too many packets wait for an earlier one"
     case .deviceForked: "Another copy of this device has written"

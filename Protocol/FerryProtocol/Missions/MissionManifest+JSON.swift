@@ -43,6 +43,29 @@ extension MissionManifest {
     }
     if let fault = fault(limits: limits) { throw MalformedMessage(reason: fault, offset: 0) }
   }
+
+  /// Reads what a publisher sends: the document, in which `format`, `space`, `mission` and
+  /// `version` may be missing. Those that are there have to fit. A version that is missing is 0
+  /// in the answer: whichever comes next.
+  package static func publication(
+    decoding bytes: [UInt8], in space: SpaceName, as id: MissionID,
+    limits: MissionLimits = .standard
+  ) throws(MalformedMessage) -> MissionManifest {
+    var manifest = try decode(bytes, depth: 4) { (reader) throws(MalformedMessage) in
+      try reader.missionManifest(limits, published: (space, id))
+    }
+    guard manifest.space == space, manifest.id == id else {
+      throw MalformedMessage(
+        reason: "the document is mission \(manifest.id) of space \(manifest.space)", offset: 0)
+    }
+    let version = manifest.version
+    manifest.version = max(1, version)
+    if let fault = manifest.fault(limits: limits) {
+      throw MalformedMessage(reason: fault, offset: 0)
+    }
+    manifest.version = version
+    return manifest
+  }
 }
 
 extension JSONWriter {
@@ -86,10 +109,10 @@ extension JSONWriter {
 
 extension JSONReader {
   fileprivate mutating func missionManifest(
-    _ limits: MissionLimits
+    _ limits: MissionLimits, published: (space: SpaceName, id: MissionID)? = nil
   ) throws(MalformedMessage) -> MissionManifest {
-    var (format, version): (Int64?, Int64?)
-    var (space, id): (SpaceName?, MissionID?)
+    var (format, version): (Int64?, Int64?) = published == nil ? (nil, nil) : (1, 0)
+    var (space, id): (SpaceName?, MissionID?) = (published?.space, published?.id)
     var items: [MissionItem]?
     var (title, summary, priority) = ("", "", Int64(0))
     var (after, chunkSize) = ([MissionID](), MissionManifest.chunkSizeDefault)

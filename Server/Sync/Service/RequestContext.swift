@@ -10,6 +10,8 @@ struct RequestContext: Sendable {
   var space: SpaceName?
   var device: DeviceID?
   var problem: ProblemCode?
+  /// Where an upload goes on that began at another place.
+  var uploadOffset: Int64?
 }
 
 extension HTTPResponse {
@@ -27,10 +29,5 @@ extension HTTPResponse {
     HTTPResponse(
       status: 200, headers: ["Content-Type": mediaType, "Cache-Control": "no-store"],
       body: .bytes(Array(text.utf8)), compressible: true)
-  }
-
-  /// Bytes of a body that is known in full.
-  var byteCount: Int {
-    if case .bytes(let bytes) = body { bytes.count } else { 0 }
   }
 }

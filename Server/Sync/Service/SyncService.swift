@@ -12,12 +12,14 @@ package final class SyncService: Sendable {
     package var log: ServiceLog
     package var clock: ServiceClock
     package var limits: Limits
+    /// `nil` where there is no directory for missions' content.
+    package var missions: MissionDesk?
     /// Where the service's own tasks run; `nil` for the shared pool.
     package var executor: (any TaskExecutor)?
 
     package init(
       store: any SyncStore, gate: AccessGate, hub: HeadHub, metrics: ServiceMetrics,
-      log: ServiceLog, clock: ServiceClock, limits: Limits,
+      log: ServiceLog, clock: ServiceClock, limits: Limits, missions: MissionDesk? = nil,
       executor: (any TaskExecutor)? = nil
     ) {
       self.store = store
@@ -27,6 +29,7 @@ package final class SyncService: Sendable {
       self.log = log
       self.clock = clock
       self.limits = limits
+      self.missions = missions
       self.executor = executor
     }
   }
@@ -62,7 +65,8 @@ package final class SyncService: Sendable {
       let status = response.status
       stream.onClose { [context] in self.record(context, status: status, bytesOut: nil) }
     } else {
-      record(context, status: response.status, bytesOut: response.byteCount)
+      record(
+        context, status: response.status, bytesOut: response.contentCount(for: request.method))
     }
     return response
   }
@@ -83,7 +87,7 @@ package final class SyncService: Sendable {
   private func answer(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
     let match = context.match
     if match.route == .unknown {
-      throw Problem(.notFound, "Ferry's addresses are below /v1/spaces/{space}")
+      throw Problem(.notFound, "Ferry's addresses are below /v1/spaces/{space} and /v1/blobs")
     }
     guard match.isAllowed else {
       throw Problem(
@@ -93,7 +97,10 @@ package final class SyncService: Sendable {
     case .health: return .text("ok\n")
     case .readiness: return try await readiness()
     case .metrics: return metricsPage()
-    case .unknown, .space, .packets, .changes, .records, .events, .schema, .digests: break
+    case .blob: return try await blob(&context)
+    case .unknown, .space, .packets, .changes, .records, .events, .schema, .digests, .missions,
+      .mission, .upload:
+      break
     }
     let name = try space(named: match.spaceText ?? "")
     context.space = name
@@ -107,6 +114,16 @@ package final class SyncService: Sendable {
       return context.request.method == "PUT"
         ? try await applySchema(context.request, name) : try await schema(name)
     case .digests: return try await digests(context.request, name)
+    case .missions: return try await missions(name)
+    case .mission:
+      switch context.request.method {
+      case "PUT": return try await publishMission(context, name)
+      case "DELETE": return try await retractMission(context, name)
+      default: return try await mission(context, name)
+      }
+    case .upload:
+      return context.request.method == "PUT"
+        ? try await receiveUpload(&context, name) : try await uploadState(context, name)
     default:
       return context.request.method == "PUT"
         ? try await createSpace(name, role) : try await spaceInfo(name, role)
@@ -126,13 +143,17 @@ package final class SyncService: Sendable {
   private func admit(
     _ request: HTTPRequest, to space: SpaceName, need: Role
   ) async throws(Problem) -> Role {
-    let visitor = Visitor(
-      credential: Credential(authorization: request.headers["Authorization"]),
-      host: request.headers["Host"], origin: request.headers["Origin"])
+    let visitor = Self.visitor(request)
     let gate = parts.gate
     return try await ask { () async throws(StoreError) in
       try await gate.admit(visitor, to: space, need: need)
     }.get()
+  }
+
+  static func visitor(_ request: HTTPRequest) -> Visitor {
+    Visitor(
+      credential: Credential(authorization: request.headers["Authorization"]),
+      host: request.headers["Host"], origin: request.headers["Origin"])
   }
 
   /// Calls the store; a failure goes to the log, and to the client as a problem.
@@ -174,6 +195,8 @@ package final class SyncService: Sendable {
       // RFC 9110 §15.5.22 asks for both.
       return ["Upgrade": "Ferry", "Connection": "Upgrade"]
     case .methodNotAllowed: return ["Allow": context.match.route.allow]
+    case .uploadConflict:
+      return ["Upload-Offset": context.uploadOffset.map(String.init) ?? "0", "Upload-Complete": "?0"]
     default: return [:]
     }
   }

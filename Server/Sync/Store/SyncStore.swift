@@ -129,7 +129,7 @@ package enum StoreError: Error, Sendable, Equatable {
 
 /// Where a server keeps its spaces. PostgreSQL and SQLite stand behind it, and both pass the
 /// contract suite in Tests/StoreContracts.
-package protocol SyncStore: RetentionStore {
+package protocol SyncStore: RetentionStore, MissionStore {
   /// Makes the space if it is not there. Answers with it either way.
   func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary
 

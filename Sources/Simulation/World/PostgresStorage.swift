@@ -209,3 +209,65 @@ private final class StandStillStore: SyncStore {
 
   func close() async { moves.finish() }
 }
+
+extension StandStillStore {
+  func mission(
+    _ id: MissionID, in space: Int64
+  ) async throws(StoreError) -> StoredMission? {
+    try await still { store async throws(StoreError) in try await store.mission(id, in: space) }
+  }
+
+  func missions(in space: Int64) async throws(StoreError) -> [MissionRecord] {
+    try await still { store async throws(StoreError) in try await store.missions(in: space) }
+  }
+
+  func publishMission(
+    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<MissionRecord, Problem> {
+    try await still { store async throws(StoreError) in
+      try await store.publishMission(record, blobs: blobs, in: space, now: now)
+    }
+  }
+
+  func retractMission(
+    _ id: MissionID, in space: Int64, now: Int64
+  ) async throws(StoreError) -> Bool {
+    try await still { store async throws(StoreError) in
+      try await store.retractMission(id, in: space, now: now)
+    }
+  }
+
+  func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError) {
+    try await still { store async throws(StoreError) in
+      try await store.noteUpload(blob, in: space, now: now)
+    }
+  }
+
+  func heldBlobs(
+    among hashes: [ContentHash], in space: Int64
+  ) async throws(StoreError) -> [MissionBlob] {
+    try await still { store async throws(StoreError) in
+      try await store.heldBlobs(among: hashes, in: space)
+    }
+  }
+
+  func readableBlob(
+    _ hash: ContentHash, in space: SpaceName?
+  ) async throws(StoreError) -> MissionBlob? {
+    try await still { store async throws(StoreError) in
+      try await store.readableBlob(hash, in: space)
+    }
+  }
+
+  func endBlobs(before moment: Int64) async throws(StoreError) -> Int {
+    try await still { store async throws(StoreError) in try await store.endBlobs(before: moment) }
+  }
+
+  func neededBlobs(
+    among hashes: [ContentHash]
+  ) async throws(StoreError) -> [ContentHash] {
+    try await still { store async throws(StoreError) in
+      try await store.neededBlobs(among: hashes)
+    }
+  }
+}

@@ -51,19 +51,20 @@ package final class AccessGate: Sendable {
     _ visitor: Visitor, to space: SpaceName, need: Role
   ) async throws(StoreError) -> Result<Role, Problem> {
     if try await isOpen() {
-      if checksLoopback,
-        let fault = AccessRule.loopbackFault(host: visitor.host, origin: visitor.origin)
-      {
-        return .failure(fault)
-      }
-      return .success(.admin)
+      return loopbackFault(of: visitor).map { .failure($0) } ?? .success(.admin)
     }
     var known: StoredToken?
     if case .token(let token) = visitor.credential { known = try await lookUp(token) }
     return AccessRule.decide(visitor.credential, known: known, space: space, need: need)
   }
 
-  private func lookUp(_ token: AccessToken) async throws(StoreError) -> StoredToken? {
+  /// Why an open gate turns a visitor away, or `nil`.
+  func loopbackFault(of visitor: Visitor) -> Problem? {
+    checksLoopback
+      ? AccessRule.loopbackFault(host: visitor.host, origin: visitor.origin) : nil
+  }
+
+  func lookUp(_ token: AccessToken) async throws(StoreError) -> StoredToken? {
     let hash = token.hash
     let now = clock.uptime()
     if let kept = state.withLock({ $0.cache.lookUp(hash, now: now) }) { return kept }

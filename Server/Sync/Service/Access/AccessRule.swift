@@ -9,6 +9,24 @@ enum AccessRule {
   static func decide(
     _ credential: Credential, known: StoredToken?, space: SpaceName, need: Role
   ) -> Result<Role, Problem> {
+    recognise(credential, known: known).flatMap { known in
+      guard known.space == space else {
+        return .failure(Problem(.forbidden, "the token is for another space than \(space)"))
+      }
+      guard known.role >= need else {
+        return .failure(
+          Problem(
+            .forbidden,
+            "the token's role is \(known.role.rawValue); this needs \(need.rawValue)"))
+      }
+      return .success(known.role)
+    }
+  }
+
+  /// The token that was shown, or why there is none.
+  static func recognise(
+    _ credential: Credential, known: StoredToken?
+  ) -> Result<StoredToken, Problem> {
     switch credential {
     case .none:
       return .failure(
@@ -21,16 +39,7 @@ enum AccessRule {
         return .failure(
           Problem(.unauthorized, "the token is not known here; it may have been revoked"))
       }
-      guard known.space == space else {
-        return .failure(Problem(.forbidden, "the token is for another space than \(space)"))
-      }
-      guard known.role >= need else {
-        return .failure(
-          Problem(
-            .forbidden,
-            "the token's role is \(known.role.rawValue); this needs \(need.rawValue)"))
-      }
-      return .success(known.role)
+      return .success(known)
     }
   }
 

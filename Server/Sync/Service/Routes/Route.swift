@@ -9,6 +9,10 @@ package enum Route: String, Sendable, CaseIterable {
   case events = "/v1/spaces/{space}/events"
   case schema = "/v1/spaces/{space}/schema"
   case digests = "/v1/spaces/{space}/digests"
+  case missions = "/v1/spaces/{space}/missions"
+  case mission = "/v1/spaces/{space}/missions/{mission}"
+  case upload = "/v1/spaces/{space}/blobs/{sha256}"
+  case blob = "/v1/blobs/{sha256}"
   case health = "/healthz"
   case readiness = "/readyz"
   case metrics = "/metrics"
@@ -25,6 +29,10 @@ package enum Route: String, Sendable, CaseIterable {
     case .events: [("GET", .reader)]
     case .schema: [("GET", .reader), ("HEAD", .reader), ("PUT", .admin)]
     case .digests: [("POST", .reader)]
+    case .missions, .blob: [("GET", .reader), ("HEAD", .reader)]
+    case .mission:
+      [("GET", .reader), ("HEAD", .reader), ("PUT", .admin), ("DELETE", .admin)]
+    case .upload: [("HEAD", .admin), ("PUT", .admin)]
     case .health, .readiness, .metrics: [("GET", nil), ("HEAD", nil)]
     case .unknown: []
     }
@@ -39,6 +47,8 @@ package struct RouteMatch: Sendable, Equatable {
   package var route: Route
   /// The part of the path that names the space, as it stands there.
   package var spaceText: String?
+  /// The part that names one thing in the space, or content: as it stands there.
+  package var itemText: String?
   /// Whether the route takes the method.
   package var isAllowed = true
   /// The role that is needed, `nil` where anybody may ask.
@@ -47,6 +57,7 @@ package struct RouteMatch: Sendable, Equatable {
   /// Matches the decoded segments of a path.
   package init(method: String, segments: [String]) {
     (route, spaceText) = Self.find(segments)
+    if [.mission, .upload, .blob].contains(route) { itemText = segments.last }
     guard route != .unknown else { return }
     guard let entry = route.methods.first(where: { $0.name == method }) else {
       isAllowed = false
@@ -74,6 +85,16 @@ package struct RouteMatch: Sendable, Equatable {
       case "events": return (.events, segments[2])
       case "schema": return (.schema, segments[2])
       case "digests": return (.digests, segments[2])
+      case "missions": return (.missions, segments[2])
+      default: return (.unknown, nil)
+      }
+    case 3 where segments.starts(with: ["v1", "blobs"]) && !segments[2].isEmpty:
+      return (.blob, nil)
+    case 5
+    where segments.starts(with: ["v1", "spaces"]) && !segments[2].isEmpty && !segments[4].isEmpty:
+      switch segments[3] {
+      case "missions": return (.mission, segments[2])
+      case "blobs": return (.upload, segments[2])
       default: return (.unknown, nil)
       }
     default: return (.unknown, nil)

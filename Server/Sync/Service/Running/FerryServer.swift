@@ -1,5 +1,6 @@
 import FerryProtocol
 import HTTPServer
+import MissionServer
 
 /// A whole server in this process: the store, the service and the HTTP server before it.
 package final class FerryServer: Sendable {
@@ -27,6 +28,8 @@ package final class FerryServer: Sendable {
       lock = try DataLock(directory: directory)
     }
     let store = try await StoreOpener(configuration).open()
+    var configuration = configuration
+    configuration.blobs = configuration.blobs ?? configuration.store.blobDirectory
     return try await start(configuration, store: store, lock: lock)
   }
 
@@ -62,10 +65,15 @@ package final class FerryServer: Sendable {
       throw .needsTokens(configuration.listen)
     }
     let (hub, metrics) = (HeadHub(), ServiceMetrics())
+    let desk = try MissionDesk(configuration, store: store)
     let service = SyncService(
       SyncService.Parts(
         store: store, gate: gate, hub: hub, metrics: metrics, log: configuration.log,
-        clock: configuration.clock, limits: configuration.limits))
+        clock: configuration.clock, limits: configuration.limits, missions: desk))
+    let collector = desk.map {
+      BlobCollector(
+        store: store, blobs: $0.blobs, clock: configuration.clock, log: configuration.log)
+    }
     let pruner = Pruner(
       store: store, clock: configuration.clock, metrics: metrics, log: configuration.log,
       pace: Pruner.Pace(interval: configuration.pruneInterval))
@@ -77,6 +85,7 @@ package final class FerryServer: Sendable {
       Task { await hub.follow(moves, of: store) },
       Task { await hub.keepAwake(every: configuration.heartbeat) },
       Task { await pruner.run() },
+      Task { await collector?.run(every: configuration.collectInterval) },
     ]
     (self.configuration, self.store, self.lock) = (configuration, store, lock)
     (self.service, self.hub) = (service, hub)

@@ -18,6 +18,13 @@ package struct FerryServerConfiguration: Sendable {
   package var startWait = Duration.seconds(30)
   /// Between two runs of the pruner.
   package var pruneInterval = Pruner.Pace.standard.interval
+  /// Where missions' content lies; `nil` for `blobs` in the directory of the embedded store that
+  /// the server opens, and for nowhere with another store.
+  package var blobs: String?
+  /// The key that signs missions; `nil` for one beside their content.
+  package var missionKey: String?
+  /// Between two runs that remove content which no space needs any more.
+  package var collectInterval = Duration.seconds(3_600)
   package var limits = Limits.standard
   package var clock = ServiceClock.system
   package var log: ServiceLog

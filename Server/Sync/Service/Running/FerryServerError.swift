@@ -11,6 +11,8 @@ package enum FerryServerError: Error, Sendable, Equatable {
   case noHome
   /// The data directory cannot be made or written to.
   case dataDirectory(String, reason: String)
+  /// The directory for missions' content cannot be made or written to.
+  case blobDirectory(String, reason: String)
   /// Another server serves the data directory.
   case dataInUse(String, processID: Int32?)
   /// The database stayed away for as long as was waited.

@@ -5,8 +5,8 @@ import FerryProtocol
 package enum SchemaChange {
   /// The record that holds the schema.
   package static let key = RecordKey(table: "ferry_schema", record: "schema")
-  /// Who writes it. No device has this identifier: versions of UUIDs are never 0.
-  package static let author = DeviceID(UniqueID(high: 0, low: 0))
+  /// Who writes it.
+  package static let author = ServerWrite.author
 
   /// What the store has to write, and the schema as it stands then.
   package struct Decision: Sendable, Equatable {
@@ -40,39 +40,13 @@ package enum SchemaChange {
     var effects = IngestEffects(space: space)
     effects.space.schemaVersion = next
     effects.space.minimumProtocol = schema.minimumProtocol
-    write(schema, record, now, random, &effects)
-    return .success(Decision(schema: schema, effects: effects))
-  }
-
-  private static func write(
-    _ schema: SpaceSchema, _ record: RecordState?, _ now: Int64, _ random: UInt64,
-    _ effects: inout IngestEffects
-  ) {
-    let base = effects.space.head
-    // Later than what stands, whatever the clock did.
-    let last = record?.columns.map(\.stamp.time).max() ?? .zero
-    let time = max(HybridTimestamp(milliseconds: now), last.next)
-    let operation = Operation(
-      id: OperationID(UniqueID(timestamp: time, random: random)), key: key,
-      kind: record == nil ? .insert : .update, time: time,
-      columns: [
+    effects.writeAsServer(
+      key,
+      [
         Column("document", .text(String(decoding: schema.encoded(), as: UTF8.self))),
-        Column("version", .integer(schema.version)),
-      ], base: base)
-    let sequence = effects.space.place(operation.id)
-    var state = record ?? RecordState()
-    _ = state.merge(operation, stamp: Stamp(time: time, device: author), sequence: sequence)
-    effects.operations = [
-      IngestEffects.OperationRow(
-        id: operation.id, sequence: sequence, print: effects.space.print, device: author, key: key,
-        kind: operation.kind, time: time, base: operation.base, data: operation.encodedColumns(),
-        times: nil, outcome: nil)
-    ]
-    effects.records = [
-      IngestEffects.RecordRow(
-        key: key, sequence: sequence, wholeBelow: state.wholeBelow, isDead: !state.isAlive,
-        state: state.encoded(), isNew: record == nil)
-    ]
+        Column("version", .integer(next)),
+      ], over: record, now: now, random: random)
+    return .success(Decision(schema: schema, effects: effects))
   }
 
   /// Unique keys that a schema declares and another does not, by table.

@@ -21,10 +21,10 @@ package final class PostgresStore: SyncStore {
 
   private let pool: PostgresPool
   private let listener: PostgresListener
-  private let moves: HeadMoves
+  let moves: HeadMoves
   private let sweep: Task<Void, Never>
   private let makeEpoch: @Sendable () -> Epoch
-  private let makeRandom: @Sendable () -> UInt64
+  let makeRandom: @Sendable () -> UInt64
   private let schemas = SchemaCache()
   let limits: Limits
 
@@ -112,7 +112,7 @@ package final class PostgresStore: SyncStore {
   }
 
   /// What is told is durable whether or not the other nodes hear of it now.
-  private static func tell(
+  static func tell(
     _ move: HeadMove, _ moves: HeadMoves, _ connection: PostgresConnection
   ) {
     moves.tell(move)

@@ -136,6 +136,27 @@ enum PostgresStoreSchema {
     ALTER TABLE spaces ADD COLUMN print bigint NOT NULL DEFAULT 0;
     ALTER TABLE operations ADD COLUMN print bigint;
     """,
+    // The last version of each mission, retracted ones too, and what content which space may read:
+    // until `ended`, milliseconds since 1970, where the version in force does not name it. What was
+    // sent and is not published yet has no mission.
+    """
+    CREATE TABLE missions(
+      space bigint NOT NULL,
+      mission text COLLATE "C" NOT NULL,
+      version bigint NOT NULL,
+      PRIMARY KEY(space, mission)
+    );
+    CREATE TABLE mission_blobs(
+      space bigint NOT NULL,
+      mission text COLLATE "C" NOT NULL,
+      sha256 bytea NOT NULL,
+      size bigint NOT NULL,
+      ended bigint,
+      PRIMARY KEY(space, mission, sha256)
+    );
+    CREATE INDEX mission_blobs_by_content ON mission_blobs(sha256, space);
+    CREATE INDEX mission_blobs_ended ON mission_blobs(ended) WHERE ended IS NOT NULL;
+    """,
   ]
 
   /// Spaces that are there already go on keeping everything.

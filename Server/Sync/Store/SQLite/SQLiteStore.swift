@@ -12,9 +12,9 @@ package final class SQLiteStore: SyncStore {
   private let writer: StoreThread
   private let readers: [StoreThread]
   private let nextReader = Atomic(0)
-  private let moves = HeadMoves()
+  let moves = HeadMoves()
   private let makeEpoch: @Sendable () -> Epoch
-  private let makeRandom: @Sendable () -> UInt64
+  let makeRandom: @Sendable () -> UInt64
 
   /// Opens `ferry.sqlite` in `directory`, which exists.
   package convenience init(directory: String) async throws(StoreError) {
@@ -51,7 +51,7 @@ package final class SQLiteStore: SyncStore {
     try await writer.run(body)
   }
 
-  private func read<T: Sendable>(
+  func read<T: Sendable>(
     _ body: @escaping @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {
     let turn = nextReader.wrappingAdd(1, ordering: .relaxed).newValue

@@ -130,6 +130,27 @@ enum SQLiteStoreSchema {
     ALTER TABLE spaces ADD COLUMN print INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE operations ADD COLUMN print INTEGER;
     """,
+    // The last version of each mission, retracted ones too, and what content which space may read:
+    // until `ended`, milliseconds since 1970, where the version in force does not name it. What was
+    // sent and is not published yet has no mission.
+    """
+    CREATE TABLE missions(
+      space INTEGER NOT NULL,
+      mission TEXT NOT NULL,
+      version INTEGER NOT NULL,
+      PRIMARY KEY(space, mission)
+    ) WITHOUT ROWID;
+    CREATE TABLE mission_blobs(
+      space INTEGER NOT NULL,
+      mission TEXT NOT NULL,
+      sha256 BLOB NOT NULL,
+      size INTEGER NOT NULL,
+      ended INTEGER,
+      PRIMARY KEY(space, mission, sha256)
+    ) WITHOUT ROWID;
+    CREATE INDEX mission_blobs_by_content ON mission_blobs(sha256, space);
+    CREATE INDEX mission_blobs_ended ON mission_blobs(ended) WHERE ended IS NOT NULL;
+    """,
   ]
 
   /// Spaces that are there already go on keeping everything.

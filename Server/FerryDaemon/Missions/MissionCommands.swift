@@ -1,0 +1,171 @@
+import CommandLineKit
+import FerryProtocol
+import MissionServer
+import SyncServer
+
+/// `ferryd mission …`.
+enum MissionCommands {
+  static let root = CommandSpec(
+    "mission", summary: "Publish bundles of files that devices download and keep.",
+    discussion: """
+      The commands work on the store, also beside a server that runs. With --server they ask a \
+      server instead, with a token of the role admin.
+      """,
+    options: BlobOptions.options + [
+      OptionSpec(
+        "server", value: "URL", help: "Ask this server instead of working on the store."),
+      OptionSpec(
+        "token", value: "TOKEN", help: "An admin's token, for --server.",
+        environment: "FERRY_TOKEN"),
+    ],
+    subcommands: [publish, list, show, retract, key, collect],
+    examples: [
+      ExampleSpec("Publish a folder", "ferryd mission publish city-tour/ --space tours"),
+      ExampleSpec(
+        "Publish to a server elsewhere",
+        "ferryd mission publish tour.json --space tours --server https://sync.example.org"),
+    ])
+
+  static let spaceOption = OptionSpec(
+    "space", value: "NAME", help: "The space whose devices see it.", required: true)
+
+  static let list = CommandSpec(
+    "list", summary: "List a space's missions.", options: [spaceOption],
+    flags: [JSONOption.flag]
+  ) { arguments in
+    try await MissionTargets.with(arguments) { target in
+      let records = try await target.list()
+      if arguments.flag("json") {
+        let answer = JSONText.object([("missions", .array(records.map(\.json)))])
+        return try TextOutput.standardOutput.line(answer.text)
+      }
+      var table = TextTable(["MISSION", "VERSION", "ITEMS", "SIZE", "PRIORITY", "PUBLISHED", "TITLE"])
+      for record in records {
+        table.append([
+          record.id.value, String(record.version), String(record.items), record.sizeText,
+          String(record.priority), RFC3339.text(milliseconds: record.publishedAt), record.title,
+        ])
+      }
+      try TextOutput.standardOutput.lines(table.lines(width: Terminal.current().tableWidth))
+    }
+    return .done
+  }
+
+  static let show = CommandSpec(
+    "show", summary: "Show a mission and its items.", options: [spaceOption],
+    flags: [
+      JSONOption.flag,
+      FlagSpec("verify", help: "Hash the content that lies here, and name what is damaged."),
+    ],
+    arguments: [idArgument]
+  ) { arguments in
+    let id = try id(try arguments.string("id"))
+    var damaged: [String] = []
+    try await MissionTargets.with(arguments) { target in
+      let (record, document) = try await target.show(id)
+      let manifest = try MissionReport.manifest(document, of: record)
+      if arguments.flag("verify") { damaged = try await target.damaged(manifest) }
+      try MissionReport.show(record, manifest, damaged, isJSON: arguments.flag("json"))
+    }
+    return damaged.isEmpty ? .done : .failed
+  }
+
+  static let retract = CommandSpec(
+    "retract", summary: "Take a mission back: devices remove it with their next pull.",
+    options: [spaceOption], flags: [JSONOption.flag], arguments: [idArgument]
+  ) { arguments in
+    let id = try id(try arguments.string("id"))
+    try await MissionTargets.with(arguments) { target in
+      try await target.retract(id)
+      let answer = JSONText.object([("retracted", .string(id.value))])
+      try TextOutput.standardOutput.line(
+        arguments.flag("json") ? answer.text : "retracted \(id)")
+    }
+    return .done
+  }
+
+  static let key = CommandSpec(
+    "key", summary: "Show the public key that missions are signed with; it is made when absent.",
+    discussion: "Devices that are given it need not trust the first key that they see.",
+    flags: [JSONOption.flag]
+  ) { arguments in
+    try await LocalMissions.withDesk(arguments) { _, desk in
+      let key = Base64.text(try await desk.signingKey().publicKey)
+      let answer = JSONText.object([("publicKey", .string(key))])
+      try TextOutput.standardOutput.line(arguments.flag("json") ? answer.text : key)
+    }
+    return .done
+  }
+
+  static let collect = CommandSpec(
+    "collect", summary: "Remove content that no mission needs any more.",
+    discussion: """
+      `ferryd serve` does this by itself, and may run meanwhile. Versions that were replaced stay \
+      readable for a week, so that a download under way can end.
+      """,
+    options: [
+      OptionSpec(
+        "keep", value: "TIME", help: "How long former versions, and unfinished uploads, are kept.",
+        kind: .duration, default: "7d")
+    ],
+    flags: [JSONOption.flag]
+  ) { arguments in
+    let grace = Retention(try arguments.duration("keep")).milliseconds ?? 0
+    try await LocalMissions.withDesk(arguments) { store, desk in
+      let collector = BlobCollector(
+        store: store, blobs: desk.blobs, clock: .system, log: try LogOptions.log(arguments))
+      let result = try await collector.collect(grace: grace)
+      let answer = JSONText.object([
+        ("files", .int(Int64(result.files))), ("bytes", .int(result.bytes)),
+        ("unfinished", .int(Int64(result.unfinished))),
+      ])
+      try TextOutput.standardOutput.line(
+        arguments.flag("json")
+          ? answer.text
+          : "removed \(result.files.grouped) files (\(ByteSize(bytes: Int(result.bytes)).text)) and "
+            + "\(result.unfinished.grouped) unfinished ones")
+    }
+    return .done
+  }
+
+  static let idArgument = ArgumentSpec("id", help: "The mission's name.")
+
+  /// Reads a mission's name from the command line.
+  static func id(_ text: String) throws(UsageError) -> MissionID {
+    guard let id = MissionID(text) else {
+      throw UsageError(
+        .invalidValue, "\"\(text)\" cannot be a mission's name",
+        why: "a name has 1 to 128 characters of A–Z a–z 0–9 . _ -, the first a letter or digit",
+        next: "choose such a name, with --id where it is to be published")
+    }
+    return id
+  }
+}
+
+/// Where missions' content lies: `--blobs` and `--mission-key`.
+enum BlobOptions {
+  static let options = [
+    OptionSpec(
+      "blobs", value: "DIR",
+      help: """
+        Where missions' content lies, made when absent; without it `blobs` in the embedded store's \
+        directory. With --database all servers share one.
+        """,
+      kind: .directory, environment: "FERRY_BLOBS"),
+    OptionSpec(
+      "mission-key", value: "FILE",
+      help: """
+        The Ed25519 key (PEM) that signs missions; without it mission-key.pem beside the content, \
+        made when it is first needed.
+        """,
+      kind: .file, environment: "FERRY_MISSION_KEY"),
+  ]
+}
+
+extension Base64 {
+  static func text(_ bytes: [UInt8]) -> String {
+    var encoded: [UInt8] = []
+    bytes.withUnsafeBytes { append($0, to: &encoded) }
+    return String(decoding: encoded, as: UTF8.self)
+  }
+}

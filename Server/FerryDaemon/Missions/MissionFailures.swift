@@ -1,0 +1,85 @@
+import CommandLineKit
+import FerryProtocol
+import MissionServer
+import SyncServer
+
+extension MissionFailure: CommandFailureConvertible {
+  /// What happened, why, and what to do.
+  package var commandFailure: CommandFailure {
+    switch self {
+    case .refused(let problem): problem.commandFailure
+    case .store(let error): error.commandFailure
+    case .content(let error): error.commandFailure
+    case .key(let error): error.commandFailure
+    }
+  }
+}
+
+extension Problem: CommandFailureConvertible {
+  /// What happened, why, and what to do.
+  package var commandFailure: CommandFailure {
+    let next =
+      switch code {
+      case .unauthorized, .forbidden:
+        "make a token with `ferryd token create --role admin`, and give it with --token or "
+          + "FERRY_TOKEN"
+      case .unknownSpace: "check --space, or make it with `ferryd space create NAME`"
+      case .notFound: "check the name, --space and --server"
+      case .missionConflict: "read what is there with `ferryd mission show`, then publish again"
+      case .contentMismatch: "publish again: what is missing is sent anew"
+      case .unavailable, .internalError: "try again in a moment; the server's log tells more"
+      default: "correct what is published, then publish again"
+      }
+    return CommandFailure(
+      code.title.prefix(1).lowercased() + code.title.dropFirst(), why: detail, next: next,
+      status: code.action == .retry ? .unreachable : .failed, code: code.rawValue)
+  }
+}
+
+extension BlobError: CommandFailureConvertible {
+  /// What happened, why, and what to do.
+  package var commandFailure: CommandFailure {
+    switch self {
+    case .diskFull:
+      CommandFailure(
+        "the content was not kept", why: description,
+        next: "make room, with `ferryd mission collect` too, and publish again", code: "disk_full")
+    case .changed:
+      CommandFailure(
+        "the mission was not published", why: description,
+        next: "publish again once nobody writes to the files", code: "file_changed")
+    case .cancelled:
+      CommandFailure(
+        "interrupted", why: "the command was cancelled",
+        next: "run it again; nothing of it is to be seen yet", code: "cancelled")
+    case .notAFile, .mismatch, .wrongOffset, .system:
+      CommandFailure(
+        "the files cannot be read or kept", why: description,
+        next: "check the path, and that this user may read and write it", code: "file_failed")
+    }
+  }
+}
+
+extension SigningKeyError: CommandFailureConvertible {
+  /// What happened, why, and what to do.
+  package var commandFailure: CommandFailure {
+    let next =
+      switch self {
+      case .notAKey: "name another file with --mission-key, or move this one away"
+      case .notPrivate(let path): "chmod 600 \(path)"
+      case .file: "name a file that this user may read and make with --mission-key"
+      }
+    return CommandFailure(
+      "there is no key to sign missions with", why: description, next: next, code: "signing_key")
+  }
+}
+
+extension MissionDraftError: CommandFailureConvertible {
+  /// What happened, why, and what to do.
+  package var commandFailure: CommandFailure {
+    CommandFailure(
+      "the mission cannot be published", why: reason,
+      next: "correct it; `ferryd mission publish --help` says what a manifest holds",
+      code: "invalid_mission")
+  }
+}

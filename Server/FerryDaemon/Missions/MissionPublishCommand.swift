@@ -1,0 +1,154 @@
+import CommandLineKit
+import Executors
+import FerryProtocol
+import Foundation
+import MissionServer
+
+extension MissionCommands {
+  static let publish = CommandSpec(
+    "publish", summary: "Publish a folder, or what a manifest names, as a mission.",
+    discussion: """
+      A folder is published with all files in it; names that begin with a dot are left out, and \
+      links may not lead out of it. A manifest is a JSON object with `items`, each with a `path` in \
+      the mission and a `file` beside the manifest, or a `url` with `sha256` and `size` of what \
+      lies elsewhere; `title`, `summary`, `priority`, `after`, `chunkSize` and `mission` may be in \
+      it, too. What is given here counts before it.
+
+      Publishing again makes the next version; where nothing differs, nothing happens. Devices hear \
+      of it with their next pull. A publication that is interrupted leaves nothing to be seen.
+      """,
+    options: [
+      spaceOption,
+      OptionSpec(
+        "id", value: "NAME", help: "The mission's name; without it the manifest's, or the folder's."
+      ),
+      OptionSpec("title", value: "TEXT", help: "For people."),
+      OptionSpec("summary", value: "TEXT", help: "For people, too."),
+      OptionSpec(
+        "priority", value: "N", help: "Missions with a higher one are downloaded first.",
+        kind: .integer(-1_000_000...1_000_000)),
+      OptionSpec(
+        "after", value: "ID", help: "A mission that is downloaded first.", repeated: true),
+      OptionSpec(
+        "chunk-size", value: "SIZE",
+        help: "What a device checks and fetches at once: a power of two, 64KiB to 64MiB; 4MiB.",
+        kind: .byteSize),
+    ],
+    flags: [JSONOption.flag],
+    arguments: [ArgumentSpec("path", help: "A manifest, or a folder.", kind: .file)]
+  ) { arguments in
+    let (draft, folder) = try draft(arguments)
+    guard let id = draft.id else {
+      throw UsageError(
+        .missingOption, "the mission has no name",
+        why: "neither the manifest nor the folder's name is one", next: "add --id NAME")
+    }
+    let space = try SpaceCommands.name(try arguments.string("space"))
+    let digests = try await hash(draft, folder)
+    var manifest: MissionManifest
+    switch draft.manifest(in: space, as: id, digests: digests.mapValues(\.digest)) {
+    case .success(let made): manifest = made
+    case .failure(let error): throw error
+    }
+    manifest.version = 0
+    let files = draft.files.compactMap { digests[$0] }
+    try await MissionTargets.with(arguments) { [manifest] target in
+      let before = try await target.list().first { $0.id == id }
+      let bar = ProgressBar(
+        "publish", unit: .bytes, total: files.reduce(0) { $0 + $1.digest.size })
+      defer { bar.finish() }
+      let record = try await target.publish(manifest, files, bar: bar)
+      bar.finish()
+      try report(record, isNew: before?.manifest != record.manifest, arguments)
+    }
+    return .done
+  }
+
+  private static func report(
+    _ record: MissionRecord, isNew: Bool, _ arguments: ParsedArguments
+  ) throws {
+    let output = TextOutput.standardOutput
+    if arguments.flag("json") {
+      guard case .object(let members) = record.json else { return }
+      return try output.line(JSONText.object(members + [("changed", .bool(isNew))]).text)
+    }
+    let what = "\(record.id) version \(record.version): \(record.items) items, \(record.sizeText)"
+    try output.line(isNew ? "published \(what)" : "unchanged \(what)")
+  }
+
+  // MARK: Drafts
+
+  /// What is to be published, and the folder that its files are in.
+  private static func draft(_ arguments: ParsedArguments) throws -> (MissionDraft, String) {
+    let path = try arguments.string("path")
+    var isFolder: ObjCBool = false
+    guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
+      throw CommandFailure(
+        "\(path) cannot be published", why: "there is no such file or folder",
+        next: "name a manifest or a folder", code: "no_such_file")
+    }
+    let url = URL(filePath: path).standardizedFileURL
+    var draft: MissionDraft
+    let folder: String
+    if isFolder.boolValue {
+      folder = url.path
+      draft = MissionDraft(files: try FolderListing.files(in: folder))
+      draft.id = MissionID(url.lastPathComponent)
+    } else {
+      folder = url.deletingLastPathComponent().path
+      guard let bytes = try? Data(contentsOf: url) else {
+        throw MissionDraftError("\(path) cannot be read")
+      }
+      draft = try MissionDraft(decoding: Array(bytes))
+    }
+    try override(&draft, arguments)
+    if let fault = draft.fault { throw MissionDraftError(fault) }
+    return (draft, folder)
+  }
+
+  private static func override(
+    _ draft: inout MissionDraft, _ arguments: ParsedArguments
+  ) throws(UsageError) {
+    if let text = arguments.stringIfPresent("id") { draft.id = try id(text) }
+    if let title = arguments.stringIfPresent("title") { draft.title = title }
+    if let summary = arguments.stringIfPresent("summary") { draft.summary = summary }
+    if let priority = try arguments.integerIfPresent("priority") {
+      draft.priority = Int64(priority)
+    }
+    let after = arguments.strings("after")
+    if !after.isEmpty {
+      draft.after = []
+      for text in after { draft.after.append(try id(text)) }
+    }
+    if let size = try arguments.byteSizeIfPresent("chunk-size") { draft.chunkSize = Int64(size) }
+  }
+
+  // MARK: Hashing
+
+  /// Hashes the draft's files; by the names that it has for them.
+  private static func hash(
+    _ draft: MissionDraft, _ folder: String
+  ) async throws -> [String: MissionFile] {
+    let thread = ThreadExecutor(name: "ferry-hash")
+    let (files, chunkSize, cancellation) = (draft.files, draft.chunkSize, Cancellation())
+    return try await withTaskCancellationHandler {
+      try await thread.run {
+        let paths = try files.map { try FolderListing.file($0, in: folder) }
+        let total = try paths.reduce(Int64(0)) { try $0 + FilePart.size(of: $1) }
+        let bar = ProgressBar("hash", unit: .bytes, total: total)
+        defer { bar.finish() }
+        var found: [String: MissionFile] = [:]
+        for (name, path) in zip(files, paths) {
+          let digest = try FileHasher.digest(of: path, chunkSize: chunkSize) { count in
+            bar.advance(by: Int64(count))
+            return !cancellation.isCancelled
+          }
+          found[name] = MissionFile(path: path, digest: digest)
+        }
+        return found
+      }
+    } onCancel: {
+      cancellation.cancel()
+    }
+  }
+}

@@ -1,0 +1,141 @@
+import CommandLineKit
+import FerryProtocol
+import MissionServer
+import SyncServer
+
+/// A file to publish, with what it holds.
+struct MissionFile: Sendable {
+  let path: String
+  let digest: FileDigest
+}
+
+/// Where the mission commands work: on the store, or through a server.
+protocol MissionTarget: Sendable {
+  func list() async throws -> [MissionRecord]
+
+  /// The catalogue's record and the manifest's document.
+  func show(_ id: MissionID) async throws -> (MissionRecord, [UInt8])
+
+  /// Paths of the items whose content is missing or damaged.
+  func damaged(_ manifest: MissionManifest) async throws -> [String]
+
+  /// - Parameters:
+  ///   - manifest: Its version is 0: whichever comes next.
+  ///   - bar: Told the bytes that were kept.
+  func publish(
+    _ manifest: MissionManifest, _ files: [MissionFile], bar: ProgressBar
+  ) async throws -> MissionRecord
+
+  func retract(_ id: MissionID) async throws
+}
+
+enum MissionTargets {
+  /// Runs `body` on the target that the command line names.
+  static func with(
+    _ arguments: ParsedArguments, _ body: (any MissionTarget) async throws -> Void
+  ) async throws {
+    let name = try SpaceCommands.name(try arguments.string("space"))
+    if let url = arguments.stringIfPresent("server") {
+      return try await body(
+        RemoteMissions(url, token: arguments.stringIfPresent("token"), space: name))
+    }
+    try await LocalMissions.withDesk(arguments) { store, desk in
+      guard let space = try await store.space(named: name) else {
+        throw CommandFailure(
+          "there is no space \(name)", why: "none was made under this name",
+          next: "see `ferryd space list`, or make it with `ferryd space create \(name)`",
+          code: "unknown_space")
+      }
+      try await body(LocalMissions(store: store, desk: desk, space: space))
+    }
+  }
+
+  static func unknown(_ id: MissionID, _ space: SpaceName) -> CommandFailure {
+    CommandFailure(
+      "there is no mission \(id)", why: "none is in force in space \(space) under this name",
+      next: "see `ferryd mission list --space \(space)`", code: "unknown_mission")
+  }
+}
+
+/// Missions of the store that the command line names.
+struct LocalMissions: MissionTarget {
+  let store: any SyncStore
+  let desk: MissionDesk
+  let space: SpaceSummary
+
+  /// Opens the store and the directory for content.
+  static func withDesk(
+    _ arguments: ParsedArguments, _ body: (any SyncStore, MissionDesk) async throws -> Void
+  ) async throws {
+    try await StoreOptions.withStore(arguments) { store, location in
+      guard let path = arguments.stringIfPresent("blobs") ?? location.blobDirectory else {
+        throw CommandFailure(
+          "there is no directory for missions' content",
+          why: "with --database it has to be named",
+          next: "add --blobs DIR, the same as `ferryd serve` has, or use --server URL",
+          status: .usage, code: "no_blob_directory")
+      }
+      let desk = try MissionDesk(
+        store: store, directory: path, keyFile: arguments.stringIfPresent("mission-key"),
+        clock: .system)
+      try await body(store, desk)
+    }
+  }
+
+  func list() async throws -> [MissionRecord] { try await store.missions(in: space.id) }
+
+  func show(_ id: MissionID) async throws -> (MissionRecord, [UInt8]) {
+    guard let record = try await store.mission(id, in: space.id)?.record else {
+      throw MissionTargets.unknown(id, space.name)
+    }
+    let document = try await desk.content { (directory, _) throws(BlobError) -> [UInt8]? in
+      try directory.content(of: record.manifest, limit: MissionLimits.standard.manifestBytes)
+    }
+    guard let document else {
+      throw CommandFailure(
+        "the manifest of mission \(id) is missing",
+        why: "\(desk.blobs.directory.path) has no content \(record.manifest)",
+        next: "check --blobs, or publish the mission again", code: "damaged_manifest")
+    }
+    return (record, document)
+  }
+
+  func damaged(_ manifest: MissionManifest) async throws -> [String] {
+    let bar = ProgressBar("verify", unit: .bytes, total: manifest.size)
+    defer { bar.finish() }
+    var damaged: [String] = []
+    for item in manifest.items where item.isHosted {
+      let isIntact = try await desk.content { (directory, cancellation) throws(BlobError) in
+        try directory.isIntact(item.hash) { count in
+          bar.advance(by: Int64(count))
+          return !cancellation.isCancelled
+        }
+      }
+      if isIntact != true { damaged.append(item.path) }
+    }
+    return damaged
+  }
+
+  func publish(
+    _ manifest: MissionManifest, _ files: [MissionFile], bar: ProgressBar
+  ) async throws -> MissionRecord {
+    // What is here already must not be collected before the mission names it.
+    let hold = try await desk.hold()
+    defer { withExtendedLifetime(hold) {} }
+    for file in files {
+      try await desk.content { (directory, cancellation) throws(BlobError) in
+        try directory.put(file: file.path, file.digest) { count in
+          bar.advance(by: Int64(count))
+          return !cancellation.isCancelled
+        }
+      }
+    }
+    return try await desk.publish(manifest, in: space, ownContentOnly: false)
+  }
+
+  func retract(_ id: MissionID) async throws {
+    guard try await desk.retract(id, in: space) else {
+      throw MissionTargets.unknown(id, space.name)
+    }
+  }
+}

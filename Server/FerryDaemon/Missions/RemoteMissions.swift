@@ -1,0 +1,172 @@
+import CommandLineKit
+import Executors
+import FerryProtocol
+import MissionServer
+import Networking
+
+/// Missions of a server elsewhere, through its HTTP interface.
+struct RemoteMissions: MissionTarget {
+  /// Bytes of content in one request: well below what a server takes.
+  private static let partBytes = 4 << 20
+
+  private let base: String
+  private let token: String?
+  private let space: SpaceName
+  private let transport = CurlTransport()
+  private let thread = ThreadExecutor(name: "ferry-files")
+
+  init(_ url: String, token: String?, space: SpaceName) throws(UsageError) {
+    let lowered = url.lowercased()
+    guard lowered.hasPrefix("http://") || lowered.hasPrefix("https://") else {
+      throw UsageError(
+        .invalidValue, "\"\(url)\" is no server's address",
+        why: "--server takes a http:// or https:// URL", next: "write http://127.0.0.1:8080")
+    }
+    base = url.hasSuffix("/") ? String(url.dropLast()) : url
+    (self.token, self.space) = (token, space)
+  }
+
+  func list() async throws -> [MissionRecord] {
+    let answer = try await send(.get, "spaces/\(space)/missions")
+    return try read { () throws(MalformedMessage) in
+      try MissionRecord.list(decoding: answer.body)
+    }
+  }
+
+  func show(_ id: MissionID) async throws -> (MissionRecord, [UInt8]) {
+    let answer = try await send(.get, "spaces/\(space)/missions/\(id)")
+    let record = try read { () throws(MalformedMessage) in
+      try MissionRecord(decoding: answer.body)
+    }
+    return (record, try await send(.get, "blobs/\(record.manifest)").body)
+  }
+
+  func damaged(_ manifest: MissionManifest) async throws -> [String] {
+    throw UsageError(
+      .invalidValue, "--verify does not go with --server",
+      why: "content is checked where it lies", next: "run it on the server, without --server")
+  }
+
+  func retract(_ id: MissionID) async throws {
+    _ = try await send(.delete, "spaces/\(space)/missions/\(id)")
+  }
+
+  // MARK: Publishing
+
+  func publish(
+    _ manifest: MissionManifest, _ files: [MissionFile], bar: ProgressBar
+  ) async throws -> MissionRecord {
+    for file in files {
+      try await upload(file.digest.hash, size: file.digest.size, bar: bar) { offset, count in
+        try await thread.run { try FilePart.read(file.path, at: offset, count: count) }
+      }
+    }
+    var document = manifest.encoded()
+    var path = "spaces/\(space)/missions/\(manifest.id)"
+    if document.count > Self.partBytes {
+      let content = document
+      let hash = ContentHash(of: content)
+      try await upload(hash, size: Int64(content.count), bar: nil) { offset, count in
+        Array(content[Int(offset)..<Int(offset) + count])
+      }
+      path += "?document=\(hash)"
+      document = []
+    }
+    let answer = try await send(.put, path, body: document)
+    return try read { () throws(MalformedMessage) in try MissionRecord(decoding: answer.body) }
+  }
+
+  /// Sends what the server lacks of one content.
+  private func upload(
+    _ hash: ContentHash, size: Int64, bar: ProgressBar?,
+    _ content: (_ offset: Int64, _ count: Int) async throws -> [UInt8]
+  ) async throws {
+    let path = "spaces/\(space)/blobs/\(hash)"
+    let state = UploadState(try await send(.head, path))
+    var offset = state.offset
+    bar?.advance(by: min(offset, size))
+    if state.isComplete { return }
+    var conflicts = 0
+    repeat {
+      let count = Int(min(Int64(Self.partBytes), max(0, size - offset)))
+      let part = try await content(offset, count)
+      guard part.count == count else { throw BlobError.changed(path: hash.description) }
+      var headers = TransportHeaders()
+      if size > 0 {
+        headers["Content-Range"] = "bytes \(offset)-\(offset + Int64(count) - 1)/\(size)"
+      }
+      let answer = try await exchange(.put, path, headers: headers, body: part)
+      if answer.status == 409, conflicts < 10 {
+        // Somebody else sends the same.
+        conflicts += 1
+        let state = UploadState(answer)
+        offset = state.offset
+        continue
+      }
+      let accepted = UploadState(try checked(answer))
+      if accepted.isComplete {
+        bar?.advance(by: Int64(count))
+        return
+      }
+      offset = accepted.offset
+      bar?.advance(by: Int64(count))
+    } while offset < size
+  }
+
+  // MARK: Requests
+
+  private func send(
+    _ method: TransportMethod, _ path: String, body: [UInt8]? = nil
+  ) async throws -> TransportResponse {
+    try checked(try await exchange(method, path, body: body))
+  }
+
+  private func exchange(
+    _ method: TransportMethod, _ path: String, headers: TransportHeaders = [:],
+    body: [UInt8]? = nil
+  ) async throws -> TransportResponse {
+    var headers = headers
+    if let token { headers["Authorization"] = "Bearer \(token)" }
+    do {
+      return try await transport.send(
+        TransportRequest(
+          method, "\(base)/v1/\(path)", headers: headers, body: body, timeout: .seconds(300)))
+    } catch {
+      throw CommandFailure(
+        "the server cannot be reached", why: error.description,
+        next: "check --server, and try again: what was sent is kept",
+        status: error.isTransient ? .unreachable : .failed, code: error.kind.rawValue)
+    }
+  }
+
+  private func checked(_ answer: TransportResponse) throws -> TransportResponse {
+    guard !answer.isSuccess else { return answer }
+    if let problem = Problem(decoding: answer.body) { throw problem }
+    throw CommandFailure(
+      "the server refused", why: "it answered with status \(answer.status)",
+      next: "check --server and --token", code: "refused")
+  }
+
+  private func read<T>(_ body: () throws(MalformedMessage) -> T) throws(CommandFailure) -> T {
+    do {
+      return try body()
+    } catch {
+      throw CommandFailure(
+        "the server's answer cannot be read", why: error.description,
+        next: "check --server: is it a Ferry server that knows missions?",
+        code: "malformed_answer")
+    }
+  }
+}
+
+/// What a server says of an upload.
+private struct UploadState {
+  /// Bytes that are there.
+  let offset: Int64
+  let isComplete: Bool
+
+  init(_ answer: TransportResponse) {
+    offset = max(0, answer.headers["Upload-Offset"].flatMap { Int64($0) } ?? 0)
+    isComplete = answer.headers["Upload-Complete"] == "?1"
+  }
+}

@@ -1,0 +1,98 @@
+/// What a `Range` header asks for (RFC 9110 §14.1), before the size is known. Pure.
+package struct ByteRanges: Sendable, Equatable {
+  /// What is left of the ranges once the size is known.
+  package enum Resolution: Sendable, Equatable {
+    /// The header is to be ignored.
+    case whole
+    /// At least one range; none is empty, no two touch, and they stand in the order asked for.
+    case ranges([Range<Int>])
+    /// There is nothing at any of them.
+    case unsatisfiable
+  }
+
+  /// One `range-spec`, positions in bytes.
+  private enum Specification: Sendable, Equatable {
+    case span(first: Int, last: Int)
+    case suffix(Int)
+  }
+
+  /// More ranges than this in one header are taken for an attack (RFC 9110 §17.15), and the
+  /// header is ignored.
+  package static let countMax = 64
+  /// Ranges with a gap of fewer bytes between them are sent as one: each part of a multipart
+  /// answer costs about that much by itself (RFC 9110 §14.6 note).
+  package static let gapMin = 80
+
+  private let specifications: [Specification]
+
+  /// Nil when the header is to be ignored: it is malformed, counts in another unit than bytes,
+  /// or lists more than `countMax` ranges. Numbers beyond 63 bits count as the greatest of them.
+  package init?(header text: String) {
+    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, parts[0].lowercased() == "bytes" else { return nil }
+    var specifications: [Specification] = []
+    for element in parts[1].split(separator: ",") {
+      let element = element.trimmingBlanks
+      // An empty element of a list is to be overlooked (RFC 9110 §5.6.1.2).
+      if element.isEmpty { continue }
+      guard let specification = Self.specification(element),
+        specifications.count < Self.countMax
+      else { return nil }
+      specifications.append(specification)
+    }
+    guard !specifications.isEmpty else { return nil }
+    self.specifications = specifications
+  }
+
+  /// The bytes that are meant of a representation of `size` bytes.
+  package func resolved(size: Int) -> Resolution {
+    var ranges: [Range<Int>] = []
+    for specification in specifications {
+      switch specification {
+      case .span(let first, let last) where first < size:
+        ranges.append(first..<min(last, size - 1) + 1)
+      case .suffix(let count) where count > 0:
+        // All of nothing can be had, yet no Content-Range could say so.
+        if size == 0 { return .whole }
+        ranges.append(size - min(count, size)..<size)
+      case .span, .suffix: continue
+      }
+    }
+    return ranges.isEmpty ? .unsatisfiable : .ranges(Self.coalesced(ranges))
+  }
+
+  /// Joins what overlaps or nearly touches; a joined range stands where its first part was asked
+  /// for. All together is never more than the size, so overlaps cannot multiply the work.
+  private static func coalesced(_ ranges: [Range<Int>]) -> [Range<Int>] {
+    let ascending = ranges.enumerated().sorted {
+      ($0.element.lowerBound, $0.offset) < ($1.element.lowerBound, $1.offset)
+    }
+    var joined: [(place: Int, range: Range<Int>)] = []
+    for (place, range) in ascending {
+      if let last = joined.last, range.lowerBound - last.range.upperBound < gapMin {
+        let end = max(last.range.upperBound, range.upperBound)
+        joined[joined.count - 1] = (min(last.place, place), last.range.lowerBound..<end)
+      } else {
+        joined.append((place, range))
+      }
+    }
+    return joined.sorted { $0.place < $1.place }.map(\.range)
+  }
+
+  private static func specification(_ text: Substring) -> Specification? {
+    let ends = text.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+    guard ends.count == 2 else { return nil }
+    if ends[0].isEmpty { return number(ends[1]).map { .suffix($0) } }
+    guard let first = number(ends[0]) else { return nil }
+    if ends[1].isEmpty { return .span(first: first, last: .max) }
+    guard let last = number(ends[1]), first <= last else { return nil }
+    return .span(first: first, last: last)
+  }
+
+  private static func number(_ digits: Substring) -> Int? {
+    guard !digits.isEmpty,
+      digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+    else { return nil }
+    return Int(digits) ?? .max
+  }
+}

@@ -1,0 +1,79 @@
+/// A representation's tag (RFC 9110 §8.8.3): `"abc"`, or `W/"abc"` when it is weak.
+package struct EntityTag: Sendable, Equatable, CustomStringConvertible {
+  /// What is between the quotes.
+  package let opaque: String
+  /// Whether equal tags promise equal meaning only, and not equal bytes.
+  package let isWeak: Bool
+
+  /// A strong tag. `opaque` holds visible characters only, and no quotes.
+  package init(strong opaque: String) {
+    precondition(opaque.utf8.allSatisfy(Self.isTagByte), "no entity tag: \(opaque)")
+    self.opaque = opaque
+    isWeak = false
+  }
+
+  /// Takes exactly one tag as it stands in a header; nil when the text is anything else, such as
+  /// a date.
+  package init?(header text: String) {
+    var rest = Substring(text).trimmingBlanks
+    guard let tag = Self.next(&rest), rest.isEmpty else { return nil }
+    self = tag
+  }
+
+  /// As headers write it.
+  package var description: String { (isWeak ? "W/" : "") + "\"\(opaque)\"" }
+
+  /// Whether both are strong and equal (RFC 9110 §8.8.3.2).
+  package func equalsStrongly(_ other: EntityTag) -> Bool {
+    !isWeak && !other.isWeak && opaque == other.opaque
+  }
+
+  /// Whether both are equal, be they weak or strong.
+  package func equalsWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
+
+  /// The tags of a list, up to the first thing that is none.
+  package static func list(_ text: String) -> [EntityTag] {
+    var tags: [EntityTag] = []
+    var rest = Substring(text)
+    while true {
+      rest = rest.drop { $0 == "," || $0 == " " || $0 == "\t" }
+      guard let tag = next(&rest) else { return tags }
+      tags.append(tag)
+      rest = rest.drop { $0 == " " || $0 == "\t" }
+      guard rest.isEmpty || rest.first == "," else { return tags }
+    }
+  }
+
+  private init(opaque: String, isWeak: Bool) {
+    self.opaque = opaque
+    self.isWeak = isWeak
+  }
+
+  /// Takes a tag off the front of the text.
+  private static func next(_ rest: inout Substring) -> EntityTag? {
+    let isWeak = rest.hasPrefix("W/")
+    let quoted = isWeak ? rest.dropFirst(2) : rest
+    guard quoted.utf8.first == UInt8(ascii: "\"") else { return nil }
+    let text = quoted.dropFirst()
+    guard let end = text.utf8.firstIndex(where: { !isTagByte($0) }),
+      text.utf8[end] == UInt8(ascii: "\"")
+    else { return nil }
+    rest = text[end...].dropFirst()
+    return EntityTag(opaque: String(text[..<end]), isWeak: isWeak)
+  }
+
+  /// `etagc`: visible, and not a quote; bytes above ASCII count as visible.
+  private static func isTagByte(_ byte: UInt8) -> Bool {
+    byte == 0x21 || (0x23...0x7E).contains(byte) || byte >= 0x80
+  }
+}
+
+extension Substring {
+  /// Without the spaces and tabs around it (`OWS` of RFC 9110 §5.6.3).
+  var trimmingBlanks: Substring {
+    let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+    var rest = drop(while: isBlank)
+    while let last = rest.last, isBlank(last) { rest = rest.dropLast() }
+    return rest
+  }
+}

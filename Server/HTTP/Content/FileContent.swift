@@ -1,0 +1,25 @@
+/// Some consecutive bytes of an open file.
+package struct FileContent: Sendable {
+  package let file: OpenFile
+  /// In bytes, from the file's beginning.
+  package let range: Range<Int>
+
+  /// Everything that the file held when it was opened.
+  package init(_ file: OpenFile) {
+    self.file = file
+    range = 0..<file.size
+  }
+
+  /// The range lies within the file.
+  package init(_ file: OpenFile, range: Range<Int>) {
+    precondition(range.lowerBound >= 0 && range.upperBound <= file.size, "outside the file")
+    self.file = file
+    self.range = range
+  }
+
+  /// In bytes.
+  package var count: Int { range.count }
+
+  /// Whether the file still reaches as far.
+  var isComplete: Bool { file.sizeNow >= range.upperBound }
+}

@@ -1,0 +1,74 @@
+extension HTTPResponse {
+  /// Answers `GET` or `HEAD` with a file: whole, in parts, or not at all where a condition of
+  /// the request says so.
+  ///
+  /// A 416 or 412 has no content; the caller may give it one. The content of a 304 is not sent
+  /// and only tells the size (RFC 9110 §8.6). Nothing is read here, so it never blocks.
+  package init(
+    answering request: HTTPRequest, with content: ContentSegment, tag: EntityTag,
+    mediaType: String, cacheControl: String? = nil
+  ) {
+    let representation = Representation(
+      size: content.count, tag: tag, mediaType: mediaType, cacheControl: cacheControl)
+    let selection = FileSelection(of: representation, for: request)
+    let body: Body =
+      switch selection {
+      case .whole, .notModified: Body(content)
+      case .partial(let range): Body(content[range])
+      case .multipart(let ranges, let boundary):
+        .segments(Self.parts(ranges, of: content, representation, boundary))
+      case .unsatisfiable, .preconditionFailed: .bytes([])
+      }
+    self.init(
+      status: selection.status, headers: selection.headers(of: representation), body: body)
+  }
+
+  /// Bytes of content that are sent to answer `method`; nil while that is not known.
+  package func contentCount(for method: String) -> Int? {
+    sendsContent(for: method) ? body.count : 0
+  }
+
+  /// Whether the content follows the headers (RFC 9110 §6.4.1).
+  func sendsContent(for method: String) -> Bool {
+    method != "HEAD" && status != 304 && status != 204
+  }
+
+  /// As `multipart/byteranges` (RFC 9110 §14.6).
+  private static func parts(
+    _ ranges: [Range<Int>], of content: ContentSegment, _ representation: Representation,
+    _ boundary: String
+  ) -> SegmentedContent {
+    var segments: [ContentSegment] = []
+    var separator = "--\(boundary)\r\n"
+    for range in ranges {
+      let head = """
+        \(separator)Content-Type: \(representation.mediaType)\r
+        Content-Range: \(representation.contentRange(range))\r
+        \r
+
+        """
+      segments += [.bytes(Array(head.utf8)), content[range]]
+      separator = "\r\n--\(boundary)\r\n"
+    }
+    return SegmentedContent(segments + [.bytes(Array("\r\n--\(boundary)--\r\n".utf8))])
+  }
+}
+
+extension HTTPResponse.Body {
+  /// In bytes; nil for a live body.
+  package var count: Int? {
+    switch self {
+    case .bytes(let bytes): bytes.count
+    case .file(let content): content.count
+    case .segments(let content): content.count
+    case .stream: nil
+    }
+  }
+
+  fileprivate init(_ segment: ContentSegment) {
+    switch segment {
+    case .bytes(let bytes): self = .bytes(bytes)
+    case .file(let content): self = .file(content)
+    }
+  }
+}

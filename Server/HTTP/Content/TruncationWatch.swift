@@ -1,0 +1,48 @@
+@preconcurrency import Dispatch
+import Synchronization
+
+/// Cuts off answers whose file became shorter than was promised.
+///
+/// libmicrohttpd takes the end of the file in sendfile(2) for a socket that is full, and would
+/// wait until the connection's idle timeout. No timer runs while no file is being sent.
+final class TruncationWatch: Sendable {
+  private struct State {
+    var sendings: [ObjectIdentifier: (exchange: Exchange, content: FileContent)] = [:]
+    var isTicking = false
+  }
+
+  private static let period = DispatchTimeInterval.seconds(1)
+  private static let queue = DispatchQueue(label: "ferry.http.truncation-watch")
+
+  private let state = Mutex(State())
+
+  /// From here on the exchange sends this content.
+  func begin(_ exchange: Exchange, _ content: FileContent) {
+    let isFirst = state.withLock { state in
+      state.sendings[ObjectIdentifier(exchange)] = (exchange, content)
+      defer { state.isTicking = true }
+      return !state.isTicking
+    }
+    if isFirst { scheduleTick() }
+  }
+
+  /// The exchange is over.
+  func end(_ exchange: Exchange) {
+    // What was taken out is released after the lock.
+    _ = state.withLock { $0.sendings.removeValue(forKey: ObjectIdentifier(exchange)) }
+  }
+
+  private func scheduleTick() {
+    Self.queue.asyncAfter(deadline: .now() + Self.period) { [weak self] in self?.tick() }
+  }
+
+  private func tick() {
+    let sendings = state.withLock { state in
+      state.isTicking = !state.sendings.isEmpty
+      return Array(state.sendings.values)
+    }
+    guard !sendings.isEmpty else { return }
+    for (exchange, content) in sendings where !content.isComplete { exchange.disconnect() }
+    scheduleTick()
+  }
+}

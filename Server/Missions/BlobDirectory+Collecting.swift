@@ -1,0 +1,99 @@
+import FerryProtocol
+import Foundation
+
+/// Keeps a directory's content from being collected, until it is released. Whoever publishes holds
+/// it from looking whether content is there until the store has noted that it is needed.
+package final class BlobHold: Sendable {
+  private let descriptor: Int32
+
+  /// - Parameter isExclusive: Whether nobody else may hold one, as the collector asks for.
+  init(_ path: String, isExclusive: Bool) throws(BlobError) {
+    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)
+    guard descriptor >= 0 else { throw BlobError(path, code: errno) }
+    while flock(descriptor, isExclusive ? LOCK_EX : LOCK_SH) != 0 {
+      let code = errno
+      if code == EINTR { continue }
+      close(descriptor)
+      throw BlobError(path, code: code)
+    }
+    self.descriptor = descriptor
+  }
+
+  deinit { close(descriptor) }
+}
+
+extension BlobDirectory {
+  private var lockFile: String { path + "/lock" }
+
+  /// Waits while content is collected, and then keeps it from being so.
+  package func hold() throws(BlobError) -> BlobHold {
+    try BlobHold(lockFile, isExclusive: false)
+  }
+
+  /// Waits for those who publish, and then keeps them waiting: release it soon.
+  package func holdForCollecting() throws(BlobError) -> BlobHold {
+    try BlobHold(lockFile, isExclusive: true)
+  }
+
+  /// The content that came at `moment` or before (seconds since 1970), some of a folder at a time:
+  /// `shard` is the first two hexadecimal digits, 0…255. In order.
+  package func content(inShard shard: UInt8, before moment: Int64) throws(BlobError) -> [ContentHash]
+  {
+    let digits = String(shard, radix: 16)
+    let outer = "\(path)/\(digits.count == 1 ? "0" : "")\(digits)"
+    var found: [ContentHash] = []
+    for folder in try Self.names(in: outer) {
+      for name in try Self.names(in: "\(outer)/\(folder)") {
+        guard let hash = ContentHash(name), try isOlder(file(of: hash), moment) else { continue }
+        found.append(hash)
+      }
+    }
+    return found.sorted()
+  }
+
+  /// Removes content, and answers with its bytes; `nil` where it is not here.
+  package func remove(_ hash: ContentHash) throws(BlobError) -> Int64? {
+    let path = file(of: hash)
+    guard let size = try Self.size(ofFile: path) else { return nil }
+    guard unlink(path) == 0 || errno == ENOENT else { throw BlobError(path, code: errno) }
+    return size
+  }
+
+  /// Removes what came in at `moment` or before (seconds since 1970) and was never finished.
+  /// Answers with the number of files.
+  package func removeUnfinished(before moment: Int64) throws(BlobError) -> Int {
+    var count = 0
+    for name in try Self.names(in: incoming) {
+      let path = "\(incoming)/\(name)"
+      guard try isOlder(path, moment) else { continue }
+      if unlink(path) == 0 { count += 1 }
+    }
+    return count
+  }
+
+  private func isOlder(_ path: String, _ moment: Int64) throws(BlobError) -> Bool {
+    var status = stat()
+    guard stat(path, &status) == 0 else {
+      if errno == ENOENT { return false }
+      throw BlobError(path, code: errno)
+    }
+    return Int64(status.st_mtim.tv_sec) <= moment
+  }
+
+  /// The names in a folder, sorted; none where it is absent.
+  private static func names(in folder: String) throws(BlobError) -> [String] {
+    guard let stream = opendir(folder) else {
+      if errno == ENOENT || errno == ENOTDIR { return [] }
+      throw BlobError(folder, code: errno)
+    }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { name in
+        name.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if name != "." && name != ".." { names.append(name) }
+    }
+    return names.sorted()
+  }
+}

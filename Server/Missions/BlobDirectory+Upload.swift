@@ -1,0 +1,86 @@
+import FerryProtocol
+import Foundation
+
+// Uploads that come in parts and survive connections, processes and servers that end.
+extension BlobDirectory {
+  /// An upload under way: whose it is, and what it is to become.
+  package struct Upload: Sendable, Equatable {
+    /// Uploads of different owners never meet: nobody may finish, or learn of, another's.
+    package let owner: String
+    package let hash: ContentHash
+    /// Bytes of the whole.
+    package let total: Int64
+
+    /// - Parameter owner: Letters and digits.
+    package init(owner: String, hash: ContentHash, total: Int64) {
+      (self.owner, self.hash, self.total) = (owner, hash, total)
+    }
+  }
+
+  /// Bytes of an upload that are here; 0 where none was begun.
+  package func offset(owner: String, _ hash: ContentHash) throws(BlobError) -> Int64 {
+    try Self.size(ofFile: part(owner, hash)) ?? 0
+  }
+
+  /// Takes in the next part of an upload. With the last one the whole is checked and kept.
+  /// Answers with the bytes that are here.
+  ///
+  /// Throws ``BlobError/wrongOffset(_:)`` where the upload goes on elsewhere, and
+  /// ``BlobError/mismatch(expected:found:)`` where the whole is not what it was named by: then it
+  /// begins anew.
+  package func append(
+    _ bytes: [UInt8], at offset: Int64, to upload: Upload
+  ) throws(BlobError) -> Int64 {
+    let path = part(upload.owner, upload.hash)
+    while true {
+      let file = try BlobFile(path, O_RDWR | O_CREAT)
+      try file.lock(LOCK_EX)
+      // Whoever had the lock may have finished the upload, or given it up.
+      guard Self.isSame(try file.status(), as: path) else { continue }
+      return try append(bytes, at: offset, to: upload, file)
+    }
+  }
+
+  private func append(
+    _ bytes: [UInt8], at offset: Int64, to upload: Upload, _ file: borrowing BlobFile
+  ) throws(BlobError) -> Int64 {
+    let size = try file.size()
+    let end = offset + Int64(bytes.count)
+    // Begun as something longer: nothing of it can be told to be right.
+    if size > upload.total {
+      unlink(file.path)
+      throw .wrongOffset(0)
+    }
+    guard offset == size else { throw .wrongOffset(size) }
+    guard end <= upload.total else { throw .wrongOffset(size) }
+    do {
+      try file.write(bytes, at: offset)
+    } catch {
+      // What was there before stays as it was.
+      try? file.truncate(to: offset)
+      throw error
+    }
+    if end == upload.total { try finish(upload, file) }
+    return end
+  }
+
+  private func finish(_ upload: Upload, _ file: borrowing BlobFile) throws(BlobError) {
+    let digest = try FileHasher.digest(of: file)
+    guard digest.hash == upload.hash else {
+      unlink(file.path)
+      throw .mismatch(expected: upload.hash, found: digest.hash)
+    }
+    try file.sync()
+    try move(file.path, to: upload.hash)
+  }
+
+  private func part(_ owner: String, _ hash: ContentHash) -> String {
+    "\(incoming)/part-\(owner)-\(hash)"
+  }
+
+  private static func isSame(_ status: stat, as path: String) -> Bool {
+    var found = stat()
+    return stat(path, &found) == 0 && found.st_ino == status.st_ino
+      && found.st_dev == status.st_dev
+  }
+}

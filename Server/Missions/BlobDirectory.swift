@@ -1,0 +1,159 @@
+import Cryptography
+import FerryProtocol
+import Foundation
+
+/// Content in files that are named by its SHA-256: `ab/cd/abcd…`. What comes in lies in `incoming`
+/// until it is whole and on the disk, and then takes its name in one step: whoever finds a file
+/// finds all of it. Any number of processes may share the directory, also over a network where
+/// flock(2) works. All calls block.
+package struct BlobDirectory: Sendable {
+  /// Without a slash at its end.
+  package let path: String
+
+  /// Where content comes in.
+  var incoming: String { path + "/incoming" }
+
+  /// Makes the directory where it is absent, for this user and group only.
+  package init(_ path: String) throws(BlobError) {
+    self.path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    try Self.makeFolder(self.path, withParents: true)
+    try Self.makeFolder(incoming)
+    guard access(self.path, W_OK | X_OK) == 0 else { throw BlobError(self.path, code: errno) }
+  }
+
+  /// Where content with this hash lies, if it is there.
+  package func file(of hash: ContentHash) -> String {
+    let name = hash.description
+    return "\(path)/\(name.prefix(2))/\(name.dropFirst(2).prefix(2))/\(name)"
+  }
+
+  /// Bytes of the content; `nil` where it is not here.
+  package func size(of hash: ContentHash) throws(BlobError) -> Int64? {
+    try Self.size(ofFile: file(of: hash))
+  }
+
+  /// Reads content of no more than `limit` bytes into memory; `nil` where it is not here.
+  package func content(of hash: ContentHash, limit: Int) throws(BlobError) -> [UInt8]? {
+    guard let size = try size(of: hash) else { return nil }
+    guard size <= Int64(limit) else { throw .system(path: file(of: hash), code: EFBIG) }
+    let file = try BlobFile(file(of: hash), O_RDONLY)
+    let bytes = try file.bytes(Int(size))
+    guard Int64(bytes.count) == size else { throw .changed(path: file.path) }
+    return bytes
+  }
+
+  /// Whether the content that is kept is still what it is named by; `nil` where it is not here.
+  package func isIntact(
+    _ hash: ContentHash, goesOn: (Int) -> Bool = { _ in true }
+  ) throws(BlobError) -> Bool? {
+    guard try size(of: hash) != nil else { return nil }
+    let digest = try FileHasher.digest(of: file(of: hash), chunkSize: nil, goesOn: goesOn)
+    return digest.hash == hash
+  }
+
+  // MARK: Keeping
+
+  /// Keeps a copy of a file whose digest is known. Where the content is here already, nothing is
+  /// copied. Throws ``BlobError/changed(path:)`` where the file is another one by now.
+  package func put(
+    file source: String, _ digest: FileDigest, goesOn: (Int) -> Bool = { _ in true }
+  ) throws(BlobError) {
+    if try adopt(digest) { return }
+    let file = try BlobFile(source, O_RDONLY | O_NONBLOCK)
+    try keep(digest) { (copy: borrowing BlobFile) throws(BlobError) in
+      let copied = try FileHasher.digest(of: file) { (bytes, offset) throws(BlobError) in
+        try copy.write(bytes, at: offset)
+        guard goesOn(bytes.count) else { throw .cancelled }
+      }
+      guard copied.hash == digest.hash else { throw .changed(path: source) }
+    }
+  }
+
+  /// Keeps content that is in memory, and answers with its hash.
+  @discardableResult
+  package func put(_ bytes: [UInt8]) throws(BlobError) -> ContentHash {
+    let digest = FileDigest(size: Int64(bytes.count), hash: ContentHash(of: bytes))
+    if try adopt(digest) { return digest.hash }
+    try keep(digest) { (copy: borrowing BlobFile) throws(BlobError) in
+      try copy.write(bytes, at: 0)
+    }
+    return digest.hash
+  }
+
+  /// Whether the content is here already. What was left by a disk that failed is not.
+  private func adopt(_ digest: FileDigest) throws(BlobError) -> Bool {
+    try size(of: digest.hash) == digest.size
+  }
+
+  private func keep(
+    _ digest: FileDigest, _ fill: (borrowing BlobFile) throws(BlobError) -> Void
+  ) throws(BlobError) {
+    let draft = "\(incoming)/draft-\(getpid())-\(Self.randomName())"
+    do {
+      let file = try BlobFile(draft, O_RDWR | O_CREAT | O_EXCL)
+      try fill(file)
+      try file.sync()
+      try move(draft, to: digest.hash)
+    } catch {
+      unlink(draft)
+      throw error
+    }
+  }
+
+  /// Gives a whole file that is on the disk its name.
+  func move(_ draft: String, to hash: ContentHash) throws(BlobError) {
+    let file = file(of: hash)
+    let inner = String(file.dropLast(hash.description.utf8.count + 1))
+    let outer = String(inner.dropLast(3))
+    // Another process may remove a folder that is empty just now.
+    for _ in 0..<10 {
+      let isNew = try Self.makeFolder(outer)
+      if try Self.makeFolder(inner) || isNew {
+        try Self.syncFolder(path)
+        try Self.syncFolder(outer)
+      }
+      if rename(draft, file) == 0 { return try Self.syncFolder(inner) }
+      guard errno == ENOENT else { throw BlobError(file, code: errno) }
+    }
+    throw BlobError(file, code: ENOENT)
+  }
+
+  // MARK: Files
+
+  /// `nil` where there is none.
+  static func size(ofFile path: String) throws(BlobError) -> Int64? {
+    var status = stat()
+    if stat(path, &status) == 0 {
+      return status.st_mode & S_IFMT == S_IFREG ? Int64(status.st_size) : nil
+    }
+    guard errno == ENOENT || errno == ENOTDIR else { throw BlobError(path, code: errno) }
+    return nil
+  }
+
+  /// Whether it was not there before.
+  @discardableResult
+  static func makeFolder(_ path: String, withParents: Bool = false) throws(BlobError) -> Bool {
+    if mkdir(path, 0o750) == 0 { return true }
+    let code = errno
+    if code == EEXIST {
+      var status = stat()
+      guard stat(path, &status) == 0 else { throw BlobError(path, code: errno) }
+      guard status.st_mode & S_IFMT == S_IFDIR else { throw BlobError(path, code: ENOTDIR) }
+      return false
+    }
+    if code == ENOENT, withParents, let slash = path.lastIndex(of: "/"), slash > path.startIndex {
+      try makeFolder(String(path[..<slash]), withParents: true)
+      return try makeFolder(path)
+    }
+    throw BlobError(path, code: code)
+  }
+
+  /// Returns when the folder's entries have reached the disk.
+  static func syncFolder(_ path: String) throws(BlobError) {
+    try BlobFile(path, O_RDONLY | O_DIRECTORY).sync()
+  }
+
+  static func randomName() -> String {
+    SecureRandom.bytes(8).map { String($0, radix: 36) }.joined()
+  }
+}

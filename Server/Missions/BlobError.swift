@@ -1,0 +1,42 @@
+import FerryProtocol
+import Foundation
+
+/// Why content could not be kept or read.
+package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// The disk, or the user's share of it, is full. Nothing of the content was kept.
+  case diskFull(path: String)
+  /// The content is not what it was named by.
+  case mismatch(expected: ContentHash, found: ContentHash)
+  /// An upload goes on at another place than this part begins; `offset` is where.
+  case wrongOffset(Int64)
+  /// The file became another one while it was read.
+  case changed(path: String)
+  /// There is a folder, a pipe or something else where a file should be.
+  case notAFile(path: String)
+  /// The caller ended it.
+  case cancelled
+  /// The system refused; `code` is an errno.
+  case system(path: String, code: Int32)
+
+  /// What an errno means.
+  init(_ path: String, code: Int32) {
+    switch code {
+    case ENOSPC, EDQUOT: self = .diskFull(path: path)
+    case EISDIR: self = .notAFile(path: path)
+    default: self = .system(path: path, code: code)
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .diskFull(let path): "\(path): the disk is full"
+    case .mismatch(let expected, let found):
+      "the content has the SHA-256 \(found), not \(expected)"
+    case .wrongOffset(let offset): "the upload goes on at byte \(offset)"
+    case .changed(let path): "\(path) was changed while it was read"
+    case .notAFile(let path): "\(path) is no regular file"
+    case .cancelled: "interrupted"
+    case .system(let path, let code): "\(path): \(String(cString: strerror(code)))"
+    }
+  }
+}

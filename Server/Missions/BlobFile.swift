@@ -1,0 +1,91 @@
+import Foundation
+
+/// An open file, closed at the end. Its calls block.
+struct BlobFile: ~Copyable {
+  let path: String
+  private let descriptor: Int32
+
+  /// Opens a file, with `flags` of open(2).
+  init(_ path: String, _ flags: Int32, mode: mode_t = 0o640) throws(BlobError) {
+    let descriptor = open(path, flags | O_CLOEXEC, mode)
+    guard descriptor >= 0 else { throw BlobError(path, code: errno) }
+    self.descriptor = descriptor
+    self.path = path
+  }
+
+  deinit { close(descriptor) }
+
+  /// What the system knows of it.
+  func status() throws(BlobError) -> stat {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw BlobError(path, code: errno) }
+    return status
+  }
+
+  /// Bytes.
+  func size() throws(BlobError) -> Int64 { Int64(try status().st_size) }
+
+  /// Fills the buffer as far as there is content; answers with the bytes read.
+  func read(
+    at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
+  ) throws(BlobError) -> Int {
+    var filled = 0
+    while filled < buffer.count {
+      let count = pread(
+        descriptor, buffer.baseAddress.map { $0 + filled }, buffer.count - filled,
+        off_t(offset) + off_t(filled))
+      if count < 0 && errno == EINTR { continue }
+      guard count >= 0 else { throw BlobError(path, code: errno) }
+      if count == 0 { break }
+      filled += count
+    }
+    return filled
+  }
+
+  /// Writes all of it.
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(BlobError) {
+    var written = 0
+    while written < bytes.count {
+      let count = pwrite(
+        descriptor, bytes.baseAddress.map { $0 + written }, bytes.count - written,
+        off_t(offset) + off_t(written))
+      if count < 0 && errno == EINTR { continue }
+      guard count > 0 else { throw BlobError(path, code: count == 0 ? EIO : errno) }
+      written += count
+    }
+  }
+
+  /// Writes all of it.
+  func write(_ bytes: [UInt8], at offset: Int64) throws(BlobError) {
+    let written = bytes.withUnsafeBytes { bytes in
+      Result { () throws(BlobError) in try write(bytes, at: offset) }
+    }
+    try written.get()
+  }
+
+  /// Bytes of the content from `offset` on: so many, or as many as there are.
+  func bytes(_ count: Int, at offset: Int64 = 0) throws(BlobError) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    let filled = bytes.withUnsafeMutableBytes { bytes in
+      Result { () throws(BlobError) in try read(at: offset, into: bytes) }
+    }
+    return Array(bytes.prefix(try filled.get()))
+  }
+
+  /// Cuts the content off behind `size` bytes.
+  func truncate(to size: Int64) throws(BlobError) {
+    guard ftruncate(descriptor, off_t(size)) == 0 else { throw BlobError(path, code: errno) }
+  }
+
+  /// Returns when the content has reached the disk.
+  func sync() throws(BlobError) {
+    guard fsync(descriptor) == 0 else { throw BlobError(path, code: errno) }
+  }
+
+  /// Waits for the lock; it ends with this value. `operation`: of flock(2).
+  func lock(_ operation: Int32) throws(BlobError) {
+    while flock(descriptor, operation) != 0 {
+      guard errno == EINTR else { throw BlobError(path, code: errno) }
+    }
+  }
+}

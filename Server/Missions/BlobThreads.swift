@@ -1,0 +1,47 @@
+import Executors
+import Synchronization
+
+/// A blob directory with threads of its own: its calls block, and would hold up the pool that
+/// answers requests.
+package final class BlobThreads: Sendable {
+  package let directory: BlobDirectory
+  private let executors: [ThreadExecutor]
+  private let next = Atomic(0)
+
+  /// - Parameter threads: How many calls may block at once.
+  package init(_ directory: BlobDirectory, threads: Int = 4) {
+    self.directory = directory
+    executors = (0..<threads).map { _ in ThreadExecutor(name: "ferry-blobs") }
+  }
+
+  /// Runs what blocks on one of the threads. `body` is told when the calling task was cancelled.
+  package func run<T: Sendable>(
+    _ body: @escaping @Sendable (BlobDirectory, Cancellation) throws(BlobError) -> T
+  ) async throws(BlobError) -> T {
+    let turn = next.wrappingAdd(1, ordering: .relaxed).newValue
+    let executor = executors[Int(turn.magnitude % UInt(executors.count))]
+    let (directory, cancellation) = (directory, Cancellation())
+    do {
+      return try await withTaskCancellationHandler {
+        try await executor.run { try body(directory, cancellation) }
+      } onCancel: {
+        cancellation.cancel()
+      }
+    } catch let error as BlobError {
+      throw error
+    } catch {
+      preconditionFailure("a call of a blob directory threw \(error)")
+    }
+  }
+}
+
+/// Whether the task that waits for a blocking call was cancelled.
+package final class Cancellation: Sendable {
+  private let isOver = Atomic(false)
+
+  package init() {}
+
+  package var isCancelled: Bool { isOver.load(ordering: .relaxed) }
+
+  package func cancel() { isOver.store(true, ordering: .relaxed) }
+}

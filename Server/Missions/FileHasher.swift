@@ -1,0 +1,107 @@
+import Cryptography
+import FerryProtocol
+import Foundation
+
+/// A file's content by its hashes.
+package struct FileDigest: Sendable, Equatable {
+  /// Bytes.
+  package let size: Int64
+  /// Of the whole.
+  package let hash: ContentHash
+  /// Of each chunk; empty where one chunk is the whole file, as in a manifest.
+  package let chunks: [ContentHash]
+
+  package init(size: Int64, hash: ContentHash, chunks: [ContentHash] = []) {
+    (self.size, self.hash, self.chunks) = (size, hash, chunks)
+  }
+}
+
+/// Hashes files in one pass and in bounded memory, whatever their size. It blocks: run it on a
+/// thread of its own.
+package enum FileHasher {
+  /// Bytes read at once; no more is held.
+  static let blockBytes = 1 << 20
+
+  /// The hashes of a regular file.
+  ///
+  /// - Parameters:
+  ///   - chunkSize: Bytes of a chunk, a power of two from 64 KiB up; `nil` for the whole alone.
+  ///   - goesOn: Told the bytes hashed since it was last told; where it answers `false`, the
+  ///     hashing ends with ``BlobError/cancelled``.
+  package static func digest(
+    of path: String, chunkSize: Int64?, goesOn: (Int) -> Bool = { _ in true }
+  ) throws(BlobError) -> FileDigest {
+    // Opening a pipe without a writer would wait for one.
+    let file = try BlobFile(path, O_RDONLY | O_NONBLOCK)
+    guard try file.status().st_mode & S_IFMT == S_IFREG else { throw .notAFile(path: path) }
+    return try digest(of: file, chunkSize: chunkSize) { (bytes, _) throws(BlobError) in
+      guard goesOn(bytes.count) else { throw .cancelled }
+    }
+  }
+
+  /// - Parameter body: Lent each block with its place, after it was read.
+  static func digest(
+    of file: borrowing BlobFile, chunkSize: Int64? = nil,
+    _ body: (UnsafeRawBufferPointer, Int64) throws(BlobError) -> Void = { _, _ in }
+  ) throws(BlobError) -> FileDigest {
+    let size = try file.size()
+    let isChunked = chunkSize.map { size > $0 } ?? false
+    let block = Int(min(Int64(blockBytes), isChunked ? chunkSize ?? size : Int64(blockBytes)))
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: block, alignment: 4_096)
+    defer { buffer.deallocate() }
+    var whole = SHA256()
+    var chunk = SHA256()
+    var chunks: [ContentHash] = []
+    var (done, inChunk) = (Int64(0), Int64(0))
+    while true {
+      let count = try file.read(at: done, into: buffer)
+      if count == 0 { break }
+      let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+      try body(bytes, done)
+      whole.update(bytes)
+      done += Int64(count)
+      if isChunked {
+        chunk.update(bytes)
+        inChunk += Int64(count)
+        if inChunk == chunkSize {
+          chunks.append(ContentHash(digest: chunk.finish()))
+          chunk = SHA256()
+          inChunk = 0
+        }
+      }
+      // What grows for ever would be read for ever.
+      guard done <= size else { throw .changed(path: file.path) }
+    }
+    guard done == size else { throw .changed(path: file.path) }
+    if inChunk > 0 { chunks.append(ContentHash(digest: chunk.finish())) }
+    return FileDigest(size: done, hash: ContentHash(digest: whole.finish()), chunks: chunks)
+  }
+}
+
+extension ContentHash {
+  /// Of a digest that ``SHA256`` made.
+  package init(digest: [UInt8]) {
+    guard let hash = ContentHash(digest) else { preconditionFailure("no digest of SHA-256") }
+    self = hash
+  }
+
+  /// The hash of content in memory.
+  package init(of bytes: [UInt8]) { self.init(digest: SHA256.digest(of: bytes)) }
+}
+
+/// Parts of files that are sent elsewhere. It blocks.
+package enum FilePart {
+  /// Up to `count` bytes from `offset` on; fewer at the file's end.
+  package static func read(
+    _ path: String, at offset: Int64, count: Int
+  ) throws(BlobError) -> [UInt8] {
+    let file = try BlobFile(path, O_RDONLY | O_NONBLOCK)
+    return try file.bytes(count, at: offset)
+  }
+
+  /// Bytes of a regular file.
+  package static func size(of path: String) throws(BlobError) -> Int64 {
+    guard let size = try BlobDirectory.size(ofFile: path) else { throw .notAFile(path: path) }
+    return size
+  }
+}

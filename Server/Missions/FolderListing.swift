@@ -1,0 +1,77 @@
+import FerryProtocol
+import Foundation
+
+/// The files of a folder that is to be published. It blocks.
+package enum FolderListing {
+  /// Paths of all regular files below `folder`, relative to it, sorted.
+  ///
+  /// A symbolic link counts as what it leads to, as long as that lies in the folder; one that leads
+  /// out of it, a loop, a pipe and the like are refused by name. Names that begin with a dot, such
+  /// as `.DS_Store` and `.git`, are left out.
+  package static func files(in folder: String) throws(MissionDraftError) -> [String] {
+    guard let root = resolved(folder) else {
+      throw MissionDraftError("\(folder): \(String(cString: strerror(errno)))")
+    }
+    var files: [String] = []
+    var folders = [""]
+    var seen: Set<String> = []
+    while let prefix = folders.popLast() {
+      let path = root + "/" + prefix
+      guard let real = resolved(path) else { throw failure(prefix) }
+      guard seen.insert(real).inserted else {
+        throw MissionDraftError("\(prefix) is there twice: a symbolic link leads back to it")
+      }
+      for name in try names(in: path, prefix) where !name.hasPrefix(".") {
+        let relative = prefix.isEmpty ? name : "\(prefix)/\(name)"
+        try check(relative, in: root)
+        var status = stat()
+        guard stat("\(root)/\(relative)", &status) == 0 else { throw failure(relative) }
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: files.append(relative)
+        case S_IFDIR: folders.append(relative)
+        default: throw MissionDraftError("item \(relative) is no regular file")
+        }
+      }
+    }
+    guard !files.isEmpty else { throw MissionDraftError("there are no files in \(folder)") }
+    return files.sorted()
+  }
+
+  /// The file that a manifest beside it names; it may lie in the manifest's folder or below.
+  package static func file(_ name: String, in folder: String) throws(MissionDraftError) -> String {
+    guard !name.hasPrefix("/") else { throw MissionDraftError("file “\(name)” is absolute") }
+    guard let root = resolved(folder) else {
+      throw MissionDraftError("\(folder): \(String(cString: strerror(errno)))")
+    }
+    try check(name, in: root)
+    return "\(root)/\(name)"
+  }
+
+  private static func check(_ relative: String, in root: String) throws(MissionDraftError) {
+    guard let real = resolved("\(root)/\(relative)") else { throw failure(relative) }
+    guard real.hasPrefix(root == "/" ? root : root + "/") else {
+      throw MissionDraftError("item \(relative) leads out of the folder, to \(real)")
+    }
+  }
+
+  private static func names(
+    in path: String, _ relative: String
+  ) throws(MissionDraftError) -> [String] {
+    do {
+      return try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+    } catch {
+      throw MissionDraftError("\(relative.isEmpty ? path : relative) cannot be read")
+    }
+  }
+
+  private static func failure(_ relative: String) -> MissionDraftError {
+    MissionDraftError("item \(relative): \(String(cString: strerror(errno)))")
+  }
+
+  /// The path without symbolic links; `nil`, with errno, where there is nothing.
+  private static func resolved(_ path: String) -> String? {
+    guard let real = realpath(path, nil) else { return nil }
+    defer { free(real) }
+    return String(cString: real)
+  }
+}

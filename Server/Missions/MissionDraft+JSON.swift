@@ -1,0 +1,100 @@
+import FerryProtocol
+
+extension MissionDraft {
+  /// Reads what a publisher wrote: the members of a manifest (SPEC.md §19), where an item names a
+  /// `file`, relative to the document, or has a `url` with `sha256` and `size`. A member that is
+  /// not known is refused: it may be one that was meant to count.
+  package init(decoding bytes: [UInt8]) throws(MissionDraftError) {
+    do {
+      self = try FerryProtocol.decode(bytes, depth: 4) { (reader) throws(MalformedMessage) in
+        try reader.missionDraft()
+      }
+    } catch {
+      throw MissionDraftError(error.description)
+    }
+    if let fault { throw MissionDraftError(fault) }
+  }
+}
+
+extension JSONReader {
+  fileprivate mutating func missionDraft() throws(MalformedMessage) -> MissionDraft {
+    var draft = MissionDraft(items: [])
+    var hasItems = false
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "format":
+        guard try reader.integer() == 1 else {
+          throw reader.malformed("this is not a mission manifest of format 1")
+        }
+      // The server counts the versions, and the space is named by who publishes.
+      case "space", "version": try reader.skip()
+      case "mission": draft.id = try reader.missionID()
+      case "title": draft.title = try reader.string()
+      case "summary": draft.summary = try reader.string()
+      case "priority": draft.priority = try reader.integer()
+      case "after":
+        try reader.array { (reader) throws(MalformedMessage) in
+          draft.after.append(try reader.missionID())
+        }
+      case "chunkSize": draft.chunkSize = try reader.integer()
+      case "items":
+        hasItems = true
+        try reader.array { (reader) throws(MalformedMessage) in
+          draft.items.append(try reader.draftItem(number: draft.items.count + 1))
+        }
+      default: throw reader.malformed("a mission has no member “\(try key.text())”")
+      }
+    }
+    guard hasItems else { throw malformed("a mission has “items”") }
+    return draft
+  }
+
+  private mutating func draftItem(number: Int) throws(MalformedMessage) -> MissionDraft.Item {
+    var (path, file, url): (String?, String?, String?)
+    var (size, hash): (Int64?, ContentHash?)
+    var (kind, mediaType): (MissionItemKind?, String?)
+    var (chunks, after, isHosted) = ([ContentHash](), [String](), Bool?.none)
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "path": path = try reader.string()
+      case "file": file = try reader.string()
+      case "url": url = try reader.string()
+      case "size": size = try reader.integer()
+      case "sha256": hash = try reader.contentHash()
+      case "chunks":
+        try reader.array { (reader) throws(MalformedMessage) in
+          chunks.append(try reader.contentHash())
+        }
+      case "kind":
+        let text = try reader.string()
+        kind = MissionItemKind(rawValue: text)
+        guard kind != nil else {
+          let known = MissionItemKind.allCases.map(\.rawValue).joined(separator: ", ")
+          throw reader.malformed("item \(path ?? "\(number)"): kind is one of \(known)")
+        }
+      case "mediaType": mediaType = try reader.string()
+      case "hosted": isHosted = try reader.bool()
+      case "after":
+        try reader.array { (reader) throws(MalformedMessage) in after.append(try reader.string()) }
+      default: throw reader.malformed("item \(path ?? "\(number)") has no member “\(try key.text())”")
+      }
+    }
+    let name = path ?? file ?? "\(number)"
+    let source: MissionDraft.Source
+    if let file {
+      guard size == nil, hash == nil, chunks.isEmpty, isHosted != false else {
+        throw malformed("item \(name): of a “file”, size and hashes are found out here")
+      }
+      if file.isEmpty || file.utf8.contains(0) { throw malformed("item \(name): “file” is empty") }
+      source = .file(file)
+    } else if let size, let hash {
+      source = .known(
+        FileDigest(size: size, hash: hash, chunks: chunks), isHosted: isHosted ?? (url == nil))
+    } else {
+      throw malformed("item \(name) has neither “file” nor “url” with “sha256” and “size”")
+    }
+    guard let path = path ?? file else { throw malformed("item \(name) has no “path”") }
+    return MissionDraft.Item(
+      path: path, kind: kind, mediaType: mediaType, source: source, url: url, after: after)
+  }
+}

@@ -1,0 +1,119 @@
+import FerryProtocol
+
+/// A mission before its files were hashed: what a publisher wrote down, or a folder's files; pure.
+package struct MissionDraft: Sendable, Equatable {
+  /// Where an item's content is.
+  package enum Source: Sendable, Equatable {
+    /// A file here, by a path relative to the draft's folder.
+    case file(String)
+    /// Somewhere else on the web, or on the server already: what it is, is known.
+    case known(FileDigest, isHosted: Bool)
+  }
+
+  /// An item before its content was looked at.
+  package struct Item: Sendable, Equatable {
+    /// See ``MissionPath``.
+    package var path: String
+    package var type: (kind: MissionItemKind?, mediaType: String?)
+    package var source: Source
+    package var url: String?
+    package var after: [String]
+
+    package init(
+      path: String, kind: MissionItemKind? = nil, mediaType: String? = nil, source: Source,
+      url: String? = nil, after: [String] = []
+    ) {
+      self.path = path
+      type = (kind, mediaType)
+      self.source = source
+      self.url = url
+      self.after = after
+    }
+
+    package static func == (one: Item, other: Item) -> Bool {
+      one.path == other.path && one.type == other.type && one.source == other.source
+        && one.url == other.url && one.after == other.after
+    }
+  }
+
+  /// `nil` where the publisher has not said.
+  package var id: MissionID?
+  package var title = ""
+  package var summary = ""
+  package var priority: Int64 = 0
+  package var after: [MissionID] = []
+  package var chunkSize = MissionManifest.chunkSizeDefault
+  package var items: [Item]
+
+  package init(items: [Item]) { self.items = items }
+
+  /// All files of a folder as items of the same path, in the order of their paths.
+  package init(files: [String]) {
+    items = files.sorted().map { Item(path: $0, source: .file($0)) }
+  }
+
+  /// Files to hash, each once, in order.
+  package var files: [String] {
+    var (files, seen) = ([String](), Set<String>())
+    for case .file(let path) in items.map(\.source) where seen.insert(path).inserted {
+      files.append(path)
+    }
+    return files
+  }
+
+  /// The mission with what hashing its files has found.
+  ///
+  /// - Parameter digests: By path, of each of ``files``.
+  package func manifest(
+    in space: SpaceName, as id: MissionID, digests: [String: FileDigest]
+  ) -> Result<MissionManifest, MissionDraftError> {
+    var found: [MissionItem] = []
+    for item in items {
+      let guess = MediaType(ofPath: item.path)
+      let (digest, isHosted): (FileDigest, Bool)
+      switch item.source {
+      case .known(let known, let hosted): (digest, isHosted) = (known, hosted)
+      case .file(let path):
+        guard let read = digests[path] else {
+          return .failure(MissionDraftError("item \(item.path): its file was not read"))
+        }
+        (digest, isHosted) = (read, true)
+      }
+      found.append(
+        MissionItem(
+          path: item.path, kind: item.type.kind ?? guess.kind,
+          mediaType: item.type.mediaType ?? guess.name, size: digest.size, hash: digest.hash,
+          chunks: digest.chunks, url: item.url, isHosted: isHosted, after: item.after))
+    }
+    let manifest = MissionManifest(
+      space: space, id: id, version: 1, title: title, summary: summary, priority: priority,
+      after: after, chunkSize: chunkSize, items: found)
+    if let fault = manifest.fault() { return .failure(MissionDraftError(fault)) }
+    return .success(manifest)
+  }
+
+  /// Why the draft cannot become a mission, told before its files are hashed.
+  package var fault: String? {
+    let digest = FileDigest(size: 0, hash: ContentHash(of: []))
+    guard let space = SpaceName("x"), let name = id ?? MissionID("x") else { return nil }
+    var sample = self
+    for index in sample.items.indices {
+      if case .file = sample.items[index].source {
+        sample.items[index].source = .known(digest, isHosted: true)
+      }
+    }
+    if case .failure(let error) = sample.manifest(in: space, as: name, digests: [:]) {
+      return error.reason
+    }
+    return nil
+  }
+}
+
+/// Why a draft is no mission. It names the item where it is about one.
+package struct MissionDraftError: Error, Sendable, Equatable, CustomStringConvertible {
+  package let reason: String
+
+  package init(_ reason: String) { self.reason = reason }
+
+  package var description: String { reason }
+}

@@ -1,0 +1,112 @@
+import Cryptography
+import FerryProtocol
+import Foundation
+
+/// Why there is no key to sign with.
+package enum SigningKeyError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// The file holds something else than one Ed25519 key as PKCS #8 in PEM.
+  case notAKey(path: String)
+  /// Everybody on the machine may read the key.
+  case notPrivate(path: String)
+  /// The file can neither be read nor made.
+  case file(BlobError)
+
+  package var description: String {
+    switch self {
+    case .notAKey(let path): "\(path) holds no Ed25519 key (PEM, PKCS #8)"
+    case .notPrivate(let path): "everybody on this machine may read the key in \(path)"
+    case .file(let error): error.description
+    }
+  }
+}
+
+/// Signs manifests, with a key in a file: `openssl genpkey -algorithm ed25519` makes such a file,
+/// too. The key is made when it is first needed.
+package struct MissionSigner: Sendable, Equatable {
+  private let key: Ed25519.SecretKey
+
+  /// With a key that is known already.
+  package init(_ key: Ed25519.SecretKey) { self.key = key }
+
+  /// Reads the key, or makes one where the file is absent. Of several processes that do so at once
+  /// one makes it, and all have the same. It blocks.
+  package init(file path: String) throws(SigningKeyError) {
+    if let key = try Self.read(path) {
+      self.key = key
+      return
+    }
+    try Self.make(path)
+    guard let key = try Self.read(path) else { throw .file(BlobError(path, code: ENOENT)) }
+    self.key = key
+  }
+
+  /// What others check signatures with, 32 bytes.
+  package var publicKey: [UInt8] { key.publicKey.bytes }
+
+  /// Over a manifest's document, as its catalogue record carries it.
+  package func sign(_ document: [UInt8]) -> [UInt8] {
+    key.sign(MissionManifest.signedMessage(document))
+  }
+
+  // MARK: The file
+
+  /// `nil` where there is no file.
+  private static func read(_ path: String) throws(SigningKeyError) -> Ed25519.SecretKey? {
+    let (text, mode): ([UInt8], mode_t)
+    do {
+      let file = try BlobFile(path, O_RDONLY)
+      (text, mode) = (try file.bytes(4_096), try file.status().st_mode)
+    } catch .system(_, ENOENT) {
+      return nil
+    } catch {
+      throw .file(error)
+    }
+    guard mode & 0o007 == 0 else { throw .notPrivate(path: path) }
+    guard let key = PrivateKeyPEM.decode(text) else { throw .notAKey(path: path) }
+    return key
+  }
+
+  private static func make(_ path: String) throws(SigningKeyError) {
+    let draft = "\(path).\(getpid())-\(BlobDirectory.randomName())"
+    defer { unlink(draft) }
+    do {
+      let file = try BlobFile(draft, O_RDWR | O_CREAT | O_EXCL, mode: 0o600)
+      try file.write(PrivateKeyPEM.encode(Ed25519.SecretKey()), at: 0)
+      try file.sync()
+    } catch {
+      throw .file(error)
+    }
+    // A link never replaces the key that another process has made meanwhile.
+    guard link(draft, path) == 0 || errno == EEXIST else {
+      throw .file(BlobError(path, code: errno))
+    }
+  }
+}
+
+/// A secret Ed25519 key as text: PKCS #8 (RFC 8410 §7) in PEM (RFC 7468 §10).
+enum PrivateKeyPEM {
+  private static let begin = "-----BEGIN PRIVATE KEY-----"
+  private static let end = "-----END PRIVATE KEY-----"
+  /// What comes before the key's 32 bytes: version 0, id-Ed25519, and two octet strings' heads.
+  private static let head: [UInt8] = [
+    0x30, 0x2E, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
+  ]
+
+  static func encode(_ key: Ed25519.SecretKey) -> [UInt8] {
+    var text = Array("\(begin)\n".utf8)
+    (head + key.bytes).withUnsafeBytes { Base64.append($0, to: &text) }
+    return text + Array("\n\(end)\n".utf8)
+  }
+
+  /// `nil` for anything but one such key; text around it is passed over.
+  static func decode(_ bytes: [UInt8]) -> Ed25519.SecretKey? {
+    let text = String(decoding: bytes, as: UTF8.self)
+    let parts = text.components(separatedBy: begin)
+    guard parts.count == 2, let stop = parts[1].range(of: end) else { return nil }
+    let body = Array(parts[1][..<stop.lowerBound].utf8.filter { $0 > 0x20 })
+    guard let der = body.withUnsafeBufferPointer({ Base64.decode($0) }),
+      der.count == head.count + Ed25519.keyBytes, der.starts(with: head)
+    else { return nil }
+    return try? Ed25519.SecretKey(Array(der.dropFirst(head.count)))
+  }
+}

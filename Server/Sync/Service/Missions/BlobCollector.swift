@@ -1,0 +1,142 @@
+import FerryProtocol
+import MissionServer
+
+/// Removes content that no space needs any more, in the background and a little at a time.
+///
+/// Content is needed by the missions in force, and for ``graceStandard`` more by the versions that
+/// they replaced. Those who publish hold the directory meanwhile, and what is removed is looked up
+/// under the same lock: nothing goes that somebody is about to name.
+package struct BlobCollector: Sendable {
+  /// How long former versions stay readable, and what was sent and never published is kept:
+  /// a week, in milliseconds.
+  package static let graceStandard: Int64 = 7 * 86_400_000
+  /// Files that are looked up, and removed, under one lock.
+  private static let slice = 256
+
+  /// What a run removed.
+  package struct Result: Sendable, Equatable {
+    /// Entries of what former versions named.
+    package var entries = 0
+    package var files = 0
+    package var bytes: Int64 = 0
+    /// Uploads and drafts that nobody finished.
+    package var unfinished = 0
+
+    package init() {}
+  }
+
+  private let store: any SyncStore
+  private let blobs: BlobThreads
+  private let clock: ServiceClock
+  private let log: ServiceLog
+  private let sleep: @Sendable (Duration) async throws -> Void
+
+  /// - Parameter sleep: How time passes between runs; throws when it is to end.
+  package init(
+    store: any SyncStore, blobs: BlobThreads, clock: ServiceClock, log: ServiceLog,
+    sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+  ) {
+    (self.store, self.blobs, self.clock, self.log) = (store, blobs, clock, log)
+    self.sleep = sleep
+  }
+
+  /// Runs again and again until its task is cancelled. A run that fails is logged.
+  package func run(every interval: Duration) async {
+    while (try? await sleep(interval)) != nil {
+      do {
+        let result = try await collect()
+        if result.files > 0 {
+          log.write(
+            .info, "content removed", detail: "\(result.files) files, \(result.bytes) bytes")
+        }
+      } catch {
+        log.write(error)
+      }
+    }
+  }
+
+  /// One run.
+  ///
+  /// - Parameter grace: See ``graceStandard``.
+  package func collect(
+    grace: Int64 = BlobCollector.graceStandard
+  ) async throws(MissionFailure) -> Result {
+    // What comes in while the clock's second lasts is not older than it.
+    let moment = clock.wall() - max(0, grace)
+    let second = grace <= 0 ? Int64.max : moment / 1_000
+    var result = Result()
+    result.entries = try await ask { () async throws(StoreError) in
+      try await store.endBlobs(before: moment)
+    }
+    result.unfinished = try await content { directory throws(BlobError) in
+      try directory.removeUnfinished(before: second)
+    }
+    for shard in UInt8.min...UInt8.max {
+      let found = try await content { directory throws(BlobError) in
+        try directory.content(inShard: shard, before: second)
+      }
+      var rest = found[...]
+      while !rest.isEmpty {
+        try await remove(Array(rest.prefix(Self.slice)), &result)
+        rest = rest.dropFirst(Self.slice)
+      }
+    }
+    return result
+  }
+
+  private func remove(
+    _ hashes: [ContentHash], _ result: inout Result
+  ) async throws(MissionFailure) {
+    let hold = try await content { directory throws(BlobError) in
+      try directory.holdForCollecting()
+    }
+    defer { withExtendedLifetime(hold) {} }
+    let needed = Set(
+      try await ask { () async throws(StoreError) in
+        try await store.neededBlobs(among: hashes)
+      })
+    let removed = try await content { directory throws(BlobError) in
+      var sizes: [Int64] = []
+      for hash in hashes where !needed.contains(hash) {
+        if let size = try directory.remove(hash) { sizes.append(size) }
+      }
+      return sizes
+    }
+    result.files += removed.count
+    result.bytes += removed.reduce(0, +)
+  }
+
+  private func content<T: Sendable>(
+    _ body: @escaping @Sendable (BlobDirectory) throws(BlobError) -> T
+  ) async throws(MissionFailure) -> T {
+    do {
+      return try await blobs.run { (directory, _) throws(BlobError) in try body(directory) }
+    } catch {
+      throw .content(error)
+    }
+  }
+
+  private func ask<T>(
+    _ call: () async throws(StoreError) -> T
+  ) async throws(MissionFailure) -> T {
+    do {
+      return try await call()
+    } catch {
+      throw .store(error)
+    }
+  }
+}
+
+extension ServiceLog {
+  /// A failed call about missions.
+  func write(_ failure: MissionFailure) {
+    switch failure {
+    case .refused: break
+    case .store(let error): write(error)
+    case .content(let error):
+      write(.error, "the missions' content cannot be read or written", detail: error.description)
+    case .key(let error):
+      write(.error, "there is no key to sign missions with", detail: error.description)
+    }
+  }
+}

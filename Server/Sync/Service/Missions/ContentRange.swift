@@ -1,0 +1,39 @@
+import FerryProtocol
+
+/// Which part of an upload a request carries: `Content-Range: bytes a-b/total` (RFC 9110 §14.4);
+/// pure.
+struct ContentRange: Sendable, Equatable {
+  /// Where the part begins.
+  let offset: Int64
+  /// Bytes of the whole.
+  let total: Int64
+
+  /// - Parameters:
+  ///   - header: The header; without it the body is the whole.
+  ///   - count: Bytes of the body.
+  init(
+    _ header: String?, bodyCount count: Int, limits: MissionLimits = .standard
+  ) throws(Problem) {
+    guard let header else {
+      (offset, total) = (0, Int64(count))
+      return
+    }
+    guard let match = header.wholeMatch(of: /bytes ([0-9]{1,18})-([0-9]{1,18})\/([0-9]{1,18})/),
+      let first = Int64(match.1), let last = Int64(match.2), let total = Int64(match.3),
+      first <= last, last < total
+    else {
+      throw Problem(
+        .malformedMessage, "Content-Range of an upload is `bytes FIRST-LAST/TOTAL`, in numbers")
+    }
+    guard last - first + 1 == Int64(count) else {
+      throw Problem(
+        .malformedMessage,
+        "Content-Range is about \(last - first + 1) bytes and the body has \(count)")
+    }
+    guard total <= limits.itemBytes else {
+      throw Problem(
+        .limitExceeded, "content has \(limits.itemBytes) bytes at most, not \(total)")
+    }
+    (offset, self.total) = (first, total)
+  }
+}

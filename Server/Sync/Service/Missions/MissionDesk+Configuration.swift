@@ -1,0 +1,33 @@
+import MissionServer
+
+extension MissionDesk {
+  /// The desk of a server; `nil` where it has no directory for content.
+  convenience init?(
+    _ configuration: FerryServerConfiguration, store: any SyncStore
+  ) throws(FerryServerError) {
+    guard let path = configuration.blobs else { return nil }
+    try self.init(
+      store: store, directory: path, keyFile: configuration.missionKey,
+      clock: configuration.clock)
+  }
+
+  /// Opens the directory, which is made when absent.
+  package convenience init(
+    store: any SyncStore, directory path: String, keyFile: String?, clock: ServiceClock
+  ) throws(FerryServerError) {
+    let directory: BlobDirectory
+    do {
+      directory = try BlobDirectory(path)
+    } catch {
+      throw .blobDirectory(path, reason: error.description)
+    }
+    self.init(store: store, blobs: BlobThreads(directory), keyFile: keyFile, clock: clock)
+  }
+}
+
+extension StoreLocation {
+  /// Where missions' content lies unless something else is said; `nil` with a database.
+  package var blobDirectory: String? {
+    if case .embedded(let directory) = self { directory + "/blobs" } else { nil }
+  }
+}

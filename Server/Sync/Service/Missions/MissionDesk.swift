@@ -1,0 +1,222 @@
+import FerryProtocol
+import MissionServer
+import Synchronization
+
+/// Why a mission was not published, retracted or shown.
+package enum MissionFailure: Error, Sendable, Equatable {
+  /// What is asked for cannot be.
+  case refused(Problem)
+  case store(StoreError)
+  case content(BlobError)
+  case key(SigningKeyError)
+}
+
+/// Publishes missions: brings together the store, the content's directory and the key.
+package final class MissionDesk: Sendable {
+  /// How often a publication is made anew where somebody else published meanwhile.
+  private static let attempts = 10
+
+  package let blobs: BlobThreads
+  private let store: any SyncStore
+  private let clock: ServiceClock
+  private let keyFile: String
+  private let limits: MissionLimits
+  private let signer = Mutex<MissionSigner?>(nil)
+
+  /// - Parameter keyFile: The key in PEM; made when it is first needed. `nil` for
+  ///   `mission-key.pem` beside the content.
+  package init(
+    store: any SyncStore, blobs: BlobThreads, keyFile: String? = nil, clock: ServiceClock,
+    limits: MissionLimits = .standard
+  ) {
+    self.store = store
+    self.blobs = blobs
+    self.clock = clock
+    self.limits = limits
+    self.keyFile = keyFile ?? blobs.directory.path + "/mission-key.pem"
+  }
+
+  /// The key that missions are signed with; made when there is none.
+  package func signingKey() async throws(MissionFailure) -> MissionSigner {
+    if let signer = signer.withLock({ $0 }) { return signer }
+    let keyFile = keyFile
+    let made = try await content { (_, _) throws(BlobError) in
+      Result { () throws(SigningKeyError) in try MissionSigner(file: keyFile) }
+    }
+    do {
+      let signer = try made.get()
+      self.signer.withLock { $0 = signer }
+      return signer
+    } catch {
+      throw .key(error)
+    }
+  }
+
+  /// Keeps content from being collected until the hold is released; see ``BlobDirectory/hold()``.
+  package func hold() async throws(MissionFailure) -> BlobHold {
+    try await content { (directory, _) throws(BlobError) in try directory.hold() }
+  }
+
+  /// Signs a mission and puts it in force. Its content is in the directory already.
+  ///
+  /// - Parameters:
+  ///   - manifest: Its version is 0 for whichever comes next.
+  ///   - ownContentOnly: Whether items may name only what this space's missions name, or its
+  ///     admins have sent: who only knows a hash shall not get at another space's content.
+  /// - Returns: The record in force. The same mission again writes nothing.
+  package func publish(
+    _ manifest: MissionManifest, in space: SpaceSummary, ownContentOnly: Bool
+  ) async throws(MissionFailure) -> MissionRecord {
+    let signer = try await signingKey()
+    let hold = try await hold()
+    defer { withExtendedLifetime(hold) {} }
+    try await check(manifest, in: space, ownContentOnly: ownContentOnly)
+    for _ in 0..<Self.attempts {
+      let known = try await ask { () async throws(StoreError) in
+        try await self.store.mission(manifest.id, in: space.id)
+      }
+      let answer = try await publish(manifest, over: known, in: space, signer)
+      switch answer {
+      case .success(let record): return record
+      case .failure(let problem):
+        guard problem.code == .missionConflict, manifest.version == 0 else {
+          throw .refused(problem)
+        }
+      }
+    }
+    throw .refused(
+      Problem(.unavailable, "others publish mission \(manifest.id) at this moment, again and again"))
+  }
+
+  private func publish(
+    _ manifest: MissionManifest, over known: StoredMission?, in space: SpaceSummary,
+    _ signer: MissionSigner
+  ) async throws(MissionFailure) -> Result<MissionRecord, Problem> {
+    let last = known?.lastVersion ?? 0
+    if let current = known?.record, manifest.version == 0 || manifest.version == last {
+      var same = manifest
+      same.version = last
+      let isSame =
+        ContentHash(of: same.encoded()) == current.manifest && current.signer == signer.publicKey
+      if isSame { return .success(current) }
+    }
+    var next = manifest
+    next.version = last + 1
+    guard manifest.version == 0 || manifest.version == next.version else {
+      return .failure(.staleMission(manifest.id, manifest.version, last: last))
+    }
+    let document = next.encoded()
+    guard document.count <= limits.manifestBytes else {
+      throw .refused(
+        Problem(
+          .limitExceeded,
+          "the manifest has \(document.count) bytes; \(limits.manifestBytes) are allowed"))
+    }
+    let hash = try await content { (directory, _) throws(BlobError) in
+      try directory.put(document)
+    }
+    let now = clock.wall()
+    let record = MissionRecord(
+      of: next, hash: hash, manifestSize: Int64(document.count),
+      signature: signer.sign(document), signer: signer.publicKey, publishedAt: now)
+    let blobs = next.blobs + [MissionBlob(hash: hash, size: Int64(document.count))]
+    return try await ask { () async throws(StoreError) in
+      try await self.store.publishMission(
+        record, blobs: Array(Set(blobs)).sorted(), in: space.id, now: now)
+    }
+  }
+
+  /// Whether it was in force.
+  package func retract(
+    _ id: MissionID, in space: SpaceSummary
+  ) async throws(MissionFailure) -> Bool {
+    let now = clock.wall()
+    return try await ask { () async throws(StoreError) in
+      try await self.store.retractMission(id, in: space.id, now: now)
+    }
+  }
+
+  // MARK: Content
+
+  /// Refuses a manifest with an item whose content is not here.
+  private func check(
+    _ manifest: MissionManifest, in space: SpaceSummary, ownContentOnly: Bool
+  ) async throws(MissionFailure) {
+    let items = manifest.items.filter(\.isHosted)
+    let hashes = Array(Set(items.map(\.hash))).sorted()
+    var sizes = try await content { (directory, cancellation) throws(BlobError) in
+      var sizes: [ContentHash: Int64] = [:]
+      for hash in hashes {
+        guard !cancellation.isCancelled else { throw .cancelled }
+        sizes[hash] = try directory.size(of: hash)
+      }
+      return sizes
+    }
+    if ownContentOnly {
+      let held = try await ask { () async throws(StoreError) in
+        try await self.store.heldBlobs(among: hashes, in: space.id)
+      }
+      let own = Set(held.map(\.hash))
+      sizes = sizes.filter { own.contains($0.key) }
+    }
+    for item in items {
+      guard let size = sizes[item.hash] else { throw .refused(.missing(item, in: space.name)) }
+      guard size == item.size else {
+        throw .refused(
+          Problem(
+            .contentMismatch,
+            "item \(item.path): its content has \(size) bytes, not \(item.size)"))
+      }
+    }
+  }
+
+  /// Runs what blocks on a thread of the directory's.
+  package func content<T: Sendable>(
+    _ body: @escaping @Sendable (BlobDirectory, Cancellation) throws(BlobError) -> T
+  ) async throws(MissionFailure) -> T {
+    do {
+      return try await blobs.run(body)
+    } catch {
+      throw .content(error)
+    }
+  }
+
+  private func ask<T>(
+    _ call: () async throws(StoreError) -> T
+  ) async throws(MissionFailure) -> T {
+    do {
+      return try await call()
+    } catch {
+      throw .store(error)
+    }
+  }
+}
+
+extension MissionManifest {
+  /// The content of hosted items; one more than once where items share it.
+  fileprivate var blobs: [MissionBlob] {
+    items.filter(\.isHosted).map { MissionBlob(hash: $0.hash, size: $0.size) }
+  }
+}
+
+extension Problem {
+  fileprivate static func missing(_ item: MissionItem, in space: SpaceName) -> Problem {
+    Problem(
+      .contentMismatch,
+      "item \(item.path): its content is not here; send it first with "
+        + "PUT /v1/spaces/\(space)/blobs/\(item.hash)")
+  }
+
+  /// What became of a call about content.
+  package init(_ error: BlobError) {
+    switch error {
+    case .mismatch: self.init(.contentMismatch, error.description)
+    case .wrongOffset: self.init(.uploadConflict, error.description)
+    // The path is the server's own business.
+    case .diskFull: self.init(.unavailable, "the server's disk for missions is full")
+    case .cancelled: self.init(.unavailable, "the request was cancelled")
+    case .changed, .notAFile, .system:
+      self.init(.unavailable, "the server cannot read or write its missions' content now")
+    }
+  }
+}

@@ -1,0 +1,141 @@
+import FerryProtocol
+import HTTPServer
+import MissionServer
+
+// The requests about missions' content.
+extension SyncService {
+  /// A year, which is what caches take for ever: content never changes under its hash.
+  private static let cacheControl = "private, max-age=31536000, immutable"
+
+  /// Answers with content. What is not here, and what the token's space may not read, is the same
+  /// 404.
+  func blob(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
+    let visitor = Self.visitor(context.request)
+    let gate = parts.gate
+    let space = try await ask { () async throws(StoreError) in
+      try await gate.admitReader(visitor)
+    }.get()
+    context.space = space
+    let desk = try missionDesk()
+    guard let hash = ContentHash(context.match.itemText ?? "") else { throw .unknownContent }
+    let store = parts.store
+    let blob = try await ask { () async throws(StoreError) in
+      try await store.readableBlob(hash, in: space)
+    }
+    guard let blob else { throw .unknownContent }
+    let opened = try await call { () async throws(MissionFailure) in
+      try await desk.content { (directory, _) throws(BlobError) in
+        let path = directory.file(of: hash)
+        return Swift.Result { () throws(OpenFileError) in try OpenFile(path: path) }
+      }
+    }
+    guard case .success(let file) = opened, Int64(file.size) == blob.size else {
+      parts.log.write(.error, "content is missing or damaged", detail: hash.description)
+      throw Problem(.unavailable, "the content is not on this server's disk")
+    }
+    return HTTPResponse(
+      answering: context.request, with: .file(FileContent(file)),
+      tag: EntityTag(strong: hash.description), mediaType: MediaType.unknown.name,
+      cacheControl: Self.cacheControl)
+  }
+
+  // MARK: Uploads
+
+  /// Says how much of an upload is here.
+  func uploadState(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let hash = try Self.contentHash(context)
+    let desk = try missionDesk()
+    let space = try await find(name)
+    if let size = try await uploaded(hash, in: space, desk) {
+      return Self.upload(at: size, isComplete: true, status: 204)
+    }
+    let owner = String(space.id)
+    let offset = try await call { () async throws(MissionFailure) in
+      try await desk.content { (directory, _) throws(BlobError) in
+        try directory.offset(owner: owner, hash)
+      }
+    }
+    return Self.upload(at: offset, isComplete: false, status: 204)
+  }
+
+  /// Takes in content, or the next part of it.
+  func receiveUpload(
+    _ context: inout RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let hash = try Self.contentHash(context)
+    let body = context.request.body
+    let range = try ContentRange(
+      context.request.headers["Content-Range"], bodyCount: body.count)
+    let desk = try missionDesk()
+    let space = try await find(name)
+    // A request whose answer was lost comes again.
+    if let size = try await uploaded(hash, in: space, desk) {
+      return Self.upload(at: size, isComplete: true, status: 204)
+    }
+    let upload = BlobDirectory.Upload(owner: String(space.id), hash: hash, total: range.total)
+    let end: Int64
+    do {
+      end = try await desk.blobs.run { (directory, _) throws(BlobError) in
+        try directory.append(body, at: range.offset, to: upload)
+      }
+    } catch {
+      if case .wrongOffset(let offset) = error {
+        context.uploadOffset = offset
+      } else {
+        parts.log.write(MissionFailure.content(error))
+      }
+      throw Problem(error)
+    }
+    guard end == range.total else {
+      return Self.upload(at: end, isComplete: false, status: 204)
+    }
+    let (store, now) = (parts.store, parts.clock.wall())
+    try await ask { () async throws(StoreError) in
+      try await store.noteUpload(
+        MissionBlob(hash: hash, size: end), in: space.id, now: now)
+    }
+    return Self.upload(at: end, isComplete: true, status: 201)
+  }
+
+  /// Bytes of content that this space has sent, or that its missions name.
+  private func uploaded(
+    _ hash: ContentHash, in space: SpaceSummary, _ desk: MissionDesk
+  ) async throws(Problem) -> Int64? {
+    let store = parts.store
+    let held = try await ask { () async throws(StoreError) in
+      try await store.heldBlobs(among: [hash], in: space.id)
+    }
+    guard let blob = held.first else { return nil }
+    let size = try await call { () async throws(MissionFailure) in
+      try await desk.content { (directory, _) throws(BlobError) -> Int64? in
+        try directory.size(of: hash)
+      }
+    }
+    return size == blob.size ? size : nil
+  }
+
+  private static func upload(at offset: Int64, isComplete: Bool, status: Int) -> HTTPResponse {
+    HTTPResponse(
+      status: status,
+      headers: [
+        "Upload-Offset": String(offset), "Upload-Complete": isComplete ? "?1" : "?0",
+        "Cache-Control": "no-store",
+      ])
+  }
+
+  private static func contentHash(_ context: RequestContext) throws(Problem) -> ContentHash {
+    guard let hash = ContentHash(context.match.itemText ?? "") else {
+      throw Problem(
+        .malformedMessage, "content is named by its SHA-256: 64 lower-case hexadecimal digits")
+    }
+    return hash
+  }
+}
+
+extension Problem {
+  fileprivate static var unknownContent: Problem {
+    Problem(.notFound, "there is no such content for this token")
+  }
+}

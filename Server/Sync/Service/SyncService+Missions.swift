@@ -1,0 +1,127 @@
+import FerryProtocol
+import HTTPServer
+import MissionServer
+
+// The requests about a space's missions.
+extension SyncService {
+  func missions(_ name: SpaceName) async throws(Problem) -> HTTPResponse {
+    let space = try await find(name)
+    let store = parts.store
+    let records = try await ask { () async throws(StoreError) in
+      try await store.missions(in: space.id)
+    }
+    return .json(MissionRecord.encodedList(records))
+  }
+
+  func mission(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let id = try Self.missionID(context)
+    let space = try await find(name)
+    let store = parts.store
+    let known = try await ask { () async throws(StoreError) in
+      try await store.mission(id, in: space.id)
+    }
+    guard let record = known?.record else { throw .unknownMission(id, in: name) }
+    return .json(record.encoded())
+  }
+
+  /// The document is the body, or content that was sent before: `?document=SHA256`.
+  func publishMission(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let id = try Self.missionID(context)
+    let desk = try missionDesk()
+    let space = try await find(name)
+    let document = try await document(context.request, of: space, desk)
+    let manifest: MissionManifest
+    do {
+      manifest = try MissionManifest.publication(decoding: document, in: name, as: id)
+    } catch {
+      throw Problem(.malformedMessage, error.description)
+    }
+    let record = try await call { () async throws(MissionFailure) in
+      try await desk.publish(manifest, in: space, ownContentOnly: true)
+    }
+    return .json(record.encoded())
+  }
+
+  func retractMission(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let id = try Self.missionID(context)
+    let space = try await find(name)
+    let (store, now) = (parts.store, parts.clock.wall())
+    let wasThere = try await ask { () async throws(StoreError) in
+      try await store.retractMission(id, in: space.id, now: now)
+    }
+    guard wasThere else { throw .unknownMission(id, in: name) }
+    return HTTPResponse(status: 204, headers: ["Cache-Control": "no-store"])
+  }
+
+  private func document(
+    _ request: HTTPRequest, of space: SpaceSummary, _ desk: MissionDesk
+  ) async throws(Problem) -> [UInt8] {
+    guard let text = request.query["document"] else { return request.body }
+    let missing = Problem(
+      .contentMismatch, "document “\(text.prefix(80))” was not sent to space \(space.name)")
+    guard let hash = ContentHash(text) else { throw missing }
+    let store = parts.store
+    let held = try await ask { () async throws(StoreError) in
+      try await store.heldBlobs(among: [hash], in: space.id)
+    }
+    guard !held.isEmpty else { throw missing }
+    let limit = MissionLimits.standard.manifestBytes
+    let bytes = try await call { () async throws(MissionFailure) in
+      try await desk.content { (directory, _) throws(BlobError) -> [UInt8]? in
+        try directory.content(of: hash, limit: limit)
+      }
+    }
+    guard let bytes else { throw missing }
+    return bytes
+  }
+
+  private static func missionID(_ context: RequestContext) throws(Problem) -> MissionID {
+    guard let id = MissionID(context.match.itemText ?? "") else {
+      throw Problem(
+        .malformedMessage,
+        "a mission's name has 1 to 128 characters of A–Z a–z 0–9 . _ - and begins with a letter or "
+          + "digit")
+    }
+    return id
+  }
+
+  func missionDesk() throws(Problem) -> MissionDesk {
+    guard let desk = parts.missions else {
+      throw Problem(
+        .unavailable,
+        "this server has no directory for missions' content: start it with --blobs DIR")
+    }
+    return desk
+  }
+
+  /// Calls the desk; a failure goes to the log, and to the client as a problem.
+  func call<T>(
+    _ body: () async throws(MissionFailure) -> T
+  ) async throws(Problem) -> T {
+    do {
+      return try await body()
+    } catch {
+      parts.log.write(error)
+      switch error {
+      case .refused(let problem): throw problem
+      case .store(let error):
+        parts.metrics.countStoreError()
+        throw Problem(error)
+      case .content(let error): throw Problem(error)
+      case .key: throw Problem(.unavailable, "the server has no key to sign missions with")
+      }
+    }
+  }
+}
+
+extension Problem {
+  fileprivate static func unknownMission(_ id: MissionID, in space: SpaceName) -> Problem {
+    Problem(.notFound, "there is no mission \(id) in space \(space)")
+  }
+}

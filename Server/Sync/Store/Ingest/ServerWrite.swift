@@ -1,0 +1,42 @@
+import FerryProtocol
+
+/// Writes records as the server itself, so that devices hear of it by their pull lists; pure.
+package enum ServerWrite {
+  /// Who writes them. No device has this identifier: versions of UUIDs are never 0.
+  package static let author = DeviceID(UniqueID(high: 0, low: 0))
+}
+
+extension IngestEffects {
+  /// Gives an operation of the server's the next sequence, later than all that the record has seen,
+  /// whatever the clock did. A record that is not alive is inserted.
+  ///
+  /// - Parameters:
+  ///   - columns: `nil` to delete the record.
+  ///   - record: As it is; `nil` where there is none.
+  ///   - random: For the operation's identifier.
+  mutating func writeAsServer(
+    _ key: RecordKey, _ columns: [Column]?, over record: RecordState?, now: Int64, random: UInt64
+  ) {
+    let base = space.head
+    let stamps = [record?.inserted?.stamp.time, record?.deleted?.stamp.time].compactMap { $0 }
+    let last = (stamps + (record?.columns.map(\.stamp.time) ?? [])).max() ?? .zero
+    let time = max(HybridTimestamp(milliseconds: now), last.next)
+    let operation = Operation(
+      id: OperationID(UniqueID(timestamp: time, random: random)), key: key,
+      kind: columns == nil ? .delete : record?.isAlive == true ? .update : .insert, time: time,
+      columns: columns ?? [], base: base)
+    let sequence = space.place(operation.id)
+    var state = record ?? RecordState()
+    _ = state.merge(
+      operation, stamp: Stamp(time: time, device: ServerWrite.author), sequence: sequence)
+    operations.append(
+      OperationRow(
+        id: operation.id, sequence: sequence, print: space.print, device: ServerWrite.author,
+        key: key, kind: operation.kind, time: time, base: base,
+        data: columns == nil ? nil : operation.encodedColumns(), times: nil, outcome: nil))
+    records.append(
+      RecordRow(
+        key: key, sequence: sequence, wholeBelow: state.wholeBelow, isDead: !state.isAlive,
+        state: state.encoded(), isNew: record == nil))
+  }
+}

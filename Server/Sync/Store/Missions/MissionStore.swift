@@ -1,0 +1,78 @@
+import FerryProtocol
+
+/// Content that a mission needs, by its hash.
+package struct MissionBlob: Sendable, Hashable, Comparable {
+  package let hash: ContentHash
+  /// Bytes.
+  package let size: Int64
+
+  package init(hash: ContentHash, size: Int64) {
+    (self.hash, self.size) = (hash, size)
+  }
+
+  package static func < (left: MissionBlob, right: MissionBlob) -> Bool {
+    (left.hash, left.size) < (right.hash, right.size)
+  }
+}
+
+/// A mission as a store knows it.
+package struct StoredMission: Sendable, Equatable {
+  /// The last version that was published, also where it was retracted since.
+  package let lastVersion: Int64
+  /// `nil` where it was retracted.
+  package let record: MissionRecord?
+
+  package init(lastVersion: Int64, record: MissionRecord?) {
+    (self.lastVersion, self.record) = (lastVersion, record)
+  }
+}
+
+/// The part of a store that knows what is published, and which space may read which content. The
+/// content itself lies elsewhere.
+///
+/// A space may read what its missions in force name, and what their former versions named until
+/// ``endBlobs(before:)`` forgets that: a device that is downloading can finish. What a retracted
+/// mission named ends with it.
+package protocol MissionStore: Sendable {
+  /// `nil` where no such mission was ever published.
+  func mission(_ id: MissionID, in space: Int64) async throws(StoreError) -> StoredMission?
+
+  /// The missions in force, by their names.
+  func missions(in space: Int64) async throws(StoreError) -> [MissionRecord]
+
+  /// Puts a mission in force as an operation of the server's, and lets the space read its content.
+  /// Answers with the record in force: what says the same as that changes nothing. Another version
+  /// than the one after the last is refused with ``ProblemCode/missionConflict``.
+  ///
+  /// - Parameters:
+  ///   - blobs: The manifest's document and the content of hosted items, each once.
+  ///   - now: The wall clock, milliseconds since 1970.
+  func publishMission(
+    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<MissionRecord, Problem>
+
+  /// Deletes a mission's record. Answers whether it was in force.
+  func retractMission(
+    _ id: MissionID, in space: Int64, now: Int64
+  ) async throws(StoreError) -> Bool
+
+  /// Notes that a space's admin has sent this content, which nobody may read yet.
+  func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError)
+
+  /// Those of the contents that the space's missions name, or its admins have sent. In order.
+  func heldBlobs(
+    among hashes: [ContentHash], in space: Int64
+  ) async throws(StoreError) -> [MissionBlob]
+
+  /// The content, where a mission of the space names it; of any space where none is given.
+  func readableBlob(
+    _ hash: ContentHash, in space: SpaceName?
+  ) async throws(StoreError) -> MissionBlob?
+
+  /// Forgets what former versions named, and what was sent and never published, where that ended
+  /// before `moment` (milliseconds since 1970). Answers with the number of entries.
+  func endBlobs(before moment: Int64) async throws(StoreError) -> Int
+
+  /// Those of the contents that some space needs still. In order.
+  func neededBlobs(among hashes: [ContentHash]) async throws(StoreError) -> [ContentHash]
+}

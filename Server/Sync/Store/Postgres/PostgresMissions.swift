@@ -1,0 +1,216 @@
+import FerryProtocol
+import Postgres
+
+/// What is published in one space, and what of it may be read.
+struct PostgresMissions {
+  let space: Int64
+  let now: Int64
+
+  private static let record = PostgresStatement(
+    "mission_record",
+    """
+    SELECT coalesce((SELECT version FROM missions WHERE space = $1 AND mission = $2), 0),
+      (SELECT state FROM records
+        WHERE space = $1 AND tbl = '\(MissionRecord.table)' AND record = $2)
+    """)
+
+  private static let list = PostgresStatement(
+    "missions",
+    """
+    SELECT record, state FROM records
+    WHERE space = $1 AND tbl = '\(MissionRecord.table)' AND NOT dead ORDER BY record
+    """)
+
+  func mission(_ id: MissionID, on connection: PostgresConnection) throws -> StoredMission? {
+    let (last, state) = try stored(id, on: connection)
+    return last == 0
+      ? nil : StoredMission(lastVersion: last, record: MissionRecord(id, stored: state))
+  }
+
+  func missions(on connection: PostgresConnection) throws -> [MissionRecord] {
+    try connection.query(Self.list, [.int8(space)]).compactMap { row in
+      guard let id = MissionID(try row.text(0)) else { return nil }
+      return MissionRecord(id, stored: try row.bytes(1, Self.state))
+    }
+  }
+
+  private func stored(
+    _ id: MissionID, on connection: PostgresConnection
+  ) throws -> (last: Int64, state: RecordState?) {
+    let row = try connection.query(Self.record, [.int8(space), .text(id.value)])[0]
+    return (try row.int8(0), row.isNull(1) ? nil : try row.bytes(1, Self.state))
+  }
+
+  private static func state(_ bytes: UnsafeRawBufferPointer) throws -> RecordState {
+    try RecordState(decoding: bytes, limits: .stored)
+  }
+
+  // MARK: Changes
+
+  private static let version = PostgresStatement(
+    "mission_version",
+    """
+    INSERT INTO missions(space, mission, version) VALUES ($1, $2, $3)
+    ON CONFLICT (space, mission) DO UPDATE SET version = excluded.version
+    """)
+
+  private static let end = PostgresStatement(
+    "mission_end",
+    "UPDATE mission_blobs SET ended = $3 WHERE space = $1 AND mission = $2 AND ended IS NULL")
+
+  private static let forget = PostgresStatement(
+    "mission_forget", "DELETE FROM mission_blobs WHERE space = $1 AND mission = $2")
+
+  /// Answers with the record in force, and the head where it moved.
+  func publish(
+    _ record: MissionRecord, _ blobs: [MissionBlob], random: UInt64,
+    on connection: PostgresConnection
+  ) throws -> (head: SequenceNumber?, answer: Result<MissionRecord, Problem>) {
+    try connection.transaction { connection in
+      let space = try lock(connection)
+      let (last, state) = try stored(record.id, on: connection)
+      let decision = MissionChange.publish(
+        record, last: last, stored: state, in: space, now: now, random: random)
+      guard case .success(let change) = decision, !change.effects.isEmpty else {
+        return (nil, decision.map(\.record))
+      }
+      let mission = PostgresValue.text(record.id.value)
+      _ = try connection.pipeline { pipeline in
+        PostgresIngestWrites(space: self.space, now: now).add(change.effects, to: &pipeline)
+        pipeline.add(Self.version, [.int8(self.space), mission, .int8(record.version)])
+        pipeline.add(Self.end, [.int8(self.space), mission, .int8(now)])
+        add(blobs, of: record.id.value, ended: nil, to: &pipeline)
+        pipeline.commit()
+      }
+      return (change.effects.space.head, .success(change.record))
+    }
+  }
+
+  /// Answers with the head where it moved.
+  func retract(
+    _ id: MissionID, random: UInt64, on connection: PostgresConnection
+  ) throws -> SequenceNumber? {
+    try connection.transaction { connection in
+      let space = try lock(connection)
+      let (_, state) = try stored(id, on: connection)
+      let effects = MissionChange.retract(id, stored: state, in: space, now: now, random: random)
+      _ = try connection.pipeline { pipeline in
+        if !effects.isEmpty {
+          PostgresIngestWrites(space: self.space, now: now).add(effects, to: &pipeline)
+        }
+        pipeline.add(Self.forget, [.int8(self.space), .text(id.value)])
+        pipeline.commit()
+      }
+      return effects.isEmpty ? nil : effects.space.head
+    }
+  }
+
+  private func lock(_ connection: PostgresConnection) throws -> SpaceState {
+    guard let row = try connection.query(PostgresIngest.lock, [.int8(space)]).first else {
+      throw StoreError.failed("the space is gone")
+    }
+    return try SpaceState(row)
+  }
+
+  // MARK: Content
+
+  private static let blobs = PostgresStatement(
+    "mission_blobs_save",
+    """
+    INSERT INTO mission_blobs(space, mission, sha256, size, ended)
+    SELECT $1, $2, sha256, size, $5 FROM unnest($3::bytea[], $4::bigint[]) AS new(sha256, size)
+    ON CONFLICT (space, mission, sha256) DO UPDATE SET ended = excluded.ended
+    """)
+
+  private func add(
+    _ blobs: [MissionBlob], of mission: String, ended: Int64?,
+    to pipeline: inout PostgresPipeline
+  ) {
+    var sizes = PostgresArray<Int64>(reserving: blobs.count, valueBytes: blobs.count * 8)
+    for blob in blobs { sizes.append(blob.size) }
+    pipeline.add(
+      Self.blobs,
+      [
+        .int8(space), .text(mission), .array(Self.array(blobs.map(\.hash))), .array(sizes),
+        .int8(ended),
+      ])
+  }
+
+  func noteUpload(_ blob: MissionBlob, on connection: PostgresConnection) throws {
+    _ = try connection.pipeline { add([blob], of: "", ended: now, to: &$0) }
+  }
+
+  private static let held = PostgresStatement(
+    "mission_blobs_held",
+    """
+    SELECT wanted.sha256, found.size FROM unnest($2::bytea[]) AS wanted(sha256)
+    JOIN LATERAL (
+      SELECT b.size FROM mission_blobs AS b
+      WHERE b.sha256 = wanted.sha256 AND b.space = $1 LIMIT 1
+    ) AS found ON true ORDER BY wanted.sha256
+    """)
+
+  func held(
+    among hashes: [ContentHash], on connection: PostgresConnection
+  ) throws -> [MissionBlob] {
+    try connection.query(Self.held, [.int8(space), .array(Self.array(hashes))]).compactMap { row in
+      let size = try row.int8(1)
+      return ContentHash(try row.bytes(0)).map { MissionBlob(hash: $0, size: size) }
+    }
+  }
+
+  private static func array(_ hashes: [ContentHash]) -> PostgresArray<[UInt8]> {
+    var array = PostgresArray<[UInt8]>(reserving: hashes.count, valueBytes: hashes.count * 32)
+    for hash in hashes { array.append(bytes: hash.bytes) }
+    return array
+  }
+
+  // MARK: Across spaces
+
+  private static let readable = PostgresStatement(
+    "mission_blob",
+    """
+    SELECT size FROM mission_blobs WHERE sha256 = $1 AND mission <> ''
+      AND space = (SELECT id FROM spaces WHERE name = $2) LIMIT 1
+    """)
+
+  private static let readableAnywhere = PostgresStatement(
+    "mission_blob_any", "SELECT size FROM mission_blobs WHERE sha256 = $1 AND mission <> '' LIMIT 1"
+  )
+
+  static func readable(
+    _ hash: ContentHash, in space: SpaceName?, on connection: PostgresConnection
+  ) throws -> MissionBlob? {
+    let rows =
+      if let space {
+        try connection.query(readable, [.bytea(hash.bytes), .text(space.value)])
+      } else {
+        try connection.query(readableAnywhere, [.bytea(hash.bytes)])
+      }
+    return try rows.first.map { MissionBlob(hash: hash, size: try $0.int8(0)) }
+  }
+
+  private static let forgetEnded = PostgresStatement(
+    "mission_blobs_end", "DELETE FROM mission_blobs WHERE ended < $1")
+
+  static func endBlobs(before moment: Int64, on connection: PostgresConnection) throws -> Int {
+    try connection.query(forgetEnded, [.int8(moment)]).affected
+  }
+
+  private static let needed = PostgresStatement(
+    "mission_blobs_needed",
+    """
+    SELECT wanted.sha256 FROM unnest($1::bytea[]) AS wanted(sha256)
+    JOIN LATERAL (
+      SELECT 1 FROM mission_blobs AS b WHERE b.sha256 = wanted.sha256 LIMIT 1
+    ) AS found ON true ORDER BY wanted.sha256
+    """)
+
+  static func needed(
+    among hashes: [ContentHash], on connection: PostgresConnection
+  ) throws -> [ContentHash] {
+    try connection.query(needed, [.array(array(hashes))]).compactMap {
+      ContentHash(try $0.bytes(0))
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import FerryProtocol
+import Postgres
+
+extension PostgresStore {
+  package func mission(
+    _ id: MissionID, in space: Int64
+  ) async throws(StoreError) -> StoredMission? {
+    try await run { try PostgresMissions(space: space, now: 0).mission(id, on: $0) }
+  }
+
+  package func missions(in space: Int64) async throws(StoreError) -> [MissionRecord] {
+    try await run { try PostgresMissions(space: space, now: 0).missions(on: $0) }
+  }
+
+  package func publishMission(
+    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<MissionRecord, Problem> {
+    let missions = PostgresMissions(space: space, now: now)
+    let random = makeRandom()
+    return try await run { [moves] connection in
+      let (head, answer) = try missions.publish(record, blobs, random: random, on: connection)
+      if let head { Self.tell(HeadMove(space: space, head: head), moves, connection) }
+      return answer
+    }
+  }
+
+  package func retractMission(
+    _ id: MissionID, in space: Int64, now: Int64
+  ) async throws(StoreError) -> Bool {
+    let missions = PostgresMissions(space: space, now: now)
+    let random = makeRandom()
+    return try await run { [moves] connection in
+      guard let head = try missions.retract(id, random: random, on: connection) else {
+        return false
+      }
+      Self.tell(HeadMove(space: space, head: head), moves, connection)
+      return true
+    }
+  }
+
+  package func noteUpload(
+    _ blob: MissionBlob, in space: Int64, now: Int64
+  ) async throws(StoreError) {
+    try await run { try PostgresMissions(space: space, now: now).noteUpload(blob, on: $0) }
+  }
+
+  package func heldBlobs(
+    among hashes: [ContentHash], in space: Int64
+  ) async throws(StoreError) -> [MissionBlob] {
+    try await run { try PostgresMissions(space: space, now: 0).held(among: hashes, on: $0) }
+  }
+
+  package func readableBlob(
+    _ hash: ContentHash, in space: SpaceName?
+  ) async throws(StoreError) -> MissionBlob? {
+    try await run { try PostgresMissions.readable(hash, in: space, on: $0) }
+  }
+
+  package func endBlobs(before moment: Int64) async throws(StoreError) -> Int {
+    try await run { try PostgresMissions.endBlobs(before: moment, on: $0) }
+  }
+
+  package func neededBlobs(
+    among hashes: [ContentHash]
+  ) async throws(StoreError) -> [ContentHash] {
+    try await run { try PostgresMissions.needed(among: hashes, on: $0) }
+  }
+}

@@ -1,0 +1,70 @@
+import FerryProtocol
+
+extension SQLiteStore {
+  package func mission(
+    _ id: MissionID, in space: Int64
+  ) async throws(StoreError) -> StoredMission? {
+    try await read { try $0.mission(id, in: space) }
+  }
+
+  package func missions(in space: Int64) async throws(StoreError) -> [MissionRecord] {
+    try await read { try $0.missions(in: space) }
+  }
+
+  package func publishMission(
+    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<MissionRecord, Problem> {
+    try await change(space) { file, random in
+      try file.publishMission(record, blobs: blobs, in: space, now: now, random: random)
+    }
+  }
+
+  package func retractMission(
+    _ id: MissionID, in space: Int64, now: Int64
+  ) async throws(StoreError) -> Bool {
+    try await change(space) { file, random in
+      try file.retractMission(id, in: space, now: now, random: random)
+    }
+  }
+
+  /// Runs one of the server's own operations, and tells of the head where it moved.
+  private func change<T: Sendable>(
+    _ space: Int64, _ body: @Sendable (SQLiteStoreFile, UInt64) throws -> T
+  ) async throws(StoreError) -> T {
+    let random = makeRandom()
+    let (before, answer, head) = try await write { file in
+      (try file.head(of: space), try body(file, random), try file.head(of: space))
+    }
+    if head > before { moves.tell(HeadMove(space: space, head: head)) }
+    return answer
+  }
+
+  package func noteUpload(
+    _ blob: MissionBlob, in space: Int64, now: Int64
+  ) async throws(StoreError) {
+    try await write { try $0.noteUpload(blob, in: space, now: now) }
+  }
+
+  package func heldBlobs(
+    among hashes: [ContentHash], in space: Int64
+  ) async throws(StoreError) -> [MissionBlob] {
+    try await read { try $0.heldBlobs(among: hashes, in: space) }
+  }
+
+  package func readableBlob(
+    _ hash: ContentHash, in space: SpaceName?
+  ) async throws(StoreError) -> MissionBlob? {
+    try await read { try $0.readableBlob(hash, in: space) }
+  }
+
+  package func endBlobs(before moment: Int64) async throws(StoreError) -> Int {
+    try await write { try $0.endBlobs(before: moment) }
+  }
+
+  package func neededBlobs(
+    among hashes: [ContentHash]
+  ) async throws(StoreError) -> [ContentHash] {
+    // Not from a reader: a publication that has just been committed counts.
+    try await write { try $0.neededBlobs(among: hashes) }
+  }
+}

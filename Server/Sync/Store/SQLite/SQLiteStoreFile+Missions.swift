@@ -1,0 +1,145 @@
+import FerryProtocol
+import SQLite
+
+extension SQLiteStoreFile {
+  func mission(_ id: MissionID, in space: Int64) throws -> StoredMission? {
+    try connection.transaction(.deferred) {
+      let last = try lastVersion(of: id, in: space)
+      guard last > 0 else { return nil }
+      let state = try record(MissionChange.key(id), in: space)
+      return StoredMission(lastVersion: last, record: MissionRecord(id, stored: state))
+    }
+  }
+
+  func missions(in space: Int64) throws -> [MissionRecord] {
+    let rows = try connection.statement(
+      "SELECT record, state FROM records WHERE space = ? AND tbl = ? AND NOT dead ORDER BY record")
+    rows.bind(1, space)
+    rows.bind(2, MissionRecord.table)
+    return try rows.map { row in
+      guard let id = MissionID(row.text(0)) else { return nil }
+      return MissionRecord(
+        id, stored: try RecordState(decoding: row.textBytes(1), limits: .stored))
+    }.compactMap { $0 }
+  }
+
+  private func lastVersion(of id: MissionID, in space: Int64) throws -> Int64 {
+    let find = try connection.statement(
+      "SELECT version FROM missions WHERE space = ? AND mission = ?")
+    find.bind(1, space)
+    find.bind(2, id.value)
+    return try find.first { $0.int64(0) } ?? 0
+  }
+
+  // MARK: Changes
+
+  func publishMission(
+    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64, random: UInt64
+  ) throws -> Result<MissionRecord, Problem> {
+    try connection.transaction {
+      let decision = MissionChange.publish(
+        record, last: try lastVersion(of: record.id, in: space),
+        stored: try self.record(MissionChange.key(record.id), in: space),
+        in: try spaceState(space), now: now, random: random)
+      guard case .success(let change) = decision, !change.effects.isEmpty else {
+        return decision.map(\.record)
+      }
+      try save(change.effects, in: space, now: now)
+      let version = try connection.statement(
+        """
+        INSERT INTO missions(space, mission, version) VALUES (?, ?, ?)
+        ON CONFLICT(space, mission) DO UPDATE SET version = excluded.version
+        """)
+      version.bind(1, space)
+      version.bind(2, record.id.value)
+      version.bind(3, record.version)
+      try version.run()
+      let end = try connection.statement(
+        "UPDATE mission_blobs SET ended = ? WHERE space = ? AND mission = ? AND ended IS NULL")
+      end.bind(1, now)
+      end.bind(2, space)
+      end.bind(3, record.id.value)
+      try end.run()
+      try saveBlobs(blobs, of: record.id.value, in: space, ended: nil)
+      return .success(change.record)
+    }
+  }
+
+  func retractMission(_ id: MissionID, in space: Int64, now: Int64, random: UInt64) throws -> Bool {
+    try connection.transaction {
+      let effects = MissionChange.retract(
+        id, stored: try record(MissionChange.key(id), in: space), in: try spaceState(space),
+        now: now, random: random)
+      try save(effects, in: space, now: now)
+      let forget = try connection.statement(
+        "DELETE FROM mission_blobs WHERE space = ? AND mission = ?")
+      forget.bind(1, space)
+      forget.bind(2, id.value)
+      try forget.run()
+      return !effects.isEmpty
+    }
+  }
+
+  // MARK: Content
+
+  func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) throws {
+    try connection.transaction { try saveBlobs([blob], of: "", in: space, ended: now) }
+  }
+
+  private func saveBlobs(
+    _ blobs: [MissionBlob], of mission: String, in space: Int64, ended: Int64?
+  ) throws {
+    let insert = try connection.statement(
+      """
+      INSERT INTO mission_blobs(space, mission, sha256, size, ended) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT(space, mission, sha256) DO UPDATE SET ended = excluded.ended
+      """)
+    for blob in blobs {
+      insert.bind(1, space)
+      insert.bind(2, mission)
+      insert.bind(3, blob: blob.hash.bytes)
+      insert.bind(4, blob.size)
+      if let ended { insert.bind(5, ended) } else { insert.bindNull(5) }
+      try insert.run()
+      insert.reset()
+    }
+  }
+
+  func heldBlobs(among hashes: [ContentHash], in space: Int64) throws -> [MissionBlob] {
+    let find = try connection.statement(
+      "SELECT size FROM mission_blobs WHERE sha256 = ? AND space = ? LIMIT 1")
+    return try hashes.sorted().compactMap { hash in
+      find.bind(1, blob: hash.bytes)
+      find.bind(2, space)
+      return try find.first { MissionBlob(hash: hash, size: $0.int64(0)) }
+    }
+  }
+
+  func readableBlob(_ hash: ContentHash, in space: SpaceName?) throws -> MissionBlob? {
+    let find = try connection.statement(
+      space == nil
+        ? "SELECT size FROM mission_blobs WHERE sha256 = ?1 AND mission <> '' LIMIT 1"
+        : """
+        SELECT size FROM mission_blobs WHERE sha256 = ?1 AND mission <> ''
+          AND space = (SELECT id FROM spaces WHERE name = ?2) LIMIT 1
+        """)
+    find.bind(1, blob: hash.bytes)
+    if let space { find.bind(2, space.value) }
+    return try find.first { MissionBlob(hash: hash, size: $0.int64(0)) }
+  }
+
+  func endBlobs(before moment: Int64) throws -> Int {
+    let forget = try connection.statement("DELETE FROM mission_blobs WHERE ended < ?")
+    forget.bind(1, moment)
+    try forget.run()
+    return connection.changes
+  }
+
+  func neededBlobs(among hashes: [ContentHash]) throws -> [ContentHash] {
+    let find = try connection.statement("SELECT 1 FROM mission_blobs WHERE sha256 = ? LIMIT 1")
+    return try hashes.sorted().filter { hash in
+      find.bind(1, blob: hash.bytes)
+      return try find.first { _ in true } ?? false
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import FerryProtocol
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import MissionServer
+
+@Suite("Removing content", .timeLimit(.minutes(1)))
+struct BlobCollectingTests {
+  @Test("content is listed by its age, and removed with its bytes told")
+  func listing() throws {
+    let fixture = try BlobFixture()
+    let hash = try fixture.blobs.put(BlobFixture.bytes(700))
+    let shard = hash.bytes[0]
+    #expect(try fixture.blobs.content(inShard: shard, before: .max) == [hash])
+    #expect(try fixture.blobs.content(inShard: shard &+ 1, before: .max) == [])
+    #expect(try fixture.blobs.content(inShard: shard, before: 1_000_000_000) == [])
+    #expect(try fixture.blobs.remove(hash) == 700)
+    #expect(try fixture.blobs.remove(hash) == nil)
+    #expect(try fixture.names() == [])
+  }
+
+  @Test("uploads and drafts that nobody finished go when they are old")
+  func unfinished() throws {
+    let fixture = try BlobFixture()
+    let upload = BlobDirectory.Upload(
+      owner: "1", hash: ContentHash(of: BlobFixture.bytes(9)), total: 9)
+    _ = try fixture.blobs.append([1], at: 0, to: upload)
+    _ = try fixture.file("blobs/incoming/draft-1-x", 5)
+    #expect(try fixture.blobs.removeUnfinished(before: 1_000_000_000) == 0)
+    #expect(try fixture.blobs.removeUnfinished(before: .max) == 2)
+    #expect(try fixture.names() == [])
+  }
+
+  private final class Events: Sendable {
+    private let kept = Mutex([String]())
+
+    var all: [String] { kept.withLock { $0 } }
+
+    func note(_ event: String) { kept.withLock { $0.append(event) } }
+  }
+
+  @Test("whoever collects waits for those who publish, and they wait for it")
+  func holds() async throws {
+    let fixture = try BlobFixture()
+    let one = BlobThreads(fixture.blobs, threads: 1)
+    let two = BlobThreads(fixture.blobs, threads: 1)
+    let events = Events()
+    var first: BlobHold? = try fixture.blobs.hold()
+    _ = try fixture.blobs.hold()
+    let collecting = Task {
+      let hold = try await one.run { (directory, _) throws(BlobError) in
+        try directory.holdForCollecting()
+      }
+      events.note("collects")
+      return hold
+    }
+    events.note("published")
+    withExtendedLifetime(first) {}
+    first = nil
+    var hold: BlobHold? = try await collecting.value
+    let publishing = Task {
+      _ = try await two.run { (directory, _) throws(BlobError) in try directory.hold() }
+      events.note("publishes")
+    }
+    events.note("collected")
+    withExtendedLifetime(hold) {}
+    hold = nil
+    try await publishing.value
+    #expect(events.all == ["published", "collects", "collected", "publishes"])
+  }
+}

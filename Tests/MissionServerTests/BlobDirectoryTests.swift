@@ -1,0 +1,118 @@
+import FerryProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@testable import MissionServer
+
+@Suite("The directory for content", .timeLimit(.minutes(1)))
+struct BlobDirectoryTests {
+  @Test("content lies under its hash, and what is here already is kept once")
+  func put() throws {
+    let fixture = try BlobFixture()
+    let source = try fixture.file("a.bin", 3 << 20)
+    let digest = try FileHasher.digest(of: source, chunkSize: nil)
+    #expect(try fixture.blobs.size(of: digest.hash) == nil)
+    try fixture.blobs.put(file: source, digest)
+    let name = digest.hash.description
+    let place = "\(name.prefix(2))/\(name.dropFirst(2).prefix(2))/\(name)"
+    #expect(try fixture.names() == [place])
+    #expect(fixture.blobs.file(of: digest.hash) == fixture.blobs.path + "/" + place)
+    #expect(try fixture.blobs.size(of: digest.hash) == 3 << 20)
+    var copied = 0
+    try fixture.blobs.put(file: source, digest) { count in
+      copied += count
+      return true
+    }
+    #expect(copied == 0)
+    let bytes = BlobFixture.bytes(3 << 20)
+    #expect(try fixture.blobs.put(bytes) == digest.hash)
+    #expect(try fixture.names() == [place])
+    #expect(try fixture.blobs.content(of: digest.hash, limit: 3 << 20) == bytes)
+    #expect(throws: BlobError.self) {
+      _ = try fixture.blobs.content(of: digest.hash, limit: 100)
+    }
+    #expect(try fixture.blobs.put([]) == ContentHash(of: []))
+    #expect(try fixture.blobs.size(of: ContentHash(of: [])) == 0)
+  }
+
+  @Test("a file that was changed since it was hashed, and one that is cancelled, leave nothing")
+  func changed() throws {
+    let fixture = try BlobFixture()
+    let source = try fixture.file("a.bin", 1_000)
+    let digest = try FileHasher.digest(of: source, chunkSize: nil)
+    _ = try fixture.file("a.bin", 1_000, seed: 2)
+    #expect(throws: BlobError.changed(path: source)) {
+      try fixture.blobs.put(file: source, digest)
+    }
+    let other = try FileHasher.digest(of: source, chunkSize: nil)
+    #expect(throws: BlobError.cancelled) {
+      try fixture.blobs.put(file: source, other) { _ in false }
+    }
+    #expect(try fixture.names() == [])
+  }
+
+  @Test("a file that a failed disk left short is replaced, and damage is found")
+  func damage() throws {
+    let fixture = try BlobFixture()
+    let hash = try fixture.blobs.put(BlobFixture.bytes(1_000))
+    #expect(try fixture.blobs.isIntact(hash) == true)
+    let path = fixture.blobs.file(of: hash)
+    try Data(BlobFixture.bytes(1_000, seed: 9)).write(to: URL(filePath: path))
+    #expect(try fixture.blobs.isIntact(hash) == false)
+    #expect(truncate(path, 10) == 0)
+    try fixture.blobs.put(BlobFixture.bytes(1_000))
+    #expect(try fixture.blobs.isIntact(hash) == true)
+    #expect(try fixture.blobs.isIntact(ContentHash(of: [1])) == nil)
+  }
+
+  @Test("many that keep the same content at once all succeed, and it is there once")
+  func together() async throws {
+    let fixture = try BlobFixture()
+    let source = try fixture.file("a.bin", 1 << 20)
+    let digest = try FileHasher.digest(of: source, chunkSize: nil)
+    let threads = BlobThreads(fixture.blobs, threads: 8)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<32 {
+        group.addTask {
+          try await threads.run { (directory, _) throws(BlobError) in
+            try directory.put(file: source, digest)
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try fixture.names().count == 1)
+    #expect(try fixture.blobs.isIntact(digest.hash) == true)
+  }
+
+  @Test("a full disk is told as such, and leaves nothing")
+  func diskFull() throws {
+    let fixture = try BlobFixture()
+    let source = try fixture.file("a.bin", 3 << 20)
+    let digest = try FileHasher.digest(of: source, chunkSize: nil)
+    // The largest file that this process may write stands for the end of the disk's room.
+    #expect(BlobError("x", code: ENOSPC) == .diskFull(path: "x"))
+    #expect(BlobError("x", code: EDQUOT) == .diskFull(path: "x"))
+    // Linux's own device for full disks.
+    let full = try BlobFile("/dev/full", O_WRONLY)
+    #expect(throws: BlobError.diskFull(path: "/dev/full")) { try full.write([1], at: 0) }
+    // A draft that cannot be written is removed.
+    let incoming = fixture.blobs.incoming
+    #expect(chmod(incoming, 0o500) == 0)
+    defer { chmod(incoming, 0o700) }
+    if getuid() != 0 {
+      #expect(throws: BlobError.self) { try fixture.blobs.put(file: source, digest) }
+    }
+    #expect(try fixture.names() == [])
+  }
+
+  @Test("a path that is a file, or cannot be written, is no directory for content")
+  func badPaths() throws {
+    let fixture = try BlobFixture()
+    let file = try fixture.file("plain", 1)
+    #expect(throws: BlobError.system(path: file, code: ENOTDIR)) { _ = try BlobDirectory(file) }
+    let deep = fixture.folder.file("a/b/c/").path
+    #expect(try BlobDirectory(deep + "/").path == deep)
+  }
+}

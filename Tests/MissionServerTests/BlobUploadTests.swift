@@ -1,0 +1,114 @@
+import FerryProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@testable import MissionServer
+
+@Suite("Uploads in parts", .timeLimit(.minutes(1)))
+struct BlobUploadTests {
+  private static let bytes = BlobFixture.bytes(1_000)
+
+  private func upload(_ owner: String = "1", total: Int64 = 1_000) -> BlobDirectory.Upload {
+    BlobDirectory.Upload(owner: owner, hash: ContentHash(of: Self.bytes), total: total)
+  }
+
+  @Test("parts in order make the whole, which is seen only then")
+  func parts() throws {
+    let fixture = try BlobFixture()
+    let hash = ContentHash(of: Self.bytes)
+    var end: Int64 = 0
+    while end < 1_000 {
+      #expect(try fixture.blobs.offset(owner: "1", hash) == end)
+      #expect(try fixture.blobs.size(of: hash) == nil)
+      let part = Array(Self.bytes[Int(end)..<min(1_000, Int(end) + 300)])
+      // Another process each time: nothing is remembered but on the disk.
+      end = try BlobDirectory(fixture.blobs.path).append(part, at: end, to: upload())
+    }
+    #expect(try fixture.blobs.isIntact(hash) == true)
+    #expect(try fixture.blobs.offset(owner: "1", hash) == 0)
+    #expect(try fixture.names().count == 1)
+  }
+
+  @Test("a part at a wrong place is refused with the right one, and changes nothing")
+  func wrongOffset() throws {
+    let fixture = try BlobFixture()
+    #expect(throws: BlobError.wrongOffset(0)) {
+      _ = try fixture.blobs.append([1], at: 1, to: upload())
+    }
+    _ = try fixture.blobs.append(Array(Self.bytes[..<400]), at: 0, to: upload())
+    for offset in [0, 399, 401, 1_000] as [Int64] {
+      #expect(throws: BlobError.wrongOffset(400)) {
+        _ = try fixture.blobs.append([1, 2], at: offset, to: upload())
+      }
+    }
+    // More than the whole, or a whole that is less than what is here.
+    #expect(throws: BlobError.wrongOffset(400)) {
+      _ = try fixture.blobs.append(Self.bytes, at: 400, to: upload())
+    }
+    #expect(try fixture.blobs.offset(owner: "1", upload().hash) == 400)
+    #expect(throws: BlobError.wrongOffset(0)) {
+      _ = try fixture.blobs.append([1], at: 400, to: upload(total: 300))
+    }
+    #expect(try fixture.blobs.offset(owner: "1", upload().hash) == 0)
+  }
+
+  @Test("a whole that is not what it was named by is dropped, and the upload begins anew")
+  func mismatch() throws {
+    let fixture = try BlobFixture()
+    var wrong = Self.bytes
+    wrong[500] ^= 1
+    let found = ContentHash(of: wrong)
+    #expect(throws: BlobError.mismatch(expected: upload().hash, found: found)) {
+      _ = try fixture.blobs.append(wrong, at: 0, to: upload())
+    }
+    #expect(try fixture.names() == [])
+    #expect(try fixture.blobs.append(Self.bytes, at: 0, to: upload()) == 1_000)
+    #expect(try fixture.blobs.isIntact(upload().hash) == true)
+  }
+
+  @Test("uploads of two owners do not meet, and content of no bytes is whole at once")
+  func owners() throws {
+    let fixture = try BlobFixture()
+    _ = try fixture.blobs.append(Array(Self.bytes[..<400]), at: 0, to: upload("1"))
+    #expect(try fixture.blobs.offset(owner: "2", upload().hash) == 0)
+    #expect(try fixture.blobs.append(Self.bytes, at: 0, to: upload("2")) == 1_000)
+    #expect(try fixture.blobs.offset(owner: "1", upload().hash) == 400)
+    #expect(
+      try fixture.blobs.append(Array(Self.bytes[400...]), at: 400, to: upload("1")) == 1_000)
+    let empty = BlobDirectory.Upload(owner: "1", hash: ContentHash(of: []), total: 0)
+    #expect(try fixture.blobs.append([], at: 0, to: empty) == 0)
+    #expect(try fixture.blobs.size(of: empty.hash) == 0)
+  }
+
+  @Test("of many that send the same part at once, one is taken and the others are told where")
+  func together() async throws {
+    let fixture = try BlobFixture()
+    let threads = BlobThreads(fixture.blobs, threads: 8)
+    let whole = upload()
+    let results = await withTaskGroup(of: Result<Int64, BlobError>.self) { group in
+      for _ in 0..<16 {
+        group.addTask {
+          await Result(catching: { () async throws(BlobError) in
+            try await threads.run { (directory, _) throws(BlobError) in
+              try directory.append(Array(Self.bytes[..<600]), at: 0, to: whole)
+            }
+          })
+        }
+      }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(results.count { $0 == .success(600) } == 1)
+    #expect(results.count { $0 == .failure(.wrongOffset(600)) } == 15)
+  }
+}
+
+extension Result where Failure == BlobError {
+  fileprivate init(catching body: () async throws(BlobError) -> Success) async {
+    do {
+      self = .success(try await body())
+    } catch {
+      self = .failure(error)
+    }
+  }
+}

@@ -1,0 +1,219 @@
+import FerryProtocol
+import Foundation
+import MissionServer
+import TestSupport
+import Testing
+
+@testable import SyncServer
+
+/// `ferryd mission …` as processes, on the embedded store and through a server.
+@Suite("The missions' commands", .timeLimit(.minutes(2)))
+struct MissionCommandTests {
+  private let tests: ServiceDaemonTests
+  private let folder: TemporaryDirectory
+
+  init() throws {
+    tests = try ServiceDaemonTests()
+    folder = try TemporaryDirectory(prefix: "ferryd-missions")
+  }
+
+  private func write(_ name: String, _ text: String) throws {
+    let path = folder.file(name)
+    try FileManager.default.createDirectory(
+      at: path.deletingLastPathComponent(), withIntermediateDirectories: true)
+    try Data(text.utf8).write(to: path)
+  }
+
+  private func run(_ arguments: String...) async throws -> ChildProcess.Finished {
+    try await ChildProcess.run(
+      try Executables.ferryd(), ["mission"] + arguments + ["--data", tests.data])
+  }
+
+  private var tour: String { folder.file("tour").path }
+
+  private func makeTour() async throws {
+    #expect(try await tests.run("space", "create", "notes").status == .exited(0))
+    try write("tour/index.html", "<h1>Tour</h1>")
+    try write("tour/media/a.json", "{}")
+    try write("tour/.hidden", "x")
+  }
+
+  @Test("a folder is published, listed, shown, published again, retracted and collected")
+  func life() async throws {
+    try await makeTour()
+    let first = try await run("publish", tour, "--space", "notes", "--title", "A tour")
+    #expect(first.status == .exited(0))
+    #expect(first.output == "published tour version 1: 2 items, 15 B\n")
+    let again = try await run("publish", tour, "--space", "notes", "--title", "A tour", "--json")
+    #expect(again.output.contains(#""version":1,"#) && again.output.contains(#""changed":false"#))
+    try write("tour/media/a.json", "[]")
+    let second = try await run("publish", tour, "--space", "notes", "--title", "A tour")
+    #expect(second.output.hasPrefix("published tour version 2"))
+    let listed = try await run("list", "--space", "notes")
+    #expect(listed.output.contains("tour") && listed.output.contains("A tour"))
+    let shown = try await run("show", "tour", "--space", "notes", "--verify", "--json")
+    #expect(shown.status == .exited(0) && shown.output.contains(#""path":"media/a.json""#))
+    #expect(shown.output.contains(#""damaged":[]"#))
+    let kept = try await run("collect", "--json")
+    #expect(kept.output.hasPrefix(#"{"files":0,"#))
+    let gone = try await run("collect", "--keep", "0s", "--json")
+    #expect(gone.output.hasPrefix(#"{"files":2,"#), "the first manifest, and its file")
+    #expect(try await run("retract", "tour", "--space", "notes").output == "retracted tour\n")
+    let none = try await run("retract", "tour", "--space", "notes")
+    #expect(none.status == .exited(1) && none.error.contains("next:"))
+    #expect(try await run("collect", "--keep", "0s", "--json").output.hasPrefix(#"{"files":3,"#))
+  }
+
+  @Test("damaged content is found, and mended by publishing again")
+  func damage() async throws {
+    try await makeTour()
+    _ = try await run("publish", tour, "--space", "notes")
+    let blobs = try BlobDirectory(tests.data + "/blobs")
+    let hash = ContentHash(of: Array("{}".utf8))
+    #expect(truncate(blobs.file(of: hash), 1) == 0)
+    let found = try await run("show", "tour", "--space", "notes", "--verify")
+    #expect(found.status == .exited(1) && found.error.contains("item media/a.json"))
+    #expect(try await run("publish", tour, "--space", "notes").status == .exited(0))
+    #expect(
+      try await run("show", "tour", "--space", "notes", "--verify").status == .exited(0))
+  }
+
+  @Test("a manifest names files beside it and addresses elsewhere; what is wrong is told")
+  func manifest() async throws {
+    try await makeTour()
+    let hash = String(repeating: "ab", count: 32)
+    try write(
+      "m.json",
+      """
+      {"mission":"city","title":"City","items":[{"path":"page.html","file":"tour/index.html"},
+        {"path":"far.mp4","url":"https://e.example/far.mp4","sha256":"\(hash)","size":9}]}
+      """)
+    let manifest = folder.file("m.json").path
+    let published = try await run(
+      "publish", manifest, "--space", "notes", "--priority", "5", "--after", "tour", "--json")
+    #expect(published.output.contains(#""mission":"city""#))
+    #expect(published.output.contains(#""priority":5,"after":["tour"]"#))
+    try write("bad.json", #"{"mission":"x","items":[{"path":"a","file":"../secret"}]}"#)
+    try write("typo.json", #"{"mission":"x","itms":[]}"#)
+    for (arguments, reason) in [
+      ([folder.file("bad.json").path, "--space", "notes"], "../secret"),
+      ([folder.file("typo.json").path, "--space", "notes"], "itms"),
+      ([folder.file("none").path, "--space", "notes"], "no such file"),
+      ([tour, "--space", "nowhere"], "no space nowhere"),
+      ([tour, "--space", "notes", "--id", "-x"], "mission's name"),
+      ([tour, "--space", "notes", "--chunk-size", "5KiB"], "chunkSize"),
+    ] {
+      let failed = try await ChildProcess.run(
+        try Executables.ferryd(),
+        ["mission", "publish", "--data", tests.data] + arguments)
+      #expect(failed.status != .exited(0), "\(arguments)")
+      #expect(failed.error.contains(reason), "\(failed.error)")
+      #expect(failed.error.contains("next:"), "\(failed.error)")
+    }
+    let list = try await run("list", "--space", "notes", "--json")
+    #expect(list.output.components(separatedBy: #""mission""#).count == 2)
+  }
+
+  @Test("through a server, what is published is sent in parts and served with ranges")
+  func remote() async throws {
+    try await makeTour()
+    let big = (0..<400_000).map { "line \($0)\n" }.joined()
+    try write("tour/big.txt", big)
+    let (child, port) = try await tests.serve()
+    let admin = try await tests.token("admin")
+    let reader = try await tests.token("reader")
+    let server = ["--server", "http://127.0.0.1:\(port)", "--space", "notes"]
+    func remote(_ arguments: String...) async throws -> ChildProcess.Finished {
+      try await ChildProcess.run(
+        try Executables.ferryd(), ["mission"] + arguments + server + ["--token", admin])
+    }
+    #expect(try await remote("publish", tour).output.hasPrefix("published tour version 1"))
+    #expect(try await remote("publish", tour).output.hasPrefix("unchanged tour version 1"))
+    let shown = try await remote("show", "tour", "--json")
+    #expect(shown.output.contains(#""path":"big.txt""#))
+    let refused = try await ChildProcess.run(
+      try Executables.ferryd(), ["mission", "publish", tour, "--token", reader] + server)
+    #expect(refused.status == .exited(1) && refused.error.contains("--role admin"))
+    try await ranges(of: Array(big.utf8), port, token: reader)
+    #expect(try await remote("retract", "tour").output == "retracted tour\n")
+    #expect(try await remote("list", "--json").output == "{\"missions\":[]}\n")
+    child.send(SIGTERM)
+    #expect(try await child.exitStatus() == .exited(0))
+  }
+
+  private func ranges(of content: [UInt8], _ port: UInt16, token: String) async throws {
+    let hash = ContentHash(of: content)
+    func get(
+      _ method: String = "GET", _ headers: [String: String] = [:]
+    ) async throws -> ServiceSocket.Answer {
+      try await ServiceSocket.exchange(
+        port, method, "/v1/blobs/\(hash)",
+        headers: headers.merging(["Authorization": "Bearer \(token)"]) { mine, _ in mine })
+    }
+    let whole = try await get()
+    #expect(whole.status == 200 && whole.body == content)
+    #expect(whole.headers["etag"] == "\"\(hash)\"")
+    let head = try await get("HEAD")
+    #expect(head.status == 200 && head.body.isEmpty)
+    #expect(head.headers["content-length"] == String(content.count))
+    let part = try await get(
+      "GET", ["Range": "bytes=100-199", "If-Range": "\"\(hash)\""])
+    #expect(part.status == 206 && part.body == Array(content[100..<200]))
+    #expect(part.headers["content-range"] == "bytes 100-199/\(content.count)")
+    let other = try await get("GET", ["Range": "bytes=100-199", "If-Range": "\"other\""])
+    #expect(other.status == 200 && other.body.count == content.count)
+    let suffix = try await get("GET", ["Range": "bytes=-7"])
+    #expect(suffix.status == 206 && suffix.body == Array(content.suffix(7)))
+    let past = try await get("GET", ["Range": "bytes=99999999-"])
+    #expect(past.status == 416)
+    #expect(past.headers["content-range"] == "bytes */\(content.count)")
+    let known = try await get("GET", ["If-None-Match": "\"\(hash)\""])
+    #expect(known.status == 304 && known.body.isEmpty)
+    let metrics = try await ServiceSocket.exchange(port, "GET", "/metrics")
+    #expect(metrics.text.contains(#"route="/v1/blobs/{sha256}""#))
+  }
+
+  @Test("a publisher that is killed leaves nothing to be seen, and a repeat completes")
+  func killed() async throws {
+    try await makeTour()
+    for number in 0..<40 {
+      try write("tour/file\(number).txt", String(repeating: "content \(number) ", count: 50_000))
+    }
+    let child = try ChildProcess(
+      try Executables.ferryd(),
+      ["mission", "publish", tour, "--space", "notes", "--data", tests.data])
+    let blobs = tests.data + "/blobs"
+    // It is killed while it copies: some content is there, and the record is not.
+    while try FileManager.default.subpathsOfDirectory(atPath: tests.data).count(where: {
+      $0.hasPrefix("blobs/") && $0.utf8.count > 64 && !$0.hasPrefix("blobs/incoming")
+    }) < 3 {
+      guard child.endedWith == nil else { break }
+      await Task.yield()
+    }
+    child.send(SIGKILL)
+    _ = try await child.exitStatus()
+    let listed = try await run("list", "--space", "notes", "--json")
+    #expect(listed.output == "{\"missions\":[]}\n")
+    let repeated = try await run("publish", tour, "--space", "notes")
+    #expect(repeated.output.hasPrefix("published tour version 1: 42 items"))
+    #expect(
+      try await run("show", "tour", "--space", "notes", "--verify").status == .exited(0))
+    _ = try await run("collect", "--keep", "0s")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: blobs + "/incoming").isEmpty)
+    #expect(
+      try await run("show", "tour", "--space", "notes", "--verify").status == .exited(0))
+  }
+
+  @Test("a server on a database without --blobs, and two that make the key, are told apart")
+  func key() async throws {
+    let keys = try await withThrowingTaskGroup(of: String.self) { group in
+      for _ in 0..<4 { group.addTask { try await run("key").output } }
+      return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+    }
+    #expect(keys.count == 1 && keys.first?.count == 45)
+    let none = try await ChildProcess.run(
+      try Executables.ferryd(),
+      ["mission", "key", "--database", try PostgresCluster.shared().createDatabase()])
+    #expect(none.status == .exited(2) && none.error.contains("--blobs"))
+  }
+}

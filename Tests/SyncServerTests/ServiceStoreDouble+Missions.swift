@@ -1,0 +1,39 @@
+import FerryProtocol
+
+@testable import SyncServer
+
+/// Nothing is published in the double; what is asked of missions goes to a real store in tests.
+extension ServiceStoreDouble {
+  func mission(_ id: MissionID, in space: Int64) async throws(StoreError) -> StoredMission? { nil }
+
+  func missions(in space: Int64) async throws(StoreError) -> [MissionRecord] {
+    try state.withLock { (state) throws(StoreError) in
+      if let failure = state.failure { throw failure }
+      return []
+    }
+  }
+
+  func publishMission(
+    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<MissionRecord, Problem> { .success(record) }
+
+  func retractMission(
+    _ id: MissionID, in space: Int64, now: Int64
+  ) async throws(StoreError) -> Bool { false }
+
+  func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError) {}
+
+  func heldBlobs(
+    among hashes: [ContentHash], in space: Int64
+  ) async throws(StoreError) -> [MissionBlob] { [] }
+
+  func readableBlob(
+    _ hash: ContentHash, in space: SpaceName?
+  ) async throws(StoreError) -> MissionBlob? { nil }
+
+  func endBlobs(before moment: Int64) async throws(StoreError) -> Int { 0 }
+
+  func neededBlobs(
+    among hashes: [ContentHash]
+  ) async throws(StoreError) -> [ContentHash] { hashes }
+}

@@ -1,0 +1,86 @@
+import FerryProtocol
+import HTTPServer
+import MissionServer
+import Testing
+
+@testable import SyncServer
+
+@Suite("Uploads over HTTP", .timeLimit(.minutes(1)))
+struct ServiceUploadTests {
+  private let bytes = (0..<1_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 / 256) }
+
+  private var path: String { "/v1/spaces/notes/blobs/\(ContentHash(of: bytes))" }
+
+  private func part(
+    _ fixture: MissionFixture, _ range: Range<Int>, total: Int = 1_000
+  ) async -> HTTPResponse {
+    await fixture.send(
+      "PUT", path,
+      headers: ["Content-Range": "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(total)"],
+      body: Array(bytes[range]))
+  }
+
+  @Test("content is sent in parts, each answered with where it goes on, across restarts")
+  func parts() async throws {
+    let fixture = try await MissionFixture()
+    let begun = await fixture.send("HEAD", path)
+    #expect(begun.status == 204 && begun.headers["Upload-Offset"] == "0")
+    let first = await part(fixture, 0..<400)
+    #expect(first.status == 204 && first.headers["Upload-Offset"] == "400")
+    #expect(first.headers["Upload-Complete"] == "?0")
+    // Nothing is remembered in memory: the directory says what is there.
+    let state = await fixture.send("HEAD", path)
+    #expect(state.headers["Upload-Offset"] == "400")
+    for wrong in [0..<300, 300..<700, 500..<1_000] {
+      let answer = await part(fixture, wrong)
+      #expect(answer.status == 409 && answer.problem?.code == .uploadConflict)
+      #expect(answer.headers["Upload-Offset"] == "400")
+    }
+    let last = await part(fixture, 400..<1_000)
+    #expect(last.status == 201 && last.headers["Upload-Complete"] == "?1")
+    for answer in [await fixture.send("HEAD", path), await part(fixture, 400..<1_000)] {
+      #expect(answer.status == 204 && answer.headers["Upload-Offset"] == "1000")
+      #expect(answer.headers["Upload-Complete"] == "?1")
+    }
+    #expect(try fixture.blobs.isIntact(ContentHash(of: bytes)) == true)
+  }
+
+  @Test("content that is not what it is called is refused, and is sent from the start")
+  func mismatch() async throws {
+    let fixture = try await MissionFixture()
+    _ = await part(fixture, 0..<400)
+    let wrong = await fixture.send(
+      "PUT", path, headers: ["Content-Range": "bytes 400-999/1000"],
+      body: [UInt8](repeating: 0, count: 600))
+    #expect(wrong.status == 422 && wrong.problem?.code == .contentMismatch)
+    let state = await fixture.send("HEAD", path)
+    #expect(state.headers["Upload-Offset"] == "0")
+    #expect(await part(fixture, 0..<1_000).status == 201)
+  }
+
+  @Test("content in one message needs no range, also when it is empty")
+  func whole() async throws {
+    let fixture = try await MissionFixture()
+    #expect(await fixture.upload(bytes).status == 201)
+    #expect(await fixture.upload([]).status == 201)
+    #expect(await fixture.publish([[], bytes]).status == 200)
+  }
+
+  @Test(
+    "what is no range of an upload is refused",
+    arguments: [
+      "bytes 0-999/*", "bytes */1000", "bytes 0-998/1000", "bytes 5-4/1000", "bytes 0-999/999",
+      "items 0-999/1000", "bytes 0-999/99999999999999999999", "bytes=0-999/1000", "",
+    ])
+  func ranges(header: String) async throws {
+    let fixture = try await MissionFixture()
+    let answer = await fixture.send(
+      "PUT", path, headers: ["Content-Range": header], body: bytes)
+    #expect(answer.problem?.code == .malformedMessage)
+    let huge = await fixture.send(
+      "PUT", path, headers: ["Content-Range": "bytes 0-999/99999999999999"], body: bytes)
+    #expect(huge.problem?.code == .limitExceeded)
+    let name = await fixture.send("PUT", "/v1/spaces/notes/blobs/abc", body: bytes)
+    #expect(name.problem?.code == .malformedMessage)
+  }
+}
