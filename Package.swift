@@ -63,7 +63,8 @@ let package = Package(
     library(
       "Missions", "Client/Missions",
       needs: ["FerryProtocol", "Cryptography", "SQLite", "Networking", "Executors"]),
-    library("Ferry", "Client/Ferry", needs: ["SyncClient", "Missions", "FerryProtocol"]),
+    library(
+      "Ferry", "Client/Ferry", needs: ["SyncClient", "Missions", "Networking", "FerryProtocol"]),
     library("TableImport", "Client/Import", needs: ["FerryProtocol"]),
     command(
       "FerryCommand", "Client/FerryCommand",

@@ -42,12 +42,13 @@ enum MissionSchema {
       size INTEGER NOT NULL,
       hash BLOB NOT NULL,
       url TEXT,                               -- the original address
+      address TEXT,                           -- the same, as it is looked up
       local_path TEXT,
       completed_at INTEGER,
       PRIMARY KEY(mission, version, place)
     ) WITHOUT ROWID;
     CREATE INDEX files_hash ON files(hash);
-    CREATE INDEX files_url ON files(url) WHERE url IS NOT NULL;
+    CREATE INDEX files_address ON files(address) WHERE address IS NOT NULL;
     CREATE TABLE objects(                     -- complete content
       hash BLOB PRIMARY KEY,
       size INTEGER NOT NULL,

@@ -17,14 +17,14 @@ extension SQLiteMissionStore {
   }
 
   public func file(url: String) async throws(MissionError) -> MissionFileRow? {
-    try await read { connection in
+    try await read { [canonical] connection in
       let find = try connection.statement(
         """
         SELECT \(MissionFileRow.columns) FROM files AS f
           JOIN missions AS m ON m.mission = f.mission AND m.version = f.version
-        WHERE f.url = ? AND m.active = 1 ORDER BY m.activation DESC, f.place LIMIT 1
+        WHERE f.address = ? AND m.active = 1 ORDER BY m.activation DESC, f.place LIMIT 1
         """)
-      find.bind(1, url)
+      find.bind(1, canonical(url))
       return try find.first { try MissionFileRow($0) }
     }
   }

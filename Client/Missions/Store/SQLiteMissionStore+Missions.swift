@@ -138,7 +138,7 @@ extension SQLiteMissionStore {
     _ document: [UInt8], _ manifest: MissionManifest
   ) async throws(MissionError) {
     let version = MissionVersion(manifest.id, manifest.version)
-    try await write { connection in
+    try await write { [canonical] connection in
       guard try Self.row(version, on: connection) != nil else {
         throw MissionError(.notFound, "mission \(version.mission) was removed meanwhile")
       }
@@ -151,18 +151,20 @@ extension SQLiteMissionStore {
       clear.bind(1, version)
       try clear.run()
       for (place, item) in manifest.items.enumerated() {
-        try Self.insert(item, at: place, of: version, on: connection)
+        try Self.insert(
+          item, at: place, of: version, address: item.url.map(canonical), on: connection)
       }
     }
   }
 
   private static func insert(
-    _ item: MissionItem, at place: Int, of version: MissionVersion, on connection: SQLiteConnection
+    _ item: MissionItem, at place: Int, of version: MissionVersion, address: String?,
+    on connection: SQLiteConnection
   ) throws {
     let insert = try connection.statement(
       """
-      INSERT INTO files(mission, version, place, path, kind, media_type, size, hash, url)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO files(mission, version, place, path, kind, media_type, size, hash, url, address)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     insert.bind(1, version)
     insert.bind(3, place)
@@ -172,6 +174,7 @@ extension SQLiteMissionStore {
     insert.bind(7, item.size)
     insert.bind(8, blob: item.hash.bytes)
     insert.bind(9, item.url)
+    insert.bind(10, address)
     try insert.run()
   }
 

@@ -6,18 +6,24 @@ import SQLite
 public final class SQLiteMissionStore: MissionStore {
   /// The file.
   public let path: String
+  /// How addresses are compared: equal forms are one address.
+  let canonical: @Sendable (String) -> String
   private let executor: any WorkExecutor
   private let connection: ConnectionBox
 
   /// Opens the file at `path`, and makes it where it is not there.
   ///
+  /// - Parameter canonical: the form of an address in which it is compared with others.
   /// - Throws: ``MissionError/Kind/database``, ``MissionError/Kind/diskFull``.
-  public static func open(_ path: String) async throws(MissionError) -> SQLiteMissionStore {
-    try await open(path, on: ThreadExecutor(name: "mission-store"))
+  public static func open(
+    _ path: String, canonical: @escaping @Sendable (String) -> String = { $0 }
+  ) async throws(MissionError) -> SQLiteMissionStore {
+    try await open(path, canonical: canonical, on: ThreadExecutor(name: "mission-store"))
   }
 
   package static func open(
-    _ path: String, on executor: any WorkExecutor
+    _ path: String, canonical: @escaping @Sendable (String) -> String,
+    on executor: any WorkExecutor
   ) async throws(MissionError) -> SQLiteMissionStore {
     let connection = try await executor.perform { () throws(MissionError) in
       try translated {
@@ -26,11 +32,16 @@ public final class SQLiteMissionStore: MissionStore {
         return ConnectionBox(connection)
       }
     }
-    return SQLiteMissionStore(path: path, executor: executor, connection: connection)
+    return SQLiteMissionStore(
+      path: path, canonical: canonical, executor: executor, connection: connection)
   }
 
-  private init(path: String, executor: any WorkExecutor, connection: ConnectionBox) {
+  private init(
+    path: String, canonical: @escaping @Sendable (String) -> String, executor: any WorkExecutor,
+    connection: ConnectionBox
+  ) {
     self.path = path
+    self.canonical = canonical
     self.executor = executor
     self.connection = connection
   }

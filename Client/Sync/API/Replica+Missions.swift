@@ -14,4 +14,9 @@ extension Replica {
       }
     }
   }
+
+  /// Where the replica syncs; `nil` before it was connected.
+  package func server() async throws -> ServerAddress? {
+    try await typed { try await thread.run { try $0.identity().server } }
+  }
 }

@@ -1,0 +1,176 @@
+import Ferry
+import Foundation
+import TestSupport
+import Testing
+
+/// Missions from the publisher's folder to the app's, with a real server between.
+@Suite(.timeLimit(.minutes(3)))
+struct MissionPairTests {
+  /// A folder to publish.
+  private final class Draft: Sendable {
+    let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    var path: String { directory.file("draft").path }
+
+    func write(_ name: String, _ bytes: [UInt8]) throws {
+      let file = URL(filePath: path).appending(path: name)
+      try FileManager.default.createDirectory(
+        at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+      try Data(bytes).write(to: file)
+    }
+  }
+
+  /// Bytes that look random and are the same each time.
+  private static func content(_ seed: UInt64, _ count: Int) -> [UInt8] {
+    var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
+    return (0..<count).map { _ in
+      state ^= state << 13
+      state ^= state >> 7
+      state ^= state << 17
+      return UInt8(truncatingIfNeeded: state >> 32)
+    }
+  }
+
+  private func publish(
+    _ draft: Draft, to server: Server, as id: String, _ more: String...
+  ) async throws {
+    let arguments = ["--space", Device.space, "--id", id, "--chunk-size", "64KiB", draft.path]
+    let store = server.database.map { ["--database", $0] } ?? []
+    let finished = try await ChildProcess.run(
+      try Executables.ferryd(),
+      ["mission", "publish"] + arguments + more
+        + (store.isEmpty ? ["--data", server.directory.file("data").path] : store))
+    try #require(finished.status == .exited(0), "\(finished.error)")
+  }
+
+  private func read(_ folder: String, _ name: String) -> [UInt8]? {
+    FileManager.default.contents(atPath: folder + "/" + name).map { Array($0) }
+  }
+
+  @Test("What was published arrives with a pull, is downloaded, checked and updated, and vanishes")
+  func life() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    let draft = try Draft()
+    let page = Array("<h1>hello</h1>".utf8)
+    var film = Self.content(1, 1_000_000)
+    try draft.write("index.html", page)
+    try draft.write("media/film.mp4", film)
+    try draft.write("empty.txt", [])
+    try await publish(draft, to: server, as: "tour", "--title", "City tour")
+    let replica = try await device.open()
+    try await replica.sync()
+    let record = try #require(try await replica.missions().first)
+    #expect(record.id.value == "tour" && record.version == 1 && record.title == "City tour")
+    #expect(try await replica.verify().isEqual)
+
+    let missions = try await replica.missionManager()
+    try await missions.download("tour")
+    #expect(try await missions.settled("tour").map(\.state) == [.done])
+    let folder = try await missions.path("tour")
+    #expect(read(folder, "index.html") == page && read(folder, "media/film.mp4") == film)
+    #expect(read(folder, "empty.txt") == [])
+
+    film[500_000] ^= 1
+    try draft.write("media/film.mp4", film)
+    try await publish(draft, to: server, as: "tour")
+    try await replica.sync()
+    #expect(try await missions.mission(record.id).hasUpdate)
+    let events = missions.events()
+    try await missions.download("tour")
+    #expect(try await missions.settled("tour").map(\.state) == [.done])
+    #expect(read(try await missions.path("tour"), "media/film.mp4") == film)
+    #expect(read(folder, "media/film.mp4") != film)
+    await missions.close()
+    var fetched: Int64 = 0
+    for await event in events {
+      if case .progress(let progress) = event { fetched = max(fetched, progress.bytesFetched) }
+    }
+    #expect(fetched <= 65_536)
+
+    let retracted = try await server.ferryd("mission", "retract", "--space", Device.space, "tour")
+    try #require(retracted.status == .exited(0), "\(retracted.error)")
+    try await replica.sync()
+    #expect(try await replica.missions().isEmpty)
+    #expect(try await replica.verify().isEqual)
+  }
+
+  @Test("A token that opens the space opens its missions, sealed at rest where a key is given")
+  func tokens() async throws {
+    let server = try await Server.start(.embedded, "--require-auth")
+    let created = try await server.ferryd("space", "create", Device.space)
+    try #require(created.status == .exited(0), "\(created.error)")
+    let device = try await Device.joined(server.url, token: try await server.token("writer"))
+    let draft = try Draft()
+    let secret = Self.content(2, 300_000)
+    try draft.write("secret.bin", secret)
+    try await publish(draft, to: server, as: "plan")
+    let replica = try await device.open()
+    try await replica.sync()
+    let missions = try await replica.missionManager(key: [UInt8](repeating: 5, count: 32))
+    try await missions.download("plan")
+    let status = try #require(try await missions.settled("plan").first)
+    #expect(status.state == .done, "\(String(describing: status.reason))")
+    let opened = try await missions.content(of: "secret.bin", in: status.id)
+    #expect(try await opened.readAll() == secret)
+    // Only this token's holder gets it.
+    let stranger = try await Wire.send(.get, "\(server.url)/v1/blobs/\(opened.hash)")
+    #expect(stranger.status == 401)
+    await missions.close()
+  }
+
+  @Test("Damage on the device is mended from the server")
+  func mended() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    let draft = try Draft()
+    let film = Self.content(3, 200_000)
+    try draft.write("film.mp4", film)
+    try await publish(draft, to: server, as: "m")
+    let replica = try await device.open()
+    try await replica.sync()
+    let missions = try await replica.missionManager()
+    try await missions.download("m")
+    let id = try #require(try await missions.settled("m").first).id
+    let folder = try await missions.path("m")
+    chmod(folder + "/film.mp4", 0o600)
+    let file = try #require(FileHandle(forUpdatingAtPath: folder + "/film.mp4"))
+    try file.write(contentsOf: Data([film[0] ^ 1]))
+    try file.close()
+    #expect(try await missions.verify(id).damaged == ["film.mp4"])
+    #expect(try await missions.verify(id, mending: true).isMended)
+    #expect(read(folder, "film.mp4") == film)
+    await missions.close()
+  }
+
+  @Test("A server that is gone is waited for, and what came before it went is not fetched again")
+  func lostServer() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    let draft = try Draft()
+    let film = Self.content(4, 200_000)
+    try draft.write("film.mp4", film)
+    try await publish(draft, to: server, as: "m")
+    let replica = try await device.open()
+    try await replica.sync()
+    try await server.kill()
+    var options = MissionOptions()
+    options.pauses = RetryPolicy(
+      delayBase: .milliseconds(50), delayMax: .milliseconds(100), attemptsMax: nil)
+    let missions = try await replica.missionManager(options: options)
+    let events = missions.events()
+    try await missions.download("m")
+    for await event in events {
+      if case .changed(_, .downloading, let reason?) = event {
+        #expect(reason.kind == .offline)
+        break
+      }
+    }
+    try await server.start()
+    #expect(try await missions.settled("m").map(\.state) == [.done])
+    #expect(read(try await missions.path("m"), "film.mp4") == film)
+    await missions.close()
+  }
+}
