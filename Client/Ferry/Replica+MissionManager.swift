@@ -47,11 +47,13 @@ extension Replica {
         throw TransportError(.other, String(describing: error))
       }
       guard let server else { throw TransportError(.badAddress, "this replica has no server yet") }
-      var headers = TransportHeaders()
-      if let token = server.token { headers["Authorization"] = "Bearer \(token)" }
       let url = server.url.hasSuffix("/") ? String(server.url.dropLast()) : server.url
-      let open = ChunkedDownloader.requests(over: transport, server: url, headers: headers)
-      return try await open(source, fields)
+      var base = BaseURL(url)
+      if let token = server.token { base.headers["Authorization"] = "Bearer \(token)" }
+      // A client is a few words around the transport, which keeps the connections.
+      let client = NetworkClient(NetworkConfiguration(base), transport: transport)
+      return try await ChunkedDownloader.requests(through: client, timeout: .seconds(30))(
+        source, fields)
     }
   }
 }

@@ -28,7 +28,7 @@ struct DiskFileStoreTests {
       files: paths.map { BundlePlan.File(path: $0.0, content: $0.1) })
   }
 
-  @Test("Content has its place by its hash, once it is complete")
+  @Test("content has its place by its hash, once it is complete")
   func objects() async throws {
     let stored = try await put(content(1, 1_000), in: files)
     #expect(try await files.has(stored))
@@ -43,7 +43,7 @@ struct DiskFileStoreTests {
     #expect(try await !files.has(stored))
   }
 
-  @Test("One changed byte is found")
+  @Test("one changed byte is found")
   func damaged() async throws {
     let stored = try await put(content(1, 100_000), in: files)
     let path = try #require(files.plainPath(of: stored.hash))
@@ -69,7 +69,7 @@ struct DiskFileStoreTests {
     try? file?.close()
   }
 
-  @Test("Content of another size than it should have is not taken")
+  @Test("content of another size than it should have is not taken")
   func shortPartial() async throws {
     let stored = StoredContent(hash: hash([1]), size: 5)
     try Data([1]).write(to: URL(fileURLWithPath: files.partialPath(of: stored.hash)))
@@ -79,7 +79,7 @@ struct DiskFileStoreTests {
 
   // MARK: Folders of versions
 
-  @Test("A version's folder has all items under their names, linked to content once there")
+  @Test("a version's folder has all items under their names, linked to content once there")
   func bundle() async throws {
     let (a, b) = (try await put([1, 2], in: files), try await put(content(2, 50), in: files))
     let plan = plan([("index.html", a), ("img/deep/x.png", b), ("img/copy.png", b)])
@@ -99,7 +99,8 @@ struct DiskFileStoreTests {
   }
 
   @Test(
-    "No path leaves the folder", arguments: ["../x", "/etc/x", "a/../../x", "a//x", ".", "a\0b", ""])
+    "no path leaves the folder",
+    arguments: ["../x", "/etc/x", "a/../../x", "a//x", ".", "a\0b", ""])
   func traversal(path: String) async throws {
     let stored = try await put([1], in: files)
     let error = await #expect(throws: MissionError.self) {
@@ -110,7 +111,7 @@ struct DiskFileStoreTests {
     #expect(left == ["m"])
   }
 
-  @Test("A symbolic link in the store's folders is not followed")
+  @Test("a symbolic link in the store's folders is not followed")
   func links() async throws {
     let outside = folder.path + "/outside"
     try FileManager.default.createDirectory(
@@ -131,7 +132,7 @@ struct DiskFileStoreTests {
     #expect(try await !files.has(stored))
   }
 
-  @Test("Missing content leaves no half of a folder")
+  @Test("missing content leaves no half of a folder")
   func incomplete() async throws {
     let stored = try await put([1], in: files)
     let missing = StoredContent(hash: hash([9]), size: 1)
@@ -141,7 +142,7 @@ struct DiskFileStoreTests {
     #expect(try FileManager.default.subpathsOfDirectory(atPath: files.root + "/bundles") == ["m"])
   }
 
-  @Test("A folder that somebody changed is found, and made right one file after another")
+  @Test("a folder that somebody changed is found, and made right one file after another")
   func mend() async throws {
     let (a, b) = (try await put([1, 2], in: files), try await put([3], in: files))
     let plan = plan([("a", a), ("d/b", b)])
@@ -165,7 +166,7 @@ struct DiskFileStoreTests {
   // MARK: Sealed
 
   @Test(
-    "Sealed content is read at any place, and nothing of it is on the disk",
+    "sealed content is read at any place, and nothing of it is on the disk",
     arguments: [0, 1, 262_143, 262_144, 262_145, 700_000])
   func sealed(size: Int) async throws {
     let sealed = try DiskFileStore(root: folder.path + "/sealed", key: Self.key)
@@ -192,7 +193,7 @@ struct DiskFileStoreTests {
     "\(files.root)/objects/\(stored.hash.description.prefix(2))/\(stored.hash)"
   }
 
-  @Test("Sealed content that was altered, cut, exchanged or is another key's is refused")
+  @Test("sealed content that was altered, cut, exchanged or is another key's is refused")
   func sealedDamage() async throws {
     let sealed = try DiskFileStore(root: folder.path + "/sealed", key: Self.key)
     let stored = try await put(content(5, 600_000), in: sealed)
@@ -222,7 +223,7 @@ struct DiskFileStoreTests {
     #expect(throws: MissionError.self) { try DiskFileStore(root: folder.path, key: [1]) }
   }
 
-  @Test("A part of complete content is copied where its bytes are right, sealed or not")
+  @Test("a part of complete content is copied where its bytes are right, sealed or not")
   func copying() async throws {
     let sealed = try DiskFileStore(root: folder.path + "/sealed", key: Self.key)
     let bytes = content(5, 600_000)
@@ -242,7 +243,7 @@ struct DiskFileStoreTests {
 
   // MARK: Locks and garbage
 
-  @Test("A lock is one's own until it is released, and leaves no file of its own")
+  @Test("a lock is one's own until it is released, and leaves no file of its own")
   func locks() throws {
     let lock = try #require(try files.lock(.mission(mission("m"))))
     #expect(try files.lock(.mission(mission("m"))) == nil)
@@ -257,7 +258,7 @@ struct DiskFileStoreTests {
     #expect(left == ["content"])
   }
 
-  @Test("What no row speaks of is collected, but for what somebody is at")
+  @Test("what no row speaks of is collected, but for what somebody is at")
   func collecting() async throws {
     let (a, b) = (try await put([1], in: files), try await put([2], in: files))
     try await files.build(plan([("a", a)], version: 1))
@@ -303,7 +304,7 @@ struct DiskFileStoreTests {
     return true
   }
 
-  @Test("A full disk is told as such", .enabled(if: canMount))
+  @Test("a full disk is told as such", .enabled(if: canMount))
   func fullDisk() async throws {
     try #require(mount(folder.path, bytes: 1 << 20))
     defer { unmount(folder.path) }

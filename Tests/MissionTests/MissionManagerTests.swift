@@ -24,7 +24,7 @@ struct MissionManagerTests {
 
   // MARK: Downloading
 
-  @Test("A mission is there whole, under its names, when it is done")
+  @Test("a mission is there whole, under its names, when it is done")
   func download() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -45,7 +45,7 @@ struct MissionManagerTests {
     #expect(!device.everything().contains { $0.hasPrefix("partial/") })
   }
 
-  @Test("Before anything is fetched there is a row, and it is not complete")
+  @Test("before anything is fetched there is a row, and it is not complete")
   func rowFirst() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 100_000))
@@ -58,7 +58,7 @@ struct MissionManagerTests {
     await device.manager.close()
   }
 
-  @Test("States come in their order, and progress never goes back nor over the whole")
+  @Test("states come in their order, and progress never goes back nor over the whole")
   func events() async throws {
     publish("m")
     shelf.obstruct(large, .fails(offline))
@@ -83,7 +83,7 @@ struct MissionManagerTests {
     #expect(last == 300_010)
   }
 
-  @Test("Missions come one after another, those that come first first, their items side by side")
+  @Test("missions come one after another, those that come first first, their items side by side")
   func order() async throws {
     let parts = (0..<12).map { content(100 + $0, 1_000) }
     publish("a", parts[..<6].enumerated().map { ("i\($0)", $1) }, after: ["b"])
@@ -97,7 +97,7 @@ struct MissionManagerTests {
     #expect(shelf.runningMax == 4)
   }
 
-  @Test("Content that several items or missions have is fetched and kept once")
+  @Test("content that several items or missions have is fetched and kept once")
   func shared() async throws {
     publish("a", [("x", large), ("y", large)])
     publish("b", [("z", large), ("own", small)])
@@ -113,7 +113,7 @@ struct MissionManagerTests {
 
   // MARK: Failing
 
-  @Test("Content that stays wrong fails the mission, names the item, and leaves nothing")
+  @Test("content that stays wrong fails the mission, names the item, and leaves nothing")
   func wrongContent() async throws {
     publish("m")
     publish("n", after: ["m"])
@@ -130,7 +130,7 @@ struct MissionManagerTests {
     #expect(try await device.download("n").map(\.state) == [.done])
   }
 
-  @Test("A version that fails leaves the one in use as it is")
+  @Test("a version that fails leaves the one in use as it is")
   func failedUpdate() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -145,7 +145,7 @@ struct MissionManagerTests {
     #expect(try await device.manager.verify(mission("m")).isIntact)
   }
 
-  @Test("Without a connection it waits, tells why, and goes on with what it has")
+  @Test("without a connection it waits, tells why, and goes on with what it has")
   func offlineWaits() async throws {
     publish("m")
     shelf.obstruct(large, .fails(offline), .fails(offline), .fails(offline))
@@ -154,7 +154,7 @@ struct MissionManagerTests {
     #expect(shelf.fetches(of: large) == 4)
   }
 
-  @Test("A manifest by another signer is refused until that one is trusted")
+  @Test("a manifest by another signer is refused until that one is trusted")
   func signer() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -169,7 +169,7 @@ struct MissionManagerTests {
     #expect(try await device.download("n").map(\.state) == [.done])
   }
 
-  @Test("A signature that is not its signer's is refused, whoever is trusted")
+  @Test("a signature that is not its signer's is refused, whoever is trusted")
   func signature() async throws {
     let honest = Publication("m", [("x", small)])
     var record = honest.record
@@ -182,7 +182,7 @@ struct MissionManagerTests {
     #expect(device.everything().isEmpty)
   }
 
-  @Test("What is not in the catalogue cannot be asked for")
+  @Test("what is not in the catalogue cannot be asked for")
   func unknown() async throws {
     let device = try await Device(shelf)
     let error = await #expect(throws: MissionError.self) {
@@ -193,7 +193,7 @@ struct MissionManagerTests {
 
   // MARK: Pausing
 
-  @Test("A paused mission keeps what it has, and goes on from there")
+  @Test("a paused mission keeps what it has, and goes on from there")
   func pause() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 200_000))
@@ -211,7 +211,7 @@ struct MissionManagerTests {
     #expect(try await device.read("media/b.bin", in: "m") == large)
   }
 
-  @Test("A cancelled mission leaves nothing but how it ended, and can be asked for again")
+  @Test("a cancelled mission leaves nothing but how it ended, and can be asked for again")
   func cancel() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 200_000))
@@ -230,7 +230,7 @@ struct MissionManagerTests {
 
   // MARK: Restarts
 
-  @Test("After a restart incomplete missions go on where they were, and paused ones rest")
+  @Test("after a restart incomplete missions go on where they were, and paused ones rest")
   func restore() async throws {
     publish("m")
     publish("p", [("x", content(4, 5))])
@@ -250,7 +250,7 @@ struct MissionManagerTests {
     #expect(shelf.fetches(of: small) == 1)
   }
 
-  @Test("Content whose row was lost, or which is not what it was, is not believed")
+  @Test("content whose row was lost, or which is not what it was, is not believed")
   func distrust() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 0))
@@ -271,7 +271,7 @@ struct MissionManagerTests {
 
   // MARK: Versions
 
-  @Test("A new version fetches only the chunks that it lacks, and is there whole or not at all")
+  @Test("a new version fetches only the chunks that it lacks, and is there whole or not at all")
   func update() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -284,7 +284,8 @@ struct MissionManagerTests {
     let before = shelf.bytesFetched
     try await device.download("m")
     let document = Publication(
-      "m", version: 2, [("a.txt", small), ("media/b.bin", changed)]).document
+      "m", version: 2, [("a.txt", small), ("media/b.bin", changed)]
+    ).document
     #expect(shelf.bytesFetched - before == 65_536 + document.count)
     #expect(try await device.read("media/b.bin", in: "m") == changed)
     // Who reads the old version still can.
@@ -299,7 +300,7 @@ struct MissionManagerTests {
     #expect(!device.everything().contains { $0.contains(hash(changed).description) })
   }
 
-  @Test("A retracted mission that is here stays")
+  @Test("a retracted mission that is here stays")
   func retracted() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -312,7 +313,7 @@ struct MissionManagerTests {
 
   // MARK: Keeping
 
-  @Test("Damage is found, and mended when asked to")
+  @Test("damage is found, and mended when asked to")
   func verify() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -334,7 +335,7 @@ struct MissionManagerTests {
     #expect(try await device.read("a.txt", in: "m") == small)
   }
 
-  @Test("What a mission brought is found by its address, as long as it is there")
+  @Test("what a mission brought is found by its address, as long as it is there")
   func pinned() async throws {
     let url: (String) -> String? = { "https://example.org/\($0)" }
     publish("m", url: url)
@@ -350,7 +351,7 @@ struct MissionManagerTests {
     #expect(try await device.manager.content(for: "https://example.org/a.txt") == nil)
   }
 
-  @Test("Sealed content is never plain at rest, is read through the library, and needs its key")
+  @Test("sealed content is never plain at rest, is read through the library, and needs its key")
   func sealed() async throws {
     publish("m")
     let device = try await Device(shelf, key: DiskFileStoreTests.key)
@@ -377,7 +378,7 @@ struct MissionManagerTests {
 
   // MARK: Two processes
 
-  @Test("What one process fetches, another does not: it looks on, and takes over in the end")
+  @Test("what one process fetches, another does not: it looks on, and takes over in the end")
   func twoProcesses() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 200_000))
@@ -393,7 +394,7 @@ struct MissionManagerTests {
     #expect(shelf.fetches(of: large) == 2 && shelf.fetches(of: small) == 1)
   }
 
-  @Test("A process that looks on is done when the other one is")
+  @Test("a process that looks on is done when the other one is")
   func lookingOn() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 200_000))
@@ -414,7 +415,7 @@ struct MissionManagerTests {
     await #expect(throws: MissionError.self) { try await third.manager.pause(mission("m")) }
   }
 
-  @Test("Another process can cancel what this one fetches")
+  @Test("another process can cancel what this one fetches")
   func cancelledElsewhere() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 200_000))
@@ -426,9 +427,25 @@ struct MissionManagerTests {
     #expect(first.everything().isEmpty)
   }
 
+  @Test("a later version that another process asks for takes the place of the one under way")
+  func supersededElsewhere() async throws {
+    publish("m")
+    shelf.obstruct(large, .hangs(after: 200_000))
+    let first = try await Device(shelf)
+    try await first.manager.download([mission("m")])
+    try await first.wait(for: "m") { $0.bytesDone >= 200_000 }
+    publish("m", version: 2)
+    let second = try await first.another()
+    try await second.manager.download([mission("m")])
+    #expect(try await second.manager.settled([mission("m")]).map(\.state) == [.done])
+    _ = try await first.manager.settled([mission("m")])
+    #expect(try await first.store.missions().map(\.record.version) == [2])
+    #expect(try await second.read("media/b.bin", in: "m") == large)
+  }
+
   // MARK: Room
 
-  @Test("Where there is no room it rests before anything is fetched, with the reason")
+  @Test("where there is no room it rests before anything is fetched, with the reason")
   func noRoom() async throws {
     let huge = MissionManifest(
       space: spaceName, id: mission("m"), version: 1, chunkSize: 64 << 20,
@@ -445,7 +462,7 @@ struct MissionManagerTests {
     #expect(try await device.store.missions().map(\.reason?.kind) == [.diskFull])
   }
 
-  @Test("A disk that fills up lets a mission rest, which goes on when there is room")
+  @Test("a disk that fills up lets a mission rest, which goes on when there is room")
   func fullDisk() async throws {
     publish("m")
     shelf.obstruct(large, .fails(DownloadError(.diskFull, "no space left on device")))
@@ -458,7 +475,7 @@ struct MissionManagerTests {
     #expect(shelf.fetches(of: small) == 1)
   }
 
-  @Test("Thousands of small items are one mission")
+  @Test("thousands of small items are one mission")
   func manyItems() async throws {
     let files = (0..<2_000).map { ("d\($0 % 100)/f\($0)", Array("item \($0)".utf8)) }
     publish("m", files)

@@ -27,10 +27,11 @@ struct MissionQueueTests {
     }
   }
 
-  @Test("Missions come one after another, by priority and then in the order of asking")
+  @Test("missions come one after another, by priority and then in the order of asking")
   func order() {
     var queue = MissionQueue()
-    #expect(started(queue.handle(.asked([entry(a, 1), entry(b, 2), entry(c, 3, priority: 1)]))) == [c])
+    #expect(
+      started(queue.handle(.asked([entry(a, 1), entry(b, 2), entry(c, 3, priority: 1)]))) == [c])
     #expect(started(queue.handle(.ended(c, .done))) == [a])
     #expect(queue[b]?.state == .ready)
     #expect(started(queue.handle(.ended(a, .done))) == [b])
@@ -38,13 +39,13 @@ struct MissionQueueTests {
     #expect(queue.isIdle)
   }
 
-  @Test("As many missions run at once as is allowed")
+  @Test("as many missions run at once as is allowed")
   func limit() {
     var queue = MissionQueue(limit: 2)
     #expect(started(queue.handle(.asked([entry(a, 1), entry(b, 2), entry(c, 3)]))) == [a, b])
   }
 
-  @Test("A mission waits for those that come first, even if its priority is higher")
+  @Test("a mission waits for those that come first, even if its priority is higher")
   func dependencies() {
     var queue = MissionQueue()
     let effects = queue.handle(.asked([entry(a, 1, priority: 9, after: [b]), entry(b, 2)]))
@@ -55,23 +56,24 @@ struct MissionQueueTests {
     #expect(changes(then) == ["b done", "a downloading"])
   }
 
-  @Test("What is here already holds nobody up")
+  @Test("what is here already holds nobody up")
   func alreadyHere() {
     var queue = MissionQueue()
     _ = queue.handle(.isThere(b))
     #expect(started(queue.handle(.asked([entry(a, 1, after: [b])]))) == [a])
   }
 
-  @Test("A failure takes with it what waits for it, and what waits for that")
+  @Test("a failure takes with it what waits for it, and what waits for that")
   func failedDependency() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1, after: [b]), entry(b, 2, after: [c]), entry(c, 3)]))
     let effects = queue.handle(.ended(c, .failed(MissionError(.wrongContent, item: "x", "bad"))))
-    #expect(changes(effects) == ["c failed wrongContent", "b failed dependency", "a failed dependency"])
+    #expect(
+      changes(effects) == ["c failed wrongContent", "b failed dependency", "a failed dependency"])
     #expect(queue[a]?.reason?.message.contains("mission b") == true)
   }
 
-  @Test("A paused or cancelled mission holds or fails what waits for it")
+  @Test("a paused or cancelled mission holds or fails what waits for it")
   func restingDependency() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1, after: [b]), entry(b, 2)]))
@@ -81,7 +83,7 @@ struct MissionQueueTests {
     #expect(changes(queue.handle(.cancel(b))) == ["b cancelled cancelled", "a failed dependency"])
   }
 
-  @Test("Missions in a circle fail, as do those that wait for what nobody asked for")
+  @Test("missions in a circle fail, as do those that wait for what nobody asked for")
   func unreachable() {
     var queue = MissionQueue()
     let circle = queue.handle(.asked([entry(a, 1, after: [b]), entry(b, 2, after: [a])]))
@@ -91,7 +93,7 @@ struct MissionQueueTests {
     #expect(queue[c]?.reason?.kind == .dependency)
   }
 
-  @Test("What is paused leaves its place when it has stopped, and comes back when it is resumed")
+  @Test("what is paused leaves its place when it has stopped, and comes back when it is resumed")
   func pause() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1), entry(b, 2)]))
@@ -104,7 +106,7 @@ struct MissionQueueTests {
     #expect(started(queue.handle(.ended(b, .done))) == [a])
   }
 
-  @Test("What is resumed before it has stopped starts again when it has")
+  @Test("what is resumed before it has stopped starts again when it has")
   func quickResume() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1)]))
@@ -113,7 +115,7 @@ struct MissionQueueTests {
     #expect(started(queue.handle(.ended(a, .stopped))) == [a])
   }
 
-  @Test("What was complete when it was stopped is done")
+  @Test("what was complete when it was stopped is done")
   func doneMeanwhile() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1)]))
@@ -121,7 +123,7 @@ struct MissionQueueTests {
     #expect(changes(queue.handle(.ended(a, .done))) == ["a done"])
   }
 
-  @Test("A full disk lets a mission rest with the reason, and the next one comes")
+  @Test("a full disk lets a mission rest with the reason, and the next one comes")
   func diskFull() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1), entry(b, 2)]))
@@ -129,7 +131,7 @@ struct MissionQueueTests {
     #expect(changes(effects) == ["a paused diskFull", "b downloading"])
   }
 
-  @Test("A mission without a connection says so and holds nobody up")
+  @Test("a mission without a connection says so and holds nobody up")
   func stalled() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1), entry(b, 2)]))
@@ -139,7 +141,7 @@ struct MissionQueueTests {
     #expect(changes(queue.handle(.goesOn(a))) == ["a downloading"])
   }
 
-  @Test("After a restart what rested rests, and what was under way starts anew")
+  @Test("after a restart what rested rests, and what was under way starts anew")
   func restored() {
     var queue = MissionQueue()
     let effects = queue.handle(
@@ -148,7 +150,7 @@ struct MissionQueueTests {
     #expect(started(effects) == [b])
   }
 
-  @Test("Asking again for what ended begins anew; for what is under way nothing changes")
+  @Test("asking again for what ended begins anew; for what is under way nothing changes")
   func askedAgain() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1)]))
@@ -159,7 +161,7 @@ struct MissionQueueTests {
     #expect(started(queue.handle(.asked([entry(a, 3)]))) == [a])
   }
 
-  @Test("A removed mission is forgotten, and is no obstacle overcome for others")
+  @Test("a removed mission is forgotten, and is no obstacle overcome for others")
   func removed() {
     var queue = MissionQueue()
     _ = queue.handle(.isThere(b))

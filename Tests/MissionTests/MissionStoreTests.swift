@@ -34,7 +34,7 @@ struct MissionStoreTests {
     }
   }
 
-  @Test("A row holds all that is needed to go on, and survives the process")
+  @Test("a row holds all that is needed to go on, and survives the process")
   func rows() async throws {
     let row = try await store.add(published.record, at: 100)
     #expect(row.record == published.record && row.state == .ready && !row.isComplete)
@@ -51,7 +51,7 @@ struct MissionStoreTests {
     #expect(try await again.files(of: version).map(\.path) == ["a.txt", "b.bin"])
   }
 
-  @Test("A file's row has its original address, its place, its size and its time")
+  @Test("a file's row has its original address, its place, its size and its time")
   func files() async throws {
     _ = try await add(published)
     try await addContent(published)
@@ -65,7 +65,7 @@ struct MissionStoreTests {
     #expect(try await store.file(url: "https://example.org/c.bin") == nil)
   }
 
-  @Test("A version that was never complete gives way to another one")
+  @Test("a version that was never complete gives way to another one")
   func superseded() async throws {
     _ = try await add(published)
     let next = Publication("m", version: 2, [("a.txt", content(1, 10))])
@@ -74,7 +74,7 @@ struct MissionStoreTests {
     #expect(try await store.files(of: version).isEmpty)
   }
 
-  @Test("A complete version stays beside the next one until that is complete, and after it")
+  @Test("a complete version stays beside the next one until that is complete, and after it")
   func complete() async throws {
     _ = try await add(published)
     try await addContent(published)
@@ -94,7 +94,7 @@ struct MissionStoreTests {
     }
   }
 
-  @Test("Removing a version gives back only content that no other version has")
+  @Test("removing a version gives back only content that no other version has")
   func orphans() async throws {
     _ = try await add(published)
     try await addContent(published)
@@ -114,7 +114,7 @@ struct MissionStoreTests {
     #expect(try await store.endings().isEmpty)
   }
 
-  @Test("A chunk of complete content is found again")
+  @Test("a chunk of complete content is found again")
   func chunks() async throws {
     _ = try await add(published)
     try await addContent(published)
@@ -127,7 +127,7 @@ struct MissionStoreTests {
     #expect(try await store.files(of: version)[1].localPath == nil)
   }
 
-  @Test("Which chunks are there is kept, and not mistaken for that of another file")
+  @Test("which chunks are there is kept, and not mistaken for that of another file")
   func maps() async throws {
     let item = published.manifest.items[1]
     var map = ChunkMap(chunkCount: 4)
@@ -140,7 +140,7 @@ struct MissionStoreTests {
     #expect(try await store.chunkMap(of: item.hash, chunkCount: 4) == nil)
   }
 
-  @Test("What rows speak of is needed, and the rest is forgotten")
+  @Test("what rows speak of is needed, and the rest is forgotten")
   func needed() async throws {
     _ = try await add(published)
     try await addContent(published)
@@ -158,7 +158,7 @@ struct MissionStoreTests {
     #expect(try await store.chunkMap(of: published.record.manifest, chunkCount: 0) != nil)
   }
 
-  @Test("The key that is trusted last is the only one")
+  @Test("the key that is trusted last is the only one")
   func signers() async throws {
     #expect(try await store.signers().isEmpty)
     try await store.trust([1], at: 1)
@@ -166,7 +166,7 @@ struct MissionStoreTests {
     #expect(try await store.signers() == [[2]])
   }
 
-  @Test("Another process's writing is seen, one's own is no news")
+  @Test("another process's writing is seen, one's own is no news")
   func dataVersion() async throws {
     let other = try await SQLiteMissionStore.open(store.path)
     let before = try await store.dataVersion()
@@ -176,7 +176,7 @@ struct MissionStoreTests {
     #expect(try await store.dataVersion() != before)
   }
 
-  @Test("A file that a later version of Ferry wrote is left alone")
+  @Test("a file that a later version of Ferry wrote is left alone")
   func laterFormat() async throws {
     try SQLiteConnection(path: store.path).execute("PRAGMA user_version=99")
     let error = await #expect(throws: MissionError.self) {

@@ -9,7 +9,7 @@ struct PlanTests {
   private let x = hash([1])
   private let y = hash([2])
 
-  @Test("Room is reserved for all missions under way, the same content once")
+  @Test("room is reserved for all missions under way, the same content once")
   func reserving() throws {
     var space = SpacePlan(margin: 10)
     try space.reserve([x: 50], for: mission("a"), free: 100)
@@ -27,7 +27,7 @@ struct PlanTests {
     #expect(space.reserved == 0)
   }
 
-  @Test("Sizes beyond all numbers are no room either")
+  @Test("sizes beyond all numbers are no room either")
   func overflow() {
     var space = SpacePlan(margin: .max)
     #expect(throws: SpacePlan.Shortage(needed: .max, free: .max)) {
@@ -44,7 +44,7 @@ struct PlanTests {
       MissionManifest(space: spaceName, id: mission("m"), version: 3, items: items))
   }
 
-  @Test("Progress never goes back, nor over the whole, whatever the items tell")
+  @Test("progress never goes back, nor over the whole, whatever the items tell")
   func monotone() {
     var meter = meter()
     meter.begin(0, MissionItem(path: "a", size: 100, hash: x), sharers: 2)
@@ -65,7 +65,7 @@ struct PlanTests {
     #expect(end.bytesDone == 250 && end.fraction == 1 && end.itemsDone == 3)
   }
 
-  @Test("The rate is that of the last seconds, and the time left follows from it")
+  @Test("the rate is that of the last seconds, and the time left follows from it")
   func rate() throws {
     var meter = meter()
     meter.begin(0, MissionItem(path: "a", size: 100, hash: x), sharers: 2)
@@ -85,7 +85,7 @@ struct PlanTests {
     #expect(meter.progress(at: .seconds(61)).timeLeft == nil)
   }
 
-  @Test("What several attempts fetched counts each time")
+  @Test("what several attempts fetched counts each time")
   func attempts() {
     var meter = meter()
     meter.begin(0, MissionItem(path: "a", size: 100, hash: x), sharers: 1)
@@ -97,7 +97,7 @@ struct PlanTests {
   }
 
   @Test(
-    "Versions but the one in use and the last ones before it are removed",
+    "versions but the one in use and the last ones before it are removed",
     arguments: [
       ([Int64(1), 2, 3], Int64(3), 2, [Int64(1)]), ([1, 2, 3], 3, 1, [1, 2]), ([4], 4, 2, []),
       ([3, 5, 4], 4, 2, [3]), ([1, 2], 2, 0, [1]), ([1, 2], 2, 9, []),
@@ -106,7 +106,7 @@ struct PlanTests {
     #expect(KeepingPlan.outdated(complete, active: active, keep: keep) == removed)
   }
 
-  @Test("A row says how its mission goes on after a restart")
+  @Test("a row says how its mission goes on after a restart")
   func restoring() {
     #expect(KeepingPlan.restoring(.ready, isComplete: false) == .goesOn)
     #expect(KeepingPlan.restoring(.downloading, isComplete: false) == .goesOn)
@@ -117,7 +117,7 @@ struct PlanTests {
     #expect(KeepingPlan.restoring(.done, isComplete: true) == .isThere)
   }
 
-  @Test("Only what no row speaks of is garbage")
+  @Test("only what no row speaks of is garbage")
   func garbage() {
     var found = KeepingPlan.Found()
     found.objects = [x, y]
@@ -158,7 +158,7 @@ struct PlanTests {
     ).map(\.id.value)
   }
 
-  @Test("Who asks for a mission asks for those that come first, in their order")
+  @Test("who asks for a mission asks for those that come first, in their order")
   func asking() throws {
     let records = [record("a", after: ["b", "c"]), record("b", after: ["c"]), record("c")]
     #expect(try asked(["a"], records) == ["c", "b", "a"])
@@ -168,7 +168,7 @@ struct PlanTests {
     #expect(Set(try asked(["a"], circle)) == ["a", "b"])
   }
 
-  @Test("An older version here will do for what comes first, and not for what is asked for")
+  @Test("an older version here will do for what comes first, and not for what is asked for")
   func versions() throws {
     let records = [record("a", after: ["b"]), record("b", version: 2)]
     #expect(try asked(["a"], records, here: ["b": 1]) == ["a"])
@@ -176,7 +176,7 @@ struct PlanTests {
     #expect(try asked(["b"], records, here: ["b": 2]).isEmpty)
   }
 
-  @Test("What is not in the catalogue can be asked for only where it is here")
+  @Test("what is not in the catalogue can be asked for only where it is here")
   func unknown() throws {
     #expect(throws: MissionError.self) { try asked(["z"], []) }
     #expect(try asked(["z"], [], here: ["z": 1]).isEmpty)
@@ -186,7 +186,7 @@ struct PlanTests {
 
   // MARK: Manifests
 
-  @Test("A manifest counts only in its place, as its signer signed it, from who is trusted")
+  @Test("a manifest counts only in its place, as its signer signed it, from who is trusted")
   func manifests() throws {
     let published = Publication("m", [("f", Array("x".utf8))])
     let (document, record) = (published.document, published.record)

@@ -49,7 +49,7 @@ struct MissionPairTests {
     FileManager.default.contents(atPath: folder + "/" + name).map { Array($0) }
   }
 
-  @Test("What was published arrives with a pull, is downloaded, checked and updated, and vanishes")
+  @Test("what was published arrives with a pull, is downloaded, checked and updated, and vanishes")
   func life() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
@@ -97,11 +97,9 @@ struct MissionPairTests {
     #expect(try await replica.verify().isEqual)
   }
 
-  @Test("A token that opens the space opens its missions, sealed at rest where a key is given")
+  @Test("a token that opens the space opens its missions, sealed at rest where a key is given")
   func tokens() async throws {
-    let server = try await Server.start(.embedded, "--require-auth")
-    let created = try await server.ferryd("space", "create", Device.space)
-    try #require(created.status == .exited(0), "\(created.error)")
+    let server = try await Server.start()
     let device = try await Device.joined(server.url, token: try await server.token("writer"))
     let draft = try Draft()
     let secret = Self.content(2, 300_000)
@@ -121,7 +119,33 @@ struct MissionPairTests {
     await missions.close()
   }
 
-  @Test("Damage on the device is mended from the server")
+  @Test("the README's example is the one that is compiled here, and runs")
+  func readme() async throws {
+    let here = URL(filePath: #filePath).deletingLastPathComponent()
+    let readme = try String(
+      contentsOf: here.appending(path: "../../README.md").standardized, encoding: .utf8)
+    let section = try #require(readme.split(separator: "\n## Missions\n").last)
+    let shown = try #require(section.firstMatch(of: /```swift\n(?<code>(?s:.*?))```/)).code
+    let example = try String(
+      contentsOf: here.appending(path: "MissionReadmeExample.swift"), encoding: .utf8)
+    let body = try #require(
+      example.firstMatch(of: /func missionExample.*\{\n(?<code>(?s:.*))\n\}/)
+    ).code
+    #expect(shown.filter { !$0.isWhitespace } == body.filter { !$0.isWhitespace })
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    let draft = try Draft()
+    try draft.write("index.html", Array("<h1>hello</h1>".utf8))
+    try await publish(draft, to: server, as: "city-tour")
+    let replica = try await device.open()
+    try await replica.sync()
+    try await missionExample(replica: replica)
+    let missions = try await replica.missionManager(restores: false)
+    #expect(read(try await missions.path("city-tour"), "index.html") != nil)
+    await missions.close()
+  }
+
+  @Test("damage on the device is mended from the server")
   func mended() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
@@ -145,7 +169,7 @@ struct MissionPairTests {
     await missions.close()
   }
 
-  @Test("A server that is gone is waited for, and what came before it went is not fetched again")
+  @Test("a server that is gone is waited for, and what came before it went is not fetched again")
   func lostServer() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)

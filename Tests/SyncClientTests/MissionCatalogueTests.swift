@@ -32,7 +32,7 @@ struct MissionCatalogueTests {
     }
   }
 
-  @Test("A published mission is there to be read, changes with its next version, and vanishes")
+  @Test("a published mission is there to be read, changes with its next version, and vanishes")
   func life() throws {
     let fixture = try ReplicaFixture.withTasks()
     let first = try record("m")
@@ -54,7 +54,7 @@ struct MissionCatalogueTests {
     #expect(try kept(fixture).isEmpty)
   }
 
-  @Test("What an app writes to the catalogue is never recorded, and the table cannot be tracked")
+  @Test("what an app writes to the catalogue is never recorded, and the table cannot be tracked")
   func notCaptured() throws {
     let fixture = try ReplicaFixture.withTasks()
     try fixture.apply([published(try record("m"), at: 1)])
@@ -64,7 +64,7 @@ struct MissionCatalogueTests {
     #expect(throws: ReplicaError.self) { try fixture.file.track(["ferry_missions"]) }
   }
 
-  @Test("Missions that came before the table was known are in it after an update")
+  @Test("missions that came before the table was known are in it after an update")
   func earlierKept() throws {
     let fixture = try ReplicaFixture.withTasks()
     let first = try record("m")
@@ -76,7 +76,7 @@ struct MissionCatalogueTests {
     #expect(try fixture.file.keptChanges(of: MissionRecord.table).isEmpty)
   }
 
-  @Test("Columns of a later version of Ferry are kept, and the rest is applied")
+  @Test("columns of a later version of Ferry are kept, and the rest is applied")
   func laterColumns() throws {
     let fixture = try ReplicaFixture.withTasks()
     let first = try record("m")
@@ -87,7 +87,7 @@ struct MissionCatalogueTests {
     #expect(left.map { $0.change.state.columns.map(\.name) } == [["zone"]])
   }
 
-  @Test("The digests of the catalogue are those of its records, later columns included")
+  @Test("the digests of the catalogue are those of its records, later columns included")
   func digests() throws {
     let fixture = try ReplicaFixture.withTasks()
     let more = [Column("zone", .text("x"))]
@@ -108,7 +108,7 @@ struct MissionCatalogueTests {
     #expect(found == sums)
   }
 
-  @Test("A pull of everything removes missions that it does not name")
+  @Test("a pull of everything removes missions that it does not name")
   func replaced() throws {
     for code in [ProblemCode.cursorExpired, .historyLost] {
       let fixture = try ReplicaFixture.withTasks()

@@ -68,7 +68,7 @@ struct SealedFile: Sendable {
     for part in 0..<partCount {
       do {
         digest.update(try open(part, of: file))
-      } catch where error.kind == .damaged {
+      } catch  where error.kind == .damaged {
         return false
       }
     }

@@ -157,7 +157,7 @@ extension StoreFolders {
     do {
       try check(folder, against: plan)
       return nil
-    } catch where error.kind == .damaged {
+    } catch  where error.kind == .damaged {
       return error
     }
   }

@@ -95,7 +95,7 @@ struct StoreFolders: Sendable {
     let bytes: [UInt8]
     do {
       bytes = try reader.unchecked(source, from: part.offset, count: part.length)
-    } catch where error.kind == .damaged {
+    } catch  where error.kind == .damaged {
       return false
     }
     guard ContentHash(SHA256.digest(of: bytes)) == part.hash else { return false }

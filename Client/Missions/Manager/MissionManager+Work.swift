@@ -96,12 +96,19 @@ extension MissionManager {
       }
       if let current = try? await store.dataVersion(), current != seen {
         seen = current
-        let row = try? await row(of: version)
-        if row?.state == .paused { await handle(.pause(id)) }
-        if row?.state == .cancelled { await handle(.cancel(id)) }
+        await obey(try? await row(of: version), version)
       }
       do throws(MissionError) { try await rest(Self.watchPause) } catch { return }
     }
+  }
+
+  /// Does what another process wrote into a row: `nil` where it could not be read, and a row of
+  /// `nil` where another version took its place.
+  private func obey(_ row: MissionRow??, _ version: MissionVersion) async {
+    guard let row else { return }
+    guard let state = row?.state else { return await handle(.cancel(version.mission)) }
+    if state == .paused { await handle(.pause(version.mission)) }
+    if state == .cancelled { await handle(.cancel(version.mission)) }
   }
 
   private func goesOn(_ id: MissionID) async {
