@@ -58,13 +58,16 @@ let package = Package(
     // Client.
     library("Networking", "Client/Networking", needs: ["CCurl", "Executors"]),
     library(
+      "Caching", "Client/Caching", needs: ["Networking", "SQLite", "Cryptography", "Executors"]),
+    library(
       "SyncClient", "Client/Sync",
       needs: ["FerryProtocol", "SQLite", "Networking", "Compression", "Executors"]),
     library(
       "Missions", "Client/Missions",
       needs: ["FerryProtocol", "Cryptography", "SQLite", "Networking", "Executors"]),
     library(
-      "Ferry", "Client/Ferry", needs: ["SyncClient", "Missions", "Networking", "FerryProtocol"]),
+      "Ferry", "Client/Ferry",
+      needs: ["SyncClient", "Missions", "Caching", "Networking", "FerryProtocol"]),
     library("TableImport", "Client/Import", needs: ["FerryProtocol"]),
     command(
       "FerryCommand", "Client/FerryCommand",
@@ -94,8 +97,7 @@ let package = Package(
       "FerryBench", "Sources/FerryBench",
       needs: [
         "Ferry", "SyncClient", "FerryProtocol", "Networking", "Postgres", "SQLite",
-        "CommandLineKit",
-        "Laboratory",
+        "CommandLineKit", "HTTPServer", "Laboratory",
       ]),
 
     // Proving: the workload and the oracles, and the two instruments that use them.
@@ -130,19 +132,23 @@ let package = Package(
     tests("CryptographyTests", needs: ["Cryptography"]),
     tests("CommandLineKitTests", needs: ["CommandLineKit"]),
     tests("NetworkingTests", needs: ["Networking", "TestSupport"]),
+    tests(
+      "CachingTests", needs: ["Caching", "Networking", "SQLite", "HTTPServer"]),
     tests("HTTPServerTests", needs: ["HTTPServer", "TestSupport"]),
     tests("PostgresTests", needs: ["Postgres", "TestSupport"]),
     tests("TableImportTests", needs: ["TableImport", "TestSupport"]),
-    tests("SyncClientTests", needs: ["SyncClient", "SQLite", "FerryProtocol", "TestSupport"]),
+    tests(
+      "SyncClientTests",
+      needs: ["SyncClient", "Networking", "SQLite", "FerryProtocol", "TestSupport"]),
+    tests(
+      "MissionServerTests",
+      needs: ["MissionServer", "FerryProtocol", "Cryptography", "TestSupport"]),
     tests(
       "MissionTests",
       needs: [
         "Missions", "Networking", "Cryptography", "SQLite", "FerryProtocol", "Executors",
         "TestSupport",
       ]),
-    tests(
-      "MissionServerTests",
-      needs: ["MissionServer", "FerryProtocol", "Cryptography", "TestSupport"]),
     tests(
       "SyncServerTests",
       needs: [

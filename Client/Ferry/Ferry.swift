@@ -1,5 +1,6 @@
-// The umbrella that an application imports: the replica, its values, its missions, and the
-// transport seam.
+// The umbrella that an application imports: the replica, its values, requests and their caches, and
+// missions.
+@_exported import Caching
 @_exported import FerryProtocol
 @_exported import Missions
 @_exported import Networking

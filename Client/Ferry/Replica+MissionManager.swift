@@ -1,3 +1,4 @@
+import Caching
 import FerryProtocol
 import Missions
 import Networking
@@ -27,7 +28,8 @@ extension Replica {
   ) async throws(MissionError) -> MissionManager {
     let root = path + ".missions"
     let files = try DiskFileStore(root: root, key: key)
-    let store = try await SQLiteMissionStore.open(root + "/missions.db")
+    let store = try await SQLiteMissionStore.open(
+      root + "/missions.db", canonical: ContentAddress.canonical)
     var settings = DownloadSettings()
     // The manager has all content written to the disk before it says that a mission is complete.
     settings.endsDurable = false

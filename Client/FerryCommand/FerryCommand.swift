@@ -17,7 +17,7 @@ enum FerryCommand {
       other value is kept: see `ferry log`.
 
       Other SQLite programs may read the file. Writing to a tracked table from them fails with "no \
-      such function: ferry_nested", so that no change is ever lost to the sync unnoticed.
+      such function: ferry_insert", so that no change is ever lost to the sync unnoticed.
       """,
     version: version,
     options: [

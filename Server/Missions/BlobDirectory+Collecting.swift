@@ -37,7 +37,8 @@ extension BlobDirectory {
 
   /// The content that came at `moment` or before (seconds since 1970), some of a folder at a time:
   /// `shard` is the first two hexadecimal digits, 0…255. In order.
-  package func content(inShard shard: UInt8, before moment: Int64) throws(BlobError) -> [ContentHash]
+  package func content(inShard shard: UInt8, before moment: Int64) throws(BlobError)
+    -> [ContentHash]
   {
     let digits = String(shard, radix: 16)
     let outer = "\(path)/\(digits.count == 1 ? "0" : "")\(digits)"
@@ -59,14 +60,20 @@ extension BlobDirectory {
     return size
   }
 
-  /// Removes what came in at `moment` or before (seconds since 1970) and was never finished.
-  /// Answers with the number of files.
+  /// Removes what came in at `moment` or before (seconds since 1970), was never finished, and is not
+  /// being written now. Answers with the number of files. Whoever calls it holds the directory as
+  /// its collector.
   package func removeUnfinished(before moment: Int64) throws(BlobError) -> Int {
     var count = 0
     for name in try Self.names(in: incoming) {
       let path = "\(incoming)/\(name)"
       guard try isOlder(path, moment) else { continue }
-      if unlink(path) == 0 { count += 1 }
+      do {
+        let file = try BlobFile(path, O_RDWR)
+        if try file.tryLock(), unlink(path) == 0 { count += 1 }
+      } catch .system(_, ENOENT) {
+        // It was finished, or given up, just now.
+      }
     }
     return count
   }

@@ -91,6 +91,7 @@ package struct BlobDirectory: Sendable {
     let draft = "\(incoming)/draft-\(getpid())-\(Self.randomName())"
     do {
       let file = try BlobFile(draft, O_RDWR | O_CREAT | O_EXCL)
+      try file.lock(LOCK_EX)
       try fill(file)
       try file.sync()
       try move(draft, to: digest.hash)

@@ -82,6 +82,13 @@ struct BlobFile: ~Copyable {
     guard fsync(descriptor) == 0 else { throw BlobError(path, code: errno) }
   }
 
+  /// Takes the lock, or answers `false` where somebody else has it.
+  func tryLock() throws(BlobError) -> Bool {
+    if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
+    guard errno == EWOULDBLOCK else { throw BlobError(path, code: errno) }
+    return false
+  }
+
   /// Waits for the lock; it ends with this value. `operation`: of flock(2).
   func lock(_ operation: Int32) throws(BlobError) {
     while flock(descriptor, operation) != 0 {

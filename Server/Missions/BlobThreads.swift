@@ -6,6 +6,10 @@ import Synchronization
 package final class BlobThreads: Sendable {
   package let directory: BlobDirectory
   private let executors: [ThreadExecutor]
+  // Who waits for a hold may wait for somebody who has work for the other threads, and whoever
+  // collects waits for those who publish: neither may stand in the other's way.
+  private let publishing = ThreadExecutor(name: "ferry-hold")
+  private let collecting = ThreadExecutor(name: "ferry-collect")
   private let next = Atomic(0)
 
   /// - Parameter threads: How many calls may block at once.
@@ -19,7 +23,25 @@ package final class BlobThreads: Sendable {
     _ body: @escaping @Sendable (BlobDirectory, Cancellation) throws(BlobError) -> T
   ) async throws(BlobError) -> T {
     let turn = next.wrappingAdd(1, ordering: .relaxed).newValue
-    let executor = executors[Int(turn.magnitude % UInt(executors.count))]
+    return try await run(on: executors[Int(turn.magnitude % UInt(executors.count))], body)
+  }
+
+  /// See ``BlobDirectory/hold()``.
+  package func hold() async throws(BlobError) -> BlobHold {
+    try await run(on: publishing) { (directory, _) throws(BlobError) in try directory.hold() }
+  }
+
+  /// See ``BlobDirectory/holdForCollecting()``.
+  package func holdForCollecting() async throws(BlobError) -> BlobHold {
+    try await run(on: collecting) { (directory, _) throws(BlobError) in
+      try directory.holdForCollecting()
+    }
+  }
+
+  private func run<T: Sendable>(
+    on executor: ThreadExecutor,
+    _ body: @escaping @Sendable (BlobDirectory, Cancellation) throws(BlobError) -> T
+  ) async throws(BlobError) -> T {
     let (directory, cancellation) = (directory, Cancellation())
     do {
       return try await withTaskCancellationHandler {

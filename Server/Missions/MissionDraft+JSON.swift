@@ -76,7 +76,8 @@ extension JSONReader {
       case "hosted": isHosted = try reader.bool()
       case "after":
         try reader.array { (reader) throws(MalformedMessage) in after.append(try reader.string()) }
-      default: throw reader.malformed("item \(path ?? "\(number)") has no member “\(try key.text())”")
+      default:
+        throw reader.malformed("item \(path ?? "\(number)") has no member “\(try key.text())”")
       }
     }
     let name = path ?? file ?? "\(number)"

@@ -1,5 +1,8 @@
 #pragma once
 #include <sqlite3.h>
+#if defined(__linux__)
+#include <malloc.h>
+#endif
 
 // SQLITE_TRANSIENT and SQLITE_STATIC are casts that Swift does not import.
 static inline int ferry_bind_text(sqlite3_stmt *s, int i, const char *t, sqlite3_uint64 n) {
@@ -34,7 +37,12 @@ static inline int ferry_seed_randomness(int seed) {
 }
 // Settings of the whole process, to be made before anything else is asked of SQLite: no locks of
 // its own (https://sqlite.org/threadsafe.html), no statistics of memory, and memory from elsewhere.
+// What is freed stays with the process, which needs as much again.
 static inline int ferry_dedicate_process(const sqlite3_mem_methods *memory) {
+#if defined(M_TRIM_THRESHOLD) && defined(M_MMAP_THRESHOLD)
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_MMAP_THRESHOLD, 1 << 25);
+#endif
   int code = sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
   if (code == SQLITE_OK) code = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   return code != SQLITE_OK ? code : sqlite3_config(SQLITE_CONFIG_MALLOC, memory);

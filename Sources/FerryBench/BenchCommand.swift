@@ -10,7 +10,7 @@ enum BenchCommand {
       one) in turns with the best that SQLite or libpq can do by themselves, and compares the \
       medians. PostgreSQL runs in a private cluster with durable commits; nothing of yours is used.
       """,
-    version: "0.1.0", subcommands: [run, list, MeasuredProcess.command])
+    version: "0.1.0", subcommands: [run, list, MeasuredProcess.command, FileServerProcess.command])
 
   private static let run = CommandSpec(
     "run", summary: "Run the benchmarks and print a table.",

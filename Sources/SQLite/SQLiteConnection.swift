@@ -19,6 +19,7 @@ package final class SQLiteConnection {
   let handle: OpaquePointer
   private var statements: [String: SQLiteStatement] = [:]
   var hooks: ConnectionHooks?
+  private var isDeferring = false
 
   /// Opens `path`. `busyTimeout`: how long a statement waits for another connection's lock;
   /// `fileSystem`: a registered VFS by name, `nil` for the operating system's.
@@ -115,6 +116,7 @@ package final class SQLiteConnection {
     do {
       let result = try body()
       try statement("COMMIT").run()
+      isDeferring = false
       return result
     } catch {
       rollback()
@@ -124,14 +126,46 @@ package final class SQLiteConnection {
 
   /// Ends an open transaction without its changes.
   package func rollback() {
+    isDeferring = false
     // A failed statement may have ended the transaction already; then there is nothing to do.
     if isInTransaction { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
+  }
+
+  /// Whether ``deferForeignKeys()`` holds in the open transaction.
+  package var defersForeignKeys: Bool { isDeferring && isInTransaction }
+
+  /// Puts foreign keys off to the end of the open transaction.
+  ///
+  /// `PRAGMA defer_foreign_keys` does so when it is prepared, and when it is run it makes SQLite
+  /// prepare every other statement of the connection anew, which takes longer than to apply a
+  /// small pull list. When a pragma takes effect is for each version of SQLite to say
+  /// (https://sqlite.org/pragma.html), so it is looked at, and run where it has not.
+  package func deferForeignKeys() throws(SQLiteError) {
+    precondition(isInTransaction, "foreign keys are put off to the end of a transaction")
+    let pragma = try prepare("PRAGMA defer_foreign_keys=ON")
+    var isOn = false
+    let state = try prepare("PRAGMA defer_foreign_keys")
+    while try state.step() { isOn = state.int64(0) != 0 }
+    if !isOn { try pragma.run() }
+    isDeferring = true
+  }
+
+  /// The prepared statement for a write to a table that may have foreign keys: SQLite compiles it
+  /// in another way where they are put off, so each way has a statement of its own.
+  package func foreignKeyStatement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    try statement(defersForeignKeys ? sql + " -- foreign keys deferred" : sql)
   }
 
   // MARK: State
 
   /// Rows that the last statement changed.
   package var changes: Int { Int(sqlite3_changes64(handle)) }
+
+  /// The row that was inserted last, as SQL's `last_insert_rowid()` tells it.
+  package var lastInsertedRow: Int64 {
+    get { sqlite3_last_insert_rowid(handle) }
+    set { sqlite3_set_last_insert_rowid(handle, newValue) }
+  }
 
   /// Ends whatever runs on this connection with `SQLITE_INTERRUPT`; callable from any thread
   /// through ``interrupter``.

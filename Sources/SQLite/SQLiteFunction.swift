@@ -57,6 +57,12 @@ package struct SQLiteAnswer {
 
   /// Fails the statement that called the function.
   package func fail(_ message: String) { sqlite3_result_error(context, message, -1) }
+
+  /// Fails it as another statement, which the function ran, has failed.
+  package func fail(_ error: SQLiteError) {
+    fail(error.message)
+    sqlite3_result_error_code(context, error.code)
+  }
 }
 
 /// What a function does when SQL calls it.

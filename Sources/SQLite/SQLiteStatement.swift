@@ -190,6 +190,11 @@ package final class SQLiteStatement {
       && words[3].uppercased() == "ADD"
   }
 
+  /// How often SQLite had to prepare it anew, since the schema or a setting had changed.
+  package var preparationCount: Int {
+    Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_REPREPARE, 0))
+  }
+
   /// Whether the statement only reads (https://sqlite.org/c3ref/stmt_readonly.html).
   package var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }
 }

@@ -1,5 +1,9 @@
 import CSQLite
 
+#if canImport(Glibc)
+  import Glibc
+#endif
+
 /// Memory for SQLite in a process in which one thread at a time uses it: blocks of one size are
 /// kept in a list of their own and used again. Preparing statements and reading schemas makes and
 /// frees thousands of small objects, and distributions build SQLite without its own lists for
@@ -9,8 +13,8 @@ enum PooledMemory {
   static let unit = 16
   /// Larger blocks are the operating system's.
   static let sizeMax = 8_192
-  /// Taken from the operating system at once.
-  static let chunkSize = 1 << 18
+  /// Taken from the operating system at once: a huge page.
+  static let chunkSize = 1 << 21
   /// In front of each block: its size.
   static let headerSize = 16
 
@@ -42,13 +46,22 @@ enum PooledMemory {
       return block
     }
     if pool.room < size + headerSize {
-      pool.next = .allocate(byteCount: chunkSize)
+      pool.next = chunk()
       pool.room = chunkSize
     }
     let start = pool.next
     pool.next += size + headerSize
     pool.room -= size + headerSize
     return begin(start, size)
+  }
+
+  /// Memory of one huge page, where the operating system has them: SQLite's objects lie far apart.
+  private static func chunk() -> UnsafeMutableRawPointer {
+    let chunk = UnsafeMutableRawPointer.allocate(byteCount: chunkSize, alignment: chunkSize)
+    #if os(Linux)
+      madvise(chunk, chunkSize, MADV_HUGEPAGE)
+    #endif
+    return chunk
   }
 
   private static func begin(

@@ -50,23 +50,22 @@ struct BlobCollectingTests {
     var first: BlobHold? = try fixture.blobs.hold()
     _ = try fixture.blobs.hold()
     let collecting = Task {
-      let hold = try await one.run { (directory, _) throws(BlobError) in
-        try directory.holdForCollecting()
-      }
+      let hold = try await one.holdForCollecting()
       events.note("collects")
-      return hold
+      withExtendedLifetime(hold) {}
     }
     events.note("published")
     withExtendedLifetime(first) {}
     first = nil
-    var hold: BlobHold? = try await collecting.value
+    try await collecting.value
+    var second: BlobHold? = try fixture.blobs.holdForCollecting()
     let publishing = Task {
-      _ = try await two.run { (directory, _) throws(BlobError) in try directory.hold() }
+      _ = try await two.hold()
       events.note("publishes")
     }
     events.note("collected")
-    withExtendedLifetime(hold) {}
-    hold = nil
+    withExtendedLifetime(second) {}
+    second = nil
     try await publishing.value
     #expect(events.all == ["published", "collects", "collected", "publishes"])
   }

@@ -340,15 +340,15 @@ struct MissionManagerTests {
     let url: (String) -> String? = { "https://example.org/\($0)" }
     publish("m", url: url)
     let device = try await Device(shelf)
-    #expect(try await device.manager.content(for: "https://example.org/a.txt") == nil)
+    #expect(try await device.manager.item(for: "https://example.org/a.txt") == nil)
     try await device.download("m")
     let item = try #require(
-      try await device.manager.content(for: "https://example.org/media/b.bin"))
+      try await device.manager.item(for: "https://example.org/media/b.bin"))
     #expect(try await item.content.readAll() == large)
     #expect(item.mediaType == "application/octet-stream" && item.completedAt > 0)
-    #expect(try await device.manager.content(for: "https://example.org/other") == nil)
+    #expect(try await device.manager.item(for: "https://example.org/other") == nil)
     try await device.manager.remove(mission("m"))
-    #expect(try await device.manager.content(for: "https://example.org/a.txt") == nil)
+    #expect(try await device.manager.item(for: "https://example.org/a.txt") == nil)
   }
 
   @Test("sealed content is never plain at rest, is read through the library, and needs its key")

@@ -36,12 +36,16 @@ struct MissionPairTests {
   private func publish(
     _ draft: Draft, to server: Server, as id: String, _ more: String...
   ) async throws {
-    let arguments = ["--space", Device.space, "--id", id, "--chunk-size", "64KiB", draft.path]
-    let store = server.database.map { ["--database", $0] } ?? []
+    try await publish(draft.path, to: server, as: id, more + ["--chunk-size", "64KiB"])
+  }
+
+  private func publish(
+    _ path: String, to server: Server, as id: String, _ more: [String] = []
+  ) async throws {
+    let arguments = ["mission", "publish", "--space", Device.space, "--id", id, path]
+    let store = ["--data", server.directory.file("data").path]
     let finished = try await ChildProcess.run(
-      try Executables.ferryd(),
-      ["mission", "publish"] + arguments + more
-        + (store.isEmpty ? ["--data", server.directory.file("data").path] : store))
+      try Executables.ferryd(), arguments + more + store)
     try #require(finished.status == .exited(0), "\(finished.error)")
   }
 
@@ -142,6 +146,75 @@ struct MissionPairTests {
     try await missionExample(replica: replica)
     let missions = try await replica.missionManager(restores: false)
     #expect(read(try await missions.path("city-tour"), "index.html") != nil)
+    await missions.close()
+  }
+
+  @Test("what a mission brought answers in a cache, without a network, sealed or not")
+  func pinned() async throws {
+    let server = try await Server.start()
+    let draft = try Draft()
+    let logo = Self.content(6, 5_000)
+    try draft.write("logo.png", logo)
+    let manifest = draft.path + ".json"
+    try Data(
+      """
+      {"items": [{"path": "img/logo.png", "file": "draft/logo.png", "kind": "image",
+        "mediaType": "image/png", "url": "https://Media.example.org:443/%6Cogo.png?v=1"}]}
+      """.utf8
+    ).write(to: URL(filePath: manifest))
+    try await publish(manifest, to: server, as: "m")
+    for key in [nil, [UInt8](repeating: 5, count: 32)] {
+      let device = try await Device.joined(server.url)
+      let replica = try await device.open()
+      try await replica.sync()
+      let missions = try await replica.missionManager(key: key)
+      let cache = DataManager(
+        NetworkConfiguration(), folder: device.directory.file("caches").path,
+        partition: .named("test"), pinned: missions)
+      try await missions.download("m")
+      #expect(try await missions.settled("m").map(\.state) == [.done])
+      let answer = try await cache.data(
+        for: NetworkRequest(url: "https://media.example.org/logo.png?v=1"))
+      #expect(answer.body == logo)
+      await missions.close()
+    }
+  }
+
+  @Test("an item that lies elsewhere is fetched from there, and checked")
+  func foreign() async throws {
+    let elsewhere = try await Server.start()
+    let other = try Draft()
+    let film = Self.content(8, 100_000)
+    try other.write("film.mp4", film)
+    let owner = try await Device.joined(elsewhere.url)
+    try await publish(other, to: elsewhere, as: "film")
+    let source = try await owner.open()
+    try await source.sync()
+    let films = try await source.missionManager()
+    try await films.download("film")
+    try await films.settled("film")
+    let hash = try #require(try await films.items(MissionID("film")!).first).content.hash
+    await films.close()
+
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    let draft = try Draft()
+    try draft.write("x", [1])
+    let manifest = draft.path + ".json"
+    try Data(
+      """
+      {"items": [{"path": "film.mp4", "url": "\(elsewhere.url)/v1/blobs/\(hash)",
+        "sha256": "\(hash)", "size": 100000}]}
+      """.utf8
+    ).write(to: URL(filePath: manifest))
+    try await publish(manifest, to: server, as: "m")
+    let replica = try await device.open()
+    try await replica.sync()
+    let missions = try await replica.missionManager()
+    try await missions.download("m")
+    let status = try #require(try await missions.settled("m").first)
+    #expect(status.state == .done, "\(String(describing: status.reason))")
+    #expect(read(try await missions.path("m"), "film.mp4") == film)
     await missions.close()
   }
 

@@ -6,24 +6,8 @@ import Testing
 /// What a device without a network does, in a real process that has none.
 @Suite(
   .timeLimit(.minutes(3)),
-  .enabled(if: OfflineTests.canLeaveNetwork, "needs the right to make a network namespace"))
+  .enabled(if: EmptyNetwork.isPossible, "needs the right to make a network namespace"))
 struct OfflineTests {
-  /// Runs a program with no network but an address for itself that is down (unshare(1)).
-  private static let unshare = URL(filePath: "/usr/bin/unshare")
-
-  private static var canLeaveNetwork: Bool {
-    let probe = Process()
-    probe.executableURL = unshare
-    probe.arguments = ["--net", "true"]
-    probe.standardError = FileHandle.nullDevice
-    let ending = Pipe()
-    probe.standardOutput = ending
-    guard (try? probe.run()) != nil else { return false }
-    _ = ending.fileHandleForReading.readDataToEndOfFile()
-    probe.waitUntilExit()
-    return probe.terminationStatus == 0
-  }
-
   @Test("a sync without a network says so, keeps the work, and sends it once there is one")
   func noNetwork() async throws {
     let server = try await Server.start()
@@ -33,7 +17,7 @@ struct OfflineTests {
     try await device.write("INSERT INTO notes VALUES ('a', 'written offline', 1)")
     let ferry = try Executables.ferry()
     let finished = try await ChildProcess.run(
-      Self.unshare, ["--net", ferry.path, "--replica", device.path, "sync"],
+      EmptyNetwork.unshare, ["--net", ferry.path, "--replica", device.path, "sync"],
       directory: device.directory.url)
     #expect(finished.status == .exited(3), "\(finished.error)")
     #expect(
@@ -43,5 +27,24 @@ struct OfflineTests {
     try await device.open().connect(to: server.url, space: Device.space)
     try await device.ferry("sync")
     #expect(try await device.status().pending == 0)
+  }
+}
+
+/// Processes without a network.
+private enum EmptyNetwork {
+  /// Runs a program with no network but an address for itself that is down (unshare(1)).
+  static let unshare = URL(filePath: "/usr/bin/unshare")
+
+  /// Whether this process may do that.
+  static var isPossible: Bool {
+    let probe = Process()
+    probe.executableURL = unshare
+    probe.arguments = ["--net", "echo", "yes"]
+    probe.standardError = FileHandle.nullDevice
+    let ending = Pipe()
+    probe.standardOutput = ending
+    guard (try? probe.run()) != nil else { return false }
+    // Its output ends when it does; waitUntilExit would need this thread's run loop.
+    return ending.fileHandleForReading.readDataToEndOfFile() == Data("yes\n".utf8)
   }
 }

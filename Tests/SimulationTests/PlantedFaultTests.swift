@@ -13,7 +13,8 @@
     {
       let isAboutParts = fault == .transactionTornOnServer || fault == .pageAppliedEarly
       // What is recorded again is harmless until somebody has written the same in between.
-      let operations = fault == .appliedChangesRecorded ? 300 : isAboutParts ? 200 : 80
+      let operations =
+        fault == .appliedChangesRecorded ? 300 : isAboutParts || fault == .tiesUnresolved ? 200 : 80
       var options = WorldOptions.drawn(
         seed: seed, devices: isAboutParts ? 3 : 4, operations: operations)
       if fault == .transactionTornOnServer { options.packetOperations = 2 }

@@ -7,7 +7,8 @@ import Testing
 struct WorldTests {
   @Test("no oracle objects to a world", arguments: WorldOptions.Profile.allCases, [1, 2])
   func sound(_ profile: WorldOptions.Profile, _ seed: UInt64) async throws {
-    let result = try await WorldThreads.world(seed, .small(profile, devices: 4, operations: 60))
+    let result = try await WorldThreads.world(
+      seed, .small(profile, devices: 4, operations: 60, seconds: 60))
     #expect(result.violations.isEmpty, "\(result.violations)")
     #expect(result.committed > 0)
     #expect(result.counts[.synced, default: 0] > 0)

@@ -158,10 +158,11 @@ struct MeetingTests {
       ALTER TABLE ferry_conflicts DROP COLUMN settled;
       DROP TABLE ferry_archive; DROP TABLE ferry_archived_packets;
       DROP TABLE ferry_refresh; DROP TABLE ferry_quarantine;
-      DROP TABLE ferry_failed; DROP TABLE ferry_unsent; DROP TABLE ferry_former_names;
+      DROP TABLE ferry_failed; DROP TABLE ferry_unsent;
+      DROP TABLE ferry_former_names; DROP TABLE ferry_checked;
       ALTER TABLE ferry_tables DROP COLUMN direction;
       """)
-    for name in CaptureTriggers.names(for: "tasks") {
+    for name in CaptureTriggers.names(for: "tasks", isGuarded: false) {
       try replica.file.connection.execute("DROP TRIGGER \(quoted(name))")
     }
     try replica.file.connection.execute(

@@ -262,9 +262,43 @@ extension SetBackTests {
     #expect(try replica.file.quarantine(packet: number, [refusal]) == 1)
     let open = try replica.freeze()
     #expect(open.flatMap(\.operations).map(\.key.record) == ["a", "c"])
-    #expect(open.last?.dependency == nil)
-    #expect(open.last?.device != packets[2].device)
+    #expect(open.map(\.dependency) == [nil, open[0].tail])
+    #expect(open.allSatisfy { $0.device != packets[2].device })
     #expect(try replica.file.quarantine(limit: 9).map(\.refused) == [[refused.id]])
     #expect(try replica.file.recordsToRefresh().map(\.record) == ["b"])
+  }
+
+  @Test("what may have been applied before a refused packet is sent again as it was, never merged")
+  func frozenBeforeRefusal() throws {
+    let (replica, packets) = try threePackets()
+    try replica.run("UPDATE tasks SET title = 'y' WHERE id IN ('a', 'b')")
+    let edits = try #require(try replica.freeze().last)
+    let row = try #require(try replica.file.openPackets().last)
+    // Its answer says that those before it have been applied; their own answers were lost.
+    let refusal = Refusal(
+      operation: edits.operations[1].id, code: .schemaViolation, detail: "no", table: "tasks",
+      record: "b")
+    #expect(try replica.file.quarantine(packet: row.number, [refusal]) == 2)
+    try replica.run("UPDATE tasks SET title = 'z'")
+    let again = try replica.freeze()
+    #expect(again.prefix(3).map(\.operations) == packets.map(\.operations))
+    #expect(again.map(\.dependency) == [nil] + again.dropLast().map(\.tail))
+    #expect(Set(again.map(\.device)).count == 1 && again[0].device != packets[0].device)
+    #expect(again[3].operations.map(\.kind) == [.update, .update, .update])
+  }
+
+  @Test("the first parts of a refused transaction are cut anew with the rest of it")
+  func partsBeforeRefusal() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'x')")
+    let first = try replica.freeze()
+    let text = String(repeating: "t", count: 600_000)
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('b', ?1), ('c', ?1)", [.text(text)])
+    let open = try replica.freeze()
+    #expect(open.map(\.continues) == [false, true, false])
+    let number = try #require(try replica.file.openPackets().last).number
+    try replica.file.reopen(packet: number)
+    #expect(try replica.file.openPackets().count == 1)
+    #expect(try replica.freeze().prefix(1).map(\.operations) == first.map(\.operations))
   }
 }

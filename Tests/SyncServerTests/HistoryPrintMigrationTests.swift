@@ -9,10 +9,12 @@ import Testing
 /// Stores whose history is older than its print.
 @Suite("Histories from before there were prints", .timeLimit(.minutes(2)))
 struct HistoryPrintMigrationTests {
-  /// Takes a store's data back to the format before.
+  /// Takes a store's data back to the format before, with the step that came after it.
   private static let backwards = """
     ALTER TABLE spaces DROP COLUMN print;
     ALTER TABLE operations DROP COLUMN print;
+    DROP TABLE missions;
+    DROP TABLE mission_blobs;
     """
 
   @Test("SQLite: what is there is known by its operations, what comes by the print as well")
@@ -22,7 +24,7 @@ struct HistoryPrintMigrationTests {
     try await check({ try await SQLiteStore(directory: path) }) {
       let connection = try SQLiteConnection(path: path + "/ferry.sqlite")
       let version = try connection.prepare("PRAGMA user_version").first { $0.int64(0) } ?? 0
-      try connection.execute(Self.backwards + "PRAGMA user_version=\(version - 1)")
+      try connection.execute(Self.backwards + "PRAGMA user_version=\(version - 2)")
     }
   }
 
@@ -32,7 +34,7 @@ struct HistoryPrintMigrationTests {
     try await check({ try await PostgresStore(url: url) }) {
       let pool = try PostgresPool(url: url, connections: 1)
       try await pool.run {
-        try $0.execute(Self.backwards + "UPDATE ferry_schema SET version = version - 1")
+        try $0.execute(Self.backwards + "UPDATE ferry_schema SET version = version - 2")
       }
       await pool.close()
     }

@@ -100,7 +100,7 @@ struct MissionCommandTests {
       ([folder.file("typo.json").path, "--space", "notes"], "itms"),
       ([folder.file("none").path, "--space", "notes"], "no such file"),
       ([tour, "--space", "nowhere"], "no space nowhere"),
-      ([tour, "--space", "notes", "--id", "-x"], "mission's name"),
+      ([tour, "--space", "notes", "--id=-x"], "mission's name"),
       ([tour, "--space", "notes", "--chunk-size", "5KiB"], "chunkSize"),
     ] {
       let failed = try await ChildProcess.run(

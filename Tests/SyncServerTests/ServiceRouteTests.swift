@@ -18,6 +18,12 @@ struct ServiceRouteTests {
       ("GET", ["v1", "spaces", "a", "schema"], .schema, .reader),
       ("PUT", ["v1", "spaces", "a", "schema"], .schema, .admin),
       ("POST", ["v1", "spaces", "a", "digests"], .digests, .reader),
+      ("GET", ["v1", "spaces", "a", "missions"], .missions, .reader),
+      ("GET", ["v1", "spaces", "a", "missions", "b"], .mission, .reader),
+      ("PUT", ["v1", "spaces", "a", "missions", "b"], .mission, .admin),
+      ("DELETE", ["v1", "spaces", "a", "missions", "b"], .mission, .admin),
+      ("HEAD", ["v1", "spaces", "a", "blobs", "b"], .upload, .admin),
+      ("PUT", ["v1", "spaces", "a", "blobs", "b"], .upload, .admin),
       ("GET", ["healthz"], .health, nil),
       ("GET", ["readyz"], .readiness, nil),
       ("GET", ["metrics"], .metrics, nil),
@@ -28,6 +34,15 @@ struct ServiceRouteTests {
     #expect(match.isAllowed)
     #expect(match.need == need)
     #expect(match.spaceText == (segments.first == "v1" ? "a" : nil))
+  }
+
+  @Test("content has an address without a space, and its name is told")
+  func content() {
+    let match = RouteMatch(method: "HEAD", segments: ["v1", "blobs", "ab"])
+    #expect(match.route == .blob && match.need == .reader)
+    #expect(match.spaceText == nil && match.itemText == "ab")
+    let mission = RouteMatch(method: "PUT", segments: ["v1", "spaces", "a", "missions", "b"])
+    #expect(mission.spaceText == "a" && mission.itemText == "b")
   }
 
   @Test(
@@ -53,7 +68,9 @@ struct ServiceRouteTests {
     arguments: [
       [], [""], ["v1"], ["v1", "spaces"], ["v1", "spaces", ""], ["v2", "spaces", "a"],
       ["v1", "space", "a"], ["v1", "spaces", "a", ""], ["v1", "spaces", "a", "packet"],
-      ["v1", "spaces", "a", "packets", "b"], ["healthz", ""], ["Healthz"],
+      ["v1", "spaces", "a", "packets", "b"], ["v1", "spaces", "a", "missions", ""],
+      ["v1", "spaces", "a", "blobs"], ["v1", "blobs"], ["v1", "blobs", ""], ["healthz", ""],
+      ["Healthz"],
     ])
   func unknown(_ segments: [String]) {
     #expect(RouteMatch(method: "GET", segments: segments).route == .unknown)

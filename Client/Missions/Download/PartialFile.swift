@@ -124,9 +124,11 @@ actor PartialFile {
   ) throws(DownloadError) {
     var (start, offset) = (range.lowerBound, offset)
     while start < range.upperBound {
+      // A disk that is behind makes writers wait; who pauses should not wait with them.
+      if Task.isCancelled { throw .cancelled }
+      let limit = min(range.upperBound - start, Self.writeBytesMax)
       let count = bytes.withUnsafeBytes {
-        pwrite(
-          descriptor, $0.baseAddress.map { $0 + start }, range.upperBound - start, off_t(offset))
+        pwrite(descriptor, $0.baseAddress.map { $0 + start }, limit, off_t(offset))
       }
       if count < 0 && errno == EINTR { continue }
       guard count > 0 else { throw failure("write") }
@@ -141,6 +143,8 @@ actor PartialFile {
 // Reading any file in blocks.
 extension PartialFile {
   static let blockBytes = 1 << 20
+  /// Bytes of one write.
+  static let writeBytesMax = 128 << 10
 
   /// At most a block; empty at the end of the file.
   static func read(

@@ -70,11 +70,12 @@ extension MissionManager {
   }
 
   /// The content that apps know by this address, where a mission brought it (seed row S4.10).
-  public func content(for url: String) async throws(MissionError) -> PinnedItem? {
+  public func item(for url: String) async throws(MissionError) -> PinnedItem? {
     guard let file = try await store.file(url: url) else { return nil }
     let content = try await content(of: file.path, in: file.version.mission)
     return PinnedItem(
-      mediaType: file.mediaType, content: content, completedAt: file.completedAt ?? 0)
+      mediaType: file.mediaType, content: content, path: files.plainPath(of: file.content.hash),
+      completedAt: file.completedAt ?? 0)
   }
 
   /// Keys whose signatures over manifests count; none before the first mission.
@@ -246,6 +247,8 @@ public struct PinnedItem: Sendable {
   /// RFC 6838.
   public var mediaType: String
   public var content: MissionContent
+  /// Where its bytes lie; `nil` where they are sealed.
+  public var path: String?
   /// When it was complete, milliseconds since 1970.
   public var completedAt: Int64
 }

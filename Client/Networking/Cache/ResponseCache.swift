@@ -6,7 +6,8 @@ public protocol ResponseCache: Sendable {
   /// What is kept for the request.
   func lookup(_ request: CacheableRequest) async -> CacheAnswer
 
-  /// Keeps an answer that the filters accepted, or renews a kept one by a 304.
+  /// Keeps an answer that the filters accepted, or renews a kept one by a 304. After a method that
+  /// changes something, such as POST, forgets what the change made worthless (RFC 9111 §4.4).
   ///
   /// - Parameter response: as the server gave it, before any filter altered it.
   /// - Returns: for a 304, the answer it confirms, with renewed fields; the 304 itself when that
@@ -27,6 +28,9 @@ public enum CacheAnswer: Sendable, Equatable {
   /// The validators, such as `If-None-Match`, are the fields to ask with; none when the rule says
   /// not to, or when the answer has none.
   case stale(NetworkResponse, validators: TransportHeaders)
+  /// There is one that serves only after the server has confirmed it, asked with these fields:
+  /// the rule or the answer (`must-revalidate`) forbids to go without.
+  case unconfirmed(validators: TransportHeaders)
 }
 
 /// What a cache needs to know of a request.

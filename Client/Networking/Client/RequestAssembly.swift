@@ -27,7 +27,8 @@ struct RequestAssembly: Sendable {
     }
     return AssembledRequest(
       transport: transport, host: address.name, retry: request.retry ?? configuration.retry,
-      mayRepeat: request.mayRepeat, cacheable: cacheable(request, endpoint, headers))
+      mayRepeat: request.mayRepeat, cacheable: cacheable(request, endpoint, headers),
+      change: change(request, endpoint, headers))
   }
 
   /// A conditional request is about what its caller keeps, and a part is not the whole: neither
@@ -40,6 +41,15 @@ struct RequestAssembly: Sendable {
     else { return nil }
     return CacheableRequest(
       endpoint: endpoint, query: request.query, headers: headers, options: options)
+  }
+
+  /// Of what changes something a cache is told, whatever the rule (RFC 9111 §4.4).
+  private func change(
+    _ request: NetworkRequest, _ endpoint: String, _ headers: TransportHeaders
+  ) -> CacheableRequest? {
+    if request.method == .get || request.method == .head { return nil }
+    return CacheableRequest(
+      method: request.method, endpoint: endpoint, query: request.query, headers: headers)
   }
 
   // MARK: The address
@@ -110,6 +120,8 @@ struct AssembledRequest: Sendable, Equatable {
   var mayRepeat: Bool
   /// Nil when no cache is to be asked.
   var cacheable: CacheableRequest?
+  /// What a cache is told of when it has succeeded; nil for what changes nothing.
+  var change: CacheableRequest?
 }
 
 extension RequestAddress {

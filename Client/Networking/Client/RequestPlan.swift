@@ -40,7 +40,7 @@ struct RequestPlan: Sendable {
   private var hasLookedUp = false
   private var offline: String?
   /// What the cache has and may not give without asking.
-  private var stale: (response: NetworkResponse, validators: TransportHeaders)?
+  private var stale: (response: NetworkResponse?, validators: TransportHeaders)?
   private var hasAskedToValidate = false
   private var received: NetworkResponse?
   private var accepted: NetworkResponse?
@@ -86,6 +86,9 @@ struct RequestPlan: Sendable {
     case .stale(let response, let validators):
       stale = (response, validators)
       return attempt()
+    case .unconfirmed(let validators):
+      stale = (nil, validators)
+      return attempt()
     }
   }
 
@@ -104,11 +107,12 @@ struct RequestPlan: Sendable {
     return .attempt(transport)
   }
 
-  /// What is stale, where the rule lets it stand in for a server that is out of reach.
+  /// What is stale, where rule and cache let it stand in for a server that is out of reach.
   private mutating func serveStale() -> Step? {
-    guard request.cacheable?.options.staleWhenOffline == true, let stale else { return nil }
-    self.stale = nil
-    return serve(stale.response)
+    guard request.cacheable?.options.staleWhenOffline == true, let response = stale?.response
+    else { return nil }
+    stale = nil
+    return serve(response)
   }
 
   private mutating func serve(_ response: NetworkResponse) -> Step {
@@ -136,7 +140,7 @@ struct RequestPlan: Sendable {
   }
 
   private mutating func accept(_ response: NetworkResponse) -> Step {
-    guard !isFromCache, let cacheable = request.cacheable, let received else {
+    guard !isFromCache, let cacheable = request.cacheable ?? request.change, let received else {
       return .finish(.success(response))
     }
     // The cache keeps what the server said: filters judge it again whenever it serves.

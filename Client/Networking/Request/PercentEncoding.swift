@@ -1,9 +1,9 @@
 /// Percent-encoding of what stands between an address's delimiters (RFC 3986 §2).
-enum PercentEncoding {
+package enum PercentEncoding {
   private static let digits = Array("0123456789ABCDEF".utf8)
 
   /// Every byte but the unreserved ones (§2.3) as `%XX`, so that no text is taken for syntax.
-  static func encode(_ text: String) -> String {
+  package static func encode(_ text: String) -> String {
     var encoded: [UInt8] = []
     encoded.reserveCapacity(text.utf8.count)
     for byte in text.utf8 {

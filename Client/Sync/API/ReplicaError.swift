@@ -58,6 +58,7 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   package init(_ error: any Error) {
     switch error {
     case let error as ReplicaError: self = error
+    case let error as AskedToWait: self = error.failure
     case let error as SQLiteError: self = .database(error.message, code: error.code)
     case let error as Problem: self = .refused(error)
     case let error as MalformedMessage: self = .unexpectedAnswer(status: 200, error.description)

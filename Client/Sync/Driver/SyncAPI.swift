@@ -131,7 +131,8 @@ struct SyncAPI: Sendable {
     } catch {
       guard let response = error.response else { throw error }
       note(response)
-      throw failure(response)
+      guard let pause = error.retryAfter else { throw failure(response) }
+      throw AskedToWait(pause: pause, failure: failure(response))
     }
   }
 
@@ -150,4 +151,10 @@ struct SyncAPI: Sendable {
     return .unexpectedAnswer(
       status: response.status, "this does not look like a Ferry server: \(text)")
   }
+}
+
+/// The server's answer and its wish for a pause before the next attempt (`Retry-After`).
+struct AskedToWait: Error {
+  var pause: Duration
+  var failure: ReplicaError
 }

@@ -12,7 +12,8 @@ package struct SyncEngine: Sendable {
     package var pageSize = 5_000
     /// What is tried again before a sync gives up.
     package var retry = RetryPolicy(
-      delayBase: .milliseconds(200), delayMax: .seconds(5), attemptsMax: 4)
+      delayBase: .milliseconds(200), delayMax: .seconds(5), retryAfterMax: .seconds(10),
+      attemptsMax: 4)
     /// How long to wait for another process that syncs the same file.
     package var lockPatience: Duration = .seconds(60)
 
@@ -177,7 +178,8 @@ package struct SyncEngine: Sendable {
     }
   }
 
-  /// Tries again what may succeed later, with exponential back-off and jitter.
+  /// Tries again what may succeed later, with exponential back-off and jitter, and not before the
+  /// server wants it.
   func retrying<T: Sendable>(_ body: @Sendable () async throws -> T) async throws -> T {
     var failures = 0
     while true {
@@ -187,7 +189,9 @@ package struct SyncEngine: Sendable {
         let failure = ReplicaError(error)
         failures += 1
         guard failure.isTransient,
-          let delay = options.retry.delay(afterFailures: failures, random: surroundings.random())
+          let delay = options.retry.delay(
+            afterFailures: failures, retryAfter: (error as? AskedToWait)?.pause,
+            random: surroundings.random())
         else { throw failure }
         try await surroundings.sleep(delay)
       }

@@ -37,6 +37,8 @@ final class CaptureContext {
   var isApplied = false
   /// Whether the write being looked at is a batch's own.
   var isBatched = false
+  /// Transactions of the connection that were rolled back.
+  var rollbacks = 0
   private(set) var clock = HybridClock()
   private var group: Group?
   private var row: CapturedRow

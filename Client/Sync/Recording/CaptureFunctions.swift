@@ -4,38 +4,42 @@ import SQLite
 extension CaptureContext {
   /// Registers the functions that the triggers call, and follows the connection's transactions.
   func install(on connection: SQLiteConnection) throws {
-    connection.onTransactionEnd { [unowned self] _ in endTransaction() }
-    try connection.addFunction("ferry_row", argumentCount: -1) { [unowned self] in
-      collect($0, $1, stride: 2)
+    connection.onTransactionEnd { [unowned self] isCommitted in
+      if !isCommitted { rollbacks += 1 }
+      endTransaction()
     }
-    try connection.addFunction("ferry_difference", argumentCount: -1) { [unowned self] in
-      collect($0, $1, stride: 3)
+    let recorder = OperationRecorder(connection: connection, context: self)
+    try connection.addFunction("ferry_insert", argumentCount: -1) { [unowned self] in
+      record(.insert, $0, $1, recorder)
+    }
+    try connection.addFunction("ferry_update", argumentCount: -1) { [unowned self] in
+      record(.update, $0, $1, recorder)
+    }
+    try connection.addFunction("ferry_delete", argumentCount: -1) { [unowned self] in
+      record(.delete, $0, $1, recorder)
+    }
+    try connection.addFunction("ferry_row", argumentCount: -1) { [unowned self] in
+      switch collect($0, stride: 2) {
+      case .success(let isCollected): $1.set(isCollected ? 1 : 0)
+      case .failure(let refusal): $1.fail(refusal.message)
+      }
     }
     try connection.addFunction("ferry_data", argumentCount: 0) { [unowned self] _, answer in
       withRow { answer.set(text: $0) }
     }
-    try connection.addFunction("ferry_was", argumentCount: 0) { [unowned self] _, answer in
-      withFormer { answer.set(text: $0) }
-    }
-    try connection.addFunction("ferry_marks", argumentCount: 0) { [unowned self] _, answer in
-      withMarks { answer.set(text: $0) }
-    }
-    try connection.addFunction("ferry_applying", argumentCount: 0) { [unowned self] _, answer in
-      answer.set(mode == .applying ? 1 : 0)
-    }
     try connection.addFunction("ferry_nested", argumentCount: 2) { [unowned self] in
       $1.set(isNested($0) ? 1 : 0)
     }
-    try installGroupFunctions(on: connection)
+    try installGroupFunctions(on: connection, recorder)
   }
 
-  private func installGroupFunctions(on connection: SQLiteConnection) throws {
-    // Statements of the connection that calls: unowned, since the connection owns the functions.
-    let start = try GroupStart(connection: connection)
+  private func installGroupFunctions(
+    on connection: SQLiteConnection, _ recorder: OperationRecorder
+  ) throws {
     try connection.addFunction("ferry_operation", argumentCount: 0) {
       [unowned self] _, answer in
       do {
-        _ = try currentGroup(start: start.read)
+        _ = try currentGroup(start: recorder.readStart)
         let id = try nextOperation().get().value
         withUnsafeBytes(of: (id.high.bigEndian, id.low.bigEndian)) { answer.set(blob: $0) }
       } catch let refusal as CaptureRefusal {
@@ -45,27 +49,47 @@ extension CaptureContext {
       }
     }
     try connection.addFunction("ferry_group", argumentCount: 0) { [unowned self] _, answer in
-      if let group = try? currentGroup(start: start.read) { answer.set(group.number) }
+      if let group = try? currentGroup(start: recorder.readStart) { answer.set(group.number) }
     }
     try connection.addFunction("ferry_base", argumentCount: 0) { [unowned self] _, answer in
-      if let group = try? currentGroup(start: start.read) { answer.set(group.base) }
+      if let group = try? currentGroup(start: recorder.readStart) { answer.set(group.base) }
     }
   }
 
-  /// Arguments: first, table, key, then for each column its JSON name and one value (a row) or
-  /// the old and the new one (a difference). Answers with 1 where there is something to record.
-  private func collect(_ arguments: SQLiteArguments, _ answer: SQLiteAnswer, stride: Int) {
+  /// Collects a row, or a part of it, and records it when that was the last. Answers with 0.
+  private func record(
+    _ kind: OperationKind, _ arguments: SQLiteArguments, _ answer: SQLiteAnswer,
+    _ recorder: OperationRecorder
+  ) {
+    answer.set(0)
+    do {
+      let isCollected = try collect(arguments, stride: kind == .update ? 3 : 2).get()
+      guard isCollected, arguments.int64(0) & CapturedPart.last != 0 else { return }
+      try recorder.record(
+        kind, table: arguments.textBytes(1), record: arguments.textBytes(2))
+    } catch let refusal as CaptureRefusal {
+      answer.fail(refusal.message)
+    } catch let error as SQLiteError {
+      answer.fail(error)
+    } catch {
+      answer.fail("ferry: \(error)")
+    }
+  }
+
+  /// Arguments: part, table, key, then for each column its JSON name and one value (a row) or
+  /// the old and the new one (a difference). Answers with whether there is something to record.
+  private func collect(
+    _ arguments: SQLiteArguments, stride: Int
+  ) -> Result<Bool, CaptureRefusal> {
     if mode == .applying && !isCascade(arguments) {
       isApplied = isApplied || isAppliedRecord(arguments, table: 1)
-      answer.set(0)
-      return
+      return .success(false)
     }
-    if mode == .batching && isOfBatch(arguments) { return answer.set(0) }
-    if arguments.int64(0) == 1 {
-      if let fault = keyFault(arguments) { return answer.fail(fault) }
-    }
-    let fault = collect { row -> String? in
-      if arguments.int64(0) == 1 { row.begin() }
+    if mode == .batching && isOfBatch(arguments) { return .success(false) }
+    let isFirst = arguments.int64(0) & CapturedPart.first != 0
+    if isFirst, let fault = keyFault(arguments) { return .failure(CaptureRefusal(fault)) }
+    return collect { row in
+      if isFirst { row.begin() }
       var index = 3
       while index + stride <= arguments.count {
         defer { index += stride }
@@ -75,12 +99,10 @@ extension CaptureContext {
           stride == 3
           ? row.addDifference(name: name, arguments, old: index + 1, new: index + 2)
           : row.add(name: name, arguments, at: index + 1)
-        if let fault { return fault }
+        if let fault { return .failure(CaptureRefusal(fault)) }
       }
-      answer.set(stride == 2 || row.hasColumns ? 1 : 0)
-      return nil
+      return .success(stride == 2 || row.hasColumns)
     }
-    if let fault { answer.fail(fault) }
   }
 
   /// Whether a row is deleted along with another one to which a remote delete is being applied.
@@ -91,7 +113,7 @@ extension CaptureContext {
   /// Whether a write is a batch's own: the first one of its record. A wide row is shown in parts,
   /// of which the first decides.
   private func isOfBatch(_ arguments: SQLiteArguments) -> Bool {
-    if arguments.int64(0) == 1 {
+    if arguments.int64(0) & CapturedPart.first != 0 {
       isBatched = !isApplied && isAppliedRecord(arguments, table: 1)
       isApplied = isApplied || isBatched
     }
@@ -134,29 +156,5 @@ extension CaptureContext {
       return "ferry: a record's key has 1 to \(limit) bytes of UTF-8 without U+0000"
     }
     return nil
-  }
-}
-
-/// Reads, inside the user's transaction, what a group begins with.
-private final class GroupStart {
-  private unowned let connection: SQLiteConnection
-
-  init(connection: SQLiteConnection) throws { self.connection = connection }
-
-  func read() throws -> (group: Int64, base: SequenceNumber, clock: HybridTimestamp, offset: Int64)
-  {
-    let statement = try connection.statement(
-      """
-      SELECT (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'ferry_pending'),
-        applied, clock, clock_offset, (SELECT id FROM ferry_pending ORDER BY seq DESC LIMIT 1)
-      FROM ferry_replica
-      """)
-    let state = try statement.first { row in
-      let newest = UniqueID(bytes: row.blobBytes(4))?.timestamp ?? .zero
-      let clock = max(HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(2))), newest)
-      return (row.int64(0), row.int64(1), clock, row.int64(3))
-    }
-    guard let state else { throw CaptureRefusal("ferry: the replica's state is missing") }
-    return state
   }
 }

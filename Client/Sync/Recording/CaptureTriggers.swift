@@ -3,45 +3,52 @@ import FerryProtocol
 /// The triggers that record what a user's transaction does to a tracked table (seed row S1.3).
 ///
 /// They call functions that only this library registers, so that a write from any other
-/// connection fails ("no such function: ferry_nested") instead of going unrecorded.
+/// connection fails ("no such function: ferry_insert") instead of going unrecorded. The functions
+/// write to `ferry_pending` themselves: what stands in a trigger is parsed by every connection that
+/// opens the file, and compiled into every statement that writes to the table.
 enum CaptureTriggers {
+  /// Raised when the text of the triggers changes.
+  static let version = 5
   /// SQLite allows 127 arguments for a function; a row of more columns is captured in parts.
   private static let argumentsMax = 120
 
-  /// The statements that (re)create the triggers of one table.
-  static func statements(for table: TableSchema, _ rules: TableRules) -> [String] {
-    drops(for: table.name) + [
-      trigger("insert", "AFTER INSERT", table, record: "NEW", values: row(table, "NEW")),
-      trigger("update", "AFTER UPDATE", table, record: "NEW", values: difference(table, rules)),
-      trigger("delete", "AFTER DELETE", table, record: "OLD", values: row(table, "OLD")),
+  /// The statements that create the triggers of one table.
+  ///
+  /// - Parameter isGuarded: whether writes of the user's triggers are kept off the table while
+  ///   remote changes are applied.
+  static func statements(
+    for table: TableSchema, _ rules: TableRules, isGuarded: Bool
+  ) -> [String] {
+    let key = quoted(table.key)
+    // A changed key is a delete and an insert: that is the rekey trigger's.
+    let update = "OLD.\(key) IS NEW.\(key) AND " + difference(table, rules)
+    return [
+      trigger("insert", table, when: row("ferry_insert", table, "NEW")),
+      trigger("update", table, when: update),
+      trigger("delete", table, when: row("ferry_delete", table, "OLD")),
       rekey(table),
-      nested("insert", "NEW", table), nested("update", "OLD", table),
-      nested("delete", "OLD", table),
-    ]
+    ] + (isGuarded ? guards(table) : [])
   }
 
   /// The names of one table's triggers.
-  static func names(for table: String) -> [String] {
-    [
-      "insert", "update", "delete", "rekey", "nested_insert", "nested_update", "nested_delete",
-    ].map { "ferry_\($0)_\(table)" }
-  }
-
-  /// The statements that remove them.
-  static func drops(for table: String) -> [String] {
-    names(for: table).map { "DROP TRIGGER IF EXISTS \(quoted($0))" }
+  static func names(for table: String, isGuarded: Bool) -> [String] {
+    let kinds = ["insert", "update", "delete", "rekey"]
+    return (isGuarded ? kinds + ["nested_insert", "nested_update", "nested_delete"] : kinds)
+      .map { "ferry_\($0)_\(table)" }
   }
 
   /// While a remote change is applied, the user's own triggers fire as well. What they would write
   /// to tracked tables was recorded where the change was made, and comes by itself; doing it again
   /// here, unrecorded, would part the replicas. Other tables (a search index) are theirs to write.
-  private static func nested(_ kind: String, _ side: String, _ table: TableSchema) -> String {
-    """
-    CREATE TRIGGER \(quoted("ferry_nested_\(kind)_\(table.name)"))
-    BEFORE \(kind.uppercased()) ON \(quoted(table.name))
-    WHEN ferry_nested(\(literal(table.name)), \(side).\(quoted(table.key)))
-    BEGIN SELECT RAISE(IGNORE); END
-    """
+  private static func guards(_ table: TableSchema) -> [String] {
+    [("insert", "NEW"), ("update", "OLD"), ("delete", "OLD")].map { kind, side in
+      """
+      CREATE TRIGGER \(quoted("ferry_nested_\(kind)_\(table.name)"))
+      BEFORE \(kind.uppercased()) ON \(quoted(table.name))
+      WHEN ferry_nested(\(literal(table.name)), \(side).\(quoted(table.key)))
+      BEGIN SELECT RAISE(IGNORE); END
+      """
+    }
   }
 
   /// Records one row that a table holds already as an insert; its key is the parameter. Its base
@@ -49,7 +56,7 @@ enum CaptureTriggers {
   /// overrules is kept as a conflict.
   static func recordExisting(_ table: TableSchema) -> String {
     let name = quoted(table.name)
-    let collected = row(table, name)
+    let collected = row("ferry_row", table, name)
     return """
       INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data)
       SELECT ferry_operation(), ferry_group(), 0, \(literal(table.name)),
@@ -58,57 +65,38 @@ enum CaptureTriggers {
       """
   }
 
-  private static func trigger(
-    _ kind: String, _ event: String, _ table: TableSchema, record: String, values: String
-  ) -> String {
-    let key = quoted(table.key)
-    // A changed key is a delete and an insert: that is the rekey trigger's.
-    let guardSQL = kind == "update" ? "OLD.\(key) IS NEW.\(key) AND " : ""
-    return """
-      CREATE TRIGGER \(quoted("ferry_\(kind)_\(table.name)")) \(event) ON \(quoted(table.name))
-      WHEN \(guardSQL)\(values) > 0
-      BEGIN \(insertion(kind, table.name, "\(record).\(key)")); END
-      """
+  /// A trigger whose condition records the row and answers with 0. That its body could take the
+  /// statement back makes SQLite keep what it needs to do so, also where the function fails.
+  private static func trigger(_ kind: String, _ table: TableSchema, when: String) -> String {
+    """
+    CREATE TRIGGER \(quoted("ferry_\(kind)_\(table.name)"))
+    AFTER \(kind.uppercased()) ON \(quoted(table.name))
+    WHEN \(when)
+    BEGIN SELECT RAISE(ABORT, 'ferry: not recorded'); END
+    """
   }
 
   private static func rekey(_ table: TableSchema) -> String {
     let key = quoted(table.key)
     return """
-      CREATE TRIGGER \(quoted("ferry_rekey_\(table.name)")) AFTER UPDATE ON \(quoted(table.name))
-      WHEN OLD.\(key) IS NOT NEW.\(key) AND \(row(table, "OLD")) > 0
-      BEGIN
-        \(insertion("delete", table.name, "OLD.\(key)"));
-        SELECT \(row(table, "NEW"));
-        \(insertion("insert", table.name, "NEW.\(key)"));
-      END
+      CREATE TRIGGER \(quoted("ferry_rekey_\(table.name)"))
+      AFTER UPDATE OF \(key) ON \(quoted(table.name))
+      WHEN OLD.\(key) IS NOT NEW.\(key)
+      BEGIN SELECT \(row("ferry_delete", table, "OLD")), \(row("ferry_insert", table, "NEW")); END
       """
   }
 
-  private static func insertion(_ kind: String, _ table: String, _ key: String) -> String {
-    let kept = "FROM ferry_kept WHERE tbl = \(literal(table)) AND record = \(key)"
-    // What was kept of a record that is deleted would bring it back in parts; the server has it.
-    let (met, forget) =
-      kind == "delete" ? ("(SELECT count(*) \(kept))", "; DELETE \(kept)") : ("0", "")
-    let (names, values) =
-      kind == "update" ? (", was, marks", ", ferry_was(), ferry_marks()") : ("", "")
-    return """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met\(names)) VALUES (\
-      ferry_operation(), ferry_group(), ferry_base(), \(literal(table)), \(key), \
-      \(literal(kind)), ferry_data(), \(met)\(values))\(forget)
-      """
-  }
-
-  /// `ferry_row(first, table, key, '"name":', value, …)`: collects a row's values as JSON.
-  private static func row(_ table: TableSchema, _ side: String) -> String {
-    calls("ferry_row", table, side) { column in
+  /// `ferry_insert(part, table, key, '"name":', value, …)`: records a row's values as JSON.
+  private static func row(_ function: String, _ table: TableSchema, _ side: String) -> String {
+    calls(function, table, side) { column in
       [jsonName(column.name), "\(side).\(quoted(column.name))"]
     }
   }
 
-  /// `ferry_difference(first, table, key, '"name":', old, new, …)`: only what changed.
+  /// `ferry_update(part, table, key, '"name":', old, new, …)`: only what changed.
   /// The name of a column that is more than a value begins with its mark.
   private static func difference(_ table: TableSchema, _ rules: TableRules) -> String {
-    calls("ferry_difference", table, "NEW") { column in
+    calls("ferry_update", table, "NEW") { column in
       let name = quoted(column.name)
       return [jsonName(column.name, column.capture(rules).mark), "OLD.\(name)", "NEW.\(name)"]
     }
@@ -125,7 +113,9 @@ enum CaptureTriggers {
       calls[calls.count - 1] += next
     }
     let parts = calls.enumerated().map { index, arguments in
-      let head = ["\(index == 0 ? 1 : 0)", literal(table.name), "\(side).\(quoted(table.key))"]
+      let part =
+        (index == 0 ? CapturedPart.first : 0) + (index == calls.count - 1 ? CapturedPart.last : 0)
+      let head = ["\(part)", literal(table.name), "\(side).\(quoted(table.key))"]
       return "\(function)(\((head + arguments).joined(separator: ", ")))"
     }
     // The left side of + is evaluated first, so the parts are collected in order.
@@ -138,6 +128,13 @@ enum CaptureTriggers {
     json.raw(":")
     return literal(mark + String(decoding: json.finish(), as: UTF8.self))
   }
+}
+
+/// Which part of a row a function is shown: with a row of few columns, both.
+enum CapturedPart {
+  static let first: Int64 = 1
+  /// What was collected is recorded.
+  static let last: Int64 = 2
 }
 
 /// How an update of a column is recorded.

@@ -50,14 +50,14 @@ package struct TableSchema: Sendable, Equatable {
     guard type == "table", !sql.uppercased().hasPrefix("CREATE VIRTUAL") else {
       throw ReplicaError.cannotTrack(table: table, "it is a view or a virtual table")
     }
-    let schema = try readColumns(of: name, from: connection)
+    let schema = try readColumns(of: name, from: connection, sql: sql)
     if known.count >= 256 { known = [:] }
     known[sql] = schema
     return schema
   }
 
   private static func readColumns(
-    of table: String, from connection: SQLiteConnection
+    of table: String, from connection: SQLiteConnection, sql: String
   ) throws -> TableSchema {
     var keys: [(name: String, type: String)] = []
     var columns: [ColumnInfo] = []
@@ -86,7 +86,9 @@ package struct TableSchema: Sendable, Equatable {
         "its primary key \(key.name) is \(key.type.isEmpty ? "untyped" : key.type), not TEXT: "
           + "two devices would mint the same integer. Use TEXT ids such as UUIDv7")
     }
-    try checkCollation(of: key.name, in: table, connection)
+    if sql.uppercased().contains("COLLATE") {
+      try checkCollation(of: key.name, in: table, connection)
+    }
     for name in [key.name] + columns.map(\.name) {
       if let fault = NameRule.fault(in: name, limits: .standard) {
         throw ReplicaError.cannotTrack(table: table, fault)

@@ -12,6 +12,7 @@ final class ApplyPlan {
   private var lastNames: [String] = []
   private var lastKnownNames: [String] = []
   private var lastUpsert: SQLiteStatement?
+  private var isLastDeferred = false
 
   init(table: TableSchema, rules: TableRules, connection: SQLiteConnection) {
     self.table = table
@@ -49,7 +50,7 @@ final class ApplyPlan {
 
   /// Removes a record, if it is there.
   func delete(_ record: String) throws {
-    let statement = try connection.statement(
+    let statement = try connection.foreignKeyStatement(
       "DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
     statement.bind(1, record)
     try statement.run()
@@ -82,7 +83,7 @@ final class ApplyPlan {
   /// are not named, an insert would be refused before its ON CONFLICT is looked at.
   func update(_ record: String, _ columns: [ColumnState]) throws -> Bool {
     let sets = columns.enumerated().map { "\(quoted($1.name)) = ?\($0 + 2)" }
-    let statement = try connection.statement(
+    let statement = try connection.foreignKeyStatement(
       "UPDATE \(quoted(table.name)) SET \(sets.joined(separator: ", ")) "
         + "WHERE \(quoted(table.key)) = ?1")
     bind(statement, record, columns)
@@ -111,7 +112,10 @@ final class ApplyPlan {
   private func statement(
     _ columns: [ColumnState], resets: [TableSchema.ColumnInfo]
   ) throws -> SQLiteStatement {
-    if resets.isEmpty, let lastUpsert, isNamed(columns, lastNames) { return lastUpsert }
+    let isDeferred = connection.defersForeignKeys
+    if resets.isEmpty, let lastUpsert, isLastDeferred == isDeferred, isNamed(columns, lastNames) {
+      return lastUpsert
+    }
     let names = columns.map { quoted($0.name) }
     let sets =
       names.map { "\($0) = excluded.\($0)" }
@@ -119,7 +123,7 @@ final class ApplyPlan {
     let list = ([quoted(table.key)] + names).joined(separator: ", ")
     let marks = Array(repeating: "?", count: names.count + 1).joined(separator: ", ")
     let action = sets.isEmpty ? "NOTHING" : "UPDATE SET " + sets.joined(separator: ", ")
-    let statement = try connection.statement(
+    let statement = try connection.foreignKeyStatement(
       PlantedFault.replaceOnApply.isPlanted
         ? "INSERT OR REPLACE INTO \(quoted(table.name))(\(list)) VALUES (\(marks))"
         : "INSERT INTO \(quoted(table.name))(\(list)) VALUES (\(marks)) "
@@ -127,6 +131,7 @@ final class ApplyPlan {
     if resets.isEmpty {
       lastNames = columns.map(\.name)
       lastUpsert = statement
+      isLastDeferred = isDeferred
     }
     return statement
   }

@@ -97,8 +97,9 @@ extension ReplicaFile {
       try connection.transaction { try moveCursor(to: head) }
     }
     return try connection.transaction {
-      try connection.statement("PRAGMA defer_foreign_keys=ON").run()
-      try forgetPlansOfOldSchema()
+      try connection.deferForeignKeys()
+      // Another process may have changed the schema since it was looked at.
+      try refreshTriggersOfNewSchema()
       // First what is confirmed: the pages speak for it now, so it shields nothing any more.
       if try settleChain(head) { return AppliedPull(isToRepeat: true) }
       let replacement = try syncState().replacement
@@ -209,13 +210,6 @@ extension ReplicaFile {
     defer { capture.mode = before }
     var pass = try ApplyPass(file: self, device: identity().device, held: [])
     try pass.retryKept(table: table)
-  }
-
-  /// Another process may have changed the schema since the plans were made.
-  func forgetPlansOfOldSchema() throws {
-    let version = try connection.statement("PRAGMA schema_version").first { $0.int64(0) } ?? 0
-    if version != plannedSchema { applyPlans = [:] }
-    plannedSchema = version
   }
 
   func plan(for table: String) throws -> ApplyPlan? {

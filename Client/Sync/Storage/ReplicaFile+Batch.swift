@@ -10,7 +10,7 @@ extension ReplicaFile {
   /// Records a batch and shows its effect, within the user's transaction. Answers with the records
   /// changed here.
   func recordBatch(_ request: BatchRequest) throws -> Int {
-    try forgetPlansOfOldSchema()
+    try refreshTriggersOfNewSchema()
     let schema = try schema(of: request.table)
     guard let plan = try plan(for: schema.name) else {
       throw ReplicaError.invalidBatch("table \(schema.name) is not tracked")

@@ -41,7 +41,7 @@ extension ReplicaFile {
     let find = try connection.statement("SELECT 1 FROM ferry_kept WHERE tbl = ? LIMIT 1")
     find.bind(1, MissionRecord.table)
     guard try find.first({ _ in true }) != nil else { return }
-    try applyKept(to: MissionRecord.table)
+    try connection.transaction { try applyKept(to: MissionRecord.table) }
   }
 
   /// A pull of everything did not name these any more: they were retracted, or lost with the

@@ -55,18 +55,46 @@ extension ReplicaFile {
 
   /// The server has kept nothing of this packet, so nothing behind it can be in the history, but
   /// for what a copy of this file has sent: that is known by its identifiers. Packets that were cut
-  /// before may still be on their way: in a chain under a new name they never find a place. Packets
-  /// before it that are not confirmed are opened as well: the first parts of its transaction, which
-  /// the server has dropped, and such as the server has and knows again.
+  /// before may still be on their way: in a chain under a new name they never find a place. The
+  /// first parts of its transaction, which the server has dropped, are opened as well.
+  ///
+  /// Packets before it that are not confirmed stay as they are, at the start of the new chain: the
+  /// server may have applied them, and knows their operations again only as they were merged then.
   private func reopenPackets(from row: PacketRow) throws {
-    let first = try openPackets().first ?? row
+    var kept = try openPackets().filter { $0.number < row.number }
+    var first = row
+    while let part = kept.last, part.continues { first = kept.removeLast() }
     try connection.execute(
       """
-      DELETE FROM ferry_packets WHERE number >= \(min(first.number, row.number));
-      UPDATE ferry_pending SET met = 1
-      WHERE seq >= \(min(first.orders.lowerBound, row.orders.lowerBound))
+      DELETE FROM ferry_packets WHERE number >= \(first.number);
+      UPDATE ferry_pending SET met = 1 WHERE seq >= \(first.orders.lowerBound)
       """)
     _ = try takeNewName()
+    try beginChain(with: kept)
+  }
+
+  /// Moves frozen packets to the chain of the name that the replica has taken.
+  private func beginChain(with packets: [PacketRow]) throws {
+    guard let first = packets.first, let last = packets.last else { return }
+    let move = try connection.statement(
+      "UPDATE ferry_packets SET state = 'frozen', dependency = ? WHERE number = ?")
+    var dependency: OperationID?
+    for packet in packets {
+      if let dependency { move.bind(1, dependency.value) } else { move.bindNull(1) }
+      move.bind(2, packet.number)
+      try move.run()
+      dependency = packet.tail
+      // Under the former name others may have been told of them meanwhile.
+      try connection.execute(
+        """
+        UPDATE ferry_pending SET met = 2 WHERE met = 0
+          AND seq BETWEEN \(packet.orders.lowerBound) AND \(packet.orders.upperBound)
+        """)
+    }
+    let start = try connection.statement("UPDATE ferry_replica SET tail = ?, chain_start = ?")
+    start.bind(1, last.tail.value)
+    start.bind(2, first.number - 1)
+    try start.run()
   }
 
   private func quarantine(_ refusal: Refusal, in orders: ClosedRange<Int64>) throws -> Int {
@@ -217,7 +245,7 @@ extension ReplicaFile {
       throw ReplicaError.notFound("the quarantine has no entry \(number)")
     }
     _ = try write { database in
-      try database.execute("PRAGMA defer_foreign_keys=ON")
+      try connection.deferForeignKeys()
       for operation in entry.operations {
         let isRefused = entry.refused.contains(operation.id)
         if try requeue(operation, of: number, changing: isRefused ? changes : []) { continue }

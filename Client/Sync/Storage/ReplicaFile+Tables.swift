@@ -11,17 +11,29 @@ extension ReplicaFile {
     _ names: [String], creatingKey key: String? = nil, direction: TrackDirection = .twoWay
   ) throws {
     try connection.transaction {
-      for name in names { try track(name, creatingKey: key, direction) }
+      try refreshTriggersOfNewSchema()
+      if let key { for name in names { try createFromKept(name, key: key) } }
+      // All tables are looked at before the first trigger is made: after each change of the schema
+      // SQLite prepares anew what looks at them.
+      let tables = try names.map { try schema(of: $0) }
+      var added: [TableSchema] = []
+      for table in tables where !added.contains(table) {
+        if try add(table, direction) { added.append(table) }
+      }
+      if !added.isEmpty {
+        let isGuarded = try needsGuards()
+        for table in added { try installTriggers(for: table, isGuarded: isGuarded) }
+      }
+      for table in tables { try applyKept(to: table.name) }
+      try noteChecked()
     }
   }
 
-  private func track(_ name: String, creatingKey key: String?, _ direction: TrackDirection) throws {
-    if let key { try createFromKept(name, key: key) }
-    let table = try schema(of: name)
+  /// Notes a table as tracked, and records its rows. Answers whether it was not tracked yet.
+  private func add(_ table: TableSchema, _ direction: TrackDirection) throws -> Bool {
     guard try signature(of: table.name) == nil else {
       try turn(table.name, direction)
-      try applyKept(to: table.name)
-      return
+      return false
     }
     let save = try connection.statement("INSERT INTO ferry_tables(name, signature) VALUES (?, ?)")
     save.bind(1, table.name)
@@ -29,14 +41,13 @@ extension ReplicaFile {
     try save.run()
     try turn(table.name, direction)
     try recordExistingRows(of: table)
-    try installTriggers(for: table)
-    try applyKept(to: table.name)
+    return true
   }
 
   /// Stops recording a table's changes; its rows and what is pending stay.
   func untrack(_ name: String) throws {
     try connection.transaction {
-      for drop in CaptureTriggers.drops(for: name) { try connection.execute(drop) }
+      try dropTriggers(of: name)
       try releaseUnsent(of: name)
       let remove = try connection.statement("DELETE FROM ferry_tables WHERE name = ?")
       remove.bind(1, name)
@@ -48,13 +59,27 @@ extension ReplicaFile {
     try connection.statement("SELECT name FROM ferry_tables ORDER BY name").map { $0.text(0) }
   }
 
+  /// Brings the triggers up to date where the schema was changed since they were looked at.
+  func refreshTriggersOfNewSchema() throws {
+    let mark = try schemaMark()
+    if mark == checkedSchema { return }
+    let find = try connection.statement("SELECT mark FROM ferry_checked WHERE one = 1")
+    guard try find.first({ $0.text(0) }) == mark.text else { return try refreshTriggers() }
+    applyPlans = [:]
+    checkedSchema = mark
+  }
+
   /// Brings the triggers up to date after the user changed a tracked table's columns, and
   /// applies what was kept for columns that are known now.
   func refreshTriggers() throws {
     applyPlans = [:]
     let altered = alteredTables
     alteredTables = []
-    for name in try trackedTables() {
+    let names = try trackedTables()
+    let isGuarded = try !names.isEmpty && needsGuards()
+    // As in `track`: first all is looked at, then changed.
+    var changed: [TableSchema] = []
+    for name in names {
       guard let table = try? schema(of: name) else {
         guard !altered.contains(name) else {
           throw ReplicaError.cannotTrack(
@@ -63,14 +88,27 @@ extension ReplicaFile {
         continue
       }
       let signature = table.signature(try rules(for: table))
-      if try self.signature(of: name) == signature && hasTriggers(name) { continue }
+      let isKnown = try self.signature(of: name) == signature
+      if try isKnown && hasTriggers(name, isGuarded: isGuarded) { continue }
+      changed.append(table)
       let save = try connection.statement("UPDATE ferry_tables SET signature = ? WHERE name = ?")
       save.bind(1, signature)
       save.bind(2, name)
       try save.run()
-      try installTriggers(for: table)
-      try applyKept(to: name)
     }
+    for table in changed { try installTriggers(for: table, isGuarded: isGuarded) }
+    for table in changed { try applyKept(to: table.name) }
+    try noteChecked()
+  }
+
+  /// The triggers fit the schema as it is now.
+  private func noteChecked() throws {
+    let mark = try schemaMark()
+    if mark == checkedSchema { return }
+    let save = try connection.statement("INSERT OR REPLACE INTO ferry_checked VALUES (1, ?)")
+    save.bind(1, mark.text)
+    try save.run()
+    checkedSchema = mark
   }
 
   /// Takes Ferry's triggers off before a table is altered: SQLite would refuse to drop a column
@@ -78,39 +116,69 @@ extension ReplicaFile {
   func removeTriggers() throws {
     alteredTables = Set(
       try trackedTables().filter { (try? schema(of: $0)) != nil })
-    for name in try trackedTables() {
-      for drop in CaptureTriggers.drops(for: name) { try connection.execute(drop) }
-    }
+    for name in try trackedTables() { try dropTriggers(of: name) }
   }
 
-  private func installTriggers(for table: TableSchema) throws {
+  private func schemaMark() throws -> SchemaMark {
+    let version = try connection.statement("PRAGMA schema_version").first { $0.int64(0) } ?? 0
+    return SchemaMark(version: version, rollbacks: capture.rollbacks)
+  }
+
+  private func installTriggers(for table: TableSchema, isGuarded: Bool) throws {
     applyPlans[table.name] = nil
-    for statement in CaptureTriggers.statements(for: table, try rules(for: table)) {
+    try dropTriggers(of: table.name)
+    let rules = try rules(for: table)
+    for statement in CaptureTriggers.statements(for: table, rules, isGuarded: isGuarded) {
       try connection.execute(statement)
     }
   }
 
-  /// Whether the table's triggers are there and newer than the user's own. A table that was
-  /// dropped and made anew has lost them; and SQLite fires the newest first, so that a row is
-  /// recorded before what the user's triggers make of it.
-  private func hasTriggers(_ name: String) throws -> Bool {
-    let names = CaptureTriggers.names(for: name)
+  private func dropTriggers(of table: String) throws {
+    let own = CaptureTriggers.names(for: table, isGuarded: true)
+    for trigger in try triggers(of: table).map(\.name) where own.contains(trigger) {
+      try connection.execute("DROP TRIGGER \(quoted(trigger))")
+    }
+  }
+
+  private func triggers(of table: String) throws -> [(name: String, place: Int64)] {
     let find = try connection.statement(
       """
       SELECT name, rowid FROM sqlite_schema
       WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE
       """)
-    find.bind(1, name)
-    var (own, oldestOwn, newestOther) = (0, Int64.max, Int64.min)
-    try find.forEach { row in
-      if names.contains(row.text(0)) {
-        own += 1
-        oldestOwn = min(oldestOwn, row.int64(1))
-      } else {
-        newestOther = max(newestOther, row.int64(1))
-      }
+    find.bind(1, table)
+    return try find.map { ($0.text(0), $0.int64(1)) }
+  }
+
+  /// Whether the table's triggers are there and newer than the user's own. A table that was
+  /// dropped and made anew has lost them; and SQLite fires the newest first, so that a row is
+  /// recorded before what the user's triggers make of it.
+  private func hasTriggers(_ table: String, isGuarded: Bool) throws -> Bool {
+    let own = CaptureTriggers.names(for: table, isGuarded: true)
+    let triggers = try triggers(of: table)
+    let names = triggers.map(\.name)
+    guard CaptureTriggers.names(for: table, isGuarded: isGuarded).allSatisfy(names.contains)
+    else { return false }
+    let oldestOwn = triggers.filter { own.contains($0.name) }.map(\.place).min() ?? .min
+    let newestOther = triggers.filter { !own.contains($0.name) }.map(\.place).max() ?? .min
+    return oldestOwn > newestOther
+  }
+
+  /// Whether a write to one row may write to another one: by triggers of the user's, or where a
+  /// table's definition speaks of UPDATE (as foreign keys with ON UPDATE do) or REPLACE.
+  private func needsGuards() throws -> Bool {
+    func isIn(_ schema: String) throws -> Bool {
+      try connection.statement(
+        """
+        SELECT 1 FROM \(schema) WHERE lower(substr(name, 1, 6)) <> 'ferry_' AND
+          (type = 'trigger' OR instr(lower(sql), 'update') OR instr(lower(sql), 'replace')) LIMIT 1
+        """
+      ).first { _ in true } ?? false
     }
-    return own == names.count && oldestOwn > newestOther
+    if try isIn("sqlite_schema") { return true }
+    // Asked for only where it is there, or it would be made.
+    let databases = try connection.statement("PRAGMA database_list").map { $0.text(1) }
+    return try databases.contains("temp") && isIn("sqlite_temp_schema")
   }
 
   private func signature(of name: String) throws -> String? {
@@ -185,11 +253,21 @@ extension ReplicaFile {
   }
 }
 
+/// A state of the schema. Its version may be given again after a rollback.
+struct SchemaMark: Equatable {
+  /// Changes with the schema, whoever changes it (PRAGMA schema_version).
+  let version: Int64
+  /// Transactions of this connection that were rolled back.
+  let rollbacks: Int
+
+  /// What the file keeps of it: changes with the triggers that Ferry makes, too.
+  var text: String { "\(CaptureTriggers.version):\(version)" }
+}
+
 extension TableSchema {
-  /// Changes when the triggers have to be made anew. The number in front is raised when their
-  /// text changes.
+  /// Changes when the triggers have to be made anew.
   func signature(_ rules: TableRules) -> String {
-    "4:"
+    "\(CaptureTriggers.version):"
       + ([quoted(key)] + columns.map { $0.capture(rules).mark + quoted($0.name) })
       .joined(separator: ",")
   }

@@ -17,8 +17,8 @@ package final class ReplicaFile {
   let random: () -> UInt64
   /// Prepared plans for the tables that changes are applied to.
   var applyPlans: [String: ApplyPlan] = [:]
-  /// The schema's version (PRAGMA schema_version) that the plans were made for.
-  var plannedSchema: Int64 = 0
+  /// Which state of the schema the triggers and plans are known to fit.
+  var checkedSchema: SchemaMark?
   /// Schemas of tables that were read before.
   var knownSchemas: TableSchema.Known = [:]
   /// The space's schemas that were read before, by version.
@@ -44,10 +44,8 @@ package final class ReplicaFile {
       try connection.execute(ReplicaSchema.connectionSettings)
       try ReplicaSchema.prepare(connection, path: path) { newDevice(wallClock, random).value.bytes }
       try capture.install(on: connection)
-      try connection.transaction {
-        try refreshTriggers()
-        try takeKeptMissions()
-      }
+      try connection.transaction { try refreshTriggersOfNewSchema() }
+      try takeKeptMissions()
     } catch let error as SQLiteError {
       throw ReplicaError.cannotOpen(
         path: path, error.isNotADatabase ? "it is not a SQLite database" : error.message)

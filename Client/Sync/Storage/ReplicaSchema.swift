@@ -139,15 +139,27 @@ enum ReplicaSchema {
       ON ferry_conflicts(operation, record, tbl, ifnull(col, ''), loser, loser_time);
     """ + batches + uploads
 
+  /// Which state of the schema the triggers were last found to fit, so that they are not looked at
+  /// each time the file is opened.
+  private static let checks = """
+    CREATE TABLE ferry_checked(
+      one INTEGER PRIMARY KEY CHECK (one = 1),
+      mark TEXT NOT NULL
+    );
+    """
+
   /// What this replica was called before, and until when: later, a copy of it may have written
   /// under the same name.
-  private static let sinceVersion4 = """
-    CREATE TABLE IF NOT EXISTS ferry_former_names(
+  private static let formerNames = """
+    CREATE TABLE ferry_former_names(
       seq INTEGER PRIMARY KEY AUTOINCREMENT,
       device BLOB NOT NULL UNIQUE,
       until INTEGER NOT NULL                  -- the hybrid clock's reading then
     );
     """
+
+  /// Tables that the fourth format brought.
+  private static let sinceVersion4 = checks + formerNames
 
   /// What pending batches have changed here.
   private static let batches = """

@@ -39,7 +39,9 @@ enum MissionCommands {
         let answer = JSONText.object([("missions", .array(records.map(\.json)))])
         return try TextOutput.standardOutput.line(answer.text)
       }
-      var table = TextTable(["MISSION", "VERSION", "ITEMS", "SIZE", "PRIORITY", "PUBLISHED", "TITLE"])
+      var table = TextTable([
+        "MISSION", "VERSION", "ITEMS", "SIZE", "PRIORITY", "PUBLISHED", "TITLE",
+      ])
       for record in records {
         table.append([
           record.id.value, String(record.version), String(record.items), record.sizeText,

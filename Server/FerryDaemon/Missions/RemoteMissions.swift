@@ -142,6 +142,13 @@ struct RemoteMissions: MissionTarget {
   private func checked(_ answer: TransportResponse) throws -> TransportResponse {
     guard !answer.isSuccess else { return answer }
     if let problem = Problem(decoding: answer.body) { throw problem }
+    // The answer to HEAD has no content.
+    switch answer.status {
+    case 401: throw Problem(.unauthorized, "the server wants a token that it knows")
+    case 403: throw Problem(.forbidden, "the token is not an admin's of space \(space)")
+    case 404: throw Problem(.notFound, "the server has no such space, or knows no missions")
+    default: break
+    }
     throw CommandFailure(
       "the server refused", why: "it answered with status \(answer.status)",
       next: "check --server and --token", code: "refused")

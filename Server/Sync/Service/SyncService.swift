@@ -196,7 +196,9 @@ package final class SyncService: Sendable {
       return ["Upgrade": "Ferry", "Connection": "Upgrade"]
     case .methodNotAllowed: return ["Allow": context.match.route.allow]
     case .uploadConflict:
-      return ["Upload-Offset": context.uploadOffset.map(String.init) ?? "0", "Upload-Complete": "?0"]
+      return [
+        "Upload-Offset": context.uploadOffset.map(String.init) ?? "0", "Upload-Complete": "?0",
+      ]
     default: return [:]
     }
   }

@@ -19,7 +19,7 @@ struct ReadmeRequestsTests {
     let example = try String(
       contentsOf: here.appending(path: "ReadmeRequests.swift"), encoding: .utf8)
     let body = try #require(
-      example.firstMatch(of: /func readmeRequests.*\{\n(?<code>(?s:.*))\n\}/)
+      example.firstMatch(of: /async throws\s*\{\n(?<code>(?s:.*))\n\}/)
     ).code
     #expect(joined(shown) == joined(body))
   }

@@ -74,10 +74,15 @@ final class Server: Sendable {
     try await ChildProcess.run(try Executables.ferryd(), arguments + store)
   }
 
-  /// Makes a token.
+  /// Makes a token. Returns when the server, if it runs, asks for tokens: one that never had any
+  /// looks for them once a second.
   func token(_ role: String, space: String = Device.space) async throws -> String {
     let made = try await ferryd("token", "create", "--space", space, "--role", role)
     try #require(made.status == .exited(0), "\(made.error)")
+    try await eventually("the server to ask for tokens") {
+      let answer = try? await Wire.send(.get, "\(url)/v1/spaces/\(space)")
+      return answer.map { $0.status == 401 } ?? true
+    }
     return made.output.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 

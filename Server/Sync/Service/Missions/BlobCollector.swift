@@ -68,8 +68,10 @@ package struct BlobCollector: Sendable {
     result.entries = try await ask { () async throws(StoreError) in
       try await store.endBlobs(before: moment)
     }
-    result.unfinished = try await content { directory throws(BlobError) in
-      try directory.removeUnfinished(before: second)
+    result.unfinished = try await holding { () async throws(MissionFailure) in
+      try await content { directory throws(BlobError) in
+        try directory.removeUnfinished(before: second)
+      }
     }
     for shard in UInt8.min...UInt8.max {
       let found = try await content { directory throws(BlobError) in
@@ -87,23 +89,35 @@ package struct BlobCollector: Sendable {
   private func remove(
     _ hashes: [ContentHash], _ result: inout Result
   ) async throws(MissionFailure) {
-    let hold = try await content { directory throws(BlobError) in
-      try directory.holdForCollecting()
-    }
-    defer { withExtendedLifetime(hold) {} }
-    let needed = Set(
-      try await ask { () async throws(StoreError) in
-        try await store.neededBlobs(among: hashes)
-      })
-    let removed = try await content { directory throws(BlobError) in
-      var sizes: [Int64] = []
-      for hash in hashes where !needed.contains(hash) {
-        if let size = try directory.remove(hash) { sizes.append(size) }
+    let removed = try await holding { () async throws(MissionFailure) in
+      let needed = Set(
+        try await ask { () async throws(StoreError) in
+          try await store.neededBlobs(among: hashes)
+        })
+      return try await content { directory throws(BlobError) in
+        var sizes: [Int64] = []
+        for hash in hashes where !needed.contains(hash) {
+          if let size = try directory.remove(hash) { sizes.append(size) }
+        }
+        return sizes
       }
-      return sizes
     }
     result.files += removed.count
     result.bytes += removed.reduce(0, +)
+  }
+
+  /// Runs `body` while nobody publishes.
+  private func holding<T>(
+    _ body: () async throws(MissionFailure) -> T
+  ) async throws(MissionFailure) -> T {
+    let hold: BlobHold
+    do {
+      hold = try await blobs.holdForCollecting()
+    } catch {
+      throw .content(error)
+    }
+    defer { withExtendedLifetime(hold) {} }
+    return try await body()
   }
 
   private func content<T: Sendable>(

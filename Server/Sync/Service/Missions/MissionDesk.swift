@@ -54,7 +54,11 @@ package final class MissionDesk: Sendable {
 
   /// Keeps content from being collected until the hold is released; see ``BlobDirectory/hold()``.
   package func hold() async throws(MissionFailure) -> BlobHold {
-    try await content { (directory, _) throws(BlobError) in try directory.hold() }
+    do {
+      return try await blobs.hold()
+    } catch {
+      throw .content(error)
+    }
   }
 
   /// Signs a mission and puts it in force. Its content is in the directory already.
@@ -85,7 +89,8 @@ package final class MissionDesk: Sendable {
       }
     }
     throw .refused(
-      Problem(.unavailable, "others publish mission \(manifest.id) at this moment, again and again"))
+      Problem(.unavailable, "others publish mission \(manifest.id) at this moment, again and again")
+    )
   }
 
   private func publish(

@@ -11,7 +11,8 @@ package final class SQLiteStore: SyncStore {
 
   private let writer: StoreThread
   private let readers: [StoreThread]
-  private let nextReader = Atomic(0)
+  /// Reads under way on each of them.
+  private let load = Mutex([Int](repeating: 0, count: SQLiteStore.readerCount))
   let moves = HeadMoves()
   private let makeEpoch: @Sendable () -> Epoch
   let makeRandom: @Sendable () -> UInt64
@@ -54,8 +55,15 @@ package final class SQLiteStore: SyncStore {
   func read<T: Sendable>(
     _ body: @escaping @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {
-    let turn = nextReader.wrappingAdd(1, ordering: .relaxed).newValue
-    return try await readers[Int(turn.magnitude % UInt(readers.count))].run(body)
+    // The first of those that have least to do: one that has read before has the schema, the
+    // statements and the pages, and one that is never needed is never opened.
+    let index = load.withLock { load in
+      let least = load.indices.min { (load[$0], $0) < (load[$1], $1) } ?? 0
+      load[least] += 1
+      return least
+    }
+    defer { load.withLock { $0[index] -= 1 } }
+    return try await readers[index].run(body)
   }
 
   package func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {

@@ -1,0 +1,162 @@
+import Networking
+
+/// Images by their address: from a mission that brought them, from the cache, or from the network,
+/// whichever comes first (seed rows S4.2, S4.10).
+///
+/// It hands out bytes as they were sent; drawing them is the application's. Requests for one
+/// address at the same time share one transfer.
+///
+/// ```swift
+/// let images = ImageCache(folder: "/path/to/caches/images")
+/// let image = try await images.image(for: "https://example.org/logo.png")
+/// ```
+public struct ImageCache: Sendable {
+  /// How an earlier image serves unless the call says otherwise: as its fields say, and stale
+  /// while the server cannot be reached.
+  public static let standardOptions = CacheOptions(staleWhenOffline: true)
+
+  private let cache: RequestCache
+  private let client: NetworkClient
+  private let pinned: (any PinnedContent)?
+  private let flights = SingleFlight<Question, CachedImage>()
+
+  /// Images in a folder of their own.
+  ///
+  /// - Parameters:
+  ///   - folder: made at need; nil keeps everything in memory.
+  ///   - configuration: timeouts, fields, retries; the filter is joined by one that accepts images
+  ///     only. Addresses are absolute, so its bases serve for nothing.
+  ///   - pinned: what answers first.
+  public init(
+    folder: String?, limits: CacheLimits = .images, partition: CachePartition = .credentials,
+    configuration: NetworkConfiguration = NetworkConfiguration(),
+    transport: any Transport = CurlTransport(),
+    connectivity: any Connectivity = SystemConnectivity(), pinned: (any PinnedContent)? = nil
+  ) {
+    let cache = RequestCache(folder: folder, limits: limits, partition: partition)
+    self.init(
+      cache: cache, pinned: pinned,
+      client: NetworkClient(
+        configuration, transport: transport, connectivity: connectivity, cache: cache))
+  }
+
+  /// Images that `client` fetches through `cache`.
+  package init(cache: RequestCache, pinned: (any PinnedContent)?, client: NetworkClient) {
+    self.cache = cache
+    self.pinned = pinned
+    self.client = client
+  }
+
+  /// The image at an absolute address.
+  ///
+  /// - Throws: what the request failed with; what is no image is `rejected` and not kept.
+  public func image(
+    for url: String, options: CacheOptions = standardOptions
+  ) async throws(NetworkError) -> CachedImage {
+    let question = Question(url: url, options: options)
+    return try await flights.run(question) { () async throws(NetworkError) -> CachedImage in
+      if let pinned = await pinnedImage(url) { return pinned }
+      var request = NetworkRequest(url: url)
+      (request.cache, request.filter) = (.use(options), ImageFilter())
+      if request.headers["Accept"] == nil { request.headers.add("Accept", "image/*,*/*;q=0.5") }
+      let response = try await client.send(request)
+      return CachedImage(
+        content: .bytes(response.body), mediaType: ImageKind.mediaType(of: response) ?? "image/*",
+        origin: response.origin)
+    }
+  }
+
+  /// Forgets all images; those of missions stay.
+  public func removeAll() async { await cache.removeAll() }
+
+  /// Bytes that are kept.
+  public var size: Int { get async { await cache.size } }
+
+  private func pinnedImage(_ url: String) async -> CachedImage? {
+    guard let file = await pinned?.content(for: ContentAddress.canonical(url)) else { return nil }
+    let origin = NetworkResponse.Origin.cache(age: .zero, isStale: false)
+    switch file.content {
+    case .file(let path):
+      return CachedImage(content: .file(path), mediaType: file.mediaType, origin: origin)
+    case .bytes(let read):
+      return await read().map {
+        CachedImage(content: .bytes($0), mediaType: file.mediaType, origin: origin)
+      }
+    }
+  }
+
+  /// What is asked for together: the same address by the same rule.
+  private struct Question: Hashable, Sendable {
+    let url: String
+    let lifetime: Duration?
+    let staleWhenOffline: Bool
+    let revalidate: Bool
+
+    init(url: String, options: CacheOptions) {
+      self.url = url
+      lifetime = options.lifetime
+      staleWhenOffline = options.staleWhenOffline
+      revalidate = options.revalidate
+    }
+  }
+}
+
+/// An image as it was sent.
+public struct CachedImage: Sendable, Equatable {
+  /// Where its bytes are.
+  public enum Content: Sendable, Equatable {
+    /// Here.
+    case bytes([UInt8])
+    /// In a file of a mission at this path.
+    case file(String)
+  }
+
+  /// Where its bytes are.
+  public var content: Content
+  /// Such as `image/png`.
+  public var mediaType: String
+  /// Where it came from.
+  public var origin: NetworkResponse.Origin
+}
+
+/// Refuses what is no image, such as the page of a network that wants to be paid first.
+struct ImageFilter: ResponseFilter {
+  func check(
+    _ response: NetworkResponse, for request: NetworkRequest
+  ) throws(NetworkError) -> NetworkResponse {
+    guard ImageKind.mediaType(of: response) == nil else { return response }
+    let type = response.headers["Content-Type"] ?? "without a type"
+    throw NetworkError(rejecting: response, "no image (\(type))")
+  }
+}
+
+/// What kind of image an answer is.
+enum ImageKind {
+  /// The media type that the server names, or that the first bytes show where it names none or
+  /// only `application/octet-stream`; nil for what is no image.
+  static func mediaType(of response: NetworkResponse) -> String? {
+    let named = (response.headers["Content-Type"] ?? "").prefix { $0 != ";" && $0 != "," }
+    let type = FieldList.trimmed(named).lowercased()
+    if type.hasPrefix("image/") { return type }
+    guard type.isEmpty || type == "application/octet-stream" || type == "binary/octet-stream" else {
+      return nil
+    }
+    return shown(by: response.body)
+  }
+
+  /// The kinds whose first bytes tell them (https://mimesniff.spec.whatwg.org, §6.1).
+  private static func shown(by body: [UInt8]) -> String? {
+    if body.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) { return "image/png" }
+    if body.starts(with: [0xFF, 0xD8, 0xFF]) { return "image/jpeg" }
+    if body.starts(with: Array("GIF87a".utf8)) || body.starts(with: Array("GIF89a".utf8)) {
+      return "image/gif"
+    }
+    if body.starts(with: Array("RIFF".utf8)), body.dropFirst(8).starts(with: Array("WEBP".utf8)) {
+      return "image/webp"
+    }
+    let box = body.dropFirst(4)
+    if box.starts(with: Array("ftypavif".utf8)) { return "image/avif" }
+    if box.starts(with: Array("ftypheic".utf8)) { return "image/heic" }
+    return nil
+  }
+}

@@ -1,0 +1,59 @@
+import Networking
+
+/// Which answers may be kept, and which of their fields (RFC 9111 §3), for a private cache:
+/// `private` and `Authorization` hinder nothing, as the key keeps users apart.
+package enum Storability {
+  /// Fields that speak of a connection and are never kept (§3.1).
+  private static let connectionFields: Set<String> = [
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info",
+    "proxy-authorization", "proxy-connection", "te", "transfer-encoding", "upgrade",
+  ]
+
+  /// Whether an answer may be kept, and could ever serve.
+  ///
+  /// A lifetime of the request's own stands for the server's permission where the status is 2xx.
+  /// `no-store` always wins, on either side.
+  package static func allows(
+    _ response: NetworkResponse, for request: CacheableRequest, received: Int64
+  ) -> Bool {
+    let control = CacheControl(response.headers)
+    guard request.method == .get, request.headers["Range"] == nil,
+      !CacheControl(request.headers).has("no-store"), permitsKeeping(response, control),
+      response.status >= 200, response.status != 206, response.status != 304,
+      let variant = Variant(of: response.headers, for: request.headers)
+    else { return false }
+    let isExplicit =
+      control.has("public") || control.has("private") || control.has("max-age")
+      || response.headers["Expires"] != nil
+      || request.options.lifetime != nil && response.isSuccess
+    guard isExplicit || Freshness.heuristicStatuses.contains(response.status) else { return false }
+    let head = CachedHead(
+      status: response.status, headers: response.headers, requested: received, received: received,
+      variant: variant)
+    return isUseful(head, options: request.options)
+  }
+
+  /// The fields to keep.
+  package static func kept(_ headers: TransportHeaders) -> TransportHeaders {
+    let named = headers.values(of: "Connection").flatMap(FieldList.members).map { $0.lowercased() }
+    let dropped = connectionFields.union(named)
+    var kept = TransportHeaders()
+    for field in headers.fields where !dropped.contains(field.name.lowercased()) {
+      kept.add(field.name, field.value)
+    }
+    return kept
+  }
+
+  /// `no-store` gives way to `must-understand` where the status is understood (§5.2.2.3).
+  private static func permitsKeeping(_ response: NetworkResponse, _ control: CacheControl) -> Bool {
+    let isUnderstood = Freshness.heuristicStatuses.contains(response.status)
+    if control.has("must-understand") { return isUnderstood }
+    return !control.has("no-store")
+  }
+
+  /// What is never fresh, cannot be confirmed and may not serve offline would only take room.
+  private static func isUseful(_ head: CachedHead, options: CacheOptions) -> Bool {
+    let judgement = CachePolicy(options: options).judge(head, now: head.received)
+    return judgement.isFresh || judgement.servesOffline || !judgement.validators.fields.isEmpty
+  }
+}

@@ -1,0 +1,103 @@
+import Networking
+import Synchronization
+
+/// Lets those who ask for the same at the same time share one request.
+///
+/// Whoever is cancelled leaves at once; the request ends when the last has left.
+final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  typealias Outcome = Result<Value, NetworkError>
+
+  private struct Flight {
+    let number: Int
+    var task: Task<Void, Never>?
+    var waiting: [Int: CheckedContinuation<Outcome, Never>] = [:]
+  }
+
+  private struct State {
+    var flights: [Key: Flight] = [:]
+    /// Those who left before they had begun to wait.
+    var left: Set<Int> = []
+    var number = 0
+
+    mutating func nextNumber() -> Int {
+      number += 1
+      return number
+    }
+  }
+
+  private let state = Mutex(State())
+
+  /// Answers with what `body` brings, which runs once for all who ask for `key` meanwhile.
+  func run(
+    _ key: Key, _ body: @escaping @Sendable () async throws(NetworkError) -> Value
+  ) async throws(NetworkError) -> Value {
+    let passenger = state.withLock { $0.nextNumber() }
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { join(key, passenger, $0, body) }
+    } onCancel: {
+      leave(key, passenger)
+    }
+    state.withLock { _ = $0.left.remove(passenger) }
+    return try outcome.get()
+  }
+
+  /// How many wait for a key.
+  func waiting(_ key: Key) -> Int { state.withLock { $0.flights[key]?.waiting.count ?? 0 } }
+
+  private func join(
+    _ key: Key, _ passenger: Int, _ continuation: CheckedContinuation<Outcome, Never>,
+    _ body: @escaping @Sendable () async throws(NetworkError) -> Value
+  ) {
+    let isGone = state.withLock { state in
+      if state.left.remove(passenger) != nil { return true }
+      if state.flights[key] == nil {
+        let number = state.nextNumber()
+        let task = Task { [self] in
+          let outcome: Outcome
+          do throws(NetworkError) {
+            outcome = .success(try await body())
+          } catch {
+            outcome = .failure(error)
+          }
+          land(key, number, outcome)
+        }
+        state.flights[key] = Flight(number: number, task: task)
+      }
+      state.flights[key]?.waiting[passenger] = continuation
+      return false
+    }
+    if isGone { continuation.resume(returning: .failure(.leftWaiting)) }
+  }
+
+  private func leave(_ key: Key, _ passenger: Int) {
+    let continuation = state.withLock { state in
+      guard let continuation = state.flights[key]?.waiting.removeValue(forKey: passenger) else {
+        // Landed already, or not waiting yet; of those that landed nobody will ask.
+        state.left.insert(passenger)
+        return nil as CheckedContinuation<Outcome, Never>?
+      }
+      if let flight = state.flights[key], flight.waiting.isEmpty {
+        flight.task?.cancel()
+        state.flights[key] = nil
+      }
+      return continuation
+    }
+    continuation?.resume(returning: .failure(.leftWaiting))
+  }
+
+  private func land(_ key: Key, _ number: Int, _ outcome: Outcome) {
+    let flight = state.withLock { state in
+      guard state.flights[key]?.number == number else { return nil as Flight? }
+      return state.flights.removeValue(forKey: key)
+    }
+    for passenger in (flight?.waiting ?? [:]).keys.sorted() {
+      flight?.waiting[passenger]?.resume(returning: outcome)
+    }
+  }
+}
+
+extension NetworkError {
+  fileprivate static var leftWaiting: NetworkError {
+    NetworkError(.cancelled, "the request was cancelled while it waited for its answer")
+  }
+}

@@ -1,0 +1,175 @@
+import Cryptography
+import Foundation
+
+/// Large bodies, each in a file that is called by its SHA-256: `ab/<hash>` in a folder.
+///
+/// A file comes into being whole, by renaming; it is not forced to the disk, since a loss of power
+/// is found by the checksum when it is read. The functions block.
+struct BodyFiles {
+  /// How long an unfinished file may have been left alone before it counts as left behind.
+  static let unfinishedAgeMax: Int64 = 3600 * 1000
+
+  private let folder: String
+
+  /// The files in `folder`, which is made at need.
+  init(folder: String) { self.folder = folder }
+
+  /// Writes a body beside its place; answers with the path to give to ``finish(_:hash:)``.
+  func prepare(_ body: [UInt8]) throws(FileFailure) -> String {
+    try Self.makeFolder(folder)
+    var path = Array((folder + "/new-XXXXXX").utf8CString)
+    let descriptor = mkstemp(&path)
+    guard descriptor >= 0 else { throw FileFailure(folder) }
+    let name = path.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+    defer { close(descriptor) }
+    do throws(FileFailure) {
+      try Self.fill(descriptor, with: body, name)
+    } catch {
+      unlink(name)
+      throw error
+    }
+    return name
+  }
+
+  /// Puts a prepared file in its place, over one of the same content.
+  func finish(_ prepared: String, hash: [UInt8]) throws(FileFailure) {
+    let path = path(hash)
+    guard rename(prepared, path) != 0 else { return }
+    try Self.makeFolder(folder + "/" + Self.text(hash.prefix(1)))
+    guard rename(prepared, path) == 0 else { throw FileFailure(path) }
+  }
+
+  /// Gives up a prepared file.
+  func discard(_ prepared: String) { unlink(prepared) }
+
+  /// The bytes of a file, if they are those that it is called by.
+  func body(hash: [UInt8], length: Int) -> [UInt8]? {
+    guard let body = Self.contents(path(hash), limit: length), body.count == length,
+      SHA256.digest(of: body) == hash
+    else { return nil }
+    return body
+  }
+
+  /// Removes a file.
+  func remove(hash: [UInt8]) { unlink(path(hash)) }
+
+  /// Removes what no answer refers to, and what was never finished.
+  ///
+  /// - Parameters:
+  ///   - now: milliseconds since 1970.
+  ///   - isNeeded: whether the file called by this hash is.
+  func sweep(now: Int64, isNeeded: ([UInt8]) throws -> Bool) rethrows {
+    for name in Self.names(in: folder) {
+      let path = folder + "/" + name
+      guard name.hasPrefix("new-") else {
+        for file in Self.names(in: path) {
+          if let hash = Self.hash(file), try isNeeded(hash) { continue }
+          unlink(path + "/" + file)
+        }
+        continue
+      }
+      if let changed = Self.changed(path), changed + Self.unfinishedAgeMax < now { unlink(path) }
+    }
+  }
+
+  /// Removes all files.
+  func removeAll() {
+    for name in Self.names(in: folder) {
+      let path = folder + "/" + name
+      for file in Self.names(in: path) { unlink(path + "/" + file) }
+      if name.hasPrefix("new-") { unlink(path) }
+    }
+  }
+
+  /// Makes a folder for this user alone, and those above it.
+  static func makeFolder(_ path: String) throws(FileFailure) {
+    if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+    guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash > path.startIndex else {
+      throw FileFailure(path)
+    }
+    try makeFolder(String(path[..<slash]))
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw FileFailure(path) }
+  }
+
+  /// All bytes of a file; nil when it cannot be read or has more than `limit`.
+  static func contents(_ path: String, limit: Int) -> [UInt8]? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+      status.st_size <= limit
+    else { return nil }
+    var isWhole = false
+    let bytes = [UInt8](unsafeUninitializedCapacity: Int(status.st_size)) { buffer, count in
+      let size = buffer.count
+      while count < size {
+        let got = read(descriptor, buffer.baseAddress.map { $0 + count }, size - count)
+        if got < 0 && errno == EINTR { continue }
+        guard got > 0 else { break }
+        count += got
+      }
+      isWhole = count == size
+    }
+    return isWhole ? bytes : nil
+  }
+
+  private func path(_ hash: [UInt8]) -> String {
+    folder + "/" + Self.text(hash.prefix(1)) + "/" + Self.text(hash[...])
+  }
+
+  private static func fill(
+    _ descriptor: Int32, with body: [UInt8], _ name: String
+  ) throws(FileFailure) {
+    var offset = 0
+    while offset < body.count {
+      let count = body.withUnsafeBytes {
+        write(descriptor, $0.baseAddress.map { $0 + offset }, body.count - offset)
+      }
+      if count < 0 && errno == EINTR { continue }
+      guard count > 0 else { throw FileFailure(name) }
+      offset += count
+    }
+  }
+
+  /// When a file was last written to, in milliseconds since 1970.
+  private static func changed(_ path: String) -> Int64? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    #if os(Linux)
+      return Int64(status.st_mtim.tv_sec) * 1000
+    #else
+      return Int64(status.st_mtimespec.tv_sec) * 1000
+    #endif
+  }
+
+  private static func names(in folder: String) -> [String] {
+    ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).sorted()
+  }
+
+  private static func text(_ bytes: ArraySlice<UInt8>) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    let text = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  private static func hash(_ name: String) -> [UInt8]? {
+    let digits = Array(name.utf8)
+    guard digits.count == 64 else { return nil }
+    var hash: [UInt8] = []
+    for index in stride(from: 0, to: 64, by: 2) {
+      let pair = String(decoding: digits[index...index + 1], as: UTF8.self)
+      guard let byte = UInt8(pair, radix: 16) else { return nil }
+      hash.append(byte)
+    }
+    return hash
+  }
+}
+
+/// What the file system refused.
+struct FileFailure: Error, CustomStringConvertible {
+  let description: String
+
+  /// The failure of the call just made.
+  init(_ path: String) { description = "\(path): \(String(cString: strerror(errno)))" }
+}

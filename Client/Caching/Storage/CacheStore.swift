@@ -1,0 +1,192 @@
+import Executors
+import SQLite
+
+/// Kept answers in two levels, on a thread of their own, since disks block.
+///
+/// Nothing here fails: what cannot be read is not there, what cannot be written is not kept. A
+/// folder that cannot be used at all leaves a cache in memory.
+package actor CacheStore {
+  /// An answer as it was found.
+  package struct Found: Sendable, Equatable {
+    /// All but the body.
+    package var head: CachedHead
+    /// The body, where it was asked for.
+    package var body: [UInt8]?
+  }
+
+  /// Uses that are noted together.
+  private static let usesMax = 32
+
+  private let executor: any WorkExecutor
+  private var folder: String?
+  private let limits: CacheLimits
+  private var memory: MemoryLevel
+  private var disk: DiskLevel?
+  private var uses: [Int64] = []
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor {
+    executor.asUnownedSerialExecutor()
+  }
+
+  /// A cache in `folder`, opened when it is needed first; nil keeps everything in memory.
+  package init(
+    folder: String?, limits: CacheLimits,
+    executor: any WorkExecutor = ThreadExecutor(name: "ferry-cache")
+  ) {
+    self.folder = folder
+    self.limits = limits
+    self.executor = executor
+    memory = MemoryLevel(bytesMax: limits.memoryBytes, ageMax: limits.age.milliseconds)
+  }
+
+  /// The answer that `choose` picks of those under a key, and its body if that is wanted.
+  package func find(
+    _ key: CacheKey, now: Int64,
+    choose: @Sendable ([CachedHead]) -> (head: CachedHead, needsBody: Bool)?
+  ) -> Found? {
+    let attempted = attempt(now: now) { disk -> Found? in
+      guard let choice = choose(young(try disk.heads(of: key), now)) else { return nil }
+      guard choice.needsBody else { return Found(head: choice.head, body: nil) }
+      guard let body = try body(of: choice.head.id, in: disk, now: now) else { return nil }
+      return Found(head: choice.head, body: body)
+    }
+    guard let found = attempted ?? nil else { return nil }
+    uses.append(found.head.id)
+    if uses.count >= Self.usesMax { attempt(now: now) { try noteUses($0) } }
+    return found
+  }
+
+  /// Keeps an answer in place of the one for the same requests; what exceeds the limits goes.
+  package func keep(_ body: [UInt8], as head: CachedHead, under key: CacheKey, now: Int64) {
+    attempt(now: now) { disk in
+      try noteUses(disk)
+      let id = try disk.put(body, as: head, under: key)
+      memory.keep(body, of: id, now: now)
+      try trim(disk, now: now)
+    }
+  }
+
+  /// Writes what `renew` makes of one of the answers under a key, and answers with it; nil when it
+  /// makes nothing or the body is gone.
+  package func renew(
+    _ key: CacheKey, now: Int64, renew: @Sendable ([CachedHead]) -> CachedHead?
+  ) -> Found? {
+    let renewed = attempt(now: now) { disk -> CachedHead? in
+      try disk.connection.transaction {
+        guard let head = renew(young(try disk.heads(of: key), now)) else { return nil }
+        try disk.update(head)
+        return head
+      }
+    }
+    guard let head = renewed ?? nil else { return nil }
+    let attempted = attempt(now: now) { try body(of: head.id, in: $0, now: now) }
+    guard let body = attempted ?? nil else { return nil }
+    return Found(head: head, body: body)
+  }
+
+  /// Removes those answers under a key that `choose` picks.
+  package func remove(
+    _ key: CacheKey, now: Int64, choose: @Sendable ([CachedHead]) -> [CachedHead]
+  ) {
+    attempt(now: now) { disk in
+      let ids = choose(try disk.heads(of: key)).map(\.id)
+      for id in ids { memory.remove(id) }
+      try disk.remove(ids)
+    }
+  }
+
+  /// Removes all answers of these endpoints.
+  package func remove(endpoints: [String], now: Int64) {
+    attempt(now: now) { disk in
+      for endpoint in endpoints { try disk.remove(endpoint: endpoint) }
+    }
+  }
+
+  /// Removes all answers of a partition.
+  package func remove(partition: String, now: Int64) {
+    memory.removeAll()
+    attempt(now: now) { try $0.remove(partition: partition) }
+  }
+
+  /// Removes all answers.
+  package func removeAll(now: Int64) {
+    memory.removeAll()
+    attempt(now: now) { try $0.removeAll() }
+  }
+
+  /// Removes what is too old or too much.
+  package func trim(now: Int64) { attempt(now: now) { try trim($0, now: now) } }
+
+  /// Bytes on disk.
+  package func bytes(now: Int64) -> Int64 { attempt(now: now) { try $0.bytes() } ?? 0 }
+
+  /// The bytes of any file; nil when it cannot be read or has more than `limit`.
+  package func contents(ofFile path: String, limit: Int) -> [UInt8]? {
+    BodyFiles.contents(path, limit: limit)
+  }
+
+  // MARK: The two levels
+
+  private func body(of id: Int64, in disk: DiskLevel, now: Int64) throws -> [UInt8]? {
+    if let body = memory.body(of: id, now: now) { return body }
+    guard let body = try disk.body(of: id) else { return nil }
+    memory.keep(body, of: id, now: now)
+    return body
+  }
+
+  private func young(_ heads: [CachedHead], _ now: Int64) -> [CachedHead] {
+    let ageMax = limits.age.milliseconds
+    return heads.filter { -ageMax...ageMax ~= now - $0.received }
+  }
+
+  private func noteUses(_ disk: DiskLevel) throws {
+    defer { uses = [] }
+    try disk.touch(uses)
+  }
+
+  private func trim(_ disk: DiskLevel, now: Int64) throws {
+    let bytesMax = folder == nil ? limits.memoryBytes : limits.diskBytes
+    try disk.trim(bytesMax: bytesMax, ageMax: limits.age.milliseconds, now: now)
+  }
+
+  /// Does something with the disk; nil when that fails. A damaged index is thrown away, and the
+  /// attempt made once more.
+  @discardableResult
+  private func attempt<T>(now: Int64, _ body: (DiskLevel) throws -> T) -> T? {
+    for _ in 1...2 {
+      do {
+        return try body(try opened(now: now))
+      } catch let error as SQLiteError where error.isDamage {
+        try? disk?.discard()
+        close()
+      } catch {
+        return nil
+      }
+    }
+    return nil
+  }
+
+  private func opened(now: Int64) throws -> DiskLevel {
+    if let disk {
+      if disk.isCurrent { return disk }
+      close()
+    }
+    do {
+      disk = try DiskLevel.open(folder: folder, now: now)
+    } catch {
+      let isBusy = (error as? SQLiteError)?.isBusy == true
+      guard folder != nil, !isBusy else { throw error }
+      folder = nil
+      disk = try DiskLevel.open(folder: nil, now: now)
+    }
+    guard let disk else { throw SQLiteError(code: 26, message: "the cache is closed") }
+    return disk
+  }
+
+  /// Ids are those of one index only, so nothing of it may be used with another.
+  private func close() {
+    disk = nil
+    memory.removeAll()
+    uses = []
+  }
+}

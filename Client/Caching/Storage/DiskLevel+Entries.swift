@@ -1,0 +1,164 @@
+import Cryptography
+import Networking
+import SQLite
+
+extension DiskLevel {
+  /// All answers under a key.
+  func heads(of key: CacheKey) throws -> [CachedHead] {
+    let statement = try connection.statement(
+      """
+      SELECT id, status, fields, requested, received, vary, variant FROM entries
+      WHERE key = ? ORDER BY id
+      """)
+    statement.bind(1, blob: key.digest)
+    return try statement.map { row in
+      let names = row.text(5).split(separator: ",").map(String.init)
+      return CachedHead(
+        id: row.int64(0), status: Int(row.int64(1)), headers: FieldText.headers(row.text(2)),
+        requested: row.int64(3), received: row.int64(4),
+        variant: Variant(names: names, digest: row.blob(6)))
+    }
+  }
+
+  /// An answer's body; nil when it is gone or is not what was kept, and the answer is removed then.
+  func body(of id: Int64) throws -> [UInt8]? {
+    let statement = try connection.statement(
+      "SELECT hash, length, isFile, body FROM entries WHERE id = ?")
+    statement.bind(1, id)
+    let kept = try statement.first { row -> [UInt8]? in
+      let (hash, length) = (row.blob(0), Int(row.int64(1)))
+      if row.int64(2) == 1 { return files?.body(hash: hash, length: length) }
+      let body = row.blob(3)
+      return body.count == length && SHA256.digest(of: body) == hash ? body : nil
+    }
+    if let body = kept ?? nil { return body }
+    try remove([id])
+    return nil
+  }
+
+  /// Keeps an answer in place of the one for the same requests; answers with its id.
+  func put(_ body: [UInt8], as head: CachedHead, under key: CacheKey) throws -> Int64 {
+    let hash = SHA256.digest(of: body)
+    let prepared = body.count > Self.inlineMax ? try files?.prepare(body) : nil
+    do {
+      return try connection.transaction {
+        try removeVariant(head.variant, of: key)
+        if let prepared { try files?.finish(prepared, hash: hash) }
+        let id = try insert(body, hash: hash, isFile: prepared != nil, head, key)
+        try removeOldVariants(of: key)
+        return id
+      }
+    } catch {
+      if let prepared { files?.discard(prepared) }
+      throw error
+    }
+  }
+
+  /// Writes an answer's renewed fields and times.
+  func update(_ head: CachedHead) throws {
+    let statement = try connection.statement(
+      """
+      UPDATE entries SET fields = ?2, requested = ?3, received = ?4,
+        size = size - length(CAST(fields AS BLOB)) + length(CAST(?2 AS BLOB)), used = ?5
+      WHERE id = ?1
+      """)
+    let use = try nextUse()
+    statement.bind(1, head.id)
+    statement.bind(2, FieldText.text(head.headers))
+    statement.bind(3, head.requested)
+    statement.bind(4, head.received)
+    statement.bind(5, use)
+    try statement.run()
+  }
+
+  /// Notes that these answers served, in this order.
+  func touch(_ ids: [Int64]) throws {
+    guard !ids.isEmpty else { return }
+    try connection.transaction {
+      for id in ids {
+        let use = try nextUse()
+        let statement = try connection.statement("UPDATE entries SET used = ? WHERE id = ?")
+        statement.bind(1, use)
+        statement.bind(2, id)
+        try statement.run()
+      }
+    }
+  }
+
+  /// Counts a use: the order of uses needs no clock.
+  private func nextUse() throws -> Int64 {
+    try connection.integer("UPDATE state SET uses = uses + 1 RETURNING uses")
+  }
+
+  private func insert(
+    _ body: [UInt8], hash: [UInt8], isFile: Bool, _ head: CachedHead, _ key: CacheKey
+  ) throws -> Int64 {
+    let use = try nextUse()
+    let fields = FieldText.text(head.headers)
+    let statement = try connection.statement(
+      """
+      INSERT INTO entries(key, variant, vary, partition, endpoint, status, requested, received,
+        used, size, hash, length, isFile, fields, body)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
+      """)
+    statement.bind(1, blob: key.digest)
+    statement.bind(2, blob: head.variant.digest)
+    statement.bind(3, head.variant.names.joined(separator: ","))
+    statement.bind(4, key.partition)
+    statement.bind(5, key.endpoint)
+    statement.bind(6, head.status)
+    statement.bind(7, head.requested)
+    statement.bind(8, head.received)
+    statement.bind(9, use)
+    statement.bind(10, body.count + fields.utf8.count + Self.rowBytes)
+    statement.bind(11, blob: hash)
+    statement.bind(12, body.count)
+    statement.bind(13, isFile ? 1 : 0)
+    statement.bind(14, fields)
+    statement.bind(15, blob: isFile ? nil : body)
+    var id: Int64 = 0
+    try statement.forEach { id = $0.int64(0) }
+    return id
+  }
+
+  private func removeVariant(_ variant: Variant, of key: CacheKey) throws {
+    let statement = try connection.statement("DELETE FROM entries WHERE key = ? AND variant = ?")
+    statement.bind(1, blob: key.digest)
+    statement.bind(2, blob: variant.digest)
+    try statement.run()
+  }
+
+  private func removeOldVariants(of key: CacheKey) throws {
+    let statement = try connection.statement(
+      """
+      DELETE FROM entries WHERE key = ?1 AND id NOT IN
+        (SELECT id FROM entries WHERE key = ?1 ORDER BY id DESC LIMIT ?2)
+      """)
+    statement.bind(1, blob: key.digest)
+    statement.bind(2, Self.variantsMax)
+    try statement.run()
+  }
+}
+
+/// Header fields as one text, a line each.
+enum FieldText {
+  /// Fields with a line break or U+0000, which no server can send, are left out.
+  static func text(_ headers: TransportHeaders) -> String {
+    headers.fields.lazy
+      .filter { field in
+        !(field.name + field.value).utf8.contains { $0 == 0x0A || $0 == 0 }
+          && !field.name.utf8.contains(UInt8(ascii: ":"))
+      }
+      .map { $0.name + ":" + $0.value + "\n" }.joined()
+  }
+
+  static func headers(_ text: String) -> TransportHeaders {
+    var headers = TransportHeaders()
+    for line in text.utf8.split(separator: 0x0A) {
+      guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
+      headers.add(
+        String(Substring(line[..<colon])), String(Substring(line[line.index(after: colon)...])))
+    }
+    return headers
+  }
+}

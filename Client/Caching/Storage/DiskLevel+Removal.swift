@@ -1,0 +1,105 @@
+import SQLite
+
+extension DiskLevel {
+  /// Answers that one transaction removes at most: others need not wait long for the lock.
+  static let sliceMax = 64
+
+  /// Removes these answers.
+  func remove(_ ids: [Int64]) throws {
+    guard !ids.isEmpty else { return }
+    try connection.transaction { try delete(ids) }
+    try collectGarbage()
+  }
+
+  /// Removes all answers of an endpoint, in whatever partition: what changed it changed it for all.
+  func remove(endpoint: String) throws { try removeAll("endpoint = ?", endpoint) }
+
+  /// Removes all answers of a partition.
+  func remove(partition: String) throws { try removeAll("partition = ?", partition) }
+
+  /// Removes all answers.
+  func removeAll() throws { try removeAll("?1 IS NOT NULL", "") }
+
+  /// Removes what is older than `ageMax` milliseconds and then, when there are more than
+  /// `bytesMax`, what was used longest ago, down to nine tenths.
+  func trim(bytesMax: Int, ageMax: Int64, now: Int64) throws {
+    try removeSlices { try expired(ageMax: ageMax, now: now) }
+    if try bytes() > bytesMax {
+      try removeSlices { try unused(over: Int64(bytesMax) * 9 / 10) }
+    }
+    try collectGarbage()
+  }
+
+  /// Bytes that all answers take.
+  func bytes() throws -> Int64 { try connection.integer("SELECT bytes FROM state") }
+
+  private func removeAll(_ condition: String, _ value: String) throws {
+    try removeSlices {
+      let statement = try connection.statement(
+        "SELECT id FROM entries WHERE \(condition) LIMIT \(Self.sliceMax)")
+      statement.bind(1, value)
+      return try statement.map { $0.int64(0) }
+    }
+    try collectGarbage()
+  }
+
+  /// Removes what `next` answers with, a transaction each, until there is nothing more.
+  private func removeSlices(_ next: () throws -> [Int64]) throws {
+    // Looked at without the lock first: mostly there is nothing to do.
+    while try !next().isEmpty {
+      try connection.transaction { try delete(try next()) }
+    }
+  }
+
+  private func delete(_ ids: [Int64]) throws {
+    let statement = try connection.statement("DELETE FROM entries WHERE id = ?")
+    for id in ids {
+      statement.bind(1, id)
+      try statement.run()
+    }
+  }
+
+  /// What came from the far future is of a clock that was wrong, and goes too.
+  private func expired(ageMax: Int64, now: Int64) throws -> [Int64] {
+    let statement = try connection.statement(
+      "SELECT id FROM entries WHERE received < ?1 OR received > ?2 LIMIT \(Self.sliceMax)")
+    statement.bind(1, now - ageMax)
+    statement.bind(2, now + ageMax)
+    return try statement.map { $0.int64(0) }
+  }
+
+  private func unused(over bytesMax: Int64) throws -> [Int64] {
+    var excess = try bytes() - bytesMax
+    guard excess > 0 else { return [] }
+    let statement = try connection.statement(
+      "SELECT id, size FROM entries ORDER BY used LIMIT \(Self.sliceMax)")
+    var ids: [Int64] = []
+    try statement.forEach { row in
+      guard excess > 0 else { return }
+      ids.append(row.int64(0))
+      excess -= row.int64(1)
+    }
+    return ids
+  }
+
+  /// Removes files that have lost their last answer.
+  ///
+  /// That is done after the answer's removal has been committed, and under the lock again, so
+  /// that neither a crash nor an answer with the same body leaves a row without its file.
+  private func collectGarbage() throws {
+    while try connection.integer("SELECT EXISTS (SELECT 1 FROM garbage)") == 1 {
+      try connection.transaction {
+        let listed = try connection.statement("SELECT hash FROM garbage LIMIT \(Self.sliceMax)")
+        for hash in try listed.map({ $0.blob(0) }) {
+          let needed = try connection.statement(
+            "SELECT 1 FROM entries WHERE hash = ? AND isFile = 1 LIMIT 1")
+          needed.bind(1, blob: hash)
+          if try needed.first({ _ in true }) == nil { files?.remove(hash: hash) }
+          let done = try connection.statement("DELETE FROM garbage WHERE hash = ?")
+          done.bind(1, blob: hash)
+          try done.run()
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import Cryptography
+import Foundation
+import SQLite
+
+/// Answers on disk: an index in SQLite with small bodies, and files for large ones.
+///
+/// Every change is one transaction under the index's write lock, in which files are put in place
+/// and taken away as well: so a row never lacks its file, and processes may share a folder. What
+/// a crash leaves without a row is removed at the next opening. All functions block.
+final class DiskLevel {
+  /// The largest body that stands in the index itself, in bytes.
+  static let inlineMax = 16 << 10
+  /// Bytes that a row takes besides its fields and body, roughly.
+  static let rowBytes = 512
+  /// Answers kept under one key, for different values of the fields in `Vary`.
+  static let variantsMax = 8
+
+  let connection: SQLiteConnection
+  let files: BodyFiles?
+  private let place: (path: String, inode: UInt64)?
+
+  /// Opens the cache in `folder`, making it at need; nil keeps everything in memory.
+  ///
+  /// An index that is damaged or of another version is thrown away and made anew.
+  static func open(folder: String?, now: Int64) throws -> DiskLevel {
+    guard let folder else {
+      return DiskLevel(connection: try index(":memory:"), files: nil, place: nil)
+    }
+    try BodyFiles.makeFolder(folder)
+    return try locked(folder) {
+      do {
+        return try swept(folder, now: now)
+      } catch let error as SQLiteError where error.isDamage {
+        discard(folder)
+        return try swept(folder, now: now)
+      }
+    }
+  }
+
+  /// Throws the folder's content away, unless somebody else has done so since this was opened.
+  func discard() throws {
+    guard let place else { return }
+    let folder = String(place.path.dropLast("/index.db".count))
+    try Self.locked(folder) {
+      if isCurrent { Self.discard(folder) }
+    }
+  }
+
+  /// Whether the index still is the folder's.
+  var isCurrent: Bool {
+    guard let place else { return true }
+    return Self.inode(place.path) == place.inode
+  }
+
+  private init(
+    connection: SQLiteConnection, files: BodyFiles?, place: (path: String, inode: UInt64)?
+  ) {
+    self.connection = connection
+    self.files = files
+    self.place = place
+  }
+
+  private static func swept(_ folder: String, now: Int64) throws -> DiskLevel {
+    let path = folder + "/index.db"
+    let disk = DiskLevel(
+      connection: try index(path), files: BodyFiles(folder: folder + "/bodies"),
+      place: (path, inode(path) ?? 0))
+    try disk.sweep(now: now)
+    return disk
+  }
+
+  private static func index(_ path: String) throws -> SQLiteConnection {
+    let connection = try SQLiteConnection(path: path, busyTimeout: .seconds(2))
+    try connection.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;")
+    try connection.transaction {
+      let version = try connection.integer("PRAGMA user_version")
+      if version == CacheSchema.version { return }
+      guard version == 0, try connection.integer("SELECT count(*) FROM sqlite_schema") == 0 else {
+        throw SQLiteError(code: 26, message: "\(path) is an index of version \(version)")
+      }
+      try connection.execute(CacheSchema.statements)
+    }
+    return connection
+  }
+
+  /// Removes files that no row refers to. The write lock holds off those who are about to commit
+  /// the row of theirs.
+  private func sweep(now: Int64) throws {
+    try connection.transaction {
+      try files?.sweep(now: now) { hash in
+        let statement = try connection.statement(
+          "SELECT 1 FROM entries WHERE hash = ? AND isFile = 1 LIMIT 1")
+        statement.bind(1, blob: hash)
+        return try statement.first { _ in true } ?? false
+      }
+    }
+  }
+
+  private static func discard(_ folder: String) {
+    for ending in ["-wal", "-shm", ""] { unlink(folder + "/index.db" + ending) }
+    BodyFiles(folder: folder + "/bodies").removeAll()
+  }
+
+  /// One process at a time opens and throws away.
+  private static func locked<T>(_ folder: String, _ body: () throws -> T) throws -> T {
+    let path = folder + "/lock"
+    let descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw FileFailure(path) }
+    defer { close(descriptor) }
+    while flock(descriptor, LOCK_EX) != 0 {
+      guard errno == EINTR else { throw FileFailure(path) }
+    }
+    return try body()
+  }
+
+  private static func inode(_ path: String) -> UInt64? {
+    var status = stat()
+    return stat(path, &status) == 0 ? UInt64(status.st_ino) : nil
+  }
+}
+
+extension SQLiteConnection {
+  /// The first column of the first row, zero without one.
+  func integer(_ sql: String) throws -> Int64 {
+    try statement(sql).first { $0.int64(0) } ?? 0
+  }
+}

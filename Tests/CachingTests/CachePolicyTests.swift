@@ -1,0 +1,113 @@
+import Networking
+import Testing
+
+@testable import Caching
+
+@Suite("The rule of a request joined with an answer's fields", .timeLimit(.minutes(1)))
+struct CachePolicyTests {
+  private func isFresh(
+    _ headers: TransportHeaders, after seconds: Int64, status: Int = 200,
+    options: CacheOptions = CacheOptions(), request: TransportHeaders = [:]
+  ) -> Bool {
+    CachePolicy(options: options, headers: request)
+      .judge(CachedHead(headers, status: status), now: arrival + seconds * 1000).isFresh
+  }
+
+  @Test(
+    "an own lifetime takes the place of the server's",
+    arguments: [
+      "max-age=5", "max-age=5000", "no-cache", "max-age=0, must-revalidate", "s-maxage=1", "",
+    ])
+  func ownLifetime(control: String) {
+    let options = CacheOptions(lifetime: .seconds(60))
+    // The server's clock is an hour behind; only the time here counts.
+    let headers: TransportHeaders = ["Cache-Control": control, "Date": date(-3600), "Age": "99"]
+    #expect(isFresh(headers, after: 59, options: options))
+    #expect(!isFresh(headers, after: 60, options: options))
+  }
+
+  @Test("but not where the status is no success")
+  func ownLifetimeOfFailures() {
+    let options = CacheOptions(lifetime: .seconds(60))
+    #expect(!isFresh([:], after: 1, status: 404, options: options))
+    #expect(isFresh(["Cache-Control": "max-age=5"], after: 1, status: 404, options: options))
+  }
+
+  @Test(
+    "a request may want it fresher, or take it staler (RFC 9111 §5.2.1)",
+    arguments: [
+      ("max-age=10", 10, true), ("max-age=10", 11, false), ("max-age=0", 1, false),
+      ("min-fresh=20", 39, true), ("min-fresh=20", 40, false), ("no-cache", 0, false),
+      ("max-stale=10", 69, true), ("max-stale=10", 70, false), ("max-stale", 100_000, true),
+      ("max-stale=10, max-age=5", 65, false), ("max-stale=x", 60, false), ("x", 59, true),
+    ])
+  func requestDirectives(directive: String, seconds: Int64, expected: Bool) {
+    #expect(
+      isFresh(
+        ["Cache-Control": "max-age=60"], after: seconds, request: ["Cache-Control": directive])
+        == expected)
+  }
+
+  @Test("Pragma speaks where Cache-Control does not")
+  func pragma() {
+    let headers: TransportHeaders = ["Cache-Control": "max-age=60"]
+    #expect(!isFresh(headers, after: 1, request: ["Pragma": "no-cache"]))
+    #expect(
+      isFresh(headers, after: 1, request: ["Pragma": "no-cache", "Cache-Control": "max-age=9"]))
+  }
+
+  @Test("what max-stale lets serve is said to be stale")
+  func overdue() {
+    let judgement = CachePolicy(
+      options: CacheOptions(), headers: ["Cache-Control": "max-stale=10"]
+    ).judge(CachedHead(["Cache-Control": "max-age=60"]), now: arrival + 65_000)
+    #expect(judgement.isFresh && judgement.isOverdue)
+  }
+
+  @Test("max-stale changes nothing for must-revalidate")
+  func maxStale() {
+    #expect(
+      !isFresh(
+        ["Cache-Control": "max-age=60, must-revalidate"], after: 61,
+        request: ["Cache-Control": "max-stale"]))
+  }
+
+  @Test(
+    "without a network what is stale serves where the rule says so and no answer forbids it",
+    arguments: [
+      ("max-age=60", true, nil, true), ("max-age=60", false, nil, false), ("", true, nil, true),
+      ("max-age=60, stale-if-error=600", false, nil, false),
+      ("max-age=60, must-revalidate", true, nil, false), ("no-cache", true, nil, false),
+      ("max-age=60, must-revalidate", true, Duration.seconds(9), true),
+      ("no-cache", true, Duration.seconds(9), true),
+      ("no-cache", false, Duration.seconds(9), false),
+    ])
+  func offline(control: String, rule: Bool, lifetime: Duration?, expected: Bool) {
+    let options = CacheOptions(lifetime: lifetime, staleWhenOffline: rule)
+    let judgement = CachePolicy(options: options)
+      .judge(CachedHead(["Cache-Control": control]), now: arrival + 1_000_000)
+    #expect(!judgement.isFresh && judgement.isOverdue)
+    #expect(judgement.servesOffline == expected)
+  }
+
+  @Test("what must be revalidated serves without a network as long as it is not overdue")
+  func offlineWhileFresh() {
+    let judgement = CachePolicy(
+      options: CacheOptions(staleWhenOffline: true), headers: ["Cache-Control": "no-cache"]
+    ).judge(CachedHead(["Cache-Control": "max-age=60, must-revalidate"]), now: arrival)
+    #expect(!judgement.isFresh && judgement.servesOffline && !judgement.isOverdue)
+  }
+
+  @Test("both validators are sent, and neither when the rule says not to")
+  func validators() {
+    let head = CachedHead(["ETag": "W/\"a\"", "Last-Modified": date(-60)])
+    #expect(
+      CachePolicy(options: CacheOptions()).judge(head, now: arrival).validators
+        == ["If-None-Match": "W/\"a\"", "If-Modified-Since": date(-60)])
+    #expect(
+      CachePolicy(options: CacheOptions(revalidate: false)).judge(head, now: arrival).validators
+        == [:])
+    let odd = CachedHead(["Last-Modified": "yesterday"])
+    #expect(CachePolicy(options: CacheOptions()).judge(odd, now: arrival).validators == [:])
+  }
+}

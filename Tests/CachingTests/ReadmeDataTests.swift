@@ -1,0 +1,43 @@
+import Foundation
+import HTTPServer
+import Networking
+import Testing
+
+@Suite("What the README shows of data", .timeLimit(.minutes(1)))
+struct ReadmeDataTests {
+  @Test("is what is compiled here")
+  func sameLines() throws {
+    let here = URL(filePath: #filePath).deletingLastPathComponent()
+    let readme = try String(
+      contentsOf: here.appending(path: "../../README.md").standardized, encoding: .utf8)
+    let blocks = readme.matches(of: /```swift\nimport Ferry\n(?<code>(?s:.*?))```/)
+    let shown = try #require(blocks.first { $0.code.contains("DataManager(") }).code
+      .replacing("\"https://api.example.org/v1\"", with: "main")
+      .replacing("\"https://media.example.org/logo.png\"", with: "image")
+      .replacing("\"caches\"", with: "folder")
+    let example = try String(contentsOf: here.appending(path: "ReadmeData.swift"), encoding: .utf8)
+    let body = try #require(
+      example.firstMatch(of: /func readmeData.*\{\n(?<code>(?s:.*))\n\}/)
+    ).code
+    #expect(shown.filter { !$0.isWhitespace } == body.filter { !$0.isWhitespace })
+  }
+
+  @Test("works, and asks the server once")
+  func runs() async throws {
+    let (folder, hits) = (Folder(), Hits())
+    let server = try HTTPServer(configuration: HTTPServer.Configuration()) { request in
+      _ = hits.note("\(request.method) \(request.path)")
+      let type = request.path == "/logo.png" ? "image/png" : "application/json"
+      return HTTPResponse(
+        status: 200, headers: ["Content-Type": type, "Cache-Control": "max-age=3600"],
+        body: .bytes([1]))
+    }
+    for _ in 1...2 {
+      try await readmeData(
+        main: BaseURL("http://127.0.0.1:\(server.port)/v1"),
+        image: "http://127.0.0.1:\(server.port)/logo.png", folder: folder.path)
+    }
+    await server.stop(grace: .zero)
+    #expect(hits.seen == ["GET /v1/shops", "GET /logo.png"])
+  }
+}

@@ -1,0 +1,70 @@
+import Testing
+
+@testable import Networking
+
+@Suite("A cache on a request's way", .timeLimit(.minutes(1)))
+struct RequestPlanCacheTests {
+  private static let transport = TransportRequest(.get, "http://host/x")
+  private static let validators: TransportHeaders = ["If-None-Match": "\"a\""]
+  private static let cacheable = CacheableRequest(
+    endpoint: "http://host/x", options: CacheOptions(staleWhenOffline: true))
+  private static let ok = NetworkResponse(status: 200, body: [1])
+
+  private func plan(cacheable: CacheableRequest?, change: CacheableRequest? = nil) -> RequestPlan {
+    RequestPlan(
+      AssembledRequest(
+        transport: Self.transport, host: "host", retry: .never, mayRepeat: true,
+        cacheable: cacheable, change: change))
+  }
+
+  @Test("may have what serves only when the server has confirmed it")
+  func unconfirmed() {
+    var asking = Self.transport
+    asking.headers = Self.validators
+    let notModified = NetworkResponse(status: 304)
+    var plan = plan(cacheable: Self.cacheable)
+    #expect(plan.next(.looked(.reachable), random: { 0 }) == .lookUp(Self.cacheable))
+    #expect(
+      plan.next(.found(.unconfirmed(validators: Self.validators)), random: { 0 })
+        == .attempt(asking))
+    #expect(
+      plan.next(.answered(notModified, now: 0), random: { 0 })
+        == .keep(notModified, Self.cacheable))
+    #expect(plan.next(.kept(Self.ok), random: { 0 }) == .judge(Self.ok))
+    #expect(plan.next(.accepted(Self.ok), random: { 0 }) == .finish(.success(Self.ok)))
+  }
+
+  @Test("does not give it out without a network, whatever the rule")
+  func unconfirmedOffline() {
+    var plan = plan(cacheable: Self.cacheable)
+    _ = plan.next(.looked(.offline("no interface")), random: { 0 })
+    #expect(
+      plan.next(.found(.unconfirmed(validators: Self.validators)), random: { 0 })
+        == .finish(.failure(NetworkError(.offline, "no interface"))))
+  }
+
+  @Test("is told of a change that was accepted, without having been asked")
+  func change() {
+    let change = CacheableRequest(method: .post, endpoint: "http://host/x")
+    let altered = NetworkResponse(status: 200, body: [2])
+    var plan = plan(cacheable: nil, change: change)
+    #expect(plan.next(.looked(.reachable), random: { 0 }) == .attempt(Self.transport))
+    #expect(plan.next(.answered(Self.ok, now: 0), random: { 0 }) == .judge(Self.ok))
+    #expect(plan.next(.accepted(altered), random: { 0 }) == .keep(Self.ok, change))
+    #expect(plan.next(.kept(Self.ok), random: { 0 }) == .finish(.success(altered)))
+  }
+
+  @Test("hears of methods that change something, whatever the rule, and of no others")
+  func methods() throws {
+    let assembly = RequestAssembly(configuration: NetworkConfiguration("http://host"))
+    for method in [TransportMethod.post, .put, .patch, .delete] {
+      let request = NetworkRequest("/x", method: method, query: [QueryItem("a", "1")])
+      let assembled = try assembly.assemble(request)
+      #expect(assembled.change?.method == method && assembled.cacheable == nil)
+      #expect(assembled.change?.endpoint == "http://host/x")
+    }
+    for method in [TransportMethod.get, .head] {
+      #expect(try assembly.assemble(NetworkRequest("/x", method: method)).change == nil)
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import FerryProtocol
+import Networking
+import SyncClient
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("A server that has no time", .timeLimit(.minutes(1)))
+struct BusyServerTests {
+  /// Refuses everything, with a wish for a pause.
+  private struct BusyTransport: Transport {
+    let retryAfter: String?
+
+    func send(
+      _ request: TransportRequest
+    ) async throws(TransportError) -> TransportResponse {
+      var headers: TransportHeaders = ["Content-Type": "application/problem+json"]
+      headers["Retry-After"] = retryAfter
+      return TransportResponse(
+        status: 503, headers: headers, body: Problem(.unavailable, "busy").encoded())
+    }
+
+    func stream(
+      _ request: TransportRequest
+    ) async throws(TransportError) -> TransportStream {
+      throw TransportError(.offline, "no streams")
+    }
+  }
+
+  /// The pauses of a device that tries to connect until it gives up.
+  private func pauses(retryAfter: String?) async throws -> [Duration] {
+    let directory = try TemporaryDirectory()
+    let pauses = Mutex<[Duration]>([])
+    var surroundings = Surroundings.system
+    surroundings.random = { 0 }
+    surroundings.sleep = { pause in pauses.withLock { $0.append(pause) } }
+    let replica = try await Replica.open(
+      directory.file("replica.db").path, transport: BusyTransport(retryAfter: retryAfter),
+      in: surroundings)
+    await #expect {
+      try await replica.connect(to: "http://127.0.0.1:1", space: "demo")
+    } throws: {
+      guard case .refused(let problem) = $0 as? ReplicaError else { return false }
+      return problem.code == .unavailable
+    }
+    return pauses.withLock { $0 }
+  }
+
+  @Test("is not asked again before it wants to be, within reason")
+  func retryAfter() async throws {
+    #expect(try await pauses(retryAfter: nil) == [.zero, .zero, .zero])
+    #expect(try await pauses(retryAfter: "7") == [.seconds(7), .seconds(7), .seconds(7)])
+    #expect(try await pauses(retryAfter: "3600") == [.seconds(10), .seconds(10), .seconds(10)])
+  }
+}
