@@ -6,11 +6,17 @@ import Testing
 
 @testable import Missions
 
-let spaceName: SpaceName = SpaceName("test")!
+let spaceName = made(SpaceName("test"))
 
-func mission(_ name: String) -> MissionID { MissionID(name)! }
+func mission(_ name: String) -> MissionID { made(MissionID(name)) }
 
-func hash(_ bytes: [UInt8]) -> ContentHash { ContentHash(SHA256.digest(of: bytes))! }
+func hash(_ bytes: [UInt8]) -> ContentHash { made(ContentHash(SHA256.digest(of: bytes))) }
+
+/// What a test knows to be there.
+func made<T>(_ value: T?) -> T {
+  guard let value else { fatalError("the test names what cannot be") }
+  return value
+}
 
 /// A folder that is gone when the test is.
 final class TemporaryFolder: Sendable {
@@ -78,7 +84,7 @@ struct Publication {
       signer: Self.key.publicKey.bytes, publishedAt: 1)
   }
 
-  static let key = try! Ed25519.SecretKey([UInt8](repeating: 7, count: 32))
+  static let key = made(try? Ed25519.SecretKey([UInt8](repeating: 7, count: 32)))
 }
 
 /// What is published, for a manager under test.
