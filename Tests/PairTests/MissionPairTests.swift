@@ -185,14 +185,18 @@ struct MissionPairTests {
       let replica = try await device.open()
       try await replica.sync()
       let missions = try await replica.missionManager(key: key)
+      var configuration = NetworkConfiguration()
+      configuration.cache = .use(CacheOptions())
       let cache = DataManager(
-        NetworkConfiguration(), folder: device.directory.file("caches").path,
+        configuration, folder: device.directory.file("caches").path,
         partition: .named("test"), pinned: missions)
       try await missions.download("m")
       #expect(try await missions.settled("m").map(\.state) == [.done])
       let answer = try await cache.data(
         for: NetworkRequest(url: "https://media.example.org/logo.png?v=1"))
       #expect(answer.body == logo)
+      let image = try await cache.image(for: "https://media.example.org/logo.png?v=1")
+      #expect(image.mediaType == "image/png")
       await missions.close()
     }
   }
