@@ -66,7 +66,8 @@ let package = Package(
       "Missions", "Client/Missions",
       needs: ["FerryProtocol", "Cryptography", "SQLite", "Networking", "Executors"]),
     library(
-      "Ferry", "Client/Ferry", needs: ["SyncClient", "Missions", "Caching", "FerryProtocol"]),
+      "Ferry", "Client/Ferry",
+      needs: ["SyncClient", "Missions", "Caching", "Networking", "FerryProtocol"]),
     library("TableImport", "Client/Import", needs: ["FerryProtocol"]),
     command(
       "FerryCommand", "Client/FerryCommand",

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Chunk maps", .timeLimit(.minutes(1)))
 struct ChunkMapTests {
-  @Test("A map is read as it was written, whatever its length")
+  @Test("a map is read as it was written, whatever its length")
   func roundTrip() throws {
     for count in [0, 1, 7, 8, 9, 1_000] {
       var map = ChunkMap(chunkCount: count)
@@ -17,7 +17,7 @@ struct ChunkMapTests {
     }
   }
 
-  @Test("A blob of another file, cut short or with bits behind the end is no map")
+  @Test("a blob of another file, cut short or with bits behind the end is no map")
   func refused() {
     var map = ChunkMap(chunkCount: 9)
     map[8] = true

@@ -38,13 +38,24 @@ struct Verifier: Sendable {
       if isKnown { continue }
       report.untracked.append(UntrackedTable(table: root.table, serverRecords: root.records))
     }
-    for table in tracked {
+    for table in tracked + (try await catalogue(among: roots)) {
       let root =
         roots.first { $0.table.utf8.elementsEqual(table.utf8) }
         ?? DigestAnswer.TableDigest(table: table, records: 0, digest: .zero)
       try await compare(root, &report)
     }
     return report
+  }
+
+  /// The table of missions, where anything was published.
+  private func catalogue(
+    among roots: [DigestAnswer.TableDigest]
+  ) async throws -> [String] {
+    let table = MissionRecord.table
+    let hasRows = try await readers.read { database in
+      try !database.query("SELECT 1 FROM ferry_missions LIMIT 1").isEmpty
+    }
+    return hasRows || roots.contains { $0.table == table && $0.records > 0 } ? [table] : []
   }
 
   // MARK: One table

@@ -214,6 +214,11 @@ extension ReplicaFile {
 
   func plan(for table: String) throws -> ApplyPlan? {
     if let plan = applyPlans[table] { return plan }
+    if table == MissionRecord.table {
+      let plan = ApplyPlan(table: .missions, rules: .standard, connection: connection)
+      applyPlans[table] = plan
+      return plan
+    }
     let isTracked = try connection.statement("SELECT 1 FROM ferry_tables WHERE name = ?")
     isTracked.bind(1, table)
     guard try isTracked.first({ _ in true }) != nil,

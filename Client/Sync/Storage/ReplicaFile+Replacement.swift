@@ -51,6 +51,7 @@ extension ReplicaFile {
       }
     case .rescuing: try rescue(notNamed)
     }
+    try removeMissionsNotNamed()
     try connection.execute("DELETE FROM temp.ferry_named")
     guard count > 0 else { return }
     try note(

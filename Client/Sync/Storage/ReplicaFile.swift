@@ -45,6 +45,7 @@ package final class ReplicaFile {
       try ReplicaSchema.prepare(connection, path: path) { newDevice(wallClock, random).value.bytes }
       try capture.install(on: connection)
       try connection.transaction { try refreshTriggersOfNewSchema() }
+      try takeKeptMissions()
     } catch let error as SQLiteError {
       throw ReplicaError.cannotOpen(
         path: path, error.isNotADatabase ? "it is not a SQLite database" : error.message)

@@ -239,6 +239,7 @@ enum ReplicaSchema {
         try connection.execute(fromVersion3)
         found = 4
       }
+      try connection.execute(missions)
       guard found == version else {
         throw ReplicaError.cannotOpen(
           path: path,

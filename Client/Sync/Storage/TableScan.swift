@@ -19,7 +19,8 @@ struct TableScan {
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` where the table is not there any more.
   init(_ name: String, on connection: SQLiteConnection, limits: Limits) throws {
     self.connection = connection
-    table = try TableSchema.read(name, from: connection)
+    table =
+      name == MissionRecord.table ? .missions : try TableSchema.read(name, from: connection)
     columns = table.columns.map { Column($0.name, .null) }.sortedByBytes().map {
       ($0.name, RecordHasher.framed($0.name))
     }

@@ -1,0 +1,179 @@
+import FerryProtocol
+import Synchronization
+
+/// The items of a mission, side by side.
+extension MissionManager {
+  /// Larger content is written to the disk when it is complete, smaller with all the rest.
+  private static let largeBytes: Int64 = 1 << 20
+
+  /// Makes sure that the content of all items is there; the first failure ends it.
+  func fetchItems(
+    of manifest: MissionManifest, _ row: MissionRow, _ board: ProgressBoard
+  ) async throws(MissionError) {
+    var items = ItemQueue(manifest.items, limit: options.itemsAtOnce)
+    var sharers: [ContentHash: Int] = [:]
+    for item in manifest.items { sharers[item.hash, default: 0] += 1 }
+    var failure: MissionError?
+    await withTaskGroup(of: (Int, MissionError?).self) { group in
+      var starting = items.start()
+      while true {
+        for place in starting {
+          let item = manifest.items[place]
+          board.begin(place, item, sharers: sharers[item.hash] ?? 1)
+          group.addTask { (place, await self.failure(of: item, at: place, in: manifest, row)) }
+        }
+        guard let (place, error) = await group.next() else { break }
+        starting = []
+        if let error {
+          if failure == nil { failure = error }
+          group.cancelAll()
+          continue
+        }
+        board.finish(place)
+        space.wrote(manifest.items[place].hash, missing: 0)
+        for shared in items.finish(place) {
+          hub.tell(.item(manifest.id, path: manifest.items[shared].path))
+        }
+        if failure == nil { starting = items.start() }
+      }
+    }
+    if let failure { throw failure }
+    guard items.isDone else { throw MissionError(.cancelled, "it was stopped") }
+  }
+
+  private func failure(
+    of item: MissionItem, at place: Int, in manifest: MissionManifest, _ row: MissionRow
+  ) async -> MissionError? {
+    do throws(MissionError) {
+      try await fetch(item, at: place, of: manifest, row)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  /// Makes sure that an item's content is there and right.
+  func fetch(
+    _ item: MissionItem, at place: Int?, of manifest: MissionManifest, _ row: MissionRow
+  ) async throws(MissionError) {
+    do throws(MissionError) {
+      let content = StoredContent(hash: item.hash, size: item.size)
+      let lock = try await contentLock(item.hash)
+      defer { lock.release() }
+      if let object = try await intact(content, since: row.askedAt) {
+        return try await note(object, item, manifest)
+      }
+      let chunks = item.chunks
+      if files.isSealed { try await reuseSealed(item, manifest.chunkSize) }
+      let job = DownloadJob(
+        source: item.isHosted ? .blob(item.hash) : .url(item.url ?? ""), size: item.size,
+        hash: item.hash, chunkSize: chunks.isEmpty ? max(1, item.size) : manifest.chunkSize,
+        chunks: chunks, partialPath: files.partialPath(of: item.hash))
+      try await transfer(job, of: manifest.id, item: item.path, place: place)
+      try await files.adopt(content)
+      let isLarge = item.size >= Self.largeBytes
+      if isLarge { try await files.sync([item.hash]) }
+      let object = ObjectRow(content: content, isDurable: isLarge, at: surroundings.wallClock())
+      try await note(object, item, manifest)
+    } catch {
+      throw MissionError(error.kind, item: item.path, error.message)
+    }
+  }
+
+  private func note(
+    _ object: ObjectRow, _ item: MissionItem, _ manifest: MissionManifest
+  ) async throws(MissionError) {
+    try await store.addObject(
+      object, chunkSize: manifest.chunkSize, chunks: item.chunks,
+      path: files.plainPath(of: item.hash))
+  }
+
+  /// Complete content that is here: what this mission brought and wrote to the disk is believed,
+  /// all else is read again. What turns out to be damaged is removed.
+  private func intact(
+    _ content: StoredContent, since askedAt: Int64
+  ) async throws(MissionError) -> ObjectRow? {
+    let known = try await store.object(content.hash)
+    guard try await files.has(content) else { return nil }
+    if let known, known.isDurable, known.at >= askedAt { return known }
+    if try await files.isIntact(content) {
+      return known ?? ObjectRow(content: content, isDurable: false, at: surroundings.wallClock())
+    }
+    try await store.removeObject(content.hash)
+    try await files.removeObject(content.hash)
+    return nil
+  }
+
+  /// Copies chunks out of sealed content, which the downloader cannot read.
+  private func reuseSealed(_ item: MissionItem, _ chunkSize: Int64) async throws(MissionError) {
+    var map =
+      try await store.chunkMap(of: item.hash, chunkCount: item.chunks.count)
+      ?? ChunkMap(chunkCount: item.chunks.count)
+    var isChanged = false
+    for (index, chunk) in item.chunks.enumerated() where !map[index] {
+      guard let part = try await store.part(chunk) else { continue }
+      if try await files.copy(part, to: item.hash, at: Int64(index) * chunkSize) {
+        map[index] = true
+        isChanged = true
+      }
+    }
+    if isChanged { try await store.setChunkMap(map, of: item.hash) }
+  }
+
+  /// Fetches one file. As long as there is no connection it tries again, without end.
+  func transfer(
+    _ job: DownloadJob, of id: MissionID, item: String?, place: Int?
+  ) async throws(MissionError) {
+    var job = job
+    let (store, files, hash) = (store, files, job.hash)
+    job.record = { map in try await store.setChunkMap(map, of: hash) }
+    job.reuse = { chunk in
+      guard let part = try? await store.part(chunk), part.content.hash != hash,
+        let path = files.plainPath(of: part.content.hash)
+      else { return nil }
+      return LocalChunk(path: path, offset: part.offset, length: part.length)
+    }
+    let board = runs[id]?.board
+    var failures = 0
+    while true {
+      job.map =
+        try await store.chunkMap(of: hash, chunkCount: job.chunks.count)
+        ?? ChunkMap(chunkCount: job.chunks.count)
+      let came = Mutex<Int64>(0)
+      let failure: DownloadError
+      do throws(DownloadError) {
+        _ = try await downloader.download(job) { progress in
+          came.withLock { $0 = max($0, progress.bytesFetched) }
+          if let place { board?.update(place, progress) }
+        }
+        return await goesOn(id)
+      } catch {
+        failure = error
+      }
+      if let place { board?.attemptEnded(place) }
+      guard failure.isTransient, !Task.isCancelled else { throw MissionError(failure) }
+      failures = came.withLock { $0 } > 0 ? 1 : failures + 1
+      runs[id]?.stalledAt = board?.progress().bytesFetched ?? 0
+      await handle(.stalled(id, MissionError(.offline, item: item, failure.message)))
+      let pause = options.pauses.delay(afterFailures: failures, random: surroundings.random())
+      guard let pause else { throw MissionError(failure) }
+      try await rest(pause)
+    }
+  }
+}
+
+extension MissionError {
+  /// Why a file could not be fetched.
+  fileprivate init(_ error: DownloadError) {
+    let kind: Kind =
+      switch error.kind {
+      case .offline, .changed: .offline
+      case .server, .wrongAnswer: error.isTransient ? .offline : .refused
+      case .wrongContent: .wrongContent
+      case .diskFull: .diskFull
+      case .file: .files
+      case .cancelled: .cancelled
+      }
+    self.init(kind, error.message)
+  }
+}

@@ -1,0 +1,235 @@
+import FerryProtocol
+import Foundation
+import Testing
+
+@testable import Missions
+
+@Suite("Missions that are kept, updated, shared and short of room", .timeLimit(.minutes(2)))
+struct MissionKeepingTests {
+  private let shelf = Shelf()
+  private let small = content(1, 10)
+  private let large = content(2, 300_000)
+
+  private func publish(
+    _ id: String, version: Int64 = 1, _ files: [(String, [UInt8])]? = nil,
+    url: ((String) -> String?)? = nil
+  ) {
+    let files = files ?? [("a.txt", small), ("media/b.bin", large)]
+    shelf.publish(Publication(id, version: version, files, url: url))
+  }
+
+  // MARK: Versions
+
+  @Test("a new version fetches only the chunks that it lacks, and is there whole or not at all")
+  func update() async throws {
+    publish("m")
+    let device = try await Device(shelf)
+    try await device.download("m")
+    let old = try await device.manager.path(mission("m"))
+    var changed = large
+    changed[100_000] ^= 1
+    publish("m", version: 2, [("a.txt", small), ("media/b.bin", changed)])
+    #expect(try await device.manager.mission(mission("m")).hasUpdate)
+    let before = shelf.bytesFetched
+    try await device.download("m")
+    let document = Publication(
+      "m", version: 2, [("a.txt", small), ("media/b.bin", changed)]
+    ).document
+    #expect(shelf.bytesFetched - before == 65_536 + document.count)
+    #expect(try await device.read("media/b.bin", in: "m") == changed)
+    // Who reads the old version still can.
+    let kept = FileManager.default.contents(atPath: old + "/media/b.bin")
+    #expect(kept == Data(large))
+    publish("m", version: 3, [("a.txt", small)])
+    try await device.download("m")
+    #expect(!FileManager.default.fileExists(atPath: old))
+    #expect(try await device.store.missions().map(\.record.version) == [2, 3])
+    publish("m", version: 4, [("b.txt", small)])
+    try await device.download("m")
+    #expect(!device.everything().contains { $0.contains(hash(changed).description) })
+  }
+
+  @Test("a retracted mission that is here stays")
+  func retracted() async throws {
+    publish("m")
+    let device = try await Device(shelf)
+    try await device.download("m")
+    shelf.retract("m")
+    let status = try await device.manager.mission(mission("m"))
+    #expect(status.isDownloaded && status.publishedVersion == nil && !status.hasUpdate)
+    #expect(try await device.read("a.txt", in: "m") == small)
+  }
+
+  // MARK: Keeping
+
+  @Test("damage is found, and mended when asked to")
+  func verify() async throws {
+    publish("m")
+    let device = try await Device(shelf)
+    try await device.download("m")
+    #expect(try await device.manager.verify(mission("m")).isIntact)
+    let folder = try await device.manager.path(mission("m"))
+    chmod(folder + "/media/b.bin", 0o600)
+    let file = try #require(FileHandle(forUpdatingAtPath: folder + "/media/b.bin"))
+    try file.seek(toOffset: 5)
+    try file.write(contentsOf: Data([large[5] ^ 255]))
+    try file.close()
+    try FileManager.default.removeItem(atPath: folder + "/a.txt")
+    let found = try await device.manager.verify(mission("m"))
+    #expect(found.damaged == ["media/b.bin"] && found.fault?.item == "a.txt")
+    #expect(!found.isMended && found.bytes == 300_010)
+    #expect(try await device.manager.verify(mission("m"), mending: true).isMended)
+    #expect(try await device.manager.verify(mission("m")).isIntact)
+    #expect(try await device.read("media/b.bin", in: "m") == large)
+    #expect(try await device.read("a.txt", in: "m") == small)
+  }
+
+  @Test("what a mission brought is found by its address, as long as it is there")
+  func pinned() async throws {
+    let url: (String) -> String? = { "https://example.org/\($0)" }
+    publish("m", url: url)
+    let device = try await Device(shelf)
+    #expect(try await device.manager.item(for: "https://example.org/a.txt") == nil)
+    try await device.download("m")
+    let item = try #require(
+      try await device.manager.item(for: "https://example.org/media/b.bin"))
+    #expect(try await item.content.readAll() == large)
+    #expect(item.mediaType == "application/octet-stream" && item.completedAt > 0)
+    #expect(try await device.manager.item(for: "https://example.org/other") == nil)
+    try await device.manager.remove(mission("m"))
+    #expect(try await device.manager.item(for: "https://example.org/a.txt") == nil)
+  }
+
+  @Test("sealed content is never plain at rest, is read through the library, and needs its key")
+  func sealed() async throws {
+    publish("m")
+    let device = try await Device(shelf, key: DiskFileStoreTests.key)
+    #expect(try await device.download("m").map(\.state) == [.done])
+    await #expect(throws: MissionError.self) { try await device.manager.path(mission("m")) }
+    let opened = try await device.manager.content(of: "media/b.bin", in: mission("m"))
+    #expect(try await opened.readAll() == large)
+    #expect(try await device.manager.verify(mission("m")).isIntact)
+    for path in device.everything() {
+      let bytes = FileManager.default.contents(atPath: "\(device.folder.path)/content/\(path)")
+      #expect(bytes?.range(of: Data(large[..<64])) == nil)
+    }
+    var changed = large
+    changed[100_000] ^= 1
+    publish("m", version: 2, [("a.txt", small), ("media/b.bin", changed)])
+    let before = shelf.bytesFetched
+    try await device.download("m")
+    #expect(shelf.bytesFetched - before < 70_000)
+    let later = try await device.manager.content(of: "media/b.bin", in: mission("m"))
+    #expect(try await later.readAll() == changed)
+    let error = await #expect(throws: MissionError.self) { try await device.another() }
+    #expect(error?.kind == .wrongKey)
+  }
+
+  // MARK: Two processes
+
+  @Test("what one process fetches, another does not: it looks on, and takes over in the end")
+  func twoProcesses() async throws {
+    publish("m")
+    shelf.obstruct(large, .hangs(after: 200_000))
+    let first = try await Device(shelf)
+    let second = try await first.another()
+    try await first.manager.download([mission("m")])
+    try await first.wait(for: "m") { $0.bytesDone >= 200_000 }
+    try await second.manager.download([mission("m")])
+    try await second.wait(for: "m") { $0.reason?.kind == .busy }
+    #expect(shelf.fetches(of: large) == 1)
+    await first.manager.close()
+    #expect(try await second.manager.settled([mission("m")]).map(\.state) == [.done])
+    #expect(shelf.fetches(of: large) == 2 && shelf.fetches(of: small) == 1)
+  }
+
+  @Test("a process that looks on is done when the other one is")
+  func lookingOn() async throws {
+    publish("m")
+    shelf.obstruct(large, .hangs(after: 200_000))
+    let first = try await Device(shelf)
+    let second = try await first.another()
+    try await first.manager.download([mission("m")])
+    try await first.wait(for: "m") { $0.bytesDone >= 200_000 }
+    try await second.manager.download([mission("m")])
+    try await second.wait(for: "m") { $0.reason?.kind == .busy }
+    // The other process's words reach the one that fetches.
+    let third = try await first.another()
+    try await third.manager.pause(mission("m"))
+    #expect(try await first.manager.settled([mission("m")]).map(\.state) == [.paused])
+    #expect(try await second.manager.settled([mission("m")]).map(\.state) == [.paused])
+    try await third.manager.resume(mission("m"))
+    #expect(try await third.manager.settled([mission("m")]).map(\.state) == [.done])
+    #expect(try await second.state("m") == .done)
+    await #expect(throws: MissionError.self) { try await third.manager.pause(mission("m")) }
+  }
+
+  @Test("another process can cancel what this one fetches")
+  func cancelledElsewhere() async throws {
+    publish("m")
+    shelf.obstruct(large, .hangs(after: 200_000))
+    let first = try await Device(shelf)
+    try await first.manager.download([mission("m")])
+    try await first.wait(for: "m") { $0.bytesDone >= 200_000 }
+    try await first.another().manager.cancel(mission("m"))
+    #expect(try await first.manager.settled([mission("m")]).map(\.state) == [.cancelled])
+    #expect(first.everything().isEmpty)
+  }
+
+  @Test("a later version that another process asks for takes the place of the one under way")
+  func supersededElsewhere() async throws {
+    publish("m")
+    shelf.obstruct(large, .hangs(after: 200_000))
+    let first = try await Device(shelf)
+    try await first.manager.download([mission("m")])
+    try await first.wait(for: "m") { $0.bytesDone >= 200_000 }
+    publish("m", version: 2)
+    let second = try await first.another()
+    try await second.manager.download([mission("m")])
+    #expect(try await second.manager.settled([mission("m")]).map(\.state) == [.done])
+    _ = try await first.manager.settled([mission("m")])
+    #expect(try await first.store.missions().map(\.record.version) == [2])
+    #expect(try await second.read("media/b.bin", in: "m") == large)
+  }
+
+  // MARK: Room
+
+  @Test("where there is no room it rests before anything is fetched, with the reason")
+  func noRoom() async throws {
+    let huge = MissionManifest(
+      space: spaceName, id: mission("m"), version: 1, chunkSize: 64 << 20,
+      items: (0..<8).map { index in
+        MissionItem(
+          path: "f\(index)", size: 1 << 42, hash: hash([UInt8(index)]), url: "https://example.org",
+          isHosted: false)
+      })
+    shelf.publish(Publication(huge))
+    let device = try await Device(shelf)
+    let status = try #require(try await device.download("m").first)
+    #expect(status.state == .paused && status.reason?.kind == .diskFull)
+    #expect(shelf.order.count == 1)
+    #expect(try await device.store.missions().map(\.reason?.kind) == [.diskFull])
+  }
+
+  @Test("a disk that fills up lets a mission rest, which goes on when there is room")
+  func fullDisk() async throws {
+    publish("m")
+    shelf.obstruct(large, .fails(DownloadError(.diskFull, "no space left on device")))
+    let device = try await Device(shelf)
+    let status = try #require(try await device.download("m").first)
+    #expect(status.state == .paused && status.reason?.kind == .diskFull)
+    #expect(status.reason?.item == "media/b.bin")
+    try await device.manager.resume(mission("m"))
+    #expect(try await device.manager.settled([mission("m")]).map(\.state) == [.done])
+    #expect(shelf.fetches(of: small) == 1)
+  }
+
+  @Test("thousands of small items are one mission")
+  func manyItems() async throws {
+    let files = (0..<2_000).map { ("d\($0 % 100)/f\($0)", Array("item \($0)".utf8)) }
+    publish("m", files)
+    let device = try await Device(shelf)
+    #expect(try await device.download("m").map(\.state) == [.done])
+    #expect(try await device.read("d7/f1207", in: "m") == Array("item 1207".utf8))
+  }
+}

@@ -1,0 +1,224 @@
+import Cryptography
+import FerryProtocol
+import Testing
+
+@testable import Missions
+
+@Suite("Room, progress and what is kept", .timeLimit(.minutes(1)))
+struct PlanTests {
+  private let x = hash([1])
+  private let y = hash([2])
+
+  @Test("room is reserved for all missions under way, the same content once")
+  func reserving() throws {
+    var space = SpacePlan(margin: 10)
+    try space.reserve([x: 50], for: mission("a"), free: 100)
+    #expect(throws: SpacePlan.Shortage(needed: 110, free: 100)) {
+      try space.reserve([y: 50], for: mission("b"), free: 100)
+    }
+    #expect(space.reserved == 50)
+    try space.reserve([x: 50, y: 40], for: mission("b"), free: 100)
+    #expect(space.reserved == 90)
+    space.wrote(x, missing: 20)
+    #expect(space.reserved == 60)
+    space.release(mission("a"))
+    #expect(space.reserved == 60)
+    space.release(mission("b"))
+    #expect(space.reserved == 0)
+  }
+
+  @Test("sizes beyond all numbers are no room either")
+  func overflow() {
+    var space = SpacePlan(margin: .max)
+    #expect(throws: SpacePlan.Shortage(needed: .max, free: .max)) {
+      try space.reserve([x: 1 << 42], for: mission("a"), free: .max)
+    }
+  }
+
+  private func meter() -> ProgressMeter {
+    let items = [
+      MissionItem(path: "a", size: 100, hash: x), MissionItem(path: "b", size: 100, hash: x),
+      MissionItem(path: "c", size: 50, hash: y),
+    ]
+    return ProgressMeter(
+      MissionManifest(space: spaceName, id: mission("m"), version: 3, items: items))
+  }
+
+  @Test("progress never goes back, nor over the whole, whatever the items tell")
+  func monotone() {
+    var meter = meter()
+    meter.begin(0, MissionItem(path: "a", size: 100, hash: x), sharers: 2)
+    meter.begin(2, MissionItem(path: "c", size: 50, hash: y), sharers: 1)
+    var last: Int64 = 0
+    for (step, bytes) in [Int64(10), 80, 30, 0, 200, -5, 100].enumerated() {
+      let told = DownloadProgress(bytesDone: bytes, bytesTotal: 100, bytesFetched: bytes)
+      meter.update(0, told, at: .seconds(step))
+      let progress = meter.progress(at: .seconds(step))
+      #expect(progress.bytesDone >= last && progress.bytesDone <= 250)
+      last = progress.bytesDone
+    }
+    meter.finish(0, at: .seconds(8))
+    #expect(meter.progress(at: .seconds(8)).bytesDone == 200)
+    #expect(meter.progress(at: .seconds(8)).itemsDone == 2)
+    meter.finish(2, at: .seconds(9))
+    let end = meter.progress(at: .seconds(9))
+    #expect(end.bytesDone == 250 && end.fraction == 1 && end.itemsDone == 3)
+  }
+
+  @Test("the rate is that of the last seconds, and the time left follows from it")
+  func rate() throws {
+    var meter = meter()
+    meter.begin(0, MissionItem(path: "a", size: 100, hash: x), sharers: 2)
+    meter.update(0, DownloadProgress(bytesDone: 0, bytesTotal: 100, bytesFetched: 0), at: .zero)
+    #expect(meter.progress(at: .milliseconds(100)).bytesPerSecond == nil)
+    let told = DownloadProgress(bytesDone: 50, bytesTotal: 100, bytesFetched: 50)
+    meter.update(0, told, at: .seconds(2))
+    let progress = meter.progress(at: .seconds(2))
+    #expect(progress.bytesPerSecond == 25)
+    // 100 of 250 are there, since the content serves two items.
+    #expect(progress.timeLeft == .seconds(6))
+    #expect(progress.underWay == [ItemProgress(path: "a", bytesDone: 50, bytesTotal: 100)])
+    // Long after, nothing has come.
+    meter.update(0, told, at: .seconds(60))
+    meter.update(0, told, at: .seconds(61))
+    #expect(meter.progress(at: .seconds(61)).bytesPerSecond == 0)
+    #expect(meter.progress(at: .seconds(61)).timeLeft == nil)
+  }
+
+  @Test("what several attempts fetched counts each time")
+  func attempts() {
+    var meter = meter()
+    meter.begin(0, MissionItem(path: "a", size: 100, hash: x), sharers: 1)
+    let told = DownloadProgress(bytesDone: 60, bytesTotal: 100, bytesFetched: 60)
+    meter.update(0, told, at: .zero)
+    meter.attemptEnded(0)
+    meter.update(0, told, at: .seconds(1))
+    #expect(meter.progress(at: .seconds(1)).bytesFetched == 120)
+  }
+
+  @Test(
+    "versions but the one in use and the last ones before it are removed",
+    arguments: [
+      ([Int64(1), 2, 3], Int64(3), 2, [Int64(1)]), ([1, 2, 3], 3, 1, [1, 2]), ([4], 4, 2, []),
+      ([3, 5, 4], 4, 2, [3]), ([1, 2], 2, 0, [1]), ([1, 2], 2, 9, []),
+    ])
+  func outdated(complete: [Int64], active: Int64, keep: Int, removed: [Int64]) {
+    #expect(KeepingPlan.outdated(complete, active: active, keep: keep) == removed)
+  }
+
+  @Test("a row says how its mission goes on after a restart")
+  func restoring() {
+    #expect(KeepingPlan.restoring(.ready, isComplete: false) == .goesOn)
+    #expect(KeepingPlan.restoring(.downloading, isComplete: false) == .goesOn)
+    #expect(KeepingPlan.restoring(.paused, isComplete: false) == .rests)
+    #expect(KeepingPlan.restoring(.cancelled, isComplete: false) == .remove)
+    #expect(KeepingPlan.restoring(.failed, isComplete: false) == .remove)
+    #expect(KeepingPlan.restoring(.done, isComplete: false) == .remove)
+    #expect(KeepingPlan.restoring(.done, isComplete: true) == .isThere)
+  }
+
+  @Test("only what no row speaks of is garbage")
+  func garbage() {
+    var found = KeepingPlan.Found()
+    found.objects = [x, y]
+    found.partials = [y, x]
+    found.bundles = [MissionVersion(mission("m"), 2), MissionVersion(mission("m"), 1)]
+    var needed = NeededFiles()
+    needed.objects = [x]
+    needed.partials = [y]
+    needed.bundles = [MissionVersion(mission("m"), 2)]
+    let garbage = KeepingPlan.garbage(found, needed: needed)
+    #expect(garbage.objects == [y] && garbage.partials == [x])
+    #expect(garbage.bundles == [MissionVersion(mission("m"), 1)])
+    #expect(garbage.count == 3)
+  }
+
+  // MARK: Asking
+
+  private func record(
+    _ id: String, version: Int64 = 1, after: [String] = []
+  ) -> (MissionID, MissionRecord) {
+    var manifest = MissionManifest(
+      space: spaceName, id: mission(id), version: version,
+      items: [MissionItem(path: "f", size: 1, hash: x)])
+    manifest.after = after.map(mission)
+    return (
+      mission(id),
+      MissionRecord(
+        of: manifest, hash: x, manifestSize: 1, signature: [], signer: [], publishedAt: 0)
+    )
+  }
+
+  private func asked(
+    _ ids: [String], _ records: [(MissionID, MissionRecord)], here: [String: Int64] = [:]
+  ) throws -> [String] {
+    try MissionRequest.plan(
+      ids.map(mission), catalogue: Dictionary(uniqueKeysWithValues: records),
+      here: Dictionary(uniqueKeysWithValues: here.map { (mission($0), $1) })
+    ).map(\.id.value)
+  }
+
+  @Test("who asks for a mission asks for those that come first, in their order")
+  func asking() throws {
+    let records = [record("a", after: ["b", "c"]), record("b", after: ["c"]), record("c")]
+    #expect(try asked(["a"], records) == ["c", "b", "a"])
+    #expect(try asked(["b", "a"], records) == ["c", "b", "a"])
+    #expect(try asked(["a"], records, here: ["c": 1]) == ["b", "a"])
+    let circle = [record("a", after: ["b"]), record("b", after: ["a"])]
+    #expect(Set(try asked(["a"], circle)) == ["a", "b"])
+  }
+
+  @Test("an older version here will do for what comes first, and not for what is asked for")
+  func versions() throws {
+    let records = [record("a", after: ["b"]), record("b", version: 2)]
+    #expect(try asked(["a"], records, here: ["b": 1]) == ["a"])
+    #expect(try asked(["b"], records, here: ["b": 1]) == ["b"])
+    #expect(try asked(["b"], records, here: ["b": 2]).isEmpty)
+  }
+
+  @Test("what is not in the catalogue can be asked for only where it is here")
+  func unknown() throws {
+    #expect(throws: MissionError.self) { try asked(["z"], []) }
+    #expect(try asked(["z"], [], here: ["z": 1]).isEmpty)
+    let error = #expect(throws: MissionError.self) { try asked(["a"], [record("a", after: ["z"])]) }
+    #expect(error?.kind == .dependency)
+  }
+
+  // MARK: Manifests
+
+  @Test("a manifest counts only in its place, as its signer signed it, from who is trusted")
+  func manifests() throws {
+    let published = Publication("m", [("f", Array("x".utf8))])
+    let (document, record) = (published.document, published.record)
+    #expect(throws: Never.self) { try ManifestCheck.manifest(document, of: record, in: spaceName) }
+    func kind(
+      _ document: [UInt8], _ record: MissionRecord, in space: SpaceName? = spaceName
+    ) -> MissionError.Kind? {
+      do throws(MissionError) {
+        _ = try ManifestCheck.manifest(document, of: record, in: space ?? spaceName)
+        return nil
+      } catch {
+        return error.kind
+      }
+    }
+    #expect(kind(document + [32], record) == .badManifest)
+    var forged = record
+    forged.signature[0] ^= 1
+    #expect(kind(document, forged) == .badSignature)
+    var stranger = record
+    stranger.signer = Ed25519.SecretKey().publicKey.bytes
+    #expect(kind(document, stranger) == .badSignature)
+    var short = record
+    short.signer = [1, 2, 3]
+    #expect(kind(document, short) == .badSignature)
+    var later = record
+    later.version = 2
+    #expect(kind(document, later) == .badManifest)
+    var other = record
+    other.id = mission("n")
+    #expect(kind(document, other) == .badManifest)
+    #expect(kind(document, record, in: SpaceName("elsewhere")) == .badManifest)
+    #expect(throws: Never.self) { try ManifestCheck.check(signer: [1], trusted: []) }
+    #expect(throws: MissionError.self) { try ManifestCheck.check(signer: [1], trusted: [[2]]) }
+  }
+}

@@ -1,0 +1,16 @@
+import Ferry
+
+/// The README's example of missions, line by line; `MissionPairTests` compares them.
+func missionExample(replica: Replica) async throws {
+  let missions = try await replica.missionManager()
+  let watching = Task {
+    for await case .progress(let progress) in missions.events() {
+      print("\(progress.id): \(Int(progress.fraction * 100)) %")
+    }
+  }
+  try await missions.download("city-tour")
+  for mission in try await missions.settled("city-tour") where mission.isDownloaded {
+    print("open \(try await missions.path("city-tour"))/index.html")
+  }
+  watching.cancel()
+}

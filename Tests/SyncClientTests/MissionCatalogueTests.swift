@@ -1,0 +1,124 @@
+import FerryProtocol
+import SQLite
+import Testing
+
+@testable import SyncClient
+
+/// The catalogue of missions, as pull lists bring it to a device.
+@Suite("Catalogue of missions", .timeLimit(.minutes(1)))
+struct MissionCatalogueTests {
+  private func record(_ id: String, version: Int64 = 1) throws -> MissionRecord {
+    let manifest = MissionManifest(
+      space: try #require(SpaceName("s")), id: try #require(MissionID(id)), version: version,
+      title: "Title", summary: "Summary", priority: 7, after: [try #require(MissionID("first"))],
+      items: [])
+    let hash = try #require(ContentHash([UInt8](repeating: 9, count: 32)))
+    return MissionRecord(
+      of: manifest, hash: hash, manifestSize: 12, signature: [1, 2], signer: [3], publishedAt: 5)
+  }
+
+  private func published(
+    _ record: MissionRecord, at sequence: SequenceNumber, _ more: [Column] = []
+  ) -> Change {
+    PageMaker().change(sequence, MissionRecord.table, record.id.value, record.columns + more)
+  }
+
+  private func kept(_ fixture: ReplicaFixture) throws -> [MissionRecord] {
+    try fixture.file.write { database in
+      try database.query("SELECT * FROM ferry_missions ORDER BY id").compactMap { row in
+        guard case .text(let id) = row["id"] else { return nil }
+        return MissionRecord(id: id) { row[$0] == .null ? nil : row[$0] }
+      }
+    }
+  }
+
+  @Test("a published mission is there to be read, changes with its next version, and vanishes")
+  func life() throws {
+    let fixture = try ReplicaFixture.withTasks()
+    let first = try record("m")
+    try fixture.apply([published(first, at: 1)])
+    #expect(try kept(fixture) == [first])
+    var second = first
+    second.version = 2
+    second.title = "Other"
+    let columns = [Column("version", .integer(2)), Column("title", .text("Other"))]
+    try fixture.apply([
+      PageMaker().change(
+        2, MissionRecord.table, "m", columns, inserts: false, at: 1_700_000_000_001)
+    ])
+    #expect(try kept(fixture) == [second])
+    #expect(try fixture.pending.isEmpty)
+    try fixture.apply([
+      PageMaker().deletion(3, MissionRecord.table, "m", at: 1_700_000_000_002)
+    ])
+    #expect(try kept(fixture).isEmpty)
+  }
+
+  @Test("what an app writes to the catalogue is never recorded, and the table cannot be tracked")
+  func notCaptured() throws {
+    let fixture = try ReplicaFixture.withTasks()
+    try fixture.apply([published(try record("m"), at: 1)])
+    try fixture.run("UPDATE ferry_missions SET title = 'mine'")
+    try fixture.run("INSERT INTO ferry_missions(id) VALUES ('own')")
+    #expect(try fixture.pending.isEmpty)
+    #expect(throws: ReplicaError.self) { try fixture.file.track(["ferry_missions"]) }
+  }
+
+  @Test("missions that came before the table was known are in it after an update")
+  func earlierKept() throws {
+    let fixture = try ReplicaFixture.withTasks()
+    let first = try record("m")
+    // As a version of Ferry leaves it that does not know the table.
+    try fixture.file.keep(published(first, at: 1), reason: nil)
+    try fixture.run("DROP TABLE ferry_missions")
+    try fixture.reopen()
+    #expect(try kept(fixture) == [first])
+    #expect(try fixture.file.keptChanges(of: MissionRecord.table).isEmpty)
+  }
+
+  @Test("columns of a later version of Ferry are kept, and the rest is applied")
+  func laterColumns() throws {
+    let fixture = try ReplicaFixture.withTasks()
+    let first = try record("m")
+    try fixture.apply([published(first, at: 1, [Column("zone", .text("x"))])])
+    #expect(try kept(fixture) == [first])
+    try fixture.reopen()
+    let left = try fixture.file.keptChanges(of: MissionRecord.table)
+    #expect(left.map { $0.change.state.columns.map(\.name) } == [["zone"]])
+  }
+
+  @Test("the digests of the catalogue are those of its records, later columns included")
+  func digests() throws {
+    let fixture = try ReplicaFixture.withTasks()
+    let more = [Column("zone", .text("x"))]
+    let (first, second) = (try record("m"), try record("n"))
+    try fixture.apply([published(first, at: 1, more), published(second, at: 2)])
+    let scan = try TableScan(
+      MissionRecord.table, on: fixture.file.connection, limits: .standard)
+    var hasher = RecordHasher()
+    var sums = DigestSums()
+    for (record, more) in [(first, more), (second, [])] {
+      let key = RecordKey(table: MissionRecord.table, record: record.id.value)
+      sums.add(
+        hasher.digest(of: key, (record.columns + more).sortedByBytes()),
+        to: DigestNode.leaf(of: key.record))
+    }
+    let found = try scan.sums { _ in }
+    #expect(found.recordCount == 2)
+    #expect(found == sums)
+  }
+
+  @Test("a pull of everything removes missions that it does not name")
+  func replaced() throws {
+    for code in [ProblemCode.cursorExpired, .historyLost] {
+      let fixture = try ReplicaFixture.withTasks()
+      try fixture.apply([
+        published(try record("m"), at: 1), published(try record("n"), at: 2),
+      ])
+      try fixture.file.beginReplacement(Problem(code, "the server has lost it"))
+      try fixture.apply([published(try record("n"), at: 2)])
+      #expect(try kept(fixture).map(\.id.value) == ["n"])
+      #expect(try fixture.pending.isEmpty)
+    }
+  }
+}
