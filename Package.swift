@@ -60,7 +60,10 @@ let package = Package(
     library(
       "SyncClient", "Client/Sync",
       needs: ["FerryProtocol", "SQLite", "Networking", "Compression", "Executors"]),
-    library("Ferry", "Client/Ferry", needs: ["SyncClient", "FerryProtocol"]),
+    library(
+      "Missions", "Client/Missions",
+      needs: ["FerryProtocol", "Cryptography", "SQLite", "Networking", "Executors"]),
+    library("Ferry", "Client/Ferry", needs: ["SyncClient", "Missions", "FerryProtocol"]),
     library("TableImport", "Client/Import", needs: ["FerryProtocol"]),
     command(
       "FerryCommand", "Client/FerryCommand",
@@ -120,6 +123,9 @@ let package = Package(
     tests("PostgresTests", needs: ["Postgres", "TestSupport"]),
     tests("TableImportTests", needs: ["TableImport", "TestSupport"]),
     tests("SyncClientTests", needs: ["SyncClient", "SQLite", "FerryProtocol", "TestSupport"]),
+    tests(
+      "MissionTests",
+      needs: ["Missions", "Cryptography", "SQLite", "FerryProtocol", "TestSupport"]),
     tests(
       "SyncServerTests",
       needs: [

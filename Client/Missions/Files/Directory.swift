@@ -1,0 +1,176 @@
+import Foundation
+
+/// An open folder whose entries are reached by name alone, never through a symbolic link: nothing
+/// that is done here can leave it.
+struct Directory: ~Copyable {
+  let descriptor: Int32
+  /// For messages.
+  let path: String
+
+  private init(descriptor: Int32, path: String) {
+    self.descriptor = descriptor
+    self.path = path
+  }
+
+  deinit { close(descriptor) }
+
+  /// Opens the folder at `path`, and makes it where it is not there.
+  init(making path: String) throws(MissionError) {
+    if mkdir(path, 0o700) != 0, errno != EEXIST {
+      throw MissionError(errno: errno, "\(path) cannot be made")
+    }
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw MissionError(errno: errno, "\(path) cannot be opened") }
+    self.init(descriptor: descriptor, path: path)
+  }
+
+  /// What lies at a name.
+  struct Entry: Equatable {
+    enum Kind { case file, folder, other }
+    var kind: Kind
+    /// Bytes.
+    var size: Int64
+    var device: UInt64
+    var inode: UInt64
+  }
+
+  // MARK: Folders in it
+
+  /// Opens a folder in it, and makes it where `isMade` says so; `nil` where there is none.
+  func folder(_ name: String, making isMade: Bool = false) throws(MissionError) -> Directory? {
+    try check(name)
+    if isMade, mkdirat(descriptor, name, 0o700) != 0, errno != EEXIST {
+      throw MissionError(errno: errno, "\(path)/\(name) cannot be made")
+    }
+    let child = openat(descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    guard child >= 0 else {
+      if errno == ENOENT && !isMade { return nil }
+      throw MissionError(errno: errno, "\(path)/\(name) cannot be opened as a folder")
+    }
+    return Directory(descriptor: child, path: "\(path)/\(name)")
+  }
+
+  /// Opens a folder in it, and makes it where there is none.
+  func making(_ name: String) throws(MissionError) -> Directory {
+    guard let folder = try folder(name, making: true) else {
+      throw MissionError(.files, "\(path)/\(name) was removed")
+    }
+    return folder
+  }
+
+  // MARK: Entries
+
+  /// What lies at a name; a symbolic link is not followed. `nil` where nothing does.
+  func entry(_ name: String) throws(MissionError) -> Entry? {
+    try check(name)
+    var facts = stat()
+    guard fstatat(descriptor, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 else {
+      if errno == ENOENT || errno == ENOTDIR { return nil }
+      throw MissionError(errno: errno, "\(path)/\(name) cannot be looked at")
+    }
+    return Entry(facts)
+  }
+
+  /// Names in it but `.` and `..`, in order.
+  func names() throws(MissionError) -> [String] {
+    // The stream closes its descriptor, and has a place of its own only with a fresh one.
+    let copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard copy >= 0, let stream = fdopendir(copy) else {
+      let code = errno
+      if copy >= 0 { close(copy) }
+      throw MissionError(errno: code, "\(path) cannot be listed")
+    }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { name in
+        name.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if name != "." && name != ".." { names.append(name) }
+    }
+    return names.sorted()
+  }
+
+  /// Removes a file, if it is there.
+  func removeFile(_ name: String) throws(MissionError) {
+    try check(name)
+    guard unlinkat(descriptor, name, 0) == 0 || errno == ENOENT else {
+      throw MissionError(errno: errno, "\(path)/\(name) cannot be removed")
+    }
+  }
+
+  /// Removes a file or a folder with all that is in it, if it is there.
+  func removeTree(_ name: String) throws(MissionError) {
+    guard let entry = try entry(name) else { return }
+    guard entry.kind == .folder else { return try removeFile(name) }
+    if let folder = try folder(name) {
+      for child in try folder.names() { try folder.removeTree(child) }
+    }
+    guard unlinkat(descriptor, name, AT_REMOVEDIR) == 0 || errno == ENOENT else {
+      throw MissionError(errno: errno, "\(path)/\(name) cannot be removed")
+    }
+  }
+
+  /// Opens a file in it for reading.
+  func openFile(_ name: String) throws(MissionError) -> OpenFile {
+    try check(name)
+    let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+    guard file >= 0 else { throw MissionError(errno: errno, "\(path)/\(name) cannot be opened") }
+    return OpenFile(descriptor: file, path: "\(path)/\(name)")
+  }
+
+  /// Makes a file in it, for writing; what was there is gone.
+  func makeFile(_ name: String) throws(MissionError) -> OpenFile {
+    try removeFile(name)
+    let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+    let file = openat(descriptor, name, flags, 0o600)
+    guard file >= 0 else { throw MissionError(errno: errno, "\(path)/\(name) cannot be made") }
+    return OpenFile(descriptor: file, path: "\(path)/\(name)")
+  }
+
+  /// Moves an entry to another folder of the same file system, in place of what is there.
+  func move(_ name: String, to other: borrowing Directory, as new: String) throws(MissionError) {
+    try check(name)
+    try other.check(new)
+    guard renameat(descriptor, name, other.descriptor, new) == 0 else {
+      throw MissionError(errno: errno, "\(path)/\(name) cannot be moved to \(other.path)/\(new)")
+    }
+  }
+
+  /// Has the operating system write the folder's own entries to the disk.
+  func sync() throws(MissionError) {
+    guard fsync(descriptor) == 0 else {
+      throw MissionError(errno: errno, "\(path) cannot be written to the disk")
+    }
+  }
+
+  /// A name is one step into this folder and nothing else.
+  func check(_ name: String) throws(MissionError) {
+    if name.isEmpty || name == "." || name == ".." || name.utf8.contains(0x2F)
+      || name.utf8.contains(0)
+    {
+      throw MissionError(.files, "“\(name)” is no name of a file")
+    }
+  }
+}
+
+extension Directory.Entry {
+  fileprivate init(_ facts: stat) {
+    switch facts.st_mode & S_IFMT {
+    case S_IFREG: kind = .file
+    case S_IFDIR: kind = .folder
+    default: kind = .other
+    }
+    size = Int64(facts.st_size)
+    device = UInt64(facts.st_dev)
+    inode = UInt64(facts.st_ino)
+  }
+}
+
+extension MissionError {
+  /// What the operating system refused, by its error number.
+  init(errno code: Int32, _ what: String) {
+    let isFull = code == ENOSPC || code == EDQUOT
+    self.init(isFull ? .diskFull : .files, "\(what): \(String(cString: strerror(code)))")
+  }
+}

@@ -1,0 +1,183 @@
+import Cryptography
+import Executors
+import FerryProtocol
+import Foundation
+
+/// The content of missions in a folder of the operating system's.
+public final class DiskFileStore: MissionFiles {
+  /// The folder.
+  public let root: String
+  private let folders: StoreFolders
+  private let executor: any WorkExecutor
+  /// Reading does not wait for what is being hashed or sealed.
+  private let readers: any WorkExecutor
+
+  /// Opens the folder at `root`, and makes it where it is not there.
+  ///
+  /// - Parameter key: 32 bytes; with them content is encrypted at rest by AES-256-GCM. While it is
+  ///   being fetched it is not yet.
+  /// - Throws: ``MissionError/Kind/files``, ``MissionError/Kind/diskFull``;
+  ///   ``MissionError/Kind/wrongKey`` for a key of another length.
+  public convenience init(root: String, key: [UInt8]? = nil) throws(MissionError) {
+    try self.init(root: root, key: key) { ThreadExecutor(name: $0) }
+  }
+
+  package init(
+    root: String, key: [UInt8]?, makeExecutor: (String) -> any WorkExecutor
+  ) throws(MissionError) {
+    var cipher: AESGCM?
+    if let key {
+      do { cipher = try AESGCM(key: key) } catch {
+        throw MissionError(.wrongKey, "a key for encryption at rest has \(AESGCM.keyBytes) bytes")
+      }
+    }
+    self.root = root
+    folders = try StoreFolders(root: root, cipher: cipher)
+    executor = makeExecutor("mission-files")
+    readers = makeExecutor("mission-readers")
+  }
+
+  public var isSealed: Bool { folders.cipher != nil }
+
+  private static let proven: [UInt8] = Array("ferry missions".utf8)
+
+  public func sealProof() -> [UInt8] {
+    guard let cipher = folders.cipher else { return [0] }
+    let nonce = SecureRandom.bytes(AESGCM.nonceBytes)
+    return nonce + cipher.seal(Self.proven, nonce: nonce)
+  }
+
+  public func accepts(sealProof proof: [UInt8]) -> Bool {
+    guard let cipher = folders.cipher else { return proof == [0] }
+    guard proof.count > AESGCM.nonceBytes else { return false }
+    let sealed = Array(proof[AESGCM.nonceBytes...])
+    let opened = try? cipher.open(sealed, nonce: Array(proof[..<AESGCM.nonceBytes]))
+    return opened == Self.proven
+  }
+
+  public func partialPath(of hash: ContentHash) -> String { "\(root)/partial/\(hash)" }
+
+  public func plainPath(of hash: ContentHash) -> String? {
+    isSealed ? nil : "\(root)/objects/\(hash.description.prefix(2))/\(hash)"
+  }
+
+  public func bundlePath(of mission: MissionID, version: Int64) -> String {
+    "\(root)/bundles/\(mission)/\(version)"
+  }
+
+  public func freeBytes() async throws(MissionError) -> Int64 {
+    try await perform { (folders) throws(MissionError) in try folders.freeBytes() }
+  }
+
+  public func has(_ content: StoredContent) async throws(MissionError) -> Bool {
+    try await perform { (folders) throws(MissionError) in try folders.has(content) }
+  }
+
+  public func isIntact(_ content: StoredContent) async throws(MissionError) -> Bool {
+    try await perform { (folders) throws(MissionError) in try folders.isIntact(content) }
+  }
+
+  public func adopt(_ content: StoredContent) async throws(MissionError) {
+    try await perform { (folders) throws(MissionError) in try folders.adopt(content) }
+  }
+
+  public func partialBytes(
+    of hash: ContentHash, limit: Int64
+  ) async throws(MissionError) -> [UInt8] {
+    try await perform { (folders) throws(MissionError) in
+      try folders.partialBytes(of: hash, limit: limit)
+    }
+  }
+
+  public func copy(
+    _ part: StoredPart, to hash: ContentHash, at offset: Int64
+  ) async throws(MissionError) -> Bool {
+    try await perform { (folders) throws(MissionError) in
+      try folders.copy(part, to: hash, at: offset)
+    }
+  }
+
+  public func sync(_ hashes: [ContentHash]) async throws(MissionError) {
+    try await perform { (folders) throws(MissionError) in try folders.sync(hashes) }
+  }
+
+  public func build(_ bundle: BundlePlan) async throws(MissionError) {
+    try await perform { (folders) throws(MissionError) in try folders.build(bundle) }
+  }
+
+  public func fault(in bundle: BundlePlan) async throws(MissionError) -> MissionError? {
+    try await perform { (folders) throws(MissionError) in try folders.fault(in: bundle) }
+  }
+
+  public func mend(_ bundle: BundlePlan) async throws(MissionError) {
+    try await perform { (folders) throws(MissionError) in try folders.mend(bundle) }
+  }
+
+  public func removeBundle(of mission: MissionID, version: Int64) async throws(MissionError) {
+    try await perform { (folders) throws(MissionError) in
+      try folders.removeBundle(of: mission, version: version)
+    }
+  }
+
+  public func removeObject(_ hash: ContentHash) async throws(MissionError) {
+    try await perform { (folders) throws(MissionError) in try folders.removeObject(hash) }
+  }
+
+  public func removePartial(_ hash: ContentHash) async throws(MissionError) {
+    try await perform { (folders) throws(MissionError) in try folders.removePartial(hash) }
+  }
+
+  public func open(
+    _ content: StoredContent, partSize: Int64, parts: [ContentHash]
+  ) async throws(MissionError) -> MissionContent {
+    let reader = try PartReader(
+      content: content, cipher: folders.cipher, partSize: partSize, parts: parts)
+    return try await readers.perform { [folders, readers] () throws(MissionError) in
+      guard try folders.has(content), let shelf = try folders.shelf(of: content.hash) else {
+        throw MissionError(.damaged, "content \(content.hash) is missing or has another size")
+      }
+      let file = try shelf.openFile(content.hash.description)
+      return MissionContent(file, reader: reader, on: readers)
+    }
+  }
+
+  public func lock(_ name: LockName) throws(MissionError) -> FileLock? {
+    switch name {
+    case .mission(let id): try FileLock.take("\(root)/locks/mission-\(id)")
+    case .content(let hash): try FileLock.take("\(root)/locks/content-\(hash)")
+    }
+  }
+
+  public func collect(
+    needed: @escaping @Sendable () async throws(MissionError) -> NeededFiles
+  ) async throws(MissionError) -> Int {
+    let found = try await perform { (folders) throws(MissionError) in try folders.found() }
+    let garbage = KeepingPlan.garbage(found, needed: try await needed())
+    return try await perform { [self] (folders) throws(MissionError) in
+      for hash in garbage.objects { try folders.removeObject(hash) }
+      for hash in garbage.partials { try folders.removePartial(hash) }
+      for bundle in garbage.bundles {
+        try folders.removeBundle(of: bundle.mission, version: bundle.version)
+      }
+      // What somebody is at is not garbage.
+      for bundle in garbage.building {
+        guard let lock = try lock(.mission(bundle.mission)) else { continue }
+        defer { lock.release() }
+        try folders.folder("bundles").folder(bundle.mission.value)?
+          .removeTree(StoreFolders.buildingPrefix + String(bundle.version))
+      }
+      for hash in garbage.sealing {
+        guard let lock = try lock(.content(hash)) else { continue }
+        defer { lock.release() }
+        try folders.folder("partial").removeFile(hash.description + StoreFolders.sealingSuffix)
+      }
+      return garbage.count
+    }
+  }
+
+  private func perform<T: Sendable>(
+    _ body: @escaping @Sendable (StoreFolders) throws(MissionError) -> T
+  ) async throws(MissionError) -> T {
+    try await executor.perform { [folders] () throws(MissionError) in try body(folders) }
+  }
+}

@@ -1,0 +1,162 @@
+import Cryptography
+import Executors
+import FerryProtocol
+import Synchronization
+
+/// The content of an item, open for reading at any place. Every byte that it gives was checked:
+/// sealed content by its seal, other content by the manifest's hashes.
+public final class MissionContent: Sendable {
+  /// Bytes.
+  public let size: Int64
+  /// What the content is called by.
+  public let hash: ContentHash
+  private let file: FileBox
+  private let executor: any WorkExecutor
+
+  init(_ file: consuming OpenFile, reader: PartReader, on executor: any WorkExecutor) {
+    size = reader.content.size
+    hash = reader.content.hash
+    self.file = FileBox(file, reader)
+    self.executor = executor
+  }
+
+  /// Up to `count` bytes from an offset; fewer at the end.
+  ///
+  /// - Throws: ``MissionError/Kind/damaged`` where the content is not what was downloaded.
+  public func read(from offset: Int64, count: Int) async throws(MissionError) -> [UInt8] {
+    guard offset >= 0, offset < size, count > 0 else { return [] }
+    let count = Int(min(Int64(count), size - offset))
+    return try await executor.perform { [file] () throws(MissionError) in
+      try file.read(from: offset, count: count)
+    }
+  }
+
+  /// All of it, which is held in memory at once.
+  public func readAll() async throws(MissionError) -> [UInt8] {
+    try await read(from: 0, count: Int(size))
+  }
+}
+
+/// An open file and what is known of it.
+private final class FileBox: Sendable {
+  private let file: OpenFile
+  private let reader: Mutex<PartReader>
+
+  init(_ file: consuming OpenFile, _ reader: PartReader) {
+    self.file = file
+    self.reader = Mutex(reader)
+  }
+
+  func read(from offset: Int64, count: Int) throws(MissionError) -> [UInt8] {
+    try reader.withLock { (reader) throws(MissionError) in
+      try reader.read(file, from: offset, count: count)
+    }
+  }
+}
+
+/// Reads content out of its file, and checks what it reads.
+struct PartReader: Sendable {
+  let content: StoredContent
+  private let cipher: AESGCM?
+  /// Bytes of a part of which the hash is known.
+  private let partSize: Int64
+  private let parts: [ContentHash]
+  private var isChecked: [Bool]
+  /// The sealed part that was opened last.
+  private var last: (part: Int64, bytes: [UInt8])?
+
+  init(
+    content: StoredContent, cipher: AESGCM?, partSize: Int64, parts: [ContentHash]
+  ) throws(MissionError) {
+    if !parts.isEmpty {
+      guard partSize > 0, (content.size + partSize - 1) / partSize == parts.count else {
+        throw MissionError(.badManifest, "the hashes of parts do not fit the size")
+      }
+    }
+    self.content = content
+    self.cipher = cipher
+    self.partSize = parts.isEmpty ? max(1, content.size) : partSize
+    self.parts = parts.isEmpty ? [content.hash] : parts
+    isChecked = [Bool](repeating: false, count: self.parts.count)
+  }
+
+  /// `count` bytes within the content.
+  mutating func read(
+    _ file: borrowing OpenFile, from offset: Int64, count: Int
+  ) throws(MissionError) -> [UInt8] {
+    if let cipher { return try open(file, cipher, from: offset, count: count) }
+    for part in (offset / partSize)...((offset + Int64(count) - 1) / partSize) {
+      try check(Int(part), of: file)
+    }
+    return try file.read(at: offset, count: count)
+  }
+
+  /// The same without the manifest's hashes; of sealed content, the seal speaks.
+  func unchecked(
+    _ file: borrowing OpenFile, from offset: Int64, count: Int
+  ) throws(MissionError) -> [UInt8] {
+    guard let cipher else { return try file.read(at: offset, count: count) }
+    var copy = self
+    return try copy.open(file, cipher, from: offset, count: count)
+  }
+
+  private mutating func check(_ part: Int, of file: borrowing OpenFile) throws(MissionError) {
+    if isChecked[part] { return }
+    var digest = SHA256()
+    var offset = Int64(part) * partSize
+    let end = min(offset + partSize, content.size)
+    while offset < end {
+      let block = try file.read(
+        at: offset, count: Int(min(Int64(OpenFile.blockBytes), end - offset)))
+      if block.isEmpty { break }
+      digest.update(block)
+      offset += Int64(block.count)
+    }
+    guard ContentHash(digest.finish()) == parts[part] else {
+      throw MissionError(.damaged, "\(file.path) is not what was downloaded")
+    }
+    isChecked[part] = true
+  }
+
+  private mutating func open(
+    _ file: borrowing OpenFile, _ cipher: AESGCM, from offset: Int64, count: Int
+  ) throws(MissionError) -> [UInt8] {
+    let sealed = SealedFile(cipher: cipher, hash: content.hash, size: content.size)
+    let end = offset + Int64(count)
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(count)
+    var at = offset
+    while at < end {
+      let part = at / SealedFile.partBytes
+      if last?.part != part { last = (part, try sealed.open(part, of: file)) }
+      let opened = last?.bytes ?? []
+      let start = part * SealedFile.partBytes
+      let until = min(end, start + Int64(opened.count))
+      guard until > at else { break }
+      bytes += opened[Int(at - start)..<Int(until - start)]
+      at = until
+    }
+    return bytes
+  }
+}
+
+extension WorkExecutor {
+  /// Runs one blocking closure in its turn, with this module's errors.
+  func perform<T: Sendable>(
+    _ body: @escaping @Sendable () throws(MissionError) -> T
+  ) async throws(MissionError) -> T {
+    let result: Result<T, MissionError>
+    do {
+      result = try await run {
+        do throws(MissionError) {
+          return .success(try body())
+        } catch {
+          return .failure(error)
+        }
+      }
+    } catch {
+      throw MissionError(.files, String(describing: error))
+    }
+    return try result.get()
+  }
+}

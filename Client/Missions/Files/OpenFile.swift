@@ -1,0 +1,94 @@
+import Cryptography
+import FerryProtocol
+import Foundation
+
+/// An open file, read and written at offsets.
+struct OpenFile: ~Copyable {
+  private let descriptor: Int32
+  /// For messages.
+  let path: String
+
+  /// Bytes that are read or written at once.
+  static let blockBytes = 1 << 20
+
+  init(descriptor: Int32, path: String) {
+    self.descriptor = descriptor
+    self.path = path
+  }
+
+  deinit { close(descriptor) }
+
+  /// Bytes.
+  func size() throws(MissionError) -> Int64 {
+    var facts = stat()
+    guard fstat(descriptor, &facts) == 0 else {
+      throw MissionError(errno: errno, "\(path) cannot be looked at")
+    }
+    guard facts.st_mode & S_IFMT == S_IFREG else {
+      throw MissionError(.files, "\(path) is no file")
+    }
+    return Int64(facts.st_size)
+  }
+
+  /// So many bytes from an offset, fewer at the end of the file.
+  func read(at offset: Int64, count: Int) throws(MissionError) -> [UInt8] {
+    var code: Int32 = 0
+    let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      while filled < count, let start = buffer.baseAddress {
+        let read = pread(descriptor, start + filled, count - filled, off_t(offset) + off_t(filled))
+        if read < 0 && errno == EINTR { continue }
+        if read < 0 { code = errno }
+        if read <= 0 { break }
+        filled += read
+      }
+    }
+    guard code == 0 else { throw MissionError(errno: code, "\(path) cannot be read") }
+    return bytes
+  }
+
+  /// Writes all of these bytes at an offset.
+  func write(_ bytes: [UInt8], at offset: Int64) throws(MissionError) {
+    var code: Int32 = 0
+    bytes.withUnsafeBytes { buffer in
+      var done = 0
+      while done < buffer.count, let start = buffer.baseAddress {
+        let count = buffer.count - done
+        let written = pwrite(descriptor, start + done, count, off_t(offset) + off_t(done))
+        if written < 0 && errno == EINTR { continue }
+        if written < 0 {
+          code = errno
+          break
+        }
+        done += written
+      }
+    }
+    guard code == 0 else { throw MissionError(errno: code, "\(path) cannot be written") }
+  }
+
+  /// Has the operating system write the content to the disk.
+  func sync() throws(MissionError) {
+    guard fsync(descriptor) == 0 else {
+      throw MissionError(errno: errno, "\(path) cannot be written to the disk")
+    }
+  }
+
+  /// Nobody is to write to it from here on.
+  func protect() throws(MissionError) {
+    guard fchmod(descriptor, 0o400) == 0 else {
+      throw MissionError(errno: errno, "\(path) cannot be made read-only")
+    }
+  }
+
+  /// The SHA-256 of the whole content.
+  func hash() throws(MissionError) -> ContentHash? {
+    var hash = SHA256()
+    var offset: Int64 = 0
+    while true {
+      let block = try read(at: offset, count: Self.blockBytes)
+      if block.isEmpty { break }
+      hash.update(block)
+      offset += Int64(block.count)
+    }
+    return ContentHash(hash.finish())
+  }
+}

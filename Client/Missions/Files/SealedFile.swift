@@ -1,0 +1,93 @@
+import Cryptography
+import FerryProtocol
+
+/// How content lies on the disk where it is encrypted at rest (seed row S4.8): a head, and each
+/// part of the content sealed by AES-256-GCM with a nonce of its own.
+///
+/// What a part is sealed with binds it to its content, its place and the number of parts, so that
+/// parts can neither be exchanged nor left out.
+struct SealedFile: Sendable {
+  /// Bytes of a part but the last, before sealing.
+  static let partBytes: Int64 = 256 << 10
+  /// Bytes that sealing adds to a part: nonce in front and tag behind.
+  static let overheadBytes = Int64(AESGCM.nonceBytes + AESGCM.tagBytes)
+  private static let head: [UInt8] = Array("ferrysealed 0001".utf8)
+
+  let cipher: AESGCM
+  let hash: ContentHash
+  /// Bytes of the content.
+  let size: Int64
+
+  /// Parts of the content; empty content has one, so that it is sealed, too.
+  var partCount: Int64 { max(1, (size + Self.partBytes - 1) / Self.partBytes) }
+
+  /// Bytes of the file.
+  var fileSize: Int64 { Int64(Self.head.count) + size + partCount * Self.overheadBytes }
+
+  /// Seals all of one file into another.
+  ///
+  /// - Parameter nonce: gives 12 random bytes, new ones each time.
+  func seal(
+    _ plain: borrowing OpenFile, into file: borrowing OpenFile, nonce: () -> [UInt8]
+  ) throws(MissionError) {
+    try file.write(Self.head, at: 0)
+    for part in 0..<partCount {
+      let content = try plain.read(at: part * Self.partBytes, count: length(of: part))
+      guard content.count == length(of: part) else {
+        throw MissionError(.damaged, "\(plain.path) is shorter than it was")
+      }
+      let nonce = nonce()
+      let sealed = cipher.seal(content, nonce: nonce, context: context(of: part))
+      try file.write(nonce + sealed, at: offset(of: part))
+    }
+  }
+
+  /// One part of the content.
+  ///
+  /// - Throws: ``MissionError/Kind/damaged`` where it was altered or sealed with another key.
+  func open(_ part: Int64, of file: borrowing OpenFile) throws(MissionError) -> [UInt8] {
+    let count = length(of: part) + Int(Self.overheadBytes)
+    let bytes = try file.read(at: offset(of: part), count: count)
+    guard bytes.count == count else {
+      throw MissionError(.damaged, "\(file.path) is shorter than it was")
+    }
+    do {
+      return try cipher.open(
+        Array(bytes[AESGCM.nonceBytes...]), nonce: Array(bytes[..<AESGCM.nonceBytes]),
+        context: context(of: part))
+    } catch {
+      throw MissionError(.damaged, "\(file.path) was altered, or sealed with another key")
+    }
+  }
+
+  /// Whether all of the file is what was sealed.
+  func isIntact(_ file: borrowing OpenFile) throws(MissionError) -> Bool {
+    guard try file.size() == fileSize, try file.read(at: 0, count: Self.head.count) == Self.head
+    else { return false }
+    var digest = SHA256()
+    for part in 0..<partCount {
+      do {
+        digest.update(try open(part, of: file))
+      } catch where error.kind == .damaged {
+        return false
+      }
+    }
+    return ContentHash(digest.finish()) == hash
+  }
+
+  private func length(of part: Int64) -> Int {
+    Int(min(Self.partBytes, size - part * Self.partBytes))
+  }
+
+  private func offset(of part: Int64) -> Int64 {
+    Int64(Self.head.count) + part * (Self.partBytes + Self.overheadBytes)
+  }
+
+  private func context(of part: Int64) -> [UInt8] {
+    var bytes = hash.bytes
+    for number in [part, partCount, size] {
+      withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+    return bytes
+  }
+}

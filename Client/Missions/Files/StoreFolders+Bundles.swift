@@ -1,0 +1,212 @@
+import FerryProtocol
+import Foundation
+
+/// Folders in which a version's items have their names.
+extension StoreFolders {
+  static let buildingPrefix = ".building-"
+
+  func build(_ plan: BundlePlan) throws(MissionError) {
+    guard cipher == nil else { return }
+    let mission = try folder("bundles").making(plan.mission.value)
+    let building = Self.buildingPrefix + String(plan.version)
+    try mission.removeTree(building)
+    do {
+      let folder = try mission.making(building)
+      try fill(folder, with: plan)
+      try check(folder, against: plan)
+      try syncTree(folder)
+      // Left by a process that ended before its row said that the version was complete.
+      try mission.removeTree(String(plan.version))
+      try mission.move(building, to: mission, as: String(plan.version))
+      try mission.sync()
+    } catch {
+      try mission.removeTree(building)
+      throw error
+    }
+    try folder("bundles").sync()
+  }
+
+  /// Puts each item's content in its place anew. What is there stays as long as it can.
+  func mend(_ plan: BundlePlan) throws(MissionError) {
+    guard cipher == nil else { return }
+    let mission = try folder("bundles").making(plan.mission.value)
+    guard let folder = try mission.folder(String(plan.version)) else { return try build(plan) }
+    let fresh = Self.buildingPrefix + String(plan.version)
+    try mission.removeTree(fresh)
+    let source = try mission.making(fresh)
+    try fill(source, with: plan)
+    try replace(in: folder, by: source)
+    try check(folder, against: plan)
+    try syncTree(folder)
+    try mission.removeTree(fresh)
+  }
+
+  private func replace(
+    in folder: borrowing Directory, by source: borrowing Directory
+  ) throws(MissionError) {
+    let wanted = try source.names()
+    let isWanted = Set(wanted)
+    for name in try folder.names() where !isWanted.contains(name) { try folder.removeTree(name) }
+    for name in wanted {
+      guard let new = try source.entry(name) else { continue }
+      let old = try folder.entry(name)
+      if new.kind == .folder {
+        if let old, old.kind != .folder { try folder.removeTree(name) }
+        let child = try folder.making(name)
+        if let origin = try source.folder(name) { try replace(in: child, by: origin) }
+      } else if old != new {
+        if old?.kind == .folder { try folder.removeTree(name) }
+        try source.move(name, to: folder, as: name)
+      }
+    }
+  }
+
+  /// Links every item to its content; where links are not to be had, it is copied.
+  private func fill(_ folder: borrowing Directory, with plan: BundlePlan) throws(MissionError) {
+    for file in plan.files {
+      // The manifest was checked when it came. Here it becomes names of files.
+      if let fault = MissionPath.fault(in: file.path) {
+        throw MissionError(.badManifest, item: file.path, fault)
+      }
+      let names = file.path.split(separator: "/").map(String.init)
+      try place(file.content, names[...], in: folder)
+    }
+  }
+
+  private func place(
+    _ content: StoredContent, _ names: ArraySlice<String>, in folder: borrowing Directory
+  ) throws(MissionError) {
+    guard let name = names.first else { return }
+    if names.count > 1 {
+      let child = try folder.making(name)
+      return try place(content, names.dropFirst(), in: child)
+    }
+    try folder.check(name)
+    let object = content.hash.description
+    guard let shelf = try shelf(of: content.hash) else {
+      throw MissionError(.damaged, "\(root)/objects lacks content \(object)")
+    }
+    if linkat(shelf.descriptor, object, folder.descriptor, name, 0) == 0 { return }
+    guard [EXDEV, EPERM, EMLINK, ENOTSUP, EOPNOTSUPP].contains(errno) else {
+      throw MissionError(errno: errno, "\(folder.path)/\(name) cannot be made")
+    }
+    let source = try shelf.openFile(object)
+    let copy = try folder.makeFile(name)
+    var offset: Int64 = 0
+    while true {
+      let block = try source.read(at: offset, count: OpenFile.blockBytes)
+      if block.isEmpty { break }
+      try copy.write(block, at: offset)
+      offset += Int64(block.count)
+    }
+    try copy.protect()
+    try copy.sync()
+  }
+
+  // MARK: Checking
+
+  /// The folder has the plan's files, each of its size, and nothing else (seed row S4.4).
+  private func check(_ folder: borrowing Directory, against plan: BundlePlan) throws(MissionError) {
+    var found: [String: Int64] = [:]
+    try survey(folder, at: "", &found)
+    for file in plan.files {
+      guard let size = found.removeValue(forKey: file.path) else {
+        throw MissionError(.damaged, item: file.path, "it is not in the folder that was built")
+      }
+      guard size == file.content.size else {
+        throw MissionError(
+          .damaged, item: file.path, "it has \(size) bytes instead of \(file.content.size)")
+      }
+    }
+    if let other = found.keys.min() {
+      throw MissionError(.damaged, item: other, "it is in the folder, and not in the manifest")
+    }
+  }
+
+  private func survey(
+    _ folder: borrowing Directory, at path: String, _ found: inout [String: Int64]
+  ) throws(MissionError) {
+    for name in try folder.names() {
+      guard let entry = try folder.entry(name) else { continue }
+      if entry.kind == .folder {
+        guard let child = try folder.folder(name) else { continue }
+        try survey(child, at: path + name + "/", &found)
+      } else {
+        found[path + name] = entry.kind == .file ? entry.size : -1
+      }
+    }
+  }
+
+  /// Writes the names in a folder, and in those that it has, to the disk.
+  private func syncTree(_ folder: borrowing Directory) throws(MissionError) {
+    for name in try folder.names() {
+      guard try folder.entry(name)?.kind == .folder, let child = try folder.folder(name) else {
+        continue
+      }
+      try syncTree(child)
+    }
+    try folder.sync()
+  }
+
+  /// How a folder differs from what it should be; `nil` where it does not. Content is not read.
+  func fault(in plan: BundlePlan) throws(MissionError) -> MissionError? {
+    guard cipher == nil else { return nil }
+    guard let mission = try folder("bundles").folder(plan.mission.value),
+      let folder = try mission.folder(String(plan.version))
+    else { return MissionError(.damaged, "the folder of its version is missing") }
+    do {
+      try check(folder, against: plan)
+      return nil
+    } catch where error.kind == .damaged {
+      return error
+    }
+  }
+
+  func removeBundle(of mission: MissionID, version: Int64) throws(MissionError) {
+    guard let folder = try folder("bundles").folder(mission.value) else { return }
+    // Moved away first: a reader sees all of it or nothing.
+    let name = String(version)
+    guard try folder.entry(name) != nil else { return }
+    let building = Self.buildingPrefix + name
+    try folder.removeTree(building)
+    try folder.move(name, to: folder, as: building)
+    try folder.removeTree(building)
+  }
+
+  // MARK: Looking through
+
+  /// What lies in the folders.
+  func found() throws(MissionError) -> KeepingPlan.Found {
+    var found = KeepingPlan.Found()
+    let objects = try folder("objects")
+    for name in try objects.names() where name.utf8.count == 2 {
+      guard try objects.entry(name)?.kind == .folder, let shelf = try objects.folder(name) else {
+        continue
+      }
+      found.objects += try shelf.names().compactMap { ContentHash($0) }
+    }
+    for name in try folder("partial").names() {
+      if let hash = ContentHash(name) {
+        found.partials.append(hash)
+      } else if name.hasSuffix(Self.sealingSuffix),
+        let hash = ContentHash(name.dropLast(Self.sealingSuffix.count))
+      {
+        found.sealing.append(hash)
+      }
+    }
+    let bundles = try folder("bundles")
+    for name in try bundles.names() {
+      guard let id = MissionID(name), let mission = try bundles.folder(name) else { continue }
+      for version in try mission.names() {
+        if let number = Int64(version) {
+          found.bundles.append(MissionVersion(id, number))
+        } else if version.hasPrefix(Self.buildingPrefix),
+          let number = Int64(version.dropFirst(Self.buildingPrefix.count))
+        {
+          found.building.append(MissionVersion(id, number))
+        }
+      }
+    }
+    return found
+  }
+}

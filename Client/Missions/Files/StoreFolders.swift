@@ -1,0 +1,148 @@
+import Cryptography
+import FerryProtocol
+import Foundation
+
+/// The folders of a mission store, and what is done in them; all of it blocks.
+///
+/// `objects/ab/<sha256>` complete content, once each; `partial/<sha256>` content that is being put
+/// together; `bundles/<mission>/<version>/…` names of items, hard links to content; `locks/…`.
+struct StoreFolders: Sendable {
+  let root: String
+  /// Seals content at rest where there is one.
+  let cipher: AESGCM?
+
+  /// Makes the folders.
+  init(root: String, cipher: AESGCM?) throws(MissionError) {
+    self.root = root
+    self.cipher = cipher
+    let folder = try Directory(making: root)
+    for name in ["objects", "partial", "bundles", "locks"] { _ = try folder.making(name) }
+  }
+
+  func folder(_ name: String) throws(MissionError) -> Directory {
+    let root = try Directory(making: root)
+    return try root.making(name)
+  }
+
+  // MARK: Content
+
+  /// The folder in which a content's object lies.
+  func shelf(of hash: ContentHash, making: Bool = false) throws(MissionError) -> Directory? {
+    let objects = try folder("objects")
+    return try objects.folder(String(hash.description.prefix(2)), making: making)
+  }
+
+  /// Bytes of the file in which content lies.
+  func storedSize(_ content: StoredContent) -> Int64 {
+    guard let cipher else { return content.size }
+    return SealedFile(cipher: cipher, hash: content.hash, size: content.size).fileSize
+  }
+
+  func has(_ content: StoredContent) throws(MissionError) -> Bool {
+    guard let shelf = try shelf(of: content.hash),
+      let entry = try shelf.entry(content.hash.description)
+    else { return false }
+    return entry.kind == .file && entry.size == storedSize(content)
+  }
+
+  func isIntact(_ content: StoredContent) throws(MissionError) -> Bool {
+    guard try has(content), let shelf = try shelf(of: content.hash) else { return false }
+    let file = try shelf.openFile(content.hash.description)
+    if let cipher {
+      return try SealedFile(cipher: cipher, hash: content.hash, size: content.size).isIntact(file)
+    }
+    return try file.hash() == content.hash
+  }
+
+  func adopt(_ content: StoredContent) throws(MissionError) {
+    let name = content.hash.description
+    let partial = try folder("partial")
+    guard let shelf = try shelf(of: content.hash, making: true) else { return }
+    let file = try partial.openFile(name)
+    guard try file.size() == content.size else {
+      throw MissionError(.damaged, "\(file.path) has another size than it should have")
+    }
+    guard let cipher else {
+      try file.protect()
+      return try partial.move(name, to: shelf, as: name)
+    }
+    let sealing = name + Self.sealingSuffix
+    let sealed = try partial.makeFile(sealing)
+    do {
+      let format = SealedFile(cipher: cipher, hash: content.hash, size: content.size)
+      try format.seal(file, into: sealed) { SecureRandom.bytes(AESGCM.nonceBytes) }
+      try sealed.protect()
+      try partial.move(sealing, to: shelf, as: name)
+    } catch {
+      try partial.removeFile(sealing)
+      throw error
+    }
+    try partial.removeFile(name)
+  }
+
+  func partialBytes(of hash: ContentHash, limit: Int64) throws(MissionError) -> [UInt8] {
+    let file = try folder("partial").openFile(hash.description)
+    let size = try file.size()
+    guard size <= limit else { throw MissionError(.damaged, "\(file.path) is too large") }
+    return try file.read(at: 0, count: Int(size))
+  }
+
+  func copy(_ part: StoredPart, to hash: ContentHash, at offset: Int64) throws(MissionError) -> Bool
+  {
+    guard let shelf = try shelf(of: part.content.hash), try has(part.content) else { return false }
+    let source = try shelf.openFile(part.content.hash.description)
+    let reader = try PartReader(content: part.content, cipher: cipher, partSize: 0, parts: [])
+    let bytes: [UInt8]
+    do {
+      bytes = try reader.unchecked(source, from: part.offset, count: part.length)
+    } catch where error.kind == .damaged {
+      return false
+    }
+    guard ContentHash(SHA256.digest(of: bytes)) == part.hash else { return false }
+    let partial = try folder("partial")
+    let descriptor = Foundation.openat(
+      partial.descriptor, hash.description, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else {
+      throw MissionError(errno: errno, "\(partial.path)/\(hash) cannot be opened")
+    }
+    let file = OpenFile(descriptor: descriptor, path: "\(partial.path)/\(hash)")
+    try file.write(bytes, at: offset)
+    return true
+  }
+
+  func removeObject(_ hash: ContentHash) throws(MissionError) {
+    try shelf(of: hash)?.removeFile(hash.description)
+  }
+
+  func removePartial(_ hash: ContentHash) throws(MissionError) {
+    try folder("partial").removeFile(hash.description)
+  }
+
+  static let sealingSuffix = ".sealing"
+
+  // MARK: The disk
+
+  func freeBytes() throws(MissionError) -> Int64 {
+    var facts = statvfs()
+    guard statvfs(root, &facts) == 0 else {
+      throw MissionError(errno: errno, "the free space at \(root) is not known")
+    }
+    let (bytes, isHuge) = Int64(clamping: facts.f_bavail).multipliedReportingOverflow(
+      by: Int64(clamping: facts.f_frsize))
+    return isHuge ? .max : bytes
+  }
+
+  /// With more files than this, the operating system first writes all that it has: what is on the
+  /// disk already costs next to nothing.
+  private static let syncedOneByOne = 64
+
+  func sync(_ hashes: [ContentHash]) throws(MissionError) {
+    if hashes.count > Self.syncedOneByOne { Foundation.sync() }
+    for hash in hashes {
+      guard let shelf = try shelf(of: hash) else { continue }
+      try shelf.openFile(hash.description).sync()
+      try shelf.sync()
+    }
+    try folder("objects").sync()
+  }
+}

@@ -1,0 +1,54 @@
+import Cryptography
+import FerryProtocol
+
+/// Whether a manifest is the one that the catalogue speaks of, signed by whom this device trusts
+/// (seed row S4.7).
+enum ManifestCheck {
+  /// Refuses a signer that is not trusted, before anything is fetched. Where nobody is trusted yet,
+  /// everybody may be.
+  static func check(signer: [UInt8], trusted: [[UInt8]]) throws(MissionError) {
+    guard trusted.isEmpty || trusted.contains(signer) else {
+      throw MissionError(
+        .untrustedSigner,
+        "it is signed by another key (\(hexadecimal(signer))) than the one that is trusted "
+          + "(\(trusted.map(hexadecimal).joined(separator: ", ")))")
+    }
+  }
+
+  /// Reads a manifest's document after all was checked that can be.
+  static func manifest(
+    _ document: [UInt8], of record: MissionRecord, in space: SpaceName
+  ) throws(MissionError) -> MissionManifest {
+    guard ContentHash(SHA256.digest(of: document)) == record.manifest else {
+      throw MissionError(.badManifest, "the manifest is not the one that the catalogue names")
+    }
+    guard let signer = try? Ed25519.PublicKey(record.signer),
+      signer.isValid(record.signature, for: MissionManifest.signedMessage(document))
+    else {
+      throw MissionError(
+        .badSignature, "the signature over the manifest is not one by \(hexadecimal(record.signer))"
+      )
+    }
+    let manifest: MissionManifest
+    do {
+      manifest = try MissionManifest(decoding: document)
+    } catch {
+      throw MissionError(.badManifest, "the manifest cannot be read: \(error)")
+    }
+    // A signed manifest of another mission, space or version is a genuine one in the wrong place.
+    guard manifest.id == record.id, manifest.version == record.version, manifest.space == space
+    else {
+      throw MissionError(
+        .badManifest,
+        "the manifest is that of mission \(manifest.id), version \(manifest.version), of space "
+          + "\(manifest.space)")
+    }
+    return manifest
+  }
+
+  static func hexadecimal(_ bytes: [UInt8]) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(
+      decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+}

@@ -1,0 +1,58 @@
+import FerryProtocol
+
+/// Puts together what the catalogue, the rows and the queue know of missions (seed row S4.6).
+enum MissionListing {
+  /// Every mission that is published, is here, or ended without being here, by its name.
+  static func list(
+    catalogue: [MissionRecord], rows: [MissionRow], endings: [MissionEnding]
+  ) -> [MissionStatus] {
+    var found: [MissionID: MissionStatus] = [:]
+    for record in catalogue {
+      var status = MissionStatus(record)
+      status.publishedVersion = record.version
+      found[record.id] = status
+    }
+    for ending in endings {
+      var status = found[ending.version.mission] ?? MissionStatus(ending)
+      status.state = ending.state
+      status.reason = ending.reason
+      found[ending.version.mission] = status
+    }
+    for row in rows.filter(\.isActive) { found.take(row, activeVersion: row.record.version) }
+    for row in rows.filter({ !$0.isComplete }) {
+      found.take(row, activeVersion: found[row.record.id]?.activeVersion)
+    }
+    return found.values.sorted { $0.id < $1.id }
+  }
+}
+
+extension [MissionID: MissionStatus] {
+  /// What a row says stands above what was known, but for how a later attempt ended.
+  fileprivate mutating func take(_ row: MissionRow, activeVersion: Int64?) {
+    let known = self[row.record.id]
+    var status = MissionStatus(row.record)
+    status.publishedVersion = known?.publishedVersion
+    status.activeVersion = activeVersion
+    let isEnded = row.isComplete && (known?.state == .failed || known?.state == .cancelled)
+    status.state = isEnded ? known?.state : row.state
+    status.reason = isEnded ? known?.reason : row.reason
+    status.itemsDone = row.itemsDone
+    status.bytesDone = row.bytesDone
+    self[row.record.id] = status
+  }
+}
+
+extension MissionStatus {
+  /// What the catalogue says of a mission.
+  init(_ record: MissionRecord) {
+    self.init(
+      id: record.id, version: record.version, title: record.title, summary: record.summary,
+      items: record.items, itemsDone: 0, bytesDone: 0, bytesTotal: record.size)
+  }
+
+  fileprivate init(_ ending: MissionEnding) {
+    self.init(
+      id: ending.version.mission, version: ending.version.version, title: ending.title,
+      summary: "", items: 0, itemsDone: 0, bytesDone: 0, bytesTotal: 0)
+  }
+}

@@ -1,0 +1,87 @@
+import FerryProtocol
+import Synchronization
+
+/// What a manager tells those that look on.
+public enum MissionEvent: Sendable, Equatable {
+  /// A mission stands elsewhere now, and why.
+  case changed(MissionID, MissionState, MissionError?)
+  /// How far a mission is; a few times a second.
+  case progress(MissionProgress)
+  /// An item's content is there.
+  case item(MissionID, path: String)
+  /// Nothing of the mission is here any more.
+  case removed(MissionID)
+}
+
+/// Hands events to any number of listeners.
+final class EventHub: Sendable {
+  /// Events that wait for a slow listener; the oldest ones give way.
+  private static let buffered = 10_000
+
+  private struct State {
+    var next = 0
+    var listeners: [Int: AsyncStream<MissionEvent>.Continuation] = [:]
+  }
+
+  private let state = Mutex(State())
+
+  /// Everything from now on, until the hub ends or the listener leaves.
+  func listen() -> AsyncStream<MissionEvent> {
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: MissionEvent.self, bufferingPolicy: .bufferingNewest(Self.buffered))
+    let number = state.withLock { state in
+      state.next += 1
+      state.listeners[state.next] = continuation
+      return state.next
+    }
+    continuation.onTermination = { [weak self] _ in
+      _ = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
+    }
+    return stream
+  }
+
+  func tell(_ event: MissionEvent) {
+    let listeners = state.withLock { $0.listeners.sorted { $0.key < $1.key }.map(\.value) }
+    for listener in listeners { listener.yield(event) }
+  }
+
+  func end() {
+    let listeners = state.withLock { state in
+      defer { state.listeners = [:] }
+      return state.listeners.sorted { $0.key < $1.key }.map(\.value)
+    }
+    for listener in listeners { listener.finish() }
+  }
+}
+
+/// How far a mission is, told by its downloads from wherever they run.
+final class ProgressBoard: Sendable {
+  private let meter: Mutex<ProgressMeter>
+  private let clock: @Sendable () -> Duration
+
+  init(_ manifest: MissionManifest, clock: @escaping @Sendable () -> Duration) {
+    meter = Mutex(ProgressMeter(manifest))
+    self.clock = clock
+  }
+
+  func begin(_ place: Int, _ item: MissionItem, sharers: Int) {
+    meter.withLock { $0.begin(place, item, sharers: sharers) }
+  }
+
+  func update(_ place: Int, _ progress: DownloadProgress) {
+    let now = clock()
+    meter.withLock { $0.update(place, progress, at: now) }
+  }
+
+  func attemptEnded(_ place: Int) { meter.withLock { $0.attemptEnded(place) } }
+
+  func finish(_ place: Int) {
+    let now = clock()
+    meter.withLock { $0.finish(place, at: now) }
+  }
+
+  func progress() -> MissionProgress {
+    let now = clock()
+    return meter.withLock { $0.progress(at: now) }
+  }
+}

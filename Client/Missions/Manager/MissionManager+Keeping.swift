@@ -1,0 +1,251 @@
+import FerryProtocol
+
+/// Looking at missions, checking them, and removing them.
+extension MissionManager {
+  // MARK: Looking
+
+  /// Every mission that is published, is here, or ended without being here (seed row S4.6).
+  public func list() async throws(MissionError) -> [MissionStatus] {
+    var statuses = MissionListing.list(
+      catalogue: try await catalogue.missions(), rows: try await store.missions(),
+      endings: try await store.endings())
+    for index in statuses.indices {
+      guard let progress = runs[statuses[index].id]?.board?.progress(),
+        progress.version == statuses[index].version
+      else { continue }
+      statuses[index].bytesDone = progress.bytesDone
+      statuses[index].itemsDone = progress.itemsDone
+    }
+    return statuses
+  }
+
+  /// One mission.
+  ///
+  /// - Throws: ``MissionError/Kind/notFound``.
+  public func mission(_ id: MissionID) async throws(MissionError) -> MissionStatus {
+    guard let status = try await list().first(where: { $0.id == id }) else {
+      throw MissionError(.notFound, "there is no mission \(id)")
+    }
+    return status
+  }
+
+  /// Whether a whole version is here.
+  public func isDownloaded(_ id: MissionID) async throws(MissionError) -> Bool {
+    try await store.missions().contains { $0.record.id == id && $0.isActive }
+  }
+
+  /// The folder of the version in use. It stays as it is until the version after the next one is
+  /// in use; sealed content has no folder.
+  ///
+  /// - Throws: ``MissionError/Kind/notFound`` where no whole version is here.
+  public func path(_ id: MissionID) async throws(MissionError) -> String {
+    let version = try await active(id).version
+    guard !files.isSealed else {
+      throw MissionError(.wrongKey, "its content is sealed; read it with content(of:in:)")
+    }
+    return files.bundlePath(of: id, version: version.version)
+  }
+
+  /// Items of the version in use, in the manifest's order.
+  public func items(_ id: MissionID) async throws(MissionError) -> [MissionFileRow] {
+    try await store.files(of: try await active(id).version)
+  }
+
+  /// The manifest of the version in use.
+  public func manifest(_ id: MissionID) async throws(MissionError) -> MissionManifest {
+    try await manifest(kept: try await active(id))
+  }
+
+  /// Opens an item of the version in use for reading, sealed or not.
+  public func content(
+    of path: String, in id: MissionID
+  ) async throws(MissionError) -> MissionContent {
+    let manifest = try await manifest(id)
+    guard let item = manifest.items.first(where: { $0.path == path }) else {
+      throw MissionError(.notFound, item: path, "mission \(id) has no such item")
+    }
+    return try await files.open(
+      StoredContent(hash: item.hash, size: item.size), partSize: manifest.chunkSize,
+      parts: item.chunks)
+  }
+
+  /// The content that apps know by this address, where a mission brought it (seed row S4.10).
+  public func content(for url: String) async throws(MissionError) -> PinnedItem? {
+    guard let file = try await store.file(url: url) else { return nil }
+    let content = try await content(of: file.path, in: file.version.mission)
+    return PinnedItem(
+      mediaType: file.mediaType, content: content, completedAt: file.completedAt ?? 0)
+  }
+
+  /// Keys whose signatures over manifests count; none before the first mission.
+  public func signers() async throws(MissionError) -> [[UInt8]] { try await trusted() }
+
+  /// From now on this key's signatures count, and no other's: 32 bytes, as Ed25519 has them.
+  public func trust(_ signer: [UInt8]) async throws(MissionError) {
+    guard signer.count == 32 else {
+      throw MissionError(.wrongKey, "a public key of Ed25519 has 32 bytes")
+    }
+    try await store.trust(signer, at: surroundings.wallClock())
+  }
+
+  // MARK: Checking
+
+  /// Reads everything of the version in use again (seed row S4.8).
+  ///
+  /// - Parameter isMended: fetches anew what is damaged.
+  /// - Throws: what fetching throws; the version in use stays as it is.
+  public func verify(
+    _ id: MissionID, mending isMended: Bool = false
+  ) async throws(MissionError) -> MissionVerification {
+    let row = try await active(id)
+    let manifest = try await manifest(kept: row)
+    guard let lock = try files.lock(.mission(id)) else {
+      throw MissionError(.busy, "mission \(id) is being fetched")
+    }
+    defer { lock.release() }
+    var report = MissionVerification(version: row.version.version)
+    var damaged: Set<ContentHash> = []
+    var read: Set<ContentHash> = []
+    for item in manifest.items where read.insert(item.hash).inserted {
+      if Task.isCancelled { throw MissionError(.cancelled, "the check was stopped") }
+      let content = StoredContent(hash: item.hash, size: item.size)
+      report.bytes += item.size
+      if try await !files.isIntact(content) { damaged.insert(item.hash) }
+    }
+    report.damaged = manifest.items.filter { damaged.contains($0.hash) }.map(\.path)
+    let plan = BundlePlan(manifest)
+    report.fault = try await files.fault(in: plan)
+    guard isMended, !report.isIntact else { return report }
+    for item in manifest.items where damaged.remove(item.hash) != nil {
+      try await store.removeObject(item.hash)
+      try await files.removeObject(item.hash)
+      try await fetch(item, at: nil, of: manifest, row)
+      try await files.sync([item.hash])
+    }
+    try await files.mend(plan)
+    report.isMended = true
+    return report
+  }
+
+  // MARK: Removing
+
+  /// Removes a mission with all its versions; what is being fetched of it is given up. Content that
+  /// other missions have stays theirs.
+  ///
+  /// - Throws: ``MissionError/Kind/busy`` while another process fetches it;
+  ///   ``MissionError/Kind/notFound``.
+  public func remove(_ id: MissionID) async throws(MissionError) {
+    if let state = queue[id]?.state, !state.isFinal { await handle(.cancel(id)) }
+    while runs[id] != nil {
+      await change()
+      if Task.isCancelled { throw MissionError(.cancelled, "the removal was stopped") }
+    }
+    guard let lock = try files.lock(.mission(id)) else {
+      throw MissionError(.busy, "another process is fetching mission \(id)")
+    }
+    defer { lock.release() }
+    let rows = try await store.missions().filter { $0.record.id == id }
+    let hasEnded = try await store.endings().contains { $0.version.mission == id }
+    guard !rows.isEmpty || hasEnded else {
+      throw MissionError(.notFound, "mission \(id) is not here")
+    }
+    for row in rows { try await remove(row.version) }
+    try await store.forgetEnding(of: id)
+    versions[id] = nil
+    await handle(.removed(id))
+    hub.tell(.removed(id))
+  }
+
+  /// Removes a version's rows and then its files.
+  func remove(
+    _ version: MissionVersion, ending: MissionEnding? = nil
+  ) async throws(MissionError) {
+    let manifest = try await row(of: version)?.record.manifest
+    let orphans = try await store.remove(version, ending: ending)
+    try await files.removeBundle(of: version.mission, version: version.version)
+    for hash in orphans + [manifest].compactMap({ $0 }) {
+      // Whoever has the lock fetches it for another mission.
+      guard let lock = try files.lock(.content(hash)) else { continue }
+      defer { lock.release() }
+      guard try await store.object(hash) == nil else { continue }
+      try await files.removeObject(hash)
+      try await files.removePartial(hash)
+    }
+  }
+
+  /// Removes what was fetched of a version that failed or was given up (seed row S4.4). Where
+  /// another process is at it, that one is told to.
+  func discard(
+    _ record: MissionRecord, as state: MissionState, _ reason: MissionError
+  ) async {
+    let version = MissionVersion(record.id, record.version)
+    let ending = MissionEnding(
+      version: version, title: record.title, state: state, reason: reason,
+      at: surroundings.wallClock())
+    do throws(MissionError) {
+      guard let lock = try files.lock(.mission(record.id)) else {
+        try await store.setState(state, reason: reason, of: version)
+        return
+      }
+      defer { lock.release() }
+      guard let row = try await row(of: version), !row.isComplete else { return }
+      try await remove(version, ending: ending)
+    } catch {
+      // What could not be removed is garbage, which the next process collects.
+    }
+  }
+
+  /// Removes what lies in the folders and no row speaks of.
+  func collect() async throws(MissionError) {
+    _ = try await files.collect { [store] () throws(MissionError) in try await store.needed() }
+  }
+
+  // MARK: Rows
+
+  /// The version in use.
+  private func active(_ id: MissionID) async throws(MissionError) -> MissionRow {
+    guard let row = try await store.missions().first(where: { $0.record.id == id && $0.isActive })
+    else { throw MissionError(.notFound, "mission \(id) was not downloaded") }
+    return row
+  }
+
+  /// The version that was asked for and is not complete.
+  func incomplete(_ id: MissionID) async throws(MissionError) -> MissionRow {
+    let rows = try await store.missions().filter { $0.record.id == id }
+    if let row = rows.last(where: { !$0.isComplete }) { return row }
+    throw MissionError(
+      .notFound, rows.isEmpty ? "nobody asked for mission \(id)" : "mission \(id) is complete")
+  }
+
+  private func manifest(kept row: MissionRow) async throws(MissionError) -> MissionManifest {
+    guard let document = try await store.manifest(of: row.version) else {
+      throw MissionError(.database, "the manifest of mission \(row.record.id) is missing")
+    }
+    return try ManifestCheck.manifest(document, of: row.record, in: try await catalogue.space())
+  }
+}
+
+/// What checking a mission found.
+public struct MissionVerification: Sendable, Equatable {
+  public var version: Int64
+  /// Bytes that were read.
+  public var bytes: Int64 = 0
+  /// Items whose content is missing or not what was downloaded.
+  public var damaged: [String] = []
+  /// How the folder differs from what it should be.
+  public var fault: MissionError?
+  /// Whether all of that is right again.
+  public var isMended = false
+
+  /// Whether there was nothing to find.
+  public var isIntact: Bool { damaged.isEmpty && fault == nil }
+}
+
+/// Content that a mission brought, for a cache.
+public struct PinnedItem: Sendable {
+  /// RFC 6838.
+  public var mediaType: String
+  public var content: MissionContent
+  /// When it was complete, milliseconds since 1970.
+  public var completedAt: Int64
+}

@@ -1,0 +1,413 @@
+import FerryProtocol
+import Synchronization
+
+/// One mission, from its row to the moment when it is in use.
+extension MissionManager {
+  /// What another process has to do with a mission is looked at so often.
+  private static let watchPause: Duration = .milliseconds(100)
+  /// Larger content is written to the disk when it is complete, smaller with all the rest.
+  private static let largeBytes: Int64 = 1 << 20
+
+  /// Fetches a mission and puts it in use. Answers how that ended.
+  func work(_ id: MissionID) async -> MissionQueue.Ending {
+    do throws(MissionError) {
+      guard let version = versions[id] else { throw MissionError(.notFound, "it has no row") }
+      let (lock, row): (FileLock, MissionRow)
+      switch try await takeOver(version) {
+      case .ours(let ourLock, let ourRow): (lock, row) = (ourLock, ourRow)
+      case .ended(let ending): return ending
+      }
+      defer { lock.release() }
+      let watch = Task { await self.watch(version) }
+      defer { watch.cancel() }
+      let manifest = try await manifest(of: row)
+      let board = ProgressBoard(manifest, clock: surroundings.steadyClock)
+      runs[id]?.board = board
+      try await reserve(manifest)
+      try await fetchItems(of: manifest, row, board)
+      try await putInUse(manifest)
+      hub.tell(.progress(board.progress()))
+      return .done
+    } catch {
+      if Task.isCancelled || error.kind == .cancelled { return .stopped }
+      return error.kind == .diskFull ? .rests(error) : .failed(error)
+    }
+  }
+
+  // MARK: Beside other processes
+
+  private enum Turn {
+    case ours(FileLock, MissionRow)
+    case ended(MissionQueue.Ending)
+  }
+
+  /// Waits for the mission's lock. As long as another process has it, that one fetches and this
+  /// one looks on; should it die, this one takes over.
+  private func takeOver(_ version: MissionVersion) async throws(MissionError) -> Turn {
+    var isStalled = false
+    while true {
+      let lock = try files.lock(.mission(version.mission))
+      guard let row = try await row(of: version) else {
+        lock?.release()
+        return .ended(try await elsewhere(version))
+      }
+      if row.isComplete || row.state == .paused || row.state == .cancelled {
+        lock?.release()
+        return .ended(row.isComplete ? .done : .stopped)
+      }
+      if let lock {
+        if isStalled { await handle(.goesOn(version.mission)) }
+        return .ours(lock, row)
+      }
+      if !isStalled {
+        isStalled = true
+        await handle(.stalled(version.mission, MissionError(.busy, "another process fetches it")))
+      }
+      hub.tell(.progress(MissionProgress(row)))
+      try await rest(Self.watchPause * 2)
+    }
+  }
+
+  /// How a mission ended that another process removed.
+  private func elsewhere(
+    _ version: MissionVersion
+  ) async throws(MissionError) -> MissionQueue.Ending {
+    let ending = try await store.endings().first { $0.version == version }
+    return .failed(ending?.reason ?? MissionError(.cancelled, "it was removed meanwhile"))
+  }
+
+  /// Tells how far a mission is, and does what another process wrote into its row.
+  private func watch(_ version: MissionVersion) async {
+    let id = version.mission
+    var (seen, told, kept): (Int64?, MissionProgress?, Duration?) = (nil, nil, nil)
+    while !Task.isCancelled, runs[id] != nil {
+      let now = surroundings.steadyClock()
+      if let progress = runs[id]?.board?.progress() {
+        if let stalledAt = runs[id]?.stalledAt, progress.bytesFetched > stalledAt {
+          await goesOn(id)
+        }
+        if progress != told { hub.tell(.progress(progress)) }
+        told = progress
+        if kept.map({ now - $0 >= .seconds(1) }) ?? true {
+          kept = now
+          try? await store.setProgress(
+            bytesDone: progress.bytesDone, itemsDone: progress.itemsDone, of: version)
+        }
+      }
+      if let current = try? await store.dataVersion(), current != seen {
+        seen = current
+        let row = try? await row(of: version)
+        if row?.state == .paused { await handle(.pause(id)) }
+        if row?.state == .cancelled { await handle(.cancel(id)) }
+      }
+      do throws(MissionError) { try await rest(Self.watchPause) } catch { return }
+    }
+  }
+
+  private func goesOn(_ id: MissionID) async {
+    guard runs[id]?.stalledAt != nil else { return }
+    runs[id]?.stalledAt = nil
+    await handle(.goesOn(id))
+  }
+
+  // MARK: Manifest and room
+
+  private func manifest(of row: MissionRow) async throws(MissionError) -> MissionManifest {
+    let space = try await catalogue.space()
+    let trusted = try await trusted()
+    try ManifestCheck.check(signer: row.record.signer, trusted: trusted)
+    if let document = try await store.manifest(of: row.version) {
+      return try ManifestCheck.manifest(document, of: row.record, in: space)
+    }
+    let size = row.record.manifestSize
+    guard (1...Int64(MissionLimits.standard.manifestBytes)).contains(size) else {
+      throw MissionError(.badManifest, "a manifest of \(size) bytes is not allowed")
+    }
+    let hash = row.record.manifest
+    let lock = try await contentLock(hash)
+    defer { lock.release() }
+    let job = DownloadJob(
+      source: .blob(hash), size: size, hash: hash, chunkSize: size,
+      partialPath: files.partialPath(of: hash))
+    try await transfer(job, of: row.record.id, item: nil, place: nil)
+    let document = try await files.partialBytes(of: hash, limit: size)
+    let manifest = try ManifestCheck.manifest(document, of: row.record, in: space)
+    // The first one is believed, and from then on it alone.
+    if trusted.isEmpty { try await store.trust(row.record.signer, at: surroundings.wallClock()) }
+    try await store.setManifest(document, manifest)
+    try await store.removeChunkMap(of: hash)
+    try await files.removePartial(hash)
+    return manifest
+  }
+
+  /// Keys whose signatures count.
+  func trusted() async throws(MissionError) -> [[UInt8]] {
+    if let signer = options.signer { return [signer] }
+    return try await store.signers()
+  }
+
+  /// Makes sure that there is room for all that is missing, beside what other missions still need.
+  private func reserve(_ manifest: MissionManifest) async throws(MissionError) {
+    var missing: [ContentHash: Int64] = [:]
+    for row in try await store.contents(of: MissionVersion(manifest.id, manifest.version))
+    where row.object == nil {
+      missing[row.content.hash] = row.content.size
+    }
+    for item in manifest.items where missing[item.hash] != nil && !item.chunks.isEmpty {
+      guard let map = try await store.chunkMap(of: item.hash, chunkCount: item.chunks.count) else {
+        continue
+      }
+      missing[item.hash] = max(0, item.size - Int64(map.present) * manifest.chunkSize)
+    }
+    // Content is sealed into a second file, which takes the first one's place.
+    let largest = manifest.items.map(\.size).sorted(by: >).prefix(options.itemsAtOnce)
+    let extra = files.isSealed ? largest.reduce(0, +) : 0
+    let free = try await files.freeBytes()
+    do throws(SpacePlan.Shortage) {
+      try space.reserve(missing, for: manifest.id, free: free, extra: extra)
+    } catch {
+      throw MissionError(
+        .diskFull, "it needs \(error.needed) bytes of room, and \(error.free) are free")
+    }
+  }
+
+  // MARK: Items
+
+  private func fetchItems(
+    of manifest: MissionManifest, _ row: MissionRow, _ board: ProgressBoard
+  ) async throws(MissionError) {
+    var items = ItemQueue(manifest.items, limit: options.itemsAtOnce)
+    var sharers: [ContentHash: Int] = [:]
+    for item in manifest.items { sharers[item.hash, default: 0] += 1 }
+    var failure: MissionError?
+    await withTaskGroup(of: (Int, MissionError?).self) { group in
+      var starting = items.start()
+      while true {
+        for place in starting {
+          let item = manifest.items[place]
+          board.begin(place, item, sharers: sharers[item.hash] ?? 1)
+          group.addTask { (place, await self.failure(of: item, at: place, in: manifest, row)) }
+        }
+        guard let (place, error) = await group.next() else { break }
+        starting = []
+        if let error {
+          if failure == nil { failure = error }
+          group.cancelAll()
+          continue
+        }
+        board.finish(place)
+        space.wrote(manifest.items[place].hash, missing: 0)
+        for shared in items.finish(place) {
+          hub.tell(.item(manifest.id, path: manifest.items[shared].path))
+        }
+        if failure == nil { starting = items.start() }
+      }
+    }
+    if let failure { throw failure }
+    guard items.isDone else { throw MissionError(.cancelled, "it was stopped") }
+  }
+
+  private func failure(
+    of item: MissionItem, at place: Int, in manifest: MissionManifest, _ row: MissionRow
+  ) async -> MissionError? {
+    do throws(MissionError) {
+      try await fetch(item, at: place, of: manifest, row)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  /// Makes sure that an item's content is there and right.
+  func fetch(
+    _ item: MissionItem, at place: Int?, of manifest: MissionManifest, _ row: MissionRow
+  ) async throws(MissionError) {
+    do throws(MissionError) {
+      let content = StoredContent(hash: item.hash, size: item.size)
+      let lock = try await contentLock(item.hash)
+      defer { lock.release() }
+      if let object = try await intact(content, since: row.askedAt) {
+        return try await note(object, item, manifest)
+      }
+      let chunks = item.chunks
+      if files.isSealed { try await reuseSealed(item, manifest.chunkSize) }
+      let job = DownloadJob(
+        source: item.isHosted ? .blob(item.hash) : .url(item.url ?? ""), size: item.size,
+        hash: item.hash, chunkSize: chunks.isEmpty ? max(1, item.size) : manifest.chunkSize,
+        chunks: chunks, partialPath: files.partialPath(of: item.hash))
+      try await transfer(job, of: manifest.id, item: item.path, place: place)
+      try await files.adopt(content)
+      let isLarge = item.size >= Self.largeBytes
+      if isLarge { try await files.sync([item.hash]) }
+      let object = ObjectRow(content: content, isDurable: isLarge, at: surroundings.wallClock())
+      try await note(object, item, manifest)
+    } catch {
+      throw MissionError(error.kind, item: item.path, error.message)
+    }
+  }
+
+  private func note(
+    _ object: ObjectRow, _ item: MissionItem, _ manifest: MissionManifest
+  ) async throws(MissionError) {
+    try await store.addObject(
+      object, chunkSize: manifest.chunkSize, chunks: item.chunks,
+      path: files.plainPath(of: item.hash))
+  }
+
+  /// Complete content that is here: what this mission brought and wrote to the disk is believed,
+  /// all else is read again. What turns out to be damaged is removed.
+  private func intact(
+    _ content: StoredContent, since askedAt: Int64
+  ) async throws(MissionError) -> ObjectRow? {
+    let known = try await store.object(content.hash)
+    guard try await files.has(content) else { return nil }
+    if let known, known.isDurable, known.at >= askedAt { return known }
+    if try await files.isIntact(content) {
+      return known ?? ObjectRow(content: content, isDurable: false, at: surroundings.wallClock())
+    }
+    try await store.removeObject(content.hash)
+    try await files.removeObject(content.hash)
+    return nil
+  }
+
+  /// Copies chunks out of sealed content, which the downloader cannot read.
+  private func reuseSealed(_ item: MissionItem, _ chunkSize: Int64) async throws(MissionError) {
+    var map =
+      try await store.chunkMap(of: item.hash, chunkCount: item.chunks.count)
+      ?? ChunkMap(chunkCount: item.chunks.count)
+    var isChanged = false
+    for (index, chunk) in item.chunks.enumerated() where !map[index] {
+      guard let part = try await store.part(chunk) else { continue }
+      if try await files.copy(part, to: item.hash, at: Int64(index) * chunkSize) {
+        map[index] = true
+        isChanged = true
+      }
+    }
+    if isChanged { try await store.setChunkMap(map, of: item.hash) }
+  }
+
+  /// Fetches one file. As long as there is no connection it tries again, without end.
+  private func transfer(
+    _ job: DownloadJob, of id: MissionID, item: String?, place: Int?
+  ) async throws(MissionError) {
+    var job = job
+    let (store, files, hash) = (store, files, job.hash)
+    job.record = { map in try await store.setChunkMap(map, of: hash) }
+    job.reuse = { chunk in
+      guard let part = try? await store.part(chunk), part.content.hash != hash,
+        let path = files.plainPath(of: part.content.hash)
+      else { return nil }
+      return LocalChunk(path: path, offset: part.offset, length: part.length)
+    }
+    let board = runs[id]?.board
+    var failures = 0
+    while true {
+      job.map =
+        try await store.chunkMap(of: hash, chunkCount: job.chunks.count)
+        ?? ChunkMap(chunkCount: job.chunks.count)
+      let came = Mutex<Int64>(0)
+      let failure: DownloadError
+      do throws(DownloadError) {
+        _ = try await downloader.download(job) { progress in
+          came.withLock { $0 = max($0, progress.bytesFetched) }
+          if let place { board?.update(place, progress) }
+        }
+        return await goesOn(id)
+      } catch {
+        failure = error
+      }
+      if let place { board?.attemptEnded(place) }
+      guard failure.isTransient, !Task.isCancelled else { throw MissionError(failure) }
+      failures = came.withLock { $0 } > 0 ? 1 : failures + 1
+      runs[id]?.stalledAt = board?.progress().bytesFetched ?? 0
+      await handle(.stalled(id, MissionError(.offline, item: item, failure.message)))
+      let pause = options.pauses.delay(afterFailures: failures, random: surroundings.random())
+      guard let pause else { throw MissionError(failure) }
+      try await rest(pause)
+    }
+  }
+
+  // MARK: The end
+
+  /// All items are there: checks the whole, writes it to the disk, and puts it in use.
+  private func putInUse(_ manifest: MissionManifest) async throws(MissionError) {
+    let version = MissionVersion(manifest.id, manifest.version)
+    let contents = try await store.contents(of: version)
+    for row in contents {
+      guard row.object != nil, try await files.has(row.content) else {
+        throw MissionError(.damaged, "content \(row.content.hash) is missing")
+      }
+    }
+    try await files.sync(contents.filter { $0.object?.isDurable == false }.map(\.content.hash))
+    if Task.isCancelled { throw MissionError(.cancelled, "it was stopped") }
+    try await files.build(BundlePlan(manifest))
+    try await store.complete(version, at: surroundings.wallClock())
+    try await removeOutdated(version)
+  }
+
+  private func removeOutdated(_ active: MissionVersion) async throws(MissionError) {
+    let complete = try await store.missions()
+      .filter { $0.record.id == active.mission && $0.isComplete }
+      .sorted { ($0.activation ?? 0) < ($1.activation ?? 0) }.map(\.record.version)
+    let outdated = KeepingPlan.outdated(
+      complete, active: active.version, keep: options.versionsKept)
+    for version in outdated { try await remove(MissionVersion(active.mission, version)) }
+  }
+
+  // MARK: Small things
+
+  /// Waits for a content's lock: whoever has it puts the same content together.
+  private func contentLock(_ hash: ContentHash) async throws(MissionError) -> FileLock {
+    while true {
+      if let lock = try files.lock(.content(hash)) { return lock }
+      try await rest(Self.watchPause)
+    }
+  }
+
+  func row(of version: MissionVersion) async throws(MissionError) -> MissionRow? {
+    try await store.missions().first { $0.version == version }
+  }
+
+  func rest(_ duration: Duration) async throws(MissionError) {
+    do { try await surroundings.sleep(duration) } catch {
+      throw MissionError(.cancelled, "it was stopped")
+    }
+  }
+}
+
+extension BundlePlan {
+  /// The folder of a manifest's version.
+  init(_ manifest: MissionManifest) {
+    self.init(
+      mission: manifest.id, version: manifest.version,
+      files: manifest.items.map {
+        File(path: $0.path, content: StoredContent(hash: $0.hash, size: $0.size))
+      })
+  }
+}
+
+extension MissionProgress {
+  /// How far a mission is that another process fetches.
+  fileprivate init(_ row: MissionRow) {
+    self.init(
+      id: row.record.id, version: row.record.version, bytesDone: row.bytesDone,
+      bytesTotal: row.record.size, itemsDone: row.itemsDone, items: row.record.items,
+      bytesFetched: 0)
+  }
+}
+
+extension MissionError {
+  /// Why a file could not be fetched.
+  fileprivate init(_ error: DownloadError) {
+    let kind: Kind =
+      switch error.kind {
+      case .offline, .changed: .offline
+      case .server, .wrongAnswer: error.isTransient ? .offline : .refused
+      case .wrongContent: .wrongContent
+      case .diskFull: .diskFull
+      case .file: .files
+      case .cancelled: .cancelled
+      }
+    self.init(kind, error.message)
+  }
+}

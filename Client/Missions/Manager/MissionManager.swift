@@ -1,0 +1,296 @@
+import FerryProtocol
+
+/// Downloads missions, checks them, keeps them and puts them in use: the one above the file store,
+/// the mission store and the downloader (seed rows S4.2 to S4.8).
+///
+/// Each mission is all there or not at all: ``path(_:)`` is the folder of a whole version, which
+/// changes only when another one is whole. Whatever ends this process, ``restore()`` goes on where
+/// it was. Any number of processes may manage the same missions; none fetches what another does.
+public actor MissionManager {
+  /// Where the content lies.
+  public nonisolated let files: any MissionFiles
+  nonisolated let store: any MissionStore
+  nonisolated let downloader: any Downloader
+  nonisolated let catalogue: any MissionCatalogue
+  nonisolated let options: MissionOptions
+  nonisolated let surroundings: MissionSurroundings
+  nonisolated let hub = EventHub()
+
+  var queue: MissionQueue
+  var space: SpacePlan
+  /// Missions that are under way here.
+  var runs: [MissionID: Run] = [:]
+  /// The version that is being fetched of each mission in the queue.
+  var versions: [MissionID: MissionVersion] = [:]
+  private var isClosed = false
+  /// What the queue said and was not carried out yet.
+  private var effects: [MissionQueue.Effect] = []
+  private var isCarryingOut = false
+  private var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
+  private var waiterCount = 0
+
+  /// A mission that is under way.
+  struct Run {
+    var task: Task<Void, Never>
+    var board: ProgressBoard?
+    /// Bytes that had come when it lost its connection.
+    var stalledAt: Int64?
+  }
+
+  /// Opens a manager over its parts. Nothing is fetched before it is asked to.
+  ///
+  /// - Throws: ``MissionError/Kind/wrongKey`` where the content is sealed with another key, or is
+  ///   not sealed and should be, or the other way round.
+  public static func open(
+    store: any MissionStore, files: any MissionFiles, downloader: any Downloader,
+    catalogue: any MissionCatalogue, options: MissionOptions = MissionOptions()
+  ) async throws(MissionError) -> MissionManager {
+    try await open(
+      store: store, files: files, downloader: downloader, catalogue: catalogue, options: options,
+      in: .system)
+  }
+
+  /// The same in surroundings of the caller's.
+  package static func open(
+    store: any MissionStore, files: any MissionFiles, downloader: any Downloader,
+    catalogue: any MissionCatalogue, options: MissionOptions, in surroundings: MissionSurroundings
+  ) async throws(MissionError) -> MissionManager {
+    let proof = try await store.makeSetting("sealing", files.sealProof())
+    guard files.accepts(sealProof: proof) else {
+      throw MissionError(
+        .wrongKey,
+        files.isSealed
+          ? "what is here was not sealed with this key" : "what is here is sealed; give its key")
+    }
+    return MissionManager(store, files, downloader, catalogue, options, surroundings)
+  }
+
+  private init(
+    _ store: any MissionStore, _ files: any MissionFiles, _ downloader: any Downloader,
+    _ catalogue: any MissionCatalogue, _ options: MissionOptions,
+    _ surroundings: MissionSurroundings
+  ) {
+    self.store = store
+    self.files = files
+    self.downloader = downloader
+    self.catalogue = catalogue
+    self.options = options
+    self.surroundings = surroundings
+    queue = MissionQueue(limit: options.missionsAtOnce)
+    space = SpacePlan(margin: options.spaceMargin)
+  }
+
+  // MARK: Downloading
+
+  /// Goes on with what was under way when the last process ended, and removes what nobody needs
+  /// any more (seed row S4.5). Answers with the missions that are in the queue now.
+  @discardableResult
+  public func restore() async throws(MissionError) -> [MissionID] {
+    try await collect()
+    var entries: [MissionQueue.Entry] = []
+    for row in try await store.missions() where runs[row.record.id] == nil {
+      switch KeepingPlan.restoring(row.state, isComplete: row.isComplete) {
+      case .goesOn, .rests:
+        versions[row.record.id] = row.version
+        entries.append(MissionQueue.Entry(row))
+      case .remove:
+        let reason = row.reason ?? MissionError(.cancelled, "it was given up")
+        await discard(row.record, as: row.state == .failed ? .failed : .cancelled, reason)
+      case .isThere:
+        if row.isActive { await handle(.isThere(row.record.id)) }
+      }
+    }
+    await handle(.asked(entries))
+    return entries.map(\.id)
+  }
+
+  /// Asks for missions in the catalogue's versions, and for those that come first (seed row S4.6).
+  /// Answers as soon as they are in the queue; ``settled(_:)`` waits for the end. A mission that
+  /// rests goes on; one that is here already stays as it is.
+  ///
+  /// - Throws: ``MissionError/Kind/notFound``, ``MissionError/Kind/dependency``; then none is
+  ///   asked for.
+  public func download(_ ids: [MissionID]) async throws(MissionError) {
+    for id in ids { await settledIfCancelled(id) }
+    var records: [MissionID: MissionRecord] = [:]
+    for record in try await catalogue.missions() { records[record.id] = record }
+    var here: [MissionID: Int64] = [:]
+    for row in try await store.missions() where row.isActive {
+      here[row.record.id] = row.record.version
+    }
+    let wanted = try MissionRequest.plan(ids, catalogue: records, here: here)
+    for id in here.keys.sorted() where !wanted.contains(where: { $0.id == id }) {
+      await handle(.isThere(id))
+    }
+    var entries: [MissionQueue.Entry] = []
+    for record in wanted {
+      // Under way already, perhaps in an earlier version: that one comes to its end first.
+      if let entry = queue[record.id], runs[record.id] != nil {
+        entries.append(entry)
+        continue
+      }
+      let row = try await store.add(record, at: surroundings.wallClock())
+      versions[record.id] = row.version
+      entries.append(MissionQueue.Entry(row))
+    }
+    await handle(.asked(entries))
+    // What rested is asked for as well.
+    for entry in entries where queue[entry.id]?.state == .paused { await handle(.resume(entry.id)) }
+  }
+
+  /// Lets a mission rest: what was fetched of it is kept (seed row S5.2). Also where another
+  /// process is fetching it.
+  public func pause(_ id: MissionID) async throws(MissionError) {
+    if let state = queue[id]?.state, !state.isFinal { return await handle(.pause(id)) }
+    let row = try await incomplete(id)
+    try await store.setState(.paused, reason: nil, of: row.version)
+  }
+
+  /// Goes on with a mission that rests.
+  public func resume(_ id: MissionID) async throws(MissionError) {
+    if queue[id]?.state == .paused { return await handle(.resume(id)) }
+    if let state = queue[id]?.state, !state.isFinal { return }
+    var row = try await incomplete(id)
+    row.state = .ready
+    versions[id] = row.version
+    // What comes first goes on with it, or is here already.
+    for other in try await store.missions() where row.record.after.contains(other.record.id) {
+      if other.isActive { await handle(.isThere(other.record.id)) }
+      if !other.isComplete, queue[other.record.id] == nil { try await resume(other.record.id) }
+    }
+    await handle(.asked([MissionQueue.Entry(row)]))
+  }
+
+  /// Gives up fetching a mission: what was fetched for it is removed. A version that is in use
+  /// stays.
+  public func cancel(_ id: MissionID) async throws(MissionError) {
+    if let state = queue[id]?.state, !state.isFinal { return await handle(.cancel(id)) }
+    let row = try await incomplete(id)
+    await discard(row.record, as: .cancelled, MissionError(.cancelled, "it was cancelled"))
+    hub.tell(.changed(id, .cancelled, nil))
+  }
+
+  /// Waits until none of these missions is being fetched, nor will be without another call, and
+  /// answers with where they stand. Waiting for a connection is being fetched.
+  public func settled(_ ids: [MissionID]) async throws(MissionError) -> [MissionStatus] {
+    while !ids.allSatisfy(isSettled) {
+      await change()
+      if Task.isCancelled { throw MissionError(.cancelled, "nobody waits any more") }
+    }
+    return try await list().filter { ids.contains($0.id) }
+  }
+
+  /// Everything that happens from now on (seed row S5.1).
+  public nonisolated func events() -> AsyncStream<MissionEvent> { hub.listen() }
+
+  /// Stops all work and waits for its end. What was under way goes on with ``restore()`` of
+  /// another manager; this one is of no use any more.
+  public func close() async {
+    isClosed = true
+    for run in runs.values { run.task.cancel() }
+    while !runs.isEmpty { await change() }
+    hub.end()
+  }
+
+  // MARK: The queue
+
+  /// Gives an event to the queue, and carries out what it says, one after another.
+  func handle(_ event: MissionQueue.Event) async {
+    if isClosed { return }
+    for effect in queue.handle(event) {
+      // Whoever stops something wants it stopped now, whatever else is being written.
+      if case .stop(let id) = effect { runs[id]?.task.cancel() } else { effects.append(effect) }
+    }
+    guard !isCarryingOut else { return }
+    isCarryingOut = true
+    while !effects.isEmpty { await carryOut(effects.removeFirst()) }
+    isCarryingOut = false
+    wake()
+  }
+
+  private func carryOut(_ effect: MissionQueue.Effect) async {
+    switch effect {
+    case .start(let id):
+      runs[id] = Run(task: Task { await self.run(id) })
+    case .stop: break
+    case .changed(let id, let state, let reason):
+      await keep(state, reason, of: id)
+      hub.tell(.changed(id, state, reason))
+    }
+  }
+
+  /// Writes down where a mission stands; one that ended without success is removed, as soon as
+  /// nobody is at it any more.
+  private func keep(_ state: MissionState, _ reason: MissionError?, of id: MissionID) async {
+    guard let version = versions[id] else { return }
+    switch state {
+    case .done: break
+    case .failed, .cancelled:
+      guard runs[id] == nil, queue[id]?.state == state else { break }
+      let rows = (try? await store.missions()) ?? []
+      guard let row = rows.first(where: { $0.version == version }) else { break }
+      await discard(row.record, as: state, reason ?? MissionError(.cancelled, "it was cancelled"))
+    case .ready, .downloading, .paused:
+      // A store that cannot be written to leaves the row as it was: the work is done again.
+      _ = try? await store.setState(state, reason: reason, of: version)
+    }
+  }
+
+  private func run(_ id: MissionID) async {
+    let ending = await work(id)
+    space.release(id)
+    if !isClosed, ending != .done, queue[id]?.state == .cancelled, let version = versions[id] {
+      let rows = (try? await store.missions()) ?? []
+      if let row = rows.first(where: { $0.version == version }) {
+        await discard(row.record, as: .cancelled, MissionError(.cancelled, "it was cancelled"))
+      }
+    }
+    runs[id] = nil
+    await handle(.ended(id, ending))
+    wake()
+  }
+
+  // MARK: Waiting
+
+  private func isSettled(_ id: MissionID) -> Bool {
+    if isClosed { return true }
+    guard runs[id] == nil, !isCarryingOut else { return false }
+    guard let state = queue[id]?.state else { return true }
+    return state.isFinal || state == .paused || queue.isIdle
+  }
+
+  /// A run that was cancelled removes what it has at its end; asking again comes after that.
+  private func settledIfCancelled(_ id: MissionID) async {
+    while runs[id] != nil, queue[id]?.state == .cancelled, !Task.isCancelled { await change() }
+  }
+
+  /// Waits until anything has changed, or the task is cancelled.
+  func change() async {
+    waiterCount += 1
+    let number = waiterCount
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { waiter in
+        if Task.isCancelled { waiter.resume() } else { waiters[number] = waiter }
+      }
+    } onCancel: {
+      Task { await self.wake(number) }
+    }
+  }
+
+  private func wake(_ number: Int) { waiters.removeValue(forKey: number)?.resume() }
+
+  private func wake() {
+    let waiting = waiters.sorted { $0.key < $1.key }
+    waiters = [:]
+    for (_, waiter) in waiting { waiter.resume() }
+  }
+}
+
+extension MissionQueue.Entry {
+  /// What the queue has to know of a row.
+  init(_ row: MissionRow) {
+    self.init(
+      id: row.record.id, priority: row.record.priority, asked: row.asked,
+      after: row.record.after, state: row.state, reason: row.reason)
+  }
+}

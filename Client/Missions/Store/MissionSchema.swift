@@ -1,0 +1,113 @@
+import SQLite
+
+/// The tables of a mission store.
+enum MissionSchema {
+  /// Each step leads from one format to the next; they are never changed, only added to.
+  static let migrations: [String] = [
+    """
+    CREATE TABLE missions(                    -- versions that were asked for
+      mission TEXT NOT NULL,
+      version INTEGER NOT NULL,
+      state TEXT NOT NULL,
+      complete INTEGER NOT NULL DEFAULT 0,    -- seed row S4.4
+      activation INTEGER,                     -- the order in which versions were put in use
+      active INTEGER NOT NULL DEFAULT 0,
+      asked INTEGER NOT NULL,                 -- the order of asking
+      asked_at INTEGER NOT NULL,              -- milliseconds since 1970, as all times here
+      completed_at INTEGER,
+      kind TEXT, item TEXT, message TEXT,     -- why it waits or rests
+      bytes_done INTEGER NOT NULL DEFAULT 0,
+      items_done INTEGER NOT NULL DEFAULT 0,
+      title TEXT NOT NULL, summary TEXT NOT NULL,
+      items INTEGER NOT NULL, size INTEGER NOT NULL, priority INTEGER NOT NULL,
+      after TEXT NOT NULL,
+      manifest TEXT NOT NULL, manifest_size INTEGER NOT NULL,
+      signature BLOB NOT NULL, signer BLOB NOT NULL,
+      published_at INTEGER NOT NULL,
+      PRIMARY KEY(mission, version)
+    ) WITHOUT ROWID;
+    CREATE TABLE manifests(
+      mission TEXT NOT NULL,
+      version INTEGER NOT NULL,
+      document BLOB NOT NULL,
+      PRIMARY KEY(mission, version)
+    );
+    CREATE TABLE files(                       -- seed row S4.9
+      mission TEXT NOT NULL,
+      version INTEGER NOT NULL,
+      place INTEGER NOT NULL,
+      path TEXT NOT NULL,
+      kind TEXT NOT NULL,
+      media_type TEXT NOT NULL,
+      size INTEGER NOT NULL,
+      hash BLOB NOT NULL,
+      url TEXT,                               -- the original address
+      local_path TEXT,
+      completed_at INTEGER,
+      PRIMARY KEY(mission, version, place)
+    ) WITHOUT ROWID;
+    CREATE INDEX files_hash ON files(hash);
+    CREATE INDEX files_url ON files(url) WHERE url IS NOT NULL;
+    CREATE TABLE objects(                     -- complete content
+      hash BLOB PRIMARY KEY,
+      size INTEGER NOT NULL,
+      durable INTEGER NOT NULL,
+      at INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE chunks(                      -- where a chunk is found again
+      hash BLOB NOT NULL,
+      object BLOB NOT NULL,
+      offset INTEGER NOT NULL,
+      length INTEGER NOT NULL,
+      PRIMARY KEY(hash, object, offset)
+    ) WITHOUT ROWID;
+    CREATE INDEX chunks_object ON chunks(object);
+    CREATE TABLE partials(                    -- content that is being fetched
+      hash BLOB PRIMARY KEY,
+      map BLOB NOT NULL
+    );
+    CREATE TABLE endings(                     -- missions that are gone, and why
+      mission TEXT PRIMARY KEY,
+      version INTEGER NOT NULL,
+      title TEXT NOT NULL,
+      state TEXT NOT NULL,
+      kind TEXT NOT NULL, item TEXT, message TEXT NOT NULL,
+      at INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE signers(
+      signer BLOB PRIMARY KEY,
+      at INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE settings(
+      name TEXT PRIMARY KEY,
+      value BLOB NOT NULL
+    ) WITHOUT ROWID;
+    """
+  ]
+
+  static let connectionSettings = """
+    PRAGMA synchronous=NORMAL;
+    PRAGMA journal_size_limit=16777216;
+    """
+
+  /// Brings the file to the newest format. Safe when several processes open a new file at once.
+  static func prepare(_ connection: SQLiteConnection, path: String) throws {
+    try connection.execute("PRAGMA journal_mode=WAL")
+    try connection.execute(connectionSettings)
+    func format() throws -> Int {
+      Int(try connection.prepare("PRAGMA user_version").first { $0.int64(0) } ?? 0)
+    }
+    if try format() == migrations.count { return }
+    try connection.transaction {
+      let found = try format()
+      guard found <= migrations.count else {
+        throw MissionError(
+          .database,
+          "\(path) was written by a later version of Ferry (format \(found), this one knows "
+            + "\(migrations.count)); update Ferry")
+      }
+      for step in migrations[found...] { try connection.execute(step) }
+      try connection.execute("PRAGMA user_version=\(migrations.count)")
+    }
+  }
+}

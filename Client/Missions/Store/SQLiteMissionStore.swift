@@ -1,0 +1,84 @@
+import Executors
+import FerryProtocol
+import SQLite
+
+/// The rows of missions in a SQLite file of their own, for any number of processes.
+public final class SQLiteMissionStore: MissionStore {
+  /// The file.
+  public let path: String
+  private let executor: any WorkExecutor
+  private let connection: ConnectionBox
+
+  /// Opens the file at `path`, and makes it where it is not there.
+  ///
+  /// - Throws: ``MissionError/Kind/database``, ``MissionError/Kind/diskFull``.
+  public static func open(_ path: String) async throws(MissionError) -> SQLiteMissionStore {
+    try await open(path, on: ThreadExecutor(name: "mission-store"))
+  }
+
+  package static func open(
+    _ path: String, on executor: any WorkExecutor
+  ) async throws(MissionError) -> SQLiteMissionStore {
+    let connection = try await executor.perform { () throws(MissionError) in
+      try translated {
+        let connection = try SQLiteConnection(path: path)
+        try MissionSchema.prepare(connection, path: path)
+        return ConnectionBox(connection)
+      }
+    }
+    return SQLiteMissionStore(path: path, executor: executor, connection: connection)
+  }
+
+  private init(path: String, executor: any WorkExecutor, connection: ConnectionBox) {
+    self.path = path
+    self.executor = executor
+    self.connection = connection
+  }
+
+  /// Runs `body` in one transaction that writes.
+  func write<T: Sendable>(
+    _ body: @escaping @Sendable (SQLiteConnection) throws -> T
+  ) async throws(MissionError) -> T {
+    try await executor.perform { [connection] () throws(MissionError) in
+      try translated { try connection.value.transaction { try body(connection.value) } }
+    }
+  }
+
+  /// Runs `body` on one snapshot.
+  func read<T: Sendable>(
+    _ body: @escaping @Sendable (SQLiteConnection) throws -> T
+  ) async throws(MissionError) -> T {
+    try await executor.perform { [connection] () throws(MissionError) in
+      try translated { try connection.value.transaction(.deferred) { try body(connection.value) } }
+    }
+  }
+
+  public func dataVersion() async throws(MissionError) -> Int64 {
+    try await executor.perform { [connection] () throws(MissionError) in
+      try translated {
+        try connection.value.statement("PRAGMA data_version").first { $0.int64(0) } ?? 0
+      }
+    }
+  }
+}
+
+/// Carries the connection to its thread.
+// SAFETY: `value` is only touched by closures that run one at a time on the executor beside it;
+// the last reference may be dropped on any thread, when no closure can run any more.
+private final class ConnectionBox: @unchecked Sendable {
+  let value: SQLiteConnection
+  init(_ value: SQLiteConnection) { self.value = value }
+}
+
+/// SQLite's errors as this module's.
+private func translated<T>(_ body: () throws -> T) throws(MissionError) -> T {
+  do {
+    return try body()
+  } catch let error as MissionError {
+    throw error
+  } catch let error as SQLiteError {
+    throw MissionError(error.isDiskFull ? .diskFull : .database, error.message)
+  } catch {
+    throw MissionError(.database, String(describing: error))
+  }
+}
