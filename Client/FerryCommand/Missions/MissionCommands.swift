@@ -11,7 +11,15 @@ extension FerryCommand {
       mission is there as a whole, in a folder that `ferry mission path` names, or not at all. \
       Whatever interrupts a download, the next one goes on where it was. Files that two missions \
       share, and parts that a new version has kept, are fetched once.
+
+      With a key file the content is encrypted at rest (AES-256-GCM); programs then read it through \
+      the library, and all commands about these missions need the key.
       """,
+    options: [
+      OptionSpec(
+        "key-file", value: "FILE", help: "A file with the key: 32 bytes, or 64 hexadecimal digits.",
+        kind: .file, environment: "FERRY_MISSION_KEY_FILE")
+    ],
     subcommands: [
       missionList, missionShow, missionDownload, missionPause, missionResume, missionCancel,
       missionRemove, missionVerify, missionPath, missionTrust,
@@ -120,7 +128,7 @@ extension FerryCommand {
   ) { arguments in
     let id = try missionID(arguments)
     let manager = try await missions(arguments)
-    var path = try await manager.path(id)
+    var path = URL(filePath: try await manager.path(id)).path
     if let item = arguments.stringIfPresent("ITEM") {
       guard try await manager.items(id).contains(where: { $0.path == item }) else {
         throw MissionError(.notFound, item: item, "mission \(id) has no such item")
@@ -163,7 +171,32 @@ extension FerryCommand {
 
   /// The missions of the replica that the command line names.
   static func missions(_ arguments: ParsedArguments) async throws -> MissionManager {
-    try await open(arguments).missions()
+    try await missions(of: try await open(arguments), arguments)
+  }
+
+  /// - Parameter rate: Bytes a second to receive at most; `nil` for as many as there are.
+  static func missions(
+    of replica: Replica, _ arguments: ParsedArguments, rate: Int? = nil
+  ) async throws -> MissionManager {
+    var configuration = CurlTransport.Configuration()
+    configuration.bandwidth = BandwidthLimits(receiving: rate)
+    return try await replica.missionManager(
+      key: try missionKey(arguments), transport: CurlTransport(configuration: configuration),
+      restores: false)
+  }
+
+  private static func missionKey(_ arguments: ParsedArguments) throws -> [UInt8]? {
+    guard let path = arguments.stringIfPresent("key-file") else { return nil }
+    let content = try FileAccess.contents(of: path)
+    if content.count == 32 { return Array(content) }
+    let text = String(decoding: content, as: UTF8.self).trimmingCharacters(
+      in: .whitespacesAndNewlines)
+    guard let key = ContentHash(text.lowercased())?.bytes else {
+      throw CommandFailure(
+        "\(path) holds no key", why: "a key has 32 bytes, or 64 hexadecimal digits",
+        next: "make one with `openssl rand -hex 32 > \(path)`", code: "no_key")
+    }
+    return key
   }
 
   static func missionID(_ text: String) throws -> MissionID {

@@ -8,6 +8,10 @@ extension FerryCommand {
     "wait", value: "TIME", help: "How long to go on without a connection.", kind: .duration,
     default: "30s")
 
+  private static let limitRate = OptionSpec(
+    "limit-rate", value: "SIZE", help: "Bytes a second to receive at most, such as 2MiB.",
+    kind: .byteSize)
+
   static let missionDownload = CommandSpec(
     "download", summary: "Download missions, and those that have to come first.",
     discussion: """
@@ -17,7 +21,7 @@ extension FerryCommand {
       terminal, lets a mission rest. Without a connection it gives up after a while with status 3, \
       and what was fetched is kept.
       """,
-    options: [patience],
+    options: [patience, limitRate],
     flags: [watchFlag, FlagSpec("all", help: "All that are published, new versions too.")],
     arguments: [
       ArgumentSpec("ID", help: "The missions' identifiers.", arity: .zeroOrMore)
@@ -39,7 +43,8 @@ extension FerryCommand {
     } catch let error as ReplicaError where error.isTransient {
       // What the catalogue held last time may be enough.
     }
-    let manager = try await replica.missions()
+    let manager = try await missions(
+      of: replica, arguments, rate: try arguments.byteSizeIfPresent("limit-rate"))
     if arguments.flag("all") {
       ids = try await manager.list().filter { $0.publishedVersion != nil }.map(\.id)
     }
@@ -48,13 +53,15 @@ extension FerryCommand {
 
   static let missionResume = CommandSpec(
     "resume", summary: "Go on with missions that rest or were interrupted.",
-    options: [patience], flags: [watchFlag],
+    options: [patience, limitRate], flags: [watchFlag],
     arguments: [
       ArgumentSpec("ID", help: "The missions; without any, all of them.", arity: .zeroOrMore)
     ]
   ) { arguments in
     let named = try arguments.strings("ID").map { try missionID($0) }
-    let manager = try await missions(arguments)
+    let manager = try await missions(
+      of: try await open(arguments), arguments,
+      rate: try arguments.byteSizeIfPresent("limit-rate"))
     let ids =
       named.isEmpty ? try await manager.list().filter(\.isUnderWay).map(\.id) : named
     return try await fetch(ids, with: manager, arguments) {

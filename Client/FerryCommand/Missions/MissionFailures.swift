@@ -17,7 +17,8 @@ extension MissionError: CommandFailureConvertible {
     switch kind {
     case .notFound:
       return failure(
-        "it is not there", "`ferry pull` brings the catalogue, `ferry mission list` shows it")
+        "it is not there",
+        "`ferry pull` brings the catalogue, `ferry mission list` shows it and what is here")
     case .offline:
       return failure(
         "\(name) waits for a connection",

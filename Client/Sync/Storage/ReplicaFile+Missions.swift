@@ -5,7 +5,7 @@ extension ReplicaSchema {
   /// The catalogue of missions, as the pull lists bring it: apps may read it with SQL. No trigger
   /// records what is written to it.
   static let missions = """
-    CREATE TABLE IF NOT EXISTS ferry_missions(
+    CREATE TABLE ferry_missions(
       id TEXT PRIMARY KEY NOT NULL,
       version INTEGER,
       title TEXT,

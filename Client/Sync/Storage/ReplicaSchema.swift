@@ -159,7 +159,7 @@ enum ReplicaSchema {
     """
 
   /// Tables that the fourth format brought.
-  private static let sinceVersion4 = checks + formerNames
+  private static let sinceVersion4 = checks + formerNames + missions
 
   /// What pending batches have changed here.
   private static let batches = """
@@ -239,7 +239,6 @@ enum ReplicaSchema {
         try connection.execute(fromVersion3)
         found = 4
       }
-      try connection.execute(missions)
       guard found == version else {
         throw ReplicaError.cannotOpen(
           path: path,
