@@ -52,6 +52,7 @@ let package = Package(
     library("Executors", "Sources/Executors"),
     library("SQLite", "Sources/SQLite", needs: ["CSQLite"]),
     library("Compression", "Sources/Compression", needs: ["CZstd", "CZlib"]),
+    library("Cryptography", "Sources/Cryptography", needs: ["COpenSSL"]),
     library("CommandLineKit", "Sources/CommandLineKit"),
 
     // Client.
@@ -70,7 +71,7 @@ let package = Package(
     library("Postgres", "Server/Postgres", needs: ["CPostgres"]),
     library(
       "SyncServer", "Server/Sync",
-      needs: ["FerryProtocol", "SQLite", "Postgres", "HTTPServer", "COpenSSL", "Executors"]),
+      needs: ["FerryProtocol", "SQLite", "Postgres", "HTTPServer", "Cryptography", "Executors"]),
     command("FerryDaemon", "Server/FerryDaemon", needs: ["SyncServer", "CommandLineKit"]),
 
     // Measuring and testing: real processes and a private PostgreSQL.
@@ -112,6 +113,7 @@ let package = Package(
     tests("ProtocolTests", needs: ["FerryProtocol", "SQLite"]),
     tests("SQLiteTests", needs: ["SQLite"]),
     tests("CompressionTests", needs: ["Compression"]),
+    tests("CryptographyTests", needs: ["Cryptography"]),
     tests("CommandLineKitTests", needs: ["CommandLineKit"]),
     tests("NetworkingTests", needs: ["Networking"]),
     tests("HTTPServerTests", needs: ["HTTPServer", "TestSupport"]),
@@ -120,7 +122,9 @@ let package = Package(
     tests("SyncClientTests", needs: ["SyncClient", "SQLite", "FerryProtocol", "TestSupport"]),
     tests(
       "SyncServerTests",
-      needs: ["SyncServer", "StoreContracts", "Postgres", "TestSupport", "FerryDaemon"]),
+      needs: [
+        "SyncServer", "StoreContracts", "Postgres", "Cryptography", "TestSupport", "FerryDaemon",
+      ]),
     tests(
       "ConformanceTests",
       needs: [

@@ -15,7 +15,6 @@ extension FerryCommand {
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
     let replica = try await open(arguments)
-    let own = try await replica.status().device
     let found = try await replica.conflicts(limit: count, openOnly: arguments.flag("open"))
     if arguments.flag("json") {
       try TextOutput.standardOutput.lines(
@@ -24,7 +23,7 @@ extension FerryCommand {
             [
               ("id", .int(kept.number)), ("at", .string(Presentation.time(kept.noticedAt))),
               ("state", .string(kept.state)),
-            ] + LoggedLine(kept, own: own).json
+            ] + LoggedLine(kept).json
           ).text
         })
       return .done
@@ -36,14 +35,14 @@ extension FerryCommand {
         return [
           "\(kept.number)", kept.state, kept.key.table, kept.key.record, conflict.column ?? "",
           conflict.column == nil ? "the record" : Presentation.cell(conflict.lost),
-          who(conflict.loser, own), who(conflict.winner, own),
+          who(conflict.loser, kept.isLosersOwn), who(conflict.winner, kept.isWinnersOwn),
         ].map { ($0, .null) }
       }, asJSON: false)
     return .done
   }
 
-  private static func who(_ stamp: Stamp, _ own: DeviceID) -> String {
-    let device = stamp.device == own ? "this device" : "\("\(stamp.device)".suffix(8))"
+  private static func who(_ stamp: Stamp, _ isOwn: Bool) -> String {
+    let device = isOwn ? "this device" : "\("\(stamp.device)".suffix(8))"
     return "\(device) \(Presentation.time(stamp.time.milliseconds))"
   }
 

@@ -80,13 +80,12 @@ extension FerryCommand {
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
     let replica = try await open(arguments)
-    let device = try await replica.status().device
     var entries = try await replica.log(limit: count).map { entry in
       LoggedLine(
         at: entry.at, event: entry.event, detail: entry.detail,
         json: [("detail", .string(entry.detail))])
     }
-    entries += try await replica.conflicts(limit: count).map { LoggedLine($0, own: device) }
+    entries += try await replica.conflicts(limit: count).map { LoggedLine($0) }
     entries.sort { $0.at > $1.at }
     if arguments.flag("json") {
       try TextOutput.standardOutput.lines(
@@ -120,9 +119,11 @@ struct LoggedLine {
     self.json = json
   }
 
-  init(_ kept: KeptConflict, own: DeviceID) {
+  init(_ kept: KeptConflict) {
     let conflict = kept.conflict
-    func who(_ device: DeviceID) -> String { device == own ? "this device" : "device \(device)" }
+    func who(_ device: DeviceID, _ isOwn: Bool) -> String {
+      isOwn ? "this device" : "device \(device)"
+    }
     let place =
       "\(kept.key.table) \(kept.key.record)" + (conflict.column.map { " \($0)" } ?? "")
     let lost =
@@ -130,9 +131,9 @@ struct LoggedLine {
       ? "a change of the record" : "'\(Presentation.cell(conflict.lost))'"
     self.init(
       at: kept.noticedAt, event: "conflict",
-      detail: "\(place): \(lost) of \(who(conflict.loser.device)) "
+      detail: "\(place): \(lost) of \(who(conflict.loser.device, kept.isLosersOwn)) "
         + "(\(Presentation.time(conflict.loser.time.milliseconds))) lost to "
-        + "\(who(conflict.winner.device)) "
+        + "\(who(conflict.winner.device, kept.isWinnersOwn)) "
         + "(\(Presentation.time(conflict.winner.time.milliseconds)))",
       json: [
         ("table", .string(kept.key.table)), ("record", .string(kept.key.record)),

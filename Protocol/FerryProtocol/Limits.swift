@@ -32,6 +32,8 @@ public struct Limits: Sendable, Equatable {
   public var changesPerPage = 10_000
   /// Records that may be asked for at once, whatever a device's cursor.
   public var recordsPerRequest = 1_000
+  /// Former identities that a device may name when it pulls.
+  public var formerDevices = 16
   /// Bytes at which a page is closed even though fewer changes than asked for are in it.
   public var pageBytes = 4 << 20
   /// Bytes of a space's schema document.

@@ -72,6 +72,35 @@ extension StoreContract {
         try require(found[1][0].operation, is: operation.id, "the operation that decided")
       }
     },
+    StoreContract("a device hears what was told to its former names, in pages of any size") {
+      under in
+      try await under.withSpace { space in
+        var (first, second, third) = (Author(1), Author(2), Author(3))
+        try await space.send(
+          first.packet([first.insert("a", ["x": 1]), first.insert("b", ["x": 1])]))
+        second.wall += 10
+        try await space.send(second.packet([second.update("a", ["y": 2])]))
+        third.wall += 20
+        // One operation overrules both names; another the first alone.
+        try await space.send(
+          third.packet([third.update("a", ["x": 3, "y": 3]), third.update("b", ["x": 3])]))
+        for (limit, byteLimit) in [(1_000, 1 << 20), (1, 1 << 20), (1_000, 1)] {
+          var (cursor, lost, places) = (nil as Cursor?, [Value](), [SequenceNumber]())
+          var more = true
+          while more {
+            let page = try await space.noticePage(
+              after: cursor, limit: limit, byteLimit: byteLimit, device: Author(4).device,
+              former: [first.device, second.device])
+            lost += page.notices.flatMap { $0.conflicts.map(\.lost) }
+            places += page.notices.map(\.sequence)
+            (cursor, more) = (page.head.cursor, page.head.more)
+          }
+          try require(places, is: [4, 4, 5], "the places, by pages of \(limit)")
+          try require(lost.count, is: 3, "how many values were lost")
+          try require(Set(lost), is: [1, 2], "what was lost")
+        }
+      }
+    },
     StoreContract("pages of any size give each notice once, in order, in its page") { under in
       try await under.withSpace { space in
         var history = NoticeHistory(seed: 5)
@@ -182,10 +211,12 @@ private struct NoticeReader {
 extension SpaceUnderTest {
   /// One page with the device's notices, which must be served.
   fileprivate func noticePage(
-    after cursor: Cursor?, limit: Int = 1_000, byteLimit: Int = 1 << 20, device: DeviceID?
+    after cursor: Cursor?, limit: Int = 1_000, byteLimit: Int = 1 << 20, device: DeviceID?,
+    former: [DeviceID] = []
   ) async throws -> (head: PageHead, changes: [Change], notices: [Notice]) {
-    let request = PullRequest(
+    var request = PullRequest(
       cursor: cursor, limit: limit, byteLimit: byteLimit, device: device)
+    request.former = former
     let bytes = try await store.changes(in: space.id, request, now: Self.now).get()
     var changes: [Change] = []
     let head = try bytes.withUnsafeBytes { bytes in

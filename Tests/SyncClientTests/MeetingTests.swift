@@ -158,7 +158,7 @@ struct MeetingTests {
       ALTER TABLE ferry_conflicts DROP COLUMN settled;
       DROP TABLE ferry_archive; DROP TABLE ferry_archived_packets;
       DROP TABLE ferry_refresh; DROP TABLE ferry_quarantine;
-      DROP TABLE ferry_failed; DROP TABLE ferry_unsent;
+      DROP TABLE ferry_failed; DROP TABLE ferry_unsent; DROP TABLE ferry_former_names;
       ALTER TABLE ferry_tables DROP COLUMN direction;
       """)
     for name in CaptureTriggers.names(for: "tasks") {

@@ -1,3 +1,4 @@
+import Cryptography
 import FerryProtocol
 import Testing
 

@@ -78,6 +78,21 @@ struct ServiceRouteTests {
     #expect(request.device == device)
   }
 
+  @Test("former names are a list of UUIDs, and no more of them than a device may have")
+  func formerNames() throws {
+    func read(_ text: String) -> Result<PullRequest, Problem> {
+      ChangesQuery.read({ $0 == "former" ? text : nil }, limits: .standard)
+    }
+    let names = (1...17).map { DeviceID(UniqueID(high: 1, low: $0)) }
+    func text(_ count: Int) -> String {
+      names.prefix(count).map(\.description).joined(separator: ",")
+    }
+    #expect(try read(text(16)).get().former == Array(names.prefix(16)))
+    for wrong in ["", "x", text(17), text(2) + ","] {
+      #expect(throws: Problem.self) { try read(wrong).get() }
+    }
+  }
+
   @Test(
     "a query that cannot be read is refused with its code",
     arguments: [

@@ -23,6 +23,10 @@ public struct KeptConflict: Sendable, Equatable, Identifiable {
   public var key: RecordKey
   /// The column and value that lost, and the stamps of both sides.
   public var conflict: Conflict
+  /// Whether this replica wrote the value that lost, under whatever name it had.
+  public var isLosersOwn: Bool
+  /// Whether this replica wrote what stood against it.
+  public var isWinnersOwn: Bool
   /// When a question was answered, here or elsewhere, milliseconds since 1970.
   public var settledAt: Int64?
 

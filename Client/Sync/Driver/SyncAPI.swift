@@ -58,11 +58,15 @@ struct SyncAPI: Sendable {
 
   /// One page of the pull list, undecoded.
   ///
-  /// - Parameter device: whose applied tail to tell; a sync may find that it needs another name.
-  func changes(cursor: Cursor?, limit: Int, device: DeviceID) async throws -> [UInt8] {
+  /// - Parameter names: whose applied tail and notices to tell; a sync may find that the device
+  ///   needs another name.
+  func changes(cursor: Cursor?, limit: Int, names: OwnNames) async throws -> [UInt8] {
     let from = cursor.map { "&cursor=\($0)" } ?? ""
+    let former = names.former.suffix(Limits.standard.formerDevices).map { "\($0.device)" }
+    let also = former.isEmpty ? "" : "&former=" + former.joined(separator: ",")
     let sent = surroundings.wallClock()
-    let body = try await send(.get, "/changes?limit=\(limit)&device=\(device)\(from)").body
+    let query = "limit=\(limit)&device=\(names.device)\(also)\(from)"
+    let body = try await send(.get, "/changes?\(query)").body
     noteClock(sent, try PageReader.head(of: body).serverTime)
     return body
   }

@@ -142,11 +142,11 @@ package struct SyncEngine: Sendable {
   private func pullPages(
     _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
   ) async throws -> Bool {
-    let (start, device) = try await thread.run { (try $0.syncState(), try $0.identity().device) }
+    let (start, names) = try await thread.run { (try $0.syncState(), try $0.ownNames()) }
     if try await thread.run({ try $0.hasRefresh() }) { try await refresh(api) }
     var received = 0
     let applied = try await withThrowingTaskGroup(of: [UInt8].self) { group in
-      group.addTask { try await page(api, start.cursor, device) }
+      group.addTask { try await page(api, start.cursor, names) }
       while let body = try await group.next() {
         let head = try PageReader.head(of: body)
         received += head.count
@@ -159,7 +159,7 @@ package struct SyncEngine: Sendable {
           throw ReplicaError.unexpectedAnswer(status: 200, "a pull list that does not go on")
         }
         // The next page travels while this one is staged.
-        group.addTask { try await page(api, head.cursor, device) }
+        group.addTask { try await page(api, head.cursor, names) }
         try await thread.run { try $0.stage(body, head, changes: head.count) }
       }
       return AppliedPull()
@@ -170,10 +170,10 @@ package struct SyncEngine: Sendable {
   }
 
   private func page(
-    _ api: SyncAPI, _ cursor: Cursor?, _ device: DeviceID
+    _ api: SyncAPI, _ cursor: Cursor?, _ names: OwnNames
   ) async throws -> [UInt8] {
     try await retrying {
-      try await api.changes(cursor: cursor, limit: options.pageSize, device: device)
+      try await api.changes(cursor: cursor, limit: options.pageSize, names: names)
     }
   }
 

@@ -33,10 +33,12 @@ extension ReplicaFile {
     try insert.run()
   }
 
-  /// Keeps what a page tells of this device's losses.
+  /// Keeps what a page tells of this device's losses, under its name or a former one.
   func take(_ notices: [Notice]) throws {
+    if notices.isEmpty { return }
+    let names = try ownNames()
     for notice in notices {
-      for conflict in notice.conflicts {
+      for conflict in notice.conflicts where names.wrote(conflict.loser) {
         try note(conflict, of: notice.operation, on: notice.key, at: notice.sequence)
       }
     }
@@ -67,7 +69,8 @@ extension ReplicaFile {
       "\(Self.selectConflicts) WHERE record = ? AND tbl = ? AND question = 1 AND settled IS NULL")
     find.bind(1, key.record)
     find.bind(2, key.table)
-    return try find.map { try keptConflict($0) }
+    let names = try ownNames()
+    return try find.map { try keptConflict($0, names) }
   }
 
   private static func answers(_ state: RecordState, _ question: Conflict) -> Bool {
@@ -87,7 +90,7 @@ extension ReplicaFile {
     """
 
   /// Reads a row of ``selectConflicts``.
-  func keptConflict(_ row: SQLiteStatement) throws -> KeptConflict {
+  func keptConflict(_ row: SQLiteStatement, _ names: OwnNames) throws -> KeptConflict {
     func id(_ index: Int32) -> UniqueID { row.uniqueID(index) ?? UniqueID(high: 0, low: 0) }
     func stamp(_ time: Int32, _ device: Int32) -> Stamp {
       Stamp(
@@ -95,12 +98,14 @@ extension ReplicaFile {
         device: DeviceID(id(device)))
     }
     var lost = JSONReader(row.textBytes(6))
+    let (loser, winner) = (stamp(7, 8), stamp(9, 10))
     return KeptConflict(
       number: row.int64(0), noticedAt: row.int64(1), operation: OperationID(id(2)),
       key: RecordKey(table: row.text(3), record: row.text(4)),
       conflict: Conflict(
-        column: row.optionalText(5), lost: try lost.value(limits: limits), loser: stamp(7, 8),
-        winner: stamp(9, 10), isQuestion: row.int64(11) != 0),
+        column: row.optionalText(5), lost: try lost.value(limits: limits), loser: loser,
+        winner: winner, isQuestion: row.int64(11) != 0),
+      isLosersOwn: names.wrote(loser), isWinnersOwn: names.wrote(winner),
       settledAt: row.optionalInt64(12))
   }
 
@@ -110,14 +115,16 @@ extension ReplicaFile {
     let find = try connection.statement(
       "\(Self.selectConflicts) \(condition) ORDER BY seq DESC LIMIT ?")
     find.bind(1, limit)
-    return try find.map { try keptConflict($0) }
+    let names = try ownNames()
+    return try find.map { try keptConflict($0, names) }
   }
 
   /// Conflicts that were noted after one of them, oldest first.
   func conflicts(after number: Int64) throws -> [KeptConflict] {
     let find = try connection.statement("\(Self.selectConflicts) WHERE seq > ? ORDER BY seq")
     find.bind(1, number)
-    return try find.map { try keptConflict($0) }
+    let names = try ownNames()
+    return try find.map { try keptConflict($0, names) }
   }
 
   // MARK: Answering
@@ -127,15 +134,15 @@ extension ReplicaFile {
   func resolve(_ number: Int64, _ answer: ConflictAnswer) throws {
     let find = try connection.statement("\(Self.selectConflicts) WHERE seq = ?")
     find.bind(1, number)
-    guard let kept = try find.first({ try keptConflict($0) }) else {
+    let names = try ownNames()
+    guard let kept = try find.first({ try keptConflict($0, names) }) else {
       throw ReplicaError.notFound("there is no conflict \(number)")
     }
-    let own = try identity().device
     _ = try write { _ in
       if case .set(let columns) = answer {
         try self.write(columns, to: kept.key)
       } else if let column = kept.conflict.column {
-        let isLost = (answer == .keepLocal) == (kept.conflict.loser.device == own)
+        let isLost = (answer == .keepLocal) == kept.isLosersOwn
         let current = try value(of: column, in: kept.key)
         let value = isLost ? kept.conflict.lost : current ?? .null
         try self.write([Column(column, value)], to: kept.key)
@@ -200,7 +207,8 @@ extension ReplicaFile {
     find.bind(1, kept.operation.value)
     find.bind(2, kept.key.record)
     find.bind(3, kept.key.table)
-    let lost = try find.map { try keptConflict($0).conflict }
+    let names = try ownNames()
+    let lost = try find.map { try keptConflict($0, names).conflict }
       .filter { $0.loser.device == kept.conflict.loser.device }
     if lost.isEmpty {
       try ApplyPlan(

@@ -229,6 +229,7 @@ extension ReplicaFile {
 
   /// Starts a chain of its own under a new name.
   func takeNewName() throws -> DeviceID {
+    try keepName()
     let save = try connection.statement(
       """
       UPDATE ferry_replica SET device = ?, tail = NULL, chain_start = coalesce(

@@ -4,7 +4,7 @@ import SQLite
 /// file is the user's.
 enum ReplicaSchema {
   /// Raised with every change to the statements below.
-  static let version: Int64 = 3
+  static let version: Int64 = 4
 
   static let statements = """
     CREATE TABLE ferry_replica(
@@ -96,7 +96,7 @@ enum ReplicaSchema {
       event TEXT NOT NULL,
       detail TEXT NOT NULL
     );
-    """ + sinceVersion3
+    """ + sinceVersion3 + sinceVersion4
 
   /// Tables that the third format brought.
   private static let sinceVersion3 = """
@@ -138,6 +138,16 @@ enum ReplicaSchema {
     CREATE UNIQUE INDEX ferry_conflicts_once
       ON ferry_conflicts(operation, record, tbl, ifnull(col, ''), loser, loser_time);
     """ + batches + uploads
+
+  /// What this replica was called before, and until when: later, a copy of it may have written
+  /// under the same name.
+  private static let sinceVersion4 = """
+    CREATE TABLE IF NOT EXISTS ferry_former_names(
+      seq INTEGER PRIMARY KEY AUTOINCREMENT,
+      device BLOB NOT NULL UNIQUE,
+      until INTEGER NOT NULL                  -- the hybrid clock's reading then
+    );
+    """
 
   /// What pending batches have changed here.
   private static let batches = """
@@ -182,6 +192,11 @@ enum ReplicaSchema {
     UPDATE ferry_replica SET version = 3;
     """
 
+  private static let fromVersion3 = """
+    \(sinceVersion4)
+    UPDATE ferry_replica SET version = 4;
+    """
+
   /// Makes or checks the tables. Safe when several processes open a new file at once.
   static func prepare(
     _ connection: SQLiteConnection, path: String, newDevice: () -> [UInt8]
@@ -207,6 +222,10 @@ enum ReplicaSchema {
       if found == 2 {
         try connection.execute(fromVersion2)
         found = 3
+      }
+      if found == 3 {
+        try connection.execute(fromVersion3)
+        found = 4
       }
       guard found == version else {
         throw ReplicaError.cannotOpen(

@@ -75,6 +75,9 @@ package struct PullRequest: Sendable, Equatable {
   package var byteLimit: Int
   /// Whose applied tail to report, and whose notices.
   package var device: DeviceID?
+  /// What the device was called before, ``Limits/formerDevices`` at most: notices to these are its
+  /// own, too.
+  package var former: [DeviceID] = []
   /// What the device speaks; see ``ProtocolVersion``.
   package var protocolVersion = ProtocolVersion.current
 
@@ -84,6 +87,9 @@ package struct PullRequest: Sendable, Equatable {
     self.byteLimit = byteLimit
     self.device = device
   }
+
+  /// Whose notices to give.
+  package var addressees: [DeviceID] { device.map { [$0] + former } ?? [] }
 }
 
 /// A token as it is kept: never the token itself, only its SHA-256.

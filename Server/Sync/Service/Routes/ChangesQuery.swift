@@ -32,6 +32,16 @@ enum ChangesQuery {
       }
       request.device = device
     }
+    if let text = value("former") {
+      let names = text.split(separator: ",", omittingEmptySubsequences: false)
+      request.former = names.compactMap { DeviceID($0) }
+      guard request.former.count == names.count, names.count <= limits.formerDevices else {
+        return .failure(
+          Problem(
+            .malformedMessage,
+            "former is a list of UUIDs with commas between them, \(limits.formerDevices) at most"))
+      }
+    }
     return .success(request)
   }
 }

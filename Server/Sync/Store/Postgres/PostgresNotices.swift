@@ -26,7 +26,9 @@ extension PostgresIngestWrites {
 }
 
 extension NoticeFeed {
-  /// Stops at a number of bytes as well, so that large values never fill the memory.
+  /// Stops at a number of bytes as well, so that large values never fill the memory. One operation
+  /// may have told the device twice, under two of its names. Each name's are read in order, so that
+  /// no more of them are read than a page may hold.
   private static let rows = PostgresStatement(
     "notices_pull",
     """
@@ -34,8 +36,12 @@ extension NoticeFeed {
       SELECT *, sum(octet_length(body)) OVER (ORDER BY sequence ROWS UNBOUNDED PRECEDING)
         - octet_length(body) AS before
       FROM (
-        SELECT sequence, body FROM notices
-        WHERE space = $1 AND device = $2 AND sequence > $3 ORDER BY sequence LIMIT $4
+        SELECT sequence, string_agg(body, ',') AS body
+        FROM unnest($2::uuid[]) AS name(device), LATERAL (
+          SELECT sequence, body FROM notices
+          WHERE space = $1 AND device = name.device AND sequence > $3 ORDER BY sequence LIMIT $4
+        ) AS told
+        GROUP BY sequence ORDER BY sequence LIMIT $4
       ) AS listed
     ) AS summed WHERE before < $5 ORDER BY sequence
     """)
@@ -44,13 +50,21 @@ extension NoticeFeed {
   static func addQuery(
     for request: PullRequest, in space: Int64, to pipeline: inout PostgresPipeline
   ) {
-    guard let device = request.device else { return }
-    var parameters: PostgresParameters = [.int8(space)]
-    parameters.append(uuidBytes: device.value.bytes)
+    if request.device == nil { return }
+    var parameters: PostgresParameters = [.int8(space), .array(addressees(of: request))]
     parameters.append(.int8(request.cursor?.received ?? 0))
     parameters.append(.int8(Int64(request.limit)))
     parameters.append(.int8(Int64(request.byteLimit)))
     pipeline.add(Self.rows, parameters)
+  }
+
+  /// Whose notices to give.
+  static func addressees(of request: PullRequest) -> PostgresArray<UUID> {
+    var names = PostgresArray<UUID>()
+    for device in request.addressees {
+      names.append(high: device.value.high, low: device.value.low)
+    }
+    return names
   }
 
   /// The answer to that query.

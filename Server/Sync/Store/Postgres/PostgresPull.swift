@@ -16,8 +16,9 @@ struct PostgresPull {
       (SELECT sequence FROM records WHERE space = $1 ORDER BY sequence DESC LIMIT 1),
       (SELECT tail FROM devices WHERE space = $1 AND device = $2), newest,
       o.sequence,
-      (SELECT sequence FROM notices WHERE space = $1 AND device = $2
-        ORDER BY sequence DESC LIMIT 1), minimum_protocol, floor, o.print, s.print
+      (SELECT max(last.sequence) FROM unnest($4::uuid[]) AS name(device), LATERAL (
+        SELECT sequence FROM notices WHERE space = $1 AND device = name.device
+        ORDER BY sequence DESC LIMIT 1) AS last), minimum_protocol, floor, o.print, s.print
     FROM spaces AS s LEFT JOIN operations AS o ON o.space = $1 AND o.id = $3 WHERE s.id = $1
     """)
 
@@ -49,6 +50,7 @@ struct PostgresPull {
         } else {
           parameters.append(.uuid(nil))
         }
+        parameters.append(.array(NoticeFeed.addressees(of: request)))
         pipeline.add(Self.state, parameters)
         pipeline.add(
           Self.rows,

@@ -15,25 +15,26 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// The asking device's notices after its cursor, as many as a page may hold.
+  /// The asking device's notices after its cursor, as many as a page may hold. One operation may
+  /// have told it twice, under two of its names.
   func notices(for request: PullRequest, in space: Int64) throws -> NoticeFeed {
-    guard let device = request.device else { return NoticeFeed() }
+    if request.device == nil { return NoticeFeed() }
     let received = request.cursor?.received ?? 0
-    let last = try connection.statement(
-      "SELECT coalesce(max(sequence), 0) FROM notices WHERE space = ? AND device = ?")
-    last.bind(1, space)
-    last.bind(2, device.value)
-    let newest = try last.first { $0.int64(0) } ?? 0
+    let newest = try newestNotice(for: request.addressees, in: space)
     guard newest > received else { return NoticeFeed() }
+    let places = Array(repeating: "?", count: request.addressees.count).joined(separator: ", ")
     let find = try connection.statement(
       """
-      SELECT sequence, body FROM notices WHERE space = ? AND device = ? AND sequence > ?
+      SELECT sequence, group_concat(body) FROM notices
+      WHERE space = ? AND sequence > ? AND device IN (\(places)) GROUP BY sequence
       ORDER BY sequence
       """)
     defer { find.reset() }
     find.bind(1, space)
-    find.bind(2, device.value)
-    find.bind(3, received)
+    find.bind(2, received)
+    for (place, device) in request.addressees.enumerated() {
+      find.bind(Int32(place) + 3, device.value)
+    }
     var rows: [NoticeFeed.Row] = []
     var bytes = 0
     while rows.count < request.limit, bytes < request.byteLimit, try find.step() {
@@ -42,5 +43,20 @@ extension SQLiteStoreFile {
       rows.append(row)
     }
     return NoticeFeed(rows, newest: newest)
+  }
+
+  /// The place of the newest one; 0 where there is none.
+  private func newestNotice(
+    for devices: [DeviceID], in space: Int64
+  ) throws -> SequenceNumber {
+    let last = try connection.statement(
+      "SELECT coalesce(max(sequence), 0) FROM notices WHERE space = ? AND device = ?")
+    var newest: SequenceNumber = 0
+    for device in devices {
+      last.bind(1, space)
+      last.bind(2, device.value)
+      newest = max(newest, try last.first { $0.int64(0) } ?? 0)
+    }
+    return newest
   }
 }

@@ -1,0 +1,118 @@
+extension MissionManifest {
+  /// Why this cannot be published or downloaded, or `nil` when it can.
+  ///
+  /// Paths are those that every file system takes and no two the same, sizes and chunks fit each
+  /// other, and what items wait for is there and never in a circle.
+  public func fault(limits: MissionLimits = .standard) -> String? {
+    if version < 1 { return "a version is a number from 1" }
+    if title.utf8.count > limits.titleBytes {
+      return "the title has \(title.utf8.count) bytes; \(limits.titleBytes) are allowed"
+    }
+    if summary.utf8.count > limits.summaryBytes {
+      return "the summary has \(summary.utf8.count) bytes; \(limits.summaryBytes) are allowed"
+    }
+    if !limits.chunkBytes.contains(chunkSize) || chunkSize & (chunkSize - 1) != 0 {
+      return "chunkSize \(chunkSize) is no power of two from \(limits.chunkBytes.lowerBound) to "
+        + "\(limits.chunkBytes.upperBound)"
+    }
+    if after.contains(id) { return "mission \(id) waits for itself" }
+    if after.count > limits.after { return "it waits for more than \(limits.after) missions" }
+    if items.isEmpty { return "a mission has at least one item" }
+    if items.count > limits.items {
+      return "it has \(items.count) items; \(limits.items) are allowed"
+    }
+    if items.reduce(0, { $0 + $1.chunks.count }) > limits.chunks {
+      return "it has more than \(limits.chunks) chunks; take a larger chunkSize"
+    }
+    return faultInItems(limits) ?? faultInPaths() ?? faultInOrder()
+  }
+
+  private func faultInItems(_ limits: MissionLimits) -> String? {
+    for item in items {
+      if let fault = MissionPath.fault(in: item.path) { return fault }
+      if let fault = fault(in: item, limits) { return "item \(item.path): \(fault)" }
+    }
+    return nil
+  }
+
+  private func fault(in item: MissionItem, _ limits: MissionLimits) -> String? {
+    guard (0...limits.itemBytes).contains(item.size) else {
+      return "\(item.size) is no size from 0 to \(limits.itemBytes)"
+    }
+    let parts = item.size / chunkSize + (item.size % chunkSize > 0 ? 1 : 0)
+    if !item.chunks.isEmpty, parts <= 1 || item.chunks.count != parts {
+      return "\(item.chunks.count) chunks do not fit \(item.size) bytes"
+    }
+    if item.isHosted, item.chunks.isEmpty, parts > 1 {
+      return "the hashes of its chunks are missing"
+    }
+    if item.mediaType.utf8.isEmpty || item.mediaType.utf8.count > 255
+      || !item.mediaType.utf8.allSatisfy({ 0x21...0x7E ~= $0 || $0 == 0x20 })
+    {
+      return "it has no media type"
+    }
+    if item.after.count > limits.after { return "it waits for more than \(limits.after) items" }
+    guard let url = item.url else { return item.isHosted ? nil : "it has neither content nor url" }
+    if url.utf8.count > limits.urlBytes { return "its url has more than \(limits.urlBytes) bytes" }
+    let isWeb = url.lowercased().hasPrefix("http://") || url.lowercased().hasPrefix("https://")
+    guard isWeb, url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+      return "“\(url)” is no http or https address"
+    }
+    return nil
+  }
+
+  /// Two files at one place, or a file where another needs a folder.
+  private func faultInPaths() -> String? {
+    var files: [String: String] = [:]
+    for item in items {
+      if let other = files.updateValue(item.path, forKey: MissionPath.folded(item.path)) {
+        return other == item.path
+          ? "path “\(item.path)” stands twice"
+          : "paths “\(other)” and “\(item.path)” differ in case only"
+      }
+    }
+    // A folder that differs from another in case only is two folders here and one there.
+    var folders: [String: Substring] = [:]
+    for item in items {
+      var rest = item.path[...]
+      while let slash = rest.lastIndex(of: "/") {
+        rest = rest[..<slash]
+        let folded = MissionPath.folded(String(rest))
+        if let file = files[folded] { return "“\(file)” is both a file and a folder" }
+        if let other = folders.updateValue(rest, forKey: folded), other != rest {
+          return "folders “\(other)” and “\(rest)” differ in case only"
+        }
+      }
+    }
+    return nil
+  }
+
+  /// An item that waits for what is not there, or for itself at the end.
+  private func faultInOrder() -> String? {
+    guard items.contains(where: { !$0.after.isEmpty }) else { return nil }
+    var places: [String: Int] = [:]
+    for (place, item) in items.enumerated() { places[item.path] = place }
+    var waiting = [Int](repeating: 0, count: items.count)
+    var followers = [[Int]](repeating: [], count: items.count)
+    for (place, item) in items.enumerated() {
+      for path in item.after {
+        guard let first = places[path] else {
+          return "item \(item.path) waits for “\(path)”, which is not in the mission"
+        }
+        followers[first].append(place)
+        waiting[place] += 1
+      }
+    }
+    var ready = waiting.indices.filter { waiting[$0] == 0 }
+    var done = 0
+    while let place = ready.popLast() {
+      done += 1
+      for follower in followers[place] {
+        waiting[follower] -= 1
+        if waiting[follower] == 0 { ready.append(follower) }
+      }
+    }
+    guard done < items.count, let stuck = waiting.firstIndex(where: { $0 > 0 }) else { return nil }
+    return "item \(items[stuck].path) waits for itself in a circle"
+  }
+}

@@ -1,0 +1,182 @@
+extension MissionManifest {
+  /// The document in its canonical form: equal manifests give equal bytes.
+  package func encoded() -> [UInt8] {
+    var json = JSONWriter(capacity: 256 + items.count * 200)
+    json.raw("{\"format\":1,\"space\":")
+    json.string(space.value)
+    json.raw(",\"mission\":")
+    json.string(id.value)
+    json.raw(",\"version\":")
+    json.number(version)
+    json.raw(",\"title\":")
+    json.string(title)
+    json.raw(",\"summary\":")
+    json.string(summary)
+    json.raw(",\"priority\":")
+    json.number(priority)
+    json.raw(",\"after\":")
+    json.strings(after.map(\.value))
+    json.raw(",\"chunkSize\":")
+    json.number(chunkSize)
+    json.raw(",\"items\":[")
+    var first = true
+    for item in items {
+      json.separate(&first)
+      json.missionItem(item)
+    }
+    json.raw("]}")
+    return json.finish()
+  }
+
+  /// Reads a document and checks it whole, as ``fault(limits:)`` does. Members that this version
+  /// does not know are passed over; another `format` is refused.
+  package init(
+    decoding bytes: [UInt8], limits: MissionLimits = .standard
+  ) throws(MalformedMessage) {
+    guard bytes.count <= limits.manifestBytes else {
+      throw MalformedMessage(
+        reason: "the manifest has \(bytes.count) bytes; \(limits.manifestBytes) are allowed",
+        offset: 0)
+    }
+    self = try decode(bytes, depth: 4) { (reader) throws(MalformedMessage) in
+      try reader.missionManifest(limits)
+    }
+    if let fault = fault(limits: limits) { throw MalformedMessage(reason: fault, offset: 0) }
+  }
+}
+
+extension JSONWriter {
+  fileprivate mutating func missionItem(_ item: MissionItem) {
+    raw("{\"path\":")
+    string(item.path)
+    raw(",\"kind\":")
+    string(item.kind.rawValue)
+    raw(",\"mediaType\":")
+    string(item.mediaType)
+    raw(",\"size\":")
+    number(item.size)
+    raw(",\"sha256\":")
+    string(item.hash.description)
+    if !item.chunks.isEmpty {
+      raw(",\"chunks\":")
+      strings(item.chunks.map(\.description))
+    }
+    if let url = item.url {
+      raw(",\"url\":")
+      string(url)
+    }
+    if !item.isHosted { raw(",\"hosted\":false") }
+    if !item.after.isEmpty {
+      raw(",\"after\":")
+      strings(item.after)
+    }
+    raw("}")
+  }
+
+  package mutating func strings(_ texts: [String]) {
+    var first = true
+    raw("[")
+    for text in texts {
+      separate(&first)
+      string(text)
+    }
+    raw("]")
+  }
+}
+
+extension JSONReader {
+  fileprivate mutating func missionManifest(
+    _ limits: MissionLimits
+  ) throws(MalformedMessage) -> MissionManifest {
+    var (format, version): (Int64?, Int64?)
+    var (space, id): (SpaceName?, MissionID?)
+    var items: [MissionItem]?
+    var (title, summary, priority) = ("", "", Int64(0))
+    var (after, chunkSize) = ([MissionID](), MissionManifest.chunkSizeDefault)
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "format": format = try reader.integer()
+      case "space": space = SpaceName(try reader.string())
+      case "mission": id = try reader.missionID()
+      case "version": version = try reader.integer()
+      case "title": title = try reader.string()
+      case "summary": summary = try reader.string()
+      case "priority": priority = try reader.integer()
+      case "after":
+        try reader.array { (reader) throws(MalformedMessage) in
+          after.append(try reader.missionID())
+        }
+      case "chunkSize": chunkSize = try reader.integer()
+      case "items": items = try reader.missionItems(limits)
+      default: try reader.skip()
+      }
+    }
+    guard format == 1 else { throw malformed("this is not a mission manifest of format 1") }
+    guard let space, let id, let version, let items else {
+      throw malformed("space, mission, version or items is missing or malformed")
+    }
+    return MissionManifest(
+      space: space, id: id, version: version, title: title, summary: summary, priority: priority,
+      after: after, chunkSize: chunkSize, items: items)
+  }
+
+  package mutating func missionID() throws(MalformedMessage) -> MissionID {
+    let text = try string()
+    guard let id = MissionID(text) else {
+      throw malformed("“\(text.prefix(40))” is no mission's name")
+    }
+    return id
+  }
+
+  private mutating func missionItems(
+    _ limits: MissionLimits
+  ) throws(MalformedMessage) -> [MissionItem] {
+    var items: [MissionItem] = []
+    try array { (reader) throws(MalformedMessage) in
+      guard items.count < limits.items else {
+        throw reader.malformed("more than \(limits.items) items")
+      }
+      items.append(try reader.missionItem())
+    }
+    return items
+  }
+
+  private mutating func missionItem() throws(MalformedMessage) -> MissionItem {
+    var (path, url): (String?, String?)
+    var (size, hash): (Int64?, ContentHash?)
+    var (kind, mediaType) = (MissionItemKind.file, "application/octet-stream")
+    var (chunks, after, isHosted) = ([ContentHash](), [String](), true)
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "path": path = try reader.string()
+      // A kind that this version does not know is a file like any other.
+      case "kind": kind = MissionItemKind(rawValue: try reader.string()) ?? .file
+      case "mediaType": mediaType = try reader.string()
+      case "size": size = try reader.integer()
+      case "sha256": hash = try reader.contentHash()
+      case "chunks":
+        try reader.array { (reader) throws(MalformedMessage) in
+          chunks.append(try reader.contentHash())
+        }
+      case "url": url = try reader.string()
+      case "hosted": isHosted = try reader.bool()
+      case "after":
+        try reader.array { (reader) throws(MalformedMessage) in after.append(try reader.string()) }
+      default: try reader.skip()
+      }
+    }
+    guard let path, let size, let hash else {
+      throw malformed("an item has path, size and sha256")
+    }
+    return MissionItem(
+      path: path, kind: kind, mediaType: mediaType, size: size, hash: hash, chunks: chunks,
+      url: url, isHosted: isHosted, after: after)
+  }
+
+  package mutating func contentHash() throws(MalformedMessage) -> ContentHash {
+    guard let hash = ContentHash(try string()) else {
+      throw malformed("not a SHA-256 of 64 lower-case hexadecimal digits")
+    }
+    return hash
+  }
+}

@@ -1,0 +1,144 @@
+/// What a mission is called in its space: 1 to 128 characters of `A–Z a–z 0–9 . _ -`, the first
+/// one a letter or digit.
+public struct MissionID: Hashable, Sendable, Comparable, CustomStringConvertible {
+  /// The name as it stands in a URL, and as the catalogue's record identifier.
+  public let value: String
+
+  /// `nil` when the name breaks the rule.
+  public init?(_ value: String) {
+    let bytes = value.utf8
+    guard (1...128).contains(bytes.count), let first = bytes.first, Self.isAlphanumeric(first),
+      bytes.allSatisfy({ Self.isAlphanumeric($0) || $0 == 0x2E || $0 == 0x5F || $0 == 0x2D })
+    else { return nil }
+    self.value = value
+  }
+
+  public var description: String { value }
+
+  public static func < (left: Self, right: Self) -> Bool { left.value < right.value }
+
+  private static func isAlphanumeric(_ byte: UInt8) -> Bool {
+    (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+  }
+}
+
+/// What an item is to the app (seed row S4.1).
+public enum MissionItemKind: String, Sendable, CaseIterable {
+  case video, audio, image, archive
+  /// The result of a request, which the request cache answers with.
+  case json
+  /// Anything else.
+  case file
+}
+
+/// One file of a mission.
+public struct MissionItem: Sendable, Equatable {
+  /// Where the file lies in the bundle, and its name in the mission; see ``MissionPath``.
+  public var path: String
+  public var kind: MissionItemKind
+  /// RFC 6838, such as `video/mp4`.
+  public var mediaType: String
+  /// Bytes.
+  public var size: Int64
+  /// Of the whole file.
+  public var hash: ContentHash
+  /// Of each part of ``MissionManifest/chunkSize`` bytes, the last one shorter. Empty where one
+  /// part is the whole file, and where only the whole was hashed (a foreign file).
+  public var chunks: [ContentHash]
+  /// By which address apps know the content: image and request caches answer it. Where the server
+  /// does not have the content, it is fetched from there.
+  public var url: String?
+  /// Whether the server has the content, as `/v1/blobs/{sha256}`.
+  public var isHosted: Bool
+  /// Paths of items that come first.
+  public var after: [String]
+
+  public init(
+    path: String, kind: MissionItemKind = .file, mediaType: String = "application/octet-stream",
+    size: Int64, hash: ContentHash, chunks: [ContentHash] = [], url: String? = nil,
+    isHosted: Bool = true, after: [String] = []
+  ) {
+    self.path = path
+    self.kind = kind
+    self.mediaType = mediaType
+    self.size = size
+    self.hash = hash
+    self.chunks = chunks
+    self.url = url
+    self.isHosted = isHosted
+    self.after = after
+  }
+}
+
+/// What a mission consists of: a document of its own, named by its SHA-256 and signed
+/// (seed rows S4.1 and S4.7; SPEC.md §19).
+public struct MissionManifest: Sendable, Equatable {
+  /// Bytes of a chunk unless the publisher says otherwise.
+  public static let chunkSizeDefault: Int64 = 4 << 20
+
+  public var space: SpaceName
+  public var id: MissionID
+  /// 1, 2, 3, …: each time it is published.
+  public var version: Int64
+  public var title: String
+  public var summary: String
+  /// Missions with a higher one come first.
+  public var priority: Int64
+  /// Missions that come first.
+  public var after: [MissionID]
+  /// Bytes of a chunk: a power of two from 64 KiB to 64 MiB.
+  public var chunkSize: Int64
+  /// In the publisher's order.
+  public var items: [MissionItem]
+
+  public init(
+    space: SpaceName, id: MissionID, version: Int64, title: String = "", summary: String = "",
+    priority: Int64 = 0, after: [MissionID] = [],
+    chunkSize: Int64 = MissionManifest.chunkSizeDefault, items: [MissionItem]
+  ) {
+    self.space = space
+    self.id = id
+    self.version = version
+    self.title = title
+    self.summary = summary
+    self.priority = priority
+    self.after = after
+    self.chunkSize = chunkSize
+    self.items = items
+  }
+
+  /// Bytes of all items together.
+  public var size: Int64 { items.reduce(0) { $0 + $1.size } }
+
+  /// What is signed: the document's own bytes behind a line that names the purpose, so that a
+  /// signature over something else can never pass for one over a manifest.
+  package static func signedMessage(_ document: [UInt8]) -> [UInt8] {
+    Array("ferry mission manifest 1\n".utf8) + document
+  }
+}
+
+/// What a manifest may hold.
+public struct MissionLimits: Sendable, Equatable {
+  /// Bytes of a manifest.
+  public var manifestBytes = 64 << 20
+  /// Items of a mission.
+  public var items = 100_000
+  /// Bytes of an item: 4 TiB.
+  public var itemBytes: Int64 = 1 << 42
+  /// Hashes of chunks in a manifest.
+  public var chunks = 1 << 20
+  /// Bytes of a chunk.
+  public var chunkBytes: ClosedRange<Int64> = (64 << 10)...(64 << 20)
+  /// Bytes of a title.
+  public var titleBytes = 1 << 10
+  /// Bytes of a summary.
+  public var summaryBytes = 16 << 10
+  /// Bytes of an address.
+  public var urlBytes = 4 << 10
+  /// Missions or items that one waits for.
+  public var after = 1_000
+
+  public init() {}
+
+  public static let standard = MissionLimits()
+}

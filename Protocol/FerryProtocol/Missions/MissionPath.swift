@@ -1,0 +1,51 @@
+/// Where an item may lie in its bundle: a rule strict enough for every file system that a device
+/// may have, so that nothing in a manifest can leave the store or take another item's place.
+public enum MissionPath {
+  /// Bytes of a whole path.
+  public static let bytesMax = 1_024
+  /// Bytes of one name in it.
+  public static let nameBytesMax = 200
+  /// Names in it.
+  public static let depthMax = 16
+
+  /// Why `path` cannot be an item's, or `nil` when it can: relative, with `/` between its names,
+  /// each of which is neither empty nor `.` nor `..`, holds no control character and none of
+  /// `\ : * ? " < > |`, does not end in a dot or blank, and is not a device's name of Windows.
+  public static func fault(in path: String) -> String? {
+    let count = path.utf8.count
+    if count == 0 { return "a path is empty" }
+    if count > bytesMax { return "a path has \(count) bytes; \(bytesMax) are allowed" }
+    if path.utf8.first == 0x2F { return "path “\(path)” is absolute" }
+    let names = path.split(separator: "/", omittingEmptySubsequences: false)
+    if names.count > depthMax { return "path “\(path)” is nested deeper than \(depthMax)" }
+    for name in names {
+      if let fault = fault(inName: name) { return "path “\(path)”: \(fault)" }
+    }
+    return nil
+  }
+
+  /// What two items of one bundle may not share, since file systems may take their paths for the
+  /// same: the path without case. Strings compare by what they show (Unicode's canonical
+  /// equivalence), so composed and decomposed letters are the same, too.
+  public static func folded(_ path: String) -> String { path.lowercased() }
+
+  private static func fault(inName name: Substring) -> String? {
+    let bytes = name.utf8
+    if bytes.isEmpty { return "a name in it is empty" }
+    if name == "." || name == ".." { return "“\(name)” leads elsewhere" }
+    if bytes.count > nameBytesMax {
+      return "a name in it has \(bytes.count) bytes; \(nameBytesMax) are allowed"
+    }
+    if bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return "it holds a control character" }
+    if let mark = name.first(where: { "\\:*?\"<>|".contains($0) }) {
+      return "“\(mark)” is not allowed in a name"
+    }
+    if bytes.last == 0x2E || bytes.last == 0x20 { return "a name ends in a dot or a blank" }
+    let stem = name.prefix { $0 != "." }.lowercased()
+    let isPort = stem.count == 4 && (stem.hasPrefix("com") || stem.hasPrefix("lpt"))
+    if ["con", "prn", "aux", "nul"].contains(stem) || isPort && stem.last?.isNumber == true {
+      return "“\(name)” is the name of a device"
+    }
+    return nil
+  }
+}

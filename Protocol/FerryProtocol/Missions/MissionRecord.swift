@@ -1,0 +1,94 @@
+/// A mission as the catalogue has it: a record of the reserved table `ferry_missions`, which
+/// devices get with their pull lists (SPEC.md §19). A mission that was retracted is a record that
+/// was deleted.
+public struct MissionRecord: Sendable, Equatable {
+  /// The reserved table; a record's identifier is the mission's.
+  public static let table = "ferry_missions"
+
+  public var id: MissionID
+  public var version: Int64
+  public var title: String
+  public var summary: String
+  /// Items, and bytes of all of them.
+  public var items: Int64
+  public var size: Int64
+  public var priority: Int64
+  /// Missions that come first.
+  public var after: [MissionID]
+  /// The SHA-256 of the manifest's document, which is a blob like any other, and its bytes.
+  public var manifest: ContentHash
+  public var manifestSize: Int64
+  /// Ed25519 (RFC 8032) over ``MissionManifest/signedMessage(_:)``.
+  public var signature: [UInt8]
+  /// The public key of whoever signed, 32 bytes.
+  public var signer: [UInt8]
+  /// Milliseconds since 1970.
+  public var publishedAt: Int64
+
+  /// The record of a manifest whose document has this hash and size.
+  public init(
+    of manifest: MissionManifest, hash: ContentHash, manifestSize: Int64, signature: [UInt8],
+    signer: [UInt8], publishedAt: Int64
+  ) {
+    id = manifest.id
+    version = manifest.version
+    title = manifest.title
+    summary = manifest.summary
+    items = Int64(manifest.items.count)
+    size = manifest.size
+    priority = manifest.priority
+    after = manifest.after
+    self.manifest = hash
+    self.manifestSize = manifestSize
+    self.signature = signature
+    self.signer = signer
+    self.publishedAt = publishedAt
+  }
+
+  /// The record's columns, by name.
+  package var columns: [Column] {
+    [
+      Column("after", .text(afterText)), Column("items", .integer(items)),
+      Column("manifest", .text(manifest.description)),
+      Column("manifestSize", .integer(manifestSize)), Column("priority", .integer(priority)),
+      Column("publishedAt", .integer(publishedAt)), Column("signature", .blob(signature)),
+      Column("signer", .blob(signer)), Column("size", .integer(size)),
+      Column("summary", .text(summary)), Column("title", .text(title)),
+      Column("version", .integer(version)),
+    ]
+  }
+
+  /// Reads a record; `nil` unless every column that a device needs is there and of its type.
+  package init?(id: String, value: (String) -> Value?) {
+    func integer(_ name: String) -> Int64? {
+      if case .integer(let number)? = value(name) { number } else { nil }
+    }
+    func text(_ name: String) -> String? {
+      if case .text(let text)? = value(name) { text } else { nil }
+    }
+    func blob(_ name: String) -> [UInt8]? {
+      if case .blob(let bytes)? = value(name) { bytes } else { nil }
+    }
+    guard let id = MissionID(id), let version = integer("version"), let size = integer("size"),
+      let manifest = text("manifest").flatMap({ ContentHash($0) }),
+      let manifestSize = integer("manifestSize"), let signature = blob("signature"),
+      let signer = blob("signer")
+    else { return nil }
+    self.id = id
+    self.version = version
+    self.size = size
+    self.manifest = manifest
+    self.manifestSize = manifestSize
+    self.signature = signature
+    self.signer = signer
+    title = text("title") ?? ""
+    summary = text("summary") ?? ""
+    items = integer("items") ?? 0
+    priority = integer("priority") ?? 0
+    after = (text("after") ?? "").split(separator: " ").compactMap { MissionID(String($0)) }
+    publishedAt = integer("publishedAt") ?? 0
+  }
+
+  /// Names hold no blanks.
+  private var afterText: String { after.map(\.value).joined(separator: " ") }
+}
