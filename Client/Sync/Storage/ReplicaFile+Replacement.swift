@@ -14,8 +14,11 @@ enum Replacement: Int64, Sendable {
 extension ReplicaFile {
   /// The server cannot go on from this replica's cursor. The next pull asks for everything.
   func beginReplacement(_ problem: Problem) throws {
-    let kind: Replacement = problem.code == .cursorExpired ? .removing : .rescuing
     try connection.transaction {
+      // A list that gives back what the server lost goes on doing so, however long it takes.
+      let isRescuing = try syncState().replacement == .rescuing
+      let kind: Replacement =
+        problem.code == .cursorExpired && !isRescuing ? .removing : .rescuing
       let save = try connection.statement(
         """
         UPDATE ferry_replica SET epoch = NULL, applied = 0, received = 0, head = 0,

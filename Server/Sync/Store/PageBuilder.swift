@@ -128,16 +128,17 @@ struct PageBuilder {
       return Problem(
         .cursorAhead, "the cursor knows of \(known), the space's head is \(space.head)")
     }
+    // The operation at the floor is kept, those before it are not. A device that is told of what
+    // was lost gives it back; one that is told of its age does not: so this comes first.
+    if let anchor = cursor.anchor, anchor.head >= space.floor,
+      !PlantedFault.anchorNotChecked.isPlanted, let problem = lost(anchor, found: space.anchored)
+    {
+      return problem
+    }
     guard isKept(cursor, above: space.floor) else {
       return Problem(
         .cursorExpired,
         "the cursor is at \(cursor.received); history is kept from \(space.floor) on")
-    }
-    // The operation at the floor is kept, those before it are not.
-    if let anchor = cursor.anchor, anchor.head >= space.floor,
-      !PlantedFault.anchorNotChecked.isPlanted
-    {
-      return lost(anchor, found: space.anchored)
     }
     return nil
   }
