@@ -108,7 +108,7 @@ extension ReplicaFile {
       if replacement != nil { try pass.noteRecords() }
       try forEachStagedPage { _ = try pass.applyPage($0) }
       try body.withUnsafeBytes { _ = try pass.applyPage($0) }
-      if let replacement { try finish(replacement, &pass) }
+      if let replacement { try finish(replacement, &pass, now: head.serverTime) }
       if pass.hasNewSchema {
         capture.mode = .recording
         try refreshTriggers()
@@ -178,6 +178,7 @@ extension ReplicaFile {
     save.bind(3, head.head)
     bind(head.cursor.anchor, to: save, at: 4)
     try save.run()
+    try mark(head.cursor.applied, now: head.serverTime)
     try forgetCovered(now: head.serverTime)
   }
 

@@ -147,6 +147,14 @@ enum ReplicaSchema {
       device BLOB NOT NULL UNIQUE,
       until INTEGER NOT NULL                  -- the hybrid clock's reading then
     );
+    """ + marks
+
+  /// Where the cursor was, by the server's clock.
+  private static let marks = """
+    CREATE TABLE IF NOT EXISTS ferry_marks(
+      at INTEGER PRIMARY KEY,                 -- milliseconds since 1970
+      applied INTEGER NOT NULL
+    );
     """
 
   /// What pending batches have changed here.

@@ -102,10 +102,11 @@ struct FileLog {
     }
   }
 
-  /// Begins with what the file holds already.
+  /// Begins with what the file holds already. What it keeps in its archive is confirmed.
   mutating func inherit(_ operations: [LocalOperation], _ evidence: ReplicaEvidence) {
     record(operations)
     for index in entries.indices { entries[index].isShared = true }
+    confirm(evidence.archived)
     see(evidence)
   }
 
