@@ -4,10 +4,10 @@ import FerryProtocol
 ///
 /// A counter is the sum of what devices have added, and each of them sends its own increments
 /// again. So the row itself brings nothing: however many devices give it back, every increment
-/// counts once. Only where the server's copy is older than devices keep what they have sent may
-/// nobody have the older increments any more. Then what the row shows beyond the increments that
-/// this device sends again goes with it, as an increment that every device names alike: it is added
-/// once, whoever gives the row back.
+/// counts once. Only where the server was made anew, and the history that is gone was older than
+/// devices keep what they have sent, may nobody have the older increments any more. Then what the row
+/// shows beyond the increments that this device sends again goes with it, as an increment that every
+/// device names alike: it is added once, whoever gives the row back.
 enum RescuedCounter {
   /// What a row shows beyond the increments that its device sends again.
   ///

@@ -2,7 +2,7 @@ import FerryProtocol
 import SQLite
 
 /// Where the cursor was at which time by the server's clock: so that a device can tell whether the
-/// authors of what a server lost still keep it.
+/// authors of all that a server lost still keep it.
 extension ReplicaFile {
   /// Marks are this far apart at least, milliseconds.
   private static let markDistance: Int64 = 24 * 3_600_000
@@ -26,16 +26,14 @@ extension ReplicaFile {
     try trim.run()
   }
 
-  /// Whether all that lies behind `head` in the history that was lost came later than devices
-  /// forget what they have sent, as far as it is known here. The marks stand for the history that
-  /// there is from here on.
-  func isKeptByAuthors(after head: SequenceNumber, now: Int64) throws -> Bool {
-    let find = try connection.statement("SELECT max(applied) FROM ferry_marks WHERE at <= ?")
+  /// Whether all of the history that the marks are of is younger than devices forget what they have
+  /// sent, as far as it is known here. There are no marks of it from here on.
+  func endMarks(now: Int64) throws -> Bool {
+    let find = try connection.statement(
+      "SELECT 1 FROM ferry_marks WHERE at <= ? AND applied > 0 LIMIT 1")
     find.bind(1, now - Self.archiveAgeMax)
-    let old = try find.first { $0.optionalInt64(0) } ?? nil
-    let lower = try connection.statement("UPDATE ferry_marks SET applied = min(applied, ?)")
-    lower.bind(1, head)
-    try lower.run()
-    return old ?? 0 <= head
+    let old = try find.first { _ in true }
+    try connection.execute("DELETE FROM ferry_marks")
+    return old == nil
   }
 }

@@ -26,6 +26,8 @@ extension ReplicaFile {
         """)
       save.bind(1, kind.rawValue)
       try save.run()
+      // What a copy lacks is young. Only a server that was made anew lacks what is old.
+      if problem.code != .epochChanged { try connection.execute("DELETE FROM ferry_marks") }
       try connection.execute(
         "DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0")
       try note("replaced", "\(problem.detail); pulling everything anew")
@@ -91,7 +93,7 @@ extension ReplicaFile {
     _ notNamed: [(table: TableSchema, records: [String])], now: Int64
   ) throws {
     let head = try syncState().applied
-    let isKept = try isKeptByAuthors(after: head, now: now)
+    let isKept = try endMarks(now: now)
     guard notNamed.contains(where: { !$0.records.isEmpty }) else { return }
     // The newest pending operation would tell the clock's reading; these do not.
     try rememberClock()
