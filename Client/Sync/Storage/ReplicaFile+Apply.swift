@@ -28,6 +28,9 @@ extension ReplicaFile {
       save.bind(3, head.head)
       bind(head.cursor.anchor, to: save, at: 4)
       try save.run()
+      let list = try connection.statement("INSERT OR REPLACE INTO ferry_list VALUES (1, ?)")
+      if let began = head.cursor.began { list.bind(1, began) } else { list.bindNull(1) }
+      try list.run()
       if PlantedFault.pageAppliedEarly.isPlanted { try showEarly(body) }
     }
   }

@@ -149,8 +149,12 @@ enum ReplicaSchema {
     );
     """ + marks
 
-  /// Where the cursor was, by the server's clock.
+  /// Where the cursor was, by the server's clock, and since when a list has been under way.
   private static let marks = """
+    CREATE TABLE IF NOT EXISTS ferry_list(
+      one INTEGER PRIMARY KEY CHECK (one = 1),
+      began INTEGER                           -- the head when its first page was read
+    );
     CREATE TABLE IF NOT EXISTS ferry_marks(
       at INTEGER PRIMARY KEY,                 -- milliseconds since 1970
       applied INTEGER NOT NULL
