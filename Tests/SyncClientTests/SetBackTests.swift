@@ -189,7 +189,7 @@ struct SetBackTests {
     try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
     let next = try replica.freeze()
     #expect(next.first?.dependency == nil)
-    // The copy may have displaced what is not proven to be there: it is sent again.
+    // The copy may have displaced what the cursor had not passed: it is sent again.
     #expect(next.flatMap(\.operations).map(\.key.record) == ["b", "c"])
   }
 
@@ -249,17 +249,6 @@ extension SetBackTests {
     _ = try replica.file.apply(last: page.body, page.head)
     #expect(try replica.file.identity().device != name)
     #expect(try replica.freeze().flatMap(\.operations).map(\.key.record) == ["a", "b", "c"])
-  }
-
-  @Test("a duplicate whose place the server's history is proven to hold is not sent again")
-  func duplicateProven() throws {
-    let (replica, packets) = try threePackets()
-    try replica.apply([], head: 5)
-    _ = try replica.file.receive(replica.receipt(packets[0], first: 1))
-    _ = try replica.file.receive(replica.receipt(packets[1], first: 2, status: .duplicate))
-    try replica.file.goBack(to: 1)
-    try replica.apply([], head: 5, tail: packets[0].tail)
-    #expect(try replica.freeze().map(\.tail) == [packets[2].tail])
   }
 
   @Test("what a server lost, and a copy's chain took the place of, is sent again")

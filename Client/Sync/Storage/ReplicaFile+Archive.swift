@@ -124,39 +124,27 @@ extension ReplicaFile {
     let find = try connection.statement(
       """
       SELECT 1 FROM ferry_packets WHERE number > ?1 AND (applied = 1
-        OR state = 'acknowledged' AND dependency IS NULL AND last > ?2)
+        OR state = 'acknowledged' AND dependency IS NULL)
       UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 AND applied = 1 LIMIT 1
       """)
     find.bind(1, start)
-    find.bind(2, try provenHead())
     return try find.first { _ in true } ?? false
   }
 
   /// Whether packets after a place in the chain have been confirmed, so that a server which names
   /// that place has lost them. One that is known as a duplicate only may be in the chain of a copy
-  /// of this file instead; to send it once more does no harm.
+  /// of this file instead; to send it once more does no harm. What is in the archive, the cursor has
+  /// passed: it is in the history where the cursor was served.
   private func hasConfirmed(after number: Int64, _ isSetBack: Bool) throws -> Bool {
     let find = try connection.statement(
       """
-      SELECT 1 FROM ferry_packets WHERE number > ?1
-        AND (applied = 1 OR state = 'acknowledged' AND (?2 OR last > ?3))
+      SELECT 1 FROM ferry_packets WHERE number > ?1 AND state = 'acknowledged'
       UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 AND (applied = 1 OR ?2)
       LIMIT 1
       """)
     find.bind(1, number)
     find.bind(2, isSetBack ? 1 : 0)
-    find.bind(3, try provenHead())
     return try find.first { _ in true } ?? false
-  }
-
-  /// Up to where the server's history is the one that this device knows, where its cursor was not
-  /// refused. The anchor of a list under way came with the list: it proves nothing.
-  private func provenHead() throws -> SequenceNumber {
-    let state = try syncState()
-    let isStaged = try connection.statement("SELECT 1 FROM ferry_to_apply LIMIT 1").first { _ in
-      true
-    }
-    return isStaged == nil ? max(state.applied, state.anchor?.head ?? 0) : state.applied
   }
 
   // MARK: Sending again
@@ -199,15 +187,9 @@ extension ReplicaFile {
   /// A copy of this file has written under its name after packets that are not known here. Whether
   /// those follow what the server had confirmed to this one is not known either: a server that was
   /// set back to where the copy was made has lost it, which the cursor does not tell as long as it
-  /// has not come so far. So what is not proven to be there is sent again under a new name.
+  /// has not come so far. So all that it has not passed is sent again under a new name.
   private func leaveToCopy() throws {
-    try connection.execute(
-      """
-      DELETE FROM ferry_packets WHERE number >= (SELECT min(number) FROM ferry_packets
-        WHERE state <> 'acknowledged' OR last > \(try provenHead()));
-      UPDATE ferry_pending SET met = 1
-      WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0)
-      """)
+    try connection.execute("DELETE FROM ferry_packets; UPDATE ferry_pending SET met = 1")
     try noteCopied(as: takeNewName())
   }
 
