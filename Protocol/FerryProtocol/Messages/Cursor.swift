@@ -54,7 +54,7 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     var anchor: Anchor?
     var began: SequenceNumber?
     if parts.count > 6 {
-      guard let head = Int64(parts[6]), head >= 0 else { return nil }
+      guard let head = Int64(parts[6]), head >= 0, applied == 0 else { return nil }
       began = head
     }
     if parts.count > 3 {
