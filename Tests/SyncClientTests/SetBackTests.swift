@@ -251,6 +251,18 @@ extension SetBackTests {
     #expect(try replica.freeze().flatMap(\.operations).map(\.key.record) == ["a", "b", "c"])
   }
 
+  @Test("a duplicate in the history that the last list was of is not sent again")
+  func duplicateProven() throws {
+    let (replica, packets) = try threePackets()
+    try replica.apply([], head: 5)
+    _ = try replica.file.receive(replica.receipt(packets[0], first: 1))
+    _ = try replica.file.receive(replica.receipt(packets[1], first: 2, status: .duplicate))
+    // For what these have met, the cursor goes back behind them.
+    #expect(try replica.file.syncState().applied == 0)
+    try replica.apply([], head: 5, tail: packets[0].tail)
+    #expect(try replica.freeze().map(\.tail) == [packets[2].tail])
+  }
+
   @Test("what a server lost, and a copy's chain took the place of, is sent again")
   func displacedByCopy() throws {
     let (replica, packets) = try confirmed()
@@ -261,6 +273,22 @@ extension SetBackTests {
     #expect(again.first?.dependency == nil)
     #expect(again.first?.device != packets[1].device)
     #expect(try replica.file.hasUnsent())
+  }
+
+  @Test("of rows that are given back only those leave that the server refuses")
+  func rescuedAndRefused() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply(
+      ["a", "b", "c"].map { maker.change(1, "tasks", $0, [Column("title", "theirs")]) })
+    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try replica.apply([], head: 0)
+    let packet = try replica.freeze()[0]
+    let refusal = Refusal(
+      operation: packet.operations[1].id, code: .uniqueTaken, detail: "no", table: "tasks",
+      record: "b")
+    let number = try replica.file.openPackets()[0].number
+    #expect(try replica.file.quarantine(packet: number, [refusal]) == 1)
+    #expect(try replica.freeze().flatMap(\.operations).map(\.key.record) == ["a", "c"])
   }
 
   @Test("a list that gives back what was lost goes on doing so where its cursor expires")

@@ -28,7 +28,11 @@ extension ReplicaFile {
       save.bind(3, head.head)
       bind(head.cursor.anchor, to: save, at: 4)
       try save.run()
-      let list = try connection.statement("INSERT OR REPLACE INTO ferry_list VALUES (1, ?)")
+      let list = try connection.statement(
+        """
+        INSERT INTO ferry_list(one, began) VALUES (1, ?)
+        ON CONFLICT(one) DO UPDATE SET began = excluded.began
+        """)
       if let began = head.cursor.began { list.bind(1, began) } else { list.bindNull(1) }
       try list.run()
       if PlantedFault.pageAppliedEarly.isPlanted { try showEarly(body) }
@@ -181,6 +185,13 @@ extension ReplicaFile {
     save.bind(3, head.head)
     bind(head.cursor.anchor, to: save, at: 4)
     try save.run()
+    let list = try connection.statement(
+      """
+      INSERT INTO ferry_list(one, proven) VALUES (1, ?)
+      ON CONFLICT(one) DO UPDATE SET proven = excluded.proven
+      """)
+    list.bind(1, head.cursor.applied)
+    try list.run()
     try mark(head.cursor.applied, now: head.serverTime)
     try forgetCovered(now: head.serverTime)
   }
