@@ -251,18 +251,6 @@ extension SetBackTests {
     #expect(try replica.freeze().flatMap(\.operations).map(\.key.record) == ["a", "b", "c"])
   }
 
-  @Test("a duplicate in the history that the last list was of is not sent again")
-  func duplicateProven() throws {
-    let (replica, packets) = try threePackets()
-    try replica.apply([], head: 5)
-    _ = try replica.file.receive(replica.receipt(packets[0], first: 1))
-    _ = try replica.file.receive(replica.receipt(packets[1], first: 2, status: .duplicate))
-    // For what these have met, the cursor goes back behind them.
-    #expect(try replica.file.syncState().applied == 0)
-    try replica.apply([], head: 5, tail: packets[0].tail)
-    #expect(try replica.freeze().map(\.tail) == [packets[2].tail])
-  }
-
   @Test("what a server lost, and a copy's chain took the place of, is sent again")
   func displacedByCopy() throws {
     let (replica, packets) = try confirmed()

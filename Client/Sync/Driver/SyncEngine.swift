@@ -63,8 +63,8 @@ package struct SyncEngine: Sendable {
       {
         try await pull(api, &report, progress)
       }
-      for _ in 0..<pushesMax {
-        try await push(api, &report, progress)
+      for attempt in 0..<pushesMax {
+        try await push(api, &report, inFlight: attempt == 0 ? nil : 1, progress)
         let after = try await thread.run { try $0.syncState() }
         let isToRefresh = try await thread.run { try $0.hasRefresh() }
         guard after.head > after.applied || isToRefresh else { break }

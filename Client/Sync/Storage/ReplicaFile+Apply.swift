@@ -185,13 +185,6 @@ extension ReplicaFile {
     save.bind(3, head.head)
     bind(head.cursor.anchor, to: save, at: 4)
     try save.run()
-    let list = try connection.statement(
-      """
-      INSERT INTO ferry_list(one, proven) VALUES (1, ?)
-      ON CONFLICT(one) DO UPDATE SET proven = excluded.proven
-      """)
-    list.bind(1, head.cursor.applied)
-    try list.run()
     try mark(head.cursor.applied, now: head.serverTime)
     try forgetCovered(now: head.serverTime)
   }

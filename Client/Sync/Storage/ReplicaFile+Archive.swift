@@ -124,7 +124,7 @@ extension ReplicaFile {
     let find = try connection.statement(
       """
       SELECT 1 FROM ferry_packets WHERE number > ?1 AND (applied = 1
-        OR state = 'acknowledged' AND dependency IS NULL AND last > \(Self.proven))
+        OR state = 'acknowledged' AND dependency IS NULL)
       UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 AND applied = 1 LIMIT 1
       """)
     find.bind(1, start)
@@ -133,14 +133,13 @@ extension ReplicaFile {
 
   /// Whether packets after a place in the chain have been confirmed, so that a server which names
   /// that place has lost them. One that is known as a duplicate only may be in the chain of a copy
-  /// of this file instead; to send it once more does no harm. What lies below the head of the newest
-  /// list that was applied is in the history where the cursor was served, and so is what is in the
-  /// archive.
+  /// of this file instead; to send it once more does no harm. What is in the archive, the cursor has
+  /// passed: it is in the history where the cursor was served.
   private func hasConfirmed(after number: Int64, _ isSetBack: Bool) throws -> Bool {
     let find = try connection.statement(
       """
       SELECT 1 FROM ferry_packets WHERE number > ?1
-        AND (applied = 1 OR state = 'acknowledged' AND (?2 OR last > \(Self.proven)))
+        AND state = 'acknowledged'
       UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 AND (applied = 1 OR ?2)
       LIMIT 1
       """)
@@ -148,9 +147,6 @@ extension ReplicaFile {
     find.bind(2, isSetBack ? 1 : 0)
     return try find.first { _ in true } ?? false
   }
-
-  /// Where a list of several pages is under way, its own anchor proves nothing yet.
-  private static let proven = "coalesce((SELECT proven FROM ferry_list), 0)"
 
   // MARK: Sending again
 

@@ -29,10 +29,7 @@ extension ReplicaFile {
       // What a copy lacks is young. Only a server that was made anew lacks what is old.
       if problem.code != .epochChanged { try connection.execute("DELETE FROM ferry_marks") }
       try connection.execute(
-        """
-        DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0;
-        UPDATE ferry_list SET proven = 0
-        """)
+        "DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0")
       try note("replaced", "\(problem.detail); pulling everything anew")
     }
   }

@@ -153,8 +153,7 @@ enum ReplicaSchema {
   private static let marks = """
     CREATE TABLE IF NOT EXISTS ferry_list(
       one INTEGER PRIMARY KEY CHECK (one = 1),
-      began INTEGER,                          -- the head when its first page was read
-      proven INTEGER NOT NULL DEFAULT 0       -- the head of the newest list that was applied
+      began INTEGER                           -- the head when its first page was read
     );
     CREATE TABLE IF NOT EXISTS ferry_marks(
       at INTEGER PRIMARY KEY,                 -- milliseconds since 1970
