@@ -57,4 +57,18 @@ struct CounterSumsTests {
     #expect(found { $0.server.history[2].columns = [Column("votes", -9)] }.count == 3)
     #expect(found { $0.server.history.append($0.server.history[1]) }.count == 3)
   }
+
+  @Test("a row that is given back to a server which lost it adds nothing")
+  func givenBack() {
+    func found(_ votes: Value) -> [String] {
+      var maker = HistoryMaker()
+      var insert = maker.operation(.insert, "a", at: 1, ["votes": votes], table: "tallies")
+      insert.id = OperationID(
+        UniqueID(timestamp: HybridTimestamp(milliseconds: 1), random: 7))
+      maker.take(insert, by: 1)
+      return CounterSums.found(CounterSums(), [], maker.final())
+    }
+    #expect(found(0) == [])
+    #expect(found(3).count == 1)
+  }
 }

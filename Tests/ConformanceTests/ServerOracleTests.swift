@@ -117,6 +117,13 @@ struct ServerOracleTests {
     wrong.take(last, by: 1)
     wrong.take(first, by: 1)
     #expect(OwnOrder.found(OwnOrder(), events, wrong.final()).count == 1)
+    // A delete of what nobody had heard of may come at any time, once packets were cut anew.
+    let gone = maker.operation(.delete, "a", at: 11)
+    var late = maker
+    late.take(last, by: 1)
+    late.take(gone, by: 1)
+    let cut: [RunEvent] = [.committed(device: "one", [first, gone, last])]
+    #expect(OwnOrder.found(OwnOrder(), cut, late.final()) == [])
     // Each on a device of its own, no order is asked for.
     let apart: [RunEvent] = [
       .committed(device: "one", [first]), .committed(device: "two", [last]),

@@ -49,6 +49,53 @@ struct SetBackOracleTests {
     #expect(found([setBack([], keeping: 0), .read(device: "one", aware), told]) == 1)
   }
 
+  @Test("what was merged anew after file and server were set back is known by the file's archive")
+  func mergedAnew() {
+    var maker = HistoryMaker()
+    let insert = maker.operation(.insert, "a", at: 10, ["title": "x"])
+    let update = maker.operation(.update, "a", at: 11, ["body": "y"])
+    // Sent as one, by the newer operation's name.
+    var joined = update
+    joined.kind = .insert
+    maker.take(joined, by: 1, earlier: ["title": ("x", 10)])
+    var kept = maker.replica(1, [])
+    kept.archived = [insert.id, update.id]
+    func found(_ kept: ReplicaEvidence) -> Int {
+      let events: [RunEvent] = [
+        .committed(device: "one", [insert, update]),
+        .confirmed(device: "one", [insert.id, update.id]),
+        .lostPower(device: "one", survivors: kept), setBack([insert, update], keeping: 0),
+        .confirmed(device: "one", [update.id]),
+        .lostPower(device: "one", survivors: maker.replica(1, [])),
+      ]
+      return AcknowledgedOperations.found(AcknowledgedOperations(), events, maker.final()).count
+    }
+    #expect(found(kept) == 0)
+    // Where the file had not the insert, nobody can have merged it.
+    kept.archived = [update.id]
+    #expect(found(kept) == 1)
+  }
+
+  @Test("of what a copy keeps after a set-back either file may send, in its own order")
+  func copied() {
+    var maker = HistoryMaker()
+    let first = maker.operation(.insert, "a", at: 10, ["title": "x"])
+    let last = maker.operation(.insert, "b", at: 11, ["title": "y"])
+    maker.take(last, by: 1)
+    maker.take(first, by: 1)
+    var copy = maker.replica(1, [])
+    copy.archived = [first.id, last.id]
+    func found(_ events: [RunEvent]) -> Int {
+      OwnOrder.found(OwnOrder(), events, maker.final()).count
+    }
+    let told = RunEvent.committed(device: "one", [first, last])
+    let copied = RunEvent.copied(device: "two", from: "one", copy)
+    let back = setBack([first, last], keeping: 0)
+    #expect(found([told]) == 1)
+    #expect(found([told, copied]) == 1)
+    #expect(found([told, back, copied]) == 0)
+  }
+
   @Test("a beat may go back from a history that is gone, once")
   func beats() {
     var maker = HistoryMaker()

@@ -85,6 +85,16 @@ struct IdentifierTests {
       "0000000000005f3c.9223372036854775808.9223372036854775808", "+000000000005f3c.7.12",
     ]
     for text in bad { #expect(Cursor(text) == nil, "\(text)") }
+    let anchor = Cursor.Anchor(
+      head: 12, operation: OperationID(UniqueID(high: 1, low: 2)), print: 0xAB)
+    let list = Cursor(epoch: Epoch(0x5F3C), applied: 0, received: 7, anchor: anchor, began: 9)
+    #expect(list.description.hasSuffix(".00000000000000ab.9"))
+    #expect(Cursor(list.description) == list)
+    for end in [".", ".-1", ".x", ".9.9"] {
+      #expect(Cursor(list.description.dropLast(2) + end) == nil, "\(end)")
+    }
+    // Only beside a whole anchor there is a place for it.
+    #expect(Cursor(epoch: Epoch(1), applied: 0, received: 7, began: 9).began == nil)
   }
 
   @Test("ids of records that look the same but differ in bytes are different records")

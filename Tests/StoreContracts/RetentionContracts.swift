@@ -52,6 +52,32 @@ extension StoreContract {
         try require(later.records, is: wanted, "the data of who began after the delete")
       }
     },
+    StoreContract("each page of a list from the start is anchored at the head it was read at") {
+      under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        try await space.send(author.packet(inserting: ["a", "b", "c"]))
+        var reader = Reader()
+        _ = try await reader.pullPage(from: space, limit: 1)
+        for head in SequenceNumber(4)...6 {
+          try await space.send(author.packet(inserting: ["r\(head)"]))
+          _ = try await reader.pullPage(from: space, limit: 1)
+          let cursor = try unwrap(reader.cursor, "no cursor")
+          try require(cursor.received, is: head - 2, "what was received")
+          try require(cursor.anchor?.head, is: head, "the anchor")
+          try require(cursor.began, is: 3, "the head when the list began")
+        }
+        // A server that was set back to before any page was read is told so.
+        let anchor = try unwrap(reader.cursor?.anchor, "no anchor")
+        let lost = Cursor(
+          epoch: space.space.epoch, applied: 0, received: 4,
+          anchor: Cursor.Anchor(
+            head: anchor.head, operation: anchor.operation, print: (anchor.print ?? 0) ^ 1),
+          began: 3)
+        let problem = await space.problem { _ = try await space.page(after: lost, limit: 1) }
+        try require(problem?.code, is: .historyLost, "a cursor of a history that is gone")
+      }
+    },
     StoreContract("the floor rises to what is old enough, and never goes back") { under in
       try await under.withSpace { space in
         var author = Author(1)

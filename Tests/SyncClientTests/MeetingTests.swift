@@ -160,7 +160,7 @@ struct MeetingTests {
       DROP TABLE ferry_refresh; DROP TABLE ferry_quarantine;
       DROP TABLE ferry_failed; DROP TABLE ferry_unsent;
       DROP TABLE ferry_former_names; DROP TABLE ferry_checked;
-      DROP TABLE ferry_missions;
+      DROP TABLE ferry_missions; DROP TABLE ferry_list; DROP TABLE ferry_marks;
       ALTER TABLE ferry_tables DROP COLUMN direction;
       """)
     for name in CaptureTriggers.names(for: "tasks", isGuarded: false) {

@@ -70,6 +70,26 @@ struct PageBuilderTests {
     }
   }
 
+  @Test("a cursor that is too old, and of a history that was lost, is told of the loss")
+  func lostBeforeExpired() {
+    let operation = OperationID(UniqueID(high: 0, low: 9))
+    func code(_ print: UInt64, floor: SequenceNumber) -> ProblemCode? {
+      let space = SpaceSnapshot(
+        epoch: Epoch(7), head: 12, newest: operation,
+        anchored: HistoryPlace(sequence: 9, print: 1), floor: floor)
+      let cursor = Cursor(
+        epoch: Epoch(7), applied: 3,
+        anchor: Cursor.Anchor(head: 9, operation: operation, print: print))
+      let request = PullRequest(cursor: cursor, limit: 9, byteLimit: 999, device: nil)
+      return PageBuilder.fault(in: request, space)?.code
+    }
+    #expect(code(1, floor: 3) == nil)
+    #expect(code(1, floor: 5) == .cursorExpired)
+    #expect(code(2, floor: 5) == .historyLost)
+    // Below the floor nothing is known any more.
+    #expect(code(2, floor: 10) == .cursorExpired)
+  }
+
   @Test(
     "pages of any size hold every change and notice once, in the page of its place",
     arguments: UInt64(1)...150)

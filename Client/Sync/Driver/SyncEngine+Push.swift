@@ -4,13 +4,18 @@ import Networking
 extension SyncEngine {
   /// Sends what is pending, several packets at once, until nothing waits or the server cannot
   /// take more.
+  ///
+  /// - Parameter inFlight: packets at once. One after the other they come into this device's chain
+  ///   also where a copy of the file has sent them all: one that overtakes is a duplicate.
   func push(
-    _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
+    _ api: SyncAPI, _ report: inout SyncReport, inFlight: Int? = nil,
+    _ progress: @escaping Progress
   ) async throws {
+    let inFlight = inFlight ?? options.packetsInFlight
     try await thread.run { try $0.prepareUploads() }
     for _ in 0..<identitiesMax {
       do {
-        return try await pushAround(api, &report, progress)
+        return try await pushAround(api, &report, inFlight, progress)
       } catch ReplicaError.refused(let problem) where problem.code == .deviceForked {
         try await thread.run { try $0.takeNewIdentity() }
       }
@@ -22,12 +27,13 @@ extension SyncEngine {
   /// Sends what is pending and takes out of the queue what the server can never apply, until
   /// nothing waits.
   private func pushAround(
-    _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
+    _ api: SyncAPI, _ report: inout SyncReport, _ inFlightMax: Int, _ progress: @escaping Progress
   ) async throws {
     var groupsMax = Int.max
     while true {
       do {
-        return try await pushChain(api, &report, groupsMax: groupsMax, progress)
+        return try await pushChain(
+          api, &report, inFlightMax, groupsMax: groupsMax, progress)
       } catch let refused as PacketRefused {
         groupsMax = try await settle(refused, &report) ?? .max
       }
@@ -60,7 +66,8 @@ extension SyncEngine {
   private var parkedRoundsMax: Int { 3 }
 
   private func pushChain(
-    _ api: SyncAPI, _ report: inout SyncReport, groupsMax: Int, _ progress: @escaping Progress
+    _ api: SyncAPI, _ report: inout SyncReport, _ inFlightMax: Int, groupsMax: Int,
+    _ progress: @escaping Progress
   ) async throws {
     let total = try await thread.run { try $0.pendingCount() }
     guard total > 0 else { return }
@@ -71,7 +78,7 @@ extension SyncEngine {
         var inFlight = 0
         while true {
           for packet in try await nextPackets(
-            besides: sent, room: options.packetsInFlight - inFlight, groupsMax: groupsMax)
+            besides: sent, room: inFlightMax - inFlight, groupsMax: groupsMax)
           {
             sent.insert(packet.number)
             inFlight += 1

@@ -64,13 +64,21 @@ package struct SyncEngine: Sendable {
       {
         try await pull(api, &report, progress)
       }
-      try await push(api, &report, progress)
-      let after = try await thread.run { try $0.syncState() }
-      let isToRefresh = try await thread.run { try $0.hasRefresh() }
-      if after.head > after.applied || isToRefresh { try await pull(api, &report, progress) }
+      for attempt in 0..<pushesMax {
+        try await push(api, &report, inFlight: attempt == 0 ? nil : 1, progress)
+        let after = try await thread.run { try $0.syncState() }
+        let isToRefresh = try await thread.run { try $0.hasRefresh() }
+        guard after.head > after.applied || isToRefresh else { break }
+        try await pull(api, &report, progress)
+        // What a server that was set back has lost is to be sent again.
+        guard try await thread.run({ try $0.hasUnsent() }) else { break }
+      }
       return report
     }
   }
+
+  /// Pushes that one sync may make.
+  private var pushesMax: Int { 3 }
 
   // MARK: Order of a round
 

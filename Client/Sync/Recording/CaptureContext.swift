@@ -115,7 +115,7 @@ final class CaptureContext {
     }
     let time =
       mode == .rescuing
-      ? HybridTimestamp(milliseconds: 1) : clock.tick(wall: wallClock() + offset)
+      ? .rescue : clock.tick(wall: wallClock() + offset)
     return .success(OperationID(UniqueID(timestamp: time, random: random())))
   }
 

@@ -54,9 +54,11 @@ enum CaptureTriggers {
   /// Records one row that a table holds already as an insert; its key is the parameter. Its base
   /// is 0: it was written without knowing of what the server has sent, so that a value which it
   /// overrules is kept as a conflict.
-  static func recordExisting(_ table: TableSchema) -> String {
+  ///
+  /// - Parameter counters: columns of which integers are recorded as 0.
+  static func recordExisting(_ table: TableSchema, counters: [String] = []) -> String {
     let name = quoted(table.name)
-    let collected = row("ferry_row", table, name)
+    let collected = row("ferry_row", table, name, counters: counters)
     return """
       INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data)
       SELECT ferry_operation(), ferry_group(), 0, \(literal(table.name)),
@@ -87,9 +89,16 @@ enum CaptureTriggers {
   }
 
   /// `ferry_insert(part, table, key, '"name":', value, …)`: records a row's values as JSON.
-  private static func row(_ function: String, _ table: TableSchema, _ side: String) -> String {
+  private static func row(
+    _ function: String, _ table: TableSchema, _ side: String, counters: [String] = []
+  ) -> String {
     calls(function, table, side) { column in
-      [jsonName(column.name), "\(side).\(quoted(column.name))"]
+      let value = "\(side).\(quoted(column.name))"
+      let isEmptied = counters.contains(column.name)
+      return [
+        jsonName(column.name),
+        isEmptied ? "iif(typeof(\(value)) = 'integer', 0, \(value))" : value,
+      ]
     }
   }
 

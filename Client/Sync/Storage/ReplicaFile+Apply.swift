@@ -28,6 +28,13 @@ extension ReplicaFile {
       save.bind(3, head.head)
       bind(head.cursor.anchor, to: save, at: 4)
       try save.run()
+      let list = try connection.statement(
+        """
+        INSERT INTO ferry_list(one, began) VALUES (1, ?)
+        ON CONFLICT(one) DO UPDATE SET began = excluded.began
+        """)
+      if let began = head.cursor.began { list.bind(1, began) } else { list.bindNull(1) }
+      try list.run()
       if PlantedFault.pageAppliedEarly.isPlanted { try showEarly(body) }
     }
   }
@@ -109,7 +116,7 @@ extension ReplicaFile {
       if replacement != nil { try pass.noteRecords() }
       try forEachStagedPage { _ = try pass.applyPage($0) }
       try body.withUnsafeBytes { _ = try pass.applyPage($0) }
-      if let replacement { try finish(replacement, &pass) }
+      if let replacement { try finish(replacement, &pass, now: head.serverTime) }
       if pass.hasNewSchema {
         capture.mode = .recording
         try refreshTriggers()
@@ -179,6 +186,7 @@ extension ReplicaFile {
     save.bind(3, head.head)
     bind(head.cursor.anchor, to: save, at: 4)
     try save.run()
+    try mark(head.cursor.applied, now: head.serverTime)
     try forgetCovered(now: head.serverTime)
   }
 

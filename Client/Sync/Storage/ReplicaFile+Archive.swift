@@ -65,14 +65,12 @@ extension ReplicaFile {
     let isSetBack = try syncState().replacement == .rescuing
     if isSetBack { try lowerBases(head) }
     guard let tail = head.appliedTail else {
-      // The server does not know this name. What was sent under an earlier one it lost only if
-      // it says that it lost something.
-      guard try hasConfirmed(after: isSetBack ? 0 : chainStart()) else { return false }
+      guard try lacksChain(isSetBack) else { return false }
       try sendAllAgain()
       return false
     }
     if let place = try place(of: tail) {
-      if try hasConfirmed(after: place.number) {
+      if try hasConfirmed(after: place.number, isSetBack) {
         try sendAgain(after: place, head: head.head)
         return false
       }
@@ -80,7 +78,8 @@ extension ReplicaFile {
     }
     if try isNewestKnown(tail) { return false }
     guard try syncState().replacement != nil else {
-      return PlantedFault.noForkDetection.isPlanted ? false : try leaveCopiedIdentity()
+      if !PlantedFault.noForkDetection.isPlanted { try leaveToCopy() }
+      return false
     }
     // The server was set back, and how far is not known here: it knows operations again by their
     // identifiers.
@@ -115,19 +114,37 @@ extension ReplicaFile {
     return try find.first { _ in true } ?? false
   }
 
-  private func chainStart() throws -> Int64 {
-    try connection.statement("SELECT chain_start FROM ferry_replica").first { $0.int64(0) } ?? 0
-  }
-
-  /// Whether packets after a place have been confirmed as part of the server's chain of this
-  /// device. What a copy of this file has sent is confirmed as well, but is in the copy's chain.
-  private func hasConfirmed(after number: Int64) throws -> Bool {
+  /// Whether a server that does not know this device's name has lost what it had confirmed under
+  /// it. What was sent under an earlier name it lost only where it says that it lost something.
+  private func lacksChain(_ isSetBack: Bool) throws -> Bool {
+    let start =
+      try connection.statement("SELECT chain_start FROM ferry_replica").first { $0.int64(0) } ?? 0
+    if isSetBack { return try hasConfirmed(after: 0, isSetBack) }
+    // The first packet of a chain is a duplicate only where the server knew the chain.
     let find = try connection.statement(
       """
-      SELECT 1 FROM ferry_packets WHERE applied = 1 AND number > ?1
-      UNION ALL SELECT 1 FROM ferry_archived_packets WHERE applied = 1 AND number > ?1 LIMIT 1
+      SELECT 1 FROM ferry_packets WHERE number > ?1 AND (applied = 1
+        OR state = 'acknowledged' AND dependency IS NULL)
+      UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 AND applied = 1 LIMIT 1
+      """)
+    find.bind(1, start)
+    return try find.first { _ in true } ?? false
+  }
+
+  /// Whether packets after a place in the chain have been confirmed, so that a server which names
+  /// that place has lost them. One that is known as a duplicate only may be in the chain of a copy
+  /// of this file instead; to send it once more does no harm. What is in the archive, the cursor has
+  /// passed: it is in the history where the cursor was served.
+  private func hasConfirmed(after number: Int64, _ isSetBack: Bool) throws -> Bool {
+    let find = try connection.statement(
+      """
+      SELECT 1 FROM ferry_packets WHERE number > ?1
+        AND state = 'acknowledged'
+      UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 AND (applied = 1 OR ?2)
+      LIMIT 1
       """)
     find.bind(1, number)
+    find.bind(2, isSetBack ? 1 : 0)
     return try find.first { _ in true } ?? false
   }
 
@@ -166,6 +183,15 @@ extension ReplicaFile {
       """)
     _ = try takeNewName()
     try noteSetBack(count)
+  }
+
+  /// A copy of this file has written under its name after packets that are not known here. Whether
+  /// those follow what the server had confirmed to this one is not known either: a server that was
+  /// set back to where the copy was made has lost it, which the cursor does not tell as long as it
+  /// has not come so far. So all that it has not passed is sent again under a new name.
+  private func leaveToCopy() throws {
+    try connection.execute("DELETE FROM ferry_packets; UPDATE ferry_pending SET met = 1")
+    try noteCopied(as: takeNewName())
   }
 
   /// - Parameter base: where the cursor was refused, their authors' knowledge is no newer than what

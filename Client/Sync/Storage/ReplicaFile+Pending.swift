@@ -19,6 +19,18 @@ extension ReplicaFile {
       """)
   }
 
+  /// Whether there is anything to send that no packet which waits at the server holds already.
+  func hasUnsent() throws -> Bool {
+    try connection.statement(
+      """
+      SELECT 1 FROM ferry_packets WHERE state = 'frozen'
+      UNION ALL SELECT 1 FROM ferry_pending
+      WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0)
+        AND NOT EXISTS (SELECT 1 FROM ferry_failed AS f WHERE f.seq = ferry_pending.seq) LIMIT 1
+      """
+    ).first { _ in true } ?? false
+  }
+
   /// Own operations on a record whose effect is not part of what the server has sent, merged as
   /// they are sent. They have met a change from the server now: an insert and its delete do not
   /// cancel each other out any more, since the server has a record to delete; and what becomes of

@@ -129,7 +129,8 @@ extension ReplicaFile {
   }
 
   /// Adds, until nothing is added: the rest of the transactions, later operations on the same
-  /// records, and what refers to records whose insert is among them.
+  /// records, and what refers to records whose insert is among them. Rows that are given back to a
+  /// server (at time 1 ms) were no transaction of the user's: each is refused by itself.
   private func addDependants() throws {
     let links = try foreignKeyLinks()
     var before = -1
@@ -140,7 +141,8 @@ extension ReplicaFile {
       try connection.execute(
         """
         INSERT OR IGNORE INTO temp.ferry_poisoned SELECT seq FROM ferry_pending WHERE grp IN
-          (SELECT grp FROM ferry_pending WHERE seq IN (SELECT seq FROM temp.ferry_poisoned));
+          (SELECT grp FROM ferry_pending WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)
+            AND id >= x'000000000002');
         INSERT OR IGNORE INTO temp.ferry_poisoned SELECT later.seq
           FROM temp.ferry_poisoned AS p JOIN ferry_pending AS bad ON bad.seq = p.seq
           JOIN ferry_pending AS later ON later.record = bad.record AND later.tbl = bad.tbl

@@ -197,21 +197,16 @@ extension ReplicaFile {
   /// Another copy of this file has written under this device's name. What is not confirmed is
   /// sent again under a new one; nothing is lost.
   func takeNewIdentity() throws {
-    try connection.transaction { _ = try leaveCopiedIdentity() }
+    try connection.transaction { try leaveCopiedIdentity() }
   }
 
-  /// Answers whether the cursor had to go back.
-  func leaveCopiedIdentity() throws -> Bool {
+  private func leaveCopiedIdentity() throws {
     // A packet before one that is in this device's chain is in the history as well; not one before
     // what a copy has sent: the copy may have left it out.
     let passed =
       "state <> 'acknowledged' AND number < (SELECT max(number) FROM ferry_packets "
       + "WHERE applied = 1)"
-    var isBack = false
-    if let base = try firstMet(passed), base < (try syncState().applied) {
-      try goBack(to: base)
-      isBack = true
-    }
+    if let base = try firstMet(passed), base < (try syncState().applied) { try goBack(to: base) }
     try connection.execute(
       """
       UPDATE ferry_packets SET state = 'acknowledged', first = NULL, clean = 0,
@@ -222,9 +217,11 @@ extension ReplicaFile {
       UPDATE ferry_pending SET met = 1
       WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0)
       """)
-    let device = try takeNewName()
+    try noteCopied(as: takeNewName())
+  }
+
+  func noteCopied(as device: DeviceID) throws {
     try note("identity", "another copy of this replica has written; this one is \(device) now")
-    return isBack
   }
 
   /// Starts a chain of its own under a new name.

@@ -14,8 +14,11 @@ enum Replacement: Int64, Sendable {
 extension ReplicaFile {
   /// The server cannot go on from this replica's cursor. The next pull asks for everything.
   func beginReplacement(_ problem: Problem) throws {
-    let kind: Replacement = problem.code == .cursorExpired ? .removing : .rescuing
     try connection.transaction {
+      // A list that gives back what the server lost goes on doing so, however long it takes.
+      let isRescuing = try syncState().replacement == .rescuing
+      let kind: Replacement =
+        problem.code == .cursorExpired && !isRescuing ? .removing : .rescuing
       let save = try connection.statement(
         """
         UPDATE ferry_replica SET epoch = NULL, applied = 0, received = 0, head = 0,
@@ -23,6 +26,8 @@ extension ReplicaFile {
         """)
       save.bind(1, kind.rawValue)
       try save.run()
+      // What a copy lacks is young. Only a server that was made anew lacks what is old.
+      if problem.code != .epochChanged { try connection.execute("DELETE FROM ferry_marks") }
       try connection.execute(
         "DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0")
       try note("replaced", "\(problem.detail); pulling everything anew")
@@ -30,7 +35,9 @@ extension ReplicaFile {
   }
 
   /// All pages have been applied: deals with the records that none of them named.
-  func finish(_ replacement: Replacement, _ pass: inout ApplyPass) throws {
+  ///
+  /// - Parameter now: the server's clock, milliseconds.
+  func finish(_ replacement: Replacement, _ pass: inout ApplyPass, now: Int64) throws {
     try connection.execute(
       """
       DELETE FROM ferry_kept WHERE NOT EXISTS (SELECT 1 FROM temp.ferry_named AS n
@@ -49,7 +56,7 @@ extension ReplicaFile {
       for (table, records) in notNamed {
         for record in records { try pass.remove(RecordKey(table: table.name, record: record)) }
       }
-    case .rescuing: try rescue(notNamed)
+    case .rescuing: try rescue(notNamed, now: now)
     }
     try removeMissionsNotNamed()
     try connection.execute("DELETE FROM temp.ferry_named")
@@ -83,7 +90,11 @@ extension ReplicaFile {
   /// Records rows as inserted at the beginning of time, so that whatever anybody really wrote to
   /// them, and sends again, is later. They are one transaction, as far as one may be large: what
   /// was written together is not seen in parts when it comes back.
-  private func rescue(_ notNamed: [(table: TableSchema, records: [String])]) throws {
+  private func rescue(
+    _ notNamed: [(table: TableSchema, records: [String])], now: Int64
+  ) throws {
+    let head = try syncState().applied
+    let isKept = try endMarks(now: now)
     guard notNamed.contains(where: { !$0.records.isEmpty }) else { return }
     // The newest pending operation would tell the clock's reading; these do not.
     try rememberClock()
@@ -93,16 +104,60 @@ extension ReplicaFile {
     defer { capture.mode = before }
     let last = try count("SELECT coalesce(max(seq), 0) FROM ferry_pending")
     for (table, records) in notNamed where !records.isEmpty {
-      let insert = try connection.prepare(CaptureTriggers.recordExisting(table))
+      let counters = try counters(of: table)
+      let insert = try connection.prepare(
+        CaptureTriggers.recordExisting(table, counters: counters))
       for record in records {
         if capture.isGroupFull { capture.endTransaction() }
+        let key = RecordKey(table: table.name, record: record)
+        let own = isKept || counters.isEmpty ? [] : try meet(key)
         insert.bind(1, record)
         try insert.run()
         insert.reset()
+        if !isKept { try giveBack(counters, of: key, pending: own) }
       }
     }
     capture.endTransaction()
-    // Others may give the same rows back: a delete that follows has something to delete there.
-    try connection.execute("UPDATE ferry_pending SET met = 1 WHERE seq > \(last)")
+    // Others may give the same rows back: a delete that follows has something to delete there. All
+    // that the server had of them is later than the list.
+    try connection.execute(
+      "UPDATE ferry_pending SET met = 1, base = \(head) WHERE seq > \(last)")
+  }
+
+  private func counters(of table: TableSchema) throws -> [String] {
+    let rules = try rules(for: table)
+    return table.columns.map(\.name).filter { rules.policy(of: $0) == .counter }
+  }
+
+  /// Records what a row's counters show beyond the own increments, which are sent again.
+  private func giveBack(
+    _ counters: [String], of key: RecordKey, pending: [Operation]
+  ) throws {
+    for name in counters {
+      guard let value = try value(of: name, in: key) else { continue }
+      let amount = RescuedCounter.remainder(of: Column(name, value), pending: pending)
+      if amount != 0 { try giveBack(amount, to: name, of: key) }
+    }
+  }
+
+  private func giveBack(_ amount: Int64, to column: String, of key: RecordKey) throws {
+    let id = RescuedCounter.identifier(of: column, in: key)
+    var (data, marks) = (JSONWriter(), JSONWriter())
+    data.columns([Column(column, .integer(amount))])
+    marks.raw("[")
+    marks.string("+" + column)
+    marks.raw("]")
+    let insert = try connection.statement(
+      """
+      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, marks)
+      SELECT ?1, ferry_group(), 0, ?2, ?3, 'update', ?4, ?5
+      WHERE NOT EXISTS (SELECT 1 FROM ferry_pending WHERE record = ?3 AND tbl = ?2 AND id = ?1)
+      """)
+    insert.bind(1, id.value)
+    insert.bind(2, key.table)
+    insert.bind(3, key.record)
+    insert.bind(4, String(decoding: data.finish(), as: UTF8.self))
+    insert.bind(5, String(decoding: marks.finish(), as: UTF8.self))
+    try insert.run()
   }
 }

@@ -30,10 +30,16 @@ struct SyncState: Sendable, Equatable {
   var anchor: Cursor.Anchor?
   /// Whether a pull from the start is under way that replaces what is here.
   var replacement: Replacement?
+  /// The head when the newest list from the start of several pages began.
+  var began: SequenceNumber?
 
   /// What to ask the server with; `nil` before the first pull.
   var cursor: Cursor? {
-    epoch.map { Cursor(epoch: $0, applied: applied, received: received, anchor: anchor) }
+    epoch.map { epoch in
+      Cursor(
+        epoch: epoch, applied: applied, received: received, anchor: anchor,
+        began: applied == 0 && received > 0 ? began : nil)
+    }
   }
 }
 
@@ -81,7 +87,7 @@ extension ReplicaFile {
     let state = try connection.statement(
       """
       SELECT epoch, applied, received, head, clock_offset, last_sync, anchor_head, anchor,
-        replacing, anchor_print
+        replacing, anchor_print, (SELECT began FROM ferry_list)
       FROM ferry_replica
       """
     ).first { row in
@@ -94,7 +100,7 @@ extension ReplicaFile {
         epoch: row.optionalText(0).flatMap { Epoch($0) }, applied: row.int64(1),
         received: row.int64(2), head: row.int64(3), clockOffset: row.int64(4),
         lastSync: row.optionalInt64(5), anchor: anchor,
-        replacement: Replacement(rawValue: row.int64(8)))
+        replacement: Replacement(rawValue: row.int64(8)), began: row.optionalInt64(10))
     }
     guard let state else {
       throw ReplicaError.cannotOpen(path: path, "its sync state is missing")

@@ -158,8 +158,20 @@ enum ReplicaSchema {
     );
     """
 
+  /// Where the cursor was, by the server's clock, and since when a list has been under way.
+  private static let marks = """
+    CREATE TABLE ferry_list(
+      one INTEGER PRIMARY KEY CHECK (one = 1),
+      began INTEGER                           -- the head when its first page was read
+    );
+    CREATE TABLE ferry_marks(
+      at INTEGER PRIMARY KEY,                 -- milliseconds since 1970
+      applied INTEGER NOT NULL
+    );
+    """
+
   /// Tables that the fourth format brought.
-  private static let sinceVersion4 = checks + formerNames + missions
+  private static let sinceVersion4 = checks + formerNames + marks + missions
 
   /// What pending batches have changed here.
   private static let batches = """

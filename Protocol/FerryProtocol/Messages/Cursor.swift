@@ -29,25 +29,34 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
   /// The newest point of the history that the device has been told of, by which the server knows
   /// it again; `nil` where there is none yet.
   public let anchor: Anchor?
+  /// Within a list from the start: the head when its first page was read.
+  public let began: SequenceNumber?
 
-  /// A cursor at a checkpoint, or within a pull list.
+  /// A cursor at a checkpoint, or within a pull list. What began when is kept beside an anchor.
   public init(
-    epoch: Epoch, applied: SequenceNumber, received: SequenceNumber? = nil, anchor: Anchor? = nil
+    epoch: Epoch, applied: SequenceNumber, received: SequenceNumber? = nil, anchor: Anchor? = nil,
+    began: SequenceNumber? = nil
   ) {
     self.epoch = epoch
     self.applied = applied
     self.received = received ?? applied
     self.anchor = anchor
+    self.began = anchor?.print == nil ? nil : began
   }
 
   /// Parses the wire form.
   public init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard [3, 5, 6].contains(parts.count), let epoch = Epoch(parts[0]),
+    guard [3, 5, 6, 7].contains(parts.count), let epoch = Epoch(parts[0]),
       let applied = Int64(parts[1]), let received = Int64(parts[2]), applied >= 0,
       received >= applied
     else { return nil }
     var anchor: Anchor?
+    var began: SequenceNumber?
+    if parts.count > 6 {
+      guard let head = Int64(parts[6]), head >= 0, applied == 0 else { return nil }
+      began = head
+    }
     if parts.count > 3 {
       guard let head = Int64(parts[3]), head >= received, let id = UniqueID(String(parts[4]))
       else { return nil }
@@ -58,13 +67,15 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
       }
       anchor = Anchor(head: head, operation: OperationID(id), print: print)
     }
-    self.init(epoch: epoch, applied: applied, received: received, anchor: anchor)
+    self.init(epoch: epoch, applied: applied, received: received, anchor: anchor, began: began)
   }
 
   public var description: String {
     let place = "\(epoch).\(applied).\(received)"
     guard let anchor else { return place }
     let known = "\(place).\(anchor.head).\(anchor.operation)"
-    return anchor.print.map { "\(known).\(HistoryPrint.text($0))" } ?? known
+    guard let print = anchor.print else { return known }
+    let whole = "\(known).\(HistoryPrint.text(print))"
+    return began.map { "\(whole).\($0)" } ?? whole
   }
 }

@@ -85,11 +85,12 @@ struct PageBuilder {
     if last >= newest { takeNotices(before: .max) }
     let more = last < max(newest, notices.newest)
     let (epoch, head) = (space.epoch, space.head)
-    let anchor = more ? anchorWithin(space) : space.anchor
     let cursor =
       more
-      ? Cursor(epoch: epoch, applied: applied, received: last, anchor: anchor)
-      : Cursor(epoch: epoch, applied: head, anchor: anchor)
+      ? Cursor(
+        epoch: epoch, applied: applied, received: last, anchor: space.anchor,
+        began: applied == 0 ? began(space) : nil)
+      : Cursor(epoch: epoch, applied: head, anchor: space.anchor)
     var page = JSONWriter(capacity: changes.count + 512)
     page.beginPage(
       PageHead(
@@ -100,14 +101,11 @@ struct PageBuilder {
     return page.finish()
   }
 
-  /// The anchor of a cursor within a list. One from the start keeps that of its first page for as
-  /// long as it has not come to it, and then has none: so the cursor tells since when the list has
-  /// been under way.
-  private func anchorWithin(_ space: SpaceSnapshot) -> Cursor.Anchor? {
-    guard applied == 0, let cursor = request.cursor, cursor.received > 0 else {
-      return space.anchor.flatMap { $0.head >= last ? $0 : nil }
-    }
-    return cursor.anchor.flatMap { $0.head >= last ? $0 : nil }
+  /// The head when the first page of this list from the start was read; `nil` where the cursor does
+  /// not tell.
+  private func began(_ space: SpaceSnapshot) -> SequenceNumber? {
+    guard let cursor = request.cursor, cursor.received > 0 else { return space.head }
+    return cursor.began
   }
 
   /// Why a request cannot be answered from this space, or `nil` when it can.
@@ -128,16 +126,17 @@ struct PageBuilder {
       return Problem(
         .cursorAhead, "the cursor knows of \(known), the space's head is \(space.head)")
     }
+    // The operation at the floor is kept, those before it are not. A device that is told of what
+    // was lost gives it back; one that is told of its age does not: so this comes first.
+    if let anchor = cursor.anchor, anchor.head >= space.floor,
+      !PlantedFault.anchorNotChecked.isPlanted, let problem = lost(anchor, found: space.anchored)
+    {
+      return problem
+    }
     guard isKept(cursor, above: space.floor) else {
       return Problem(
         .cursorExpired,
         "the cursor is at \(cursor.received); history is kept from \(space.floor) on")
-    }
-    // The operation at the floor is kept, those before it are not.
-    if let anchor = cursor.anchor, anchor.head >= space.floor,
-      !PlantedFault.anchorNotChecked.isPlanted
-    {
-      return lost(anchor, found: space.anchored)
     }
     return nil
   }
@@ -162,7 +161,7 @@ struct PageBuilder {
   /// floor was there, lacks nothing either: what was deleted below the floor was dead already.
   private static func isKept(_ cursor: Cursor, above floor: SequenceNumber) -> Bool {
     if cursor.received == 0 || cursor.received >= floor { return true }
-    return cursor.applied == 0 && (cursor.anchor?.head ?? 0) >= floor
+    return cursor.applied == 0 && (cursor.began ?? 0) >= floor
   }
 }
 

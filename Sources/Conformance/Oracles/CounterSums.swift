@@ -6,9 +6,8 @@ import FerryProtocol
 /// increment is in the history once, as an increment and with the amount that its author's
 /// transaction recorded. That none is lost is ``AcknowledgedOperations``'.
 ///
-/// Where the server was set back, a row that it lost is given back with the counter as its device
-/// shows it, and with that come the increments that others send again: the sum is taken of what
-/// the history holds, and does not say that each user's increment is in it once.
+/// A row that is given back to a server which was set back adds nothing: the increments that are lost
+/// come again from those who made them, who keep them (SPEC.md §5).
 package struct CounterSums: Oracle {
   package static let name = "counter-sums"
 
@@ -44,6 +43,9 @@ package struct CounterSums: Oracle {
   private func fault(_ entry: HistoryEntry) -> String? {
     let isIncrement = entry.increments.contains(Workload.counter.column)
     if entry.kind == .update && !isIncrement { return "is a value and no increment" }
+    if entry.id.isRescue, let amount = entry.amount, amount != 0 {
+      return "adds \(amount) with a row that was given back"
+    }
     guard let own = told[entry.id] else { return nil }
     if own.amount != entry.amount {
       return "adds \(Self.told(entry.amount)) instead of \(Self.told(own.amount))"

@@ -102,10 +102,11 @@ struct FileLog {
     }
   }
 
-  /// Begins with what the file holds already.
+  /// Begins with what the file holds already. What it keeps in its archive is confirmed.
   mutating func inherit(_ operations: [LocalOperation], _ evidence: ReplicaEvidence) {
     record(operations)
     for index in entries.indices { entries[index].isShared = true }
+    confirm(evidence.archived)
     see(evidence)
   }
 
@@ -156,8 +157,9 @@ struct FileLogs {
     let held = evidence.archived + evidence.pending
     copy.inherit(held.compactMap { operations[$0] }, evidence)
     if lineage.wentBack { copy.revoke(survivors: [], shared: []) }
-    let pending = Set(evidence.pending)
-    for index in files.indices { files[index].share(pending) }
+    // What both keep in their archives both may send again, where the server was set back.
+    let shared = Set(lineage.wentBack ? held : evidence.pending)
+    for index in files.indices { files[index].share(shared) }
     if let old = current[device] { files[old].close() }
     current[device] = files.count
     files.append(copy)

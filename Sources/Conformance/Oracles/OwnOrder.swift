@@ -2,7 +2,9 @@ import FerryProtocol
 
 /// The operations of one replica file are in the history in the order in which its user did them.
 /// (One that was merged into a later one has that one's place.) Left out are those that two files
-/// have held: of them each file sends what it knows, in its own packets.
+/// have held: of them each file sends what it knows, in its own packets; and a delete whose insert is
+/// not in the history. They made none together until their packet was cut anew; nobody had heard of
+/// the record.
 package struct OwnOrder: Oracle {
   package static let name = "own-order"
 
@@ -26,8 +28,15 @@ package struct OwnOrder: Oracle {
   ) -> [Violation] {
     var found: [Violation] = []
     var last: (id: OperationID, sequence: SequenceNumber)?
+    var unheard = Set<RecordKey>()
     for entry in file.entries where !entry.isShared {
-      guard let sequence = sequences[entry.operation.id] else { continue }
+      let operation = entry.operation
+      let sequence = sequences[operation.id]
+      if operation.kind == .insert && sequence == nil { unheard.insert(operation.key) }
+      guard let sequence, operation.kind != .delete || !unheard.contains(operation.key) else {
+        continue
+      }
+      if operation.kind == .insert { unheard.remove(operation.key) }
       if let last, sequence < last.sequence {
         found.append(
           Violation(

@@ -171,9 +171,9 @@ extension WorldOptions {
       field.set(&options, random.chance(1, in: 3) ? 0 : random.below(2 * usual + 2))
     }
     options.clockStep = [1, 1, 1_000, 60_000][random.below(4)]
-    // Left to who asks for it (`--server-restores`): where devices and servers are both set back,
-    // the oracles cannot always read what was merged anew when it was sent again.
-    options.serverRestores = 0
+    // Where the server is set back oracles let more pass: so not everywhere.
+    var setBacks = SeededRandom(seed, "server-restores")
+    options.serverRestores = setBacks.chance(1, in: 3) ? 1 + setBacks.below(3) : 0
     return options
   }
 }
