@@ -28,7 +28,11 @@ extension MissionManager {
       return .done
     } catch {
       if Task.isCancelled || error.kind == .cancelled { return .stopped }
-      return error.kind == .diskFull ? .rests(error) : .failed(error)
+      // What is amiss on this side can be put right, and nothing of the content is wrong.
+      switch error.kind {
+      case .diskFull, .forbidden, .files, .database: return .rests(error)
+      default: return .failed(error)
+      }
     }
   }
 
