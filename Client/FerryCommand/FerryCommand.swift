@@ -30,7 +30,7 @@ enum FerryCommand {
     ],
     subcommands: [
       initialise, track, untrack, importing, sql, batch, push, pull, sync, verify, status, pending,
-      toApply, conflicts, resolve, history, undo, uploads, retry, quarantine, schema, log,
+      toApply, conflicts, resolve, history, undo, uploads, retry, quarantine, schema, mission, log,
     ],
     examples: [
       ExampleSpec("Join a space", "ferry init --server http://127.0.0.1:8080 --space demo"),

@@ -1,0 +1,209 @@
+import CommandLineKit
+import Ferry
+import Foundation
+
+extension FerryCommand {
+  static let mission = CommandSpec(
+    "mission", summary: "Download missions, and keep them for offline use.",
+    discussion: """
+      A mission is a bundle of files that the server has published: `ferry pull` brings the \
+      catalogue, `ferry mission download` the files. Each file is checked by its checksum; a \
+      mission is there as a whole, in a folder that `ferry mission path` names, or not at all. \
+      Whatever interrupts a download, the next one goes on where it was. Files that two missions \
+      share, and parts that a new version has kept, are fetched once.
+      """,
+    subcommands: [
+      missionList, missionShow, missionDownload, missionPause, missionResume, missionCancel,
+      missionRemove, missionVerify, missionPath, missionTrust,
+    ],
+    examples: [
+      ExampleSpec("What there is", "ferry pull && ferry mission list"),
+      ExampleSpec(
+        "Fetch two, and look",
+        "ferry mission download intro lesson-1 && ls \"$(ferry mission path intro)\""),
+    ])
+
+  static let missionArgument = ArgumentSpec("ID", help: "The mission's identifier.")
+
+  private static let missionList = CommandSpec(
+    "list", summary: "List the missions that are published or here.",
+    discussion: """
+      State: ready (waits for its turn), downloading, paused, done, failed or cancelled (nothing of \
+      it is here); empty where nobody asked for it.
+      """,
+    flags: [
+      FlagSpec("downloaded", help: "Only those that are here whole."),
+      FlagSpec("downloading", help: "Only those that are under way or rest."),
+      FlagSpec(
+        "watch", short: "w", help: "Show how far they are until none is under way any more."),
+    ]
+  ) { arguments in
+    let manager = try await missions(arguments)
+    func found() async throws -> [MissionStatus] {
+      try await manager.list().filter { status in
+        if arguments.flag("downloaded") && !status.isDownloaded { return false }
+        return !arguments.flag("downloading") || status.isUnderWay
+      }
+    }
+    if arguments.flag("watch") {
+      try await MissionWatch(asJSON: arguments.flag("json")).follow(found)
+    }
+    try MissionPresentation.print(try await found(), asJSON: arguments.flag("json"))
+    return .done
+  }
+
+  private static let missionShow = CommandSpec(
+    "show", summary: "Show a mission with its items.",
+    flags: [FlagSpec("watch", short: "w", help: "Show how far it is until it is not under way.")],
+    arguments: [missionArgument]
+  ) { arguments in
+    let manager = try await missions(arguments)
+    let id = try missionID(arguments)
+    let asJSON = arguments.flag("json")
+    if arguments.flag("watch") {
+      try await MissionWatch(asJSON: asJSON).follow { [try await manager.mission(id)] }
+    }
+    let status = try await manager.mission(id)
+    let items = status.isDownloaded ? try await manager.items(id) : []
+    try MissionPresentation.print(status, items, asJSON: asJSON)
+    return .done
+  }
+
+  private static let missionPause = CommandSpec(
+    "pause", summary: "Let a mission rest; what was fetched of it is kept.",
+    discussion: "Also where another process is fetching it.", arguments: [missionArgument]
+  ) { arguments in
+    try await change(arguments, "rests; `ferry mission resume` goes on") { try await $0.pause($1) }
+  }
+
+  private static let missionCancel = CommandSpec(
+    "cancel", summary: "Give up fetching a mission; what was fetched for it is removed.",
+    discussion: "A version that is here already stays.", arguments: [missionArgument]
+  ) { arguments in
+    try await change(arguments, "is given up") { try await $0.cancel($1) }
+  }
+
+  private static let missionRemove = CommandSpec(
+    "remove", summary: "Remove a mission's files; files that others share stay.",
+    arguments: [missionArgument]
+  ) { arguments in
+    try await change(arguments, "is removed from this device") { try await $0.remove($1) }
+  }
+
+  private static let missionVerify = CommandSpec(
+    "verify", summary: "Read a mission's files again and compare their checksums.",
+    discussion: "Ends with status 4 where something is damaged and was not mended.",
+    flags: [FlagSpec("repair", help: "Fetch what is damaged again.")],
+    arguments: [missionArgument]
+  ) { arguments in
+    let id = try missionID(arguments)
+    let report = try await missions(arguments).verify(id, mending: arguments.flag("repair"))
+    try TextOutput.standardOutput.lines(
+      arguments.flag("json")
+        ? [MissionPresentation.json(id, report).text] : MissionPresentation.lines(id, report))
+    guard !report.isIntact && !report.isMended else { return .done }
+    try TextOutput.standardError.lines([
+      "ferry: mission \(id) is not what was downloaded",
+      "  why: its files were changed or damaged",
+      "  next: `ferry mission verify \(id) --repair` fetches them again",
+    ])
+    return .needsUser
+  }
+
+  private static let missionPath = CommandSpec(
+    "path", summary: "Print the folder of a mission's files, or one file's path.",
+    discussion: """
+      The folder holds one whole version, and stays as it is until the version after the next one \
+      is here.
+      """,
+    arguments: [missionArgument, ArgumentSpec("ITEM", help: "A file of it.", arity: .optional)]
+  ) { arguments in
+    let id = try missionID(arguments)
+    let manager = try await missions(arguments)
+    var path = try await manager.path(id)
+    if let item = arguments.stringIfPresent("ITEM") {
+      guard try await manager.items(id).contains(where: { $0.path == item }) else {
+        throw MissionError(.notFound, item: item, "mission \(id) has no such item")
+      }
+      path += "/\(item)"
+    }
+    try TextOutput.standardOutput.line(
+      arguments.flag("json")
+        ? JSONText.object([("mission", .string(id.value)), ("path", .string(path))]).text : path)
+    return .done
+  }
+
+  private static let missionTrust = CommandSpec(
+    "trust", summary: "Name the key whose signatures on missions count from now on.",
+    discussion: """
+      The first mission's key is trusted by itself; one that another key has signed is refused. \
+      `ferryd mission key` prints the server's. Without KEY, prints the one that is trusted.
+      """,
+    arguments: [
+      ArgumentSpec("KEY", help: "A public key of Ed25519, in base64.", arity: .optional)
+    ]
+  ) { arguments in
+    let manager = try await missions(arguments)
+    if let text = arguments.stringIfPresent("KEY") {
+      guard let key = Data(base64Encoded: text), key.count == 32 else {
+        throw UsageError(
+          .invalidValue, "“\(text)” is no key", why: "a public key of Ed25519 has 32 bytes",
+          next: "give what `ferryd mission key` prints")
+      }
+      try await manager.trust(Array(key))
+    }
+    let keys = try await manager.signers().map { Data($0).base64EncodedString() }
+    try TextOutput.standardOutput.lines(
+      arguments.flag("json")
+        ? [JSONText.object([("trusted", .array(keys.map { .string($0) }))]).text] : keys)
+    return .done
+  }
+
+  // MARK: Parts
+
+  /// The missions of the replica that the command line names.
+  static func missions(_ arguments: ParsedArguments) async throws -> MissionManager {
+    try await open(arguments).missionManager(restores: false)
+  }
+
+  static func missionID(_ text: String) throws -> MissionID {
+    guard let id = MissionID(text) else {
+      throw UsageError(
+        .invalidValue, "“\(text)” is no mission's identifier",
+        why: "it has letters, digits, dots, dashes and underscores, 128 at most",
+        next: "`ferry mission list` names them")
+    }
+    return id
+  }
+
+  static func missionID(_ arguments: ParsedArguments) throws -> MissionID {
+    try missionID(try arguments.string("ID"))
+  }
+
+  private static func change(
+    _ arguments: ParsedArguments, _ done: String,
+    _ body: (MissionManager, MissionID) async throws -> Void
+  ) async throws -> ExitStatus {
+    let id = try missionID(arguments)
+    let manager = try await missions(arguments)
+    try await body(manager, id)
+    let state = try? await manager.mission(id).state
+    try TextOutput.standardOutput.line(
+      arguments.flag("json")
+        ? JSONText.object([
+          ("mission", .string(id.value)), ("state", .string(orNull: state?.rawValue)),
+        ]).text
+        : "mission \(id) \(done)")
+    return .done
+  }
+}
+
+extension MissionStatus {
+  /// Whether it is being fetched, waits for its turn, or rests.
+  var isUnderWay: Bool {
+    switch state {
+    case .ready, .downloading, .paused: true
+    case .cancelled, .failed, .done, nil: false
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import CommandLineKit
+import Ferry
+import Synchronization
+
+/// Shows what a mission manager tells: bars on a terminal, lines of JSON where they are asked for.
+final class MissionDisplay: Sendable {
+  private struct State {
+    /// Since when a mission has been waiting for what may not come.
+    var waitingSince: ContinuousClock.Instant?
+  }
+
+  private let asJSON: Bool
+  private let lines = ProgressLines()
+  private let state = Mutex(State())
+
+  init(asJSON: Bool) { self.asJSON = asJSON }
+
+  func take(_ event: MissionEvent) {
+    note(event)
+    if asJSON {
+      try? TextOutput.standardOutput.line(event.json.text)
+      return
+    }
+    switch event {
+    case .progress(let progress): lines.show(progress.bars)
+    case .changed(let id, let mission, let reason):
+      let why = reason.map { ": \($0)" } ?? ""
+      lines.note("\(id) \(mission.rawValue)\(why)")
+    case .removed(let id): lines.note("\(id) removed")
+    case .item: break
+    }
+  }
+
+  /// Whether nothing has come for so long because of what only somebody else can mend.
+  func hasWaited(longerThan patience: Duration) -> Bool {
+    let since = state.withLock { $0.waitingSince }
+    return since.map { $0.duration(to: .now) > patience } ?? false
+  }
+
+  func finish() { lines.finish() }
+
+  private func note(_ event: MissionEvent) {
+    guard case .changed(_, let mission, let reason) = event else { return }
+    let isWaiting = mission == .downloading && reason?.isTransient == true
+    state.withLock { state in
+      state.waitingSince = isWaiting ? state.waitingSince ?? .now : nil
+    }
+  }
+}
+
+/// Follows missions that other processes fetch, by looking at them again and again.
+struct MissionWatch {
+  private static let pause = Duration.milliseconds(300)
+
+  let asJSON: Bool
+
+  /// Shows what `find` finds until none of it is under way.
+  func follow(_ find: () async throws -> [MissionStatus]) async throws {
+    let lines = ProgressLines()
+    defer { lines.finish() }
+    var last: [MissionStatus] = []
+    while true {
+      let found = try await find().filter(\.isUnderWay)
+      if asJSON, found != last {
+        try TextOutput.standardOutput.lines(found.map { MissionPresentation.json($0).text })
+      }
+      last = found
+      if !found.contains(where: { $0.state != .paused }) { return }
+      lines.show(found.map(\.bar))
+      try await Task.sleep(for: Self.pause)
+    }
+  }
+}
+
+extension MissionStatus {
+  fileprivate var bar: ProgressState {
+    ProgressState(
+      label: "\(id) \(state?.rawValue ?? "")", unit: .bytes, completed: bytesDone,
+      total: bytesTotal)
+  }
+}
+
+extension MissionProgress {
+  /// The whole, with its rate and the time left, then each item that is under way.
+  fileprivate var bars: [ProgressState] {
+    let whole = ProgressState(
+      label: "\(id)  \(itemsDone.grouped)/\(items.grouped) files", unit: .bytes,
+      completed: bytesDone, total: bytesTotal, rate: bytesPerSecond)
+    return [whole]
+      + underWay.map {
+        ProgressState(
+          label: "  \($0.path)", unit: .bytes, completed: $0.bytesDone, total: $0.bytesTotal)
+      }
+  }
+}
+
+extension MissionEvent {
+  fileprivate var json: JSONText {
+    switch self {
+    case .changed(let id, let state, let reason):
+      .object([
+        ("event", .string("state")), ("mission", .string(id.value)),
+        ("state", .string(state.rawValue)),
+        ("reason", reason.map { MissionPresentation.json($0) } ?? .null),
+      ])
+    case .progress(let progress): progress.json
+    case .item(let id, let path):
+      .object([
+        ("event", .string("item")), ("mission", .string(id.value)), ("path", .string(path)),
+      ])
+    case .removed(let id):
+      .object([("event", .string("removed")), ("mission", .string(id.value))])
+    }
+  }
+}
+
+extension MissionProgress {
+  fileprivate var json: JSONText {
+    .object([
+      ("event", .string("progress")), ("mission", .string(id.value)), ("version", .int(version)),
+      ("bytesDone", .int(bytesDone)), ("bytes", .int(bytesTotal)),
+      ("bytesFetched", .int(bytesFetched)), ("itemsDone", .int(itemsDone)), ("items", .int(items)),
+      ("bytesPerSecond", bytesPerSecond.map { .double($0) } ?? .null),
+      ("secondsLeft", timeLeft.map { .double($0 / .seconds(1)) } ?? .null),
+      (
+        "underWay",
+        .array(
+          underWay.map {
+            .object([
+              ("path", .string($0.path)), ("bytesDone", .int($0.bytesDone)),
+              ("bytes", .int($0.bytesTotal)),
+            ])
+          })
+      ),
+    ])
+  }
+}

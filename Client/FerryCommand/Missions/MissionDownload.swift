@@ -1,0 +1,106 @@
+import CommandLineKit
+import Ferry
+
+extension FerryCommand {
+  private static let watchFlag = FlagSpec(
+    "watch", short: "w", help: "Wait as long as it takes for a connection or for disk space.")
+  private static let patience = OptionSpec(
+    "wait", value: "TIME", help: "How long to go on without a connection.", kind: .duration,
+    default: "30s")
+
+  static let missionDownload = CommandSpec(
+    "download", summary: "Download missions, and those that have to come first.",
+    discussion: """
+      Goes on where an earlier download was. Pulls the catalogue first, where the server can be \
+      reached. Missions come one after another, the files of one side by side. With --json, each \
+      event is a line. Interrupted (Ctrl-C) it keeps what it has; `ferry mission pause`, in another \
+      terminal, lets a mission rest. Without a connection it gives up after a while with status 3, \
+      and what was fetched is kept.
+      """,
+    options: [patience],
+    flags: [watchFlag, FlagSpec("all", help: "All that are published, new versions too.")],
+    arguments: [
+      ArgumentSpec("ID", help: "The missions' identifiers.", arity: .zeroOrMore)
+    ],
+    examples: [
+      ExampleSpec("Everything, however bad the network", "ferry mission download --all -w")
+    ]
+  ) { arguments in
+    var ids = try arguments.strings("ID").map { try missionID($0) }
+    guard ids.isEmpty == arguments.flag("all") else {
+      throw UsageError(
+        ids.isEmpty ? .missingArgument : .unexpectedValue,
+        ids.isEmpty ? "no mission is named" : "missions are named, and --all is given",
+        why: "either some are downloaded or all", next: "name them, or give --all alone")
+    }
+    let replica = try await open(arguments)
+    do {
+      _ = try await replica.pull()
+    } catch let error as ReplicaError where error.isTransient {
+      // What the catalogue held last time may be enough.
+    }
+    let manager = try await replica.missionManager(restores: false)
+    if arguments.flag("all") {
+      ids = try await manager.list().filter { $0.publishedVersion != nil }.map(\.id)
+    }
+    return try await fetch(ids, with: manager, arguments) { try await manager.download(ids) }
+  }
+
+  static let missionResume = CommandSpec(
+    "resume", summary: "Go on with missions that rest or were interrupted.",
+    options: [patience], flags: [watchFlag],
+    arguments: [
+      ArgumentSpec("ID", help: "The missions; without any, all of them.", arity: .zeroOrMore)
+    ]
+  ) { arguments in
+    let named = try arguments.strings("ID").map { try missionID($0) }
+    let manager = try await missions(arguments)
+    let ids =
+      named.isEmpty ? try await manager.list().filter(\.isUnderWay).map(\.id) : named
+    return try await fetch(ids, with: manager, arguments) {
+      for id in ids { try await manager.resume(id) }
+    }
+  }
+
+  /// Begins, shows what happens, and ends with how it ended.
+  private static func fetch(
+    _ ids: [MissionID], with manager: MissionManager, _ arguments: ParsedArguments,
+    begin: () async throws -> Void
+  ) async throws -> ExitStatus {
+    let asJSON = arguments.flag("json")
+    let display = MissionDisplay(asJSON: asJSON)
+    let patience: Duration? = arguments.flag("watch") ? nil : try arguments.duration("wait")
+    let events = manager.events()
+    do {
+      try await begin()
+      try await withThrowingTaskGroup(of: Bool.self) { group in
+        group.addTask {
+          _ = try await manager.settled(ids)
+          return true
+        }
+        group.addTask {
+          for await event in events { display.take(event) }
+          return false
+        }
+        if let patience {
+          group.addTask {
+            while !display.hasWaited(longerThan: patience) {
+              try await Task.sleep(for: .milliseconds(100))
+            }
+            return true
+          }
+        }
+        while let isEnd = try await group.next(), !isEnd {}
+        group.cancelAll()
+      }
+    } catch {
+      display.finish()
+      await manager.close()
+      throw error
+    }
+    let found = try await manager.list().filter { ids.contains($0.id) }
+    await manager.close()
+    display.finish()
+    return try MissionEndings(found).tell(asJSON: asJSON)
+  }
+}

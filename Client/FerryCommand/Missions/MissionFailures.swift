@@ -1,0 +1,119 @@
+import CommandLineKit
+import Ferry
+
+/// Every error about missions as what happened, why, and what to do next.
+extension MissionError: CommandFailureConvertible {
+  package var commandFailure: CommandFailure { failure(of: nil) }
+
+  /// - Parameter mission: whose it is, where that is known.
+  func failure(of mission: MissionID?) -> CommandFailure {
+    let name = mission.map { "mission \($0)" } ?? "the mission"
+    let code = "mission_\(kind.code)"
+    func failure(
+      _ what: String, _ next: String, _ status: ExitStatus = .failed
+    ) -> CommandFailure {
+      CommandFailure(what, why: description, next: next, status: status, code: code)
+    }
+    switch kind {
+    case .notFound:
+      return failure(
+        "it is not there", "`ferry pull` brings the catalogue, `ferry mission list` shows it")
+    case .offline:
+      return failure(
+        "\(name) waits for a connection",
+        "what was fetched is kept: `ferry mission resume` goes on", .unreachable)
+    case .diskFull:
+      return failure(
+        "there is no room for \(name)",
+        "free some disk space, then `ferry mission resume`: what was fetched is kept")
+    case .busy:
+      return failure(
+        "another process is fetching \(name)", "`ferry mission list --watch` shows how far it is",
+        .unreachable)
+    case .waiting, .dependency:
+      return failure("\(name) waits for another one", "`ferry mission list` shows why")
+    case .wrongContent, .refused:
+      return failure(
+        "\(name) could not be fetched as it was published",
+        "tell whoever published it; `ferry mission download` begins again")
+    case .forbidden:
+      return failure(
+        "the server does not let this device have \(name)",
+        "give a token that opens the space with `ferry init`, then `ferry mission resume`: what was "
+          + "fetched is kept", .needsUser)
+    case .badManifest, .badSignature:
+      return failure(
+        "\(name) was not published by who it says, or was altered",
+        "nothing of it was kept; tell whoever runs the server")
+    case .untrustedSigner:
+      return failure(
+        "\(name) was signed with another key than the one trusted here",
+        "if the server has a new key, `ferry mission trust KEY`; else do not trust the server",
+        .needsUser)
+    case .damaged:
+      return failure(
+        "what lies here of \(name) is damaged",
+        mission.map { "`ferry mission verify \($0) --repair`" }
+          ?? "`ferry mission verify ID --repair`")
+    case .wrongKey: return failure("\(name) cannot be read", "give the key that it was sealed with")
+    case .files:
+      return failure("a file could not be read or written", "look at the folder named above")
+    case .database:
+      return failure("the missions' database could not be used", "try again in a moment")
+    case .cancelled:
+      return failure("interrupted", "`ferry mission resume` goes on where it was")
+    }
+  }
+}
+
+extension MissionError.Kind {
+  /// `snake_case`, for scripts.
+  fileprivate var code: String {
+    rawValue.map { $0.isUppercase ? "_" + $0.lowercased() : String($0) }.joined()
+  }
+}
+
+/// How a download ended, for all its missions together.
+struct MissionEndings {
+  let missions: [MissionStatus]
+
+  init(_ missions: [MissionStatus]) { self.missions = missions }
+
+  /// Tells of each mission; throws the failure of the first that is not here as a whole.
+  func tell(asJSON: Bool) throws -> ExitStatus {
+    let output = TextOutput.standardOutput
+    if asJSON {
+      try output.lines(missions.map { MissionPresentation.json($0).text })
+    } else {
+      try output.lines(missions.filter { $0.state == .done }.map(Self.line))
+    }
+    let failures = missions.filter { $0.state != .done && $0.state != .paused }
+    let rested = missions.filter { $0.state == .paused }
+    for mission in rested where mission.reason == nil {
+      try TextOutput.standardError.line("ferry: mission \(mission.id) rests")
+    }
+    let told =
+      failures.compactMap { mission in mission.reason.map { $0.failure(of: mission.id) } }
+      + rested.compactMap { mission in mission.reason.map { $0.failure(of: mission.id) } }
+    // What only a person can mend is told last, and decides.
+    let order: [ExitStatus] = [.unreachable, .failed, .needsUser]
+    guard let last = told.max(by: { Self.rank($0, order) < Self.rank($1, order) }) else {
+      return failures.isEmpty ? .done : .failed
+    }
+    for failure in told where failure != last && !asJSON {
+      try TextOutput.standardError.line(failure.text(program: "ferry"))
+    }
+    throw last
+  }
+
+  private static func rank(_ failure: CommandFailure, _ order: [ExitStatus]) -> Int {
+    order.firstIndex(of: failure.status) ?? 0
+  }
+
+  private static func line(_ mission: MissionStatus) -> String {
+    let size = ByteSize(bytes: Int(mission.bytesTotal)).text
+    let title = mission.title.isEmpty ? "" : ", “\(mission.title)”"
+    return "mission \(mission.id)\(title): version \(mission.version) is here whole, "
+      .escapedForTerminal + "\(mission.items.grouped) files, \(size)"
+  }
+}

@@ -1,0 +1,103 @@
+import CommandLineKit
+import Ferry
+
+/// How missions are shown.
+enum MissionPresentation {
+  /// Prints missions as a table, or as JSON lines.
+  static func print(_ missions: [MissionStatus], asJSON: Bool) throws {
+    let output = TextOutput.standardOutput
+    if asJSON { return try output.lines(missions.map { json($0).text }) }
+    var table = TextTable([
+      "mission", "state", "here", "published", "items", "size", "title", "why",
+    ])
+    for mission in missions {
+      table.append([
+        mission.id.value, stateCell(mission), mission.activeVersion.map { "\($0)" } ?? "",
+        mission.publishedVersion.map { "\($0)" } ?? "retracted", mission.items.grouped,
+        ByteSize(bytes: Int(mission.bytesTotal)).text, mission.title,
+        mission.reason?.description ?? "",
+      ])
+    }
+    try output.lines(table.lines(width: Terminal.current().tableWidth))
+  }
+
+  /// Prints one mission, with its items where it is here.
+  static func print(_ mission: MissionStatus, _ items: [MissionFileRow], asJSON: Bool) throws {
+    let output = TextOutput.standardOutput
+    if asJSON {
+      guard case .object(let members) = json(mission) else { return }
+      return try output.line(
+        JSONText.object(members + [("files", .array(items.map { json($0) }))]).text)
+    }
+    var lines = ["\(mission.id): \(mission.title)"]
+    if !mission.summary.isEmpty { lines.append(mission.summary) }
+    lines.append("state: \(stateCell(mission).isEmpty ? "not asked for" : stateCell(mission))")
+    if let reason = mission.reason { lines.append("why: \(reason)") }
+    lines.append("published: \(mission.publishedVersion.map { "version \($0)" } ?? "retracted")")
+    if let version = mission.activeVersion { lines.append("here: version \(version)") }
+    try output.lines(lines.map(\.escapedForTerminal))
+    guard !items.isEmpty else { return }
+    var table = TextTable(["item", "kind", "type", "size", "address"])
+    for item in items {
+      table.append([
+        item.path, item.kind.rawValue, item.mediaType,
+        ByteSize(bytes: Int(item.content.size)).text, item.url ?? "",
+      ])
+    }
+    try output.lines(table.lines(width: Terminal.current().tableWidth))
+  }
+
+  static func json(_ mission: MissionStatus) -> JSONText {
+    .object([
+      ("mission", .string(mission.id.value)), ("title", .string(mission.title)),
+      ("summary", .string(mission.summary)), ("state", .string(orNull: mission.state?.rawValue)),
+      ("reason", mission.reason.map { json($0) } ?? .null), ("version", .int(mission.version)),
+      ("here", mission.activeVersion.map { .int($0) } ?? .null),
+      ("published", mission.publishedVersion.map { .int($0) } ?? .null),
+      ("items", .int(mission.items)), ("itemsDone", .int(mission.itemsDone)),
+      ("bytes", .int(mission.bytesTotal)), ("bytesDone", .int(mission.bytesDone)),
+    ])
+  }
+
+  static func json(_ error: MissionError) -> JSONText {
+    .object([
+      ("code", .string(error.kind.rawValue)), ("item", .string(orNull: error.item)),
+      ("message", .string(error.message)),
+    ])
+  }
+
+  static func lines(_ id: MissionID, _ report: MissionVerification) -> [String] {
+    let size = ByteSize(bytes: Int(report.bytes)).text
+    if report.isIntact { return ["mission \(id), version \(report.version): \(size) are intact"] }
+    let word = report.isMended ? "was damaged, and is mended" : "is damaged"
+    return
+      (report.damaged.map { "\($0) \(word)" }
+      + (report.fault.map { ["\($0) (\(report.isMended ? "mended" : "not mended"))"] } ?? []))
+      .map(\.escapedForTerminal)
+  }
+
+  static func json(_ id: MissionID, _ report: MissionVerification) -> JSONText {
+    .object([
+      ("mission", .string(id.value)), ("version", .int(report.version)),
+      ("intact", .bool(report.isIntact)), ("bytes", .int(report.bytes)),
+      ("damaged", .array(report.damaged.map { .string($0) })),
+      ("fault", report.fault.map { json($0) } ?? .null), ("mended", .bool(report.isMended)),
+    ])
+  }
+
+  private static func json(_ item: MissionFileRow) -> JSONText {
+    .object([
+      ("path", .string(item.path)), ("kind", .string(item.kind.rawValue)),
+      ("mediaType", .string(item.mediaType)), ("bytes", .int(item.content.size)),
+      ("sha256", .string("\(item.content.hash)")), ("url", .string(orNull: item.url)),
+      ("file", .string(orNull: item.localPath)),
+    ])
+  }
+
+  private static func stateCell(_ mission: MissionStatus) -> String {
+    guard let state = mission.state else { return "" }
+    guard mission.isUnderWay, mission.bytesTotal > 0 else { return state.rawValue }
+    let percent = Int(Double(mission.bytesDone) / Double(mission.bytesTotal) * 100)
+    return "\(state.rawValue) \(percent)%"
+  }
+}

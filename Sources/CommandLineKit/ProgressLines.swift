@@ -1,0 +1,77 @@
+import Synchronization
+
+/// Several lines on standard error that show how far the parts of a command are, drawn over each
+/// other; silent when standard error is not a terminal. Safe to use from several threads. It never
+/// fails: what cannot be shown is not shown.
+package final class ProgressLines: Sendable {
+  private struct Shown {
+    var lineCount = 0
+    var lastDraw: ContinuousClock.Instant?
+    var isFinished = false
+  }
+
+  private let output: TextOutput
+  private let isEnabled: Bool
+  private let width: Int
+  private let interval: Duration
+  private let now: @Sendable () -> ContinuousClock.Instant
+  private let shown = Mutex(Shown())
+
+  /// Draws nothing before the first ``show(_:)``.
+  ///
+  /// - Parameters:
+  ///   - interval: The shortest time between two drawings.
+  ///   - now: The clock.
+  package init(
+    terminal: Terminal = .current(), output: TextOutput = .standardError,
+    interval: Duration = .milliseconds(100),
+    now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
+  ) {
+    self.output = output
+    self.isEnabled = terminal.isErrorTerminal
+    self.width = terminal.width - 1
+    self.interval = interval
+    self.now = now
+  }
+
+  /// Shows these parts in the place of those before, a line each; too soon after the last drawing
+  /// it does nothing.
+  package func show(_ states: [ProgressState]) {
+    guard isEnabled else { return }
+    shown.withLock { shown in
+      let instant = now()
+      if shown.isFinished { return }
+      if let last = shown.lastDraw, last.duration(to: instant) < interval { return }
+      shown.lastDraw = instant
+      draw(states.map { ProgressBar.render($0, width: width) }, &shown)
+    }
+  }
+
+  /// Writes a line above the parts, which come back with the next ``show(_:)``.
+  package func note(_ line: String) {
+    guard isEnabled else { return }
+    shown.withLock { shown in
+      draw([], &shown)
+      shown.lastDraw = nil
+      try? output.line(line.escapedForTerminal)
+    }
+  }
+
+  /// Takes the lines away; later calls do nothing.
+  package func finish() {
+    guard isEnabled else { return }
+    shown.withLock { shown in
+      if !shown.isFinished { draw([], &shown) }
+      shown.isFinished = true
+    }
+  }
+
+  /// Draws lines over those that are there: back to the first of them, then each with what was
+  /// there wiped out, and what is below as well.
+  private func draw(_ lines: [String], _ shown: inout Shown) {
+    let back = shown.lineCount > 0 ? "\u{1B}[\(shown.lineCount)A\r" : ""
+    let text = lines.map { "\($0)\u{1B}[K\n" }.joined()
+    if !back.isEmpty || !text.isEmpty { try? output.write("\(back)\(text)\u{1B}[J") }
+    shown.lineCount = lines.count
+  }
+}
