@@ -38,6 +38,8 @@ public struct MissionError: Error, Sendable, Equatable, CustomStringConvertible 
     case dependency
     /// The content is not what the manifest says, however often it was fetched.
     case wrongContent
+    /// The server does not let this device have it, or not any more: what was fetched is kept.
+    case forbidden
     /// The server refused, or answered with something else than was asked for.
     case refused
     /// The manifest is not what the catalogue says, or cannot be read by this version.

@@ -137,7 +137,7 @@ struct MissionManagerTests {
     try await device.download("m")
     let changed = content(3, 300_000)
     publish("m", version: 2, [("a.txt", small), ("media/b.bin", changed)])
-    shelf.obstruct(changed, .fails(DownloadError(.server(403), "the server answered 403")))
+    shelf.obstruct(changed, .fails(DownloadError(.server(404), "the server answered 404")))
     let status = try #require(try await device.download("m").first)
     #expect(status.state == .failed && status.reason?.kind == .refused)
     #expect(status.activeVersion == 1 && status.hasUpdate)
@@ -152,6 +152,17 @@ struct MissionManagerTests {
     let device = try await Device(shelf)
     #expect(try await device.download("m").map(\.state) == [.done])
     #expect(shelf.fetches(of: large) == 4)
+  }
+
+  @Test("a token that is not good any more lets a mission rest with what it has")
+  func forbidden() async throws {
+    publish("m")
+    shelf.obstruct(large, .fails(DownloadError(.server(403), "the server answered 403")))
+    let device = try await Device(shelf)
+    let status = try #require(try await device.download("m").first)
+    #expect(status.state == .paused && status.reason?.kind == .forbidden)
+    #expect(try await device.download("m").map(\.state) == [.done])
+    #expect(shelf.fetches(of: small) == 1)
   }
 
   @Test("a manifest by another signer is refused until that one is trusted")

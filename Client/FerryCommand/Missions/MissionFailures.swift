@@ -37,6 +37,11 @@ extension MissionError: CommandFailureConvertible {
       return failure(
         "\(name) could not be fetched as it was published",
         "tell whoever published it; `ferry mission download` begins again")
+    case .forbidden:
+      return failure(
+        "the server does not let this device have \(name)",
+        "give a token that opens the space with `ferry init`, then `ferry mission resume`: what was "
+          + "fetched is kept", .needsUser)
     case .badManifest, .badSignature:
       return failure(
         "\(name) was not published by who it says, or was altered",

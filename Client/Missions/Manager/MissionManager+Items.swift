@@ -168,6 +168,7 @@ extension MissionError {
     let kind: Kind =
       switch error.kind {
       case .offline, .changed: .offline
+      case .server(401), .server(403), .server(407): .forbidden
       case .server, .wrongAnswer: error.isTransient ? .offline : .refused
       case .wrongContent: .wrongContent
       case .diskFull: .diskFull

@@ -60,19 +60,21 @@ extension MissionManager {
   public func content(
     of path: String, in id: MissionID
   ) async throws(MissionError) -> MissionContent {
-    let manifest = try await manifest(id)
-    guard let item = manifest.items.first(where: { $0.path == path }) else {
+    guard let file = try await store.file(path, of: try await active(id).version) else {
       throw MissionError(.notFound, item: path, "mission \(id) has no such item")
     }
-    return try await files.open(
-      StoredContent(hash: item.hash, size: item.size), partSize: manifest.chunkSize,
-      parts: item.chunks)
+    return try await open(file.content)
+  }
+
+  private func open(_ content: StoredContent) async throws(MissionError) -> MissionContent {
+    let (size, chunks) = try await store.chunks(of: content.hash)
+    return try await files.open(content, partSize: size, parts: chunks)
   }
 
   /// The content that apps know by this address, where a mission brought it (seed row S4.10).
   public func item(for url: String) async throws(MissionError) -> PinnedItem? {
     guard let file = try await store.file(url: url) else { return nil }
-    let content = try await content(of: file.path, in: file.version.mission)
+    let content = try await open(file.content)
     return PinnedItem(
       mediaType: file.mediaType, content: content, path: files.plainPath(of: file.content.hash),
       completedAt: file.completedAt ?? 0)

@@ -28,7 +28,11 @@ extension MissionManager {
       return .done
     } catch {
       if Task.isCancelled || error.kind == .cancelled { return .stopped }
-      return error.kind == .diskFull ? .rests(error) : .failed(error)
+      // What is amiss on this side can be put right, and nothing of the content is wrong.
+      switch error.kind {
+      case .diskFull, .forbidden, .files, .database: return .rests(error)
+      default: return .failed(error)
+      }
     }
   }
 
@@ -77,7 +81,9 @@ extension MissionManager {
   /// Tells how far a mission is, and does what another process wrote into its row.
   private func watch(_ version: MissionVersion) async {
     let id = version.mission
-    var (seen, told, kept): (Int64?, MissionProgress?, Duration?) = (nil, nil, nil)
+    var (seen, told): (Int64?, MissionProgress?) = (nil, nil)
+    // What an earlier process wrote stands until this one has something to say.
+    var kept = surroundings.steadyClock()
     while !Task.isCancelled, runs[id] != nil {
       let now = surroundings.steadyClock()
       if let progress = runs[id]?.board?.progress() {
@@ -86,7 +92,7 @@ extension MissionManager {
         }
         if progress != told { hub.tell(.progress(progress)) }
         told = progress
-        if kept.map({ now - $0 >= .seconds(1) }) ?? true {
+        if now - kept >= .seconds(1) {
           kept = now
           try? await store.setProgress(
             bytesDone: progress.bytesDone, itemsDone: progress.itemsDone, of: version)

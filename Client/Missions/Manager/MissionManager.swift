@@ -211,6 +211,7 @@ public actor MissionManager {
   private func carryOut(_ effect: MissionQueue.Effect) async {
     switch effect {
     case .start(let id):
+      if isClosed { return }
       runs[id] = Run(task: Task { await self.run(id) })
     case .stop: break
     case .changed(let id, let state, let reason):

@@ -52,6 +52,10 @@ public protocol MissionStore: Sendable {
   /// Rows of a version's items, in the manifest's order.
   func files(of version: MissionVersion) async throws(MissionError) -> [MissionFileRow]
 
+  /// The row of one item.
+  func file(_ path: String, of version: MissionVersion) async throws(MissionError)
+    -> MissionFileRow?
+
   /// The item of a version in use that has this original address; of several, the one that came
   /// last.
   func file(url: String) async throws(MissionError) -> MissionFileRow?
@@ -83,6 +87,10 @@ public protocol MissionStore: Sendable {
 
   /// Complete content that has a chunk.
   func part(_ chunk: ContentHash) async throws(MissionError) -> StoredPart?
+
+  /// The hashes of complete content's chunks, and the bytes of each but the last; none where only
+  /// the whole is known.
+  func chunks(of hash: ContentHash) async throws(MissionError) -> (size: Int64, [ContentHash])
 
   /// What is known of the content of a version's items, each content once.
   func contents(of version: MissionVersion) async throws(MissionError) -> [ContentRow]

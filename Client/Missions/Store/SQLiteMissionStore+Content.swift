@@ -16,6 +16,21 @@ extension SQLiteMissionStore {
     }
   }
 
+  public func file(
+    _ path: String, of version: MissionVersion
+  ) async throws(MissionError) -> MissionFileRow? {
+    try await read { connection in
+      let find = try connection.statement(
+        """
+        SELECT \(MissionFileRow.columns) FROM files AS f
+        WHERE mission = ? AND version = ? AND path = ?
+        """)
+      find.bind(1, version)
+      find.bind(3, path)
+      return try find.first { try MissionFileRow($0) }
+    }
+  }
+
   public func file(url: String) async throws(MissionError) -> MissionFileRow? {
     try await read { [canonical] connection in
       let find = try connection.statement(
@@ -129,6 +144,22 @@ extension SQLiteMissionStore {
           content: StoredContent(hash: try row.contentHash(0), size: row.int64(1)),
           offset: row.int64(2), length: Int(row.int64(3)), hash: chunk)
       }
+    }
+  }
+
+  public func chunks(
+    of hash: ContentHash
+  ) async throws(MissionError) -> (size: Int64, [ContentHash]) {
+    try await read { connection in
+      let find = try connection.statement(
+        "SELECT hash, length FROM chunks WHERE object = ? ORDER BY offset")
+      find.bind(1, blob: hash.bytes)
+      var size: Int64 = 0
+      let hashes = try find.map { row in
+        size = max(size, row.int64(1))
+        return try row.contentHash(0)
+      }
+      return (size, hashes)
     }
   }
 
