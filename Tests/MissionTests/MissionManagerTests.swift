@@ -261,6 +261,21 @@ struct MissionManagerTests {
     #expect(shelf.fetches(of: small) == 1)
   }
 
+  @Test("closing waits for the end of the work, also in a task that was cancelled")
+  func closeWhenCancelled() async throws {
+    publish("m")
+    shelf.obstruct(large, .hangs(after: 200_000))
+    let device = try await Device(shelf)
+    try await device.manager.download([mission("m")])
+    try await device.wait(for: "m") { $0.bytesDone >= 200_000 }
+    await Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      await device.manager.close()
+    }.value
+    #expect(shelf.running == 0)
+    #expect(try await device.store.missions().map(\.state) == [.downloading])
+  }
+
   @Test("content whose row was lost, or which is not what it was, is not believed")
   func distrust() async throws {
     publish("m")

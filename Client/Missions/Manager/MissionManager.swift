@@ -188,7 +188,8 @@ public actor MissionManager {
   public func close() async {
     isClosed = true
     for run in runs.values { run.task.cancel() }
-    while !runs.isEmpty { await change() }
+    // Whoever was interrupted closes too: its cancellation must not end the wait, or it would spin.
+    while !runs.isEmpty { await nextChange() }
     hub.end()
   }
 
@@ -276,6 +277,13 @@ public actor MissionManager {
     } onCancel: {
       Task { await self.wake(number) }
     }
+  }
+
+  /// Waits until anything has changed, even in a task that is cancelled.
+  private func nextChange() async {
+    waiterCount += 1
+    let number = waiterCount
+    await withCheckedContinuation { waiters[number] = $0 }
   }
 
   private func wake(_ number: Int) { waiters.removeValue(forKey: number)?.resume() }
