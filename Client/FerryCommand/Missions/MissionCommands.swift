@@ -110,12 +110,10 @@ extension FerryCommand {
       arguments.flag("json")
         ? [MissionPresentation.json(id, report).text] : MissionPresentation.lines(id, report))
     guard !report.isIntact && !report.isMended else { return .done }
-    try TextOutput.standardError.lines([
-      "ferry: mission \(id) is not what was downloaded",
-      "  why: its files were changed or damaged",
-      "  next: `ferry mission verify \(id) --repair` fetches them again",
-    ])
-    return .needsUser
+    throw CommandFailure(
+      "mission \(id) is not what was downloaded", why: "its files were changed or damaged",
+      next: "`ferry mission verify \(id) --repair` fetches them again", status: .needsUser,
+      code: "mission_damaged")
   }
 
   private static let missionPath = CommandSpec(

@@ -18,7 +18,8 @@ extension MissionError: CommandFailureConvertible {
     case .notFound:
       return failure(
         "it is not there",
-        "`ferry pull` brings the catalogue, `ferry mission list` shows it and what is here")
+        "`ferry pull` brings the catalogue, `ferry mission list` shows it and what is here, `ferry "
+          + "mission download ID` fetches what is not")
     case .offline:
       return failure(
         "\(name) waits for a connection",
@@ -31,8 +32,12 @@ extension MissionError: CommandFailureConvertible {
       return failure(
         "another process is fetching \(name)", "`ferry mission list --watch` shows how far it is",
         .unreachable)
-    case .waiting, .dependency:
+    case .waiting:
       return failure("\(name) waits for another one", "`ferry mission list` shows why")
+    case .dependency:
+      return failure(
+        "\(name) cannot be fetched before another one",
+        "download the one named above first, or tell whoever published them")
     case .wrongContent, .refused:
       return failure(
         "\(name) could not be fetched as it was published",
@@ -62,7 +67,10 @@ extension MissionError: CommandFailureConvertible {
     case .database:
       return failure("the missions' database could not be used", "try again in a moment")
     case .cancelled:
-      return failure("interrupted", "`ferry mission resume` goes on where it was")
+      guard let mission else {
+        return failure("interrupted", "`ferry mission resume` goes on where it was")
+      }
+      return failure("\(name) was given up", "`ferry mission download \(mission)` begins again")
     }
   }
 }

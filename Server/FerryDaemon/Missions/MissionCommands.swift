@@ -91,6 +91,7 @@ enum MissionCommands {
     discussion: "Devices that are given it need not trust the first key that they see.",
     flags: [JSONOption.flag]
   ) { arguments in
+    try refuseServer(arguments)
     try await LocalMissions.withDesk(arguments) { _, desk in
       let key = Base64.text(try await desk.signingKey().publicKey)
       let answer = JSONText.object([("publicKey", .string(key))])
@@ -112,6 +113,7 @@ enum MissionCommands {
     ],
     flags: [JSONOption.flag]
   ) { arguments in
+    try refuseServer(arguments)
     let grace = Retention(try arguments.duration("keep")).milliseconds ?? 0
     try await LocalMissions.withDesk(arguments) { store, desk in
       let collector = BlobCollector(
@@ -128,6 +130,15 @@ enum MissionCommands {
             + "\(result.unfinished.grouped) unfinished ones")
     }
     return .done
+  }
+
+  /// Without this they would work on another store than the one that was meant.
+  private static func refuseServer(_ arguments: ParsedArguments) throws(UsageError) {
+    guard arguments.stringIfPresent("server") != nil else { return }
+    throw UsageError(
+      .unexpectedValue, "--server does not go with this command",
+      why: "it works on the store, where the content and the key lie",
+      next: "run it on the server, with --data or --database as `ferryd serve` has them")
   }
 
   static let idArgument = ArgumentSpec("id", help: "The mission's name.")
