@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Ferry's main job, start to end, on real data: three devices, one server, a time without a
-# network, conflicts, and three files that hold the same in the end.
+# network, conflicts, and three files that hold the same in the end; then a mission, whose download
+# is killed half-way and goes on.
 #   Scripts/demo.sh DIRECTORY-OF-THE-BUILT-PROGRAMS
 # KEEP=1 keeps the files and says where they are.
 set -euo pipefail
@@ -127,5 +128,30 @@ if [ "$(printf "%b" "$digests" | sort -u | wc -l)" != 1 ]; then
   echo "They differ. That is a bug." >&2
   exit 1
 fi
+
+say "A mission: a film and Debian's ISO tables, published for offline use"
+mkdir -p "$work/tour/tables"
+cp "$codes"/iso_*.json "$work/tour/tables"
+head -c 50331648 /dev/urandom >"$work/tour/film.mp4"
+printf 'server$ ferryd mission publish tour --space atlas\n'
+"$bin/ferryd" mission publish "$work/tour" --title "A tour" --space atlas --data "$work/server"
+on phone pull
+on phone mission list
+echo "The download is killed with SIGKILL half-way:"
+printf 'phone$ ferry mission download tour --limit-rate 16MiB\n'
+"$bin/ferry" --replica "$work/phone.db" mission download tour --limit-rate 16MiB &
+download=$!
+sleep 1.5
+kill -KILL "$download"
+wait "$download" 2>/dev/null || true
+on phone mission list
+echo "It goes on where it was, and is there as a whole, when every file is checked:"
+on phone mission download tour
+folder=$("$bin/ferry" --replica "$work/phone.db" mission path tour)
+if ! diff -r "$work/tour" "$folder"; then
+  echo "The mission is not what was published. That is a bug." >&2
+  exit 1
+fi
+echo "The files in …${folder#"$work"} are those that were published."
 stop_server
 printf '\nDone in %s seconds. Next: README.md, `make serve`, `ferry --help`.\n' $((SECONDS - started))
