@@ -1,5 +1,6 @@
 import Cryptography
 import FerryProtocol
+import Foundation
 
 /// Whether a manifest is the one that the catalogue speaks of, signed by whom this device trusts
 /// (seed row S4.7).
@@ -10,8 +11,8 @@ enum ManifestCheck {
     guard trusted.isEmpty || trusted.contains(signer) else {
       throw MissionError(
         .untrustedSigner,
-        "it is signed by another key (\(hexadecimal(signer))) than the one that is trusted "
-          + "(\(trusted.map(hexadecimal).joined(separator: ", ")))")
+        "it is signed by another key (\(base64(signer))) than the one that is trusted "
+          + "(\(trusted.map(base64).joined(separator: ", ")))")
     }
   }
 
@@ -26,7 +27,7 @@ enum ManifestCheck {
       signer.isValid(record.signature, for: MissionManifest.signedMessage(document))
     else {
       throw MissionError(
-        .badSignature, "the signature over the manifest is not one by \(hexadecimal(record.signer))"
+        .badSignature, "the signature over the manifest is not one by \(base64(record.signer))"
       )
     }
     let manifest: MissionManifest
@@ -46,9 +47,6 @@ enum ManifestCheck {
     return manifest
   }
 
-  static func hexadecimal(_ bytes: [UInt8]) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(
-      decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-  }
+  /// A key as `ferryd mission key` prints it and `ferry mission trust` takes it.
+  static func base64(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
 }

@@ -43,7 +43,9 @@ enum MissionTargets {
       guard let space = try await store.space(named: name) else {
         throw CommandFailure(
           "there is no space \(name)", why: "none was made under this name",
-          next: "see `ferryd space list`, or make it with `ferryd space create \(name)`",
+          next:
+            "check --data or --database, see `ferryd space list`, or make it with `ferryd space "
+            + "create \(name)`",
           code: "unknown_space")
       }
       try await body(LocalMissions(store: store, desk: desk, space: space))
