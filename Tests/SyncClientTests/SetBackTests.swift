@@ -240,6 +240,30 @@ extension SetBackTests {
     #expect(again.first?.dependency == packets[0].tail)
   }
 
+  @Test(
+    "what was confirmed under an earlier name is sent again, also where the newer name is known")
+  func earlierNameLost() throws {
+    let (replica, packets) = try confirmed()
+    // A copy has written; what follows is a chain of another name.
+    try replica.apply([], head: 9, tail: OperationID(UniqueID(high: 9, low: 9)))
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
+    let next = try replica.freeze()
+    #expect(try replica.file.count("SELECT count(*) FROM ferry_archived_packets") == 1)
+    // Its first packet came to the server after that was set back to nothing.
+    try replica.file.beginReplacement(Problem(.cursorAhead, "lost"))
+    let changes = next.flatMap(\.operations).enumerated().map { place, operation in
+      maker.change(
+        SequenceNumber(place + 1), "tasks", operation.key.record, operation.columns)
+    }
+    try replica.apply(changes, head: SequenceNumber(changes.count), tail: next[0].tail)
+    let again = try replica.freeze()
+    #expect(again.first?.device != next[0].device)
+    #expect(
+      again.flatMap(\.operations).map(\.id)
+        == packets[0].operations.map(\.id) + next.flatMap(\.operations).map(\.id))
+    #expect(try replica.file.count("SELECT count(*) FROM ferry_archived_packets") == 0)
+  }
+
   @Test("a chain whose first packet was a duplicate was there, and is lost where it is not")
   func duplicateChainLost() throws {
     let (replica, packets) = try threePackets()

@@ -69,6 +69,10 @@ extension ReplicaFile {
       try sendAllAgain()
       return false
     }
+    if isSetBack, try keepsEarlierChains() {
+      try sendAllAgain()
+      return false
+    }
     if let place = try place(of: tail) {
       if try hasConfirmed(after: place.number, isSetBack) {
         try sendAgain(after: place, head: head.head)
@@ -128,6 +132,17 @@ extension ReplicaFile {
       UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 AND applied = 1 LIMIT 1
       """)
     find.bind(1, start)
+    return try find.first { _ in true } ?? false
+  }
+
+  /// Whether packets are kept that were confirmed under an earlier name. The newest name's tail tells
+  /// nothing of them: its first packet may have come only after the server was set back.
+  private func keepsEarlierChains() throws -> Bool {
+    let find = try connection.statement(
+      """
+      SELECT 1 FROM ferry_archived_packets
+      WHERE number <= (SELECT chain_start FROM ferry_replica) LIMIT 1
+      """)
     return try find.first { _ in true } ?? false
   }
 
