@@ -188,7 +188,8 @@ public actor MissionManager {
   public func close() async {
     isClosed = true
     for run in runs.values { run.task.cancel() }
-    while !runs.isEmpty { await change() }
+    // Who closes was often cancelled, which must not make it ask again and again.
+    while !runs.isEmpty { await changeForCertain() }
     hub.end()
   }
 
@@ -263,6 +264,13 @@ public actor MissionManager {
   /// A run that was cancelled removes what it has at its end; asking again comes after that.
   private func settledIfCancelled(_ id: MissionID) async {
     while runs[id] != nil, queue[id]?.state == .cancelled, !Task.isCancelled { await change() }
+  }
+
+  /// Waits until anything has changed, also in a task that was cancelled.
+  private func changeForCertain() async {
+    waiterCount += 1
+    let number = waiterCount
+    await withCheckedContinuation { waiters[number] = $0 }
   }
 
   /// Waits until anything has changed, or the task is cancelled.
