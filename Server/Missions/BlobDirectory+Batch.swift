@@ -38,35 +38,42 @@ extension BlobDirectory {
     try put(batch: batch, goesOn)
   }
 
-  #if os(Linux)
-    private func put(batch: [BlobSource], _ goesOn: (Int) -> Bool) throws(BlobError) {
-      guard batch.count > 1 else {
-        for file in batch { try put(file: file.path, file.digest, goesOn: goesOn) }
-        return
-      }
-      // What fails on the way to the disk is told to whoever had it open before (syncfs(2)).
-      let folder = try BlobFile(path, O_RDONLY | O_DIRECTORY)
-      var drafts: [(path: String, hash: ContentHash)] = []
-      var seen: Set<ContentHash> = []
-      do {
-        for file in batch where seen.insert(file.digest.hash).inserted {
-          if try adopt(file.digest) { continue }
-          let draft = newDraft()
-          drafts.append((draft, file.digest.hash))
-          try copy(file.path, file.digest, to: try BlobFile(draft, Self.draftFlags), goesOn)
-        }
-        if drafts.isEmpty { return }
-        try folder.syncFileSystem()
-        for draft in drafts { try move(draft.path, to: draft.hash, syncs: false) }
-        try folder.syncFileSystem()
-      } catch {
-        for draft in drafts { unlink(draft.path) }
-        throw error
-      }
-    }
-  #else
-    private func put(batch: [BlobSource], _ goesOn: (Int) -> Bool) throws(BlobError) {
+  private func put(batch: [BlobSource], _ goesOn: (Int) -> Bool) throws(BlobError) {
+    guard batch.count > 1 else {
       for file in batch { try put(file: file.path, file.digest, goesOn: goesOn) }
+      return
     }
-  #endif
+    var drafts: [(path: String, hash: ContentHash)] = []
+    var seen: Set<ContentHash> = []
+    do {
+      for file in batch where seen.insert(file.digest.hash).inserted {
+        if try adopt(file.digest) { continue }
+        let draft = newDraft()
+        drafts.append((draft, file.digest.hash))
+        try copy(file.path, file.digest, to: try BlobFile(draft, Self.draftFlags), goesOn)
+      }
+      try name(drafts)
+    } catch {
+      for draft in drafts { unlink(draft.path) }
+      throw error
+    }
+  }
+
+  /// Gives drafts their names, all of them on the disk before and after.
+  private func name(_ drafts: [(path: String, hash: ContentHash)]) throws(BlobError) {
+    if drafts.isEmpty { return }
+    // The operating system first writes all that it has: to ask for each that is on the disk
+    // already costs next to nothing, and tells of what failed.
+    sync()
+    for draft in drafts { try BlobFile(draft.path, O_RDONLY).sync() }
+    for draft in drafts { try move(draft.path, to: draft.hash, syncs: false) }
+    sync()
+    var folders: Set<String> = [path]
+    for draft in drafts {
+      let inner = file(of: draft.hash).dropLast(draft.hash.description.utf8.count + 1)
+      folders.insert(String(inner))
+      folders.insert(String(inner.dropLast(3)))
+    }
+    for folder in folders.sorted() { try Self.syncFolder(folder) }
+  }
 }

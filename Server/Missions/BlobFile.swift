@@ -82,13 +82,6 @@ struct BlobFile: ~Copyable {
     guard fsync(descriptor) == 0 else { throw BlobError(path, code: errno) }
   }
 
-  #if os(Linux)
-    /// Returns when all that was written to its file system has reached the disk.
-    func syncFileSystem() throws(BlobError) {
-      guard syncfs(descriptor) == 0 else { throw BlobError(path, code: errno) }
-    }
-  #endif
-
   /// Takes the lock, or answers `false` where somebody else has it.
   func tryLock() throws(BlobError) -> Bool {
     if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
