@@ -18,8 +18,9 @@ final class BodyChannel: TransferSink {
   private let capacity: Int
   private let state = Mutex(State())
 
-  /// A channel that lets the transfer rest while it holds `capacity` bytes or more.
-  init(capacity: Int = 256 << 10) { self.capacity = capacity }
+  /// A channel that lets the transfer rest while it holds `capacity` bytes or more: so many are
+  /// lost when the process is killed.
+  init(capacity: Int = 64 << 10) { self.capacity = capacity }
 
   /// Waits for the head of the transfer that `start` begins.
   func head(_ start: () -> Void) async -> Head {

@@ -59,14 +59,22 @@ package struct BlobDirectory: Sendable {
     file source: String, _ digest: FileDigest, goesOn: (Int) -> Bool = { _ in true }
   ) throws(BlobError) {
     if try adopt(digest) { return }
-    let file = try BlobFile(source, O_RDONLY | O_NONBLOCK)
-    try keep(digest) { (copy: borrowing BlobFile) throws(BlobError) in
-      let copied = try FileHasher.digest(of: file) { (bytes, offset) throws(BlobError) in
-        try copy.write(bytes, at: offset)
-        guard goesOn(bytes.count) else { throw .cancelled }
-      }
-      guard copied.hash == digest.hash else { throw .changed(path: source) }
+    try keep(digest) { (draft: borrowing BlobFile) throws(BlobError) in
+      try copy(source, digest, to: draft, goesOn)
     }
+  }
+
+  /// Copies a file, and makes sure that the copy is what the digest says.
+  func copy(
+    _ source: String, _ digest: FileDigest, to draft: borrowing BlobFile,
+    _ goesOn: (Int) -> Bool
+  ) throws(BlobError) {
+    let file = try BlobFile(source, O_RDONLY | O_NONBLOCK)
+    let copied = try FileHasher.digest(of: file) { (bytes, offset) throws(BlobError) in
+      try draft.write(bytes, at: offset)
+      guard goesOn(bytes.count) else { throw .cancelled }
+    }
+    guard copied.hash == digest.hash else { throw .changed(path: source) }
   }
 
   /// Keeps content that is in memory, and answers with its hash.
@@ -81,16 +89,16 @@ package struct BlobDirectory: Sendable {
   }
 
   /// Whether the content is here already. What was left by a disk that failed is not.
-  private func adopt(_ digest: FileDigest) throws(BlobError) -> Bool {
+  func adopt(_ digest: FileDigest) throws(BlobError) -> Bool {
     try size(of: digest.hash) == digest.size
   }
 
   private func keep(
     _ digest: FileDigest, _ fill: (borrowing BlobFile) throws(BlobError) -> Void
   ) throws(BlobError) {
-    let draft = "\(incoming)/draft-\(getpid())-\(Self.randomName())"
+    let draft = newDraft()
     do {
-      let file = try BlobFile(draft, O_RDWR | O_CREAT | O_EXCL)
+      let file = try BlobFile(draft, Self.draftFlags)
       try file.lock(LOCK_EX)
       try fill(file)
       try file.sync()
@@ -101,19 +109,31 @@ package struct BlobDirectory: Sendable {
     }
   }
 
+  static let draftFlags = O_RDWR | O_CREAT | O_EXCL
+
+  /// A name in `incoming` that nobody has.
+  func newDraft() -> String { "\(incoming)/draft-\(getpid())-\(Self.randomName())" }
+
   /// Gives a whole file that is on the disk its name.
-  func move(_ draft: String, to hash: ContentHash) throws(BlobError) {
+  ///
+  /// - Parameter syncs: Whether the name is on the disk when this returns.
+  func move(
+    _ draft: String, to hash: ContentHash, syncs: Bool = true
+  ) throws(BlobError) {
     let file = file(of: hash)
     let inner = String(file.dropLast(hash.description.utf8.count + 1))
     let outer = String(inner.dropLast(3))
     // Another process may remove a folder that is empty just now.
     for _ in 0..<10 {
       let isNew = try Self.makeFolder(outer)
-      if try Self.makeFolder(inner) || isNew {
+      if try Self.makeFolder(inner) || isNew, syncs {
         try Self.syncFolder(path)
         try Self.syncFolder(outer)
       }
-      if rename(draft, file) == 0 { return try Self.syncFolder(inner) }
+      if rename(draft, file) == 0 {
+        if syncs { try Self.syncFolder(inner) }
+        return
+      }
       guard errno == ENOENT else { throw BlobError(file, code: errno) }
     }
     throw BlobError(file, code: ENOENT)

@@ -27,7 +27,8 @@ public actor MissionManager {
   private var effects: [MissionQueue.Effect] = []
   private var isCarryingOut = false
   private var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
-  private var waiterCount = 0
+  /// How often somebody has waited so far.
+  private(set) var waiterCount = 0
 
   /// A mission that is under way.
   struct Run {

@@ -124,12 +124,11 @@ struct LocalMissions: MissionTarget {
     // What is here already must not be collected before the mission names it.
     let hold = try await desk.hold()
     defer { withExtendedLifetime(hold) {} }
-    for file in files {
-      try await desk.content { (directory, cancellation) throws(BlobError) in
-        try directory.put(file: file.path, file.digest) { count in
-          bar.advance(by: Int64(count))
-          return !cancellation.isCancelled
-        }
+    let sources = files.map { BlobSource(path: $0.path, digest: $0.digest) }
+    try await desk.content { (directory, cancellation) throws(BlobError) in
+      try directory.put(files: sources) { count in
+        bar.advance(by: Int64(count))
+        return !cancellation.isCancelled
       }
     }
     return try await desk.publish(manifest, in: space, ownContentOnly: false)

@@ -1,0 +1,79 @@
+import FerryProtocol
+import Foundation
+
+/// A file that is to be kept, with what it holds.
+package struct BlobSource: Sendable {
+  package let path: String
+  package let digest: FileDigest
+
+  package init(path: String, digest: FileDigest) {
+    (self.path, self.digest) = (path, digest)
+  }
+}
+
+// Many small files at once: a disk takes as long for one file as for all that wait for it.
+extension BlobDirectory {
+  /// Larger files, in bytes, are kept one by one.
+  static let batchedBytes: Int64 = 256 << 10
+  /// Files that reach the disk together.
+  static let batchFiles = 512
+
+  /// Keeps copies of files whose digests are known, as ``put(file:_:goesOn:)`` does with one: no
+  /// content has its name before it is on the disk, and all names are when this returns. Whoever
+  /// calls it has a ``hold()``.
+  package func put(
+    files: [BlobSource], goesOn: (Int) -> Bool = { _ in true }
+  ) throws(BlobError) {
+    var batch: [BlobSource] = []
+    for file in files {
+      if file.digest.size > Self.batchedBytes {
+        try put(file: file.path, file.digest, goesOn: goesOn)
+        continue
+      }
+      batch.append(file)
+      guard batch.count == Self.batchFiles else { continue }
+      try put(batch: batch, goesOn)
+      batch = []
+    }
+    try put(batch: batch, goesOn)
+  }
+
+  private func put(batch: [BlobSource], _ goesOn: (Int) -> Bool) throws(BlobError) {
+    guard batch.count > 1 else {
+      for file in batch { try put(file: file.path, file.digest, goesOn: goesOn) }
+      return
+    }
+    var drafts: [(path: String, hash: ContentHash)] = []
+    var seen: Set<ContentHash> = []
+    do {
+      for file in batch where seen.insert(file.digest.hash).inserted {
+        if try adopt(file.digest) { continue }
+        let draft = newDraft()
+        drafts.append((draft, file.digest.hash))
+        try copy(file.path, file.digest, to: try BlobFile(draft, Self.draftFlags), goesOn)
+      }
+      try name(drafts)
+    } catch {
+      for draft in drafts { unlink(draft.path) }
+      throw error
+    }
+  }
+
+  /// Gives drafts their names, all of them on the disk before and after.
+  private func name(_ drafts: [(path: String, hash: ContentHash)]) throws(BlobError) {
+    if drafts.isEmpty { return }
+    // The operating system first writes all that it has: to ask for each that is on the disk
+    // already costs next to nothing, and tells of what failed.
+    sync()
+    for draft in drafts { try BlobFile(draft.path, O_RDONLY).sync() }
+    for draft in drafts { try move(draft.path, to: draft.hash, syncs: false) }
+    sync()
+    var folders: Set<String> = [path]
+    for draft in drafts {
+      let inner = file(of: draft.hash).dropLast(draft.hash.description.utf8.count + 1)
+      folders.insert(String(inner))
+      folders.insert(String(inner.dropLast(3)))
+    }
+    for folder in folders.sorted() { try Self.syncFolder(folder) }
+  }
+}

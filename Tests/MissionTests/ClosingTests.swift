@@ -1,0 +1,28 @@
+import Testing
+
+@testable import Missions
+
+/// The end of a manager's work, whoever asks for it.
+@Suite(.timeLimit(.minutes(1)))
+struct ClosingTests {
+  @Test("closing waits quietly for the end of what is under way, also in a task that was cancelled")
+  func cancelled() async throws {
+    let shelf = Shelf()
+    let bytes = content(1, 200_000)
+    shelf.publish(Publication("a", [("film.mp4", bytes)]))
+    shelf.obstruct(bytes, .hangs(after: 70_000))
+    let device = try await Device(shelf)
+    try await device.manager.download([mission("a")])
+    while shelf.fetches(of: bytes) == 0 { await Task.yield() }
+    let manager = device.manager
+    let closing = Task {
+      while !Task.isCancelled { await Task.yield() }
+      await manager.close()
+    }
+    closing.cancel()
+    await closing.value
+    #expect(shelf.running == 0)
+    // Each time that it asked again would have a number.
+    #expect(await manager.waiterCount < 10)
+  }
+}
