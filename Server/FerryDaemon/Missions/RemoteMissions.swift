@@ -169,14 +169,14 @@ struct RemoteMissions: MissionTarget {
 private struct UploadState {
   let isComplete: Bool
   /// Bytes that are there.
-  private let offset: Int64
+  private let received: Int64
 
   init(_ answer: TransportResponse) {
-    offset = max(0, answer.headers["Upload-Offset"].flatMap { Int64($0) } ?? 0)
+    received = max(0, answer.headers["Upload-Offset"].flatMap { Int64($0) } ?? 0)
     isComplete = answer.headers["Upload-Complete"] == "?1"
   }
 
   /// Where to go on in content of so many bytes. Of what is all there and not complete the last
   /// byte goes again: with it the server checks the whole.
-  func offset(in size: Int64) -> Int64 { min(offset, max(0, size - 1)) }
+  func offset(in size: Int64) -> Int64 { min(received, max(0, size - 1)) }
 }
