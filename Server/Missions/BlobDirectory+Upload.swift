@@ -25,6 +25,9 @@ extension BlobDirectory {
   /// Takes in the next part of an upload. With the last one the whole is checked and kept.
   /// Answers with the bytes that are here.
   ///
+  /// Where all of it is here already, and was not checked because the server was killed meanwhile,
+  /// that is done with whatever part comes.
+  ///
   /// Throws ``BlobError/wrongOffset(_:)`` where the upload goes on elsewhere, and
   /// ``BlobError/mismatch(expected:found:)`` where the whole is not what it was named by: then it
   /// begins anew.
@@ -50,6 +53,11 @@ extension BlobDirectory {
     if size > upload.total {
       unlink(file.path)
       throw .wrongOffset(0)
+    }
+    // Whoever brought the last part was killed while it was checked: any part ends it now.
+    if size == upload.total, size > 0 {
+      try finish(upload, file)
+      return size
     }
     guard offset == size else { throw .wrongOffset(size) }
     guard end <= upload.total else { throw .wrongOffset(size) }

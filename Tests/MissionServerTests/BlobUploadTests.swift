@@ -53,6 +53,22 @@ struct BlobUploadTests {
     #expect(try fixture.blobs.offset(owner: "1", upload().hash) == 0)
   }
 
+  @Test(
+    "a whole that was never checked, since the server was killed meanwhile, is with the next part")
+  func killedInTheCheck() throws {
+    let fixture = try BlobFixture()
+    let part = fixture.blobs.incoming + "/part-1-\(upload().hash)"
+    try Data(Self.bytes).write(to: URL(fileURLWithPath: part))
+    #expect(try fixture.blobs.offset(owner: "1", upload().hash) == 1_000)
+    #expect(try fixture.blobs.append([Self.bytes[999]], at: 999, to: upload()) == 1_000)
+    #expect(try fixture.blobs.isIntact(upload().hash) == true)
+    try Data(Self.bytes.reversed()).write(to: URL(fileURLWithPath: part))
+    #expect(throws: BlobError.self) {
+      _ = try fixture.blobs.append([Self.bytes[999]], at: 999, to: upload())
+    }
+    #expect(try fixture.blobs.offset(owner: "1", upload().hash) == 0)
+  }
+
   @Test("a whole that is not what it was named by is dropped, and the upload begins anew")
   func mismatch() throws {
     let fixture = try BlobFixture()

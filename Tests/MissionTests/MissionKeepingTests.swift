@@ -1,5 +1,6 @@
 import FerryProtocol
 import Foundation
+import SQLite
 import Testing
 
 @testable import Missions
@@ -19,6 +20,23 @@ struct MissionKeepingTests {
   }
 
   // MARK: Versions
+
+  @Test("a row that cannot be read for a moment gives nothing up")
+  func unreadableRow() async throws {
+    shelf.publish(Publication("m", [("a.txt", small), ("media/b.bin", large)]))
+    shelf.obstruct(large, .hangs(after: 100_000))
+    let device = try await Device(shelf)
+    try await device.manager.download([mission("m")])
+    try await device.wait(for: "m") { $0.bytesDone > 0 }
+    let other = try SQLiteConnection(path: device.store.path)
+    try other.execute("UPDATE missions SET state = 'of a later version'")
+    // Turns enough for the manager to have looked at it.
+    for _ in 0..<2_000 { _ = try await device.store.dataVersion() }
+    try other.execute("UPDATE missions SET state = 'paused'")
+    try await device.wait(for: "m") { $0.state != .downloading }
+    #expect(try await device.state("m") == .paused)
+    #expect(try await device.store.missions().count == 1)
+  }
 
   @Test("a new version fetches only the chunks that it lacks, and is there whole or not at all")
   func update() async throws {

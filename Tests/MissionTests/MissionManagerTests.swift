@@ -45,6 +45,38 @@ struct MissionManagerTests {
     #expect(!device.everything().contains { $0.hasPrefix("partial/") })
   }
 
+  @Test("a mission that is given up before its work has begun is not fetched all the same")
+  func cancelledAtOnce() async throws {
+    publish("m")
+    shelf.obstruct(large, .hangs(after: 10))
+    let device = try await Device(shelf)
+    async let asked: Void = device.manager.download([mission("m")])
+    // The queue has started it, and its row says so before there is a task.
+    while await device.manager.queue[mission("m")]?.state != .downloading { await Task.yield() }
+    try await device.manager.cancel(mission("m"))
+    try await asked
+    #expect(try await device.manager.settled([mission("m")]).first?.state == .cancelled)
+    #expect(device.everything().isEmpty)
+  }
+
+  @Test("of two first missions by different signers that come at once, one is believed")
+  func firstSigners() async throws {
+    let others = Ed25519.SecretKey()
+    let one = Publication("m", [("a.txt", small)])
+    let two = Publication("n", [("b.bin", large)], key: others)
+    for publication in [one, two] {
+      shelf.publish(publication)
+      shelf.obstruct(publication.document, .waits(forRunning: 2))
+    }
+    var options = MissionOptions()
+    options.missionsAtOnce = 2
+    let device = try await Device(shelf, options: options)
+    let found = try await device.download("m", "n")
+    #expect(found.filter { $0.state == .done }.count == 1)
+    #expect(found.filter { $0.reason?.kind == .untrustedSigner }.count == 1)
+    #expect(try await device.manager.signers().count == 1)
+  }
+
   @Test("before anything is fetched there is a row, and it is not complete")
   func rowFirst() async throws {
     publish("m")

@@ -81,6 +81,16 @@ struct PartialFileTests {
     #expect(try await !target.copy(moved, to: 0, expecting: hash))
   }
 
+  @Test("never writes through a symbolic link that somebody put in its place")
+  func link() async throws {
+    let victim = directory.file("victim")
+    try Data("precious".utf8).write(to: victim)
+    let place = directory.file("partial")
+    try FileManager.default.createSymbolicLink(at: place, withDestinationURL: victim)
+    await #expect(throws: DownloadError.self) { _ = try await file().open(bootID: "one") }
+    #expect(try Data(contentsOf: victim) == Data("precious".utf8))
+  }
+
   @Test("says that the disk is full, and of other failures which file it was")
   func failures() async throws {
     let small = PartialLayout(size: 100, chunkSize: 100, chunkCount: 1)

@@ -218,6 +218,14 @@ struct PlanTests {
     other.id = mission("n")
     #expect(kind(document, other) == .badManifest)
     #expect(kind(document, record, in: SpaceName("elsewhere")) == .badManifest)
+    for size in [0, 2, -1, .min, .max] as [Int64] {
+      var lying = record
+      lying.size = size
+      #expect(kind(document, lying) == .badManifest)
+      lying = record
+      lying.items = size
+      #expect(kind(document, lying) == .badManifest)
+    }
     #expect(throws: Never.self) { try ManifestCheck.check(signer: [1], trusted: []) }
     #expect(throws: MissionError.self) { try ManifestCheck.check(signer: [1], trusted: [[2]]) }
   }

@@ -56,6 +56,9 @@ struct MissionManifestTests {
       "nul", "NUL.txt", "x/Con", "com1.log", "LPT9", "end.", "end ", "what?", "a*", "<a>", "a|b",
       String(repeating: "n", count: 201), String(repeating: "a/", count: 16) + "b",
       (0..<9).map { _ in String(repeating: "n", count: 150) }.joined(separator: "/"),
+      // To Swift, a mark of punctuation and a combining one behind it are one character.
+      "../\u{301}a", "a/\u{301}../../b", "a/..\u{2F}\u{308}b", "c:\u{301}x", "a\\\u{301}b",
+      "nul.\u{301}x",
     ])
   func badPath(path: String) {
     #expect(MissionPath.fault(in: path) != nil)
@@ -75,6 +78,7 @@ struct MissionManifestTests {
     "two items that some file system takes for one are refused",
     arguments: [
       ["a", "a"], ["A", "a"], ["é", "e\u{301}"], ["a", "a/b"], ["a/b", "A"], ["x/a", "X/b"],
+      ["a", "a/\u{301}b"], ["x/\u{301}a", "X/b"],
     ])
   func clash(paths: [String]) {
     #expect(Self.manifest(paths.map { Self.item($0) }).fault() != nil)

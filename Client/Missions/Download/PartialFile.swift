@@ -29,7 +29,7 @@ actor PartialFile {
 
   /// Opens the file, or makes it, and reads what an earlier run left in it.
   func open(bootID: String?) throws(DownloadError) -> PartialRemains {
-    descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw failure("open") }
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw failure("open") }

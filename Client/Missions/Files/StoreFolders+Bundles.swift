@@ -68,7 +68,7 @@ extension StoreFolders {
       if let fault = MissionPath.fault(in: file.path) {
         throw MissionError(.badManifest, item: file.path, fault)
       }
-      let names = file.path.split(separator: "/").map(String.init)
+      let names = MissionPath.names(in: file.path).map(String.init)
       try place(file.content, names[...], in: folder)
     }
   }

@@ -44,6 +44,13 @@ enum ManifestCheck {
         "the manifest is that of mission \(manifest.id), version \(manifest.version), of space "
           + "\(manifest.space)")
     }
+    // The catalogue is not signed: what it says of the mission's size is shown, and counted with.
+    guard manifest.size == record.size, Int64(manifest.items.count) == record.items else {
+      throw MissionError(
+        .badManifest,
+        "the catalogue speaks of \(record.items) items and \(record.size) bytes, the manifest of "
+          + "\(manifest.items.count) and \(manifest.size)")
+    }
     return manifest
   }
 

@@ -99,17 +99,21 @@ extension MissionManager {
         }
       }
       if let current = try? await store.dataVersion(), current != seen {
-        seen = current
-        await obey(try? await row(of: version), version)
+        do throws(MissionError) {
+          let row = try await row(of: version)
+          seen = current
+          // What became of the row after this run is no wish of anybody's.
+          if !Task.isCancelled { await obey(row, version) }
+        } catch {
+          // It is looked at again after the pause.
+        }
       }
       do throws(MissionError) { try await rest(Self.watchPause) } catch { return }
     }
   }
 
-  /// Does what another process wrote into a row: `nil` where it could not be read, and a row of
-  /// `nil` where another version took its place.
-  private func obey(_ row: MissionRow??, _ version: MissionVersion) async {
-    guard let row else { return }
+  /// Does what another process wrote into a row: `nil` where another version took its place.
+  private func obey(_ row: MissionRow?, _ version: MissionVersion) async {
     guard let state = row?.state else { return await handle(.cancel(version.mission)) }
     if state == .paused { await handle(.pause(version.mission)) }
     if state == .cancelled { await handle(.cancel(version.mission)) }
@@ -143,8 +147,12 @@ extension MissionManager {
     try await transfer(job, of: row.record.id, item: nil, place: nil)
     let document = try await files.partialBytes(of: hash, limit: size)
     let manifest = try ManifestCheck.manifest(document, of: row.record, in: space)
-    // The first one is believed, and from then on it alone.
-    if trusted.isEmpty { try await store.trust(row.record.signer, at: surroundings.wallClock()) }
+    // The first one is believed, and from then on it alone: also where another mission's came first
+    // while this one was fetched.
+    if trusted.isEmpty {
+      let first = try await store.trustFirst(row.record.signer, at: surroundings.wallClock())
+      try ManifestCheck.check(signer: row.record.signer, trusted: first)
+    }
     try await store.setManifest(document, manifest)
     try await store.removeChunkMap(of: hash)
     try await files.removePartial(hash)

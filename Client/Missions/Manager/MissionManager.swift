@@ -214,7 +214,10 @@ public actor MissionManager {
     switch effect {
     case .start(let id):
       if isClosed { return }
-      runs[id] = Run(task: Task { await self.run(id) })
+      let task = Task { await self.run(id) }
+      runs[id] = Run(task: task)
+      // Stopped before it was started: there was no task yet that could have been.
+      if queue[id]?.state != .downloading { task.cancel() }
     case .stop: break
     case .changed(let id, let state, let reason):
       await keep(state, reason, of: id)

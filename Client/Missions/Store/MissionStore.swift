@@ -106,6 +106,9 @@ public protocol MissionStore: Sendable {
   /// From now on this key's signatures count, and no other's.
   func trust(_ signer: [UInt8], at: Int64) async throws(MissionError)
 
+  /// Trusts this key where none is trusted yet. Answers with the keys that count from now on.
+  func trustFirst(_ signer: [UInt8], at: Int64) async throws(MissionError) -> [[UInt8]]
+
   // MARK: Others
 
   /// A setting of the store; `nil` where it was never made.

@@ -209,18 +209,39 @@ extension SQLiteMissionStore {
 
   public func signers() async throws(MissionError) -> [[UInt8]] {
     try await read { connection in
-      try connection.statement("SELECT signer FROM signers ORDER BY at, signer").map { $0.blob(0) }
+      try Self.signers(on: connection)
     }
+  }
+
+  private static func signers(on connection: SQLiteConnection) throws -> [[UInt8]] {
+    try connection.statement("SELECT signer FROM signers ORDER BY at, signer").map { $0.blob(0) }
   }
 
   public func trust(_ signer: [UInt8], at: Int64) async throws(MissionError) {
     try await write { connection in
       try connection.statement("DELETE FROM signers").run()
-      let insert = try connection.statement("INSERT INTO signers(signer, at) VALUES (?, ?)")
-      insert.bind(1, blob: signer)
-      insert.bind(2, at)
-      try insert.run()
+      try Self.insert(signer: signer, at: at, on: connection)
     }
+  }
+
+  public func trustFirst(
+    _ signer: [UInt8], at: Int64
+  ) async throws(MissionError) -> [[UInt8]] {
+    try await write { connection in
+      let trusted = try Self.signers(on: connection)
+      if !trusted.isEmpty { return trusted }
+      try Self.insert(signer: signer, at: at, on: connection)
+      return [signer]
+    }
+  }
+
+  private static func insert(
+    signer: [UInt8], at: Int64, on connection: SQLiteConnection
+  ) throws {
+    let insert = try connection.statement("INSERT INTO signers(signer, at) VALUES (?, ?)")
+    insert.bind(1, blob: signer)
+    insert.bind(2, at)
+    try insert.run()
   }
 
   public func setting(_ name: String) async throws(MissionError) -> [UInt8]? {

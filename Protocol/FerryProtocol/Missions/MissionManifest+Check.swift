@@ -75,7 +75,7 @@ extension MissionManifest {
     var folders: [String: Substring] = [:]
     for item in items {
       var rest = item.path[...]
-      while let slash = rest.lastIndex(of: "/") {
+      while let slash = rest.utf8.lastIndex(of: 0x2F) {
         rest = rest[..<slash]
         let folded = MissionPath.folded(String(rest))
         if let file = files[folded] { return "“\(file)” is both a file and a folder" }

@@ -127,6 +127,9 @@ extension JSONReader {
       case "priority": priority = try reader.integer()
       case "after":
         try reader.array { (reader) throws(MalformedMessage) in
+          guard after.count < limits.after else {
+            throw reader.malformed("it waits for more than \(limits.after) missions")
+          }
           after.append(try reader.missionID())
         }
       case "chunkSize": chunkSize = try reader.integer()
@@ -159,12 +162,14 @@ extension JSONReader {
       guard items.count < limits.items else {
         throw reader.malformed("more than \(limits.items) items")
       }
-      items.append(try reader.missionItem())
+      items.append(try reader.missionItem(limits))
     }
     return items
   }
 
-  private mutating func missionItem() throws(MalformedMessage) -> MissionItem {
+  private mutating func missionItem(
+    _ limits: MissionLimits
+  ) throws(MalformedMessage) -> MissionItem {
     var (path, url): (String?, String?)
     var (size, hash): (Int64?, ContentHash?)
     var (kind, mediaType) = (MissionItemKind.file, "application/octet-stream")
@@ -184,7 +189,7 @@ extension JSONReader {
       case "url": url = try reader.string()
       case "hosted": isHosted = try reader.bool()
       case "after":
-        try reader.array { (reader) throws(MalformedMessage) in after.append(try reader.string()) }
+        after = try reader.missionItemPaths(limits)
       default: try reader.skip()
       }
     }
@@ -194,6 +199,20 @@ extension JSONReader {
     return MissionItem(
       path: path, kind: kind, mediaType: mediaType, size: size, hash: hash, chunks: chunks,
       url: url, isHosted: isHosted, after: after)
+  }
+
+  /// Refused as soon as they are too many: a document could hold millions of empty ones.
+  private mutating func missionItemPaths(
+    _ limits: MissionLimits
+  ) throws(MalformedMessage) -> [String] {
+    var paths: [String] = []
+    try array { (reader) throws(MalformedMessage) in
+      guard paths.count < limits.after else {
+        throw reader.malformed("an item waits for more than \(limits.after) items")
+      }
+      paths.append(try reader.string())
+    }
+    return paths
   }
 
   package mutating func contentHash() throws(MalformedMessage) -> ContentHash {

@@ -16,12 +16,18 @@ public enum MissionPath {
     if count == 0 { return "a path is empty" }
     if count > bytesMax { return "a path has \(count) bytes; \(bytesMax) are allowed" }
     if path.utf8.first == 0x2F { return "path “\(path)” is absolute" }
-    let names = path.split(separator: "/", omittingEmptySubsequences: false)
+    let names = names(in: path)
     if names.count > depthMax { return "path “\(path)” is nested deeper than \(depthMax)" }
     for name in names {
       if let fault = fault(inName: name) { return "path “\(path)”: \(fault)" }
     }
     return nil
+  }
+
+  /// The names that a path consists of, split where file systems split: at the byte of a slash. To
+  /// Swift, a slash and a combining mark behind it are one character, and no slash.
+  public static func names(in path: String) -> [Substring] {
+    path.utf8.split(separator: 0x2F, omittingEmptySubsequences: false).map(Substring.init)
   }
 
   /// What two items of one bundle may not share, since file systems may take their paths for the
@@ -37,11 +43,11 @@ public enum MissionPath {
       return "a name in it has \(bytes.count) bytes; \(nameBytesMax) are allowed"
     }
     if bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return "it holds a control character" }
-    if let mark = name.first(where: { "\\:*?\"<>|".contains($0) }) {
+    if let mark = name.unicodeScalars.first(where: { "\\:*?\"<>|".unicodeScalars.contains($0) }) {
       return "“\(mark)” is not allowed in a name"
     }
     if bytes.last == 0x2E || bytes.last == 0x20 { return "a name ends in a dot or a blank" }
-    let stem = name.prefix { $0 != "." }.lowercased()
+    let stem = String(name.unicodeScalars.prefix { $0 != "." }).lowercased()
     let isPort = stem.count == 4 && (stem.hasPrefix("com") || stem.hasPrefix("lpt"))
     if ["con", "prn", "aux", "nul"].contains(stem) || isPort && stem.last?.isNumber == true {
       return "“\(name)” is the name of a device"

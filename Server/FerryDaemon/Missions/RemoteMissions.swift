@@ -83,7 +83,7 @@ struct RemoteMissions: MissionTarget {
   ) async throws {
     let path = "spaces/\(space)/blobs/\(hash)"
     let state = UploadState(try await send(.head, path))
-    var offset = state.offset
+    var offset = state.offset(in: size)
     bar?.advance(by: min(offset, size))
     if state.isComplete { return }
     var conflicts = 0
@@ -99,8 +99,7 @@ struct RemoteMissions: MissionTarget {
       if answer.status == 409, conflicts < 10 {
         // Somebody else sends the same.
         conflicts += 1
-        let state = UploadState(answer)
-        offset = state.offset
+        offset = UploadState(answer).offset(in: size)
         continue
       }
       let accepted = UploadState(try checked(answer))
@@ -108,7 +107,7 @@ struct RemoteMissions: MissionTarget {
         bar?.advance(by: Int64(count))
         return
       }
-      offset = accepted.offset
+      offset = accepted.offset(in: size)
       bar?.advance(by: Int64(count))
     } while offset < size
   }
@@ -168,12 +167,16 @@ struct RemoteMissions: MissionTarget {
 
 /// What a server says of an upload.
 private struct UploadState {
-  /// Bytes that are there.
-  let offset: Int64
   let isComplete: Bool
+  /// Bytes that are there.
+  private let received: Int64
 
   init(_ answer: TransportResponse) {
-    offset = max(0, answer.headers["Upload-Offset"].flatMap { Int64($0) } ?? 0)
+    received = max(0, answer.headers["Upload-Offset"].flatMap { Int64($0) } ?? 0)
     isComplete = answer.headers["Upload-Complete"] == "?1"
   }
+
+  /// Where to go on in content of so many bytes. Of what is all there and not complete the last
+  /// byte goes again: with it the server checks the whole.
+  func offset(in size: Int64) -> Int64 { min(received, max(0, size - 1)) }
 }
