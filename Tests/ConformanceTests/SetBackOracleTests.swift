@@ -116,44 +116,4 @@ struct SetBackOracleTests {
     #expect(found([read(4, old), back, read(2, new), read(1, new)]) == 1)
     #expect(found([back, read(4, new), read(2, new)]) == 1)
   }
-  @Test("a beat of a row that was given back may go back, until its author has sent it again")
-  func rescuedBeats() {
-    /// Replaces the first entry of a history that was set back to nothing: the row with beat 2,
-    /// then what a copy of its author's file sends late, then what its author sends again.
-    func found(rescuedAt time: UInt64, author: UInt64? = nil, reads: [(Int64, Int)]) -> Int {
-      var maker = HistoryMaker()
-      let gone = maker.operation(.insert, "x", at: 9)
-      maker.add(.insert, "two", by: 3, at: time, ["n": 2], table: "beats")
-      if author == 2 {
-        maker.add(.update, "two", by: 2, at: 40, ["n": 2], base: 1, table: "beats")
-      }
-      maker.add(.insert, "two", by: 4, at: 20, ["n": 1], table: "beats")
-      if author == 3 {
-        maker.add(.update, "two", by: 2, at: 40, ["n": 2], base: 1, table: "beats")
-      }
-      let events = reads.map { beat, place -> RunEvent in
-        var rows = TableRows(name: "beats", columns: ["n"])
-        rows.append("two", [.integer(beat)])
-        var evidence = maker.replica(1, [rows])
-        evidence.applied = SequenceNumber(place)
-        evidence.anchor = Cursor.Anchor(
-          head: evidence.applied, operation: maker.history[place - 1].id)
-        return .read(device: "one", evidence)
-      }
-      return MonotonicReads.found(
-        MonotonicReads(), [setBack([gone], keeping: 0)] + events, maker.final()
-      ).count
-    }
-    #expect(found(rescuedAt: 1, reads: [(2, 1), (1, 2)]) == 0)
-    #expect(found(rescuedAt: 1, author: 3, reads: [(2, 1), (1, 2), (2, 3)]) == 0)
-    // It was nobody's gift, ...
-    #expect(found(rescuedAt: 15, reads: [(2, 1), (1, 2)]) == 1)
-    // ... its author has sent it again before the copy's write was read, ...
-    #expect(found(rescuedAt: 1, author: 3, reads: [(2, 1), (1, 3)]) == 1)
-    #expect(found(rescuedAt: 1, author: 2, reads: [(2, 1), (1, 3)]) == 1)
-    // ... or what went back was read of its author's write.
-    #expect(found(rescuedAt: 1, author: 2, reads: [(2, 2), (1, 3)]) == 1)
-    // And never below what it was overruled with.
-    #expect(found(rescuedAt: 1, author: 3, reads: [(2, 1), (1, 2), (2, 3), (1, 3)]) == 1)
-  }
 }

@@ -14,17 +14,11 @@
       let isAboutParts = fault == .transactionTornOnServer || fault == .pageAppliedEarly
       // What is recorded again is harmless until somebody has written the same in between; and few
       // writes meet in one record while a packet is on its way.
-      let isRare =
-        fault == .appliedChangesRecorded || fault == .acknowledgeByRecord
-        || fault == .tiesUnresolved
-      let operations = isRare ? 300 : isAboutParts ? 200 : 80
+      let isRare = fault == .appliedChangesRecorded || fault == .acknowledgeByRecord
+      let operations = isRare ? 300 : isAboutParts || fault == .tiesUnresolved ? 200 : 80
       var options = WorldOptions.drawn(
         seed: seed, devices: isAboutParts ? 3 : 4, operations: operations)
-      // The rest of a transaction comes late, and others look often.
-      if fault == .transactionTornOnServer {
-        (options.packetOperations, options.delayMin, options.delayMax) = (2, 1, 3_000)
-        (options.drop, options.syncPause, options.watchers) = (100_000, 300, 100)
-      }
+      if fault == .transactionTornOnServer { options.packetOperations = 2 }
       if fault == .pageAppliedEarly { options.pageChanges = 2 }
       // Where the server is set back, oracles let more pass.
       let isAboutSetBacks = fault == .anchorNotChecked || fault == .archiveForgotten
@@ -33,15 +27,10 @@
         (options.copies, options.restores, options.devicePowerLosses) = (0, 0, 0)
         (options.absences, options.watchers, options.syncPause) = (0, 0, 6_000)
       }
-      // Clocks that begin anew together again and again, and users who do not hear of each other
-      // in between, write at one moment.
-      if fault == .tiesUnresolved {
-        (options.clockStep, options.clockSkew, options.clockDrift) = (5_000, 0, 0)
-        (options.clockJumps, options.syncPause, options.watchers) = (0, 6_000, 0)
-      }
+      // Writes of one moment, and devices that write under one name.
+      if fault == .tiesUnresolved { (options.clockStep, options.clockSkew) = (60_000, 0) }
       // A death between two steps of one pull.
       if fault == .cursorApartFromRows { (options.crash, options.deviceCrashes) = (20_000, 40) }
-      // Devices that write under one name.
       if fault == .noForkDetection { (options.copies, options.restores) = (6, 6) }
       // Some mistakes never come to rest; no sound world of this size takes as many steps.
       return try World(seed: seed, options: options, stepsMax: 400_000).run()

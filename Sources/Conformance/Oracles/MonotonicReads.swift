@@ -12,10 +12,6 @@ import FerryProtocol
 /// A replica that was read at a point of a history which is gone, since the server was set back,
 /// may go back from there once: to what the server has, until others have given it their later
 /// beats again. Rows of the ledger it keeps, since it gives them back itself.
-///
-/// A row that was given back is older than all that anybody wrote (SPEC.md §5). So a beat that was
-/// read of one may go back, to what another file of its device sends late, until the device's own
-/// number has come again.
 package struct MonotonicReads: Oracle {
   package static let name = "monotonic-reads"
 
@@ -45,25 +41,13 @@ package struct MonotonicReads: Oracle {
     var to: Int64
   }
 
-  /// A beat that went back where the server had been set back.
-  private struct Regress {
-    let device: String
-    let floor: Int64
-    /// Where the floor was read, and where the lower beat.
-    let from: Cursor.Anchor
-    let to: Cursor.Anchor?
-    /// What the replica that showed the lower beat had applied.
-    let applied: SequenceNumber
-    let violation: Violation
-  }
-
   private var readers: [String: Reader] = [:]
   private var highest: [String: Int64] = [:]
   private var repeats: [String: Repeat] = [:]
   private var doubts = ClampDoubts()
   /// Beats that went back, each with the point from which: held until it is known whether that
   /// point is in the history that there is.
-  private var regresses: [Regress] = []
+  private var regresses: [(from: Cursor.Anchor, device: String, violation: Violation)] = []
   private var lineage = Lineage()
 
   package init() {}
@@ -90,31 +74,10 @@ package struct MonotonicReads: Oracle {
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
     var found = final.replicas.sorted { $0.key < $1.key }.flatMap { read($0.key, $0.value) }
-    let history = final.server.history
-    for regress in regresses
-    where lineage.holds(regress.from, in: history) && !isOfRescuedRow(regress, history) {
+    for regress in regresses where lineage.holds(regress.from, in: final.server.history) {
       found += doubts.unlessDoubtful(regress.violation, beatOf: regress.device)
     }
     return found + doubts.settled(by: final.server)
-  }
-
-  /// Whether the floor was in a row that was given back, and nothing else had said as much where
-  /// the lower beat was read. What a history had that is gone, nobody can tell.
-  private func isOfRescuedRow(_ regress: Regress, _ history: [HistoryEntry]) -> Bool {
-    let saying = history.filter { entry in
-      guard entry.key == RecordKey(table: "beats", record: regress.device) else { return false }
-      return entry.columns.contains { column in
-        guard column.name == "n", case .integer(let beat) = column.value else { return false }
-        return beat >= regress.floor
-      }
-    }
-    func isRescued(_ entry: HistoryEntry) -> Bool { entry.stamp(of: "n").time <= .rescue }
-    guard saying.contains(where: { isRescued($0) && $0.sequence <= regress.from.head }) else {
-      return false
-    }
-    let isTold = regress.to.map { lineage.holds($0, in: history) } ?? false
-    let last = isTold ? regress.applied : regress.from.head
-    return !saying.contains { !isRescued($0) && $0.sequence <= last }
   }
 
   private mutating func note(_ operation: LocalOperation) {
@@ -153,10 +116,7 @@ package struct MonotonicReads: Oracle {
         let what = "\(device) shows beat \(beat) of \(name) after \(floor.beat)"
         let violation = Violation(oracle: Self.name, what)
         if lineage.wentBack, let from = floor.anchor {
-          regresses.append(
-            Regress(
-              device: name, floor: floor.beat, from: from, to: reader.anchor,
-              applied: evidence.applied, violation: violation))
+          regresses.append((from, name, violation))
         } else {
           found += doubts.unlessDoubtful(violation, beatOf: name)
         }
