@@ -176,6 +176,11 @@ extension FerryCommand {
   static func missions(
     of replica: Replica, _ arguments: ParsedArguments, rate: Int? = nil
   ) async throws -> MissionManager {
+    guard rate != 0 else {
+      throw UsageError(
+        .invalidValue, "nothing could be received at a rate of 0", why: "--limit-rate is 0",
+        next: "give a rate such as 512KiB, or none for as much as there is")
+    }
     var configuration = CurlTransport.Configuration()
     configuration.bandwidth = BandwidthLimits(receiving: rate)
     return try await replica.missionManager(
