@@ -38,6 +38,12 @@ struct CryptographyTests {
     #expect(!Ed25519.SecretKey().publicKey.isValid(signature, for: [0x72]))
   }
 
+  @Test("Bytes are written as two lower-case digits each")
+  func hexadecimal() {
+    #expect(Hexadecimal.text([0x00, 0x0F, 0xA0, 0xFF]) == "000fa0ff")
+    #expect(Hexadecimal.text([]) == "")
+  }
+
   @Test("A key of another length is refused")
   func keyLength() {
     #expect(throws: CryptographyError.invalidKey) { try Ed25519.SecretKey([1]) }

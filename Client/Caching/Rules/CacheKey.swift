@@ -1,3 +1,4 @@
+import Cryptography
 import Networking
 
 /// Whose answers are kept apart from whose, in one storage.
@@ -17,10 +18,7 @@ public enum CachePartition: Sendable, Hashable {
       guard values.contains(where: { !$0.isEmpty }) else { return "" }
       var text = DelimitedText()
       for value in values { text.add(value) }
-      let digits = Array("0123456789abcdef".utf8)
-      let hexadecimal = text.digest.prefix(16)
-        .flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-      return "credentials:" + String(decoding: hexadecimal, as: UTF8.self)
+      return "credentials:" + Hexadecimal.text(text.digest.prefix(16))
     }
   }
 }

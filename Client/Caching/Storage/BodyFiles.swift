@@ -35,7 +35,7 @@ struct BodyFiles {
   func finish(_ prepared: String, hash: [UInt8]) throws(FileFailure) {
     let path = path(hash)
     guard rename(prepared, path) != 0 else { return }
-    try Self.makeFolder(folder + "/" + Self.text(hash.prefix(1)))
+    try Self.makeFolder(folder + "/" + Hexadecimal.text(hash.prefix(1)))
     guard rename(prepared, path) == 0 else { throw FileFailure(path) }
   }
 
@@ -115,7 +115,7 @@ struct BodyFiles {
   }
 
   private func path(_ hash: [UInt8]) -> String {
-    folder + "/" + Self.text(hash.prefix(1)) + "/" + Self.text(hash[...])
+    folder + "/" + Hexadecimal.text(hash.prefix(1)) + "/" + Hexadecimal.text(hash)
   }
 
   private static func fill(
@@ -145,12 +145,6 @@ struct BodyFiles {
 
   private static func names(in folder: String) -> [String] {
     ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).sorted()
-  }
-
-  private static func text(_ bytes: ArraySlice<UInt8>) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    let text = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-    return String(decoding: text, as: UTF8.self)
   }
 
   private static func hash(_ name: String) -> [UInt8]? {

@@ -176,7 +176,9 @@ public actor MissionManager {
   public func settled(_ ids: [MissionID]) async throws(MissionError) -> [MissionStatus] {
     while !ids.allSatisfy(isSettled) {
       await change()
-      if Task.isCancelled { throw MissionError(.cancelled, "nobody waits any more") }
+      if Task.isCancelled {
+        throw MissionError(.cancelled, "it was stopped; what was fetched is kept")
+      }
     }
     return try await list().filter { ids.contains($0.id) }
   }

@@ -65,16 +65,16 @@ package struct BlobCollector: Sendable {
     let moment = clock.wall() - max(0, grace)
     let second = grace <= 0 ? Int64.max : moment / 1_000
     var result = Result()
-    result.entries = try await ask { () async throws(StoreError) in
+    result.entries = try await MissionFailure.asking { () async throws(StoreError) in
       try await store.endBlobs(before: moment)
     }
     result.unfinished = try await holding { () async throws(MissionFailure) in
-      try await content { directory throws(BlobError) in
+      try await blobs.content { (directory, _) throws(BlobError) in
         try directory.removeUnfinished(before: second)
       }
     }
     for shard in UInt8.min...UInt8.max {
-      let found = try await content { directory throws(BlobError) in
+      let found = try await blobs.content { (directory, _) throws(BlobError) in
         try directory.content(inShard: shard, before: second)
       }
       var rest = found[...]
@@ -91,10 +91,10 @@ package struct BlobCollector: Sendable {
   ) async throws(MissionFailure) {
     let removed = try await holding { () async throws(MissionFailure) in
       let needed = Set(
-        try await ask { () async throws(StoreError) in
+        try await MissionFailure.asking { () async throws(StoreError) in
           try await store.neededBlobs(among: hashes)
         })
-      return try await content { directory throws(BlobError) in
+      return try await blobs.content { (directory, _) throws(BlobError) in
         var sizes: [Int64] = []
         for hash in hashes where !needed.contains(hash) {
           if let size = try directory.remove(hash) { sizes.append(size) }
@@ -120,25 +120,6 @@ package struct BlobCollector: Sendable {
     return try await body()
   }
 
-  private func content<T: Sendable>(
-    _ body: @escaping @Sendable (BlobDirectory) throws(BlobError) -> T
-  ) async throws(MissionFailure) -> T {
-    do {
-      return try await blobs.run { (directory, _) throws(BlobError) in try body(directory) }
-    } catch {
-      throw .content(error)
-    }
-  }
-
-  private func ask<T>(
-    _ call: () async throws(StoreError) -> T
-  ) async throws(MissionFailure) -> T {
-    do {
-      return try await call()
-    } catch {
-      throw .store(error)
-    }
-  }
 }
 
 extension ServiceLog {

@@ -2,15 +2,6 @@ import FerryProtocol
 import MissionServer
 import Synchronization
 
-/// Why a mission was not published, retracted or shown.
-package enum MissionFailure: Error, Sendable, Equatable {
-  /// What is asked for cannot be.
-  case refused(Problem)
-  case store(StoreError)
-  case content(BlobError)
-  case key(SigningKeyError)
-}
-
 /// Publishes missions: brings together the store, the content's directory and the key.
 package final class MissionDesk: Sendable {
   /// How often a publication is made anew where somebody else published meanwhile.
@@ -76,7 +67,7 @@ package final class MissionDesk: Sendable {
     defer { withExtendedLifetime(hold) {} }
     try await check(manifest, in: space, ownContentOnly: ownContentOnly)
     for _ in 0..<Self.attempts {
-      let known = try await ask { () async throws(StoreError) in
+      let known = try await MissionFailure.asking { () async throws(StoreError) in
         try await self.store.mission(manifest.id, in: space.id)
       }
       let answer = try await publish(manifest, over: known, in: space, signer)
@@ -125,7 +116,7 @@ package final class MissionDesk: Sendable {
       of: next, hash: hash, manifestSize: Int64(document.count),
       signature: signer.sign(document), signer: signer.publicKey, publishedAt: now)
     let blobs = next.blobs + [MissionBlob(hash: hash, size: Int64(document.count))]
-    return try await ask { () async throws(StoreError) in
+    return try await MissionFailure.asking { () async throws(StoreError) in
       try await self.store.publishMission(
         record, blobs: Array(Set(blobs)).sorted(), in: space.id, now: now)
     }
@@ -136,7 +127,7 @@ package final class MissionDesk: Sendable {
     _ id: MissionID, in space: SpaceSummary
   ) async throws(MissionFailure) -> Bool {
     let now = clock.wall()
-    return try await ask { () async throws(StoreError) in
+    return try await MissionFailure.asking { () async throws(StoreError) in
       try await self.store.retractMission(id, in: space.id, now: now)
     }
   }
@@ -158,7 +149,7 @@ package final class MissionDesk: Sendable {
       return sizes
     }
     if ownContentOnly {
-      let held = try await ask { () async throws(StoreError) in
+      let held = try await MissionFailure.asking { () async throws(StoreError) in
         try await self.store.heldBlobs(among: hashes, in: space.id)
       }
       let own = Set(held.map(\.hash))
@@ -179,22 +170,9 @@ package final class MissionDesk: Sendable {
   package func content<T: Sendable>(
     _ body: @escaping @Sendable (BlobDirectory, Cancellation) throws(BlobError) -> T
   ) async throws(MissionFailure) -> T {
-    do {
-      return try await blobs.run(body)
-    } catch {
-      throw .content(error)
-    }
+    try await blobs.content(body)
   }
 
-  private func ask<T>(
-    _ call: () async throws(StoreError) -> T
-  ) async throws(MissionFailure) -> T {
-    do {
-      return try await call()
-    } catch {
-      throw .store(error)
-    }
-  }
 }
 
 extension MissionManifest {
