@@ -6,10 +6,12 @@ import Synchronization
 final class Surroundings: Sendable {
   /// Whether smaller and fewer rounds are wanted.
   let isQuick: Bool
+  /// Updates that the retention benchmark is asked to write; `nil` for its own number.
+  let updates: Int?
   private let cluster = Mutex<PostgresCluster?>(nil)
   private let bar = Mutex<ProgressBar?>(nil)
 
-  init(isQuick: Bool) { self.isQuick = isQuick }
+  init(isQuick: Bool, updates: Int? = nil) { (self.isQuick, self.updates) = (isQuick, updates) }
 
   /// Runs one benchmark behind its own progress line.
   func measure(_ benchmark: Benchmark) async throws -> [Measurement] {

@@ -75,6 +75,18 @@ struct LoadClient: Sendable {
     }
   }
 
+  /// Operations that the server's pruner has deleted since its start, in runs that have ended.
+  func prunedOperations() async throws -> Int {
+    let answer = try await transport.send(TransportRequest(.get, "\(base)/metrics"))
+    try check(answer)
+    let name = "ferry_pruned_rows_total{kind=\"operation\"} "
+    let lines = String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
+    guard let line = lines.first(where: { $0.hasPrefix(name) }),
+      let count = Double(line.dropFirst(name.count))
+    else { throw BenchError("the metrics do not say how much was pruned") }
+    return Int(count)
+  }
+
   private func address(_ space: String, _ path: String) -> String {
     "\(base)/v1/spaces/\(space)\(path)"
   }
