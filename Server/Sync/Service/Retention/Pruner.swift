@@ -44,10 +44,12 @@ package struct Pruner: Sendable {
   }
 
   /// Runs again and again until its task is cancelled. A run that fails is logged.
-  package func run() async {
+  ///
+  /// - Parameter onRun: Told of each run that has ended.
+  package func run(_ onRun: (PruneRun) -> Void = { _ in }) async {
     while (try? await sleep(pace.interval)) != nil {
       do {
-        _ = try await pruneAll()
+        onRun(try await pruneAll())
       } catch let error as StoreError {
         metrics.countStoreError()
         log.write(error)
