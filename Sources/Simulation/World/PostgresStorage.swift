@@ -111,10 +111,10 @@ private final class StandStillStore: SyncStore {
   }
 
   func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     let answer = try await still { store async throws(StoreError) in
-      try await store.applySchema(document, to: space, now: now)
+      try await store.applySchema(document, to: space, now: now, keepsRecords: keepsRecords)
     }
     if let head = try await spaces().first(where: { $0.id == space })?.head {
       moves.tell(HeadMove(space: space, head: head))
