@@ -22,6 +22,9 @@ enum BenchCommand {
         "updates", value: "N",
         help: "Updates that the retention benchmark writes: 1,000,000 unless told.",
         kind: .integer(10_000...100_000_000)),
+      OptionSpec(
+        "store", value: "KIND", help: "The only store that the retention benchmark runs on.",
+        kind: .choice(["embedded", "postgres"])),
     ],
     flags: [
       FlagSpec("quick", help: "Smaller and fewer rounds: a look, not a verdict."),
@@ -43,7 +46,8 @@ enum BenchCommand {
     let names = arguments.strings("only")
     let chosen = Benchmark.all.filter { names.isEmpty || names.contains($0.name) }
     let surroundings = Surroundings(
-      isQuick: arguments.flag("quick"), updates: try arguments.integerIfPresent("updates"))
+      isQuick: arguments.flag("quick"), updates: try arguments.integerIfPresent("updates"),
+      store: arguments.stringIfPresent("store"))
     var report = BenchReport(isQuick: surroundings.isQuick)
     for benchmark in chosen {
       try Task.checkCancellation()

@@ -198,7 +198,7 @@ private final class StandStillStore: SyncStore {
     try await still { store async throws(StoreError) in try await store.prune(slice, of: space) }
   }
 
-  func reclaim() async throws(StoreError) -> Bool {
+  func reclaim() async throws(StoreError) -> ReclaimStep {
     try await still { store async throws(StoreError) in try await store.reclaim() }
   }
 
