@@ -29,16 +29,21 @@
         // few writes meet in one record while a packet is on its way.
         return drawn(operations: 300)
       case .tiesUnresolved:
-        // Writes of one moment by devices that have not heard of each other.
-        var options = drawn(operations: 300)
-        (options.clockStep, options.clockSkew, options.clockDrift) = (5_000, 0, 0)
-        options.syncPause = 6_000
+        // Writes of one moment, by many devices whose clocks agree and that hear little of each
+        // other: nothing that they do beside edits of the same records.
+        var options = drawn(devices: 8, operations: 800)
+        (options.clockStep, options.clockSkew, options.clockDrift) = (10_000, 0, 0)
+        (options.clockJumps, options.absences) = (0, 0)
+        (options.watchers, options.syncPause) = (0, 10_000)
+        (options.pageChanges, options.packetOperations) = (5_000, 1_000)
+        (options.counters, options.batches, options.claims) = (0, 0, 0)
         return options
       case .transactionTornOnServer:
-        // Parts of a transaction that come apart, while everybody looks.
-        var options = drawn(devices: 3, operations: 200)
-        (options.packetOperations, options.delayMax, options.drop) = (2, 3_000, 100_000)
-        (options.watchers, options.syncPause) = (100, 300)
+        // Parts of transactions that come apart, while everybody looks.
+        var options = drawn(devices: 6, operations: 600)
+        (options.packetOperations, options.drop) = (1, 200_000)
+        (options.delayMin, options.delayMax) = (1, 800)
+        (options.watchers, options.absences) = (100, 0)
         return options
       case .pageAppliedEarly:
         var options = drawn(devices: 3, operations: 200)
