@@ -171,7 +171,8 @@ extension MissionManager {
 
   /// Nothing comes any more of what a mission is being fetched of.
   private func stall(_ id: MissionID, _ reason: MissionError, _ item: String?) async {
-    runs[id]?.stalledAt = runs[id]?.board?.progress().bytesFetched ?? 0
+    let fetched = runs[id]?.board?.progress().bytesFetched ?? 0
+    runs[id]?.stalledAt = fetched
     await handle(.stalled(id, MissionError(.offline, item: item, reason.message)))
   }
 }
