@@ -30,7 +30,8 @@ extension MissionError: CommandFailureConvertible {
         "free some disk space, then `ferry mission resume`: what was fetched is kept")
     case .busy:
       return failure(
-        "another process is fetching \(name)", "`ferry mission list --watch` shows how far it is",
+        "another process is at \(name)",
+        "`ferry mission list --watch` shows how far it is, `ferry mission cancel ID` ends it",
         .unreachable)
     case .waiting:
       return failure("\(name) waits for another one", "`ferry mission list` shows why")
