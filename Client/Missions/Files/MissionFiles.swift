@@ -48,8 +48,8 @@ public protocol MissionFiles: Sendable {
   /// moves it to its place whole. Does nothing where content is sealed.
   func build(_ bundle: BundlePlan) async throws(MissionError)
 
-  /// How the folder of a version differs from what it should be; `nil` where it does not. Content
-  /// is not read.
+  /// How the folder of a version differs from what it should be; `nil` where it does not. Files
+  /// that are the content itself by another name are not read.
   func fault(in bundle: BundlePlan) async throws(MissionError) -> MissionError?
 
   /// Makes the folder of a version right again, one file after another: each is the old or the new
