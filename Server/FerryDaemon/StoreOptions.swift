@@ -47,7 +47,7 @@ enum StoreOptions {
     let location = try location(arguments)
     if !makes { try check(location) }
     let opener = StoreOpener(
-      location, patience: try arguments.duration("start-wait"), clock: .system,
+      location, makes: makes, patience: try arguments.duration("start-wait"), clock: .system,
       log: try LogOptions.log(arguments))
     let store = try await opener.open()
     do {

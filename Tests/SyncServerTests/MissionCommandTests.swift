@@ -302,9 +302,15 @@ struct MissionCommandTests {
       return try await group.reduce(into: Set<String>()) { $0.insert($1) }
     }
     #expect(keys.count == 1 && keys.first?.count == 45)
+    let database = ["--database", try PostgresCluster.shared().createDatabase()]
+    let empty = try await ChildProcess.run(
+      try Executables.ferryd(), ["mission", "key"] + database)
+    #expect(empty.status == .exited(1) && empty.error.contains("holds no store of Ferry's"))
+    let made = try await ChildProcess.run(
+      try Executables.ferryd(), ["space", "create", "notes"] + database)
+    #expect(made.status == .exited(0), "it was not made by the one before: \(made.error)")
     let none = try await ChildProcess.run(
-      try Executables.ferryd(),
-      ["mission", "key", "--database", try PostgresCluster.shared().createDatabase()])
+      try Executables.ferryd(), ["mission", "key"] + database)
     #expect(none.status == .exited(2) && none.error.contains("--blobs"))
   }
 }
