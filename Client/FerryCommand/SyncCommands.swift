@@ -72,8 +72,8 @@ extension FerryCommand {
       let tables = Set(try await replica.waitingChanges(limit: 100).map(\.key.table)).sorted()
       let waiting = status.toApply - status.keptBack
       try TextOutput.standardError.line(
-        "\(waiting.counted("change")) \(waiting == 1 ? "waits" : "wait") for tables or columns that "
-          + "are not here yet (\(tables.joined(separator: ", "))): see `ferry track --create`")
+        "\(waiting.counted("change")) \(waiting == 1 ? "waits" : "wait") for tables or columns "
+          + "that are not here yet (\(tables.joined(separator: ", "))): see `ferry track --create`")
     }
     if status.quarantined > 0 {
       try TextOutput.standardError.lines([

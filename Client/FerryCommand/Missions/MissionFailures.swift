@@ -37,8 +37,8 @@ extension MissionError: CommandFailureConvertible {
     case .dependency:
       return failure(
         "\(name) cannot be fetched before another one",
-        "`ferry pull`, then `ferry mission list` tells whether the one named above is published: if "
-          + "so, download it first, else tell whoever published \(name)")
+        "`ferry pull`, then `ferry mission list` tells whether the one named above is published: "
+          + "if so, download it first, else tell whoever published \(name)")
     case .wrongContent, .refused:
       return failure(
         "\(name) could not be fetched as it was published",

@@ -137,8 +137,8 @@ enum MissionCommands {
       try TextOutput.standardOutput.line(
         arguments.flag("json")
           ? answer.text
-          : "removed \(result.files.counted("file")) (\(ByteSize(bytes: Int(result.bytes)).text)) and "
-            + result.unfinished.counted("unfinished upload"))
+          : "removed \(result.files.counted("file")) (\(ByteSize(bytes: Int(result.bytes)).text)) "
+            + "and " + result.unfinished.counted("unfinished upload"))
     }
     return .done
   }
