@@ -45,6 +45,18 @@ struct MissionDraftTests {
     #expect(manifest.after.map(\.value) == ["base"])
   }
 
+  @Test("a fault in a manifest's text is told with its line and column")
+  func places() {
+    let text = "{\n \"items\": [\n  {\"file\": \"ä\", \"size\": x}]}"
+    let error = #expect(throws: MissionDraftError.self) { try read(text) }
+    #expect(error?.place?.description == "line 3, column 25")
+    #expect(error?.description.hasPrefix("line 3, column 25: ") == true)
+    #expect(TextPlace(ofByte: 0, in: []).description == "line 1, column 1")
+    #expect(TextPlace(ofByte: 9, in: Array("a\n".utf8)).description == "line 2, column 1")
+    let whole = #expect(throws: MissionDraftError.self) { try read(#"{"items":[]}"#) }
+    #expect(whole?.place == nil)
+  }
+
   @Test(
     "what is wrong with a manifest is told with the item's name",
     arguments: [

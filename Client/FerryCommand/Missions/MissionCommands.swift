@@ -56,7 +56,15 @@ extension FerryCommand {
     if arguments.flag("watch") {
       try await MissionWatch(asJSON: arguments.flag("json")).follow(found)
     }
-    try MissionPresentation.print(try await found(), asJSON: arguments.flag("json"))
+    let none =
+      arguments.flag("downloaded")
+      ? "no mission is here whole: `ferry mission list` shows what there is to download"
+      : arguments.flag("downloading")
+        ? "no mission is under way or rests: `ferry mission download ID` fetches one"
+        : "there is no mission: `ferry pull` asks for what was published since, and `ferryd "
+          + "mission publish` publishes one"
+    try MissionPresentation.print(
+      try await found(), none: none, asJSON: arguments.flag("json"))
     return .done
   }
 

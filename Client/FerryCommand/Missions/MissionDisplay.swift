@@ -84,7 +84,7 @@ extension MissionProgress {
   /// The whole, with its rate and the time left, then each item that is under way.
   fileprivate var bars: [ProgressState] {
     let whole = ProgressState(
-      label: "\(id)  \(itemsDone.grouped)/\(items.grouped) files", unit: .bytes,
+      label: "\(id)  \(itemsDone.grouped)/\(items.counted("file"))", unit: .bytes,
       completed: bytesDone, total: bytesTotal, rate: bytesPerSecond)
     return [whole]
       + underWay.map {

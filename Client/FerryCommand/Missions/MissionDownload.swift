@@ -48,10 +48,12 @@ extension FerryCommand {
     }
     let manager = try await missions(
       of: replica, arguments, rate: try arguments.byteSizeIfPresent("limit-rate"))
-    if arguments.flag("all") {
-      ids = try await manager.list().filter { $0.publishedVersion != nil }.map(\.id)
+    let isAll = arguments.flag("all")
+    if isAll { ids = try await manager.list().filter { $0.publishedVersion != nil }.map(\.id) }
+    return try await fetch(ids, with: manager, arguments) {
+      // One that can never start is no reason to do without the others.
+      if isAll { try await manager.downloadPartly(ids) } else { try await manager.download(ids) }
     }
-    return try await fetch(ids, with: manager, arguments) { try await manager.download(ids) }
   }
 
   static let missionResume = CommandSpec(

@@ -38,7 +38,8 @@ extension MissionError: CommandFailureConvertible {
     case .dependency:
       return failure(
         "\(name) cannot be fetched before another one",
-        "download the one named above first, or tell whoever published them")
+        "`ferry pull`, then `ferry mission list` tells whether the one named above is published: "
+          + "if so, download it first, else tell whoever published \(name)")
     case .wrongContent, .refused:
       return failure(
         "\(name) could not be fetched as it was published",
@@ -138,6 +139,6 @@ struct MissionEndings {
     let size = ByteSize(bytes: Int(mission.bytesTotal)).text
     let title = mission.title.isEmpty ? "" : ", “\(mission.title)”"
     return "mission \(mission.id)\(title): version \(mission.version) is here whole, "
-      .escapedForTerminal + "\(mission.items.grouped) files, \(size)"
+      .escapedForTerminal + "\(mission.items.counted("file")), \(size)"
   }
 }

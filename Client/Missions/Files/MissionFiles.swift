@@ -15,6 +15,9 @@ public protocol MissionFiles: Sendable {
   /// Where content is put together while it is being fetched.
   func partialPath(of hash: ContentHash) -> String
 
+  /// How content stands there; `nil` for as it is.
+  func partialCipher(of hash: ContentHash) -> PartialCipher?
+
   /// Where a content's bytes lie as they are, once it is complete; sealed content has no such path.
   func plainPath(of hash: ContentHash) -> String?
 

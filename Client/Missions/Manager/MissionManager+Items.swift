@@ -130,6 +130,7 @@ extension MissionManager {
   ) async throws(MissionError) {
     var job = job
     let (store, files, hash) = (store, files, job.hash)
+    job.cipher = files.partialCipher(of: hash)
     job.record = { map in try await store.setChunkMap(map, of: hash) }
     job.reuse = { chunk in
       guard let part = try? await store.part(chunk), part.content.hash != hash,

@@ -130,6 +130,18 @@ struct AssembledRequest: Sendable, Equatable {
   var change: CacheableRequest?
 }
 
+extension AssembledRequest {
+  /// Whether no server may be asked (RFC 9111 §5.2.1.7).
+  var isOnlyIfCached: Bool {
+    transport.headers.values(of: "Cache-Control").contains { value in
+      value.utf8.split(separator: UInt8(ascii: ",")).contains { part in
+        let word = part.filter { $0 != 0x20 && $0 != 0x09 }
+        return String(decoding: word, as: UTF8.self).lowercased() == "only-if-cached"
+      }
+    }
+  }
+}
+
 extension RequestAddress {
   /// The host without the brackets of an IPv6 literal.
   fileprivate var name: String {
