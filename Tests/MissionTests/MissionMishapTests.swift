@@ -62,6 +62,22 @@ struct MissionMishapTests {
     #expect(try await device.read("a.txt", in: "m") == small)
   }
 
+  @Test("who stops a check need not wait until all is read", arguments: [false, true])
+  func stoppedCheck(isSealed: Bool) async throws {
+    publish("m")
+    let device = try await Device(shelf, key: isSealed ? [UInt8](repeating: 1, count: 32) : nil)
+    try await device.download("m")
+    let content = StoredContent(hash: hash(large), size: Int64(large.count))
+    let files = device.files
+    let check = Task { () -> MissionError.Kind? in
+      withUnsafeCurrentTask { $0?.cancel() }
+      do { _ = try await files.isIntact(content) } catch { return (error as? MissionError)?.kind }
+      return nil
+    }
+    #expect(await check.value == .cancelled)
+    #expect(try await files.isIntact(content))
+  }
+
   @Test("why a mission rests is told where it cannot be written down")
   func unwritableReason() async throws {
     publish("m")

@@ -31,6 +31,8 @@ public protocol MissionFiles: Sendable {
   func has(_ content: StoredContent) async throws(MissionError) -> Bool
 
   /// Whether complete content is there and every byte of it is what it was; it is read whole.
+  ///
+  /// - Throws: ``MissionError/Kind/cancelled`` soon after its task was cancelled.
   func isIntact(_ content: StoredContent) async throws(MissionError) -> Bool
 
   /// Makes the content that was put together, and whose hash was checked, complete content.
