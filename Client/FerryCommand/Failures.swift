@@ -75,7 +75,17 @@ extension Problem: CommandFailureConvertible {
       }
     return CommandFailure(
       code.title.prefix(1).lowercased() + code.title.dropFirst(), why: detail, next: next,
-      status: code.action == .retry ? .unreachable : .failed, code: code.rawValue)
+      status: status, code: code.rawValue)
+  }
+}
+
+extension Problem {
+  /// What only a person can give, a token, is asked for as such everywhere.
+  private var status: ExitStatus {
+    switch code {
+    case .unauthorized, .forbidden: .needsUser
+    default: code.action == .retry ? .unreachable : .failed
+    }
   }
 }
 

@@ -24,6 +24,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   case missionConflict = "mission_conflict"
   case uploadConflict = "upload_conflict"
   case contentMismatch = "content_mismatch"
+  case uploadQuota = "upload_quota"
   case upgradeRequired = "upgrade_required"
   case parkFull = "park_full"
   case deviceForked = "device_forked"
@@ -62,6 +63,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .parkFull: 429
     case .internalError: 500
     case .unavailable: 503
+    case .uploadQuota: 507
     }
   }
 
@@ -82,6 +84,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .missionConflict: "The mission has another version than was expected"
     case .uploadConflict: "The upload goes on at another place"
     case .contentMismatch: "The content is not what it was named by"
+    case .uploadQuota: "Too much was begun to be uploaded and not finished"
     case .upgradeRequired: "The space asks for a newer client"
     case .parkFull: "Too many packets wait for an earlier one"
     case .deviceForked: "Another copy of this device has written"

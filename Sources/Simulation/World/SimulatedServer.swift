@@ -19,6 +19,8 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   private let spaces: [SpaceName]
   private let pruning: ServerPruning
   private var process: Process?
+  /// Streams of events that its processes have begun.
+  private var streams: [HTTPStream] = []
   private var isRetired = false
 
   private struct Process {
@@ -109,6 +111,15 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     self.process = nil
     for task in process.background { task.cancel() }
     process.hub.close()
+    forgetStreams()
+  }
+
+  /// The operating system takes the sockets back, also of connections that are half-open and of
+  /// requests whose answers nobody reads. Whoever can hear of the end has heard of it by then.
+  private func forgetStreams() {
+    let ended = streams
+    streams = []
+    scheduler.after(1_000_000) { for stream in ended { stream.connectionEnded() } }
   }
 
   /// The world ends: it never starts again.
@@ -122,6 +133,10 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   package func respond(to request: HTTPRequest, message: Int) async -> HTTPResponse {
     guard let service = process?.service else { return HTTPResponse(status: 503) }
     let response = await service.respond(to: request)
+    if case .stream(let stream) = response.body {
+      streams.append(stream)
+      if isRetired { forgetStreams() }
+    }
     note(response, to: request, message)
     return response
   }

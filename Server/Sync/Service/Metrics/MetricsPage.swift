@@ -35,7 +35,9 @@ struct MetricsPage {
         "ferry_http_request_duration_seconds", histogram, [("route", route.rawValue)])
     }
     writeBytes(&text, "ferry_http_request_bytes_total", "Bytes of bodies.", counts.bytesIn)
-    writeBytes(&text, "ferry_http_response_bytes_total", "Bytes of answers.", counts.bytesOut)
+    writeBytes(
+      &text, "ferry_http_response_bytes_total",
+      "Bytes of answers' content that went out, coded as they went.", counts.bytesOut)
   }
 
   private func writeBytes(
