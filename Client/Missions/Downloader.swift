@@ -41,6 +41,8 @@ public struct DownloadJob: Sendable {
   public var record: @Sendable (ChunkMap) async throws -> Void
   /// Finds a chunk in a complete object, which is copied and checked rather than fetched.
   public var reuse: @Sendable (ContentHash) async -> LocalChunk?
+  /// Told of a failure where nothing has come since the one before, while it is tried again.
+  public var stalled: @Sendable (DownloadError) async -> Void = { _ in }
 
   public init(
     source: DownloadSource, size: Int64, hash: ContentHash, chunkSize: Int64,

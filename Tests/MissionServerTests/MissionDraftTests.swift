@@ -99,6 +99,18 @@ struct MissionDraftTests {
     #expect(throws: MissionDraftError.self) { _ = try FolderListing.files(in: tree) }
   }
 
+  @Test("a name that is no UTF-8 is refused as one")
+  func bytesOfNames() throws {
+    let fixture = try BlobFixture()
+    _ = try fixture.file("tree/a", 3)
+    let tree = fixture.folder.file("tree").path
+    let file = open(Array(tree.utf8CString.dropLast()) + [0x2F, 0x62, -1, 0], O_CREAT, 0o600)
+    #expect(file >= 0)
+    close(file)
+    let error = #expect(throws: MissionDraftError.self) { _ = try FolderListing.files(in: tree) }
+    #expect(error?.reason.contains("UTF-8") == true)
+  }
+
   @Test("links that lead out of a folder, pipes, and empty folders are refused by name")
   func outside() throws {
     let fixture = try BlobFixture()

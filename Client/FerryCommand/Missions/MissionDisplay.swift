@@ -89,8 +89,16 @@ extension MissionProgress {
     return [whole]
       + underWay.map {
         ProgressState(
-          label: "  \($0.path)", unit: .bytes, completed: $0.bytesDone, total: $0.bytesTotal)
+          label: "  \($0.shortPath)", unit: .bytes, completed: $0.bytesDone, total: $0.bytesTotal)
       }
+  }
+}
+
+extension ItemProgress {
+  /// The path, or of a long one its end, which tells items of one folder apart.
+  fileprivate var shortPath: String {
+    guard path.displayWidth > 40, let name = path.split(separator: "/").last else { return path }
+    return "…/\(name)"
   }
 }
 

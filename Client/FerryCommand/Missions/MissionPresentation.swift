@@ -49,6 +49,10 @@ enum MissionPresentation {
     if let reason = mission.reason { lines.append("why: \(reason)") }
     lines.append("published: \(mission.publishedVersion.map { "version \($0)" } ?? "retracted")")
     if let version = mission.activeVersion { lines.append("here: version \(version)") }
+    if items.isEmpty, mission.items > 0 {
+      lines.append(
+        "size: \(ByteSize(bytes: Int(mission.bytesTotal)).text) in \(mission.items) items")
+    }
     try output.lines(lines.map(\.escapedForTerminal))
     guard !items.isEmpty else { return }
     var table = TextTable(["item", "kind", "type", "size", "address"])

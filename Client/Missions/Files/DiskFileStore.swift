@@ -2,6 +2,7 @@ import Cryptography
 import Executors
 import FerryProtocol
 import Foundation
+import Synchronization
 
 /// The content of missions in a folder of the operating system's.
 public final class DiskFileStore: MissionFiles {
@@ -78,7 +79,21 @@ public final class DiskFileStore: MissionFiles {
   }
 
   public func isIntact(_ content: StoredContent) async throws(MissionError) -> Bool {
-    try await perform { (folders) throws(MissionError) in try folders.isIntact(content) }
+    // Reading takes long; whoever stops it does not wait for its end.
+    let isStopped = StopMark()
+    let found: Result<Bool, MissionError> = await withTaskCancellationHandler {
+      do throws(MissionError) {
+        return .success(
+          try await perform { (folders) throws(MissionError) in
+            try folders.isIntact(content) { !isStopped.isSet }
+          })
+      } catch {
+        return .failure(error)
+      }
+    } onCancel: {
+      isStopped.set()
+    }
+    return try found.get()
   }
 
   public func adopt(_ content: StoredContent) async throws(MissionError) {
@@ -188,4 +203,13 @@ public final class DiskFileStore: MissionFiles {
   ) async throws(MissionError) -> T {
     try await executor.perform { [folders] () throws(MissionError) in try body(folders) }
   }
+}
+
+/// Tells blocking work that nobody waits for it any more.
+private final class StopMark: Sendable {
+  private let mark = Atomic(false)
+
+  var isSet: Bool { mark.load(ordering: .relaxed) }
+
+  func set() { mark.store(true, ordering: .relaxed) }
 }

@@ -117,7 +117,9 @@ extension StoreFolders {
       }
       guard size == file.content.size else {
         throw MissionError(
-          .damaged, item: file.path, "it has \(size) bytes instead of \(file.content.size)")
+          .damaged, item: file.path,
+          size < 0
+            ? "it is no regular file" : "it has \(size) bytes instead of \(file.content.size)")
       }
     }
     if let other = found.keys.min() {
@@ -150,7 +152,8 @@ extension StoreFolders {
     try folder.sync()
   }
 
-  /// How a folder differs from what it should be; `nil` where it does not. Content is not read.
+  /// How a folder differs from what it should be; `nil` where it does not. A file that is the
+  /// content's own by another name is not read.
   func fault(in plan: BundlePlan) throws(MissionError) -> MissionError? {
     guard cipher == nil else { return nil }
     guard let mission = try folder("bundles").folder(plan.mission.value),
@@ -158,10 +161,30 @@ extension StoreFolders {
     else { return MissionError(.damaged, "the folder of its version is missing") }
     do {
       try check(folder, against: plan)
+      for file in plan.files {
+        let names = MissionPath.names(in: file.path).map(String.init)
+        if try !holds(file.content, names[...], in: folder) {
+          return MissionError(.damaged, item: file.path, "it is another file than was downloaded")
+        }
+      }
       return nil
     } catch  where error.kind == .damaged {
       return error
     }
+  }
+
+  /// Whether a file is its content's own by another name, or has the same bytes.
+  private func holds(
+    _ content: StoredContent, _ names: ArraySlice<String>, in folder: borrowing Directory
+  ) throws(MissionError) -> Bool {
+    guard let name = names.first else { return false }
+    if names.count > 1 {
+      guard let child = try folder.folder(name) else { return false }
+      return try holds(content, names.dropFirst(), in: child)
+    }
+    let object = try shelf(of: content.hash)?.entry(content.hash.description)
+    if let object, object == (try folder.entry(name)) { return true }
+    return try folder.openFile(name).hash() == content.hash
   }
 
   func removeBundle(of mission: MissionID, version: Int64) throws(MissionError) {

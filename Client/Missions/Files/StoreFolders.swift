@@ -52,13 +52,16 @@ struct StoreFolders: Sendable {
     return entry.kind == .file && entry.size == storedSize(content)
   }
 
-  func isIntact(_ content: StoredContent) throws(MissionError) -> Bool {
+  func isIntact(
+    _ content: StoredContent, while goesOn: () -> Bool
+  ) throws(MissionError) -> Bool {
     guard try has(content), let shelf = try shelf(of: content.hash) else { return false }
     let file = try shelf.openFile(content.hash.description)
     if let cipher {
-      return try SealedFile(cipher: cipher, hash: content.hash, size: content.size).isIntact(file)
+      let format = SealedFile(cipher: cipher, hash: content.hash, size: content.size)
+      return try format.isIntact(file, while: goesOn)
     }
-    return try file.hash() == content.hash
+    return try file.hash(while: goesOn) == content.hash
   }
 
   func adopt(_ content: StoredContent) throws(MissionError) {

@@ -10,6 +10,9 @@ extension MissionManager {
       catalogue: try await catalogue.missions(), rows: try await store.missions(),
       endings: try await store.endings())
     for index in statuses.indices {
+      if let (state, reason) = unwritten[statuses[index].id] {
+        (statuses[index].state, statuses[index].reason) = (state, reason)
+      }
       guard let progress = runs[statuses[index].id]?.board?.progress(),
         progress.version == statuses[index].version
       else { continue }
@@ -96,7 +99,8 @@ extension MissionManager {
   /// Reads everything of the version in use again (seed row S4.8).
   ///
   /// - Parameter isMended: fetches anew what is damaged.
-  /// - Throws: what fetching throws; the version in use stays as it is.
+  /// - Throws: what fetching throws, ``MissionError/Kind/offline`` at once where there is no
+  ///   connection; the version in use stays as it is.
   public func verify(
     _ id: MissionID, mending isMended: Bool = false
   ) async throws(MissionError) -> MissionVerification {
@@ -216,8 +220,12 @@ extension MissionManager {
   func incomplete(_ id: MissionID) async throws(MissionError) -> MissionRow {
     let rows = try await store.missions().filter { $0.record.id == id }
     if let row = rows.last(where: { !$0.isComplete }) { return row }
+    if !rows.isEmpty { throw MissionError(.notFound, "mission \(id) is complete") }
+    let ending = try await store.endings().first { $0.version.mission == id }
     throw MissionError(
-      .notFound, rows.isEmpty ? "nobody asked for mission \(id)" : "mission \(id) is complete")
+      .notFound,
+      ending.map { "mission \(id) \($0.state == .failed ? "failed" : "was given up") already" }
+        ?? "nobody asked for mission \(id)")
   }
 
   private func manifest(kept row: MissionRow) async throws(MissionError) -> MissionManifest {

@@ -22,6 +22,8 @@ public actor MissionManager {
   var runs: [MissionID: Run] = [:]
   /// The version that is being fetched of each mission in the queue.
   var versions: [MissionID: MissionVersion] = [:]
+  /// Where missions stand whose rows could not be written.
+  private(set) var unwritten: [MissionID: (MissionState, MissionError?)] = [:]
   private var isClosed = false
   /// What the queue said and was not carried out yet.
   private var effects: [MissionQueue.Effect] = []
@@ -57,11 +59,14 @@ public actor MissionManager {
     catalogue: any MissionCatalogue, options: MissionOptions, in surroundings: MissionSurroundings
   ) async throws(MissionError) -> MissionManager {
     let proof = try await store.makeSetting("sealing", files.sealProof())
-    guard files.accepts(sealProof: proof) else {
-      throw MissionError(
-        .wrongKey,
-        files.isSealed
-          ? "what is here was not sealed with this key" : "what is here is sealed; give its key")
+    if !files.accepts(sealProof: proof) {
+      // Whoever merely looked has not decided whether what comes later is sealed.
+      guard try await store.remakeSetting("sealing", files.sealProof()) else {
+        throw MissionError(
+          .wrongKey,
+          files.isSealed
+            ? "what is here was not sealed with this key" : "what is here is sealed; give its key")
+      }
     }
     return MissionManager(store, files, downloader, catalogue, options, surroundings)
   }
@@ -243,15 +248,21 @@ public actor MissionManager {
   private func keep(_ state: MissionState, _ reason: MissionError?, of id: MissionID) async {
     guard let version = versions[id] else { return }
     switch state {
-    case .done: break
+    case .done: unwritten[id] = nil
     case .failed, .cancelled:
+      unwritten[id] = nil
       guard runs[id] == nil, queue[id]?.state == state else { break }
       let rows = (try? await store.missions()) ?? []
       guard let row = rows.first(where: { $0.version == version }) else { break }
       await discard(row, as: state, reason ?? MissionError(.cancelled, "it was cancelled"))
     case .ready, .downloading, .paused:
-      // A store that cannot be written to leaves the row as it was: the work is done again.
-      _ = try? await store.setState(state, reason: reason, of: version)
+      do throws(MissionError) {
+        try await store.setState(state, reason: reason, of: version)
+        unwritten[id] = nil
+      } catch {
+        // The row stays as it was: to another process the mission is still under way.
+        unwritten[id] = (state, reason)
+      }
     }
   }
 

@@ -118,6 +118,9 @@ public protocol MissionStore: Sendable {
   /// Makes a setting unless it was made already. Answers with the one in force.
   func makeSetting(_ name: String, _ value: [UInt8]) async throws(MissionError) -> [UInt8]
 
+  /// Replaces a setting as long as there is neither a mission nor any content. Answers whether.
+  func remakeSetting(_ name: String, _ value: [UInt8]) async throws(MissionError) -> Bool
+
   /// A number that changes when another process has changed the rows.
   func dataVersion() async throws(MissionError) -> Int64
 }

@@ -107,12 +107,22 @@ public struct Problem: Error, Sendable, Equatable, CustomStringConvertible {
   /// The operations that can never be applied, in their order; of ``ProblemCode/operationRefused``
   /// only.
   public let refusals: [Refusal]
+  /// The first records that exist and do not fit a new schema, by table and identifier; of
+  /// ``ProblemCode/schemaConflict`` only.
+  public let violations: [SchemaViolation]
+  /// How many such records there are, named or not.
+  public let violationCount: Int
 
   /// A problem from its parts.
-  public init(_ code: ProblemCode, _ detail: String, refusals: [Refusal] = []) {
+  public init(
+    _ code: ProblemCode, _ detail: String, refusals: [Refusal] = [],
+    violations: [SchemaViolation] = [], violationCount: Int = 0
+  ) {
     self.code = code
     self.detail = detail
     self.refusals = refusals
+    self.violations = violations
+    self.violationCount = violationCount
   }
 
   public var description: String { "\(code.title): \(detail)" }

@@ -78,7 +78,8 @@ enum MissionCommands {
   }
 
   static let retract = CommandSpec(
-    "retract", summary: "Take a mission back: devices remove it with their next pull.",
+    "retract", summary: "Take a mission back: from its next pull on, no device can download it.",
+    discussion: "What a device has downloaded stays there until `ferry mission remove`.",
     options: [spaceOption], flags: [JSONOption.flag], arguments: [idArgument]
   ) { arguments in
     let id = try id(try arguments.string("id"))

@@ -85,6 +85,10 @@ struct MetricsPage {
     }
     text.metric("ferry_prune_runs_total", "counter", "Runs of the pruner over all spaces.")
     text.sample("ferry_prune_runs_total", counts.pruneRuns)
+    text.metric(
+      "ferry_prune_unreclaimed_rows", "gauge",
+      "Rows deleted whose room was not given back to the system, as of the last run.")
+    text.sample("ferry_prune_unreclaimed_rows", counts.unreclaimed)
     guard let age = counts.historyAge else { return }
     text.metric(
       "ferry_history_age_seconds", "gauge",

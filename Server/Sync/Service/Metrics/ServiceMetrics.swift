@@ -17,6 +17,7 @@ package final class ServiceMetrics: Sendable {
     var storeErrors = 0
     var pruned = PrunedRows()
     var pruneRuns = 0
+    var unreclaimed = 0
     /// Milliseconds for which history is kept at least in the space that keeps the most.
     var historyAge: Int64?
   }
@@ -104,6 +105,7 @@ package final class ServiceMetrics: Sendable {
     counts.withLock { counts in
       counts.pruned += run.rows
       counts.pruneRuns += 1
+      counts.unreclaimed = run.unreclaimed
       counts.historyAge = run.historyAge
     }
   }

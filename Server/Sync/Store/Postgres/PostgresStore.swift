@@ -128,9 +128,9 @@ package final class PostgresStore: SyncStore {
   }
 
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
-    let change = PostgresSchemaChange(space: space, now: now)
+    let change = PostgresSchemaChange(space: space, now: now, keepsRecords: keepsRecords)
     let random = makeRandom()
     return try await run { [moves] connection in
       let (head, answer) = try change.apply(document, random: random, on: connection)

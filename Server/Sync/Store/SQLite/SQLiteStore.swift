@@ -99,13 +99,14 @@ package final class SQLiteStore: SyncStore {
   }
 
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     let random = makeRandom()
     let (before, answer, head) = try await writer.run { file in
       (
         try file.head(of: space),
-        try file.applySchema(document, to: space, now: now, random: random),
+        try file.applySchema(
+          document, to: space, now: now, keepsRecords: keepsRecords, random: random),
         try file.head(of: space)
       )
     }
