@@ -82,8 +82,11 @@ extension MissionManager {
   private func watch(_ version: MissionVersion) async {
     let id = version.mission
     var (seen, told): (Int64?, MissionProgress?) = (nil, nil)
+    var isTurn = false
     while !Task.isCancelled, runs[id] != nil {
-      if let progress = runs[id]?.board?.progress() {
+      // Whoever pauses should wait less than whoever looks on.
+      isTurn.toggle()
+      if isTurn, let progress = runs[id]?.board?.progress() {
         if let stalledAt = runs[id]?.stalledAt, progress.bytesFetched > stalledAt {
           await goesOn(id)
         }
@@ -100,7 +103,7 @@ extension MissionManager {
           // It is looked at again after the pause.
         }
       }
-      do throws(MissionError) { try await rest(Self.watchPause) } catch { return }
+      do throws(MissionError) { try await rest(Self.watchPause / 2) } catch { return }
     }
   }
 

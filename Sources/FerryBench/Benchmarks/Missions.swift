@@ -82,7 +82,7 @@ struct LargeMission {
 
   /// From a folder to a store of its own, each time, against reading and hashing alone.
   func publishing() async throws -> [Measurement] {
-    let contest = Contest(rounds: surroundings.size(5, quick: 1), surroundings: surroundings)
+    let contest = Contest(rounds: surroundings.size(3, quick: 1), surroundings: surroundings)
     surroundings.begin("missions: publishing", "rounds", total: contest.steps(contestants: 2))
     let openssl = URL(filePath: "/usr/bin/openssl")
     let rates = try await contest.medians([
@@ -132,7 +132,7 @@ struct LargeMission {
         }
       }
     }
-    let contest = Contest(rounds: surroundings.size(7, quick: 1), surroundings: surroundings)
+    let contest = Contest(rounds: surroundings.size(5, quick: 1), surroundings: surroundings)
     surroundings.begin(
       "missions: downloading", "rounds", total: contest.steps(contestants: contestants.count))
     let rates = try await contest.medians(contestants)

@@ -38,8 +38,8 @@ final class MissionRun: Sendable {
   }
 
   /// Waits until it tells of a state; `reason` is a part of why.
-  func changed(to state: String, _ reason: String? = nil, after line: Int = 0) async throws {
-    _ = try await child.line(after: line, within: .seconds(60)) { line in
+  func changed(to state: String, _ reason: String? = nil) async throws {
+    _ = try await child.line(within: .seconds(60)) { line in
       guard let event = Self.read(line), event.text("event") == "state" else { return false }
       let why = event.object("reason").text("message")
       return event.text("state") == state && (reason.map { why?.contains($0) ?? false } ?? true)
