@@ -10,6 +10,9 @@ package final class BlobThreads: Sendable {
   // collects waits for those who publish: neither may stand in the other's way.
   private let publishing = ThreadExecutor(name: "ferry-hold")
   private let collecting = ThreadExecutor(name: "ferry-collect")
+  // To hash a large upload takes as long as all the rest of a day's requests: it has a thread of
+  // its own, so that nobody who reads waits for it.
+  private let checking = ThreadExecutor(name: "ferry-check")
   private let next = Atomic(0)
 
   /// - Parameter threads: How many calls may block at once.
@@ -24,6 +27,20 @@ package final class BlobThreads: Sendable {
   ) async throws(BlobError) -> T {
     let turn = next.wrappingAdd(1, ordering: .relaxed).newValue
     return try await run(on: executors[Int(turn.magnitude % UInt(executors.count))], body)
+  }
+
+  /// See ``BlobDirectory/append(_:at:to:)``. What takes long, since the whole is checked, or
+  /// somebody else is at the upload, keeps only others of its kind waiting.
+  package func append(
+    _ bytes: [UInt8], at offset: Int64, to upload: BlobDirectory.Upload
+  ) async throws(BlobError) -> Int64 {
+    let end = try await run { (directory, _) throws(BlobError) in
+      try directory.appendQuickly(bytes, at: offset, to: upload)
+    }
+    if let end { return end }
+    return try await run(on: checking) { (directory, _) throws(BlobError) in
+      try directory.append(bytes, at: offset, to: upload)
+    }
   }
 
   /// See ``BlobDirectory/hold()``.

@@ -34,7 +34,8 @@ public struct ChunkedDownloader: Downloader {
     _ job: DownloadJob, progress: @escaping @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) -> DownloadOutcome {
     let layout = PartialLayout(job)
-    let file = PartialFile(path: job.partialPath, layout: layout, executor: writing)
+    let file = PartialFile(
+      path: job.partialPath, layout: layout, cipher: job.cipher, executor: writing)
     let session = DownloadSession(
       job, file: file, layout: layout, settings: settings, surroundings: surroundings,
       tell: progress)
@@ -55,7 +56,9 @@ public struct ChunkedDownloader: Downloader {
     let checksWhole = settings.checksWhole && session.checksChunks || session.job.size == 0
     for _ in 0..<ChunkPlan.Bounds().tries {
       let whole =
-        checksWhole ? WholeHash(path: session.job.partialPath, executor: hashing) : nil
+        checksWhole
+        ? WholeHash(
+          path: session.job.partialPath, cipher: session.job.cipher, executor: hashing) : nil
       try await fetchMissing(session, whole)
       guard let whole else { return }
       if await whole.finish() == session.job.hash.bytes { return }
@@ -119,6 +122,7 @@ extension PartialLayout {
     let chunkSize = max(1, job.chunks.isEmpty ? job.size : job.chunkSize)
     let parts = Int(job.size / chunkSize) + (job.size % chunkSize > 0 ? 1 : 0)
     precondition(job.chunks.isEmpty || job.chunks.count == parts, "chunks do not fit the file")
-    self.init(size: job.size, chunkSize: chunkSize, chunkCount: parts)
+    self.init(
+      size: job.size, chunkSize: chunkSize, chunkCount: parts, isEncrypted: job.cipher != nil)
   }
 }

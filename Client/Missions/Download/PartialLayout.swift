@@ -9,6 +9,7 @@ struct PartialLayout: Equatable, Sendable {
   /// Smaller files, in bytes, are fetched anew rather than marked.
   private static let marksFrom: Int64 = 1 << 20
   private static let format = Array("FerryPt1".utf8)
+  private static let encryptedFormat = Array("FerryPe1".utf8)
 
   /// Bytes of the content.
   let size: Int64
@@ -16,6 +17,8 @@ struct PartialLayout: Equatable, Sendable {
   let chunkSize: Int64
   /// Chunks of the content.
   let chunkCount: Int
+  /// Whether the content stands there encrypted: marks of other content are not believed.
+  var isEncrypted = false
 
   /// Whether there are marks at all.
   var hasMarks: Bool { size >= Self.marksFrom }
@@ -32,7 +35,8 @@ struct PartialLayout: Equatable, Sendable {
   /// The header; an identifier is kept up to 40 bytes.
   func header(bootID: String) -> [UInt8] {
     let identifier = Array(bootID.utf8.prefix(40))
-    return Self.format + Self.encode(size) + Self.encode(chunkSize) + identifier
+    let format = isEncrypted ? Self.encryptedFormat : Self.format
+    return format + Self.encode(size) + Self.encode(chunkSize) + identifier
       + [UInt8](repeating: 0, count: 40 - identifier.count)
   }
 

@@ -6,6 +6,7 @@ import Foundation
 /// that is there, on a thread of its own.
 actor WholeHash {
   private let path: String
+  private let cipher: PartialCipher?
   private let executor: any WorkExecutor
   private var hash: SHA256? = SHA256()
   private var position: Int64 = 0
@@ -14,8 +15,9 @@ actor WholeHash {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// The hash of the file at `path`, of which nothing has been read yet.
-  init(path: String, executor: any WorkExecutor) {
+  init(path: String, cipher: PartialCipher? = nil, executor: any WorkExecutor) {
     self.path = path
+    self.cipher = cipher
     self.executor = executor
   }
 
@@ -28,7 +30,7 @@ actor WholeHash {
     while position < end, !Task.isCancelled {
       let bytes = try PartialFile.read(descriptor, position..<end, path)
       if bytes.isEmpty { throw DownloadError(.file, "\(path) has become shorter") }
-      hash?.update(bytes)
+      hash?.update(cipher.applied(to: bytes, at: position))
       position += Int64(bytes.count)
     }
   }

@@ -67,7 +67,8 @@ package final class World: @unchecked Sendable {
         wall: { clock.wall(at: scheduler.now) + skipped.milliseconds },
         uptime: { .microseconds(scheduler.now) }),
       storage: storage,
-      spaces: (0..<min(options.spaces, options.devices)).map { Self.space($0) })
+      spaces: (0..<min(options.spaces, options.devices)).map { Self.space($0) },
+      pruning: ServerPruning(options))
     network = SimulatedNetwork(scheduler, dice: dice, trace: trace, server: server)
     connectDisk()
     connectNetwork()
