@@ -12,47 +12,52 @@ struct MissionKillTests {
   /// The same of a process: a large item has four connections.
   private static let lossPerKill = 4 * lossPerConnection
 
-  /// When a download is killed.
+  /// Where a download is when it is killed.
   private enum Moment {
-    /// When the server has handed over so many bytes of content more, at full speed.
-    case served(Int)
-    /// When it tells that so many bytes are there, at a rate that leaves it time to tell.
-    case told(Int)
+    /// In the middle of everything, as fast as it can.
+    case working
+    /// It has told how far it is, and waits for more.
+    case told
   }
 
-  /// Downloads until a moment, stops there, and kills. Answers with what the process had read from
+  /// Downloads until so many bytes have come, and kills. Answers with what the process had read from
   /// its connections, by what the system has left of them, and with all that it had told.
   private func kill(
-    _ stage: MissionStage, at moment: Moment
+    _ stage: MissionStage, _ moment: Moment, after bytes: Int
   ) async throws -> (read: Int, told: [MissionRun.Progress]) {
-    let before = stage.proxy.byteCount(.answer)
-    let run: MissionRun
+    let proxy = stage.proxy
+    let before = proxy.byteCount(.answer)
+    let run = try stage.download()
     switch moment {
-    case .served(let bytes):
-      let trap = stage.proxy.trap(.answer, of: "/v1/blobs/", after: bytes, .tell)
-      run = try stage.download()
-      try await trap.sprung()
-    case .told(let bytes):
-      run = try stage.download("--limit-rate", "32MiB")
-      try await run.reached(bytes)
+    case .working:
+      let trap = proxy.trap(
+        .answer, of: "/v1/blobs/", after: bytes, .call { run.child.send(SIGSTOP) })
+      try await trap.sprung(within: .seconds(60))
+    case .told:
+      let trap = proxy.trap(
+        .answer, of: "/v1/blobs/", after: bytes,
+        .call { proxy.set(LinkConditions(answers: .stalled)) })
+      try await trap.sprung(within: .seconds(60))
+      try await run.fetched(bytes / 2)
     }
     try await run.child.freeze()
-    let read = try await stage.proxy.readByteCountAtRest()
+    let read = try await proxy.readByteCountAtRest()
     run.child.send(SIGKILL)
     #expect(try await run.child.exitStatus() == .killed(signal: SIGKILL))
-    try await eventually("its connections to end") { stage.proxy.connectionCount == 0 }
+    proxy.set(LinkConditions())
+    try await eventually("its connections to end") { proxy.connectionCount == 0 }
     return (read - before, try run.progress())
   }
 
   @Test("a download that is killed again and again fetches next to nothing twice")
   func device() async throws {
-    let stage = try await MissionStage.make(mebibytes: 48)
+    let stage = try await MissionStage.make(mebibytes: 48, isTight: true)
     let kills = 12
-    let step = stage.size / (kills + 2)
+    let step = stage.size / (kills + 1)
     var (read, told) = (0, [MissionRun.Progress]())
     for number in 1...kills {
-      let moment = number.isMultiple(of: 3) ? Moment.told((number + 1) * step) : .served(step)
-      let life = try await kill(stage, at: moment)
+      let life = try await kill(
+        stage, number.isMultiple(of: 3) ? .told : .working, after: step)
       read += life.read
       told += life.told
       let path = try await stage.device.ferry("mission", "path", MissionStage.mission, exits: 1)

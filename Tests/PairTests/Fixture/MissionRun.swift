@@ -37,6 +37,13 @@ final class MissionRun: Sendable {
     }
   }
 
+  /// Waits until it tells that it has fetched so many bytes itself.
+  func fetched(_ bytes: Int) async throws {
+    _ = try await child.line(within: .seconds(60)) { line in
+      Self.read(line).flatMap { Progress($0) }.map { $0.bytesFetched >= bytes } ?? false
+    }
+  }
+
   /// Waits until it tells of a state; `reason` is a part of why.
   func changed(to state: String, _ reason: String? = nil) async throws {
     _ = try await child.line(within: .seconds(60)) { line in
