@@ -171,8 +171,8 @@ let package = Package(
     tests(
       "PairTests",
       needs: [
-        "Ferry", "SyncClient", "Networking", "Compression", "SQLite", "TestSupport",
-        "FerryCommand", "FerryDaemon", "FerryChaos",
+        "Ferry", "SyncClient", "Networking", "Compression", "Cryptography", "SQLite", "TestSupport",
+        "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench",
       ]),
   ]
 )

@@ -14,6 +14,8 @@ public struct MissionOptions: Sendable {
   public var spaceMargin: Int64 = 64 << 20
   /// The public key whose signatures count, 32 bytes; without it the first signer's is trusted.
   public var signer: [UInt8]?
+  /// How long a server may say nothing before it is asked again.
+  public var silence: Duration = .seconds(30)
   /// Pauses between attempts as long as there is no connection; its attempts are never used up.
   public var pauses = RetryPolicy(delayBase: .seconds(1), delayMax: .seconds(30), attemptsMax: nil)
 
