@@ -109,7 +109,8 @@ let package = Package(
       "Simulation", "Sources/Simulation",
       needs: [
         "Conformance", "SimulatedDisk", "SyncClient", "SyncServer", "HTTPServer", "Networking",
-        "FerryProtocol", "Executors", "SQLite", "Postgres",
+        "FerryProtocol", "Executors", "SQLite", "Postgres", "Missions", "MissionServer",
+        "Cryptography",
       ]),
     command(
       "FerrySim", "Sources/FerrySim", needs: ["Simulation", "CommandLineKit", "Laboratory"]),

@@ -33,8 +33,9 @@ public struct ChunkedDownloader: Downloader {
   public func download(
     _ job: DownloadJob, progress: @escaping @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) -> DownloadOutcome {
-    let layout = PartialLayout(job)
-    let file = PartialFile(path: job.partialPath, layout: layout, executor: writing)
+    let layout = PartialLayout(job, marksFrom: settings.marksFrom)
+    let file = PartialFile(
+      path: job.partialPath, layout: layout, executor: writing, system: surroundings.files)
     let session = DownloadSession(
       job, file: file, layout: layout, settings: settings, surroundings: surroundings,
       tell: progress)
@@ -55,7 +56,9 @@ public struct ChunkedDownloader: Downloader {
     let checksWhole = settings.checksWhole && session.checksChunks || session.job.size == 0
     for _ in 0..<ChunkPlan.Bounds().tries {
       let whole =
-        checksWhole ? WholeHash(path: session.job.partialPath, executor: hashing) : nil
+        checksWhole
+        ? WholeHash(
+          path: session.job.partialPath, executor: hashing, system: surroundings.files) : nil
       try await fetchMissing(session, whole)
       guard let whole else { return }
       if await whole.finish() == session.job.hash.bytes { return }
@@ -115,10 +118,11 @@ extension DownloadSession {
 
 extension PartialLayout {
   /// The layout of a job's file, which is one chunk where only the whole is known.
-  init(_ job: DownloadJob) {
+  init(_ job: DownloadJob, marksFrom: Int64) {
     let chunkSize = max(1, job.chunks.isEmpty ? job.size : job.chunkSize)
     let parts = Int(job.size / chunkSize) + (job.size % chunkSize > 0 ? 1 : 0)
     precondition(job.chunks.isEmpty || job.chunks.count == parts, "chunks do not fit the file")
-    self.init(size: job.size, chunkSize: chunkSize, chunkCount: parts)
+    self.init(
+      size: job.size, chunkSize: chunkSize, chunkCount: parts, marksFrom: marksFrom)
   }
 }

@@ -6,8 +6,6 @@
 struct PartialLayout: Equatable, Sendable {
   /// Bytes of the header.
   static let headerBytes = 64
-  /// Smaller files, in bytes, are fetched anew rather than marked.
-  private static let marksFrom: Int64 = 1 << 20
   private static let format = Array("FerryPt1".utf8)
 
   /// Bytes of the content.
@@ -16,9 +14,11 @@ struct PartialLayout: Equatable, Sendable {
   let chunkSize: Int64
   /// Chunks of the content.
   let chunkCount: Int
+  /// Smaller files, in bytes, are fetched anew rather than marked.
+  var marksFrom: Int64 = 1 << 20
 
   /// Whether there are marks at all.
-  var hasMarks: Bool { size >= Self.marksFrom }
+  var hasMarks: Bool { size >= marksFrom }
 
   /// Where the header begins.
   var marksAt: Int64 { (size + 4095) / 4096 * 4096 }

@@ -10,17 +10,19 @@ struct StoreFolders: Sendable {
   let root: String
   /// Seals content at rest where there is one.
   let cipher: AESGCM?
+  let system: any FileCalls
 
   /// Makes the folders.
-  init(root: String, cipher: AESGCM?) throws(MissionError) {
+  init(root: String, cipher: AESGCM?, system: any FileCalls) throws(MissionError) {
     self.root = root
     self.cipher = cipher
-    let folder = try Directory(making: root)
+    self.system = system
+    let folder = try Directory(making: root, system)
     for name in ["objects", "partial", "bundles", "locks"] { _ = try folder.making(name) }
   }
 
   func folder(_ name: String) throws(MissionError) -> Directory {
-    let root = try Directory(making: root)
+    let root = try Directory(making: root, system)
     return try root.making(name)
   }
 
@@ -100,12 +102,12 @@ struct StoreFolders: Sendable {
     }
     guard ContentHash(SHA256.digest(of: bytes)) == part.hash else { return false }
     let partial = try folder("partial")
-    let descriptor = Foundation.openat(
+    let descriptor = system.openat(
       partial.descriptor, hash.description, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
       throw MissionError(errno: errno, "\(partial.path)/\(hash) cannot be opened")
     }
-    let file = OpenFile(descriptor: descriptor, path: "\(partial.path)/\(hash)")
+    let file = OpenFile(descriptor: descriptor, path: "\(partial.path)/\(hash)", system)
     try file.write(bytes, at: offset)
     return true
   }
@@ -124,7 +126,7 @@ struct StoreFolders: Sendable {
 
   func freeBytes() throws(MissionError) -> Int64 {
     var facts = statvfs()
-    guard statvfs(root, &facts) == 0 else {
+    guard system.room(root, &facts) == 0 else {
       throw MissionError(errno: errno, "the free space at \(root) is not known")
     }
     let (bytes, isHuge) = Int64(clamping: facts.f_bavail).multipliedReportingOverflow(
@@ -137,7 +139,7 @@ struct StoreFolders: Sendable {
   private static let syncedOneByOne = 64
 
   func sync(_ hashes: [ContentHash]) throws(MissionError) {
-    if hashes.count > Self.syncedOneByOne { Foundation.sync() }
+    if hashes.count > Self.syncedOneByOne { system.sync() }
     for hash in hashes { try shelf(of: hash)?.openFile(hash.description).sync() }
     // The names of each folder once.
     var synced: Set<Substring> = []

@@ -16,7 +16,7 @@ extension MissionManager {
       case .ended(let ending): return ending
       }
       defer { lock.release() }
-      let watch = Task { await self.watch(version) }
+      let watch = Task(executorPreference: surroundings.executor) { await self.watch(version) }
       defer { watch.cancel() }
       let manifest = try await manifest(of: row)
       let board = ProgressBoard(manifest, clock: surroundings.steadyClock)

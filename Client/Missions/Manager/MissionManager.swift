@@ -216,7 +216,7 @@ public actor MissionManager {
     switch effect {
     case .start(let id):
       if isClosed { return }
-      let task = Task { await self.run(id) }
+      let task = Task(executorPreference: surroundings.executor) { await self.run(id) }
       runs[id] = Run(task: task)
       // Stopped before it was started: there was no task yet that could have been.
       if queue[id]?.state != .downloading { task.cancel() }
@@ -281,7 +281,7 @@ public actor MissionManager {
         if Task.isCancelled { waiter.resume() } else { waiters[number] = waiter }
       }
     } onCancel: {
-      Task { await self.wake(number) }
+      Task(executorPreference: surroundings.executor) { await self.wake(number) }
     }
   }
 

@@ -23,11 +23,11 @@ public final class SQLiteMissionStore: MissionStore {
 
   package static func open(
     _ path: String, canonical: @escaping @Sendable (String) -> String,
-    on executor: any WorkExecutor
+    on executor: any WorkExecutor, fileSystem: String? = nil
   ) async throws(MissionError) -> SQLiteMissionStore {
     let connection = try await executor.perform { () throws(MissionError) in
       try translated {
-        let connection = try SQLiteConnection(path: path)
+        let connection = try SQLiteConnection(path: path, fileSystem: fileSystem)
         try MissionSchema.prepare(connection, path: path)
         return ConnectionBox(connection)
       }

@@ -1,0 +1,100 @@
+import FerryProtocol
+
+/// Content is not fetched again, but for what was on its way when something came in between: bytes
+/// fetched ≤ content + interruptions × the parts in flight. What was given up on purpose, and what
+/// a disk lost, is fetched anew.
+package struct FetchedOnce: MissionOracle {
+  package static let name = "fetched-once"
+
+  private struct Account: Hashable {
+    var device: String
+    var hash: ContentHash
+  }
+
+  private struct Balance {
+    var fetched: Int64 = 0
+    var allowed: Int64 = 0
+  }
+
+  private let marksFrom: Int64
+  private let transfers: Int64
+  private var items: [ContentHash: PublishedItem] = [:]
+  /// Content of each mission, of all its versions.
+  private var contents: [MissionID: Set<ContentHash>] = [:]
+  private var balances: [Account: Balance] = [:]
+
+  package init(marksFrom: Int64, transfers: Int) {
+    (self.marksFrom, self.transfers) = (marksFrom, Int64(transfers))
+  }
+
+  package mutating func see(_ event: MissionRunEvent) -> [Violation] {
+    switch event {
+    case .publishing(_, let mission, let published):
+      for item in published.values.sorted(by: { $0.hash < $1.hash }) {
+        // Published with parts of its own, or in one part: the larger one counts.
+        let known = items[item.hash]?.partSize ?? 0
+        items[item.hash] = item
+        items[item.hash]?.partSize = max(known, item.partSize)
+        contents[mission, default: []].insert(item.hash)
+      }
+    case .fetched(let device, let hash, let bytes): return fetched(bytes, of: hash, by: device)
+    case .broken(let device, let hash): allow(hash, on: device) { part($0) }
+    case .killed(let device): allowAll(on: device) { min($0.size, part($0) * transfers) }
+    case .wentBack(let device): allowAll(on: device) { $0.size }
+    case .givenUp(let device, let mission):
+      for hash in contents[mission] ?? [] { allow(hash, on: device) { $0.size } }
+    case .looked(let device, _, let evidence):
+      // What no row speaks of is removed, and fetched anew when it is wanted again.
+      for account in balances.keys
+      where account.device == device && !evidence.known.contains(account.hash) {
+        balances[account] = nil
+      }
+    case .copied(let device, let original):
+      for (account, balance) in balances where account.device == original {
+        balances[Account(device: device, hash: account.hash)] = balance
+      }
+    case .progress, .rested: break
+    }
+    return []
+  }
+
+  private mutating func fetched(
+    _ bytes: Int64, of hash: ContentHash, by device: String
+  ) -> [Violation] {
+    // Manifests are small, and fetched whole.
+    guard let item = items[hash] else { return [] }
+    let account = Account(device: device, hash: hash)
+    var balance = balances[account] ?? Balance(fetched: 0, allowed: item.size)
+    balance.fetched += bytes
+    balances[account] = balance
+    guard balance.fetched > balance.allowed else { return [] }
+    return [
+      Violation(
+        oracle: Self.name,
+        "\(device) fetched \(balance.fetched) bytes of content \(hash), which has \(item.size); "
+          + "\(balance.allowed - item.size) were lost on the way")
+    ]
+  }
+
+  /// Bytes that are lost with one transfer at most.
+  private func part(_ item: PublishedItem) -> Int64 {
+    item.size < marksFrom ? item.size : min(item.size, item.partSize)
+  }
+
+  private mutating func allow(
+    _ hash: ContentHash, on device: String, _ bytes: (PublishedItem) -> Int64
+  ) {
+    guard let item = items[hash] else { return }
+    let account = Account(device: device, hash: hash)
+    var balance = balances[account] ?? Balance(fetched: 0, allowed: item.size)
+    balance.allowed += bytes(item)
+    balances[account] = balance
+  }
+
+  private mutating func allowAll(on device: String, _ bytes: (PublishedItem) -> Int64) {
+    for account in Array(balances.keys) where account.device == device {
+      guard let item = items[account.hash] else { continue }
+      balances[account]?.allowed += bytes(item)
+    }
+  }
+}
