@@ -61,7 +61,7 @@ extension WorldOptions.Field {
     case "devices", "spaces": return 1...1_000
     case "operations": return 1...1_000_000
     case "seconds", "packet-operations", "page-changes", "clock-step": return 1...1_000_000_000
-    case "watchers", "upgrades": return 0...100
+    case "watchers", "upgrades", "missions": return 0...100
     default:
       var options = WorldOptions()
       set(&options, 1)

@@ -84,6 +84,11 @@ struct FolderTree {
   mutating func losePower(random: () -> UInt64) {
     let kept = survivors(random)
     visit(durable: true) { node, _ in node.names = node.durableNames }
+    // Also of folders that no name leads to now: it may come back.
+    for effect in journal.joined() {
+      effect.folder.names = effect.folder.durableNames
+      if let node = effect.node { node.names = node.durableNames }
+    }
     for effect in kept { effect.folder.names[effect.name] = effect.node }
     journal = []
     visit { node, _ in

@@ -178,17 +178,24 @@ package final class SimulatedFolders {
     return node.names.keys.sorted()
   }
 
-  /// Every file's path below ``place``, with what it holds, in order. For who looks on.
-  package func contents() -> [(path: String, bytes: [UInt8])] {
-    var found: [(path: String, bytes: [UInt8])] = []
+  /// Every file's path below ``place``, in order. For who looks on.
+  package func paths() -> [String] {
+    var found: [String] = []
     func walk(_ node: FolderNode, _ path: String) {
-      if let file = node.file { return found.append((path, file.bytes.copied())) }
+      if !node.isFolder { return found.append(path) }
       for name in node.names.keys.sorted() {
         if let child = node.names[name] { walk(child, path.isEmpty ? name : path + "/" + name) }
       }
     }
     walk(tree.root, "")
     return found
+  }
+
+  /// What the file at a path below ``place`` holds now; `nil` where there is none. For who looks on.
+  package func bytes(of path: String) -> [UInt8]? {
+    var node: FolderNode? = tree.root
+    for name in path.split(separator: "/") { node = node?.names[String(name)] }
+    return node?.file?.bytes.copied()
   }
 
   // MARK: Content
@@ -269,7 +276,9 @@ package final class SimulatedFolders {
 
   /// Everything that is open fails from now on, and holds no lock.
   func kill() {
-    for descriptor in handles.keys.sorted() { handles[descriptor].map(free) }
+    for descriptor in handles.keys.sorted() {
+      if let handle = handles[descriptor] { free(handle) }
+    }
   }
 
   func losePower(random: () -> UInt64) { tree.losePower(random: random) }

@@ -32,8 +32,21 @@
       // A death between two steps of one pull.
       if fault == .cursorApartFromRows { (options.crash, options.deviceCrashes) = (20_000, 40) }
       if fault == .noForkDetection { (options.copies, options.restores) = (6, 6) }
+      options.missions = 0
+      if let fault, missionFaults.contains(fault) { Self.setMissions(&options) }
       // Some mistakes never come to rest; no sound world of this size takes as many steps.
       return try World(seed: seed, options: options, stepsMax: 400_000).run()
+    }
+
+    private static let missionFaults: [PlantedFault] = [
+      .missionInUseEarly, .chunkUnchecked, .mapBelieved, .contentNotSynced, .sharedContentRemoved,
+    ]
+
+    /// Missions that come and go on machines that fail.
+    private static func setMissions(_ options: inout WorldOptions) {
+      (options.missions, options.operations, options.seconds) = (3, 10, 120)
+      (options.deviceCrashes, options.devicePowerLosses) = (10, 20)
+      (options.corrupt, options.delayMax, options.syncPause) = (60_000, 200, 1_000)
     }
 
     /// In how many worlds, from seed 1, each mistake is found.
@@ -57,6 +70,7 @@
       arguments: [
         nil, PlantedFault.transactionTornOnServer, .pageAppliedEarly, .anchorNotChecked,
         .appliedChangesRecorded, .tiesUnresolved, .noForkDetection, .cursorApartFromRows,
+        .missionInUseEarly,
       ],
       1...Self.seeds)
     func control(_ shape: PlantedFault?, _ seed: UInt64) async throws {

@@ -22,6 +22,9 @@ extension MissionManager {
       let board = ProgressBoard(manifest, clock: surroundings.steadyClock)
       runs[id]?.board = board
       try await reserve(manifest)
+      if PlantedFault.missionInUseEarly.isPlanted {
+        try await store.complete(version, at: surroundings.wallClock())
+      }
       try await fetchItems(of: manifest, row, board)
       try await putInUse(manifest)
       hub.tell(.progress(board.progress()))
@@ -201,7 +204,9 @@ extension MissionManager {
         throw MissionError(.damaged, "content \(row.content.hash) is missing")
       }
     }
-    try await files.sync(contents.filter { $0.object?.isDurable == false }.map(\.content.hash))
+    if !PlantedFault.contentNotSynced.isPlanted {
+      try await files.sync(contents.filter { $0.object?.isDurable == false }.map(\.content.hash))
+    }
     if Task.isCancelled { throw MissionError(.cancelled, "it was stopped") }
     try await files.build(BundlePlan(manifest))
     try await store.complete(version, at: surroundings.wallClock())

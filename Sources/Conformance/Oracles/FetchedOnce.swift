@@ -11,6 +11,15 @@ package struct FetchedOnce: MissionOracle {
     var hash: ContentHash
   }
 
+  /// What an interruption costs.
+  private enum Loss {
+    /// What one transfer has on its way.
+    case part
+    /// What all transfers of a file have on their way.
+    case parts
+    case whole
+  }
+
   private struct Balance {
     var fetched: Int64 = 0
     var allowed: Int64 = 0
@@ -38,11 +47,11 @@ package struct FetchedOnce: MissionOracle {
         contents[mission, default: []].insert(item.hash)
       }
     case .fetched(let device, let hash, let bytes): return fetched(bytes, of: hash, by: device)
-    case .broken(let device, let hash): allow(hash, on: device) { part($0) }
-    case .killed(let device): allowAll(on: device) { min($0.size, part($0) * transfers) }
-    case .wentBack(let device): allowAll(on: device) { $0.size }
+    case .broken(let device, let hash): allow(.part, of: hash, on: device)
+    case .killed(let device): allowAll(.parts, on: device)
+    case .wentBack(let device): allowAll(.whole, on: device)
     case .givenUp(let device, let mission):
-      for hash in contents[mission] ?? [] { allow(hash, on: device) { $0.size } }
+      for hash in contents[mission] ?? [] { allow(.whole, of: hash, on: device) }
     case .looked(let device, _, let evidence):
       // What no row speaks of is removed, and fetched anew when it is wanted again.
       for account in balances.keys
@@ -64,7 +73,7 @@ package struct FetchedOnce: MissionOracle {
     // Manifests are small, and fetched whole.
     guard let item = items[hash] else { return [] }
     let account = Account(device: device, hash: hash)
-    var balance = balances[account] ?? Balance(fetched: 0, allowed: item.size)
+    var balance = balances[account, default: Balance(fetched: 0, allowed: item.size)]
     balance.fetched += bytes
     balances[account] = balance
     guard balance.fetched > balance.allowed else { return [] }
@@ -76,25 +85,25 @@ package struct FetchedOnce: MissionOracle {
     ]
   }
 
-  /// Bytes that are lost with one transfer at most.
-  private func part(_ item: PublishedItem) -> Int64 {
-    item.size < marksFrom ? item.size : min(item.size, item.partSize)
+  private func bytes(_ loss: Loss, of item: PublishedItem) -> Int64 {
+    let part = item.size < marksFrom ? item.size : min(item.size, item.partSize)
+    return switch loss {
+    case .part: part
+    case .parts: min(item.size, part * transfers)
+    case .whole: item.size
+    }
   }
 
-  private mutating func allow(
-    _ hash: ContentHash, on device: String, _ bytes: (PublishedItem) -> Int64
-  ) {
+  private mutating func allow(_ loss: Loss, of hash: ContentHash, on device: String) {
     guard let item = items[hash] else { return }
     let account = Account(device: device, hash: hash)
-    var balance = balances[account] ?? Balance(fetched: 0, allowed: item.size)
-    balance.allowed += bytes(item)
-    balances[account] = balance
+    balances[account, default: Balance(fetched: 0, allowed: item.size)].allowed +=
+      bytes(loss, of: item)
   }
 
-  private mutating func allowAll(on device: String, _ bytes: (PublishedItem) -> Int64) {
+  private mutating func allowAll(_ loss: Loss, on device: String) {
     for account in Array(balances.keys) where account.device == device {
-      guard let item = items[account.hash] else { continue }
-      balances[account]?.allowed += bytes(item)
+      allow(loss, of: account.hash, on: device)
     }
   }
 }

@@ -1,6 +1,7 @@
 import Conformance
 import FerryProtocol
 import HTTPServer
+import MissionServer
 import SyncServer
 
 /// The server's process: the product's service over a store, started and killed by the world.
@@ -17,6 +18,8 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   let storage: any SimulatedStorage
   /// Made before the first request, with what is declared of them.
   private let spaces: [SpaceName]
+  /// `nil` in a world without missions.
+  let missions: ServerMissions?
   private var process: Process?
   private var isRetired = false
 
@@ -29,10 +32,11 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
 
   init(
     _ scheduler: Scheduler, trace: Trace, limits: Limits, clock: ServiceClock,
-    storage: any SimulatedStorage, spaces: [SpaceName]
+    storage: any SimulatedStorage, spaces: [SpaceName], missions: ServerMissions? = nil
   ) {
     (self.scheduler, self.trace, self.limits) = (scheduler, trace, limits)
     (self.clock, self.storage, self.spaces) = (clock, storage, spaces)
+    self.missions = missions
   }
 
   // MARK: Life
@@ -80,7 +84,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
       SyncService.Parts(
         store: store, gate: AccessGate(store: store, clock: clock, checksLoopback: false),
         hub: hub, metrics: metrics, log: log, clock: clock, limits: limits,
-        executor: scheduler))
+        missions: desk(on: store, generation), executor: scheduler))
     let moves = store.headMoves()
     process = Process(
       service: service, store: store, hub: hub,
@@ -91,6 +95,17 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
       ])
     self.generation = generation
     trace.note(.restarted, Self.name)
+  }
+
+  private func desk(on store: any SyncStore, _ generation: Int) -> MissionDesk? {
+    missions.map { missions in
+      let blobs = BlobThreads(missions.directory) { [self] name in
+        Processor(scheduler, random: SeededRandom(UInt64(generation), name)) {
+          self.starts == generation
+        }
+      }
+      return MissionDesk(store: store, blobs: blobs, signer: missions.signer, clock: clock)
+    }
   }
 
   /// kill -9, or the power goes.
