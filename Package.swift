@@ -148,7 +148,7 @@ let package = Package(
       "MissionTests",
       needs: [
         "Missions", "Networking", "Cryptography", "SQLite", "FerryProtocol", "Executors",
-        "TestSupport",
+        "SimulatedDisk", "TestSupport",
       ]),
     tests(
       "SyncServerTests",

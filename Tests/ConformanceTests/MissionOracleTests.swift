@@ -149,7 +149,8 @@ struct MissionOracleTests {
     #expect(
       count([Self.fetched(900), .givenUp(device: "one", Self.mission), Self.fetched(1_100)]) == 0)
     #expect(
-      count([Self.fetched(900), .copied(device: "two", from: "one"), Self.fetched(101, by: "two")])
+      count(
+        [Self.fetched(900), .copied(device: "two", from: "one"), Self.fetched(1_101, by: "two")])
         == 1)
     // What no row speaks of is gone.
     #expect(count([Self.fetched(900), Self.looked(MissionEvidence()), Self.fetched(1_000)]) == 0)

@@ -192,7 +192,7 @@ extension SQLiteMissionStore {
   public func remove(
     _ version: MissionVersion, ending: MissionEnding?
   ) async throws(MissionError) -> [ContentHash] {
-    try await write { connection in
+    try await writeDurably { connection in
       let orphans = try Self.contentOnly(of: version, on: connection)
       try Self.removeRows(of: version, on: connection)
       for hash in orphans { try Self.forget(hash, on: connection) }

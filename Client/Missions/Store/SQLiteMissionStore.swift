@@ -55,6 +55,22 @@ public final class SQLiteMissionStore: MissionStore {
     }
   }
 
+  /// Runs `body` in one transaction that is on the disk when this returns, with all before it: for
+  /// rows whose files go next. Other transactions may be lost with the power, as rows of files that
+  /// are there all the same.
+  func writeDurably<T: Sendable>(
+    _ body: @escaping @Sendable (SQLiteConnection) throws -> T
+  ) async throws(MissionError) -> T {
+    try await executor.perform { [connection] () throws(MissionError) in
+      try translated {
+        try connection.value.execute(MissionSchema.durable)
+        // What fails here leaves commits more durable than they have to be.
+        defer { try? connection.value.execute(MissionSchema.connectionSettings) }
+        return try connection.value.transaction { try body(connection.value) }
+      }
+    }
+  }
+
   /// Runs `body` on one snapshot.
   func read<T: Sendable>(
     _ body: @escaping @Sendable (SQLiteConnection) throws -> T

@@ -9,7 +9,7 @@ final class BlobConnection: @unchecked Sendable {
   /// Who counts what comes.
   struct Observer {
     let came: (Int) -> Void
-    /// It ended before its end.
+    /// It ended before its end, or a part of it is wrong.
     let broke: () -> Void
   }
 
@@ -73,7 +73,10 @@ final class BlobConnection: @unchecked Sendable {
     if dice.roll(.corrupt, at: site) {
       trace.note(.corrupted, "server", peer: link.device, "a part of content")
       isCut = link.choice(2) == 0
-      if !isCut { part[link.choice(part.count)] ^= 1 }
+      if !isCut {
+        part[link.choice(part.count)] ^= 1
+        observer?.broke()
+      }
     }
     var delay = link.delay() / 4
     if dice.roll(.slow, at: site) { delay += link.longDelay() }
@@ -117,6 +120,7 @@ extension SimulatedNetwork {
     trace.note(
       .sent, "server", peer: link.device, message: message,
       "\(response.status) with \(bytes.count)B of content")
+    trace.digest(bytes)
     if dice.roll(.drop, at: link.device + "/content") {
       return trace.note(.dropped, "server", peer: link.device, message: message, "answer lost")
     }

@@ -17,6 +17,7 @@ final class DeviceMissions: @unchecked Sendable {
   private var isAlive = true
   private var manager: MissionManager?
   private var isSettling = false
+  private var isOutdated = false
   /// What is not yet as its user wants it; `nil` before somebody looked.
   private(set) var left: [String]?
   /// Why missions that are wanted are not here, where the product says so.
@@ -192,16 +193,24 @@ final class DeviceMissions: @unchecked Sendable {
   func settle() {
     guard let manager, !isSettling else { return }
     isSettling = true
+    isOutdated = false
     shared.scheduler.task { [self] in
       let found = await settle(manager)
       isSettling = false
-      left = found
+      left = isOutdated ? nil : found
     }
+  }
+
+  /// What is left is not known any more: others are at it.
+  func unsettle() {
+    isOutdated = true
+    left = nil
   }
 
   private func settle(_ manager: MissionManager) async -> [String] {
     var left: [String] = []
-    reasons = [:]
+    var reasons: [MissionID: String] = [:]
+    defer { self.reasons = reasons }
     do {
       let statuses = try await manager.list()
       for status in statuses where device.wanted.contains(status.id) {

@@ -62,9 +62,7 @@ final class MissionPublisher: @unchecked Sendable {
       planned, in: space, spaces: min(options.spaces, options.devices))
     for hash in Set(manifest.items.map(\.hash)).sorted() {
       let bytes = setting.library.bytes(of: hash)
-      let range = bytes.isEmpty ? "bytes */0" : "bytes 0-\(bytes.count - 1)/\(bytes.count)"
-      let status = await send(
-        .put, "/v1/spaces/\(space)/blobs/\(hash)", bytes, ["Content-Range": range])
+      let status = await send(.put, "/v1/spaces/\(space)/blobs/\(hash)", bytes)
       guard status == 201 || status == 204 else { return false }
     }
     setting.tell(.publishing(space, id, Self.items(of: manifest)), by: "publisher")
@@ -82,11 +80,16 @@ final class MissionPublisher: @unchecked Sendable {
   }
 
   private func send(
-    _ method: TransportMethod, _ path: String, _ body: [UInt8] = [],
-    _ headers: TransportHeaders = [:]
+    _ method: TransportMethod, _ path: String, _ body: [UInt8] = []
   ) async -> Int {
-    let request = TransportRequest(method, "http://ferry.test" + path, headers: headers, body: body)
+    let request = TransportRequest(method, "http://ferry.test" + path, body: body)
     guard let received = HTTPRequest(request, from: "publisher") else { return 400 }
-    return await server.respond(to: received, message: 0).status
+    let response = await server.respond(to: received, message: 0)
+    if case .bytes(let body) = response.body, response.status >= 400,
+      let problem = Problem(decoding: body)
+    {
+      trace.note(.mission, "publisher", "\(method.rawValue) \(path): \(problem.detail)")
+    }
+    return response.status
   }
 }

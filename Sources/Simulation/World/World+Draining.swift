@@ -10,7 +10,7 @@ extension World {
       device.process?.upgrade()
       if isDrained && whatIsLeft(on: device) != nil { isDrained = false }
     }
-    return settleMissions() && isDrained
+    return settleMissions(isDrained: isDrained)
   }
 
   /// What has not drained, for a person.

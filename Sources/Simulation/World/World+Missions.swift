@@ -6,7 +6,8 @@ import SQLite
 import SimulatedDisk
 
 /// What the server of a world with missions keeps beside its store. Its content lies in a folder
-/// of this machine's: a hash names it, so that it is the same in each run.
+/// of this machine's, whose name appears nowhere: hashes name what is in it, so that it is the same
+/// in each run.
 struct ServerMissions: Sendable {
   let directory: BlobDirectory
   let signer: MissionSigner
@@ -19,7 +20,10 @@ extension World {
     let memory = "/dev/shm"
     let isThere = FileManager.default.isWritableFile(atPath: memory)
     let parent = isThere ? memory : NSTemporaryDirectory()
-    let directory = try BlobDirectory("\(parent)/ferry-sim-\(UUID().uuidString)")
+    var name = Array("\(parent)/ferry-sim-XXXXXX".utf8CString)
+    guard mkdtemp(&name) != nil else { throw CocoaError(.fileWriteUnknown) }
+    let directory = try BlobDirectory(
+      String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
     var random = SeededRandom(seed, "signer")
     let key = (0..<32).map { _ in UInt8(truncatingIfNeeded: random.next()) }
     return ServerMissions(directory: directory, signer: try MissionSigner(secret: key))
@@ -41,13 +45,18 @@ extension World {
     }
   }
 
-  /// Lets all devices ask for what they want and lack. Answers whether nothing is left.
-  func settleMissions() -> Bool {
-    guard let publisher else { return true }
-    var isSettled = publisher.isIdle
+  /// Lets all devices ask for what they want and lack, as soon as all else is drained: before,
+  /// nobody knows what is published. Answers whether nothing is left.
+  func settleMissions(isDrained: Bool) -> Bool {
+    guard let publisher else { return isDrained }
+    guard isDrained, publisher.isIdle else {
+      for device in devices { device.process?.missions?.unsettle() }
+      return false
+    }
+    var isSettled = true
     for device in devices {
-      device.process?.missions?.settle()
       if device.process?.missions?.left != [] { isSettled = false }
+      device.process?.missions?.settle()
     }
     return isSettled
   }
