@@ -167,7 +167,7 @@ let package = Package(
       "SimulationTests",
       needs: [
         "Simulation", "Conformance", "FerryProtocol", "HTTPServer", "Networking", "TestSupport",
-        "FerrySim",
+        "FerrySim", "SimulatedDisk", "Missions", "Cryptography", "Executors",
       ]),
     tests(
       "PairTests",

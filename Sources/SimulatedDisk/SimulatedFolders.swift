@@ -43,6 +43,7 @@ package final class SimulatedFolders {
 
   /// Opens what is at a path, by the flags of open(2).
   package func open(_ path: String, _ flags: Int32) throws(Failure) -> Int32 {
+    if path == place { return add(tree.root, path) }
     let (folder, name) = try find(path)
     return try open(folder, name, flags, path)
   }
@@ -84,6 +85,7 @@ package final class SimulatedFolders {
   // MARK: Names
 
   package func makeFolder(_ path: String) throws(Failure) {
+    if path == place { throw Failure(code: EEXIST) }
     let (folder, name) = try find(path)
     try makeFolder(folder, name, path)
   }

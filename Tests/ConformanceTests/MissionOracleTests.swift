@@ -5,11 +5,16 @@ import Testing
 /// The oracles on missions, each with what it must let pass and what it must object to.
 @Suite(.timeLimit(.minutes(1)))
 struct MissionOracleTests {
-  private static let space = SpaceName("main")!
-  private static let mission = MissionID("guide")!
+  private static let space = made(SpaceName("main"))
+  private static let mission = made(MissionID("guide"))
+
+  private static func made<T>(_ value: T?) -> T {
+    guard let value else { preconditionFailure("the test's own value is none") }
+    return value
+  }
 
   private static func hash(_ number: UInt8) -> ContentHash {
-    ContentHash([UInt8](repeating: number, count: 32))!
+    made(ContentHash([UInt8](repeating: number, count: 32)))
   }
 
   private static func item(_ number: UInt8, size: Int64 = 1_000, part: Int64 = 100) -> PublishedItem

@@ -20,11 +20,18 @@ struct FolderTests {
     _ folders: SimulatedFolders, _ path: String, _ text: String, syncs: Bool = true
   ) throws {
     let file = try folders.open(path, O_RDWR | O_CREAT)
-    let bytes = Array(text.utf8)
-    #expect(try bytes.withUnsafeBytes { try folders.write(file, $0.baseAddress!, $0.count, at: 0) }
-      == bytes.count)
+    #expect(try write(folders, file, Array(text.utf8)) == text.utf8.count)
     if syncs { try folders.sync(file) }
     folders.close(file)
+  }
+
+  private static func write(
+    _ folders: SimulatedFolders, _ file: Int32, _ bytes: [UInt8]
+  ) throws -> Int {
+    try bytes.withUnsafeBytes { buffer in
+      let start = try #require(buffer.baseAddress)
+      return try folders.write(file, start, buffer.count, at: 0)
+    }
   }
 
   private static func sync(_ folders: SimulatedFolders, _ path: String) throws {
@@ -209,7 +216,6 @@ struct FolderTests {
   }
 
   private func write(_ file: Int32) throws {
-    let bytes = [UInt8](repeating: 7, count: 100)
-    _ = try bytes.withUnsafeBytes { try folders.write(file, $0.baseAddress!, $0.count, at: 0) }
+    _ = try Self.write(folders, file, [UInt8](repeating: 7, count: 100))
   }
 }

@@ -19,6 +19,11 @@ struct StoreFolders: Sendable {
     self.system = system
     let folder = try Directory(making: root, system)
     for name in ["objects", "partial", "bundles", "locks"] { _ = try folder.making(name) }
+    // A name is on the disk when the folder that it is in is: all that is kept lies below these.
+    // Whoever made them may have died before that.
+    try folder.sync()
+    let parent = root.lastIndex(of: "/").map { String(root[..<$0]) } ?? "."
+    try Directory(making: parent.isEmpty ? "/" : parent, system).sync()
   }
 
   func folder(_ name: String) throws(MissionError) -> Directory {

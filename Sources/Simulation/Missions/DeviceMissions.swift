@@ -221,7 +221,7 @@ final class DeviceMissions: @unchecked Sendable {
           if !isUnderWay { try await manager.download([status.id]) }
           let why = status.reason.map { " (\($0.kind.rawValue): \($0))" } ?? ""
           left.append("\(status.id) is \(status.state?.rawValue ?? "not here")\(why)")
-        } catch where error.kind == .dependency {
+        } catch  where error.kind == .dependency {
           // What comes first is not published any more.
           reasons[status.id] = error.description
         } catch {

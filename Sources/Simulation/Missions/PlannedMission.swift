@@ -38,7 +38,7 @@ package struct PlannedMission: Sendable, Equatable {
           seed: random.next()))
     }
     for mission in 0..<options.missions {
-      var at = random.below(length / 3)
+      var at = random.below(length / 6)
       add(.publish, at, mission, 0)
       for _ in 0..<random.below(5) {
         at += 1 + random.below(length / 3)
@@ -47,8 +47,13 @@ package struct PlannedMission: Sendable, Equatable {
       for device in 0..<options.devices
       where options.space(ofMission: mission) == device % options.spaces {
         guard random.chance(3, in: 4) else { continue }
-        add(.ask, random.below(length), mission, device)
-        for _ in 0..<random.below(5) { add(whim(&random), random.below(length), mission, device) }
+        let asked = length / 6 + random.below(length * 5 / 6)
+        add(.ask, asked, mission, device)
+        for _ in 0..<random.below(6) {
+          // Half of all users change their minds while it is being fetched.
+          let reach = random.chance(1, in: 2) ? min(5_000, length - asked) : length - asked
+          add(whim(&random), asked + random.below(max(1, reach)), mission, device)
+        }
       }
     }
     planned.sort { ($0.at, $0.kind.rawValue, $0.device) < ($1.at, $1.kind.rawValue, $1.device) }

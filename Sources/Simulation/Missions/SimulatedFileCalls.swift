@@ -5,14 +5,14 @@ import SimulatedDisk
 /// A process's calls on the files of its machine, as ``SystemFileCalls`` are in the product. They
 /// fail once the process is dead.
 // SAFETY: touched on the scheduler's thread only.
-final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
+package final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
   /// Bytes that a machine says are free.
   private static let freeBytes: UInt = 1 << 30
 
   private let folders: SimulatedFolders
   private let isAlive: () -> Bool
 
-  init(_ folders: SimulatedFolders, isAlive: @escaping () -> Bool) {
+  package init(_ folders: SimulatedFolders, isAlive: @escaping () -> Bool) {
     (self.folders, self.isAlive) = (folders, isAlive)
   }
 
@@ -40,45 +40,45 @@ final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
 
   // MARK: Opening
 
-  func open(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 {
+  package func open(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 {
     call(or: -1) { () throws(SimulatedFolders.Failure) in try folders.open(path, flags) }
   }
 
-  func openat(_ folder: Int32, _ name: String, _ flags: Int32, _ mode: mode_t) -> Int32 {
+  package func openat(_ folder: Int32, _ name: String, _ flags: Int32, _ mode: mode_t) -> Int32 {
     call(or: -1) { () throws(SimulatedFolders.Failure) in
       try folders.open(in: folder, name, flags)
     }
   }
 
-  func close(_ descriptor: Int32) { folders.close(descriptor) }
+  package func close(_ descriptor: Int32) { folders.close(descriptor) }
 
   // MARK: Names
 
-  func mkdir(_ path: String, _ mode: mode_t) -> Int32 {
+  package func mkdir(_ path: String, _ mode: mode_t) -> Int32 {
     perform { () throws(SimulatedFolders.Failure) in try folders.makeFolder(path) }
   }
 
-  func mkdirat(_ folder: Int32, _ name: String, _ mode: mode_t) -> Int32 {
+  package func mkdirat(_ folder: Int32, _ name: String, _ mode: mode_t) -> Int32 {
     perform { () throws(SimulatedFolders.Failure) in try folders.makeFolder(in: folder, name) }
   }
 
-  func unlink(_ path: String) -> Int32 {
+  package func unlink(_ path: String) -> Int32 {
     perform { () throws(SimulatedFolders.Failure) in try folders.remove(path) }
   }
 
-  func unlinkat(_ folder: Int32, _ name: String, _ flags: Int32) -> Int32 {
+  package func unlinkat(_ folder: Int32, _ name: String, _ flags: Int32) -> Int32 {
     perform { () throws(SimulatedFolders.Failure) in
       try folders.remove(in: folder, name, isFolder: flags & AT_REMOVEDIR != 0)
     }
   }
 
-  func renameat(_ folder: Int32, _ name: String, _ other: Int32, _ new: String) -> Int32 {
+  package func renameat(_ folder: Int32, _ name: String, _ other: Int32, _ new: String) -> Int32 {
     perform { () throws(SimulatedFolders.Failure) in
       try folders.move(in: folder, name, to: other, new)
     }
   }
 
-  func linkat(_ folder: Int32, _ name: String, _ other: Int32, _ new: String) -> Int32 {
+  package func linkat(_ folder: Int32, _ name: String, _ other: Int32, _ new: String) -> Int32 {
     perform { () throws(SimulatedFolders.Failure) in
       try folders.link(in: folder, name, to: other, new)
     }
@@ -86,15 +86,17 @@ final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
 
   // MARK: Looking
 
-  func lstat(_ path: String, _ facts: inout stat) -> Int32 {
+  package func lstat(_ path: String, _ facts: inout stat) -> Int32 {
     look(&facts) { () throws(SimulatedFolders.Failure) in try folders.facts(path) }
   }
 
-  func fstat(_ descriptor: Int32, _ facts: inout stat) -> Int32 {
+  package func fstat(_ descriptor: Int32, _ facts: inout stat) -> Int32 {
     look(&facts) { () throws(SimulatedFolders.Failure) in try folders.facts(of: descriptor) }
   }
 
-  func fstatat(_ folder: Int32, _ name: String, _ facts: inout stat, _ flags: Int32) -> Int32 {
+  package func fstatat(_ folder: Int32, _ name: String, _ facts: inout stat, _ flags: Int32)
+    -> Int32
+  {
     look(&facts) { () throws(SimulatedFolders.Failure) in try folders.facts(in: folder, name) }
   }
 
@@ -111,7 +113,7 @@ final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
     return 0
   }
 
-  func room(_ path: String, _ facts: inout statvfs) -> Int32 {
+  package func room(_ path: String, _ facts: inout statvfs) -> Int32 {
     perform { () throws(SimulatedFolders.Failure) in
       _ = try folders.facts(path)
       facts.f_frsize = 1
@@ -119,7 +121,7 @@ final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
     }
   }
 
-  func names(in folder: Int32) -> [String]? {
+  package func names(in folder: Int32) -> [String]? {
     call(or: nil) { () throws(SimulatedFolders.Failure) -> [String]? in
       try folders.names(in: folder)
     }
@@ -127,7 +129,7 @@ final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
 
   // MARK: Content
 
-  func pread(
+  package func pread(
     _ descriptor: Int32, _ target: UnsafeMutableRawPointer?, _ count: Int, _ offset: Int64
   ) -> Int {
     guard let target, count > 0 else { return 0 }
@@ -136,7 +138,7 @@ final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
     }
   }
 
-  func pwrite(
+  package func pwrite(
     _ descriptor: Int32, _ source: UnsafeRawPointer?, _ count: Int, _ offset: Int64
   ) -> Int {
     guard let source, count > 0 else { return 0 }
@@ -145,29 +147,29 @@ final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
     }
   }
 
-  func ftruncate(_ descriptor: Int32, _ size: Int64) -> Int32 {
+  package func ftruncate(_ descriptor: Int32, _ size: Int64) -> Int32 {
     perform { () throws(SimulatedFolders.Failure) in
       try folders.truncate(descriptor, to: Int(size))
     }
   }
 
-  func fchmod(_ descriptor: Int32, _ mode: mode_t) -> Int32 {
+  package func fchmod(_ descriptor: Int32, _ mode: mode_t) -> Int32 {
     perform { () throws(SimulatedFolders.Failure) in _ = try folders.facts(of: descriptor) }
   }
 
-  func fsync(_ descriptor: Int32) -> Int32 {
+  package func fsync(_ descriptor: Int32) -> Int32 {
     perform { () throws(SimulatedFolders.Failure) in try folders.sync(descriptor) }
   }
 
-  func sync() { if isAlive() { folders.syncAll() } }
+  package func sync() { if isAlive() { folders.syncAll() } }
 
   // MARK: Locks
 
-  func lock(_ descriptor: Int32) -> Int32 {
+  package func lock(_ descriptor: Int32) -> Int32 {
     perform { () throws(SimulatedFolders.Failure) in try folders.lock(descriptor) }
   }
 
-  func lock(_ descriptor: Int32, byte: Int64) -> Int32 {
+  package func lock(_ descriptor: Int32, byte: Int64) -> Int32 {
     perform { () throws(SimulatedFolders.Failure) in try folders.lock(descriptor, byte: byte) }
   }
 }
