@@ -59,7 +59,8 @@ package final class BlobThreads: Sendable {
     } catch let error as BlobError {
       throw error
     } catch {
-      preconditionFailure("a call of a blob directory threw \(error)")
+      // The process that it ran in is over.
+      throw .cancelled
     }
   }
 }

@@ -89,16 +89,18 @@ struct MissionOracleTests {
     #expect(count == 1)
   }
 
-  @Test("content is what it is called by")
+  @Test("content of a complete version is there, and what it is called by")
   func content() {
     var oracle = WholeMissions()
-    var store = MissionEvidence()
+    var store = Self.evidence(1, ["a": 1])
     store.objects = [(Self.hash(1).description, Self.hash(1))]
     #expect(oracle.judge(Self.final(store)).isEmpty)
+    // What no complete version has is nobody's.
     store.objects.append((Self.hash(2).description, Self.hash(3)))
+    #expect(oracle.judge(Self.final(store)).isEmpty)
+    store.objects[0].hash = Self.hash(3)
     #expect(oracle.judge(Self.final(store)).count == 1)
-    store = Self.evidence(1, ["a": 1, "b": 2])
-    store.objects = [(Self.hash(1).description, Self.hash(1))]
+    store.objects = []
     #expect(oracle.judge(Self.final(store)).count == 1)
   }
 

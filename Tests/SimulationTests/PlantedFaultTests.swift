@@ -34,6 +34,11 @@
       if fault == .noForkDetection { (options.copies, options.restores) = (6, 6) }
       options.missions = 0
       if let fault, missionFaults.contains(fault) { Self.setMissions(&options) }
+      // The power goes while much is on its way.
+      if fault == .mapBelieved {
+        (options.delayMin, options.delayMax, options.devicePowerLosses) = (100, 1_500, 60)
+        (options.corrupt, options.deviceCrashes) = (0, 0)
+      }
       // Some mistakes never come to rest; no sound world of this size takes as many steps.
       return try World(seed: seed, options: options, stepsMax: 400_000).run()
     }
@@ -70,7 +75,7 @@
       arguments: [
         nil, PlantedFault.transactionTornOnServer, .pageAppliedEarly, .anchorNotChecked,
         .appliedChangesRecorded, .tiesUnresolved, .noForkDetection, .cursorApartFromRows,
-        .missionInUseEarly,
+        .missionInUseEarly, .mapBelieved,
       ],
       1...Self.seeds)
     func control(_ shape: PlantedFault?, _ seed: UInt64) async throws {

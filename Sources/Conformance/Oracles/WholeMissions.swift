@@ -2,8 +2,8 @@ import FerryProtocol
 
 /// A version that is complete is exactly one published version at every moment, also right after a
 /// process died or the power went: all files of one manifest and no other, byte for byte. All
-/// devices have the same under one number. Once all has drained, content is what its name says,
-/// and that of a complete version is all there, whatever was removed that shared it.
+/// devices have the same under one number. Once all has drained, the content of a complete version
+/// is all there and what its name says, whatever was removed that shared it.
 package struct WholeMissions: MissionOracle {
   package static let name = "whole-missions"
 
@@ -65,11 +65,14 @@ package struct WholeMissions: MissionOracle {
 
   package mutating func judge(_ final: FinalMissionEvidence) -> [Violation] {
     final.devices.flatMap { device in
-      let wrong = device.store.objects.filter { $0.name != $0.hash.description }.map {
-        "content \($0.name) is \($0.hash)"
-      }
+      let complete = device.store.versions.filter(\.isComplete)
+      let needed = Set(complete.flatMap { ($0.files ?? [:]).values.map(\.description) })
+      // What is left of an attempt that came to nothing is removed later, and never believed.
+      let wrong = device.store.objects.filter {
+        $0.name != $0.hash.description && needed.contains($0.name)
+      }.map { "content \($0.name) is \($0.hash)" }
       let there = Set(device.store.objects.map(\.name))
-      let missing = device.store.versions.filter(\.isComplete).flatMap { version in
+      let missing = complete.flatMap { version in
         (version.files ?? [:]).filter { !there.contains($0.value.description) }.keys.sorted()
           .map { "mission \(version.mission), version \(version.version): \($0) is not kept" }
       }

@@ -215,7 +215,10 @@ final class DeviceMissions: @unchecked Sendable {
       let statuses = try await manager.list()
       for status in statuses where device.wanted.contains(status.id) {
         guard let published = status.publishedVersion else { continue }
-        let isUnderWay = status.state == .ready || status.state == .downloading
+        // What waits for one that rests goes on with it: asking for the one asks for both.
+        let isWaiting = status.reason?.kind == .waiting
+        let isUnderWay =
+          status.state == .downloading || status.state == .ready && !isWaiting
         if status.activeVersion == published, !isUnderWay { continue }
         do throws(MissionError) {
           if !isUnderWay { try await manager.download([status.id]) }

@@ -16,7 +16,7 @@ final class MissionLibrary {
   private var items: [Int: MissionItem] = [:]
 
   init(seed: UInt64, missions: Int) {
-    (self.seed, contents) = (seed, 4 + 2 * missions)
+    (self.seed, contents) = (seed, 3 + missions)
   }
 
   static func id(_ mission: Int) -> MissionID {
@@ -32,7 +32,8 @@ final class MissionLibrary {
       title: "Mission \(planned.mission)", priority: Int64(random.below(3)),
       chunkSize: Self.chunkSize, items: [])
     for path in Self.paths.prefix(1 + random.below(Self.paths.count)) {
-      var item = self.item(random.below(contents), change: random.below(3))
+      let change = random.chance(1, in: 3) ? 1 + random.below(2) : 0
+      var item = self.item(random.below(contents), change: change)
       item.path = path
       if let first = manifest.items.first, random.chance(1, in: 4) { item.after = [first.path] }
       manifest.items.append(item)

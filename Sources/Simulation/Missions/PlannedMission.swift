@@ -63,7 +63,9 @@ package struct PlannedMission: Sendable, Equatable {
 
   /// Users ask more often than they change their minds.
   private static func whim(_ random: inout SeededRandom) -> Kind {
-    let whims: [Kind] = [.ask, .ask, .ask, .pause, .resume, .resume, .cancel, .remove, .verify]
+    let whims: [Kind] = [
+      .ask, .ask, .ask, .pause, .resume, .resume, .cancel, .remove, .verify, .verify,
+    ]
     return whims[random.below(whims.count)]
   }
 }
