@@ -38,6 +38,27 @@ struct MissionKeepingTests {
     #expect(try await device.store.missions().count == 1)
   }
 
+  @Test("a row that cannot be written for a moment does not say that a mission goes on")
+  func unwritableRow() async throws {
+    shelf.publish(Publication("m", [("a.txt", small), ("media/b.bin", large)]))
+    shelf.obstruct(large, .hangs(after: 100_000))
+    let device = try await Device(shelf)
+    try await device.manager.download([mission("m")])
+    try await device.wait(for: "m") { $0.bytesDone > 0 }
+    let other = try SQLiteConnection(path: device.store.path)
+    try other.execute(
+      """
+      CREATE TRIGGER full BEFORE UPDATE ON missions WHEN NEW.state = 'paused'
+      BEGIN SELECT RAISE(ABORT, 'there is no room'); END
+      """)
+    try await device.manager.pause(mission("m"))
+    #expect(try await device.state("m") == .paused)
+    #expect(try await device.store.missions().map(\.state) == [.downloading])
+    try other.execute("DROP TRIGGER full")
+    #expect(try await device.state("m") == .paused)
+    #expect(try await device.store.missions().map(\.state) == [.paused])
+  }
+
   @Test("a new version fetches only the chunks that it lacks, and is there whole or not at all")
   func update() async throws {
     publish("m")

@@ -36,8 +36,8 @@
       if let fault, missionFaults.contains(fault) { Self.setMissions(&options) }
       // The power goes while much is on its way.
       if fault == .mapBelieved {
-        (options.delayMin, options.delayMax, options.devicePowerLosses) = (100, 1_500, 60)
-        (options.corrupt, options.deviceCrashes) = (0, 0)
+        (options.delayMin, options.delayMax, options.seconds) = (1_500, 2_500, 240)
+        (options.corrupt, options.deviceCrashes, options.devicePowerLosses) = (0, 0, 60)
       }
       // Some mistakes never come to rest; no sound world of this size takes as many steps.
       return try World(seed: seed, options: options, stepsMax: 400_000).run()
@@ -52,6 +52,8 @@
       (options.missions, options.operations, options.seconds) = (3, 10, 120)
       (options.deviceCrashes, options.devicePowerLosses) = (10, 20)
       (options.corrupt, options.delayMax, options.syncPause) = (60_000, 200, 1_000)
+      (options.partitions, options.oneWayPartitions, options.absences) = (4, 0, 0)
+      (options.drop, options.stall, options.slow, options.reset) = (5_000, 0, 0, 10_000)
     }
 
     /// In how many worlds, from seed 1, each mistake is found.

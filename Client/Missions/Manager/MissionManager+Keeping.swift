@@ -6,10 +6,20 @@ extension MissionManager {
 
   /// Every mission that is published, is here, or ended without being here (seed row S4.6).
   public func list() async throws(MissionError) -> [MissionStatus] {
+    // There may be room again.
+    for id in unkept.sorted() {
+      if let entry = queue[id] { await keep(entry.state, entry.reason, of: id) }
+    }
     var statuses = MissionListing.list(
       catalogue: try await catalogue.missions(), rows: try await store.missions(),
       endings: try await store.endings())
     for index in statuses.indices {
+      let id = statuses[index].id
+      if unkept.contains(id), let entry = queue[id],
+        versions[id]?.version == statuses[index].version
+      {
+        (statuses[index].state, statuses[index].reason) = (entry.state, entry.reason)
+      }
       guard let progress = runs[statuses[index].id]?.board?.progress(),
         progress.version == statuses[index].version
       else { continue }
@@ -193,8 +203,10 @@ extension MissionManager {
       defer { lock.release() }
       guard let row = try await row(of: version), !row.isComplete else { return }
       try await remove(version, ending: ending)
+      unkept.remove(record.id)
     } catch {
       // What could not be removed is garbage, which the next process collects.
+      unkept.insert(record.id)
     }
   }
 

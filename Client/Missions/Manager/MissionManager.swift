@@ -22,6 +22,8 @@ public actor MissionManager {
   var runs: [MissionID: Run] = [:]
   /// The version that is being fetched of each mission in the queue.
   var versions: [MissionID: MissionVersion] = [:]
+  /// Missions whose row says something else, since it could not be written.
+  var unkept: Set<MissionID> = []
   private var isClosed = false
   /// What the queue said and was not carried out yet.
   private var effects: [MissionQueue.Effect] = []
@@ -229,7 +231,7 @@ public actor MissionManager {
 
   /// Writes down where a mission stands; one that ended without success is removed, as soon as
   /// nobody is at it any more.
-  private func keep(_ state: MissionState, _ reason: MissionError?, of id: MissionID) async {
+  func keep(_ state: MissionState, _ reason: MissionError?, of id: MissionID) async {
     guard let version = versions[id] else { return }
     switch state {
     case .done: break
@@ -239,8 +241,14 @@ public actor MissionManager {
       guard let row = rows.first(where: { $0.version == version }) else { break }
       await discard(row.record, as: state, reason ?? MissionError(.cancelled, "it was cancelled"))
     case .ready, .downloading, .paused:
-      // A store that cannot be written to leaves the row as it was: the work is done again.
-      _ = try? await store.setState(state, reason: reason, of: version)
+      // A store that cannot be written to leaves the row as it was: after a restart the work is
+      // done again.
+      do throws(MissionError) {
+        try await store.setState(state, reason: reason, of: version)
+        unkept.remove(id)
+      } catch {
+        unkept.insert(id)
+      }
     }
   }
 

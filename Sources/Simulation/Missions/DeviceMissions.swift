@@ -63,6 +63,11 @@ final class DeviceMissions: @unchecked Sendable {
         try? await shared.scheduler.sleep(.milliseconds(500 + random.below(2_000)))
       }
     }
+    // An application that keeps what its user wants up to date.
+    while isAlive, let manager {
+      try? await shared.scheduler.sleep(.milliseconds(2_000 + random.below(6_000)))
+      if isAlive { _ = await ask(manager) }
+    }
   }
 
   private func open() async throws -> MissionManager {
@@ -195,9 +200,9 @@ final class DeviceMissions: @unchecked Sendable {
     isSettling = true
     isOutdated = false
     shared.scheduler.task { [self] in
-      let found = await settle(manager)
+      let found = await ask(manager)
       isSettling = false
-      left = isOutdated ? nil : found
+      (left, reasons) = (isOutdated ? nil : found.left, found.reasons)
     }
   }
 
@@ -207,10 +212,13 @@ final class DeviceMissions: @unchecked Sendable {
     left = nil
   }
 
-  private func settle(_ manager: MissionManager) async -> [String] {
+  /// Asks for the newest versions of what is wanted. Answers with what is not here, and with why
+  /// some of it never will be.
+  private func ask(
+    _ manager: MissionManager
+  ) async -> (left: [String], reasons: [MissionID: String]) {
     var left: [String] = []
     var reasons: [MissionID: String] = [:]
-    defer { self.reasons = reasons }
     do {
       let statuses = try await manager.list()
       for status in statuses where device.wanted.contains(status.id) {
@@ -234,7 +242,7 @@ final class DeviceMissions: @unchecked Sendable {
     } catch {
       left.append("missions cannot be listed: \(error)")
     }
-    return left
+    return (left, reasons)
   }
 
   private struct Catalogue: MissionCatalogue {
