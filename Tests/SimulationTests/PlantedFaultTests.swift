@@ -36,8 +36,9 @@
       if let fault, missionFaults.contains(fault) { Self.setMissions(&options) }
       // The power goes while much is on its way.
       if fault == .mapBelieved {
-        (options.delayMin, options.delayMax, options.seconds) = (1_500, 2_500, 240)
-        (options.corrupt, options.deviceCrashes, options.devicePowerLosses) = (0, 0, 60)
+        for field in WorldOptions.Field.all where field.isFault { field.set(&options, 0) }
+        (options.delayMin, options.delayMax, options.seconds) = (1_500, 2_500, 300)
+        (options.missions, options.devicePowerLosses) = (4, 30)
       }
       // Some mistakes never come to rest; no sound world of this size takes as many steps.
       return try World(seed: seed, options: options, stepsMax: 400_000).run()

@@ -6,7 +6,7 @@ import FerryProtocol
 /// them with a change in one place, so that versions and missions share files and parts of files.
 final class MissionLibrary {
   /// Bytes of a file: none, some, and those around the ends of chunks.
-  private static let sizes = [0, 1, 900, 40_000, 65_536, 65_537, 150_000, 260_000, 400_000]
+  private static let sizes = [0, 900, 65_536, 65_537, 150_000, 260_000, 400_000, 400_000]
   private static let paths = ["a.bin", "media/b.bin", "media/c/d.bin", "notes.json"]
   private static let chunkSize: Int64 = 64 << 10
 

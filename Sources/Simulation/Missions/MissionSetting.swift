@@ -24,8 +24,8 @@ final class MissionSetting: @unchecked Sendable {
     download.connections = 1 + random.below(4)
     download.rangeBytes = [64 << 10, 128 << 10, 32 << 20][random.below(3)]
     download.wholeBytes = [32 << 10, 8 << 20][random.below(2)]
-    download.checksWhole = random.chance(1, in: 2)
-    download.marksFrom = [1_000, 100_000, 1 << 20][random.below(3)]
+    download.checksWhole = random.chance(1, in: 3)
+    download.marksFrom = [1_000, 1_000, 100_000, 1 << 20][random.below(4)]
     self.download = download
     var options = MissionOptions()
     options.missionsAtOnce = 1 + random.below(2)
