@@ -50,7 +50,8 @@ extension FerryCommand {
       try TextOutput.standardOutput.line(
         JSONText.object([("table", .string(table)), ("changedHere", .int(changed))]).text)
     } else {
-      try TextOutput.standardOutput.line("\(changed) records changed here; recorded as one batch")
+      try TextOutput.standardOutput.line(
+        "\(changed.counted("record")) changed here; recorded as one batch")
     }
     return .done
   }

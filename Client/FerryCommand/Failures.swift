@@ -65,7 +65,7 @@ extension Problem: CommandFailureConvertible {
       case .notFound: "check the server's address: the one given with `ferry init --server URL`"
       case .forbidden: "ask for a token with another role or for this space"
       case .unknownSpace: "check --space, or make it on the server: `ferryd space create NAME`"
-      case .schemaConflict: "correct the document, then `ferry schema apply FILE` again"
+      case .schemaConflict: schemaNext
       case .upgradeRequired: "install a newer Ferry; your changes are safe in the replica"
       case .parkFull, .unavailable, .internalError:
         "your changes are safe in the replica; try again later"
@@ -75,7 +75,27 @@ extension Problem: CommandFailureConvertible {
       }
     return CommandFailure(
       code.title.prefix(1).lowercased() + code.title.dropFirst(), why: detail, next: next,
-      status: code.action == .retry ? .unreachable : .failed, code: code.rawValue)
+      status: status, code: code.rawValue)
+  }
+}
+
+extension Problem {
+  /// What only a person can give, a token, is asked for as such everywhere.
+  private var status: ExitStatus {
+    switch code {
+    case .unauthorized, .forbidden: .needsUser
+    default: code.action == .retry ? .unreachable : .failed
+    }
+  }
+}
+
+extension Problem {
+  /// What to do about a schema that cannot be put in force.
+  private var schemaNext: String {
+    if violations.isEmpty { return "correct the document, then `ferry schema apply FILE` again" }
+    let mend = "mend the records or the document, then `ferry schema apply FILE` again"
+    if violations.allSatisfy({ $0.holder != nil }) { return mend }
+    return mend + "; with --keep-records types and required columns count for later writes only"
   }
 }
 

@@ -51,7 +51,7 @@ extension FerryCommand {
         ]).text)
     } else {
       let note = created ? " (made and tracked)" : ""
-      try output.line("\(job.survey.rows) rows imported into \(job.table)\(note)")
+      try output.line("\(job.survey.rows.counted("row")) imported into \(job.table)\(note)")
     }
     return .done
   }

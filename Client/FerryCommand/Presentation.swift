@@ -22,7 +22,7 @@ enum Presentation {
     case .integer(let integer): "\(integer)"
     case .real(let real): "\(real)"
     case .text(let text): text
-    case .blob(let bytes): "<\(bytes.count) bytes>"
+    case .blob(let bytes): "<\(bytes.count.counted("byte"))>"
     }
   }
 

@@ -25,7 +25,7 @@ extension FerryCommand {
     let asJSON = arguments.flag("json")
     let result = try await run(sql, on: replica)
     if result.names.isEmpty {
-      if !asJSON { try TextOutput.standardError.line("\(result.changes) rows changed") }
+      if !asJSON { try TextOutput.standardError.line("\(result.changes.counted("row")) changed") }
       return .done
     }
     try Presentation.print(

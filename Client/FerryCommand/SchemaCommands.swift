@@ -26,9 +26,14 @@ extension FerryCommand {
     discussion: """
       Needs an admin's token. The document's version is one more than the version that it \
       replaces, so that two admins do not undo each other's changes; without a version it \
-      replaces whatever is there. Records that exist stay as they are. A new unique key is \
-      refused while two records have the same values.
+      replaces whatever is there. Records that exist have to fit what the schema asks anew: while \
+      some do not, it is refused and names the first of them.
       """,
+    flags: [
+      FlagSpec(
+        "keep-records",
+        help: "Let records that exist break new types and required columns; unique keys never.")
+    ],
     arguments: [ArgumentSpec("FILE", help: "The schema, a JSON document.", kind: .file)],
     examples: [
       ExampleSpec(
@@ -45,7 +50,8 @@ extension FerryCommand {
         "\(path) is not a schema", why: error.description, next: "correct it and try again",
         status: .usage, code: "bad_schema")
     }
-    let applied = try await open(arguments).applySchema(document)
+    let applied = try await open(arguments).applySchema(
+      document, keepsRecords: arguments.flag("keep-records"))
     if arguments.flag("json") {
       try print(applied, asJSON: true)
     } else {

@@ -46,7 +46,7 @@ extension FerryCommand {
         ]).text)
     } else {
       try output.line("\(replica.path) is device \(device) of space \(info.space) on \(url)")
-      try output.line("role \(info.role.rawValue), \(info.head) changes so far")
+      try output.line("role \(info.role.rawValue), \(info.head.counted("change")) so far")
     }
     return .done
   }

@@ -70,20 +70,21 @@ extension FerryCommand {
     let status = try await replica.status()
     if status.toApply > status.keptBack {
       let tables = Set(try await replica.waitingChanges(limit: 100).map(\.key.table)).sorted()
+      let waiting = status.toApply - status.keptBack
       try TextOutput.standardError.line(
-        "\(status.toApply - status.keptBack) changes wait for tables or columns that are not "
-          + "here yet (\(tables.joined(separator: ", "))): see `ferry track --create`")
+        "\(waiting.counted("change")) \(waiting == 1 ? "waits" : "wait") for tables or columns "
+          + "that are not here yet (\(tables.joined(separator: ", "))): see `ferry track --create`")
     }
     if status.quarantined > 0 {
       try TextOutput.standardError.lines([
-        "ferry: \(status.quarantined) operations are in quarantine",
-        "  why: the server can never apply them as they are; everything else was exchanged",
-        "  next: `ferry quarantine list` tells why; retry, edit or discard them",
+        "ferry: in quarantine: \(status.quarantined.counted("operation"))",
+        "  why: the server can never apply it as it is; everything else was exchanged",
+        "  next: `ferry quarantine list` tells why; retry, edit or discard what is there",
       ])
     }
     if status.questions > 0 {
       try TextOutput.standardError.lines([
-        "ferry: \(status.questions) conflicts wait for your decision",
+        "ferry: \(status.questions.counted("conflict")) for you to decide",
         "  why: others wrote the same at the same time, and the space's schema says to ask",
         "  next: `ferry conflicts --open` lists them, `ferry resolve ID --keep local|remote` answers",
       ])
@@ -93,9 +94,9 @@ extension FerryCommand {
     let refused = status.keptBack
     guard refused > 0 else { return needsUser ? .needsUser : .done }
     try TextOutput.standardError.lines([
-      "ferry: \(refused) records could not be applied here",
-      "  why: the tables of this replica refuse them (a constraint or a foreign key)",
-      "  next: `ferry to-apply` names them; mend the tables and sync again",
+      "ferry: \(refused.counted("record")) could not be applied here",
+      "  why: the tables of this replica refuse it (a constraint or a foreign key)",
+      "  next: `ferry to-apply` tells which and why; mend the tables and sync again",
     ])
     return .needsUser
   }

@@ -57,7 +57,7 @@ extension FerryCommand {
     try TextOutput.standardOutput.line(
       arguments.flag("json")
         ? JSONText.object([("retried", .int(count))]).text
-        : "\(count) records: the next sync sends them")
+        : "\(count.counted("record")): the next sync sends \(count == 1 ? "it" : "them")")
     return .done
   }
 
@@ -66,9 +66,9 @@ extension FerryCommand {
     let count = try await replica.status().unsent
     guard count > 0 else { return false }
     try TextOutput.standardError.lines([
-      "ferry: \(count) records of upload-only tables could not be sent",
+      "ferry: \(count.counted("record")) of upload-only tables could not be sent",
       "  why: `ferry uploads` tells; everything else was exchanged, or will be",
-      "  next: `ferry retry` has the next sync send them; `ferry retry TABLE ID` one of them",
+      "  next: `ferry retry` has the next sync send all of it; `ferry retry TABLE ID` one record",
     ])
     return true
   }

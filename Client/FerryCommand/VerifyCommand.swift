@@ -34,9 +34,9 @@ extension FerryCommand {
     guard !report.isEqual else { return .done }
     let count = report.differences.filter { !$0.isMended }.count
     try TextOutput.standardError.lines([
-      "ferry: \(count) records are not what the server has",
-      "  why: they were written past Ferry, or the file or the server was damaged",
-      "  next: `ferry verify --repair` sets them to what the server has",
+      "ferry: \(count.counted("record")) \(count == 1 ? "is" : "are") not what the server has",
+      "  why: written past Ferry, or the file or the server was damaged",
+      "  next: `ferry verify --repair` makes it what the server has",
     ])
     return .needsUser
   }
@@ -89,15 +89,29 @@ extension RecordDifference {
 
 extension VerifyReport {
   fileprivate var lines: [String] {
-    var lines = [summary]
-    if pending > 0 { lines.append("\(pending) records with pending changes were left out") }
-    if changedMeanwhile > 0 { lines.append("\(changedMeanwhile) records changed meanwhile") }
+    var lines = [counted]
+    if pending > 0 { lines.append("left out, with pending changes: \(pending.counted("record"))") }
+    if changedMeanwhile > 0 {
+      lines.append("\(changedMeanwhile.counted("record")) changed meanwhile")
+    }
     for table in untracked {
       lines.append(
-        "\(table.table) is not tracked here: its \(table.serverRecords) records were not compared"
+        "\(table.table) is not tracked here: not compared, \(table.serverRecords.counted("record"))"
           .escapedForTerminal)
     }
     return lines
+  }
+
+  /// What was found, in a line.
+  private var counted: String {
+    let mended = differences.filter(\.isMended).count
+    let found =
+      differences.isEmpty
+      ? "equal"
+      : "\(differences.count.counted("record")) \(differences.count == 1 ? "differs" : "differ")"
+        + (mended > 0 ? ", \(mended.grouped) mended" : "")
+    return "\(rowCount.counted("row")) of \(tables.count.counted("table")) at \(cursor.applied): "
+      + found
   }
 
   fileprivate var json: JSONText {

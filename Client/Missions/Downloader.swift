@@ -33,16 +33,21 @@ public struct DownloadJob: Sendable {
   public var chunks: [ContentHash]
   /// Where the bytes go, each at its own offset: a sparse file, made where there is none.
   public var partialPath: String
+  /// How the bytes stand in that file; `nil` for as they are.
+  public var cipher: PartialCipher?
   /// What is there already.
   public var map: ChunkMap
   /// Keeps the map; called after the bytes that it speaks of are in the file.
   public var record: @Sendable (ChunkMap) async throws -> Void
   /// Finds a chunk in a complete object, which is copied and checked rather than fetched.
   public var reuse: @Sendable (ContentHash) async -> LocalChunk?
+  /// Told of a failure where nothing has come since the one before, while it is tried again.
+  public var stalled: @Sendable (DownloadError) async -> Void = { _ in }
 
   public init(
     source: DownloadSource, size: Int64, hash: ContentHash, chunkSize: Int64,
-    chunks: [ContentHash] = [], partialPath: String, map: ChunkMap? = nil,
+    chunks: [ContentHash] = [], partialPath: String, cipher: PartialCipher? = nil,
+    map: ChunkMap? = nil,
     record: @escaping @Sendable (ChunkMap) async throws -> Void = { _ in },
     reuse: @escaping @Sendable (ContentHash) async -> LocalChunk? = { _ in nil }
   ) {
@@ -52,6 +57,7 @@ public struct DownloadJob: Sendable {
     self.chunkSize = chunkSize
     self.chunks = chunks
     self.partialPath = partialPath
+    self.cipher = cipher
     self.map = map ?? ChunkMap(chunkCount: chunks.count)
     self.record = record
     self.reuse = reuse

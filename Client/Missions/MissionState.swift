@@ -104,11 +104,16 @@ public struct MissionStatus: Sendable, Equatable {
   /// The catalogue's version; `nil` where the mission was retracted.
   public var publishedVersion: Int64?
 
+  /// Whether the catalogue has another content under the number of the version in use: its server
+  /// was set back, and has counted once more.
+  public var isRepublished = false
+
   /// Whether a whole version is there (seed row S4.6).
   public var isDownloaded: Bool { activeVersion != nil }
 
-  /// Whether the catalogue has a version later than the one in use.
+  /// Whether the catalogue has a version later than the one in use, or another of its number.
   public var hasUpdate: Bool {
-    if let activeVersion, let publishedVersion { publishedVersion > activeVersion } else { false }
+    guard let activeVersion, let publishedVersion else { return false }
+    return isRepublished || publishedVersion > activeVersion
   }
 }

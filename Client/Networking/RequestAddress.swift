@@ -15,25 +15,34 @@ struct RequestAddress: Equatable {
     guard url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
       throw TransportError(.badAddress, "the address contains blanks or control characters")
     }
-    guard let schemeEnd = url.firstRange(of: "://") else {
+    // By bytes: a combining mark makes one character of itself and the slash before it.
+    let bytes = url.utf8
+    let colon = bytes.firstIndex(of: UInt8(ascii: ":")) ?? bytes.endIndex
+    guard bytes[colon...].starts(with: "://".utf8) else {
       throw TransportError(.badAddress, "“\(url)” is no address: it needs http:// or https://")
     }
-    let scheme = url[..<schemeEnd.lowerBound].lowercased()
+    let scheme = url[..<colon].lowercased()
     guard scheme == "http" || scheme == "https" else {
       throw TransportError(.badAddress, "“\(scheme)” addresses are not supported")
     }
-    let authority = url[schemeEnd.upperBound...].prefix { !"/?#".contains($0) }
-    let hostAndPort = authority.split(separator: "@", omittingEmptySubsequences: false).last ?? ""
+    let authority = bytes[colon...].dropFirst(3).prefix { !Self.endsAuthority($0) }
+    let host = authority.lastIndex(of: UInt8(ascii: "@")).map(authority.index(after:))
+    let hostAndPort = authority[(host ?? authority.startIndex)...]
     let hostEnd =
-      hostAndPort.first == "["
-      ? hostAndPort.firstIndex(of: "]").map(hostAndPort.index(after:)) ?? hostAndPort.startIndex
-      : hostAndPort.firstIndex(of: ":") ?? hostAndPort.endIndex
+      hostAndPort.first == UInt8(ascii: "[")
+      ? hostAndPort.firstIndex(of: UInt8(ascii: "]")).map(hostAndPort.index(after:))
+        ?? hostAndPort.startIndex
+      : hostAndPort.firstIndex(of: UInt8(ascii: ":")) ?? hostAndPort.endIndex
     guard hostEnd > hostAndPort.startIndex else {
       throw TransportError(.badAddress, "the address names no host")
     }
     isSecure = scheme == "https"
-    host = String(hostAndPort[..<hostEnd])
-    port = try Self.port(hostAndPort[hostEnd...], default: isSecure ? 443 : 80)
+    self.host = String(Substring(hostAndPort[..<hostEnd]))
+    port = try Self.port(Substring(hostAndPort[hostEnd...]), default: isSecure ? 443 : 80)
+  }
+
+  private static func endsAuthority(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "/") || byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#")
   }
 
   /// Reads `:8080`; empty, and a colon alone (RFC 3986 §3.2.3), mean the default.
@@ -42,7 +51,8 @@ struct RequestAddress: Equatable {
   ) throws(TransportError) -> Int {
     let digits = text.dropFirst()
     if text.isEmpty || text == ":" { return defaultPort }
-    guard text.first == ":", digits.utf8.allSatisfy({ 48...57 ~= $0 }), let port = Int(digits),
+    guard text.utf8.first == UInt8(ascii: ":"), digits.utf8.allSatisfy({ 48...57 ~= $0 }),
+      let port = Int(digits),
       1...65_535 ~= port
     else { throw TransportError(.badAddress, "“\(digits)” is no port") }
     return port

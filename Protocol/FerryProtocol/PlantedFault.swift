@@ -44,6 +44,8 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   /// What the server has confirmed is not kept, so that a server which is set back does not get it
   /// again.
   case archiveForgotten
+  /// A device that was away for longer than history is kept goes on from where it was.
+  case expiredCursorServed
   /// What is added to a counter is sent as if it were the counter's new value.
   case incrementSentAsValue
   /// A mission is put in use before its content is there.

@@ -24,6 +24,8 @@ enum DaemonCommands {
       ExitCodeNote(0, "Done; also after SIGTERM or SIGINT, when everything was finished."),
       ExitCodeNote(1, "Failed; the message says why."),
       ExitCodeNote(2, "Wrong usage; nothing was done."),
+      ExitCodeNote(3, "A server named with --server is unreachable or busy; try again later."),
+      ExitCodeNote(4, "Needs you: a token that allows this."),
     ])
 
   private static let token = CommandSpec(
@@ -49,7 +51,7 @@ enum DaemonCommands {
       where the server's own user may not change the schema.
       """
   ) { arguments in
-    try await StoreOptions.withStore(arguments) { _, location in
+    try await StoreOptions.withStore(arguments, makes: true) { _, location in
       try TextOutput.standardError.line("ferryd: the schema is up to date (\(location))")
     }
     return .done

@@ -123,8 +123,10 @@ extension SpaceCommands {
     let (rows, output) = (result.rows, TextOutput.standardOutput)
     guard arguments.flag("json") else {
       return try output.line(
-        "pruned \(rows.operations.grouped) operations, \(rows.tombstones.grouped) tombstones and "
-          + "\(rows.parked.grouped) parked packets; the history begins after \(result.floor.floor)")
+        "pruned \(rows.operations.counted("operation")), \(rows.tombstones.counted("tombstone")) "
+          + "and \(rows.parked.counted("parked packet")); the history begins after "
+          + "\(result.floor.floor)"
+      )
     }
     let answer = JSONText.object([
       ("operations", .int(Int64(rows.operations))), ("tombstones", .int(Int64(rows.tombstones))),

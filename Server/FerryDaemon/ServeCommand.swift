@@ -51,6 +51,13 @@ extension DaemonCommands {
     OptionSpec(
       "stop-grace", value: "TIME", help: "How long requests in progress may take at the end.",
       kind: .duration, default: "20s", environment: "FERRY_STOP_GRACE"),
+    OptionSpec(
+      "upload-quota", value: "SIZE",
+      help: """
+        What a space's uploads of missions' content may hold before they are finished; those that \
+        nobody goes on with are removed after a week.
+        """,
+      kind: .byteSize, default: "64GiB", environment: "FERRY_UPLOAD_QUOTA"),
   ]
 
   private static func configuration(
@@ -74,6 +81,7 @@ extension DaemonCommands {
     configuration.stopGrace = try arguments.duration("stop-grace")
     configuration.blobs = arguments.stringIfPresent("blobs")
     configuration.missionKey = arguments.stringIfPresent("mission-key")
+    configuration.uploadQuota = Int64(try arguments.byteSize("upload-quota"))
     configuration.startWait = try arguments.duration("start-wait")
     return configuration
   }

@@ -10,7 +10,7 @@ enum SpaceCommands {
     arguments: [ArgumentSpec("name", help: "1 to 63 characters of A–Z a–z 0–9 . _ -.")]
   ) { arguments in
     let name = try name(try arguments.string("name"))
-    try await StoreOptions.withStore(arguments) { store, _ in
+    try await StoreOptions.withStore(arguments, makes: true) { store, _ in
       let space = try await store.createSpace(name)
       try TextOutput.standardOutput.line(
         arguments.flag("json") ? space.json.text : "\(space.name) at \(space.head)")

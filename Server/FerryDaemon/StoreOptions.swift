@@ -37,21 +37,38 @@ enum StoreOptions {
   }
 
   /// Opens the store for one command, and closes it.
-  static func withStore(
-    _ arguments: ParsedArguments,
-    _ body: (any SyncStore, StoreLocation) async throws -> Void
-  ) async throws {
+  ///
+  /// - Parameter makes: whether a store is made where there is none. Only commands that put
+  ///   something into a new store do so: others would answer for an empty one that nobody meant.
+  static func withStore<Answer>(
+    _ arguments: ParsedArguments, makes: Bool = false,
+    _ body: (any SyncStore, StoreLocation) async throws -> Answer
+  ) async throws -> Answer {
     let location = try location(arguments)
+    if !makes { try check(location) }
     let opener = StoreOpener(
-      location, patience: try arguments.duration("start-wait"), clock: .system,
+      location, makes: makes, patience: try arguments.duration("start-wait"), clock: .system,
       log: try LogOptions.log(arguments))
     let store = try await opener.open()
     do {
-      try await body(store, location)
+      let answer = try await body(store, location)
+      await store.close()
+      return answer
     } catch {
       await store.close()
       throw error
     }
-    await store.close()
+  }
+
+  /// Throws where a directory is named that holds no store.
+  private static func check(_ location: StoreLocation) throws(CommandFailure) {
+    guard case .embedded(let directory) = location, !location.isThere else { return }
+    let isFolder = FileManager.default.fileExists(atPath: directory)
+    throw CommandFailure(
+      "there is no store in \(directory)",
+      why: isFolder ? "the directory holds no ferry.sqlite" : "there is no such directory",
+      next: "check --data (FERRY_DATA): it is the directory that `ferryd serve` has; `ferryd space "
+        + "create NAME` makes a new store",
+      code: "no_store")
   }
 }

@@ -17,7 +17,7 @@ enum TokenCommands {
   ) { arguments in
     let space = try SpaceCommands.name(try arguments.string("space"))
     let role = Role(rawValue: try arguments.string("role")) ?? .reader
-    try await StoreOptions.withStore(arguments) { store, _ in
+    try await StoreOptions.withStore(arguments, makes: true) { store, _ in
       var random = SystemRandomNumberGenerator()
       let token = AccessToken(random: &random)
       let isFirst = try await !store.hasEverHadTokens()

@@ -35,6 +35,8 @@ final class Exchange: @unchecked Sendable {
   private var status: Int?
   private var contentBytes = 0
   private var responseBytes = 0
+  /// Bytes that the client had acknowledged before the answer.
+  private var acknowledgedBefore: UInt64?
   private var isRefused = false
   private var sendsFile = false
   private let handover = Mutex(Handover())
@@ -81,7 +83,8 @@ final class Exchange: @unchecked Sendable {
     let exchange = HTTPExchange(
       method: method, path: String(target.prefix { $0 != "?" }), status: answered,
       requestBytes: ferry_mhd_header_size(connection) + contentBytes,
-      responseBytes: responseBytes, duration: started.duration(to: .now),
+      responseBytes: isComplete || isRefused ? responseBytes : cutOffBytes(),
+      duration: started.duration(to: .now),
       remoteAddress: remoteAddress, isComplete: isComplete || isRefused)
     core.registry.remove(self)
     if sendsFile { core.truncationWatch.end(self) }
@@ -166,11 +169,20 @@ final class Exchange: @unchecked Sendable {
     else { return false }
     defer { MHD_destroy_response(response) }
     responseBytes = answer.contentCount(for: method) ?? 0
+    if responseBytes > 0 { acknowledgedBefore = SocketProgress.acknowledgedBytes(of: socket) }
     if case .file(let content) = answer.body, responseBytes > 0 {
       sendsFile = true
       core.truncationWatch.begin(self, content)
     }
     return MHD_queue_response(connection, UInt32(answer.status), response) == .YES
+  }
+
+  /// Of an answer that did not go out whole, what the client acknowledged, as far as that is known.
+  private func cutOffBytes() -> Int {
+    guard let before = acknowledgedBefore,
+      let after = SocketProgress.acknowledgedBytes(of: socket), after >= before
+    else { return responseBytes }
+    return min(responseBytes, Int(clamping: after - before))
   }
 
   /// Bytes of a live body that were handed to libmicrohttpd.

@@ -6,20 +6,21 @@ package struct RequestTarget: Equatable {
 
   /// Throws `malformedTarget`. Takes the origin form, the absolute form and `*`.
   package init(parsing raw: String) throws(HTTPFailure) {
-    let target = Self.originForm(Substring(raw))
-    let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-    let path = parts.first ?? ""
-    self.path = String(path)
-    self.query = parts.count == 2 ? try Self.parameters(parts[1]) : [:]
-    if path == "*" || path == "/" {
+    // By bytes: a combining mark makes one character of itself and the delimiter before it.
+    let target = Self.originForm(Substring(raw)).utf8
+    let pathEnd = target.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex
+    let path = target[..<pathEnd]
+    self.path = String(Substring(path))
+    self.query = try Self.parameters(target[pathEnd...].dropFirst())
+    if self.path == "*" || self.path == "/" {
       segments = []
       return
     }
-    guard path.utf8.first == UInt8(ascii: "/") else { throw .malformedTarget }
+    guard path.first == UInt8(ascii: "/") else { throw .malformedTarget }
     var segments: [String] = []
-    for segment in path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
-      segments.append(try Self.decoded(segment.utf8, plusIsSpace: false))
-    }
+    let names = path.dropFirst()
+      .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    for name in names { segments.append(try Self.decoded(name, plusIsSpace: false)) }
     self.segments = segments
   }
 
@@ -29,13 +30,16 @@ package struct RequestTarget: Equatable {
       let scheme = ["http://", "https://"].first(where: { target.lowercased().hasPrefix($0) })
     else { return target }
     let rest = target.dropFirst(scheme.count)
-    guard let slash = rest.firstIndex(where: { $0 == "/" || $0 == "?" }) else { return "/" }
-    return rest[slash] == "/" ? rest[slash...] : "/" + rest[slash...]
+    let end = rest.utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }
+    guard let end else { return "/" }
+    return rest.utf8[end] == UInt8(ascii: "/") ? rest[end...] : "/" + rest[end...]
   }
 
-  private static func parameters(_ query: Substring) throws(HTTPFailure) -> [String: String] {
+  private static func parameters(
+    _ query: Substring.UTF8View
+  ) throws(HTTPFailure) -> [String: String] {
     var parameters: [String: String] = [:]
-    for pair in query.utf8.split(separator: UInt8(ascii: "&")) {
+    for pair in query.split(separator: UInt8(ascii: "&")) {
       let equals = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
       let name = try decoded(pair[..<equals], plusIsSpace: true)
       let value = try decoded(pair[equals...].dropFirst(), plusIsSpace: true)

@@ -61,21 +61,30 @@ extension BlobDirectory {
   }
 
   /// Removes what came in at `moment` or before (seconds since 1970), was never finished, and is not
-  /// being written now. Answers with the number of files. Whoever calls it holds the directory as
-  /// its collector.
-  package func removeUnfinished(before moment: Int64) throws(BlobError) -> Int {
-    var count = 0
+  /// being written now. Whoever calls it holds the directory as its collector. What is no file of
+  /// ours, or cannot be removed, is told and keeps nothing else here.
+  package func removeUnfinished(before moment: Int64) throws(BlobError) -> UnfinishedRemoval {
+    var removal = UnfinishedRemoval()
     for name in try Self.names(in: incoming) {
-      let path = "\(incoming)/\(name)"
-      guard try isOlder(path, moment) else { continue }
       do {
-        let file = try BlobFile(path, O_RDWR)
-        if try file.tryLock(), unlink(path) == 0 { count += 1 }
+        if try removeUnfinished(name, before: moment) { removal.count += 1 }
       } catch .system(_, ENOENT) {
         // It was finished, or given up, just now.
+      } catch {
+        removal.failures.append(error)
       }
     }
-    return count
+    return removal
+  }
+
+  private func removeUnfinished(_ name: String, before moment: Int64) throws(BlobError) -> Bool {
+    let path = "\(incoming)/\(name)"
+    guard try isOlder(path, moment) else { return false }
+    let file = try BlobFile(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+    guard try file.status().st_mode & S_IFMT == S_IFREG else { throw .notAFile(path: path) }
+    guard try file.tryLock() else { return false }
+    guard unlink(path) == 0 else { throw BlobError(path, code: errno) }
+    return true
   }
 
   private func isOlder(_ path: String, _ moment: Int64) throws(BlobError) -> Bool {
@@ -88,7 +97,7 @@ extension BlobDirectory {
   }
 
   /// The names in a folder, sorted; none where it is absent.
-  private static func names(in folder: String) throws(BlobError) -> [String] {
+  static func names(in folder: String) throws(BlobError) -> [String] {
     guard let stream = opendir(folder) else {
       if errno == ENOENT || errno == ENOTDIR { return [] }
       throw BlobError(folder, code: errno)
@@ -103,4 +112,12 @@ extension BlobDirectory {
     }
     return names.sorted()
   }
+}
+
+/// What was removed of what nobody finished.
+package struct UnfinishedRemoval: Sendable, Equatable {
+  /// Files.
+  package var count = 0
+  /// Why others could not be.
+  package var failures: [BlobError] = []
 }

@@ -10,12 +10,18 @@ extension BlobDirectory {
     package let hash: ContentHash
     /// Bytes of the whole.
     package let total: Int64
+    /// Bytes that the owner's uploads may have here before they are finished, this one as a whole
+    /// included.
+    package let quota: Int64
 
     /// - Parameter owner: Letters and digits.
-    package init(owner: String, hash: ContentHash, total: Int64) {
-      (self.owner, self.hash, self.total) = (owner, hash, total)
+    package init(owner: String, hash: ContentHash, total: Int64, quota: Int64 = .max) {
+      (self.owner, self.hash, self.total, self.quota) = (owner, hash, total, quota)
     }
   }
+
+  /// Content up to this size, in bytes, is checked in about the time in which it is written.
+  static let quicklyChecked: Int64 = 8 << 20
 
   /// Bytes of an upload that are here; 0 where none was begun.
   package func offset(owner: String, _ hash: ContentHash) throws(BlobError) -> Int64 {
@@ -30,18 +36,45 @@ extension BlobDirectory {
   ///
   /// Throws ``BlobError/wrongOffset(_:)`` where the upload goes on elsewhere, and
   /// ``BlobError/mismatch(expected:found:)`` where the whole is not what it was named by: then it
-  /// begins anew.
+  /// begins anew. Throws ``BlobError/overQuota(used:total:quota:)`` where the owner has begun too
+  /// much already; what is there of this upload stays.
   package func append(
     _ bytes: [UInt8], at offset: Int64, to upload: Upload
   ) throws(BlobError) -> Int64 {
-    let path = part(upload.owner, upload.hash)
     while true {
-      let file = try BlobFile(path, O_RDWR | O_CREAT)
+      let file = try BlobFile(part(upload.owner, upload.hash), O_RDWR | O_CREAT)
       try file.lock(LOCK_EX)
       // Whoever had the lock may have finished the upload, or given it up.
-      guard Self.isSame(try file.status(), as: path) else { continue }
+      guard Self.isSame(try file.status(), as: file.path) else { continue }
       return try append(bytes, at: offset, to: upload, file)
     }
+  }
+
+  /// The same where that takes no longer than writing the part; else `nil`, and nothing was done:
+  /// somebody else is at the upload, or a large whole is to be checked.
+  package func appendQuickly(
+    _ bytes: [UInt8], at offset: Int64, to upload: Upload
+  ) throws(BlobError) -> Int64? {
+    while true {
+      let file = try BlobFile(part(upload.owner, upload.hash), O_RDWR | O_CREAT)
+      guard try file.tryLock() else { return nil }
+      guard Self.isSame(try file.status(), as: file.path) else { continue }
+      if upload.total > Self.quicklyChecked {
+        let size = try file.size()
+        let end = offset == size ? size + Int64(bytes.count) : size
+        if end == upload.total { return nil }
+      }
+      return try append(bytes, at: offset, to: upload, file)
+    }
+  }
+
+  /// Bytes of all unfinished uploads of an owner.
+  package func unfinishedBytes(of owner: String) throws(BlobError) -> Int64 {
+    var bytes: Int64 = 0
+    for name in try Self.names(in: incoming) where name.hasPrefix("part-\(owner)-") {
+      bytes += try Self.size(ofFile: "\(incoming)/\(name)") ?? 0
+    }
+    return bytes
   }
 
   private func append(
@@ -61,6 +94,10 @@ extension BlobDirectory {
     }
     guard offset == size else { throw .wrongOffset(size) }
     guard end <= upload.total else { throw .wrongOffset(size) }
+    // What comes whole is never unfinished.
+    if upload.quota < .max, Int64(bytes.count) < upload.total {
+      try checkQuota(of: upload, here: size, file)
+    }
     do {
       try file.write(bytes, at: offset)
     } catch {
@@ -70,6 +107,16 @@ extension BlobDirectory {
     }
     if end == upload.total { try finish(upload, file) }
     return end
+  }
+
+  private func checkQuota(
+    of upload: Upload, here size: Int64, _ file: borrowing BlobFile
+  ) throws(BlobError) {
+    let used = try unfinishedBytes(of: upload.owner) - size
+    let (sum, isHuge) = used.addingReportingOverflow(upload.total)
+    guard isHuge || sum > upload.quota else { return }
+    if size == 0 { unlink(file.path) }
+    throw .overQuota(used: used, total: upload.total, quota: upload.quota)
   }
 
   private func finish(_ upload: Upload, _ file: borrowing BlobFile) throws(BlobError) {

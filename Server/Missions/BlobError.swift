@@ -9,6 +9,9 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
   case mismatch(expected: ContentHash, found: ContentHash)
   /// An upload goes on at another place than this part begins; `offset` is where.
   case wrongOffset(Int64)
+  /// Uploads that were begun and not finished have `used` bytes, and this one of `total` is more
+  /// than the rest of the quota.
+  case overQuota(used: Int64, total: Int64, quota: Int64)
   /// The file became another one while it was read.
   case changed(path: String)
   /// There is a folder, a pipe or something else where a file should be.
@@ -33,6 +36,10 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
     case .mismatch(let expected, let found):
       "the content has the SHA-256 \(found), not \(expected)"
     case .wrongOffset(let offset): "the upload goes on at byte \(offset)"
+    case .overQuota(let used, let total, let quota):
+      "unfinished uploads of the space have \(used) bytes, this one has \(total), and \(quota) are "
+        + "allowed together: finish the others, let them expire (a week after their last part), or "
+        + "start the server with a larger --upload-quota"
     case .changed(let path): "\(path) was changed while it was read"
     case .notAFile(let path): "\(path) is no regular file"
     case .cancelled: "interrupted"

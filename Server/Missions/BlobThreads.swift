@@ -10,6 +10,9 @@ package final class BlobThreads: Sendable {
   // collects waits for those who publish: neither may stand in the other's way.
   private let publishing: any WorkExecutor
   private let collecting: any WorkExecutor
+  // To hash a large upload takes as long as all the rest of a day's requests: it has a thread of
+  // its own, so that nobody who reads waits for it.
+  private let checking: any WorkExecutor
   private let next = Atomic(0)
 
   /// - Parameters:
@@ -23,6 +26,7 @@ package final class BlobThreads: Sendable {
     executors = (0..<threads).map { _ in makeExecutor("ferry-blobs") }
     publishing = makeExecutor("ferry-hold")
     collecting = makeExecutor("ferry-collect")
+    checking = makeExecutor("ferry-check")
   }
 
   /// Runs what blocks on one of the threads. `body` is told when the calling task was cancelled.
@@ -31,6 +35,20 @@ package final class BlobThreads: Sendable {
   ) async throws(BlobError) -> T {
     let turn = next.wrappingAdd(1, ordering: .relaxed).newValue
     return try await run(on: executors[Int(turn.magnitude % UInt(executors.count))], body)
+  }
+
+  /// See ``BlobDirectory/append(_:at:to:)``. What takes long, since the whole is checked, or
+  /// somebody else is at the upload, keeps only others of its kind waiting.
+  package func append(
+    _ bytes: [UInt8], at offset: Int64, to upload: BlobDirectory.Upload
+  ) async throws(BlobError) -> Int64 {
+    let end = try await run { (directory, _) throws(BlobError) in
+      try directory.appendQuickly(bytes, at: offset, to: upload)
+    }
+    if let end { return end }
+    return try await run(on: checking) { (directory, _) throws(BlobError) in
+      try directory.append(bytes, at: offset, to: upload)
+    }
   }
 
   /// See ``BlobDirectory/hold()``.

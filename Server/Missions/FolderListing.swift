@@ -65,7 +65,11 @@ package enum FolderListing {
   }
 
   private static func failure(_ relative: String) -> MissionDraftError {
-    MissionDraftError("item \(relative): \(String(cString: strerror(errno)))")
+    let code = errno
+    // Bytes that are no UTF-8 were replaced when the folder was listed: this name leads nowhere.
+    let isGarbled = code == ENOENT && relative.unicodeScalars.contains("\u{FFFD}")
+    let why = isGarbled ? "its name is no UTF-8" : String(cString: strerror(code))
+    return MissionDraftError("item \(relative): \(why)")
   }
 
   /// The path without symbolic links; `nil`, with errno, where there is nothing.

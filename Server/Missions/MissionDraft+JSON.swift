@@ -10,7 +10,7 @@ extension MissionDraft {
         try reader.missionDraft()
       }
     } catch {
-      throw MissionDraftError(error.description)
+      throw MissionDraftError(error.reason, at: TextPlace(ofByte: error.offset, in: bytes))
     }
     if let fault { throw MissionDraftError(fault) }
   }

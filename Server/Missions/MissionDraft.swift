@@ -112,8 +112,12 @@ package struct MissionDraft: Sendable, Equatable {
 /// Why a draft is no mission. It names the item where it is about one.
 package struct MissionDraftError: Error, Sendable, Equatable, CustomStringConvertible {
   package let reason: String
+  /// Where in the manifest's text it was noticed; `nil` where it is about the whole or about files.
+  package let place: TextPlace?
 
-  package init(_ reason: String) { self.reason = reason }
+  package init(_ reason: String, at place: TextPlace? = nil) {
+    (self.reason, self.place) = (reason, place)
+  }
 
-  package var description: String { reason }
+  package var description: String { place.map { "\($0): \(reason)" } ?? reason }
 }

@@ -8,7 +8,7 @@ package enum ExitStatus: Int32, Sendable, CaseIterable {
   case usage = 2
   /// 3: offline, or the other side cannot be reached; work is kept, try later.
   case unreachable = 3
-  /// 4: a person has to decide first (conflicts or quarantine).
+  /// 4: a person has to do something first: decide (conflicts, quarantine), or give a token.
   case needsUser = 4
 }
 
@@ -31,6 +31,6 @@ package struct ExitCodeNote: Sendable, Equatable {
     ExitCodeNote(1, "Failed; the message says why."),
     ExitCodeNote(2, "Wrong usage; nothing was done."),
     ExitCodeNote(3, "Offline or unreachable; work is kept, try again later."),
-    ExitCodeNote(4, "Needs you: conflicts or quarantined operations are waiting."),
+    ExitCodeNote(4, "Needs you: a decision (conflicts, quarantine) or a token that allows this."),
   ]
 }

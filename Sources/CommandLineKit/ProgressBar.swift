@@ -140,7 +140,9 @@ extension ProgressBar {
       if notes.count > 1 {
         notes.removeLast()
       } else {
-        return "\(label)  \(tail)".truncated(toWidth: width)
+        let room = width - tail.displayWidth - 2
+        guard room >= 8 else { return "\(label)  \(tail)".truncated(toWidth: width) }
+        return "\(label.truncated(toWidth: room))  \(tail)"
       }
     }
   }

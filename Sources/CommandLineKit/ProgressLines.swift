@@ -12,7 +12,8 @@ package final class ProgressLines: Sendable {
 
   private let output: TextOutput
   private let isEnabled: Bool
-  private let width: Int
+  /// As it is now: whoever looks on may change its width.
+  private let terminal: @Sendable () -> Terminal
   private let interval: Duration
   private let now: @Sendable () -> ContinuousClock.Instant
   private let shown = Mutex(Shown())
@@ -20,16 +21,18 @@ package final class ProgressLines: Sendable {
   /// Draws nothing before the first ``show(_:)``.
   ///
   /// - Parameters:
+  ///   - terminal: Asked anew for each drawing.
   ///   - interval: The shortest time between two drawings.
   ///   - now: The clock.
   package init(
-    terminal: Terminal = .current(), output: TextOutput = .standardError,
+    terminal: @autoclosure @escaping @Sendable () -> Terminal = .current(),
+    output: TextOutput = .standardError,
     interval: Duration = .milliseconds(100),
     now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
   ) {
     self.output = output
-    self.isEnabled = terminal.isErrorTerminal
-    self.width = terminal.width - 1
+    self.isEnabled = terminal().isErrorTerminal
+    self.terminal = terminal
     self.interval = interval
     self.now = now
   }
@@ -43,6 +46,7 @@ package final class ProgressLines: Sendable {
       if shown.isFinished { return }
       if let last = shown.lastDraw, last.duration(to: instant) < interval { return }
       shown.lastDraw = instant
+      let width = terminal().width - 1
       draw(states.map { ProgressBar.render($0, width: width) }, &shown)
     }
   }

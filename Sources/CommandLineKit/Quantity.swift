@@ -96,6 +96,15 @@ extension BinaryInteger {
   }
 }
 
+extension BinaryInteger {
+  /// The number with its noun: `1 file`, `2,000 files`.
+  ///
+  /// - Parameter plural: where it is not the noun with an `s`.
+  package func counted(_ noun: String, _ plural: String? = nil) -> String {
+    "\(grouped) \(self == 1 ? noun : plural ?? noun + "s")"
+  }
+}
+
 /// A number such as 1.5, kept as digits so that scaling it is exact.
 private struct ExactNumber {
   var digits: Int64

@@ -17,7 +17,14 @@ enum BenchCommand {
     options: [
       OptionSpec(
         "only", value: "NAME", help: "Run this one; may be given several times.",
-        kind: .choice(Benchmark.all.map(\.name)), repeated: true)
+        kind: .choice(Benchmark.all.map(\.name)), repeated: true),
+      OptionSpec(
+        "updates", value: "N",
+        help: "Updates that the retention benchmark writes: 1,000,000 unless told.",
+        kind: .integer(10_000...100_000_000)),
+      OptionSpec(
+        "store", value: "KIND", help: "The only store that the retention benchmark runs on.",
+        kind: .choice(["embedded", "postgres"])),
     ],
     flags: [
       FlagSpec("quick", help: "Smaller and fewer rounds: a look, not a verdict."),
@@ -25,7 +32,10 @@ enum BenchCommand {
       FlagSpec("strict", help: "End with 1 when a target is missed."),
     ],
     examples: [
-      ExampleSpec("Two of them, quickly", "ferry-bench run --only ingest --only pull --quick")
+      ExampleSpec("Two of them, quickly", "ferry-bench run --only ingest --only pull --quick"),
+      ExampleSpec(
+        "What ten million updates leave behind",
+        "ferry-bench run --only retention --updates 10000000"),
     ],
     exitCodes: [
       ExitCodeNote(0, "Measured; with --strict, every target holds."),
@@ -35,7 +45,9 @@ enum BenchCommand {
   ) { arguments in
     let names = arguments.strings("only")
     let chosen = Benchmark.all.filter { names.isEmpty || names.contains($0.name) }
-    let surroundings = Surroundings(isQuick: arguments.flag("quick"))
+    let surroundings = Surroundings(
+      isQuick: arguments.flag("quick"), updates: try arguments.integerIfPresent("updates"),
+      store: arguments.stringIfPresent("store"))
     var report = BenchReport(isQuick: surroundings.isQuick)
     for benchmark in chosen {
       try Task.checkCancellation()

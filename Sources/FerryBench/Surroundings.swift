@@ -6,10 +6,16 @@ import Synchronization
 final class Surroundings: Sendable {
   /// Whether smaller and fewer rounds are wanted.
   let isQuick: Bool
+  /// Updates that the retention benchmark is asked to write; `nil` for its own number.
+  let updates: Int?
+  /// The only store that the retention benchmark is to run on; `nil` for all.
+  let store: String?
   private let cluster = Mutex<PostgresCluster?>(nil)
   private let bar = Mutex<ProgressBar?>(nil)
 
-  init(isQuick: Bool) { self.isQuick = isQuick }
+  init(isQuick: Bool, updates: Int? = nil, store: String? = nil) {
+    (self.isQuick, self.updates, self.store) = (isQuick, updates, store)
+  }
 
   /// Runs one benchmark behind its own progress line.
   func measure(_ benchmark: Benchmark) async throws -> [Measurement] {

@@ -60,7 +60,8 @@ extension WorldOptions.Field {
     switch name {
     case "devices", "spaces": return 1...1_000
     case "operations": return 1...1_000_000
-    case "seconds", "packet-operations", "page-changes", "clock-step": return 1...1_000_000_000
+    case "seconds", "packet-operations", "page-changes", "clock-step", "prune-every":
+      return 1...1_000_000_000
     case "watchers", "upgrades", "missions": return 0...100
     default:
       var options = WorldOptions()

@@ -68,6 +68,11 @@ struct CacheKeyTests {
       ("http://h/?a=/?", "http://h/?a=%2F%3F"), ("http://h/é", "http://h/%C3%A9"),
       ("http://h/100%", "http://h/100%25"), ("http://h/%+1", "http://h/%25%2B1"),
       ("http://u:P@H/", "http://u:P@h/"), ("/a b", "/a%20b"), ("http://[::1]:80/", "http://[::1]/"),
+      ("http://h/%-0", "http://h/%25-0"), ("http://h/%0g%g0", "http://h/%250g%25g0"),
+      // To Swift a delimiter and a combining mark behind it are one character, to HTTP two.
+      ("http://h/a#\u{301}b", "http://h/a"), ("http://h/\u{301}a", "http://h/%CC%81a"),
+      ("http://H?\u{301}a=1", "http://h/?%CC%81a=1"), ("http://u@\u{301}H/", "http://u@\u{301}h/"),
+      ("http://H:80/\u{301}", "http://h/%CC%81"), ("http://\u{301}H/a", "http://\u{301}h/a"),
     ])
   func canonical(url: String, expected: String) {
     #expect(ContentAddress.canonical(url) == expected)

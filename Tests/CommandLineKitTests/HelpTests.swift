@@ -41,7 +41,7 @@ struct HelpTests {
           1  Failed; the message says why.
           2  Wrong usage; nothing was done.
           3  Offline or unreachable; work is kept, try again later.
-          4  Needs you: conflicts or quarantined operations are waiting.
+          4  Needs you: a decision (conflicts, quarantine) or a token that allows this.
         """)
   }
 

@@ -48,6 +48,22 @@ struct ProgressLinesTests {
     #expect(screen.take().isEmpty)
   }
 
+  @Test("each drawing has the width that the terminal has by then, and a long name leaves room")
+  func width() {
+    let width = Mutex(60)
+    let screen = Screen()
+    let lines = ProgressLines(
+      terminal: Terminal(isErrorTerminal: true, width: width.withLock { $0 }),
+      output: TextOutput { text in screen.text.withLock { $0 += text } },
+      now: { screen.time.withLock { $0 } })
+    lines.show([state("a", 10)])
+    #expect(screen.take().contains("░"))
+    screen.wait()
+    width.withLock { $0 = 21 }
+    lines.show([state("a-name-that-is-far-too-long", 50)])
+    #expect(screen.take().contains("a-name-that-i…   50%"))
+  }
+
   @Test("drawings that come too soon are left out, and a note stands above the next one")
   func throttle() {
     let screen = Screen()

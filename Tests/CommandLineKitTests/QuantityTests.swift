@@ -44,6 +44,17 @@ struct QuantityTests {
     #expect(ByteSize(commandLine: text) == nil)
   }
 
+  @Test("What is counted stands in its singular where there is one of it")
+  func counted() {
+    #expect(
+      [0, 1, 2, 12_345].map { $0.counted("file") } == [
+        "0 files", "1 file", "2 files", "12,345 files",
+      ]
+    )
+    #expect(
+      1.counted("entry", "entries") == "1 entry" && 2.counted("entry", "entries") == "2 entries")
+  }
+
   @Test("Amounts are shown as people read them")
   func shown() {
     #expect(

@@ -21,6 +21,8 @@ struct RequestTargetTests {
       ("http://host:80/a?b=c", "/a", ["a"], ["b": "c"]),
       ("HTTP://host", "/", [], [:]),
       ("https://host?x=1", "/", [], ["x": "1"]),
+      ("/a/\u{301}b?\u{301}c=1", "/a/\u{301}b", ["a", "\u{301}b"], ["\u{301}c": "1"]),
+      ("http://host/\u{301}a", "/\u{301}a", ["\u{301}a"], [:]),
     ] as [(String, String, [String], [String: String])])
   func wellFormed(
     target: String, path: String, segments: [String], query: [String: String]

@@ -91,5 +91,7 @@ final class Collector<Value: Sendable>: Sendable {
     }
   }
 
+  var all: [Value] { state.withLock { $0.values } }
+
   var count: Int { state.withLock { $0.values.count } }
 }

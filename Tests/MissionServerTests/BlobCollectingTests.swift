@@ -28,9 +28,26 @@ struct BlobCollectingTests {
       owner: "1", hash: ContentHash(of: BlobFixture.bytes(9)), total: 9)
     _ = try fixture.blobs.append([1], at: 0, to: upload)
     _ = try fixture.file("blobs/incoming/draft-1-x", 5)
-    #expect(try fixture.blobs.removeUnfinished(before: 1_000_000_000) == 0)
-    #expect(try fixture.blobs.removeUnfinished(before: .max) == 2)
+    #expect(try fixture.blobs.removeUnfinished(before: 1_000_000_000).count == 0)
+    #expect(try fixture.blobs.removeUnfinished(before: .max).count == 2)
     #expect(try fixture.names() == [])
+  }
+
+  @Test("what is no upload stays, is told of, and keeps nothing else here")
+  func strangers() throws {
+    let fixture = try BlobFixture()
+    let incoming = fixture.blobs.incoming
+    try FileManager.default.createDirectory(
+      atPath: incoming + "/a-folder/with", withIntermediateDirectories: true)
+    #expect(mkfifo(incoming + "/b-pipe", 0o600) == 0)
+    #expect(symlink(incoming, incoming + "/c-link") == 0)
+    _ = try fixture.file("blobs/incoming/draft-1-x", 5)
+    let removal = try fixture.blobs.removeUnfinished(before: .max)
+    #expect(removal.count == 1)
+    #expect(removal.failures.count == 3)
+    #expect(removal.failures.first == .notAFile(path: incoming + "/a-folder"))
+    #expect(!FileManager.default.fileExists(atPath: incoming + "/draft-1-x"))
+    #expect(FileManager.default.fileExists(atPath: incoming + "/a-folder/with"))
   }
 
   private final class Events: Sendable {

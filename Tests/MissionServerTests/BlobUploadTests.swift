@@ -97,6 +97,49 @@ struct BlobUploadTests {
     #expect(try fixture.blobs.size(of: empty.hash) == 0)
   }
 
+  @Test("what would take long is left to whoever can wait, and nothing is done")
+  func quickly() throws {
+    let fixture = try BlobFixture()
+    let large = BlobDirectory.Upload(
+      owner: "1", hash: ContentHash(of: [1]), total: BlobDirectory.quicklyChecked + 1)
+    #expect(try fixture.blobs.appendQuickly([1], at: 0, to: large) == 1)
+    let rest = [UInt8](repeating: 0, count: Int(BlobDirectory.quicklyChecked))
+    #expect(try fixture.blobs.appendQuickly(rest, at: 1, to: large) == nil)
+    #expect(try fixture.blobs.offset(owner: "1", large.hash) == 1)
+    #expect(throws: BlobError.self) { _ = try fixture.blobs.append(rest, at: 1, to: large) }
+    // A small whole is checked at once; where somebody else is at it, nobody waits.
+    #expect(try fixture.blobs.appendQuickly(Self.bytes, at: 0, to: upload()) == 1_000)
+    let other = BlobDirectory.Upload(owner: "2", hash: upload().hash, total: 1_000)
+    #expect(try fixture.blobs.appendQuickly([1], at: 0, to: other) == 1)
+    let busy = try BlobFile(fixture.blobs.incoming + "/part-2-\(other.hash)", O_RDWR)
+    try busy.lock(LOCK_EX)
+    #expect(try fixture.blobs.appendQuickly([1], at: 1, to: other) == nil)
+  }
+
+  @Test("an upload beyond the quota is refused before it is written, and others go on")
+  func quota() throws {
+    let fixture = try BlobFixture()
+    func upload(_ seed: UInt8, _ total: Int64, owner: String = "1") -> BlobDirectory.Upload {
+      BlobDirectory.Upload(
+        owner: owner, hash: ContentHash(of: [seed]), total: total, quota: 1_000)
+    }
+    _ = try fixture.blobs.append(Array(Self.bytes[..<600]), at: 0, to: upload(1, 1_000))
+    #expect(throws: BlobError.overQuota(used: 600, total: 401, quota: 1_000)) {
+      _ = try fixture.blobs.append([1], at: 0, to: upload(2, 401))
+    }
+    #expect(throws: BlobError.overQuota(used: 600, total: .max, quota: 1_000)) {
+      _ = try fixture.blobs.append([1], at: 0, to: upload(2, .max))
+    }
+    #expect(try fixture.names().count == 1)
+    #expect(try fixture.blobs.append([1], at: 0, to: upload(2, 400)) == 1)
+    #expect(try fixture.blobs.append([1], at: 0, to: upload(3, 900, owner: "10")) == 1)
+    // What comes whole is never unfinished.
+    let whole = BlobDirectory.Upload(
+      owner: "1", hash: ContentHash(of: Self.bytes), total: 1_000, quota: 10)
+    #expect(try fixture.blobs.append(Self.bytes, at: 0, to: whole) == 1_000)
+    #expect(try fixture.blobs.unfinishedBytes(of: "1") == 601)
+  }
+
   @Test("of many that send the same part at once, one is taken and the others are told where")
   func together() async throws {
     let fixture = try BlobFixture()

@@ -45,6 +45,18 @@ struct MissionDraftTests {
     #expect(manifest.after.map(\.value) == ["base"])
   }
 
+  @Test("a fault in a manifest's text is told with its line and column")
+  func places() {
+    let text = "{\n \"items\": [\n  {\"file\": \"ä\", \"size\": x}]}"
+    let error = #expect(throws: MissionDraftError.self) { try read(text) }
+    #expect(error?.place?.description == "line 3, column 25")
+    #expect(error?.description.hasPrefix("line 3, column 25: ") == true)
+    #expect(TextPlace(ofByte: 0, in: []).description == "line 1, column 1")
+    #expect(TextPlace(ofByte: 9, in: Array("a\n".utf8)).description == "line 2, column 1")
+    let whole = #expect(throws: MissionDraftError.self) { try read(#"{"items":[]}"#) }
+    #expect(whole?.place == nil)
+  }
+
   @Test(
     "what is wrong with a manifest is told with the item's name",
     arguments: [
@@ -85,6 +97,18 @@ struct MissionDraftTests {
       try FolderListing.files(in: tree) == ["a/c/x.json", "a/link.txt", "a/z.png", "b.txt"])
     #expect(symlink("../a", tree + "/a/loop") == 0)
     #expect(throws: MissionDraftError.self) { _ = try FolderListing.files(in: tree) }
+  }
+
+  @Test("a name that is no UTF-8 is refused as one")
+  func bytesOfNames() throws {
+    let fixture = try BlobFixture()
+    _ = try fixture.file("tree/a", 3)
+    let tree = fixture.folder.file("tree").path
+    let file = open(Array(tree.utf8CString.dropLast()) + [0x2F, 0x62, -1, 0], O_CREAT, 0o600)
+    #expect(file >= 0)
+    close(file)
+    let error = #expect(throws: MissionDraftError.self) { _ = try FolderListing.files(in: tree) }
+    #expect(error?.reason.contains("UTF-8") == true)
   }
 
   @Test("links that lead out of a folder, pipes, and empty folders are refused by name")

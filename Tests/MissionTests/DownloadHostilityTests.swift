@@ -1,5 +1,6 @@
 import FerryProtocol
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -245,11 +246,15 @@ struct DownloadHostilityTests {
   func staysBusy() async throws {
     let server = try HostileServer { _ in Answer("503 Busy") }
     defer { server.stop() }
-    let failure = await fixture.failure(
-      fixture.job(content, from: server.url, inChunks: true), attempts: 3)
+    let told = Mutex(0)
+    var job = fixture.job(content, from: server.url, inChunks: true)
+    job.stalled = { _ in told.withLock { $0 += 1 } }
+    let failure = await fixture.failure(job, attempts: 3)
     #expect(failure?.kind == .server(503))
     #expect(failure?.isTransient == true)
     #expect(server.requests.count == 3)
+    // From the second failure on, since one may pass unnoticed.
+    #expect(told.withLock { $0 } == 2)
   }
 
   @Test("cannot be reached is told as being offline")

@@ -181,7 +181,8 @@ final class Shelf: MissionCatalogue, Downloader {
         state.withLock { $0.bytesFetched += part.count }
       }
       if isThere { continue }
-      guard pwrite(file, part, part.count, off_t(start)) == part.count else {
+      let written = job.cipher.applied(to: part, at: Int64(start))
+      guard pwrite(file, written, part.count, off_t(start)) == part.count else {
         throw DownloadError(errno == ENOSPC ? .diskFull : .file, String(cString: strerror(errno)))
       }
       progress(
@@ -203,7 +204,7 @@ final class Shelf: MissionCatalogue, Downloader {
     _ progress: @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) {
     let file = open(job.partialPath, O_RDWR | O_CREAT, 0o600)
-    pwrite(file, content, count, 0)
+    pwrite(file, job.cipher.applied(to: content, at: 0), count, 0)
     close(file)
     state.withLock { $0.bytesFetched += count }
     if !job.chunks.isEmpty {

@@ -21,6 +21,50 @@ struct MissionKeepingTests {
 
   // MARK: Versions
 
+  @Test("a version that a server which was set back published once more is noticed, and taken")
+  func republished() async throws {
+    publish("m", [("a.txt", small), ("b.bin", large)])
+    let device = try await Device(shelf)
+    try await device.download("m")
+    let former = try await device.manager.path(mission("m"))
+    var changed = large
+    changed[70_000] ^= 1
+    publish("m", [("a.txt", small), ("b.bin", changed)])
+    #expect(try await device.manager.mission(mission("m")).hasUpdate)
+    let before = shelf.bytesFetched
+    let status = try #require(try await device.download("m").first)
+    #expect(status.state == .done && status.version == 1 && !status.hasUpdate)
+    #expect(try await device.read("b.bin", in: "m") == changed)
+    #expect(shelf.bytesFetched < before + 100_000, "chunks of the former are taken over")
+    #expect(FileManager.default.contents(atPath: former + "/b.bin") == Data(large))
+    #expect(try await device.manager.verify(mission("m")).isIntact)
+    // Another process finds it, and the next version counts on from it.
+    let other = try await device.another()
+    try await other.manager.restore()
+    #expect(try await other.read("b.bin", in: "m") == changed)
+    publish("m", version: 2, [("a.txt", small)])
+    try await device.download("m")
+    #expect(try await device.read("a.txt", in: "m") == small)
+    #expect(!FileManager.default.fileExists(atPath: former))
+    #expect(try await device.store.missions().map(\.record.version) == [1, 2])
+  }
+
+  @Test("a version that is in force again after another of its number is put in use again")
+  func back() async throws {
+    publish("m", [("a.txt", small)])
+    let device = try await Device(shelf)
+    try await device.download("m")
+    publish("m", [("a.txt", large)])
+    try await device.download("m")
+    publish("m", [("a.txt", small)])
+    #expect(try await device.manager.mission(mission("m")).hasUpdate)
+    let before = shelf.order.count
+    try await device.download("m")
+    #expect(try await device.read("a.txt", in: "m") == small)
+    #expect(try await !device.manager.mission(mission("m")).hasUpdate)
+    #expect(shelf.order.count == before, "all of it was here")
+  }
+
   @Test("a row that cannot be read for a moment gives nothing up")
   func unreadableRow() async throws {
     shelf.publish(Publication("m", [("a.txt", small), ("media/b.bin", large)]))
@@ -36,27 +80,6 @@ struct MissionKeepingTests {
     try await device.wait(for: "m") { $0.state != .downloading }
     #expect(try await device.state("m") == .paused)
     #expect(try await device.store.missions().count == 1)
-  }
-
-  @Test("a row that cannot be written for a moment does not say that a mission goes on")
-  func unwritableRow() async throws {
-    shelf.publish(Publication("m", [("a.txt", small), ("media/b.bin", large)]))
-    shelf.obstruct(large, .hangs(after: 100_000))
-    let device = try await Device(shelf)
-    try await device.manager.download([mission("m")])
-    try await device.wait(for: "m") { $0.bytesDone > 0 }
-    let other = try SQLiteConnection(path: device.store.path)
-    try other.execute(
-      """
-      CREATE TRIGGER full BEFORE UPDATE ON missions WHEN NEW.state = 'paused'
-      BEGIN SELECT RAISE(ABORT, 'there is no room'); END
-      """)
-    try await device.manager.pause(mission("m"))
-    #expect(try await device.state("m") == .paused)
-    #expect(try await device.store.missions().map(\.state) == [.downloading])
-    try other.execute("DROP TRIGGER full")
-    #expect(try await device.state("m") == .paused)
-    #expect(try await device.store.missions().map(\.state) == [.paused])
   }
 
   @Test("a new version fetches only the chunks that it lacks, and is there whole or not at all")

@@ -45,6 +45,28 @@ struct MissionManagerTests {
     #expect(!device.everything().contains { $0.hasPrefix("partial/") })
   }
 
+  @Test(
+    "of all that are asked for, one that waits for what is nowhere fails alone, with the reason")
+  func partly() async throws {
+    publish("a", after: ["gone"])
+    publish("b", after: ["a"])
+    publish("c", [("c.txt", small)])
+    let device = try await Device(shelf)
+    let ids = ["a", "b", "c"].map(mission)
+    await #expect(throws: MissionError.self) { try await device.manager.download(ids) }
+    try await device.manager.downloadPartly(ids)
+    let found = try await device.manager.settled(ids)
+    #expect(found.map(\.state) == [.failed, .failed, .done])
+    #expect(found[0].reason?.kind == .dependency)
+    #expect(found[0].reason?.message.contains("mission gone") == true)
+    #expect(found[1].reason?.message.contains("mission a") == true)
+    #expect(try await device.read("c.txt", in: "c") == small)
+    // When it has come, all of them can be had.
+    publish("gone", [("g.txt", small)])
+    try await device.manager.downloadPartly(ids)
+    #expect(try await device.manager.settled(ids).map(\.state) == [.done, .done, .done])
+  }
+
   @Test("a mission that is given up before its work has begun is not fetched all the same")
   func cancelledAtOnce() async throws {
     publish("m")

@@ -37,7 +37,7 @@ struct MissionStorePowerTests {
     let disk = disk(seed)
     let store = try await open(disk)
     let version = try await store.add(published.record, at: 1).version
-    try await store.setManifest(published.document, published.manifest)
+    try await store.setManifest(published.document, published.manifest, of: version)
     try await store.complete(version, at: 2)
     return (disk, version)
   }

@@ -21,7 +21,9 @@ struct MissionStoreTests {
 
   private func add(_ publication: Publication) async throws -> MissionVersion {
     let row = try await store.add(publication.record, at: 100)
-    try await store.setManifest(publication.document, publication.manifest)
+    try await store.setManifest(
+      publication.document, publication.manifest,
+      of: MissionVersion(publication.manifest.id, publication.manifest.version))
     return row.version
   }
 
@@ -41,7 +43,9 @@ struct MissionStoreTests {
     #expect(try await store.add(published.record, at: 999) == row)
     let reason = MissionError(.offline, item: "b.bin", "no network")
     #expect(try await store.setState(.downloading, reason: reason, of: version))
-    try await store.setManifest(published.document, published.manifest)
+    try await store.setManifest(
+      published.document, published.manifest,
+      of: MissionVersion(published.manifest.id, published.manifest.version))
     try await store.setProgress(bytesDone: 7, itemsDone: 1, of: version)
     let again = try await SQLiteMissionStore.open(store.path)
     let kept = try #require(try await again.missions().first)

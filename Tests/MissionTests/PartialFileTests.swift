@@ -49,6 +49,29 @@ struct PartialFileTests {
     #expect(try await file(other).open(bootID: "one").marks == nil)
   }
 
+  @Test("holds encrypted content, and reads, hashes and copies it as what it is")
+  func encrypted() async throws {
+    let cipher = try #require(
+      PartialCipher(key: [UInt8](repeating: 1, count: 32), content: hash([1])))
+    var layout = Self.layout
+    layout.isEncrypted = true
+    let first = PartialFile(
+      path: directory.file("partial").path, layout: layout, cipher: cipher, executor: executor)
+    #expect(try await first.open(bootID: "one").marks == nil)
+    let bytes = (0..<1_000).map { UInt8(truncatingIfNeeded: $0) }
+    try await first.write(bytes, 3..<1_000, at: 21, chunk: 0, count: 1_018)
+    #expect(try await first.read(21..<1_018) == Array(bytes[3...]))
+    #expect(try await first.digest(of: 22..<1_018) == SHA256.digest(of: Array(bytes[4...])))
+    let raw = Array(try Data(contentsOf: directory.file("partial")))
+    #expect(raw[21..<1_018] == cipher.applied(to: Array(bytes[3...]), at: 21)[...])
+    #expect(Array(raw[21..<121]) != Array(bytes[3..<103]))
+    // Marks of content that is not encrypted speak of other bytes.
+    let again = PartialFile(
+      path: directory.file("partial").path, layout: layout, cipher: cipher, executor: executor)
+    #expect(try await again.open(bootID: "one").marks == [0: 1_018])
+    #expect(try await file().open(bootID: "one").marks == nil)
+  }
+
   @Test("is nothing but its content when it is finished")
   func finished() async throws {
     let first = file()

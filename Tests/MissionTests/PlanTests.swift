@@ -154,7 +154,10 @@ struct PlanTests {
   ) throws -> [String] {
     try MissionRequest.plan(
       ids.map(mission), catalogue: Dictionary(uniqueKeysWithValues: records),
-      here: Dictionary(uniqueKeysWithValues: here.map { (mission($0), $1) })
+      here: Dictionary(
+        uniqueKeysWithValues: here.map { name, version in
+          (mission(name), HeldVersion(record(name, version: version).1))
+        })
     ).map(\.id.value)
   }
 
@@ -176,12 +179,51 @@ struct PlanTests {
     #expect(try asked(["b"], records, here: ["b": 2]).isEmpty)
   }
 
+  @Test("a number that was published once more, with another manifest, is another version")
+  func republished() throws {
+    var (id, other) = record("a", version: 7)
+    other.manifest = y
+    #expect(try asked(["a"], [record("a", version: 7)], here: ["a": 7]).isEmpty)
+    #expect(try asked(["a"], [(id, other)], here: ["a": 7]) == ["a"])
+    // What merely comes first is here all the same; what is later stays.
+    #expect(try asked(["b"], [record("b", after: ["a"]), (id, other)], here: ["a": 7]) == ["b"])
+    #expect(try asked(["a"], [(id, other)], here: ["a": 8]).isEmpty)
+  }
+
+  @Test("what a version is called by here is its number, or a name that no version has")
+  func names() {
+    func row(_ version: Int64, _ alias: Int64? = nil) -> MissionRow {
+      MissionRow(
+        record: record("a", version: version).1, state: .done, isComplete: true, isActive: false,
+        asked: 1, bytesDone: 0, itemsDone: 0, askedAt: 0, alias: alias)
+    }
+    #expect(VersionName.next(for: 7, beside: [row(6)]) == 7)
+    #expect(VersionName.next(for: 7, beside: [row(6), row(7)]) == -1)
+    #expect(VersionName.next(for: 7, beside: [row(7), row(7, -1)]) == -2)
+    for name in [1, 7, .max, -1, -12] as [Int64] {
+      #expect(VersionName.name(ofFolder: VersionName.folder(name)) == name)
+    }
+    for folder in ["-1", "+7", "07", "again1", "again", "x"] {
+      #expect(VersionName.name(ofFolder: folder) == nil, "\(folder)")
+    }
+  }
+
   @Test("what is not in the catalogue can be asked for only where it is here")
   func unknown() throws {
     #expect(throws: MissionError.self) { try asked(["z"], []) }
     #expect(try asked(["z"], [], here: ["z": 1]).isEmpty)
     let error = #expect(throws: MissionError.self) { try asked(["a"], [record("a", after: ["z"])]) }
     #expect(error?.kind == .dependency)
+  }
+
+  @Test("asked for in part, what waits for what is nowhere is left to the queue, not the others")
+  func partly() throws {
+    let records = [record("a", after: ["z"]), record("b", after: ["a"]), record("c")]
+    #expect(throws: MissionError.self) { try asked(["a", "b", "c"], records) }
+    let plan = try MissionRequest.plan(
+      ["a", "b", "c", "y"].map(mission), catalogue: Dictionary(uniqueKeysWithValues: records),
+      here: [:], isPartial: true)
+    #expect(plan.map(\.id.value) == ["a", "b", "c"])
   }
 
   // MARK: Manifests

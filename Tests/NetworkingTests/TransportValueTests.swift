@@ -23,6 +23,7 @@ struct TransportValueTests {
       ("http://a", "a:80"), ("https://a", "a:443"), ("HTTP://a:8080/x?y#z", "a:8080"),
       ("http://u:p@a:1", "a:1"), ("http://u@v@a/", "a:80"), ("http://[::1]:9/x", "[::1]:9"),
       ("https://[::1]", "[::1]:443"), ("http://a?b:9", "a:80"), ("http://a:/", "a:80"),
+      ("http://a/\u{301}@b:9", "a:80"),
     ])
   func address(url: String, endpoint: String) throws {
     #expect(try RequestAddress(url).endpoint == endpoint)

@@ -6,7 +6,7 @@ import Testing
 /// Who may do what, as the commands tell it.
 @Suite(.timeLimit(.minutes(3)))
 struct AccessTests {
-  @Test("a wrong token is refused with a clear message and exit status 1")
+  @Test("a wrong token is refused with a clear message and exit status 4")
   func wrongToken() async throws {
     let server = try await Server.start()
     let right = try await server.token("writer")
@@ -14,12 +14,12 @@ struct AccessTests {
     let wrong = right.dropLast(4) + (right.hasSuffix("AAAA") ? "BBBB" : "AAAA")
     for token in ["nonsense", String(wrong)] {
       let refused = try await device.ferry(
-        "init", "--server", server.url, "--space", Device.space, "--token", token, exits: 1)
+        "init", "--server", server.url, "--space", Device.space, "--token", token, exits: 4)
       #expect(refused.error.contains("a valid token is needed"))
       #expect(refused.error.contains("next: get a token"))
     }
     let none = try await device.ferry(
-      "--json", "init", "--server", server.url, "--space", Device.space, exits: 1)
+      "--json", "init", "--server", server.url, "--space", Device.space, exits: 4)
     let lines = try JSONLine.all(none.output)
     #expect(lines.last?.object("error").text("code") == "unauthorized")
     #expect(try await device.status().server == nil)
@@ -37,7 +37,7 @@ struct AccessTests {
     try await writer.exchange()
     #expect(try await reader.exchange("pull").pulled == 1)
     try await reader.write("UPDATE notes SET n = 2 WHERE id = 'a'")
-    let refused = try await reader.ferry("push", exits: 1)
+    let refused = try await reader.ferry("push", exits: 4)
     #expect(refused.error.contains("the token does not allow this"))
     #expect(refused.error.contains("reader"))
     #expect(try await reader.status().pending == 1)
@@ -50,7 +50,7 @@ struct AccessTests {
     let token = try await server.token("admin", space: "mine")
     let device = try Device()
     let other = try await device.ferry(
-      "init", "--server", server.url, "--space", "yours", "--token", token, exits: 1)
+      "init", "--server", server.url, "--space", "yours", "--token", token, exits: 4)
     #expect(other.error.contains("the token is for another space"))
     let bad = try await device.ferry(
       "init", "--server", server.url, "--space", "no/name", "--token", token, exits: 1)

@@ -63,6 +63,34 @@ struct SchemaTests {
     #expect(try await replica.schema().version == 2)
   }
 
+  @Test("a schema that records do not fit is refused with their names, and may be let keep them")
+  func records() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await device.write("INSERT INTO notes VALUES ('a', 'one', 1), ('b', 'two', NULL)")
+    try await device.exchange()
+    let path = try file(
+      #"{"tables":{"notes":{"columns":{"n":{"required":true},"body":{"type":"integer"}}}}}"#,
+      of: device)
+    let refused = try await device.ferry("schema", "apply", path, exits: 1)
+    #expect(refused.error.contains("2 records that exist do not fit the schema"))
+    #expect(refused.error.contains("notes/a: column body is for integer and holds text"))
+    #expect(refused.error.contains("--keep-records"))
+    let replica = try await device.open()
+    do {
+      let document = SpaceSchema(tables: ["notes": TableRules(unique: [["n"], ["body"]])])
+      try await replica.applySchema(document)
+      try await replica.applySchema(
+        SpaceSchema(tables: ["notes": TableRules(columns: ["n": ColumnRules(isRequired: true)])]))
+      Issue.record("a record without a value fits a column that has to hold one")
+    } catch ReplicaError.refused(let problem) {
+      #expect(problem.violations.map(\.record) == ["b"] && problem.violationCount == 1)
+    }
+    #expect(try await replica.schema().version == 1)
+    try await device.ferry("schema", "apply", path, "--keep-records")
+    #expect(try await replica.schema().version == 2)
+  }
+
   @Test("a reader may look at the schema, and only an admin may change it")
   func roles() async throws {
     let server = try await Server.start()

@@ -24,7 +24,7 @@ struct VerifyTests {
       #expect(report.bytesSent + report.bytesReceived < 1_000)
     }
     let output = try await pair.two.ferry("verify").output
-    #expect(output.hasPrefix("1600 rows of 1 tables at "))
+    #expect(output.hasPrefix("1,600 rows of 1 table at "))
     #expect(output.hasSuffix(": equal\n"))
   }
 

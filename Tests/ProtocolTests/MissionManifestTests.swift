@@ -49,6 +49,14 @@ struct MissionManifestTests {
     #expect(throws: MalformedMessage.self) { try MissionManifest(decoding: Array(other.utf8)) }
   }
 
+  @Test("one content of two sizes is refused")
+  func sizes() throws {
+    let same = Self.manifest([Self.item("a"), Self.item("b")])
+    #expect(same.fault() == nil)
+    let fault = Self.manifest([Self.item("a"), Self.item("b", size: 6)]).fault()
+    #expect(fault == "items a and b have one sha256 and two sizes, 5 and 6")
+  }
+
   @Test(
     "a path that could leave the store, or that some file system does not take, is refused",
     arguments: [

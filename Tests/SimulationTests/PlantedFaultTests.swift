@@ -8,45 +8,13 @@
   /// planted in debug builds only.
   @Suite(.timeLimit(.minutes(8)))
   struct PlantedFaultTests {
-    /// A swarm's world that is quick in a debug build, with the limits at which the mistake shows.
+    /// A swarm's world that is quick in a debug build, with what makes the mistake show.
     private static func world(_ seed: UInt64, for fault: PlantedFault? = nil) throws -> WorldResult
     {
-      let isAboutParts = fault == .transactionTornOnServer || fault == .pageAppliedEarly
-      // What is recorded again is harmless until somebody has written the same in between; and few
-      // writes meet in one record while a packet is on its way.
-      let isRare = fault == .appliedChangesRecorded || fault == .acknowledgeByRecord
-      let operations = isRare ? 300 : isAboutParts || fault == .tiesUnresolved ? 200 : 80
-      var options = WorldOptions.drawn(
-        seed: seed, devices: isAboutParts ? 3 : 4, operations: operations)
-      if fault == .transactionTornOnServer { options.packetOperations = 2 }
-      if fault == .pageAppliedEarly { options.pageChanges = 2 }
-      // Where the server is set back, oracles let more pass.
-      let isAboutSetBacks = fault == .anchorNotChecked || fault == .archiveForgotten
-      options.serverRestores = isAboutSetBacks ? 3 : 0
-      if isAboutSetBacks {
-        (options.copies, options.restores, options.devicePowerLosses) = (0, 0, 0)
-        (options.absences, options.watchers, options.syncPause) = (0, 0, 6_000)
-      }
-      // Writes of one moment, and devices that write under one name.
-      if fault == .tiesUnresolved { (options.clockStep, options.clockSkew) = (60_000, 0) }
-      // A death between two steps of one pull.
-      if fault == .cursorApartFromRows { (options.crash, options.deviceCrashes) = (20_000, 40) }
-      if fault == .noForkDetection { (options.copies, options.restores) = (6, 6) }
-      options.missions = 0
-      if let fault, missionFaults.contains(fault) { Self.setMissions(&options) }
-      // The power goes while much is on its way.
-      if fault == .mapBelieved {
-        for field in WorldOptions.Field.all where field.isFault { field.set(&options, 0) }
-        (options.delayMin, options.delayMax, options.seconds) = (1_500, 2_500, 300)
-        (options.missions, options.devicePowerLosses) = (4, 30)
-      }
+      let options = options(seed, for: fault)
       // Some mistakes never come to rest; no sound world of this size takes as many steps.
       return try World(seed: seed, options: options, stepsMax: 400_000).run()
     }
-
-    private static let missionFaults: [PlantedFault] = [
-      .missionInUseEarly, .chunkUnchecked, .mapBelieved, .contentNotSynced, .sharedContentRemoved,
-    ]
 
     /// Missions that come and go on machines that fail.
     private static func setMissions(_ options: inout WorldOptions) {
@@ -55,6 +23,76 @@
       (options.corrupt, options.delayMax, options.syncPause) = (60_000, 200, 1_000)
       (options.partitions, options.oneWayPartitions, options.absences) = (4, 0, 0)
       (options.drop, options.stall, options.slow, options.reset) = (5_000, 0, 0, 10_000)
+    }
+
+    static func options(_ seed: UInt64, for fault: PlantedFault?) -> WorldOptions {
+      func drawn(devices: Int = 4, operations: Int = 80) -> WorldOptions {
+        var options = WorldOptions.drawn(seed: seed, devices: devices, operations: operations)
+        // Where the server is set back, oracles let more pass.
+        (options.serverRestores, options.missions) = (0, 0)
+        return options
+      }
+      switch fault {
+      case .appliedChangesRecorded, .acknowledgeByRecord:
+        // What is recorded again is harmless until somebody has written the same in between; and
+        // few writes meet in one record while a packet is on its way.
+        return drawn(operations: 300)
+      case .tiesUnresolved:
+        // Writes of one moment, by many devices whose clocks agree and that hear little of each
+        // other: nothing that they do beside edits of the same records.
+        var options = drawn(devices: 8, operations: 800)
+        (options.clockStep, options.clockSkew, options.clockDrift) = (10_000, 0, 0)
+        (options.clockJumps, options.absences) = (0, 0)
+        (options.watchers, options.syncPause) = (0, 10_000)
+        (options.pageChanges, options.packetOperations) = (5_000, 1_000)
+        (options.counters, options.batches, options.claims) = (0, 0, 0)
+        return options
+      case .transactionTornOnServer:
+        // Parts of transactions that come apart, while everybody looks.
+        var options = drawn(devices: 6, operations: 600)
+        (options.packetOperations, options.drop) = (1, 200_000)
+        (options.delayMin, options.delayMax) = (1, 800)
+        (options.watchers, options.absences) = (100, 0)
+        return options
+      case .pageAppliedEarly:
+        var options = drawn(devices: 3, operations: 200)
+        options.pageChanges = 2
+        return options
+      case .anchorNotChecked, .archiveForgotten:
+        var options = drawn()
+        options.serverRestores = 3
+        (options.copies, options.restores, options.devicePowerLosses) = (0, 0, 0)
+        (options.absences, options.watchers, options.syncPause) = (0, 0, 6_000)
+        return options
+      case .cursorApartFromRows:
+        // A death between two steps of one pull.
+        var options = drawn()
+        (options.crash, options.deviceCrashes) = (20_000, 40)
+        return options
+      case .noForkDetection:
+        var options = drawn()
+        (options.copies, options.restores) = (6, 6)
+        return options
+      case .expiredCursorServed:
+        // Deletes that are forgotten before everybody has heard of them.
+        var options = drawn(operations: 200)
+        (options.retention, options.pruneEvery, options.watchers) = (2, 1, 0)
+        options.syncPause = 6_000
+        return options
+      case .missionInUseEarly, .chunkUnchecked, .contentNotSynced, .sharedContentRemoved:
+        var options = drawn()
+        Self.setMissions(&options)
+        return options
+      case .mapBelieved:
+        // The power goes while much is on its way.
+        var options = drawn(operations: 10)
+        for field in WorldOptions.Field.all where field.isFault { field.set(&options, 0) }
+        (options.delayMin, options.delayMax, options.seconds) = (1_500, 2_500, 300)
+        (options.missions, options.devicePowerLosses, options.syncPause) = (4, 30, 1_000)
+        return options
+      default:
+        return drawn()
+      }
     }
 
     /// In how many worlds, from seed 1, each mistake is found.
@@ -78,7 +116,7 @@
       arguments: [
         nil, PlantedFault.transactionTornOnServer, .pageAppliedEarly, .anchorNotChecked,
         .appliedChangesRecorded, .tiesUnresolved, .noForkDetection, .cursorApartFromRows,
-        .missionInUseEarly, .mapBelieved,
+        .expiredCursorServed, .missionInUseEarly, .mapBelieved,
       ],
       1...Self.seeds)
     func control(_ shape: PlantedFault?, _ seed: UInt64) async throws {

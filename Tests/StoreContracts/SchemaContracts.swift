@@ -69,7 +69,7 @@ extension StoreContract {
         (#"{"tables":{"tasks":{"columns":{"title":{"type":"integer"}}}}}"#, .schemaViolation),
         (#"{"tables":{"tasks":{"columns":{"due":{"required":true}}}}}"#, .schemaViolation),
       ] {
-        _ = try await space.apply(json).get()
+        _ = try await space.apply(json, keepsRecords: true).get()
         var visitor = author
         let packet = visitor.packet(inserting: ["b"])
         for side in [space, other] {
@@ -172,8 +172,11 @@ extension StoreContract {
 
 extension SpaceUnderTest {
   /// Applies a schema document.
-  func apply(_ json: String) async throws -> Result<SpaceSchema, Problem> {
+  func apply(
+    _ json: String, keepsRecords: Bool = false
+  ) async throws -> Result<SpaceSchema, Problem> {
     let document = try SpaceSchema(decoding: Array(json.utf8), limits: .standard)
-    return try await store.applySchema(document, to: space.id, now: Self.now)
+    return try await store.applySchema(
+      document, to: space.id, now: Self.now, keepsRecords: keepsRecords)
   }
 }

@@ -18,7 +18,8 @@ package struct StoreContract: Sendable, CustomStringConvertible {
   /// All contracts.
   package static let all: [StoreContract] =
     chains + parking + transactions + pulling + values + clocks + crowds + histories
-    + administration + notices + recordFetches + refusals + schemas + uniqueKeys + batches
+    + administration + notices + recordFetches + refusals + schemas + schemaFits + uniqueKeys
+    + batches
     + retention + prunedHistories + digests + historyPrints + missions
 }
 

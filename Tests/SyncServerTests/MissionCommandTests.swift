@@ -38,6 +38,66 @@ struct MissionCommandTests {
     try write("tour/.hidden", "x")
   }
 
+  @Test("of a directory that holds no store nothing is answered, and nothing is made there")
+  func noStore() async throws {
+    for arguments in [
+      ["mission", "list", "--space", "notes"], ["mission", "show", "a", "--space", "notes"],
+      ["mission", "retract", "a", "--space", "notes"], ["mission", "key"], ["mission", "collect"],
+      ["space", "list"], ["space", "show", "notes"], ["space", "prune", "notes"],
+      ["space", "set", "notes", "--retention", "1d"], ["token", "list"],
+      ["token", "revoke", "abcdef"],
+    ] {
+      let failed = try await ChildProcess.run(
+        try Executables.ferryd(), arguments + ["--data", tests.data])
+      #expect(failed.status == .exited(1), "\(arguments): \(failed.output)")
+      #expect(failed.error.contains("there is no store in \(tests.data)"), "\(failed.error)")
+      #expect(failed.error.contains("next: check --data"), "\(failed.error)")
+      #expect(!FileManager.default.fileExists(atPath: tests.data), "\(arguments)")
+    }
+    // Where there is a store, but no such content as is named.
+    #expect(try await tests.run("space", "create", "notes").status == .exited(0))
+    let blobs = folder.file("blobs").path
+    for command in ["key", "collect"] {
+      let failed = try await run(command, "--blobs", blobs)
+      #expect(failed.status == .exited(1) && failed.error.contains(blobs), "\(failed.error)")
+    }
+    #expect(try await run("list", "--space", "notes", "--blobs", blobs).status == .exited(0))
+    #expect(try await run("collect").output.hasPrefix("removed 0 files (0 B) and 0 unfinished"))
+    #expect(!FileManager.default.fileExists(atPath: blobs))
+    #expect(!FileManager.default.fileExists(atPath: tests.data + "/blobs"))
+  }
+
+  @Test("where no mission is published that is said, with what publishes one")
+  func none() async throws {
+    #expect(try await tests.run("space", "create", "notes").status == .exited(0))
+    let listed = try await run("list", "--space", "notes")
+    #expect(listed.output.hasPrefix("no mission is published in space notes: `ferryd mission"))
+    #expect(try await run("list", "--space", "notes", "--json").output == "{\"missions\":[]}\n")
+    try write("one/a.txt", "a")
+    let one = try await run("publish", folder.file("one").path, "--space", "notes")
+    #expect(one.output == "published one version 1: 1 item, 1 B\n")
+  }
+
+  @Test("a token that is missing, unknown or too little is the user's to give: status 4")
+  func tokens() async throws {
+    try await makeTour()
+    let reader = try await tests.token("reader")
+    let (child, port) = try await tests.serve()
+    let server = ["--server", "http://127.0.0.1:\(port)", "--space", "notes"]
+    for (arguments, token) in [
+      (["list"], nil), (["list"], "nonsense"), (["show", "tour"], nil),
+      (["publish", tour], nil), (["publish", tour], reader), (["retract", "tour"], reader),
+    ] as [([String], String?)] {
+      let refused = try await ChildProcess.run(
+        try Executables.ferryd(),
+        ["mission"] + arguments + server + (token.map { ["--token", $0] } ?? []))
+      #expect(refused.status == .exited(4), "\(arguments): \(refused.error)")
+      #expect(refused.error.contains("--role admin"), "\(refused.error)")
+    }
+    child.send(SIGTERM)
+    #expect(try await child.exitStatus() == .exited(0))
+  }
+
   @Test("a folder is published, listed, shown, published again, retracted and collected")
   func life() async throws {
     try await makeTour()
@@ -110,6 +170,23 @@ struct MissionCommandTests {
       #expect(failed.error.contains(reason), "\(failed.error)")
       #expect(failed.error.contains("next:"), "\(failed.error)")
     }
+    try write("place.json", "{\n  \"items\": [7]}")
+    let place = try await run("publish", folder.file("place.json").path, "--space", "notes")
+    #expect(place.error.contains("the manifest \(folder.file("place.json").path) cannot be"))
+    #expect(place.error.contains("why: line 2, column 13: "), "\(place.error)")
+    #expect(place.error.contains("next: correct the manifest"))
+    try write("links/a.txt", "a")
+    #expect(symlink("/etc/hostname", folder.file("links/out").path) == 0)
+    let links = try await run("publish", folder.file("links").path, "--space", "notes")
+    #expect(links.error.contains("the folder \(folder.file("links").path) cannot be"))
+    #expect(links.error.contains("item out") && !links.error.contains("correct the manifest"))
+    // Content that only a hash names cannot be sent again.
+    try write(
+      "hash.json",
+      #"{"mission":"h","items":[{"path":"a","sha256":"\#(hash)","size":9,"hosted":true}]}"#)
+    let unsent = try await run("publish", folder.file("hash.json").path, "--space", "notes")
+    #expect(unsent.error.contains("give the item a `file`"), "\(unsent.error)")
+    #expect(!unsent.error.contains("sent anew"))
     let list = try await run("list", "--space", "notes", "--json")
     #expect(list.output.components(separatedBy: #""mission""#).count == 2)
   }
@@ -133,7 +210,7 @@ struct MissionCommandTests {
     #expect(shown.output.contains(#""path":"big.txt""#))
     let refused = try await ChildProcess.run(
       try Executables.ferryd(), ["mission", "publish", tour, "--token", reader] + server)
-    #expect(refused.status == .exited(1) && refused.error.contains("--role admin"))
+    #expect(refused.status == .exited(4) && refused.error.contains("--role admin"))
     try await ranges(of: Array(big.utf8), port, token: reader)
     #expect(try await remote("retract", "tour").output == "retracted tour\n")
     #expect(try await remote("list", "--json").output == "{\"missions\":[]}\n")
@@ -169,8 +246,16 @@ struct MissionCommandTests {
     #expect(past.headers["content-range"] == "bytes */\(content.count)")
     let known = try await get("GET", ["If-None-Match": "\"\(hash)\""])
     #expect(known.status == 304 && known.body.isEmpty)
-    let metrics = try await ServiceSocket.exchange(port, "GET", "/metrics")
-    #expect(metrics.text.contains(#"route="/v1/blobs/{sha256}""#))
+    // What went out is counted right after; manifests were read by the way.
+    let sent = 2 * content.count + 107
+    var counted = 0
+    repeat {
+      let metrics = try await ServiceSocket.exchange(port, "GET", "/metrics").text
+      let name = #"ferry_http_response_bytes_total{route="/v1/blobs/{sha256}"} "#
+      let line = try #require(metrics.split(separator: "\n").first { $0.hasPrefix(name) })
+      counted = try #require(Int(line.dropFirst(name.count)))
+    } while counted < sent
+    #expect(counted < sent + content.count)
   }
 
   @Test("a publisher that is killed leaves nothing to be seen, and a repeat completes")
@@ -211,14 +296,21 @@ struct MissionCommandTests {
 
   @Test("a server on a database without --blobs, and two that make the key, are told apart")
   func key() async throws {
+    #expect(try await tests.run("space", "create", "notes").status == .exited(0))
     let keys = try await withThrowingTaskGroup(of: String.self) { group in
       for _ in 0..<4 { group.addTask { try await run("key").output } }
       return try await group.reduce(into: Set<String>()) { $0.insert($1) }
     }
     #expect(keys.count == 1 && keys.first?.count == 45)
+    let database = ["--database", try PostgresCluster.shared().createDatabase()]
+    let empty = try await ChildProcess.run(
+      try Executables.ferryd(), ["mission", "key"] + database)
+    #expect(empty.status == .exited(1) && empty.error.contains("holds no store of Ferry's"))
+    let made = try await ChildProcess.run(
+      try Executables.ferryd(), ["space", "create", "notes"] + database)
+    #expect(made.status == .exited(0), "it was not made by the one before: \(made.error)")
     let none = try await ChildProcess.run(
-      try Executables.ferryd(),
-      ["mission", "key", "--database", try PostgresCluster.shared().createDatabase()])
+      try Executables.ferryd(), ["mission", "key"] + database)
     #expect(none.status == .exited(2) && none.error.contains("--blobs"))
   }
 }

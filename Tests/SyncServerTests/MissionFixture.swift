@@ -15,12 +15,15 @@ struct MissionFixture {
   let service: SyncService
   let recorder = LogRecorder()
 
-  init(hasBlobs: Bool = true) async throws {
+  init(
+    hasBlobs: Bool = true, uploadQuota: Int64 = MissionDesk.uploadQuotaStandard
+  ) async throws {
     folder = try TemporaryDirectory(prefix: "ferry-missions")
     store = try await SQLiteStore(directory: folder.url.path)
     blobs = try BlobDirectory(folder.file("blobs").path)
     let clock = ServiceClockDouble().clock
-    desk = MissionDesk(store: store, blobs: BlobThreads(blobs), clock: clock)
+    desk = MissionDesk(
+      store: store, blobs: BlobThreads(blobs), clock: clock, uploadQuota: uploadQuota)
     service = SyncService(
       SyncService.Parts(
         store: store, gate: AccessGate(store: store, clock: clock, checksLoopback: false),

@@ -21,6 +21,18 @@ struct ServiceSchemaTests {
     #expect(await fixture.send("GET", path).bytes == document.encoded())
   }
 
+  @Test("records have to fit a schema unless the request says otherwise")
+  func records() async {
+    let fixture = ServiceFixture()
+    let body = Array(#"{"tables":{}}"#.utf8)
+    for query in ["", "?records=check", "?records=keep"] {
+      #expect(await fixture.send("PUT", path + query, body: body).status == 200)
+    }
+    #expect(fixture.store.state.withLock { $0.keptRecords } == [false, false, true])
+    let answer = await fixture.send("PUT", path + "?records=drop", body: body)
+    #expect(answer.problem?.code == .malformedMessage)
+  }
+
   @Test("what is no schema is refused with the place of the mistake")
   func malformed() async {
     let fixture = ServiceFixture()

@@ -18,5 +18,5 @@ extension ServiceStoreDouble {
     .pruned(PrunedRows(), reached: 0, isLast: true)
   }
 
-  func reclaim() async throws(StoreError) -> Bool { false }
+  func reclaim() async throws(StoreError) -> ReclaimStep { .done }
 }

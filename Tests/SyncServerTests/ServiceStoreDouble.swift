@@ -23,6 +23,8 @@ final class ServiceStoreDouble: SyncStore {
     var folds = 0
     var isClosed = false
     var schemas: [Int64: SpaceSchema] = [:]
+    /// Whether each schema was applied whatever the records hold.
+    var keptRecords: [Bool] = []
     /// Of the packets that came, in order.
     var roles: [Role] = []
     /// What the senders of packets and pulls said that they speak, in order.
@@ -140,9 +142,12 @@ final class ServiceStoreDouble: SyncStore {
   }
 
   func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
-    state.withLock { $0.schemas[space] = document }
+    state.withLock { state in
+      state.schemas[space] = document
+      state.keptRecords.append(keepsRecords)
+    }
     return .success(document)
   }
 

@@ -1,4 +1,5 @@
 import FerryProtocol
+import Foundation
 import HTTPServer
 import MissionServer
 import Testing
@@ -64,6 +65,61 @@ struct ServiceUploadTests {
     #expect(await fixture.upload(bytes).status == 201)
     #expect(await fixture.upload([]).status == 201)
     #expect(await fixture.publish([[], bytes]).status == 200)
+  }
+
+  @Test("unfinished uploads beyond the quota are refused, and go on when there is room again")
+  func quota() async throws {
+    let fixture = try await MissionFixture(uploadQuota: 1_500)
+    #expect(await part(fixture, 0..<400).status == 204)
+    let other = (0..<1_200).map { UInt8(truncatingIfNeeded: $0 &* 3) }
+    func send(_ range: Range<Int>, to space: String = "notes") async -> HTTPResponse {
+      await fixture.send(
+        "PUT", "/v1/spaces/\(space)/blobs/\(ContentHash(of: other))",
+        headers: ["Content-Range": "bytes \(range.lowerBound)-\(range.upperBound - 1)/1200"],
+        body: Array(other[range]))
+    }
+    let refused = await send(0..<600)
+    #expect(refused.status == 507 && refused.problem?.code == .uploadQuota)
+    #expect(refused.problem?.detail.contains("--upload-quota") == true)
+    #expect(await send(0..<600, to: "other").status == 204, "each space has its own")
+    #expect(await part(fixture, 400..<1_000).status == 201)
+    #expect(await send(0..<600).status == 204)
+    #expect(await send(600..<1_200).status == 201)
+  }
+
+  @Test("content is served while large uploads are checked")
+  func besideChecks() async throws {
+    let fixture = try await MissionFixture()
+    await fixture.upload(bytes)
+    #expect(await fixture.publish([bytes]).status == 200)
+    let space = try #require(try await fixture.store.space(named: .known("notes")))
+    let hash = ContentHash(of: [7])
+    // Whoever is at an upload, as its check is, keeps those who send the same waiting.
+    let busy = open(
+      fixture.blobs.path + "/incoming/part-\(space.id)-\(hash)", O_RDWR | O_CREAT, 0o600)
+    defer { close(busy) }
+    #expect(flock(busy, LOCK_EX) == 0)
+    let statuses = await withTaskGroup(of: Int?.self) { group in
+      for _ in 0..<8 {
+        group.addTask {
+          await fixture.send(
+            "PUT", "/v1/spaces/notes/blobs/\(hash)",
+            headers: ["Content-Range": "bytes 0-0/1000"], body: [1]
+          ).status
+        }
+      }
+      group.addTask {
+        for _ in 0..<50 {
+          let answer = await fixture.send("GET", "/v1/blobs/\(ContentHash(of: bytes))")
+          #expect(answer.status == 200)
+        }
+        // Only now those who send go on.
+        flock(busy, LOCK_UN)
+        return nil
+      }
+      return await group.reduce(into: [Int]()) { if let status = $1 { $0.append(status) } }
+    }
+    #expect(statuses.count { $0 == 204 } == 1 && statuses.count { $0 == 409 } == 7)
   }
 
   @Test(

@@ -5,45 +5,58 @@ public enum ContentAddress {
   ///
   /// Two ways to write a character are one address here, so `a,b` and `a%2Cb` are the same; only
   /// what delimits (`/` in a path, `&`, `=` and `+` in a query) keeps its difference to `%XX`.
+  ///
+  /// It is split where its bytes of UTF-8 say, as servers do: a combining mark behind a delimiter
+  /// makes no other character of that.
   public static func canonical(_ url: String) -> String {
-    let whole = url.prefix { $0 != "#" }
-    guard let schemeEnd = whole.firstRange(of: "://") else { return encoded(whole) }
+    let whole = url.utf8.prefix { $0 != UInt8(ascii: "#") }
+    guard let schemeEnd = schemeEnd(in: whole) else { return encoded(whole) }
     let rest = whole[schemeEnd.upperBound...]
-    let authority = rest.prefix { $0 != "/" && $0 != "?" }
+    let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
     let tail = rest[authority.endIndex...]
-    let scheme = whole[..<schemeEnd.lowerBound].lowercased()
-    let path = tail.hasPrefix("/") ? encoded(tail) : "/" + encoded(tail)
+    let scheme = Substring(whole[..<schemeEnd.lowerBound]).lowercased()
+    let path = tail.first == UInt8(ascii: "/") ? encoded(tail) : "/" + encoded(tail)
     return scheme + "://" + host(authority, scheme: scheme) + path
   }
 
   /// Scheme, host and port of a canonical address.
   static func origin(of canonical: String) -> String {
-    guard let schemeEnd = canonical.firstRange(of: "://") else { return "" }
-    let end = canonical[schemeEnd.upperBound...].firstIndex { $0 == "/" || $0 == "?" }
+    guard let schemeEnd = schemeEnd(in: canonical.utf8[...]) else { return "" }
+    let end = canonical.utf8[schemeEnd.upperBound...].firstIndex {
+      $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?")
+    }
     return String(canonical[..<(end ?? canonical.endIndex)])
   }
 
   /// The canonical form of what a field says, seen from `base`: an absolute address, or one that
   /// begins with a slash. Nil for others.
   static func resolved(_ reference: String, against base: String) -> String? {
-    if reference.contains("://") { return canonical(reference) }
-    guard reference.hasPrefix("/"), !reference.hasPrefix("//") else { return nil }
+    if schemeEnd(in: reference.utf8[...]) != nil { return canonical(reference) }
+    guard reference.utf8.starts(with: "/".utf8), !reference.utf8.starts(with: "//".utf8) else {
+      return nil
+    }
     return canonical(origin(of: base) + reference)
   }
 
-  private static func host(_ authority: Substring, scheme: String) -> String {
-    let parts = authority.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
-    let user = parts.count == 2 ? parts[0] + "@" : ""
-    var host = (parts.last ?? "").lowercased()
-    let ordinary = scheme == "https" ? ":443" : scheme == "http" ? ":80" : ":"
-    for ending in [ordinary, ":"] where host.hasSuffix(ending) {
-      host.removeLast(ending.count)
-    }
-    return user + host
+  /// Where the first `://` stands.
+  private static func schemeEnd(in text: Substring.UTF8View) -> Range<String.Index>? {
+    text.firstRange(of: Array("://".utf8))
   }
 
-  private static func encoded(_ text: Substring) -> String {
-    let bytes = Array(text.utf8)
+  private static func host(_ authority: Substring.UTF8View, scheme: String) -> String {
+    let parts = authority.split(
+      separator: UInt8(ascii: "@"), maxSplits: 1, omittingEmptySubsequences: false)
+    let user = parts.count == 2 ? String(Substring(parts[0])) + "@" : ""
+    var host = Array(Substring(parts.last ?? authority).lowercased().utf8)
+    let ordinary = scheme == "https" ? ":443" : scheme == "http" ? ":80" : ":"
+    for ending in [ordinary, ":"] where host.reversed().starts(with: ending.utf8.reversed()) {
+      host.removeLast(ending.utf8.count)
+    }
+    return user + String(decoding: host, as: UTF8.self)
+  }
+
+  private static func encoded(_ text: Substring.UTF8View) -> String {
+    let bytes = Array(text)
     var result: [UInt8] = []
     var isQuery = false
     var index = 0
@@ -74,7 +87,18 @@ public enum ContentAddress {
   }
 
   private static func hexadecimal(_ bytes: [UInt8], at index: Int) -> UInt8? {
-    guard index + 1 < bytes.count, bytes[index] != UInt8(ascii: "+") else { return nil }
-    return UInt8(String(decoding: bytes[index...index + 1], as: UTF8.self), radix: 16)
+    guard index + 1 < bytes.count, let high = digit(bytes[index]),
+      let low = digit(bytes[index + 1])
+    else { return nil }
+    return high << 4 | low
+  }
+
+  private static func digit(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case 0x30...0x39: byte - 0x30
+    case 0x41...0x46: byte - 0x37
+    case 0x61...0x66: byte - 0x57
+    default: nil
+    }
   }
 }

@@ -56,7 +56,15 @@ extension FerryCommand {
     if arguments.flag("watch") {
       try await MissionWatch(asJSON: arguments.flag("json")).follow(found)
     }
-    try MissionPresentation.print(try await found(), asJSON: arguments.flag("json"))
+    let none =
+      arguments.flag("downloaded")
+      ? "no mission is here whole: `ferry mission list` shows what there is to download"
+      : arguments.flag("downloading")
+        ? "no mission is under way or rests: `ferry mission download ID` fetches one"
+        : "there is no mission: `ferry pull` asks for what was published since, and `ferryd "
+          + "mission publish` publishes one"
+    try MissionPresentation.print(
+      try await found(), none: none, asJSON: arguments.flag("json"))
     return .done
   }
 
@@ -105,7 +113,8 @@ extension FerryCommand {
     arguments: [missionArgument]
   ) { arguments in
     let id = try missionID(arguments)
-    let report = try await missions(arguments).verify(id, mending: arguments.flag("repair"))
+    let manager = try await missions(arguments)
+    let report = try await verified(id, by: manager, mending: arguments.flag("repair"))
     try TextOutput.standardOutput.lines(
       arguments.flag("json")
         ? [MissionPresentation.json(id, report).text] : MissionPresentation.lines(id, report))
@@ -126,12 +135,21 @@ extension FerryCommand {
   ) { arguments in
     let id = try missionID(arguments)
     let manager = try await missions(arguments)
+    guard !manager.files.isSealed else {
+      throw CommandFailure(
+        "mission \(id) has no folder", why: "its content is encrypted at rest",
+        next: "read it from a program, with `content(of:in:)` of the library's mission manager",
+        code: "mission_sealed")
+    }
     var path = URL(filePath: try await manager.path(id)).path
     if let item = arguments.stringIfPresent("ITEM") {
       guard try await manager.items(id).contains(where: { $0.path == item }) else {
         throw MissionError(.notFound, item: item, "mission \(id) has no such item")
       }
       path += "/\(item)"
+    }
+    guard FileManager.default.fileExists(atPath: path) else {
+      throw MissionError(.damaged, "\(path) is missing").failure(of: id)
     }
     try TextOutput.standardOutput.line(
       arguments.flag("json")
@@ -197,7 +215,8 @@ extension FerryCommand {
     guard let key = ContentHash(text.lowercased())?.bytes else {
       throw CommandFailure(
         "\(path) holds no key", why: "a key has 32 bytes, or 64 hexadecimal digits",
-        next: "make one with `openssl rand -hex 32 > \(path)`", code: "no_key")
+        next: "name the file that has it; `openssl rand -hex 32` makes a new one, which opens "
+          + "nothing that another has sealed", code: "no_key")
     }
     return key
   }
@@ -214,6 +233,20 @@ extension FerryCommand {
 
   static func missionID(_ arguments: ParsedArguments) throws -> MissionID {
     try missionID(try arguments.string("ID"))
+  }
+
+  private static func verified(
+    _ id: MissionID, by manager: MissionManager, mending isMended: Bool
+  ) async throws -> MissionVerification {
+    do {
+      return try await manager.verify(id, mending: isMended)
+    } catch {
+      guard error.kind == .offline else { throw error }
+      throw CommandFailure(
+        "mission \(id) is damaged, and could not be mended", why: error.description,
+        next: "`ferry mission verify \(id) --repair` again, when there is a connection",
+        status: .unreachable, code: "mission_offline")
+    }
   }
 
   private static func change(

@@ -84,13 +84,21 @@ extension MissionProgress {
   /// The whole, with its rate and the time left, then each item that is under way.
   fileprivate var bars: [ProgressState] {
     let whole = ProgressState(
-      label: "\(id)  \(itemsDone.grouped)/\(items.grouped) files", unit: .bytes,
+      label: "\(id)  \(itemsDone.grouped)/\(items.counted("file"))", unit: .bytes,
       completed: bytesDone, total: bytesTotal, rate: bytesPerSecond)
     return [whole]
       + underWay.map {
         ProgressState(
-          label: "  \($0.path)", unit: .bytes, completed: $0.bytesDone, total: $0.bytesTotal)
+          label: "  \($0.shortPath)", unit: .bytes, completed: $0.bytesDone, total: $0.bytesTotal)
       }
+  }
+}
+
+extension ItemProgress {
+  /// The path, or of a long one its end, which tells items of one folder apart.
+  fileprivate var shortPath: String {
+    guard path.displayWidth > 40, let name = path.split(separator: "/").last else { return path }
+    return "…/\(name)"
   }
 }
 

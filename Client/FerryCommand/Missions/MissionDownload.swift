@@ -8,6 +8,9 @@ extension FerryCommand {
     "wait", value: "TIME", help: "How long to go on without a connection.", kind: .duration,
     default: "30s")
 
+  /// Between two looks for disk space.
+  private static let roomPause = Duration.seconds(5)
+
   private static let limitRate = OptionSpec(
     "limit-rate", value: "SIZE", help: "Bytes a second to receive at most, such as 2MiB.",
     kind: .byteSize)
@@ -45,10 +48,12 @@ extension FerryCommand {
     }
     let manager = try await missions(
       of: replica, arguments, rate: try arguments.byteSizeIfPresent("limit-rate"))
-    if arguments.flag("all") {
-      ids = try await manager.list().filter { $0.publishedVersion != nil }.map(\.id)
+    let isAll = arguments.flag("all")
+    if isAll { ids = try await manager.list().filter { $0.publishedVersion != nil }.map(\.id) }
+    return try await fetch(ids, with: manager, arguments) {
+      // One that can never start is no reason to do without the others.
+      if isAll { try await manager.downloadPartly(ids) } else { try await manager.download(ids) }
     }
-    return try await fetch(ids, with: manager, arguments) { try await manager.download(ids) }
   }
 
   static let missionResume = CommandSpec(
@@ -82,7 +87,12 @@ extension FerryCommand {
       try await begin()
       try await withThrowingTaskGroup(of: Bool.self) { group in
         group.addTask {
-          _ = try await manager.settled(ids)
+          var rested = try await manager.settled(ids).filter(\.lacksRoom)
+          while patience == nil, !rested.isEmpty {
+            try await Task.sleep(for: roomPause)
+            for mission in rested { try await manager.resume(mission.id) }
+            rested = try await manager.settled(ids).filter(\.lacksRoom)
+          }
           return true
         }
         group.addTask {
@@ -92,7 +102,8 @@ extension FerryCommand {
         if let patience {
           group.addTask {
             while !display.hasWaited(longerThan: patience) {
-              try await Task.sleep(for: .milliseconds(100))
+              // How an interruption is told is for the one that waits for the missions to say.
+              do { try await Task.sleep(for: .milliseconds(100)) } catch { return false }
             }
             return true
           }
@@ -110,4 +121,9 @@ extension FerryCommand {
     display.finish()
     return try MissionEndings(found).tell(asJSON: asJSON)
   }
+}
+
+extension MissionStatus {
+  /// Whether it rests because the disk is full.
+  fileprivate var lacksRoom: Bool { state == .paused && reason?.kind == .diskFull }
 }

@@ -17,7 +17,7 @@ extension MissionError: CommandFailureConvertible {
     switch kind {
     case .notFound:
       return failure(
-        "it is not there",
+        "that cannot be done",
         "`ferry pull` brings the catalogue, `ferry mission list` shows it and what is here, `ferry "
           + "mission download ID` fetches what is not")
     case .offline:
@@ -30,22 +30,25 @@ extension MissionError: CommandFailureConvertible {
         "free some disk space, then `ferry mission resume`: what was fetched is kept")
     case .busy:
       return failure(
-        "another process is fetching \(name)", "`ferry mission list --watch` shows how far it is",
+        "another process is at \(name)",
+        "`ferry mission list --watch` shows how far it is, `ferry mission cancel ID` ends it",
         .unreachable)
     case .waiting:
       return failure("\(name) waits for another one", "`ferry mission list` shows why")
     case .dependency:
       return failure(
         "\(name) cannot be fetched before another one",
-        "download the one named above first, or tell whoever published them")
+        "`ferry pull`, then `ferry mission list` tells whether the one named above is published: "
+          + "if so, download it first, else tell whoever published \(name)")
     case .wrongContent, .refused:
       return failure(
         "\(name) could not be fetched as it was published",
         "tell whoever published it; `ferry mission download` begins again")
     case .forbidden:
       return failure(
-        "the server does not let this device have \(name)",
-        "give a token that opens the space with `ferry init`, then `ferry mission resume`: what was "
+        "this device may not have \(name)",
+        "where the space's server refuses, give a token that opens the space with `ferry init`; "
+          + "what lies elsewhere is its publisher's to open. Then `ferry mission resume`: what was "
           + "fetched is kept", .needsUser)
     case .badManifest, .badSignature:
       return failure(
@@ -61,11 +64,17 @@ extension MissionError: CommandFailureConvertible {
         "what lies here of \(name) is damaged",
         mission.map { "`ferry mission verify \($0) --repair`" }
           ?? "`ferry mission verify ID --repair`")
-    case .wrongKey: return failure("\(name) cannot be read", "give the key that it was sealed with")
+    case .wrongKey:
+      return failure(
+        "\(name) cannot be read",
+        "give the key that what is here was sealed with (--key-file), or none where none was; where "
+          + "the key is lost, remove the folder `REPLICA.missions` and download anew")
     case .files:
       return failure("a file could not be read or written", "look at the folder named above")
     case .database:
-      return failure("the missions' database could not be used", "try again in a moment")
+      return failure(
+        "the missions' database could not be used",
+        "see that the disk has room and that `REPLICA.missions` can be written, then try again")
     case .cancelled:
       guard let mission else {
         return failure("interrupted", "`ferry mission resume` goes on where it was")
@@ -102,17 +111,24 @@ struct MissionEndings {
       try TextOutput.standardError.line("ferry: mission \(mission.id) rests")
     }
     let told =
-      failures.compactMap { mission in mission.reason.map { $0.failure(of: mission.id) } }
+      failures.map { $0.reason?.failure(of: $0.id) ?? Self.unexplained($0) }
       + rested.compactMap { mission in mission.reason.map { $0.failure(of: mission.id) } }
     // What only a person can mend is told last, and decides.
     let order: [ExitStatus] = [.unreachable, .failed, .needsUser]
     guard let last = told.max(by: { Self.rank($0, order) < Self.rank($1, order) }) else {
-      return failures.isEmpty ? .done : .failed
+      return .done
     }
     for failure in told where failure != last && !asJSON {
       try TextOutput.standardError.line(failure.text(program: "ferry"))
     }
     throw last
+  }
+
+  private static func unexplained(_ mission: MissionStatus) -> CommandFailure {
+    CommandFailure(
+      "mission \(mission.id) is not here as a whole",
+      why: "it was left \(mission.state?.rawValue ?? "unasked for")",
+      next: "what was fetched is kept: `ferry mission resume` goes on", code: "mission_unfinished")
   }
 
   private static func rank(_ failure: CommandFailure, _ order: [ExitStatus]) -> Int {
@@ -123,6 +139,6 @@ struct MissionEndings {
     let size = ByteSize(bytes: Int(mission.bytesTotal)).text
     let title = mission.title.isEmpty ? "" : ", “\(mission.title)”"
     return "mission \(mission.id)\(title): version \(mission.version) is here whole, "
-      .escapedForTerminal + "\(mission.items.grouped) files, \(size)"
+      .escapedForTerminal + "\(mission.items.counted("file")), \(size)"
   }
 }

@@ -1,24 +1,38 @@
 import CommandLineKit
 import Ferry
+import Foundation
 
 /// How missions are shown.
 enum MissionPresentation {
   /// Prints missions as a table, or as JSON lines.
-  static func print(_ missions: [MissionStatus], asJSON: Bool) throws {
+  ///
+  /// - Parameter none: what is said where there is none.
+  static func print(_ missions: [MissionStatus], none: String, asJSON: Bool) throws {
     let output = TextOutput.standardOutput
     if asJSON { return try output.lines(missions.map { json($0).text }) }
+    guard !missions.isEmpty else { return try output.line(none) }
     var table = TextTable([
-      "mission", "state", "here", "published", "items", "size", "title", "why",
+      "mission", "state", "here", "published", "items", "size", "title",
     ])
     for mission in missions {
       table.append([
         mission.id.value, stateCell(mission), mission.activeVersion.map { "\($0)" } ?? "",
         mission.publishedVersion.map { "\($0)" } ?? "retracted", mission.items.grouped,
         ByteSize(bytes: Int(mission.bytesTotal)).text, mission.title,
-        mission.reason?.description ?? "",
       ])
     }
-    try output.lines(table.lines(width: Terminal.current().tableWidth))
+    let width = Terminal.current().tableWidth
+    try output.lines(table.lines(width: width) + reasons(of: missions, width: width))
+  }
+
+  /// Why missions wait, rest or failed, a line each, below their table: a column would be too
+  /// narrow for it.
+  private static func reasons(of missions: [MissionStatus], width: Int?) -> [String] {
+    let lines = missions.compactMap { mission in
+      mission.reason.map { "\(mission.id): \($0)".escapedForTerminal }
+    }
+    let fitted = lines.map { line in width.map { line.truncated(toWidth: $0) } ?? line }
+    return fitted.isEmpty ? [] : [""] + fitted
   }
 
   /// Prints one mission, with its items where it is here.
@@ -35,6 +49,10 @@ enum MissionPresentation {
     if let reason = mission.reason { lines.append("why: \(reason)") }
     lines.append("published: \(mission.publishedVersion.map { "version \($0)" } ?? "retracted")")
     if let version = mission.activeVersion { lines.append("here: version \(version)") }
+    if items.isEmpty, mission.items > 0 {
+      lines.append(
+        "size: \(ByteSize(bytes: Int(mission.bytesTotal)).text) in \(mission.items) items")
+    }
     try output.lines(lines.map(\.escapedForTerminal))
     guard !items.isEmpty else { return }
     var table = TextTable(["item", "kind", "type", "size", "address"])
@@ -90,7 +108,10 @@ enum MissionPresentation {
       ("path", .string(item.path)), ("kind", .string(item.kind.rawValue)),
       ("mediaType", .string(item.mediaType)), ("bytes", .int(item.content.size)),
       ("sha256", .string("\(item.content.hash)")), ("url", .string(orNull: item.url)),
-      ("file", .string(orNull: item.localPath)),
+      (
+        "file",
+        .string(orNull: item.localPath.map { URL(filePath: $0).absoluteURL.standardized.path })
+      ),
     ])
   }
 

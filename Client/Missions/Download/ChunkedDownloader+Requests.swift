@@ -69,7 +69,7 @@ extension TransportError {
       case .responseTooLarge: .responseTooLarge
       case .cancelled: .cancelled
       case .fileFailed: .fileFailed
-      case .rejected, .other: .other
+      case .notCached, .rejected, .other: .other
       }
     self.init(kind, error.message)
   }

@@ -35,7 +35,8 @@ public struct ChunkedDownloader: Downloader {
   ) async throws(DownloadError) -> DownloadOutcome {
     let layout = PartialLayout(job, marksFrom: settings.marksFrom)
     let file = PartialFile(
-      path: job.partialPath, layout: layout, executor: writing, system: surroundings.files)
+      path: job.partialPath, layout: layout, cipher: job.cipher, executor: writing,
+      system: surroundings.files)
     let session = DownloadSession(
       job, file: file, layout: layout, settings: settings, surroundings: surroundings,
       tell: progress)
@@ -58,7 +59,8 @@ public struct ChunkedDownloader: Downloader {
       let whole =
         checksWhole
         ? WholeHash(
-          path: session.job.partialPath, executor: hashing, system: surroundings.files) : nil
+          path: session.job.partialPath, cipher: session.job.cipher, executor: hashing,
+          system: surroundings.files) : nil
       try await fetchMissing(session, whole)
       guard let whole else { return }
       if await whole.finish() == session.job.hash.bytes { return }
@@ -123,6 +125,7 @@ extension PartialLayout {
     let parts = Int(job.size / chunkSize) + (job.size % chunkSize > 0 ? 1 : 0)
     precondition(job.chunks.isEmpty || job.chunks.count == parts, "chunks do not fit the file")
     self.init(
-      size: job.size, chunkSize: chunkSize, chunkCount: parts, marksFrom: marksFrom)
+      size: job.size, chunkSize: chunkSize, chunkCount: parts, marksFrom: marksFrom,
+      isEncrypted: job.cipher != nil)
   }
 }

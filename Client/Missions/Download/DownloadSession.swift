@@ -18,6 +18,8 @@ actor DownloadSession {
   private(set) var failure: DownloadError?
   /// Bytes that came over the network.
   private(set) var fetched: Int64 = 0
+  /// Bytes that had come when a request last failed in a way that may pass.
+  private var fetchedAtFailure: Int64 = -1
   /// Bytes that were there, here or in other files.
   var reused: Int64 = 0
   /// The most bytes that ever were there.
@@ -75,6 +77,14 @@ actor DownloadSession {
     plan.ended(range)
     if !checksChunks, map.validator == nil, plan.kept(of: 0) > 0 { try await forgetPrefix() }
     wake()
+  }
+
+  /// A request failed in a way that may pass, and will be made again: tells of it where nothing has
+  /// come since the failure before.
+  func failed(_ error: DownloadError) async {
+    let isStill = fetched == fetchedAtFailure
+    fetchedAtFailure = fetched
+    if isStill { await job.stalled(error) }
   }
 
   /// Nothing goes on after this; the first failure counts.

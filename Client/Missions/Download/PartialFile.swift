@@ -12,6 +12,7 @@ import Foundation
 actor PartialFile {
   nonisolated let path: String
   private let layout: PartialLayout
+  private let cipher: PartialCipher?
   private let executor: any WorkExecutor
   private let system: any FileCalls
   private var descriptor: Int32 = -1
@@ -19,13 +20,14 @@ actor PartialFile {
   /// Blocking calls stay on one thread.
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// Nothing is touched before ``open(bootID:)``.
+  /// Nothing is touched before ``open(bootID:)``. `cipher`: how the content stands in the file.
   init(
-    path: String, layout: PartialLayout, executor: any WorkExecutor,
+    path: String, layout: PartialLayout, cipher: PartialCipher? = nil, executor: any WorkExecutor,
     system: any FileCalls = SystemFileCalls()
   ) {
     self.path = path
     self.layout = layout
+    self.cipher = cipher
     self.executor = executor
     self.system = system
   }
@@ -54,7 +56,7 @@ actor PartialFile {
   func write(
     _ bytes: [UInt8], _ range: Range<Int>, at offset: Int64, chunk: Int, count: Int64
   ) throws(DownloadError) {
-    try write(bytes, range, offset)
+    try writeContent(bytes, range, offset)
     try mark(chunk, count)
   }
 
@@ -67,12 +69,12 @@ actor PartialFile {
 
   /// Up to a megabyte of the content.
   func read(_ range: Range<Int64>) throws(DownloadError) -> [UInt8] {
-    try Self.read(descriptor, range, path, system)
+    cipher.applied(to: try Self.read(descriptor, range, path, system), at: range.lowerBound)
   }
 
   /// The hash of a part of the content; nil where the file is too short.
   func digest(of range: Range<Int64>) throws(DownloadError) -> [UInt8]? {
-    try Self.digest(descriptor, range, path, system) { _, _ throws(DownloadError) in }
+    try Self.digest(descriptor, range, path, system, cipher) { _, _ throws(DownloadError) in }
   }
 
   /// Copies a chunk from another file when it is what it should be; answers whether it was.
@@ -87,7 +89,7 @@ actor PartialFile {
     do throws(DownloadError) {
       digest = try Self.digest(source, range, local.path, system) {
         (bytes, at) throws(DownloadError) in
-        try write(bytes, bytes.indices, offset + at - local.offset)
+        try writeContent(bytes, bytes.indices, offset + at - local.offset)
       }
     } catch {
       // A source that cannot be read is as good as none.
@@ -117,12 +119,20 @@ actor PartialFile {
     var bytes: [UInt8] = []
     var position = layout.marksAt
     while position < end {
-      let part = try read(position..<end)
+      let part = try Self.read(descriptor, position..<end, path)
       if part.isEmpty { break }
       bytes += part
       position += Int64(part.count)
     }
     return layout.marks(in: bytes, bootID: bootID)
+  }
+
+  private func writeContent(
+    _ bytes: [UInt8], _ range: Range<Int>, _ offset: Int64
+  ) throws(DownloadError) {
+    guard let cipher else { return try write(bytes, range, offset) }
+    let encrypted = cipher.applied(to: Array(bytes[range]), at: offset)
+    try write(encrypted, encrypted.indices, offset)
   }
 
   private func write(
@@ -174,13 +184,15 @@ extension PartialFile {
   /// Hands each block on before it is hashed; nil where the file is too short.
   private static func digest(
     _ descriptor: Int32, _ range: Range<Int64>, _ path: String, _ system: any FileCalls,
+    _ cipher: PartialCipher? = nil,
     _ each: ([UInt8], Int64) throws(DownloadError) -> Void
   ) throws(DownloadError) -> [UInt8]? {
     var hash = SHA256()
     var position = range.lowerBound
     while position < range.upperBound {
-      let bytes = try read(descriptor, position..<range.upperBound, path, system)
-      if bytes.isEmpty { return nil }
+      let found = try read(descriptor, position..<range.upperBound, path, system)
+      if found.isEmpty { return nil }
+      let bytes = cipher.applied(to: found, at: position)
       try each(bytes, position)
       hash.update(bytes)
       position += Int64(bytes.count)

@@ -7,6 +7,7 @@ struct PartialLayout: Equatable, Sendable {
   /// Bytes of the header.
   static let headerBytes = 64
   private static let format = Array("FerryPt1".utf8)
+  private static let encryptedFormat = Array("FerryPe1".utf8)
 
   /// Bytes of the content.
   let size: Int64
@@ -16,6 +17,8 @@ struct PartialLayout: Equatable, Sendable {
   let chunkCount: Int
   /// Smaller files, in bytes, are fetched anew rather than marked.
   var marksFrom: Int64 = 1 << 20
+  /// Whether the content stands there encrypted: marks of other content are not believed.
+  var isEncrypted = false
 
   /// Whether there are marks at all.
   var hasMarks: Bool { size >= marksFrom }
@@ -32,7 +35,8 @@ struct PartialLayout: Equatable, Sendable {
   /// The header; an identifier is kept up to 40 bytes.
   func header(bootID: String) -> [UInt8] {
     let identifier = Array(bootID.utf8.prefix(40))
-    return Self.format + Self.encode(size) + Self.encode(chunkSize) + identifier
+    let format = isEncrypted ? Self.encryptedFormat : Self.format
+    return format + Self.encode(size) + Self.encode(chunkSize) + identifier
       + [UInt8](repeating: 0, count: 40 - identifier.count)
   }
 

@@ -13,7 +13,10 @@ struct RangeFetch: Sendable {
       var patience = Patience(retry)
       while var range = await session.next() {
         let end = try await fetch(&range)
-        if case .again(let error, let wish) = end { try await rest(&patience, error, wish) }
+        if case .again(let error, let wish) = end {
+          await session.failed(error)
+          try await rest(&patience, error, wish)
+        }
         // Until here the range was this connection's, so that nobody else runs into the same.
         try await session.ended(range)
       }

@@ -6,6 +6,7 @@ import Foundation
 /// that is there, on a thread of its own.
 actor WholeHash {
   private let path: String
+  private let cipher: PartialCipher?
   private let executor: any WorkExecutor
   private let system: any FileCalls
   private var hash: SHA256? = SHA256()
@@ -16,9 +17,11 @@ actor WholeHash {
 
   /// The hash of the file at `path`, of which nothing has been read yet.
   init(
-    path: String, executor: any WorkExecutor, system: any FileCalls = SystemFileCalls()
+    path: String, cipher: PartialCipher? = nil, executor: any WorkExecutor,
+    system: any FileCalls = SystemFileCalls()
   ) {
     self.path = path
+    self.cipher = cipher
     self.executor = executor
     self.system = system
   }
@@ -32,7 +35,7 @@ actor WholeHash {
     while position < end, !Task.isCancelled {
       let bytes = try PartialFile.read(descriptor, position..<end, path, system)
       if bytes.isEmpty { throw DownloadError(.file, "\(path) has become shorter") }
-      hash?.update(bytes)
+      hash?.update(cipher.applied(to: bytes, at: position))
       position += Int64(bytes.count)
     }
   }

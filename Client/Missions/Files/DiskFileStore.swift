@@ -2,6 +2,7 @@ import Cryptography
 import Executors
 import FerryProtocol
 import Foundation
+import Synchronization
 
 /// The content of missions in a folder of the operating system's.
 public final class DiskFileStore: MissionFiles {
@@ -14,8 +15,8 @@ public final class DiskFileStore: MissionFiles {
 
   /// Opens the folder at `root`, and makes it where it is not there.
   ///
-  /// - Parameter key: 32 bytes; with them content is encrypted at rest by AES-256-GCM. While it is
-  ///   being fetched it is not yet.
+  /// - Parameter key: 32 bytes; with them content is encrypted at rest by AES-256-GCM, and from its
+  ///   first byte on: while it is being fetched by ``PartialCipher``.
   /// - Throws: ``MissionError/Kind/files``, ``MissionError/Kind/diskFull``;
   ///   ``MissionError/Kind/wrongKey`` for a key of another length.
   public convenience init(root: String, key: [UInt8]? = nil) throws(MissionError) {
@@ -33,7 +34,7 @@ public final class DiskFileStore: MissionFiles {
       }
     }
     self.root = root
-    folders = try StoreFolders(root: root, cipher: cipher, system: system)
+    folders = try StoreFolders(root: root, cipher: cipher, partialKey: key, system: system)
     executor = makeExecutor("mission-files")
     readers = makeExecutor("mission-readers")
   }
@@ -58,12 +59,16 @@ public final class DiskFileStore: MissionFiles {
 
   public func partialPath(of hash: ContentHash) -> String { "\(root)/partial/\(hash)" }
 
+  public func partialCipher(of hash: ContentHash) -> PartialCipher? {
+    folders.partialCipher(of: hash)
+  }
+
   public func plainPath(of hash: ContentHash) -> String? {
     isSealed ? nil : "\(root)/objects/\(hash.description.prefix(2))/\(hash)"
   }
 
   public func bundlePath(of mission: MissionID, version: Int64) -> String {
-    "\(root)/bundles/\(mission)/\(version)"
+    "\(root)/bundles/\(mission)/\(VersionName.folder(version))"
   }
 
   public func freeBytes() async throws(MissionError) -> Int64 {
@@ -75,7 +80,21 @@ public final class DiskFileStore: MissionFiles {
   }
 
   public func isIntact(_ content: StoredContent) async throws(MissionError) -> Bool {
-    try await perform { (folders) throws(MissionError) in try folders.isIntact(content) }
+    // Reading takes long; whoever stops it does not wait for its end.
+    let isStopped = StopMark()
+    let found: Result<Bool, MissionError> = await withTaskCancellationHandler {
+      do throws(MissionError) {
+        return .success(
+          try await perform { (folders) throws(MissionError) in
+            try folders.isIntact(content) { !isStopped.isSet }
+          })
+      } catch {
+        return .failure(error)
+      }
+    } onCancel: {
+      isStopped.set()
+    }
+    return try found.get()
   }
 
   public func adopt(_ content: StoredContent) async throws(MissionError) {
@@ -169,7 +188,7 @@ public final class DiskFileStore: MissionFiles {
         guard let lock = try lock(.mission(bundle.mission)) else { continue }
         defer { lock.release() }
         try folders.folder("bundles").folder(bundle.mission.value)?
-          .removeTree(StoreFolders.buildingPrefix + String(bundle.version))
+          .removeTree(StoreFolders.buildingPrefix + VersionName.folder(bundle.version))
       }
       for hash in garbage.sealing {
         guard let lock = try lock(.content(hash)) else { continue }
@@ -185,4 +204,13 @@ public final class DiskFileStore: MissionFiles {
   ) async throws(MissionError) -> T {
     try await executor.perform { [folders] () throws(MissionError) in try body(folders) }
   }
+}
+
+/// Tells blocking work that nobody waits for it any more.
+private final class StopMark: Sendable {
+  private let mark = Atomic(false)
+
+  var isSet: Bool { mark.load(ordering: .relaxed) }
+
+  func set() { mark.store(true, ordering: .relaxed) }
 }

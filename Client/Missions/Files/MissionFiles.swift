@@ -15,6 +15,9 @@ public protocol MissionFiles: Sendable {
   /// Where content is put together while it is being fetched.
   func partialPath(of hash: ContentHash) -> String
 
+  /// How content stands there; `nil` for as it is.
+  func partialCipher(of hash: ContentHash) -> PartialCipher?
+
   /// Where a content's bytes lie as they are, once it is complete; sealed content has no such path.
   func plainPath(of hash: ContentHash) -> String?
 
@@ -28,6 +31,8 @@ public protocol MissionFiles: Sendable {
   func has(_ content: StoredContent) async throws(MissionError) -> Bool
 
   /// Whether complete content is there and every byte of it is what it was; it is read whole.
+  ///
+  /// - Throws: ``MissionError/Kind/cancelled`` soon after its task was cancelled.
   func isIntact(_ content: StoredContent) async throws(MissionError) -> Bool
 
   /// Makes the content that was put together, and whose hash was checked, complete content.
@@ -48,8 +53,8 @@ public protocol MissionFiles: Sendable {
   /// moves it to its place whole. Does nothing where content is sealed.
   func build(_ bundle: BundlePlan) async throws(MissionError)
 
-  /// How the folder of a version differs from what it should be; `nil` where it does not. Content
-  /// is not read.
+  /// How the folder of a version differs from what it should be; `nil` where it does not. Files
+  /// that are the content itself by another name are not read.
   func fault(in bundle: BundlePlan) async throws(MissionError) -> MissionError?
 
   /// Makes the folder of a version right again, one file after another: each is the old or the new

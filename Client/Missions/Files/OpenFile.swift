@@ -84,10 +84,13 @@ struct OpenFile: ~Copyable {
   }
 
   /// The SHA-256 of the whole content.
-  func hash() throws(MissionError) -> ContentHash? {
+  ///
+  /// - Throws: ``MissionError/Kind/cancelled`` once `goesOn` answers `false`.
+  func hash(while goesOn: () -> Bool = { true }) throws(MissionError) -> ContentHash? {
     var hash = SHA256()
     var offset: Int64 = 0
     while true {
+      guard goesOn() else { throw MissionError(.cancelled, "the check was stopped") }
       let block = try read(at: offset, count: Self.blockBytes)
       if block.isEmpty { break }
       hash.update(block)

@@ -26,13 +26,18 @@ struct SealedFile: Sendable {
 
   /// Seals all of one file into another.
   ///
-  /// - Parameter nonce: gives 12 random bytes, new ones each time.
+  /// - Parameters:
+  ///   - partial: how the content stands in the first one.
+  ///   - nonce: gives 12 random bytes, new ones each time.
   func seal(
-    _ plain: borrowing OpenFile, into file: borrowing OpenFile, nonce: () -> [UInt8]
+    _ plain: borrowing OpenFile, _ partial: PartialCipher?, into file: borrowing OpenFile,
+    nonce: () -> [UInt8]
   ) throws(MissionError) {
     try file.write(Self.head, at: 0)
     for part in 0..<partCount {
-      let content = try plain.read(at: part * Self.partBytes, count: length(of: part))
+      let place = part * Self.partBytes
+      let content = partial.applied(
+        to: try plain.read(at: place, count: length(of: part)), at: place)
       guard content.count == length(of: part) else {
         throw MissionError(.damaged, "\(plain.path) is shorter than it was")
       }
@@ -61,11 +66,14 @@ struct SealedFile: Sendable {
   }
 
   /// Whether all of the file is what was sealed.
-  func isIntact(_ file: borrowing OpenFile) throws(MissionError) -> Bool {
+  func isIntact(
+    _ file: borrowing OpenFile, while goesOn: () -> Bool
+  ) throws(MissionError) -> Bool {
     guard try file.size() == fileSize, try file.read(at: 0, count: Self.head.count) == Self.head
     else { return false }
     var digest = SHA256()
     for part in 0..<partCount {
+      guard goesOn() else { throw MissionError(.cancelled, "the check was stopped") }
       do {
         digest.update(try open(part, of: file))
       } catch  where error.kind == .damaged {

@@ -8,7 +8,7 @@ extension StoreFolders {
   func build(_ plan: BundlePlan) throws(MissionError) {
     guard cipher == nil else { return }
     let mission = try folder("bundles").making(plan.mission.value)
-    let building = Self.buildingPrefix + String(plan.version)
+    let building = Self.buildingPrefix + VersionName.folder(plan.version)
     try mission.removeTree(building)
     do {
       let folder = try mission.making(building)
@@ -16,8 +16,8 @@ extension StoreFolders {
       try check(folder, against: plan)
       try syncTree(folder)
       // Left by a process that ended before its row said that the version was complete.
-      try mission.removeTree(String(plan.version))
-      try mission.move(building, to: mission, as: String(plan.version))
+      try mission.removeTree(VersionName.folder(plan.version))
+      try mission.move(building, to: mission, as: VersionName.folder(plan.version))
       try mission.sync()
     } catch {
       try mission.removeTree(building)
@@ -30,8 +30,10 @@ extension StoreFolders {
   func mend(_ plan: BundlePlan) throws(MissionError) {
     guard cipher == nil else { return }
     let mission = try folder("bundles").making(plan.mission.value)
-    guard let folder = try mission.folder(String(plan.version)) else { return try build(plan) }
-    let fresh = Self.buildingPrefix + String(plan.version)
+    guard let folder = try mission.folder(VersionName.folder(plan.version)) else {
+      return try build(plan)
+    }
+    let fresh = Self.buildingPrefix + VersionName.folder(plan.version)
     try mission.removeTree(fresh)
     let source = try mission.making(fresh)
     try fill(source, with: plan)
@@ -115,7 +117,9 @@ extension StoreFolders {
       }
       guard size == file.content.size else {
         throw MissionError(
-          .damaged, item: file.path, "it has \(size) bytes instead of \(file.content.size)")
+          .damaged, item: file.path,
+          size < 0
+            ? "it is no regular file" : "it has \(size) bytes instead of \(file.content.size)")
       }
     }
     if let other = found.keys.min() {
@@ -148,24 +152,45 @@ extension StoreFolders {
     try folder.sync()
   }
 
-  /// How a folder differs from what it should be; `nil` where it does not. Content is not read.
+  /// How a folder differs from what it should be; `nil` where it does not. A file that is the
+  /// content's own by another name is not read.
   func fault(in plan: BundlePlan) throws(MissionError) -> MissionError? {
     guard cipher == nil else { return nil }
     guard let mission = try folder("bundles").folder(plan.mission.value),
-      let folder = try mission.folder(String(plan.version))
+      let folder = try mission.folder(VersionName.folder(plan.version))
     else { return MissionError(.damaged, "the folder of its version is missing") }
     do {
       try check(folder, against: plan)
+      for file in plan.files {
+        let names = MissionPath.names(in: file.path).map(String.init)
+        if try !holds(file.content, names[...], in: folder) {
+          return MissionError(.damaged, item: file.path, "it is another file than was downloaded")
+        }
+      }
       return nil
     } catch  where error.kind == .damaged {
       return error
     }
   }
 
+  /// Whether a file is its content's own by another name, or has the same bytes.
+  private func holds(
+    _ content: StoredContent, _ names: ArraySlice<String>, in folder: borrowing Directory
+  ) throws(MissionError) -> Bool {
+    guard let name = names.first else { return false }
+    if names.count > 1 {
+      guard let child = try folder.folder(name) else { return false }
+      return try holds(content, names.dropFirst(), in: child)
+    }
+    let object = try shelf(of: content.hash)?.entry(content.hash.description)
+    if let object, object == (try folder.entry(name)) { return true }
+    return try folder.openFile(name).hash() == content.hash
+  }
+
   func removeBundle(of mission: MissionID, version: Int64) throws(MissionError) {
     guard let folder = try folder("bundles").folder(mission.value) else { return }
     // Moved away first: a reader sees all of it or nothing.
-    let name = String(version)
+    let name = VersionName.folder(version)
     guard try folder.entry(name) != nil else { return }
     let building = Self.buildingPrefix + name
     try folder.removeTree(building)
@@ -198,10 +223,11 @@ extension StoreFolders {
     for name in try bundles.names() {
       guard let id = MissionID(name), let mission = try bundles.folder(name) else { continue }
       for version in try mission.names() {
-        if let number = Int64(version) {
+        if let number = VersionName.name(ofFolder: version) {
           found.bundles.append(MissionVersion(id, number))
         } else if version.hasPrefix(Self.buildingPrefix),
-          let number = Int64(version.dropFirst(Self.buildingPrefix.count))
+          let number = VersionName.name(
+            ofFolder: version.dropFirst(Self.buildingPrefix.count))
         {
           found.building.append(MissionVersion(id, number))
         }

@@ -10,12 +10,17 @@ struct StoreFolders: Sendable {
   let root: String
   /// Seals content at rest where there is one.
   let cipher: AESGCM?
+  /// Encrypts content that is being put together, where there is one.
+  private let partialKey: [UInt8]?
   let system: any FileCalls
 
   /// Makes the folders.
-  init(root: String, cipher: AESGCM?, system: any FileCalls) throws(MissionError) {
+  init(
+    root: String, cipher: AESGCM?, partialKey: [UInt8]?, system: any FileCalls
+  ) throws(MissionError) {
     self.root = root
     self.cipher = cipher
+    self.partialKey = partialKey
     self.system = system
     let folder = try Directory(making: root, system)
     for name in ["objects", "partial", "bundles", "locks"] { _ = try folder.making(name) }
@@ -45,6 +50,10 @@ struct StoreFolders: Sendable {
     return SealedFile(cipher: cipher, hash: content.hash, size: content.size).fileSize
   }
 
+  func partialCipher(of hash: ContentHash) -> PartialCipher? {
+    partialKey.flatMap { PartialCipher(key: $0, content: hash) }
+  }
+
   func has(_ content: StoredContent) throws(MissionError) -> Bool {
     guard let shelf = try shelf(of: content.hash),
       let entry = try shelf.entry(content.hash.description)
@@ -52,13 +61,16 @@ struct StoreFolders: Sendable {
     return entry.kind == .file && entry.size == storedSize(content)
   }
 
-  func isIntact(_ content: StoredContent) throws(MissionError) -> Bool {
+  func isIntact(
+    _ content: StoredContent, while goesOn: () -> Bool
+  ) throws(MissionError) -> Bool {
     guard try has(content), let shelf = try shelf(of: content.hash) else { return false }
     let file = try shelf.openFile(content.hash.description)
     if let cipher {
-      return try SealedFile(cipher: cipher, hash: content.hash, size: content.size).isIntact(file)
+      let format = SealedFile(cipher: cipher, hash: content.hash, size: content.size)
+      return try format.isIntact(file, while: goesOn)
     }
-    return try file.hash() == content.hash
+    return try file.hash(while: goesOn) == content.hash
   }
 
   func adopt(_ content: StoredContent) throws(MissionError) {
@@ -77,7 +89,9 @@ struct StoreFolders: Sendable {
     let sealed = try partial.makeFile(sealing)
     do {
       let format = SealedFile(cipher: cipher, hash: content.hash, size: content.size)
-      try format.seal(file, into: sealed) { SecureRandom.bytes(AESGCM.nonceBytes) }
+      try format.seal(file, partialCipher(of: content.hash), into: sealed) {
+        SecureRandom.bytes(AESGCM.nonceBytes)
+      }
       try sealed.protect()
       try partial.move(sealing, to: shelf, as: name)
     } catch {
@@ -91,7 +105,7 @@ struct StoreFolders: Sendable {
     let file = try folder("partial").openFile(hash.description)
     let size = try file.size()
     guard size <= limit else { throw MissionError(.damaged, "\(file.path) is too large") }
-    return try file.read(at: 0, count: Int(size))
+    return partialCipher(of: hash).applied(to: try file.read(at: 0, count: Int(size)), at: 0)
   }
 
   func copy(_ part: StoredPart, to hash: ContentHash, at offset: Int64) throws(MissionError) -> Bool
@@ -113,7 +127,7 @@ struct StoreFolders: Sendable {
       throw MissionError(errno: errno, "\(partial.path)/\(hash) cannot be opened")
     }
     let file = OpenFile(descriptor: descriptor, path: "\(partial.path)/\(hash)", system)
-    try file.write(bytes, at: offset)
+    try file.write(partialCipher(of: hash).applied(to: bytes, at: offset), at: offset)
     return true
   }
 

@@ -18,7 +18,14 @@ enum MissionListing {
       status.reason = ending.reason
       found[ending.version.mission] = status
     }
-    for row in rows.filter(\.isActive) { found.take(row, activeVersion: row.record.version) }
+    for row in rows.filter(\.isActive) {
+      found.take(row, activeVersion: row.record.version)
+      let isOther = catalogue.contains {
+        $0.id == row.record.id && $0.version == row.record.version
+          && $0.manifest != row.record.manifest
+      }
+      if isOther { found[row.record.id]?.isRepublished = true }
+    }
     for row in rows.filter({ !$0.isComplete }) {
       found.take(row, activeVersion: found[row.record.id]?.activeVersion)
     }
@@ -32,6 +39,7 @@ extension [MissionID: MissionStatus] {
     let known = self[row.record.id]
     var status = MissionStatus(row.record)
     status.publishedVersion = known?.publishedVersion
+    status.isRepublished = known?.isRepublished ?? false
     status.activeVersion = activeVersion
     let isEnded = row.isComplete && (known?.state == .failed || known?.state == .cancelled)
     status.state = isEnded ? known?.state : row.state
@@ -52,7 +60,7 @@ extension MissionStatus {
 
   fileprivate init(_ ending: MissionEnding) {
     self.init(
-      id: ending.version.mission, version: ending.version.version, title: ending.title,
+      id: ending.version.mission, version: ending.published, title: ending.title,
       summary: "", items: 0, itemsDone: 0, bytesDone: 0, bytesTotal: 0)
   }
 }

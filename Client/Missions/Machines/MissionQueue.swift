@@ -182,7 +182,8 @@ struct MissionQueue: Sendable {
   private func obstacle(of entry: Entry) -> MissionError? {
     for id in entry.after where !isDone(id) {
       guard let first = entries[id] else {
-        return MissionError(.dependency, "mission \(id) comes first, and was not asked for")
+        return MissionError(
+          .dependency, "mission \(id), which comes first, is neither here nor was it asked for")
       }
       if first.state == .failed || first.state == .cancelled {
         let why = first.reason.map { ": \($0)" } ?? ""

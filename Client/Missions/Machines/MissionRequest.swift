@@ -7,9 +7,13 @@ enum MissionRequest {
   /// A mission that is asked for is fetched in the catalogue's version; for one that merely comes
   /// first any version will do.
   ///
-  /// - Parameter here: complete versions in use.
+  /// - Parameters:
+  ///   - here: complete versions in use.
+  ///   - isPartial: what can never start is left to the queue, which fails it with the reason and
+  ///     goes on with the others; without it nothing is asked for then.
   static func plan(
-    _ ids: [MissionID], catalogue: [MissionID: MissionRecord], here: [MissionID: Int64]
+    _ ids: [MissionID], catalogue: [MissionID: MissionRecord],
+    here: [MissionID: HeldVersion], isPartial: Bool = false
   ) throws(MissionError) -> [MissionRecord] {
     var order: [MissionRecord] = []
     var seen: Set<MissionID> = []
@@ -24,14 +28,14 @@ enum MissionRequest {
       }
       guard seen.insert(id).inserted else { continue }
       guard let record = catalogue[id] else {
-        if here[id] != nil { continue }
+        if here[id] != nil || isPartial { continue }
         if let parent {
           throw MissionError(
             .dependency, "mission \(id), which comes before \(parent), is not in the catalogue")
         }
         throw MissionError(.notFound, "there is no mission \(id) in the catalogue")
       }
-      if let version = here[id], version >= record.version || !asked.contains(id) { continue }
+      if let held = here[id], held.isCurrent(record) || !asked.contains(id) { continue }
       open.append((id, parent, true))
       for first in record.after.reversed() { open.append((first, id, false)) }
     }

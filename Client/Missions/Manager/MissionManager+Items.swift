@@ -52,7 +52,8 @@ extension MissionManager {
     }
   }
 
-  /// Makes sure that an item's content is there and right.
+  /// Makes sure that an item's content is there and right. Where it has a place in a run, it waits
+  /// for a connection as long as there is none.
   func fetch(
     _ item: MissionItem, at place: Int?, of manifest: MissionManifest, _ row: MissionRow
   ) async throws(MissionError) {
@@ -69,7 +70,8 @@ extension MissionManager {
         source: item.isHosted ? .blob(item.hash) : .url(item.url ?? ""), size: item.size,
         hash: item.hash, chunkSize: chunks.isEmpty ? max(1, item.size) : manifest.chunkSize,
         chunks: chunks, partialPath: files.partialPath(of: item.hash))
-      try await transfer(job, of: manifest.id, item: item.path, place: place)
+      try await transfer(
+        job, of: manifest.id, item: item.path, place: place, isPatient: place != nil)
       try await files.adopt(content)
       let isLarge = item.size >= Self.largeBytes
       if isLarge { try await files.sync([item.hash]) }
@@ -120,18 +122,24 @@ extension MissionManager {
     if isChanged { try await store.setChunkMap(map, of: item.hash) }
   }
 
-  /// Fetches one file. As long as there is no connection it tries again, without end.
+  /// Fetches one file.
+  ///
+  /// - Parameter isPatient: tries again as long as there is no connection, without end.
   func transfer(
-    _ job: DownloadJob, of id: MissionID, item: String?, place: Int?
+    _ job: DownloadJob, of id: MissionID, item: String?, place: Int?, isPatient: Bool = true
   ) async throws(MissionError) {
     var job = job
     let (store, files, hash) = (store, files, job.hash)
+    job.cipher = files.partialCipher(of: hash)
     job.record = { map in try await store.setChunkMap(map, of: hash) }
     job.reuse = { chunk in
       guard let part = try? await store.part(chunk), part.content.hash != hash,
         let path = files.plainPath(of: part.content.hash)
       else { return nil }
       return LocalChunk(path: path, offset: part.offset, length: part.length)
+    }
+    job.stalled = { [self, source = job.source] failure in
+      await stall(id, MissionError(failure, of: source), item)
     }
     let board = runs[id]?.board
     var failures = 0
@@ -151,20 +159,29 @@ extension MissionManager {
         failure = error
       }
       if let place { board?.attemptEnded(place) }
-      guard failure.isTransient, !Task.isCancelled else { throw MissionError(failure) }
+      guard failure.isTransient, isPatient, !Task.isCancelled else {
+        throw MissionError(failure, of: job.source)
+      }
       failures = came.withLock { $0 } > 0 ? 1 : failures + 1
-      runs[id]?.stalledAt = board?.progress().bytesFetched ?? 0
-      await handle(.stalled(id, MissionError(.offline, item: item, failure.message)))
+      await stall(id, MissionError(failure, of: job.source), item)
       let pause = options.pauses.delay(afterFailures: failures, random: surroundings.random())
-      guard let pause else { throw MissionError(failure) }
+      guard let pause else { throw MissionError(failure, of: job.source) }
       try await rest(pause)
     }
+  }
+
+  /// Nothing comes any more of what a mission is being fetched of.
+  private func stall(_ id: MissionID, _ reason: MissionError, _ item: String?) async {
+    let fetched = runs[id]?.board?.progress().bytesFetched ?? 0
+    runs[id]?.stalledAt = fetched
+    await handle(.stalled(id, MissionError(.offline, item: item, reason.message)))
   }
 }
 
 extension MissionError {
-  /// Why a file could not be fetched.
-  fileprivate init(_ error: DownloadError) {
+  /// Why a file could not be fetched; an address elsewhere is named, since its server's answer is
+  /// nothing that the space's own could help with.
+  fileprivate init(_ error: DownloadError, of source: DownloadSource) {
     let kind: Kind =
       switch error.kind {
       case .offline, .changed: .offline
@@ -175,6 +192,12 @@ extension MissionError {
       case .file: .files
       case .cancelled: .cancelled
       }
-    self.init(kind, error.message)
+    var message = error.message
+    if case (.url(let url), .server) = (source, error.kind) {
+      let authority = url.split(separator: "/", maxSplits: 2).dropFirst().first
+      let host = authority?.split(separator: "@").last ?? "elsewhere"
+      message = "\(host): \(message)"
+    }
+    self.init(kind, message)
   }
 }

@@ -6,19 +6,12 @@ extension MissionManager {
 
   /// Every mission that is published, is here, or ended without being here (seed row S4.6).
   public func list() async throws(MissionError) -> [MissionStatus] {
-    // There may be room again.
-    for id in unkept.sorted() {
-      if let entry = queue[id] { await keep(entry.state, entry.reason, of: id) }
-    }
     var statuses = MissionListing.list(
       catalogue: try await catalogue.missions(), rows: try await store.missions(),
       endings: try await store.endings())
     for index in statuses.indices {
-      let id = statuses[index].id
-      if unkept.contains(id), let entry = queue[id],
-        versions[id]?.version == statuses[index].version
-      {
-        (statuses[index].state, statuses[index].reason) = (entry.state, entry.reason)
+      if let (state, reason) = unwritten[statuses[index].id] {
+        (statuses[index].state, statuses[index].reason) = (state, reason)
       }
       guard let progress = runs[statuses[index].id]?.board?.progress(),
         progress.version == statuses[index].version
@@ -106,7 +99,8 @@ extension MissionManager {
   /// Reads everything of the version in use again (seed row S4.8).
   ///
   /// - Parameter isMended: fetches anew what is damaged.
-  /// - Throws: what fetching throws; the version in use stays as it is.
+  /// - Throws: what fetching throws, ``MissionError/Kind/offline`` at once where there is no
+  ///   connection; the version in use stays as it is.
   public func verify(
     _ id: MissionID, mending isMended: Bool = false
   ) async throws(MissionError) -> MissionVerification {
@@ -116,7 +110,7 @@ extension MissionManager {
       throw MissionError(.busy, "mission \(id) is being fetched")
     }
     defer { lock.release() }
-    var report = MissionVerification(version: row.version.version)
+    var report = MissionVerification(version: row.record.version)
     var damaged: Set<ContentHash> = []
     var read: Set<ContentHash> = []
     for item in manifest.items where read.insert(item.hash).inserted {
@@ -126,7 +120,7 @@ extension MissionManager {
       if try await !files.isIntact(content) { damaged.insert(item.hash) }
     }
     report.damaged = manifest.items.filter { damaged.contains($0.hash) }.map(\.path)
-    let plan = BundlePlan(manifest)
+    let plan = BundlePlan(manifest, as: row.version)
     report.fault = try await files.fault(in: plan)
     guard isMended, !report.isIntact else { return report }
     for item in manifest.items where damaged.remove(item.hash) != nil {
@@ -189,24 +183,24 @@ extension MissionManager {
   /// Removes what was fetched of a version that failed or was given up (seed row S4.4). Where
   /// another process is at it, that one is told to.
   func discard(
-    _ record: MissionRecord, as state: MissionState, _ reason: MissionError
+    _ row: MissionRow, as state: MissionState, _ reason: MissionError
   ) async {
-    let version = MissionVersion(record.id, record.version)
+    let version = row.version
     let ending = MissionEnding(
-      version: version, title: record.title, state: state, reason: reason,
-      at: surroundings.wallClock())
+      version: version, published: row.record.version, title: row.record.title, state: state,
+      reason: reason, at: surroundings.wallClock())
     do throws(MissionError) {
-      guard let lock = try files.lock(.mission(record.id)) else {
+      guard let lock = try files.lock(.mission(version.mission)) else {
         try await store.setState(state, reason: reason, of: version)
         return
       }
       defer { lock.release() }
-      guard let row = try await row(of: version), !row.isComplete else { return }
+      guard let found = try await self.row(of: version), !found.isComplete else { return }
       try await remove(version, ending: ending)
-      unkept.remove(record.id)
+      unwritten[version.mission] = nil
     } catch {
       // What could not be removed is garbage, which the next process collects.
-      unkept.insert(record.id)
+      unwritten[version.mission] = (state, reason)
     }
   }
 
@@ -228,8 +222,12 @@ extension MissionManager {
   func incomplete(_ id: MissionID) async throws(MissionError) -> MissionRow {
     let rows = try await store.missions().filter { $0.record.id == id }
     if let row = rows.last(where: { !$0.isComplete }) { return row }
+    if !rows.isEmpty { throw MissionError(.notFound, "mission \(id) is complete") }
+    let ending = try await store.endings().first { $0.version.mission == id }
     throw MissionError(
-      .notFound, rows.isEmpty ? "nobody asked for mission \(id)" : "mission \(id) is complete")
+      .notFound,
+      ending.map { "mission \(id) \($0.state == .failed ? "failed" : "was given up") already" }
+        ?? "nobody asked for mission \(id)")
   }
 
   private func manifest(kept row: MissionRow) async throws(MissionError) -> MissionManifest {

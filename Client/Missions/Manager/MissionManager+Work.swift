@@ -21,12 +21,12 @@ extension MissionManager {
       let manifest = try await manifest(of: row)
       let board = ProgressBoard(manifest, clock: surroundings.steadyClock)
       runs[id]?.board = board
-      try await reserve(manifest)
+      try await reserve(manifest, as: row.version)
       if PlantedFault.missionInUseEarly.isPlanted {
         try await store.complete(version, at: surroundings.wallClock())
       }
       try await fetchItems(of: manifest, row, board)
-      try await putInUse(manifest)
+      try await putInUse(manifest, as: row.version)
       hub.tell(.progress(board.progress()))
       return .done
     } catch {
@@ -156,7 +156,7 @@ extension MissionManager {
       let first = try await store.trustFirst(row.record.signer, at: surroundings.wallClock())
       try ManifestCheck.check(signer: row.record.signer, trusted: first)
     }
-    try await store.setManifest(document, manifest)
+    try await store.setManifest(document, manifest, of: row.version)
     try await store.removeChunkMap(of: hash)
     try await files.removePartial(hash)
     return manifest
@@ -169,10 +169,11 @@ extension MissionManager {
   }
 
   /// Makes sure that there is room for all that is missing, beside what other missions still need.
-  private func reserve(_ manifest: MissionManifest) async throws(MissionError) {
+  private func reserve(
+    _ manifest: MissionManifest, as version: MissionVersion
+  ) async throws(MissionError) {
     var missing: [ContentHash: Int64] = [:]
-    for row in try await store.contents(of: MissionVersion(manifest.id, manifest.version))
-    where row.object == nil {
+    for row in try await store.contents(of: version) where row.object == nil {
       missing[row.content.hash] = row.content.size
     }
     for item in manifest.items where missing[item.hash] != nil && !item.chunks.isEmpty {
@@ -196,8 +197,9 @@ extension MissionManager {
   // MARK: The end
 
   /// All items are there: checks the whole, writes it to the disk, and puts it in use.
-  private func putInUse(_ manifest: MissionManifest) async throws(MissionError) {
-    let version = MissionVersion(manifest.id, manifest.version)
+  private func putInUse(
+    _ manifest: MissionManifest, as version: MissionVersion
+  ) async throws(MissionError) {
     let contents = try await store.contents(of: version)
     for row in contents {
       guard row.object != nil, try await files.has(row.content) else {
@@ -208,7 +210,7 @@ extension MissionManager {
       try await files.sync(contents.filter { $0.object?.isDurable == false }.map(\.content.hash))
     }
     if Task.isCancelled { throw MissionError(.cancelled, "it was stopped") }
-    try await files.build(BundlePlan(manifest))
+    try await files.build(BundlePlan(manifest, as: version))
     try await store.complete(version, at: surroundings.wallClock())
     try await removeOutdated(version)
   }
@@ -216,7 +218,7 @@ extension MissionManager {
   private func removeOutdated(_ active: MissionVersion) async throws(MissionError) {
     let complete = try await store.missions()
       .filter { $0.record.id == active.mission && $0.isComplete }
-      .sorted { ($0.activation ?? 0) < ($1.activation ?? 0) }.map(\.record.version)
+      .sorted { ($0.activation ?? 0) < ($1.activation ?? 0) }.map(\.version.version)
     let outdated = KeepingPlan.outdated(
       complete, active: active.version, keep: options.versionsKept)
     for version in outdated { try await remove(MissionVersion(active.mission, version)) }
@@ -244,10 +246,10 @@ extension MissionManager {
 }
 
 extension BundlePlan {
-  /// The folder of a manifest's version.
-  init(_ manifest: MissionManifest) {
+  /// The folder of a manifest's version, by its name on this device.
+  init(_ manifest: MissionManifest, as version: MissionVersion) {
     self.init(
-      mission: manifest.id, version: manifest.version,
+      mission: version.mission, version: version.version,
       files: manifest.items.map {
         File(path: $0.path, content: StoredContent(hash: $0.hash, size: $0.size))
       })

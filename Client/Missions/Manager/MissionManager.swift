@@ -22,8 +22,8 @@ public actor MissionManager {
   var runs: [MissionID: Run] = [:]
   /// The version that is being fetched of each mission in the queue.
   var versions: [MissionID: MissionVersion] = [:]
-  /// Missions whose row says something else, since it could not be written.
-  var unkept: Set<MissionID> = []
+  /// Where missions stand whose rows could not be written.
+  var unwritten: [MissionID: (MissionState, MissionError?)] = [:]
   private var isClosed = false
   /// What the queue said and was not carried out yet.
   private var effects: [MissionQueue.Effect] = []
@@ -59,11 +59,14 @@ public actor MissionManager {
     catalogue: any MissionCatalogue, options: MissionOptions, in surroundings: MissionSurroundings
   ) async throws(MissionError) -> MissionManager {
     let proof = try await store.makeSetting("sealing", files.sealProof())
-    guard files.accepts(sealProof: proof) else {
-      throw MissionError(
-        .wrongKey,
-        files.isSealed
-          ? "what is here was not sealed with this key" : "what is here is sealed; give its key")
+    if !files.accepts(sealProof: proof) {
+      // Whoever merely looked has not decided whether what comes later is sealed.
+      guard try await store.remakeSetting("sealing", files.sealProof()) else {
+        throw MissionError(
+          .wrongKey,
+          files.isSealed
+            ? "what is here was not sealed with this key" : "what is here is sealed; give its key")
+      }
     }
     return MissionManager(store, files, downloader, catalogue, options, surroundings)
   }
@@ -98,7 +101,7 @@ public actor MissionManager {
         entries.append(MissionQueue.Entry(row))
       case .remove:
         let reason = row.reason ?? MissionError(.cancelled, "it was given up")
-        await discard(row.record, as: row.state == .failed ? .failed : .cancelled, reason)
+        await discard(row, as: row.state == .failed ? .failed : .cancelled, reason)
       case .isThere:
         if row.isActive { await handle(.isThere(row.record.id)) }
       }
@@ -114,14 +117,25 @@ public actor MissionManager {
   /// - Throws: ``MissionError/Kind/notFound``, ``MissionError/Kind/dependency``; then none is
   ///   asked for.
   public func download(_ ids: [MissionID]) async throws(MissionError) {
+    try await download(ids, isPartial: false)
+  }
+
+  /// Asks for these missions as ``download(_:)`` does, but holds none up for another: one that
+  /// waits for a mission which is nowhere fails alone, with the reason.
+  public func downloadPartly(_ ids: [MissionID]) async throws(MissionError) {
+    try await download(ids, isPartial: true)
+  }
+
+  private func download(_ ids: [MissionID], isPartial: Bool) async throws(MissionError) {
     for id in ids { await settledIfCancelled(id) }
     var records: [MissionID: MissionRecord] = [:]
     for record in try await catalogue.missions() { records[record.id] = record }
-    var here: [MissionID: Int64] = [:]
+    var here: [MissionID: HeldVersion] = [:]
     for row in try await store.missions() where row.isActive {
-      here[row.record.id] = row.record.version
+      here[row.record.id] = HeldVersion(row.record)
     }
-    let wanted = try MissionRequest.plan(ids, catalogue: records, here: here)
+    let wanted = try MissionRequest.plan(
+      ids, catalogue: records, here: here, isPartial: isPartial)
     for id in here.keys.sorted() where !wanted.contains(where: { $0.id == id }) {
       await handle(.isThere(id))
     }
@@ -169,7 +183,7 @@ public actor MissionManager {
   public func cancel(_ id: MissionID) async throws(MissionError) {
     if let state = queue[id]?.state, !state.isFinal { return await handle(.cancel(id)) }
     let row = try await incomplete(id)
-    await discard(row.record, as: .cancelled, MissionError(.cancelled, "it was cancelled"))
+    await discard(row, as: .cancelled, MissionError(.cancelled, "it was cancelled"))
     hub.tell(.changed(id, .cancelled, nil))
   }
 
@@ -231,23 +245,23 @@ public actor MissionManager {
 
   /// Writes down where a mission stands; one that ended without success is removed, as soon as
   /// nobody is at it any more.
-  func keep(_ state: MissionState, _ reason: MissionError?, of id: MissionID) async {
+  private func keep(_ state: MissionState, _ reason: MissionError?, of id: MissionID) async {
     guard let version = versions[id] else { return }
     switch state {
-    case .done: break
+    case .done: unwritten[id] = nil
     case .failed, .cancelled:
+      unwritten[id] = nil
       guard runs[id] == nil, queue[id]?.state == state else { break }
       let rows = (try? await store.missions()) ?? []
       guard let row = rows.first(where: { $0.version == version }) else { break }
-      await discard(row.record, as: state, reason ?? MissionError(.cancelled, "it was cancelled"))
+      await discard(row, as: state, reason ?? MissionError(.cancelled, "it was cancelled"))
     case .ready, .downloading, .paused:
-      // A store that cannot be written to leaves the row as it was: after a restart the work is
-      // done again.
       do throws(MissionError) {
         try await store.setState(state, reason: reason, of: version)
-        unkept.remove(id)
+        unwritten[id] = nil
       } catch {
-        unkept.insert(id)
+        // The row stays as it was: to another process the mission is still under way.
+        unwritten[id] = (state, reason)
       }
     }
   }
@@ -258,7 +272,7 @@ public actor MissionManager {
     if !isClosed, ending != .done, queue[id]?.state == .cancelled, let version = versions[id] {
       let rows = (try? await store.missions()) ?? []
       if let row = rows.first(where: { $0.version == version }) {
-        await discard(row.record, as: .cancelled, MissionError(.cancelled, "it was cancelled"))
+        await discard(row, as: .cancelled, MissionError(.cancelled, "it was cancelled"))
       }
     }
     runs[id] = nil

@@ -5,14 +5,14 @@ extension MissionRow {
   static let columns = """
     mission, version, state, complete, activation, active, asked, asked_at, completed_at, kind,
     item, message, bytes_done, items_done, title, summary, items, size, priority, after, manifest,
-    manifest_size, signature, signer, published_at
+    manifest_size, signature, signer, published_at, published
     """
 
   /// Reads a row of ``columns``.
   init(_ row: SQLiteStatement) throws {
     let record = MissionRecord(id: row.text(0)) { name in
       switch name {
-      case "version": .integer(row.int64(1))
+      case "version": .integer(row.optionalInt64(25) ?? row.int64(1))
       case "title": .text(row.text(14))
       case "summary": .text(row.text(15))
       case "items": .integer(row.int64(16))
@@ -34,7 +34,7 @@ extension MissionRow {
       record: record, state: state, reason: row.reason(9, 10, 11), isComplete: row.int64(3) == 1,
       activation: row.optionalInt64(4), isActive: row.int64(5) == 1, asked: row.int64(6),
       bytesDone: row.int64(12), itemsDone: row.int64(13), askedAt: row.int64(7),
-      completedAt: row.optionalInt64(8))
+      completedAt: row.optionalInt64(8), alias: row.optionalInt64(25).map { _ in row.int64(1) })
   }
 }
 

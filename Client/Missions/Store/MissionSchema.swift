@@ -83,7 +83,12 @@ enum MissionSchema {
       name TEXT PRIMARY KEY,
       value BLOB NOT NULL
     ) WITHOUT ROWID;
+    """,
+    // The version in the catalogue, where `version` is another: see MissionRow.alias.
     """
+    ALTER TABLE missions ADD COLUMN published INTEGER;
+    ALTER TABLE endings ADD COLUMN published INTEGER;
+    """,
   ]
 
   static let connectionSettings = """

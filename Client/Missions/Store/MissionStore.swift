@@ -10,7 +10,8 @@ public protocol MissionStore: Sendable {
 
   /// Writes the row of a version that somebody asks for: incomplete, before anything is fetched.
   /// Another version of the mission that was never completed gives way to it, and with it how an
-  /// earlier attempt ended. The same version again keeps its row. `at`: milliseconds since 1970.
+  /// earlier attempt ended. The same version again keeps its row, unless it has another manifest:
+  /// then it is one of its own, beside the one that is complete. `at`: milliseconds since 1970.
   func add(_ record: MissionRecord, at: Int64) async throws(MissionError) -> MissionRow
 
   /// Notes where an incomplete version stands, and why. Answers whether its row is there.
@@ -26,7 +27,7 @@ public protocol MissionStore: Sendable {
 
   /// Keeps the manifest of an incomplete version, and writes a row for each of its items.
   func setManifest(
-    _ document: [UInt8], _ manifest: MissionManifest
+    _ document: [UInt8], _ manifest: MissionManifest, of version: MissionVersion
   ) async throws(MissionError)
 
   /// The manifest's document; `nil` before it was fetched.
@@ -117,6 +118,9 @@ public protocol MissionStore: Sendable {
   /// Makes a setting unless it was made already. Answers with the one in force.
   func makeSetting(_ name: String, _ value: [UInt8]) async throws(MissionError) -> [UInt8]
 
+  /// Replaces a setting as long as there is neither a mission nor any content. Answers whether.
+  func remakeSetting(_ name: String, _ value: [UInt8]) async throws(MissionError) -> Bool
+
   /// A number that changes when another process has changed the rows.
   func dataVersion() async throws(MissionError) -> Int64
 }
@@ -142,9 +146,11 @@ public struct MissionRow: Sendable, Equatable {
   public var askedAt: Int64
   /// Milliseconds since 1970.
   public var completedAt: Int64?
+  /// What it is called by here, where the record's version already calls another one: negative.
+  public var alias: Int64?
 
-  /// The version that it speaks of.
-  public var version: MissionVersion { MissionVersion(record.id, record.version) }
+  /// The version that it speaks of, by its name on this device.
+  public var version: MissionVersion { MissionVersion(record.id, alias ?? record.version) }
 }
 
 /// An item of a version (seed row S4.9).
@@ -167,6 +173,8 @@ public struct MissionFileRow: Sendable, Equatable {
 /// How a mission ended that is not here.
 public struct MissionEnding: Sendable, Equatable {
   public var version: MissionVersion
+  /// The version as it was published.
+  public var published: Int64
   public var title: String
   /// Failed or cancelled.
   public var state: MissionState
@@ -175,9 +183,11 @@ public struct MissionEnding: Sendable, Equatable {
   public var at: Int64
 
   public init(
-    version: MissionVersion, title: String, state: MissionState, reason: MissionError, at: Int64
+    version: MissionVersion, published: Int64? = nil, title: String, state: MissionState,
+    reason: MissionError, at: Int64
   ) {
     self.version = version
+    self.published = published ?? version.version
     self.title = title
     self.state = state
     self.reason = reason

@@ -261,6 +261,25 @@ extension SQLiteMissionStore {
     }
   }
 
+  public func remakeSetting(
+    _ name: String, _ value: [UInt8]
+  ) async throws(MissionError) -> Bool {
+    try await write { connection in
+      let kept = try connection.statement(
+        """
+        SELECT EXISTS(SELECT 1 FROM missions) OR EXISTS(SELECT 1 FROM objects)
+          OR EXISTS(SELECT 1 FROM partials)
+        """)
+      guard try kept.first({ $0.int64(0) }) == 0 else { return false }
+      let replace = try connection.statement(
+        "INSERT OR REPLACE INTO settings(name, value) VALUES (?, ?)")
+      replace.bind(1, name)
+      replace.bind(2, blob: value)
+      try replace.run()
+      return true
+    }
+  }
+
   private static func setting(_ name: String, on connection: SQLiteConnection) throws -> [UInt8]? {
     let find = try connection.statement("SELECT value FROM settings WHERE name = ?")
     find.bind(1, name)

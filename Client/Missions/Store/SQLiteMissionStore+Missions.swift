@@ -11,20 +11,33 @@ extension SQLiteMissionStore {
   }
 
   public func add(_ record: MissionRecord, at: Int64) async throws(MissionError) -> MissionRow {
-    let version = MissionVersion(record.id, record.version)
-    return try await write { connection in
-      let outdated = try connection.statement(
-        "SELECT version FROM missions WHERE mission = ? AND complete = 0 AND version <> ?")
-      outdated.bind(1, record.id.value)
-      outdated.bind(2, record.version)
-      for other in try outdated.map({ $0.int64(0) }) {
-        try Self.removeRows(of: MissionVersion(record.id, other), on: connection)
+    try await write { connection in
+      let find = try connection.statement(
+        "SELECT \(MissionRow.columns) FROM missions WHERE mission = ? ORDER BY version")
+      find.bind(1, record.id.value)
+      let rows = try find.map { try MissionRow($0) }
+      let known = rows.first { $0.record.isSame(as: record) }
+      for other in rows where !other.isComplete && other != known {
+        try Self.removeRows(of: other.version, on: connection)
       }
       let forget = try connection.statement("DELETE FROM endings WHERE mission = ?")
       forget.bind(1, record.id.value)
       try forget.run()
-      if let row = try Self.row(version, on: connection) { return row }
-      try Self.insert(record, at: at, on: connection)
+      if let known, known.isActive || !known.isComplete { return known }
+      if let known {
+        // It was in use before another took its place: it is to be put in use once more.
+        let again = try connection.statement(
+          """
+          UPDATE missions SET state = 'ready', complete = 0, activation = NULL
+          WHERE mission = ? AND version = ?
+          """)
+        again.bind(1, known.version)
+        try again.run()
+        return try Self.row(known.version, on: connection) ?? known
+      }
+      let version = MissionVersion(
+        record.id, VersionName.next(for: record.version, beside: rows.filter(\.isComplete)))
+      try Self.insert(record, as: version, at: at, on: connection)
       guard let row = try Self.row(version, on: connection) else {
         throw MissionError(.database, "the row of mission \(record.id) was not written")
       }
@@ -33,17 +46,17 @@ extension SQLiteMissionStore {
   }
 
   private static func insert(
-    _ record: MissionRecord, at: Int64, on connection: SQLiteConnection
+    _ record: MissionRecord, as version: MissionVersion, at: Int64,
+    on connection: SQLiteConnection
   ) throws {
     let insert = try connection.statement(
       """
       INSERT INTO missions(mission, version, state, asked, asked_at, title, summary, items, size,
-        priority, after, manifest, manifest_size, signature, signer, published_at)
+        priority, after, manifest, manifest_size, signature, signer, published_at, published)
       VALUES (?, ?, 'ready', (SELECT coalesce(max(asked), 0) + 1 FROM missions), ?, ?, ?, ?, ?, ?,
-        ?, ?, ?, ?, ?, ?)
+        ?, ?, ?, ?, ?, ?, ?)
       """)
-    insert.bind(1, record.id.value)
-    insert.bind(2, record.version)
+    insert.bind(1, version)
     insert.bind(3, at)
     insert.bind(4, record.title)
     insert.bind(5, record.summary)
@@ -56,6 +69,11 @@ extension SQLiteMissionStore {
     insert.bind(12, blob: record.signature)
     insert.bind(13, blob: record.signer)
     insert.bind(14, record.publishedAt)
+    if version.version == record.version {
+      insert.bindNull(15)
+    } else {
+      insert.bind(15, record.version)
+    }
     try insert.run()
   }
 
@@ -135,9 +153,8 @@ extension SQLiteMissionStore {
   // MARK: Manifests
 
   public func setManifest(
-    _ document: [UInt8], _ manifest: MissionManifest
+    _ document: [UInt8], _ manifest: MissionManifest, of version: MissionVersion
   ) async throws(MissionError) {
-    let version = MissionVersion(manifest.id, manifest.version)
     try await write { [canonical] connection in
       guard try Self.row(version, on: connection) != nil else {
         throw MissionError(.notFound, "mission \(version.mission) was removed meanwhile")
@@ -247,8 +264,9 @@ extension SQLiteMissionStore {
   private static func note(_ ending: MissionEnding, on connection: SQLiteConnection) throws {
     let insert = try connection.statement(
       """
-      INSERT OR REPLACE INTO endings(mission, version, title, state, kind, item, message, at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT OR REPLACE INTO endings(mission, version, title, state, kind, item, message, at,
+        published)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     insert.bind(1, ending.version)
     insert.bind(3, ending.title)
@@ -257,6 +275,7 @@ extension SQLiteMissionStore {
     insert.bind(6, ending.reason.item)
     insert.bind(7, ending.reason.message)
     insert.bind(8, ending.at)
+    insert.bind(9, ending.published)
     try insert.run()
   }
 
@@ -264,12 +283,13 @@ extension SQLiteMissionStore {
     try await read { connection in
       try connection.statement(
         """
-        SELECT mission, version, title, state, kind, item, message, at FROM endings
+        SELECT mission, version, title, state, kind, item, message, at, published FROM endings
         ORDER BY at, mission
         """
       ).map { row in
         MissionEnding(
-          version: try row.missionVersion(0, 1), title: row.text(2),
+          version: try row.missionVersion(0, 1), published: row.optionalInt64(8),
+          title: row.text(2),
           state: MissionState(rawValue: row.text(3)) ?? .failed,
           reason: row.reason(4, 5, 6) ?? MissionError(.database, row.text(6)), at: row.int64(7))
       }

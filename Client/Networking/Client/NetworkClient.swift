@@ -62,7 +62,7 @@ public final class NetworkClient: Sendable {
   /// Sends a request and answers as soon as the filters have accepted the response's head.
   ///
   /// What fails before that is tried again by the request's policy; a body that breaks off is
-  /// the caller's to deal with. No cache is asked.
+  /// the caller's to deal with. No cache is asked, so `only-if-cached` ends in ``notCached`` here.
   public func stream(
     _ request: NetworkRequest, progress: TransportProgressHandler? = nil
   ) async throws(NetworkError) -> TransportStream {

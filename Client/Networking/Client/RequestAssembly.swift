@@ -76,7 +76,8 @@ struct RequestAssembly: Sendable {
       // A fragment is the caller's own (RFC 9110 §4.2.5).
       return (String(url.prefix { $0 != "#" }), [:])
     }
-    guard !base.url.contains(where: { "?#".contains($0) }) else {
+    guard !base.url.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") })
+    else {
       throw NetworkError(.badAddress, "the base \(base.url) has a query or a fragment")
     }
     return (try Self.join(base.url, request.path), base.headers)
@@ -90,15 +91,19 @@ struct RequestAssembly: Sendable {
         .badAddress, "the path \(path.debugDescription) is not percent-encoded, or has a query")
     }
     // They would lead out of the base (RFC 3986 §5.2.4).
-    for segment in path.split(separator: "/") {
-      let plain = segment.lowercased().replacing("%2e", with: ".")
-      guard plain != "." && plain != ".." else {
-        throw NetworkError(.badAddress, "the path \(path) has a segment “\(segment)”")
-      }
+    for segment in path.utf8.split(separator: UInt8(ascii: "/")) where isDotSegment(segment) {
+      throw NetworkError(.badAddress, "the path \(path) has a segment “\(Substring(segment))”")
     }
-    var base = Substring(base)
-    while base.last == "/" { base.removeLast() }
-    return base + (path.first == "/" ? "" : "/") + path
+    var base = base.utf8[...]
+    while base.last == UInt8(ascii: "/") { base.removeLast() }
+    return Substring(base) + (path.utf8.first == UInt8(ascii: "/") ? "" : "/") + path
+  }
+
+  /// `.` or `..`, percent-encoded or not. A segment of that length at most is looked at.
+  private static func isDotSegment(_ segment: Substring.UTF8View) -> Bool {
+    guard segment.count <= "%2e%2e".utf8.count else { return false }
+    let plain = Substring(segment).lowercased().replacing("%2e", with: ".")
+    return plain == "." || plain == ".."
   }
 
   private static func append(_ query: [QueryItem], to endpoint: String) -> String {
@@ -107,7 +112,8 @@ struct RequestAssembly: Sendable {
       PercentEncoding.encode($0.name) + "=" + PercentEncoding.encode($0.value)
     }
     // An absolute address may have a query of its own.
-    return endpoint + (endpoint.contains("?") ? "&" : "?") + items.joined(separator: "&")
+    return endpoint + (endpoint.utf8.contains(UInt8(ascii: "?")) ? "&" : "?")
+      + items.joined(separator: "&")
   }
 }
 
@@ -122,6 +128,18 @@ struct AssembledRequest: Sendable, Equatable {
   var cacheable: CacheableRequest?
   /// What a cache is told of when it has succeeded; nil for what changes nothing.
   var change: CacheableRequest?
+}
+
+extension AssembledRequest {
+  /// Whether no server may be asked (RFC 9111 §5.2.1.7).
+  var isOnlyIfCached: Bool {
+    transport.headers.values(of: "Cache-Control").contains { value in
+      value.utf8.split(separator: UInt8(ascii: ",")).contains { part in
+        let word = part.filter { $0 != 0x20 && $0 != 0x09 }
+        return String(decoding: word, as: UTF8.self).lowercased() == "only-if-cached"
+      }
+    }
+  }
 }
 
 extension RequestAddress {

@@ -95,6 +95,10 @@ struct RequestPlan: Sendable {
   /// Sends it, unless that would certainly be in vain.
   private mutating func attempt() -> Step {
     isFromCache = false
+    if request.isOnlyIfCached {
+      let stale = offline == nil ? nil : serveStale()
+      return stale ?? .finish(.failure(NetworkError(.notCached, "no kept answer may serve")))
+    }
     if let offline {
       return serveStale() ?? .finish(.failure(NetworkError(.offline, offline)))
     }

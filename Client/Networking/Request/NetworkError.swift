@@ -16,6 +16,9 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
     case responseTooLarge
     /// The caller ended it.
     case cancelled
+    /// The request may be answered from a cache only (`Cache-Control: only-if-cached`), and nothing
+    /// there may serve: what RFC 9111 §5.2.1.7 calls 504. No server was asked.
+    case notCached
     /// A filter refused the answer.
     case rejected(status: Int, reason: String)
     /// A file to send cannot be read, or one to receive cannot be written.
@@ -71,8 +74,8 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
     switch kind {
     case .offline, .timedOut, .interrupted: true
     case .rejected(let status, _): RetryPolicy.isTransient(status: status)
-    case .secureConnectionFailed, .badAddress, .responseTooLarge, .cancelled, .fileFailed,
-      .other:
+    case .secureConnectionFailed, .badAddress, .responseTooLarge, .cancelled, .notCached,
+      .fileFailed, .other:
       false
     }
   }

@@ -13,19 +13,27 @@ extension Replica {
     }
   }
 
-  /// Puts a schema in force for all devices of the space; needs an admin's token. What is written
-  /// already stays as it is, and what comes from now on is judged by it.
+  /// Puts a schema in force for all devices of the space; needs an admin's token. The records that
+  /// exist have to fit it, and what comes from now on is judged by it.
   ///
-  /// - Parameter document: Its ``SpaceSchema/version`` is one more than the version that it
-  ///   replaces, or 0 for whichever is next.
+  /// - Parameters:
+  ///   - document: Its ``SpaceSchema/version`` is one more than the version that it replaces, or 0
+  ///     for whichever is next.
+  ///   - keepsRecords: Whether records that exist may go on breaking new types and required
+  ///     columns. New unique keys hold for them in any case.
   /// - Returns: The schema in force.
   /// - Throws: ``ReplicaError/refused(_:)`` with ``ProblemCode/schemaConflict`` where another
-  ///   version is in force or records that exist share the values of a new unique key.
+  ///   version is in force, or where records do not fit it: ``Problem/violations`` names the first
+  ///   of them, and nothing was changed.
   @discardableResult
-  public func applySchema(_ document: SpaceSchema) async throws -> SpaceSchema {
+  public func applySchema(
+    _ document: SpaceSchema, keepsRecords: Bool = false
+  ) async throws -> SpaceSchema {
     try await typed {
       let api = try await engine.api()
-      return try await engine.retrying { try await api.applySchema(document) }
+      return try await engine.retrying {
+        try await api.applySchema(document, keepsRecords: keepsRecords)
+      }
     }
   }
 }

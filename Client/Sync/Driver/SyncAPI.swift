@@ -60,8 +60,9 @@ struct SyncAPI: Sendable {
   }
 
   /// Puts a schema in force; answers with it.
-  func applySchema(_ document: SpaceSchema) async throws -> SpaceSchema {
-    let answer = try await send(.put, "/schema", body: document.encoded())
+  func applySchema(_ document: SpaceSchema, keepsRecords: Bool) async throws -> SpaceSchema {
+    let query = keepsRecords ? [QueryItem("records", "keep")] : []
+    let answer = try await send(.put, "/schema", query: query, body: document.encoded())
     return try SpaceSchema(decoding: answer.body, limits: surroundings.limits)
   }
 

@@ -81,7 +81,7 @@ extension ReplicaFile {
       return try acknowledge(through: tail, head: head)
     }
     if try isNewestKnown(tail) { return false }
-    guard try syncState().replacement != nil else {
+    guard isSetBack else {
       if !PlantedFault.noForkDetection.isPlanted { try leaveToCopy() }
       return false
     }
@@ -203,7 +203,9 @@ extension ReplicaFile {
   /// A copy of this file has written under its name after packets that are not known here. Whether
   /// those follow what the server had confirmed to this one is not known either: a server that was
   /// set back to where the copy was made has lost it, which the cursor does not tell as long as it
-  /// has not come so far. So all that it has not passed is sent again under a new name.
+  /// has not come so far. So all that it has not passed is sent again under a new name; nothing that
+  /// it has, also where it has expired since: the server may have forgotten those operations, and
+  /// would take them for new ones.
   private func leaveToCopy() throws {
     try connection.execute("DELETE FROM ferry_packets; UPDATE ferry_pending SET met = 1")
     try noteCopied(as: takeNewName())

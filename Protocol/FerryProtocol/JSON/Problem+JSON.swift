@@ -18,6 +18,7 @@ extension Problem {
     json.raw(",\"action\":")
     json.string(code.action.rawValue)
     if !refusals.isEmpty { json.refusals(refusals) }
+    if violationCount > 0 { json.violations(violations, of: violationCount) }
     json.raw("}")
     return json.finish()
   }
@@ -26,7 +27,9 @@ extension Problem {
   package init?(decoding bytes: [UInt8]) {
     guard let members = Self.members(of: bytes), let known = ProblemCode(rawValue: members.code)
     else { return nil }
-    self.init(known, members.detail, refusals: members.refusals)
+    self.init(
+      known, members.detail, refusals: members.refusals, violations: members.violations,
+      violationCount: members.violationCount)
   }
 
   /// What a problem document says for a person, also one of a newer server.
@@ -38,6 +41,8 @@ extension Problem {
     var code = ""
     var detail = ""
     var refusals: [Refusal] = []
+    var violations: [SchemaViolation] = []
+    var violationCount = 0
   }
 
   private static func members(of bytes: [UInt8]) -> Members? {
@@ -50,6 +55,11 @@ extension Problem {
         case "refusals":
           try reader.array { (reader) throws(MalformedMessage) in
             members.refusals.append(try reader.refusal())
+          }
+        case "violationCount": members.violationCount = Int(clamping: try reader.integer())
+        case "violations":
+          try reader.array { (reader) throws(MalformedMessage) in
+            members.violations.append(try reader.violation())
           }
         default: try reader.skip()
         }

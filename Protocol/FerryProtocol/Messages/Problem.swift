@@ -24,6 +24,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   case missionConflict = "mission_conflict"
   case uploadConflict = "upload_conflict"
   case contentMismatch = "content_mismatch"
+  case uploadQuota = "upload_quota"
   case upgradeRequired = "upgrade_required"
   case parkFull = "park_full"
   case deviceForked = "device_forked"
@@ -62,6 +63,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .parkFull: 429
     case .internalError: 500
     case .unavailable: 503
+    case .uploadQuota: 507
     }
   }
 
@@ -82,6 +84,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .missionConflict: "The mission has another version than was expected"
     case .uploadConflict: "The upload goes on at another place"
     case .contentMismatch: "The content is not what it was named by"
+    case .uploadQuota: "Too much was begun to be uploaded and not finished"
     case .upgradeRequired: "The space asks for a newer client"
     case .parkFull: "Too many packets wait for an earlier one"
     case .deviceForked: "Another copy of this device has written"
@@ -104,12 +107,22 @@ public struct Problem: Error, Sendable, Equatable, CustomStringConvertible {
   /// The operations that can never be applied, in their order; of ``ProblemCode/operationRefused``
   /// only.
   public let refusals: [Refusal]
+  /// The first records that exist and do not fit a new schema, by table and identifier; of
+  /// ``ProblemCode/schemaConflict`` only.
+  public let violations: [SchemaViolation]
+  /// How many such records there are, named or not.
+  public let violationCount: Int
 
   /// A problem from its parts.
-  public init(_ code: ProblemCode, _ detail: String, refusals: [Refusal] = []) {
+  public init(
+    _ code: ProblemCode, _ detail: String, refusals: [Refusal] = [],
+    violations: [SchemaViolation] = [], violationCount: Int = 0
+  ) {
     self.code = code
     self.detail = detail
     self.refusals = refusals
+    self.violations = violations
+    self.violationCount = violationCount
   }
 
   public var description: String { "\(code.title): \(detail)" }

@@ -24,7 +24,21 @@ extension MissionManifest {
     if items.reduce(0, { $0 + $1.chunks.count }) > limits.chunks {
       return "it has more than \(limits.chunks) chunks; take a larger chunkSize"
     }
-    return faultInItems(limits) ?? faultInPaths() ?? faultInOrder()
+    return faultInItems(limits) ?? faultInPaths() ?? faultInSizes() ?? faultInOrder()
+  }
+
+  /// One content of two sizes: one of them is wrong, whichever.
+  private func faultInSizes() -> String? {
+    var found: [ContentHash: MissionItem] = [:]
+    for item in items {
+      guard let other = found.updateValue(item, forKey: item.hash), other.size != item.size else {
+        continue
+      }
+      return
+        "items \(other.path) and \(item.path) have one sha256 and two sizes, \(other.size) and "
+        + "\(item.size)"
+    }
+    return nil
   }
 
   private func faultInItems(_ limits: MissionLimits) -> String? {

@@ -39,6 +39,11 @@ enum MissionCommands {
         let answer = JSONText.object([("missions", .array(records.map(\.json)))])
         return try TextOutput.standardOutput.line(answer.text)
       }
+      guard !records.isEmpty else {
+        return try TextOutput.standardOutput.line(
+          "no mission is published in space \(target.name): `ferryd mission publish DIR --space "
+            + "\(target.name)` publishes a folder")
+      }
       var table = TextTable([
         "MISSION", "VERSION", "ITEMS", "SIZE", "PRIORITY", "PUBLISHED", "TITLE",
       ])
@@ -73,7 +78,8 @@ enum MissionCommands {
   }
 
   static let retract = CommandSpec(
-    "retract", summary: "Take a mission back: devices remove it with their next pull.",
+    "retract", summary: "Take a mission back: from its next pull on, no device can download it.",
+    discussion: "What a device has downloaded stays there until `ferry mission remove`.",
     options: [spaceOption], flags: [JSONOption.flag], arguments: [idArgument]
   ) { arguments in
     let id = try id(try arguments.string("id"))
@@ -92,7 +98,8 @@ enum MissionCommands {
     flags: [JSONOption.flag]
   ) { arguments in
     try refuseServer(arguments)
-    try await LocalMissions.withDesk(arguments) { _, desk in
+    try await LocalMissions.withContent(arguments) { _, content in
+      let desk = try content.desk(makes: !content.isNamed)
       let key = Base64.text(try await desk.signingKey().publicKey)
       let answer = JSONText.object([("publicKey", .string(key))])
       try TextOutput.standardOutput.line(arguments.flag("json") ? answer.text : key)
@@ -115,10 +122,15 @@ enum MissionCommands {
   ) { arguments in
     try refuseServer(arguments)
     let grace = Retention(try arguments.duration("keep")).milliseconds ?? 0
-    try await LocalMissions.withDesk(arguments) { store, desk in
-      let collector = BlobCollector(
-        store: store, blobs: desk.blobs, clock: .system, log: try LogOptions.log(arguments))
-      let result = try await collector.collect(grace: grace)
+    try await LocalMissions.withContent(arguments) { store, content in
+      var result = BlobCollector.Result()
+      // Where nothing was ever published there is nothing to remove.
+      if content.isNamed || content.isThere {
+        let collector = BlobCollector(
+          store: store, blobs: try content.desk().blobs, clock: .system,
+          log: try LogOptions.log(arguments))
+        result = try await collector.collect(grace: grace)
+      }
       let answer = JSONText.object([
         ("files", .int(Int64(result.files))), ("bytes", .int(result.bytes)),
         ("unfinished", .int(Int64(result.unfinished))),
@@ -126,8 +138,8 @@ enum MissionCommands {
       try TextOutput.standardOutput.line(
         arguments.flag("json")
           ? answer.text
-          : "removed \(result.files.grouped) files (\(ByteSize(bytes: Int(result.bytes)).text)) and "
-            + "\(result.unfinished.grouped) unfinished ones")
+          : "removed \(result.files.counted("file")) (\(ByteSize(bytes: Int(result.bytes)).text)) "
+            + "and " + result.unfinished.counted("unfinished upload"))
     }
     return .done
   }

@@ -27,12 +27,13 @@ extension Problem: CommandFailureConvertible {
       case .notFound: "check the name, --space and --server"
       case .missionConflict: "read what is there with `ferryd mission show`, then publish again"
       case .contentMismatch: "publish again: what is missing is sent anew"
+      case .uploadQuota: "wait until other uploads are finished or expire, or have it raised"
       case .unavailable, .internalError: "try again in a moment; the server's log tells more"
       default: "correct what is published, then publish again"
       }
     return CommandFailure(
       code.title.prefix(1).lowercased() + code.title.dropFirst(), why: detail, next: next,
-      status: code.action == .retry ? .unreachable : .failed, code: code.rawValue)
+      status: status, code: code.rawValue)
   }
 }
 
@@ -52,7 +53,7 @@ extension BlobError: CommandFailureConvertible {
       CommandFailure(
         "interrupted", why: "the command was cancelled",
         next: "run it again; nothing of it is to be seen yet", code: "cancelled")
-    case .notAFile, .mismatch, .wrongOffset, .system:
+    case .notAFile, .mismatch, .wrongOffset, .overQuota, .system:
       CommandFailure(
         "the files cannot be read or kept", why: description,
         next: "check the path, and that this user may read and write it", code: "file_failed")
@@ -74,12 +75,12 @@ extension SigningKeyError: CommandFailureConvertible {
   }
 }
 
-extension MissionDraftError: CommandFailureConvertible {
-  /// What happened, why, and what to do.
-  package var commandFailure: CommandFailure {
-    CommandFailure(
-      "the mission cannot be published", why: reason,
-      next: "correct it; `ferryd mission publish --help` says what a manifest holds",
-      code: "invalid_mission")
+extension Problem {
+  /// The same as ``ExitStatus``, everywhere where a server is asked: a token is a person's to give.
+  private var status: ExitStatus {
+    switch code {
+    case .unauthorized, .forbidden: .needsUser
+    default: code.action == .retry ? .unreachable : .failed
+    }
   }
 }

@@ -3,6 +3,7 @@ import Executors
 import FerryProtocol
 import Foundation
 import MissionServer
+import SyncServer
 
 extension MissionCommands {
   static let publish = CommandSpec(
@@ -37,7 +38,21 @@ extension MissionCommands {
     flags: [JSONOption.flag],
     arguments: [ArgumentSpec("path", help: "A manifest, or a folder.", kind: .file)]
   ) { arguments in
-    let (draft, folder) = try draft(arguments)
+    let origin = try MissionOrigin(try arguments.string("path"))
+    let record: (MissionRecord, isNew: Bool)
+    do {
+      record = try await publish(origin, arguments)
+    } catch let error as MissionDraftError {
+      throw origin.failure(error)
+    }
+    try report(record.0, isNew: record.isNew, arguments)
+    return .done
+  }
+
+  private static func publish(
+    _ origin: MissionOrigin, _ arguments: ParsedArguments
+  ) async throws -> (MissionRecord, isNew: Bool) {
+    let (draft, folder) = try draft(origin, arguments)
     guard let id = draft.id else {
       throw UsageError(
         .missingOption, "the mission has no name",
@@ -45,23 +60,23 @@ extension MissionCommands {
     }
     let space = try SpaceCommands.name(try arguments.string("space"))
     let digests = try await hash(draft, folder)
-    var manifest: MissionManifest
-    switch draft.manifest(in: space, as: id, digests: digests.mapValues(\.digest)) {
-    case .success(let made): manifest = made
-    case .failure(let error): throw error
-    }
+    var manifest = try draft.manifest(in: space, as: id, digests: digests.mapValues(\.digest)).get()
     manifest.version = 0
     let files = draft.files.compactMap { digests[$0] }
-    try await MissionTargets.with(arguments) { [manifest] target in
+    return try await MissionTargets.with(arguments) { [manifest] target in
       let before = try await target.list().first { $0.id == id }
       let bar = ProgressBar(
         "publish", unit: .bytes, total: files.reduce(0) { $0 + $1.digest.size })
       defer { bar.finish() }
-      let record = try await target.publish(manifest, files, bar: bar)
-      bar.finish()
-      try report(record, isNew: before?.manifest != record.manifest, arguments)
+      do {
+        let record = try await target.publish(manifest, files, bar: bar)
+        return (record, before?.manifest != record.manifest)
+      } catch let problem as Problem {
+        throw origin.failure(problem, of: draft)
+      } catch MissionFailure.refused(let problem) {
+        throw origin.failure(problem, of: draft)
+      }
     }
-    return .done
   }
 
   private static func report(
@@ -72,32 +87,28 @@ extension MissionCommands {
       guard case .object(let members) = record.json else { return }
       return try output.line(JSONText.object(members + [("changed", .bool(isNew))]).text)
     }
-    let what = "\(record.id) version \(record.version): \(record.items) items, \(record.sizeText)"
+    let what =
+      "\(record.id) version \(record.version): \(record.items.counted("item")), \(record.sizeText)"
     try output.line(isNew ? "published \(what)" : "unchanged \(what)")
   }
 
   // MARK: Drafts
 
   /// What is to be published, and the folder that its files are in.
-  private static func draft(_ arguments: ParsedArguments) throws -> (MissionDraft, String) {
-    let path = try arguments.string("path")
-    var isFolder: ObjCBool = false
-    guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
-      throw CommandFailure(
-        "\(path) cannot be published", why: "there is no such file or folder",
-        next: "name a manifest or a folder", code: "no_such_file")
-    }
-    let url = URL(filePath: path).standardizedFileURL
+  private static func draft(
+    _ origin: MissionOrigin, _ arguments: ParsedArguments
+  ) throws -> (MissionDraft, String) {
+    let url = URL(filePath: origin.path).standardizedFileURL
     var draft: MissionDraft
     let folder: String
-    if isFolder.boolValue {
+    if origin.isFolder {
       folder = url.path
       draft = MissionDraft(files: try FolderListing.files(in: folder))
       draft.id = MissionID(url.lastPathComponent)
     } else {
       folder = url.deletingLastPathComponent().path
       guard let bytes = try? Data(contentsOf: url) else {
-        throw MissionDraftError("\(path) cannot be read")
+        throw MissionDraftError("it cannot be read")
       }
       draft = try MissionDraft(decoding: Array(bytes))
     }

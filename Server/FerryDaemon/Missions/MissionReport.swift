@@ -39,7 +39,8 @@ enum MissionReport {
     }
     try output.lines([
       "mission    \(record.id) (version \(record.version))", "title      \(record.title)",
-      "summary    \(record.summary)", "size       \(record.sizeText) in \(record.items) items",
+      "summary    \(record.summary)",
+      "size       \(record.sizeText) in \(record.items.counted("item"))",
       "priority   \(record.priority)",
       "after      \(record.after.map(\.value).joined(separator: " "))",
       "published  \(RFC3339.text(milliseconds: record.publishedAt))",

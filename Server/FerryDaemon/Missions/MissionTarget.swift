@@ -1,5 +1,6 @@
 import CommandLineKit
 import FerryProtocol
+import Foundation
 import MissionServer
 import SyncServer
 
@@ -11,6 +12,9 @@ struct MissionFile: Sendable {
 
 /// Where the mission commands work: on the store, or through a server.
 protocol MissionTarget: Sendable {
+  /// The space's.
+  var name: SpaceName { get }
+
   func list() async throws -> [MissionRecord]
 
   /// The catalogue's record and the manifest's document.
@@ -31,15 +35,15 @@ protocol MissionTarget: Sendable {
 
 enum MissionTargets {
   /// Runs `body` on the target that the command line names.
-  static func with(
-    _ arguments: ParsedArguments, _ body: (any MissionTarget) async throws -> Void
-  ) async throws {
+  static func with<Answer>(
+    _ arguments: ParsedArguments, _ body: (any MissionTarget) async throws -> Answer
+  ) async throws -> Answer {
     let name = try SpaceCommands.name(try arguments.string("space"))
     if let url = arguments.stringIfPresent("server") {
       return try await body(
         RemoteMissions(url, token: arguments.stringIfPresent("token"), space: name))
     }
-    try await LocalMissions.withDesk(arguments) { store, desk in
+    return try await LocalMissions.withContent(arguments) { store, content in
       guard let space = try await store.space(named: name) else {
         throw CommandFailure(
           "there is no space \(name)", why: "none was made under this name",
@@ -48,7 +52,7 @@ enum MissionTargets {
             + "create \(name)`",
           code: "unknown_space")
       }
-      try await body(LocalMissions(store: store, desk: desk, space: space))
+      return try await body(LocalMissions(store: store, content: content, space: space))
     }
   }
 
@@ -62,13 +66,15 @@ enum MissionTargets {
 /// Missions of the store that the command line names.
 struct LocalMissions: MissionTarget {
   let store: any SyncStore
-  let desk: MissionDesk
+  let content: ContentPlace
   let space: SpaceSummary
 
-  /// Opens the store and the directory for content.
-  static func withDesk(
-    _ arguments: ParsedArguments, _ body: (any SyncStore, MissionDesk) async throws -> Void
-  ) async throws {
+  var name: SpaceName { space.name }
+
+  /// Opens the store, and finds out where its content is.
+  static func withContent<Answer>(
+    _ arguments: ParsedArguments, _ body: (any SyncStore, ContentPlace) async throws -> Answer
+  ) async throws -> Answer {
     try await StoreOptions.withStore(arguments) { store, location in
       guard let path = arguments.stringIfPresent("blobs") ?? location.blobDirectory else {
         throw CommandFailure(
@@ -77,10 +83,11 @@ struct LocalMissions: MissionTarget {
           next: "add --blobs DIR, the same as `ferryd serve` has, or use --server URL",
           status: .usage, code: "no_blob_directory")
       }
-      let desk = try MissionDesk(
-        store: store, directory: path, keyFile: arguments.stringIfPresent("mission-key"),
-        clock: .system)
-      try await body(store, desk)
+      return try await body(
+        store,
+        ContentPlace(
+          store: store, path: path, isNamed: arguments.stringIfPresent("blobs") != nil,
+          keyFile: arguments.stringIfPresent("mission-key")))
     }
   }
 
@@ -90,6 +97,7 @@ struct LocalMissions: MissionTarget {
     guard let record = try await store.mission(id, in: space.id)?.record else {
       throw MissionTargets.unknown(id, space.name)
     }
+    let desk = try content.desk()
     let document = try await desk.content { (directory, _) throws(BlobError) -> [UInt8]? in
       try directory.content(of: record.manifest, limit: MissionLimits.standard.manifestBytes)
     }
@@ -105,6 +113,7 @@ struct LocalMissions: MissionTarget {
   func damaged(_ manifest: MissionManifest) async throws -> [String] {
     let bar = ProgressBar("verify", unit: .bytes, total: manifest.size)
     defer { bar.finish() }
+    let desk = try content.desk()
     var damaged: [String] = []
     for item in manifest.items where item.isHosted {
       let isIntact = try await desk.content { (directory, cancellation) throws(BlobError) in
@@ -121,6 +130,7 @@ struct LocalMissions: MissionTarget {
   func publish(
     _ manifest: MissionManifest, _ files: [MissionFile], bar: ProgressBar
   ) async throws -> MissionRecord {
+    let desk = try content.desk(makes: true)
     // What is here already must not be collected before the mission names it.
     let hold = try await desk.hold()
     defer { withExtendedLifetime(hold) {} }
@@ -135,8 +145,35 @@ struct LocalMissions: MissionTarget {
   }
 
   func retract(_ id: MissionID) async throws {
-    guard try await desk.retract(id, in: space) else {
+    guard
+      try await store.retractMission(id, in: space.id, now: ServiceClock.system.wall())
+    else {
       throw MissionTargets.unknown(id, space.name)
     }
+  }
+}
+
+/// Where missions' content lies. It is opened by those who need it, and made by those alone who put
+/// something there: others would work on an empty one that nobody meant.
+struct ContentPlace: Sendable {
+  let store: any SyncStore
+  let path: String
+  /// Whether the command line or the environment names it.
+  let isNamed: Bool
+  let keyFile: String?
+
+  /// Whether there is one.
+  var isThere: Bool { FileManager.default.fileExists(atPath: path) }
+
+  /// - Parameter makes: whether it is made where it is absent.
+  func desk(makes: Bool = false) throws -> MissionDesk {
+    guard makes || isThere else {
+      throw CommandFailure(
+        "there is no directory for missions' content at \(path)",
+        why: isNamed ? "--blobs (FERRY_BLOBS) names it" : "nothing was published here yet",
+        next: "check --data and --blobs: they are those that `ferryd serve` has",
+        code: "no_blob_directory")
+    }
+    return try MissionDesk(store: store, directory: path, keyFile: keyFile, clock: .system)
   }
 }

@@ -12,6 +12,7 @@ struct RemoteMissions: MissionTarget {
   private let base: String
   private let token: String?
   private let space: SpaceName
+  var name: SpaceName { space }
   private let transport = CurlTransport()
   private let thread = ThreadExecutor(name: "ferry-files")
 

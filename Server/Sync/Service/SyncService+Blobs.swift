@@ -74,12 +74,11 @@ extension SyncService {
     if let size = try await uploaded(hash, in: space, desk) {
       return Self.upload(at: size, isComplete: true, status: 204)
     }
-    let upload = BlobDirectory.Upload(owner: String(space.id), hash: hash, total: range.total)
+    let upload = BlobDirectory.Upload(
+      owner: String(space.id), hash: hash, total: range.total, quota: desk.uploadQuota)
     let end: Int64
     do {
-      end = try await desk.blobs.run { (directory, _) throws(BlobError) in
-        try directory.append(body, at: range.offset, to: upload)
-      }
+      end = try await desk.blobs.append(body, at: range.offset, to: upload)
     } catch {
       if case .wrongOffset(let offset) = error {
         context.uploadOffset = offset

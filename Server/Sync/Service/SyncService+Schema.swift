@@ -20,12 +20,22 @@ extension SyncService {
     } catch {
       throw Problem(.malformedMessage, error.description)
     }
+    let keepsRecords = try Self.keepsRecords(request)
     let space = try await find(name)
     let (store, now) = (parts.store, parts.clock.wall())
     let schema = try await ask { () async throws(StoreError) in
-      try await store.applySchema(document, to: space.id, now: now)
+      try await store.applySchema(
+        document, to: space.id, now: now, keepsRecords: keepsRecords)
     }.get()
     return .json(schema.encoded())
+  }
+
+  private static func keepsRecords(_ request: HTTPRequest) throws(Problem) -> Bool {
+    switch request.query["records"] {
+    case nil, "check": return false
+    case "keep": return true
+    default: throw Problem(.malformedMessage, "records is check or keep")
+    }
   }
 
   /// What the client speaks.

@@ -79,6 +79,15 @@ package final class SyncService: Sendable {
     return problem.response()
   }
 
+  /// Counts what went out, after it did.
+  package func ended(_ exchange: HTTPExchange) {
+    guard exchange.responseBytes > 0 else { return }
+    let segments = exchange.path.dropFirst().split(
+      separator: "/", omittingEmptySubsequences: false)
+    let match = RouteMatch(method: exchange.method, segments: segments.map(String.init))
+    parts.metrics.countSent(exchange.responseBytes, from: match.route)
+  }
+
   /// From now on `/readyz` says no, so that no more requests are sent here.
   package func beginStopping() { lifecycle.beginStopping() }
 

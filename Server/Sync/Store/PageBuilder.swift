@@ -133,7 +133,7 @@ struct PageBuilder {
     {
       return problem
     }
-    guard isKept(cursor, above: space.floor) else {
+    guard isKept(cursor, above: space.floor) || PlantedFault.expiredCursorServed.isPlanted else {
       return Problem(
         .cursorExpired,
         "the cursor is at \(cursor.received); history is kept from \(space.floor) on")

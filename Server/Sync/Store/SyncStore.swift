@@ -162,9 +162,10 @@ package protocol SyncStore: RetentionStore, MissionStore {
 
   /// Puts a schema in force from the next sequence on, and tells devices by their pull lists.
   /// `document.version` is one more than the version it replaces, or 0 for whichever is next.
-  /// Answers with the schema in force, or why it cannot be.
+  /// Answers with the schema in force, or why it cannot be; records that exist and do not fit it
+  /// are named. With `keepsRecords` they may go on breaking types and required columns.
   func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool
   ) async throws(StoreError) -> Result<SpaceSchema, Problem>
 
   /// The digests asked for, from one snapshot; ``DigestAnswer/Content/behind`` while the sums do
@@ -206,4 +207,13 @@ package protocol SyncStore: RetentionStore, MissionStore {
 
   /// Finishes what is under way and closes.
   func close() async
+}
+
+extension SyncStore {
+  /// Puts a schema in force that all records fit.
+  package func applySchema(
+    _ document: SpaceSchema, to space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
+    try await applySchema(document, to: space, now: now, keepsRecords: false)
+  }
 }

@@ -58,6 +58,9 @@ package enum MissionRunEvent: Sendable {
   case copied(device: String, from: String)
   /// How far a mission is, in the words of the product.
   case progress(device: String, MissionVersionName, done: Int64, total: Int64)
+  /// An earlier copy of the server's data was put in its place: numbers of versions may be given a
+  /// second time.
+  case serverWentBack
   /// A mission is not being fetched any more; what comes next begins anew.
   case rested(device: String, MissionID)
 }

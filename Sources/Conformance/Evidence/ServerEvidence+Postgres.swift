@@ -22,14 +22,16 @@ extension ServerEvidence {
         head: try row.int8(1), epoch: Epoch(UInt64(bitPattern: try row.int8(2))), history: [],
         records: [:], parked: Int(try row.int8(3)))
       let id = try row.int8(0)
+      let hasPruned = try PrunedHistory.isKept(in: connection)
       let operations = try connection.query(
         .once(
           """
           SELECT sequence, id, device, tbl, record, kind, "time", base, data, times, outcome,
-            marks
-          FROM operations WHERE space = $1 ORDER BY sequence
+            marks, head
+          FROM \(PrunedHistory.source(hasPruned: hasPruned)) WHERE space = $1 ORDER BY sequence
           """), [.int8(id)])
       evidence.history = try operations.map { try entry($0) }
+      if hasPruned { evidence.forgotten = try PrunedHistory.forgotten(in: id, connection) }
       let records = try connection.query(
         .once("SELECT tbl, record, state FROM records WHERE space = $1"), [.int8(id)])
       for row in records {
@@ -45,7 +47,7 @@ extension ServerEvidence {
       throw UnreadableEvidence("the history holds a row without identifiers")
     }
     let kind = try StoredText.kind(Int64(try row.int2(5)))
-    return HistoryEntry(
+    var entry = HistoryEntry(
       sequence: try row.int8(0), id: OperationID(id), device: DeviceID(device),
       key: RecordKey(table: try row.text(3), record: try row.text(4)),
       kind: kind, time: StoredText.time(try row.int8(6)), base: try row.int8(7),
@@ -53,6 +55,8 @@ extension ServerEvidence {
       columnTimes: row.isNull(9) ? [:] : try row.bytes(9) { try StoredText.times($0) },
       outcome: row.isNull(10) ? .applied : try row.bytes(10) { try StoredText.outcome($0) },
       increments: row.isNull(11) ? [] : try row.bytes(11) { try StoredText.increments($0) })
+    entry.prunedAt = row.isNull(12) ? nil : try row.int8(12)
+    return entry
   }
 }
 

@@ -34,15 +34,17 @@ extension ServerEvidence {
       throw UnreadableEvidence("the store has no space \(space)")
     }
     let id = found.id
+    let hasPruned = try PrunedHistory.isKept(in: connection)
     var evidence = found.evidence
     let operations = try connection.statement(
       """
       SELECT sequence, id, device, tbl, record, kind, time, base, data, times, outcome,
-        marks
-      FROM operations WHERE space = ? ORDER BY sequence
+        marks, head
+      FROM \(PrunedHistory.source(hasPruned: hasPruned)) WHERE space = ? ORDER BY sequence
       """)
     operations.bind(1, id)
     evidence.history = try operations.map { try entry($0) }
+    if hasPruned { evidence.forgotten = try PrunedHistory.forgotten(in: id, connection) }
     let records = try connection.statement(
       "SELECT tbl, record, state FROM records WHERE space = ?")
     records.bind(1, id)
@@ -57,7 +59,7 @@ extension ServerEvidence {
     guard let id = UniqueID(bytes: row.blobBytes(1)), let device = UniqueID(bytes: row.blobBytes(2))
     else { throw UnreadableEvidence("the history holds a row without identifiers") }
     let kind = try StoredText.kind(row.int64(5))
-    return HistoryEntry(
+    var entry = HistoryEntry(
       sequence: row.int64(0), id: OperationID(id), device: DeviceID(device),
       key: RecordKey(table: row.text(3), record: row.text(4)),
       kind: kind, time: StoredText.time(row.int64(6)), base: row.int64(7),
@@ -65,5 +67,7 @@ extension ServerEvidence {
       columnTimes: row.isNull(9) ? [:] : try StoredText.times(row.textBytes(9)),
       outcome: row.isNull(10) ? .applied : try StoredText.outcome(row.textBytes(10)),
       increments: row.isNull(11) ? [] : try StoredText.increments(row.textBytes(11)))
+    entry.prunedAt = row.optionalInt64(12)
+    return entry
   }
 }

@@ -16,6 +16,8 @@ package struct HistoryEntry: Sendable, Equatable {
   package var outcome: Outcome
   /// Columns whose value is added to what is there.
   package var increments: Set<String>
+  /// The head at which it was pruned; `nil` while the server has it.
+  package var prunedAt: SequenceNumber?
 
   package init(
     sequence: SequenceNumber, id: OperationID, device: DeviceID, key: RecordKey,
@@ -41,8 +43,10 @@ package struct HistoryEntry: Sendable, Equatable {
 package struct ServerEvidence: Sendable {
   package var head: SequenceNumber
   package var epoch: Epoch
-  /// By sequence.
+  /// By sequence, with what was pruned where the harness kept it.
   package var history: [HistoryEntry]
+  /// Records whose tombstones were pruned, by head.
+  package var forgotten: [ForgottenRecord] = []
   package var records: [RecordKey: RecordState]
   /// Packets that wait.
   package var parked: Int

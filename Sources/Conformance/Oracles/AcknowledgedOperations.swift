@@ -11,6 +11,7 @@ import FerryProtocol
 ///   delete alone.
 ///
 /// What the server refuses for good is in the device's quarantine instead (``QuarantineApart``).
+/// What was pruned may be in the history again, where a copy of the file has sent it after that.
 ///
 /// Where the server was set back to a copy, devices give it back what they keep of the operations
 /// that it lost; what only a file had that nobody works with any more is gone with that. What a
@@ -80,7 +81,13 @@ private struct History {
   init(_ history: [HistoryEntry], told logs: FileLogs) {
     var entries: [OperationID: HistoryEntry] = [:]
     var repeated: [String] = []
-    for entry in history where entries.updateValue(entry, forKey: entry.id) != nil {
+    var newest: [OperationID: HistoryEntry] = [:]
+    for entry in history {
+      let before = newest.updateValue(entry, forKey: entry.id)
+      // As it came first: later it may have been merged otherwise.
+      if before?.isForgotten(before: entry) ?? false { continue }
+      entries[entry.id] = entry
+      if before == nil { continue }
       repeated.append("operation \(entry.id) is in the history twice, again at #\(entry.sequence)")
     }
     let told = Set(logs.files.lazy.flatMap { $0.entries.lazy.map(\.operation.id) })

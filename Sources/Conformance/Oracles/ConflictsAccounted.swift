@@ -25,12 +25,17 @@ package struct ConflictsAccounted: Oracle {
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
     var records: [RecordKey: ContestedRecord] = [:]
-    let contested = final.server.history.filter { $0.key.table != Workload.counter.table }
-    return contested.flatMap { entry in
-      records[entry.key, default: ContestedRecord()].missing(from: entry).map { what in
+    var found: [Violation] = []
+    var walk = HistoryWalk(final.server)
+    walk.advance { entry in
+      if entry.key.table == Workload.counter.table { return }
+      found += records[entry.key, default: ContestedRecord()].missing(from: entry).map { what in
         Violation(oracle: Self.name, "the outcome of \(entry.place) does not say that \(what)")
       }
+    } forget: { key in
+      records[key] = nil
     }
+    return found
   }
 }
 

@@ -4,7 +4,8 @@ import FerryProtocol
 /// and of the integers that inserts brought, in whatever order. So it is on the server and, when
 /// all has drained, on every replica; what replicas show in between is ``NoSkippedChange``'s. Each
 /// increment is in the history once, as an increment and with the amount that its author's
-/// transaction recorded. That none is lost is ``AcknowledgedOperations``'.
+/// transaction recorded. That none is lost is ``AcknowledgedOperations``'. Only where one was
+/// pruned, and a copy of its device's file sends it again under another name, does it count twice.
 ///
 /// A row that is given back to a server which was set back adds nothing: the increments that are lost
 /// come again from those who made them, who keep them (SPEC.md §5).
@@ -26,11 +27,17 @@ package struct CounterSums: Oracle {
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
     var found: [String] = []
     var sums: [RecordKey: Int64] = [:]
-    var met = Set<OperationID>()
-    for entry in final.server.history where entry.key.table == Workload.counter.table {
-      if !met.insert(entry.id).inserted { found.append("\(entry.place) is added twice") }
+    var met: [OperationID: HistoryEntry] = [:]
+    var walk = HistoryWalk(final.server)
+    walk.advance { entry in
+      guard entry.key.table == Workload.counter.table else { return }
+      if let before = met.updateValue(entry, forKey: entry.id), !before.isForgotten(before: entry) {
+        found.append("\(entry.place) is added twice")
+      }
       found += fault(entry).map { ["\(entry.place) \($0)"] } ?? []
       sums[entry.key, default: 0] &+= entry.amount ?? 0
+    } forget: { key in
+      sums[key] = nil
     }
     found += Self.faults(of: final.server, sums)
     for (name, replica) in final.replicas.sorted(by: { $0.key < $1.key }) {

@@ -64,7 +64,7 @@ package struct FetchedOnce: MissionOracle {
       }
       // Another machine has its own run of the system: nothing is believed there but hashes.
       allowAll(.whole, on: device)
-    case .progress, .rested: break
+    case .progress, .rested, .serverWentBack: break
     }
     return []
   }

@@ -102,7 +102,7 @@ package struct NoSkippedChange: Oracle {
       }
     }
     var found: [Violation] = []
-    var next = 0
+    var walk = HistoryWalk(final.server)
     let order = sights.indices.sorted { (sights[$0].cursor, $0) < (sights[$1].cursor, $1) }
     let history = final.server.history
     for index in order {
@@ -110,9 +110,10 @@ package struct NoSkippedChange: Oracle {
       guard sight.epoch ?? final.server.epoch == final.server.epoch,
         sight.anchor.map({ lineage.holds($0, in: history) }) ?? true
       else { continue }
-      while next < history.count, history[next].sequence <= sight.cursor {
-        model.absorb(history[next])
-        next += 1
+      walk.advance(to: sight.cursor) {
+        model.absorb($0)
+      } forget: {
+        model.forget($0)
       }
       let places = slots[sight.shape]
       guard let wrong = places.indices.first(where: { sight.sums[$0] != model[places[$0]] })
@@ -156,6 +157,11 @@ private struct SumModel {
     record.absorb(entry)
     add(record, entry.key) { $0 &+= $1 }
     records[entry.key] = record
+  }
+
+  /// The server does not know of the record any more.
+  mutating func forget(_ key: RecordKey) {
+    if let record = records.removeValue(forKey: key) { add(record, key) { $0 &-= $1 } }
   }
 
   private mutating func add(

@@ -19,7 +19,10 @@ package struct OwnOrder: Oracle {
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
     var sequences: [OperationID: SequenceNumber] = [:]
-    for entry in final.server.history { sequences[entry.id] = entry.sequence }
+    // What was pruned and sent once more by a copy of the file has its first place.
+    for entry in final.server.history where sequences[entry.id] == nil {
+      sequences[entry.id] = entry.sequence
+    }
     return logs.files.flatMap { Self.violations(in: $0, sequences) }
   }
 

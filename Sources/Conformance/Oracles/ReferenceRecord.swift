@@ -48,14 +48,21 @@ struct ReferenceRecord {
     }
   }
 
-  /// All records of a history.
-  static func all(_ history: [HistoryEntry]) -> [RecordKey: ReferenceRecord] {
+  /// All records of a history, and those among the forgotten ones that existed when they went.
+  static func all(
+    _ server: ServerEvidence
+  ) -> (records: [RecordKey: ReferenceRecord], forgottenAlive: [RecordKey]) {
     var records: [RecordKey: ReferenceRecord] = [:]
-    // A batch's effects are entries of their own.
-    for entry in history where entry.kind != .batch {
+    var alive: [RecordKey] = []
+    var walk = HistoryWalk(server)
+    walk.advance { entry in
+      // A batch's effects are entries of their own.
+      if entry.kind == .batch { return }
       records[entry.key, default: ReferenceRecord()].absorb(entry)
+    } forget: { key in
+      if records.removeValue(forKey: key)?.exists ?? false { alive.append(key) }
     }
-    return records
+    return (records, alive)
   }
 }
 

@@ -3,7 +3,8 @@ import FerryProtocol
 /// The server's records are exactly what SPEC.md §6 makes of its history: for every record the
 /// latest insert, the latest delete, and for every column the latest write that no delete has
 /// erased, by time and then device. So each operation's effect is in the state, or lost to a
-/// greater stamp; and there is no record without an operation. The table with a counter is left to
+/// greater stamp; and there is no record without an operation. Where history is pruned, no record
+/// goes that exists; one that did not begins anew after that. The table with a counter is left to
 /// ``CounterSums``.
 package struct ReferenceState: Oracle {
   package static let name = "reference-state"
@@ -13,8 +14,8 @@ package struct ReferenceState: Oracle {
   package mutating func see(_ event: RunEvent) -> [Violation] { [] }
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
-    let reference = ReferenceRecord.all(final.server.history)
-    var found: [Violation] = []
+    let (reference, forgottenAlive) = ReferenceRecord.all(final.server)
+    var found = forgottenAlive.map { violation($0, "existed when it was pruned") }
     for (key, expected) in reference.sorted(by: { $0.key < $1.key })
     where key.table != Workload.counter.table {
       guard let state = final.server.records[key] else {

@@ -20,6 +20,9 @@ package struct WholeMissions: MissionOracle {
   private var published: [Place: [[String: ContentHash]]] = [:]
   private var seen: [Number: (files: [String: ContentHash], device: String)] = [:]
 
+  /// Whether the server may give a number a second time.
+  private var mayRepeat = false
+
   package init() {}
 
   package mutating func see(_ event: MissionRunEvent) -> [Violation] {
@@ -27,13 +30,14 @@ package struct WholeMissions: MissionOracle {
     case .publishing(let space, let mission, let items):
       published[Place(space: space, mission: mission), default: []].append(
         items.mapValues(\.hash))
-      return []
     case .looked(let device, let space, let evidence):
       return evidence.versions.filter { $0.isComplete || $0.isActive }
         .compactMap { fault(of: $0, in: space, on: device) }
         .map { Violation(oracle: Self.name, "\(device): \($0)") }
-    default: return []
+    case .serverWentBack: mayRepeat = true
+    default: break
     }
+    return []
   }
 
   private mutating func fault(
@@ -46,6 +50,7 @@ package struct WholeMissions: MissionOracle {
     guard published[place, default: []].contains(files) else {
       return "\(name) is no version that was published: " + difference(files, place)
     }
+    if mayRepeat { return nil }
     let number = Number(place: place, version: version.version)
     if let other = seen[number] {
       return other.files == files ? nil : "\(name) is another one than on \(other.device)"

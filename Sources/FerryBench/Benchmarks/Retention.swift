@@ -1,164 +1,173 @@
 import FerryProtocol
 import Foundation
 import Laboratory
-import Postgres
-import SyncClient
 
 extension Benchmark {
-  /// What remains of a store after many updates of few records, against one that has only these.
+  /// What remains of a store after many updates of few records, against one that has only these,
+  /// and what a writer notices of the pruning.
   static let retention = Benchmark(
     name: "retention",
-    summary: "What 1,000,000 updates of 10,000 records leave of each store after pruning."
+    summary:
+      "What --updates updates of 10,000 records leave of each store, pruned while written to."
   ) { surroundings in
     let directory = try TemporaryDirectory()
-    return [
-      try await RetentionBench(name: "retention, embedded store") { try .embedded(directory) }
-        .run(surroundings),
-      try await RetentionBench(name: "retention, PostgreSQL") {
-        .postgres(try surroundings.makeDatabase())
-      }.run(surroundings),
-    ]
+    let embedded = RetentionBench(name: "embedded store", surroundings: surroundings) {
+      .embedded(directory: directory.file(UUID().uuidString).path)
+    }
+    let postgres = RetentionBench(name: "PostgreSQL", surroundings: surroundings) {
+      .postgres(try surroundings.makeDatabase())
+    }
+    let chosen = [("embedded", embedded), ("postgres", postgres)].filter { name, _ in
+      surroundings.store == nil || surroundings.store == name
+    }
+    var measurements: [Measurement] = []
+    for (_, bench) in chosen { measurements += try await bench.run() }
+    return measurements
   }
 }
 
-/// One kind of store, filled and pruned by real processes.
+/// One kind of store, filled, written to and pruned by real processes.
 private struct RetentionBench {
-  enum Store {
-    case embedded(directory: String)
-    case postgres(String)
-
-    static func embedded(_ parent: TemporaryDirectory) throws -> Store {
-      .embedded(directory: parent.file(UUID().uuidString).path)
-    }
-
-    var arguments: [String] {
-      switch self {
-      case .embedded(let directory): ["--data", directory]
-      case .postgres(let url): ["--database", url]
-      }
-    }
-  }
-
   private static let space = "retention"
-  private static let perPacket = 1_000
+  private static let records = 10_000
+  /// Operations in a packet of the load, and in one of the writer that is timed.
+  private static let (perPacket, perTimedPacket) = (1_000, 10)
+  private static let devices = 5
+  /// Rows from which on the server gives room back, where it keeps next to no history.
+  private static let reclaimedRows = 10_000
 
   let name: String
-  let makeStore: () throws -> Store
+  let surroundings: Surroundings
+  let makeStore: () throws -> BenchStore
 
-  func run(_ surroundings: Surroundings) async throws -> Measurement {
-    let records = 10_000
-    let updates = surroundings.size(1_000_000, quick: 100_000)
-    surroundings.begin(name, "operations", total: updates + 2 * records)
-    let bare = try await fill(records: records, updates: 0, surroundings)
-    let pruned = try await fill(records: records, updates: updates, surroundings)
-    return Measurement(
-      name: name, figure: Amount(pruned.bytes, .bytes), raw: Amount(bare.bytes, .bytes),
-      target: .ratioAtMost(2),
-      notes: [
-        "\(Amount(pruned.bytesBefore, .bytes).text) before pruning, which took "
-          + "\(pruned.pruning.rounded(to: 1)) s; updates at "
-          + Amount(Double(updates + records) / pruned.filling, .perSecond("operations")).text
-      ])
+  func run() async throws -> [Measurement] {
+    let updates = surroundings.updates ?? surroundings.size(1_000_000, quick: 100_000)
+    surroundings.begin("retention, \(name)", "operations", total: updates + 2 * Self.records)
+    let live = try await bytesOfLiveData()
+    let pruned = try await prune(updates: updates)
+    let (before, meanwhile) = (pruned.before.percentile(99), pruned.meanwhile.percentile(99))
+    return [
+      Measurement(
+        name: "retention, \(name)", figure: Amount(pruned.bytes, .bytes), raw: Amount(live, .bytes),
+        target: .ratioAtMost(2),
+        notes: [
+          "\(updates.grouped) updates at "
+            + Amount(Double(updates) / pruned.filling, .perSecond("operations")).text
+            + ", \(Amount(pruned.bytesBefore, .bytes).text) before pruning, which took "
+            + "\(pruned.pruning.rounded(to: 1)) s"
+        ]),
+      Measurement(
+        name: "a writer meanwhile, \(name)", figure: Amount(meanwhile, .milliseconds),
+        raw: Amount(before, .milliseconds),
+        notes: [
+          "p99 of packets of \(Self.perTimedPacket) updates, one after another; at most "
+            + "\((pruned.meanwhile.max() ?? 0).rounded(to: 1)) ms while pruning, "
+            + "\((pruned.before.max() ?? 0).rounded(to: 1)) ms before; p50 "
+            + "\(pruned.meanwhile.percentile(50).rounded(to: 1)) ms and "
+            + "\(pruned.before.percentile(50).rounded(to: 1)) ms"
+        ]),
+    ]
   }
 
-  private struct Filled {
+  /// Bytes of a store that was given the records and has forgotten how they came.
+  private func bytesOfLiveData() async throws -> Double {
+    let store = try makeStore()
+    let daemon = try await Daemon.start(store: store.arguments)
+    _ = try await fill(daemon, updates: 0)
+    try await store.space(["prune", Self.space, "--older-than", "0s"])
+    try await daemon.stop()
+    return try await store.bytes()
+  }
+
+  private struct Pruned {
     var bytesBefore: Double
     var bytes: Double
     /// Seconds.
     var filling: Double
     var pruning: Double
+    /// Milliseconds that each timed packet took before the pruning, and during it.
+    var before: [Double]
+    var meanwhile: [Double]
   }
 
-  private func fill(
-    records: Int, updates: Int, _ surroundings: Surroundings
-  ) async throws -> Filled {
+  /// Keeps everything while the store is filled; then the retention becomes a second, and the
+  /// server's own pruner does the rest while a device goes on writing.
+  private func prune(updates: Int) async throws -> Pruned {
     let store = try makeStore()
-    let daemon = try await Daemon.start(store: store.arguments)
-    let client = LoadClient(daemon)
-    try await client.makeSpace(Self.space)
-    let devices = 4
+    let daemon = try await Daemon.start(store: store.arguments + ["--prune-interval", "1s"])
     var watch = Stopwatch()
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for device in 0..<devices {
+    let (loads, filled) = try await fill(daemon, updates: updates)
+    let filling = watch.seconds
+    let bytesBefore = try await store.bytes()
+
+    var writer = TimedWriter(load: loads[0], perPacket: Self.perTimedPacket, space: Self.space)
+    let client = LoadClient(daemon)
+    let quiet = Stopwatch()
+    let seconds = surroundings.isQuick ? 2.0 : 5.0
+    let before = try await writer.write(client) { quiet.seconds < seconds }
+    watch = Stopwatch()
+    try await store.space(["set", Self.space, "--retention", "1s"])
+    let meanwhile = try await writer.write(client) {
+      let pruned = try await client.pruned()
+      return pruned.operations < filled || pruned.unreclaimed >= Self.reclaimedRows
+    }
+    let pruning = watch.seconds
+    // What the writer wrote grows older than a second, too; the newest operation stays.
+    let all = filled + (before.count + meanwhile.count) * Self.perTimedPacket
+    while try await client.pruned().operations < all - 1 {
+      try await Task.sleep(for: .milliseconds(100))
+    }
+    try await daemon.stop()
+    return Pruned(
+      bytesBefore: bytesBefore, bytes: try await store.bytes(), filling: filling,
+      pruning: pruning, before: before, meanwhile: meanwhile)
+  }
+
+  /// Makes the records and updates them, from several devices at once. Answers with the devices
+  /// and the number of operations.
+  private func fill(
+    _ daemon: Daemon, updates: Int
+  ) async throws -> (loads: [UpdateLoad], operations: Int) {
+    let (client, surroundings) = (LoadClient(daemon), surroundings)
+    try await client.makeSpace(Self.space)
+    let packets = (Self.records + updates) / Self.devices / Self.perPacket
+    let loads = try await withThrowingTaskGroup(of: (Int, UpdateLoad).self) { group in
+      for device in 0..<Self.devices {
         group.addTask {
-          var load = UpdateLoad(seed: UInt64(device), records: records / devices)
-          for _ in 0..<(records + updates) / devices / Self.perPacket {
+          var load = UpdateLoad(seed: UInt64(device), records: Self.records / Self.devices)
+          for _ in 0..<packets {
             try await client.send(load.packet(of: Self.perPacket).encoded(), to: Self.space)
             surroundings.advance(by: Self.perPacket)
           }
+          return (device, load)
         }
       }
-      try await group.waitForAll()
+      return try await group.reduce(into: [(Int, UpdateLoad)]()) { $0.append($1) }
     }
-    let filling = watch.seconds
-    let before = try await bytes(of: store)
-    watch = Stopwatch()
-    let prune = try await ChildProcess.run(
-      try Executables.ferryd(),
-      ["space", "prune", Self.space, "--older-than", "0s"] + store.arguments)
-    guard prune.status == .exited(0) else { throw BenchError(prune.error) }
-    let pruning = watch.seconds
-    try await daemon.stop()
-    return Filled(
-      bytesBefore: before, bytes: try await bytes(of: store), filling: filling, pruning: pruning)
-  }
-
-  private func bytes(of store: Store) async throws -> Double {
-    switch store {
-    case .embedded(let directory):
-      let files = FileManager.default
-      return try files.contentsOfDirectory(atPath: directory).reduce(0) { sum, file in
-        let size = try files.attributesOfItem(atPath: "\(directory)/\(file)")[.size]
-        return sum + Double(size as? Int ?? 0)
-      }
-    case .postgres(let url):
-      let pool = try PostgresPool(url: url, connections: 1)
-      let bytes = try await pool.run { connection in
-        try connection.query(
-          .once(
-            """
-            SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class
-            WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
-            """))[0].int8(0)
-      }
-      await pool.close()
-      return Double(bytes)
-    }
+    return (loads.sorted { $0.0 < $1.0 }.map(\.1), packets * Self.devices * Self.perPacket)
   }
 }
 
-/// A device that makes its records, and then changes them again and again.
-private struct UpdateLoad {
-  private let device: DeviceID
-  private let records: [TaskRow]
-  private var clock = HybridClock()
-  private var dependency: OperationID?
-  private var made = 0
+/// A device whose packets are timed.
+private struct TimedWriter {
+  var load: UpdateLoad
+  let perPacket: Int
+  let space: String
 
-  init(seed: UInt64, records count: Int) {
-    var random = SeededRandom(seed: seed)
-    let now = HybridTimestamp(milliseconds: SystemClock.milliseconds())
-    device = DeviceID(UniqueID(timestamp: now, random: .random(in: .min ... .max)))
-    records = (0..<count).map { _ in
-      TaskRow(id: UniqueID(timestamp: now, random: random.next()), random: &random)
+  /// Sends one packet after another for as long as it is told to, which it asks for every 50
+  /// packets. Answers with the milliseconds that each one took.
+  mutating func write(
+    _ client: LoadClient, while goesOn: () async throws -> Bool
+  ) async throws -> [Double] {
+    var times: [Double] = []
+    while try await goesOn() {
+      for _ in 0..<50 {
+        let body = load.packet(of: perPacket).encoded()
+        let watch = Stopwatch()
+        try await client.send(body, to: space)
+        times.append(watch.milliseconds)
+      }
     }
-  }
-
-  mutating func packet(of count: Int) -> Packet {
-    let operations = (0..<count).map { _ in operation() }
-    let packet = Packet(device: device, dependency: dependency, operations: operations)
-    dependency = packet.tail
-    return packet
-  }
-
-  private mutating func operation() -> FerryProtocol.Operation {
-    let time = clock.tick(wall: SystemClock.milliseconds())
-    let row = records[made % records.count]
-    let isNew = made < records.count
-    made += 1
-    return FerryProtocol.Operation(
-      id: OperationID(UniqueID(timestamp: time, random: .random(in: .min ... .max))),
-      key: RecordKey(table: TaskRow.table, record: row.id), kind: isNew ? .insert : .update,
-      time: time, columns: isNew ? row.columns : [Column("priority", .integer(Int64(made)))])
+    return times
   }
 }

@@ -75,6 +75,24 @@ struct LoadClient: Sendable {
     }
   }
 
+  /// What the server's pruner has done since its start, in runs that have ended: operations
+  /// deleted, and rows whose room was not given back yet.
+  func pruned() async throws -> (operations: Int, unreclaimed: Int) {
+    let answer = try await transport.send(TransportRequest(.get, "\(base)/metrics"))
+    try check(answer)
+    let lines = String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
+    func value(_ name: String) throws -> Int {
+      guard let line = lines.first(where: { $0.hasPrefix(name + " ") }),
+        let value = Double(line.dropFirst(name.count + 1))
+      else { throw BenchError("the metrics do not tell \(name)") }
+      return Int(value)
+    }
+    return (
+      try value("ferry_pruned_rows_total{kind=\"operation\"}"),
+      try value("ferry_prune_unreclaimed_rows")
+    )
+  }
+
   private func address(_ space: String, _ path: String) -> String {
     "\(base)/v1/spaces/\(space)\(path)"
   }

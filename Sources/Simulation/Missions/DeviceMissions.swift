@@ -227,7 +227,7 @@ final class DeviceMissions: @unchecked Sendable {
         let isWaiting = status.reason?.kind == .waiting
         let isUnderWay =
           status.state == .downloading || status.state == .ready && !isWaiting
-        if status.activeVersion == published, !isUnderWay { continue }
+        if status.activeVersion == published, !status.isRepublished, !isUnderWay { continue }
         do throws(MissionError) {
           if !isUnderWay { try await manager.download([status.id]) }
           let why = status.reason.map { " (\($0.kind.rawValue): \($0))" } ?? ""

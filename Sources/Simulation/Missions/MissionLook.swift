@@ -14,7 +14,7 @@ enum MissionLook {
   ) throws -> MissionEvidence {
     var evidence = MissionEvidence()
     guard let stored = disk.existingFolders(of: "/" + device) else { return evidence }
-    try readRows(disk, root, &evidence)
+    let names = try readRows(disk, root, &evidence)
     let base = root.split(separator: "/").dropFirst().joined(separator: "/") + "/"
     let files = stored.paths()
     evidence.strays = stored.strays
@@ -25,8 +25,7 @@ enum MissionLook {
       }
     }
     for index in evidence.versions.indices where evidence.versions[index].isComplete {
-      let version = evidence.versions[index]
-      let prefix = "\(base)bundles/\(version.mission)/\(version.version)/"
+      let prefix = "\(base)bundles/\(evidence.versions[index].mission)/\(names[index])/"
       var found: [String: ContentHash] = [:]
       for path in files where path.hasPrefix(prefix) {
         found[String(path.dropFirst(prefix.count))] = hash(stored, path)
@@ -45,11 +44,12 @@ enum MissionLook {
     MissionLibrary.hash(stored.bytes(of: path) ?? [])
   }
 
+  /// Answers with what each version is called by on the device, which is mostly its number.
   private static func readRows(
     _ disk: SimulatedDisk, _ root: String, _ evidence: inout MissionEvidence
-  ) throws {
+  ) throws -> [Int64] {
     let copy = "/look"
-    guard !disk.fileNames(under: root).isEmpty else { return }
+    guard !disk.fileNames(under: root).isEmpty else { return [] }
     disk.copyFiles(under: root, to: copy)
     defer { disk.removeFiles(under: copy) }
     let connection = try SQLiteConnection(
@@ -58,13 +58,18 @@ enum MissionLook {
       "SELECT count(*) FROM sqlite_schema WHERE name IN ('missions', 'files')"
     ).first { $0.int64(0) }
     // Its process died before the tables were made.
-    guard tables == 2 else { return }
+    guard tables == 2 else { return [] }
+    var names: [Int64] = []
     evidence.versions = try connection.statement(
-      "SELECT mission, version, complete, active FROM missions ORDER BY mission, version"
+      """
+      SELECT mission, coalesce(published, version), complete, active, version FROM missions
+      ORDER BY mission, version
+      """
     ).map { row in
       guard let mission = MissionID(row.text(0)) else {
         throw UnreadableEvidence("a mission has no name")
       }
+      names.append(row.int64(4))
       return MissionEvidence.Version(
         mission: mission, version: row.int64(1), isComplete: row.int64(2) != 0,
         isActive: row.int64(3) != 0, files: nil)
@@ -72,5 +77,6 @@ enum MissionLook {
     let known = try connection.statement("SELECT DISTINCT hash FROM files ORDER BY hash")
       .map { ContentHash($0.blob(0)) }
     evidence.known = Set(known.compactMap { $0 })
+    return names
   }
 }

@@ -46,6 +46,8 @@ final class EmbeddedStorage: SimulatedStorage {
     try ServerEvidence.read(try connection(), space: space)
   }
 
+  func keepPruned() throws { try PrunedHistory.keep(in: try connection()) }
+
   func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?) {
     let find = try connection().statement(
       "SELECT head, newest, print FROM spaces WHERE name = ?")

@@ -46,6 +46,8 @@ final class PostgresStorage: SimulatedStorage {
     try ServerEvidence.read(try PostgresConnection(url: url), space: space)
   }
 
+  func keepPruned() throws { try PrunedHistory.keep(in: try PostgresConnection(url: url)) }
+
   func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?) {
     let rows = try PostgresConnection(url: url).query(
       .once("SELECT head, newest, print FROM spaces WHERE name = $1"), [.text(space.value)])
@@ -109,10 +111,10 @@ private final class StandStillStore: SyncStore {
   }
 
   func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     let answer = try await still { store async throws(StoreError) in
-      try await store.applySchema(document, to: space, now: now)
+      try await store.applySchema(document, to: space, now: now, keepsRecords: keepsRecords)
     }
     if let head = try await spaces().first(where: { $0.id == space })?.head {
       moves.tell(HeadMove(space: space, head: head))
@@ -196,7 +198,7 @@ private final class StandStillStore: SyncStore {
     try await still { store async throws(StoreError) in try await store.prune(slice, of: space) }
   }
 
-  func reclaim() async throws(StoreError) -> Bool {
+  func reclaim() async throws(StoreError) -> ReclaimStep {
     try await still { store async throws(StoreError) in try await store.reclaim() }
   }
 

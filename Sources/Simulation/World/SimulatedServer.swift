@@ -18,9 +18,12 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   let storage: any SimulatedStorage
   /// Made before the first request, with what is declared of them.
   private let spaces: [SpaceName]
+  private let pruning: ServerPruning
   /// `nil` in a world without missions.
   let missions: ServerMissions?
   private var process: Process?
+  /// Streams of events that its processes have begun.
+  private var streams: [HTTPStream] = []
   private var isRetired = false
 
   private struct Process {
@@ -32,11 +35,12 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
 
   init(
     _ scheduler: Scheduler, trace: Trace, limits: Limits, clock: ServiceClock,
-    storage: any SimulatedStorage, spaces: [SpaceName], missions: ServerMissions? = nil
+    storage: any SimulatedStorage, spaces: [SpaceName], pruning: ServerPruning,
+    missions: ServerMissions? = nil
   ) {
     (self.scheduler, self.trace, self.limits) = (scheduler, trace, limits)
     (self.clock, self.storage, self.spaces) = (clock, storage, spaces)
-    self.missions = missions
+    (self.pruning, self.missions) = (pruning, missions)
   }
 
   // MARK: Life
@@ -50,6 +54,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
       do {
         let store = try await storage.open { self.starts == generation }
         guard starts == generation else { return }
+        if pruning.retention != nil { try storage.keepPruned() }
         try await declare(on: store)
         guard starts == generation else { return }
         listen(on: store, generation)
@@ -69,6 +74,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     for space in spaces {
       let id = try await store.createSpace(space).id
       _ = try await store.applySchema(schema, to: id, now: clock.wall()).get()
+      if let retention = pruning.retention { try await store.setRetention(retention, of: id) }
     }
   }
 
@@ -78,7 +84,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     let log = ServiceLog(level: .error, sink: NoLog(), clock: clock)
     let metrics = ServiceMetrics()
     let pruner = Pruner(
-      store: store, clock: clock, metrics: metrics, log: log,
+      store: store, clock: clock, metrics: metrics, log: log, pace: pruning.pace,
       sleep: { try await scheduler.sleep($0) })
     let service = SyncService(
       SyncService.Parts(
@@ -91,7 +97,9 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
       background: [
         scheduler.task { await hub.follow(moves, of: store) },
         scheduler.task { await hub.keepAwake(every: .seconds(15)) },
-        scheduler.task { await pruner.run() },
+        scheduler.task { [self] in
+          await pruner.run { run in if starts == generation { note(run) } }
+        },
       ])
     self.generation = generation
     trace.note(.restarted, Self.name)
@@ -118,6 +126,15 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     self.process = nil
     for task in process.background { task.cancel() }
     process.hub.close()
+    forgetStreams()
+  }
+
+  /// The operating system takes the sockets back, also of connections that are half-open and of
+  /// requests whose answers nobody reads. Whoever can hear of the end has heard of it by then.
+  private func forgetStreams() {
+    let ended = streams
+    streams = []
+    scheduler.after(1_000_000) { for stream in ended { stream.connectionEnded() } }
   }
 
   /// The world ends: it never starts again.
@@ -131,8 +148,19 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   package func respond(to request: HTTPRequest, message: Int) async -> HTTPResponse {
     guard let service = process?.service else { return HTTPResponse(status: 503) }
     let response = await service.respond(to: request)
+    if case .stream(let stream) = response.body {
+      streams.append(stream)
+      if isRetired { forgetStreams() }
+    }
     note(response, to: request, message)
     return response
+  }
+
+  private func note(_ run: PruneRun) {
+    let rows = run.rows
+    guard rows.count > 0 else { return }
+    trace.note(
+      .pruned, Self.name, "\(rows.operations) operations, \(rows.tombstones) tombstones")
   }
 
   private func note(_ response: HTTPResponse, to request: HTTPRequest, _ message: Int) {
@@ -169,6 +197,8 @@ protocol SimulatedStorage: AnyObject {
   func losePower()
   /// What is in a space now.
   func evidence(of space: SpaceName) throws -> ServerEvidence
+  /// Has the store keep for the oracles what pruning takes from it; the store is open.
+  func keepPruned() throws
   /// The newest sequence given in a space, and by what a cursor there is known again.
   func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?)
   /// Copies everything for ``goBack(to:)``; `nil` where it cannot.

@@ -71,6 +71,7 @@ package final class World: @unchecked Sendable {
         uptime: { .microseconds(scheduler.now) }),
       storage: storage,
       spaces: (0..<min(options.spaces, options.devices)).map { Self.space($0) },
+      pruning: ServerPruning(options),
       missions: try Self.makeServerMissions(seed: seed, options))
     network = SimulatedNetwork(scheduler, dice: dice, trace: trace, server: server)
     connectDisk()
@@ -132,6 +133,7 @@ package final class World: @unchecked Sendable {
     server.crash(losingPower: false)
     trace.note(.copied, SimulatedServer.name, "set back to an earlier copy")
     server.storage.goBack(to: copy)
+    missions?.tell(.serverWentBack, by: SimulatedServer.name)
     for (space, before) in zip(spaces, before) {
       let event = RunEvent.serverWentBack(from: before, to: history(of: space))
       report(judges[space, default: OracleBench()].see(event), by: SimulatedServer.name)

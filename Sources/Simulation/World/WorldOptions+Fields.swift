@@ -41,6 +41,10 @@ extension WorldOptions {
         "missions that the server publishes, renews and retracts, with files"),
       Field("packet-operations", \.packetOperations, "operations in a packet at most"),
       Field("page-changes", \.pageChanges, "changes in a page of a pull list at most"),
+      Field(
+        "retention", \.retention, "seconds for which the server keeps history; 0: 90 days, as usual"
+      ),
+      Field("prune-every", \.pruneEvery, "seconds between two runs that delete older history"),
       Field("clock-skew", \.clockSkew, "how far clocks are off, milliseconds either way"),
       Field("clock-drift", \.clockDrift, "how fast clocks drift, millionths either way"),
       Field("clock-step", \.clockStep, "steps in which clocks go on, milliseconds"),

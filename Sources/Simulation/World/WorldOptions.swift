@@ -86,6 +86,13 @@ package struct WorldOptions: Sendable, Equatable {
   /// Devices that are switched off for months.
   package var absences = 0
 
+  // MARK: The server's memory
+
+  /// Seconds for which the server keeps history and tombstones; 0 for what new spaces have.
+  package var retention = 0
+  /// Seconds between two runs of its pruner.
+  package var pruneEvery = 600
+
   // MARK: Clocks
 
   /// How far a device's clock is off at the start, milliseconds either way.
@@ -179,6 +186,7 @@ extension WorldOptions {
     // A server that is set back is asked for: oracles let more pass there, and where names change and
     // files are copied at the same time they object to about one world in five hundred.
     options.serverRestores = 0
+    options.drawRetention(seed: seed)
     return options
   }
 }

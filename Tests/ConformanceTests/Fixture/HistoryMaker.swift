@@ -7,12 +7,15 @@ struct HistoryMaker {
 
   private(set) var history: [HistoryEntry] = []
   private(set) var records: [RecordKey: RecordState] = [:]
+  private var forgotten: [ForgottenRecord] = []
   private var made: UInt64 = 0
 
   var server: ServerEvidence {
-    ServerEvidence(
+    var server = ServerEvidence(
       head: SequenceNumber(history.count), epoch: Self.epoch, history: history, records: records,
       parked: 0)
+    server.forgotten = forgotten
+    return server
   }
 
   static func device(_ number: UInt64) -> DeviceID {
@@ -54,6 +57,16 @@ struct HistoryMaker {
         sequence: sequence, id: sent.id, device: author, key: sent.key, kind: sent.kind,
         time: sent.time, base: base, columns: sent.columns, columnTimes: sent.columnTimes,
         outcome: outcome, increments: sent.increments))
+  }
+
+  /// Prunes all operations that there are, and a record.
+  mutating func prune(_ record: String, table: String = "notes") {
+    let (key, head) = (RecordKey(table: table, record: record), SequenceNumber(history.count))
+    records[key] = nil
+    forgotten.append(ForgottenRecord(key: key, head: head))
+    for index in history.indices where history[index].prunedAt == nil {
+      history[index].prunedAt = head
+    }
   }
 
   /// Records and takes in at once.

@@ -10,10 +10,13 @@ struct RequestPlanCacheTests {
     endpoint: "http://host/x", options: CacheOptions(staleWhenOffline: true))
   private static let ok = NetworkResponse(status: 200, body: [1])
 
-  private func plan(cacheable: CacheableRequest?, change: CacheableRequest? = nil) -> RequestPlan {
+  private func plan(
+    _ transport: TransportRequest = Self.transport, cacheable: CacheableRequest?,
+    change: CacheableRequest? = nil
+  ) -> RequestPlan {
     RequestPlan(
       AssembledRequest(
-        transport: Self.transport, host: "host", retry: .never, mayRepeat: true,
+        transport: transport, host: "host", retry: .never, mayRepeat: true,
         cacheable: cacheable, change: change))
   }
 
@@ -41,6 +44,44 @@ struct RequestPlanCacheTests {
     #expect(
       plan.next(.found(.unconfirmed(validators: Self.validators)), random: { 0 })
         == .finish(.failure(NetworkError(.offline, "no interface"))))
+  }
+
+  private static let onlyCached = TransportRequest(
+    .get, "http://host/x", headers: ["Cache-Control": "max-stale=60, Only-If-Cached"])
+  private static let notCached = RequestPlan.Step.finish(
+    .failure(NetworkError(.notCached, "no kept answer may serve")))
+
+  @Test("that alone may answer is never gone past, and what it lacks is an answer of its own")
+  func onlyIfCached() {
+    for answer in [
+      CacheAnswer.none, .unconfirmed(validators: Self.validators),
+      .stale(Self.ok, validators: Self.validators),
+    ] {
+      var plan = plan(Self.onlyCached, cacheable: Self.cacheable)
+      _ = plan.next(.looked(.reachable), random: { 0 })
+      #expect(plan.next(.found(answer), random: { 0 }) == Self.notCached)
+    }
+    var fresh = plan(Self.onlyCached, cacheable: Self.cacheable)
+    _ = fresh.next(.looked(.reachable), random: { 0 })
+    #expect(fresh.next(.found(.fresh(Self.ok)), random: { 0 }) == .judge(Self.ok))
+    // What filters refuse is not asked for anew.
+    let refused = NetworkError(rejecting: Self.ok, "no")
+    #expect(fresh.next(.refused(refused), random: { 0 }) == Self.notCached)
+    // Where there is no cache, there is nothing in it.
+    var uncached = plan(Self.onlyCached, cacheable: nil)
+    #expect(uncached.next(.looked(.reachable), random: { 0 }) == Self.notCached)
+    #expect(!NetworkError(.notCached, "").isTransient)
+  }
+
+  @Test("without a network gives what is stale to such a request, too, by its rule")
+  func onlyIfCachedOffline() {
+    var plan = plan(Self.onlyCached, cacheable: Self.cacheable)
+    _ = plan.next(.looked(.offline("no interface")), random: { 0 })
+    let found = plan.next(.found(.stale(Self.ok, validators: [:])), random: { 0 })
+    #expect(found == .judge(Self.ok))
+    var none = self.plan(Self.onlyCached, cacheable: Self.cacheable)
+    _ = none.next(.looked(.offline("no interface")), random: { 0 })
+    #expect(none.next(.found(.none), random: { 0 }) == Self.notCached)
   }
 
   @Test("is told of a change that was accepted, without having been asked")

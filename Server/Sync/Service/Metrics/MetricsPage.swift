@@ -35,7 +35,9 @@ struct MetricsPage {
         "ferry_http_request_duration_seconds", histogram, [("route", route.rawValue)])
     }
     writeBytes(&text, "ferry_http_request_bytes_total", "Bytes of bodies.", counts.bytesIn)
-    writeBytes(&text, "ferry_http_response_bytes_total", "Bytes of answers.", counts.bytesOut)
+    writeBytes(
+      &text, "ferry_http_response_bytes_total",
+      "Bytes of answers' content that went out, coded as they went.", counts.bytesOut)
   }
 
   private func writeBytes(
@@ -83,6 +85,10 @@ struct MetricsPage {
     }
     text.metric("ferry_prune_runs_total", "counter", "Runs of the pruner over all spaces.")
     text.sample("ferry_prune_runs_total", counts.pruneRuns)
+    text.metric(
+      "ferry_prune_unreclaimed_rows", "gauge",
+      "Rows deleted whose room was not given back to the system, as of the last run.")
+    text.sample("ferry_prune_unreclaimed_rows", counts.unreclaimed)
     guard let age = counts.historyAge else { return }
     text.metric(
       "ferry_history_age_seconds", "gauge",

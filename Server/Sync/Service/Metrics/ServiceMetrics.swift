@@ -17,6 +17,7 @@ package final class ServiceMetrics: Sendable {
     var storeErrors = 0
     var pruned = PrunedRows()
     var pruneRuns = 0
+    var unreclaimed = 0
     /// Milliseconds for which history is kept at least in the space that keeps the most.
     var historyAge: Int64?
   }
@@ -51,12 +52,16 @@ package final class ServiceMetrics: Sendable {
         route: entry.route.rawValue, method: entry.knownMethod, status: entry.status)
       counts.requests[key, default: 0] += 1
       counts.bytesIn[entry.route, default: 0] += entry.bytesIn
-      counts.bytesOut[entry.route, default: 0] += entry.bytesOut ?? 0
       if entry.route != .events {
         counts.durations[entry.route, default: Histogram(bounds: Self.durationBounds)]
           .observe(seconds)
       }
     }
+  }
+
+  /// Counts bytes of an answer's content that went out.
+  func countSent(_ bytes: Int, from route: Route) {
+    counts.withLock { $0.bytesOut[route, default: 0] += bytes }
   }
 
   /// Counts one transaction.
@@ -100,6 +105,7 @@ package final class ServiceMetrics: Sendable {
     counts.withLock { counts in
       counts.pruned += run.rows
       counts.pruneRuns += 1
+      counts.unreclaimed = run.unreclaimed
       counts.historyAge = run.historyAge
     }
   }

@@ -68,10 +68,14 @@ package struct BlobCollector: Sendable {
     result.entries = try await MissionFailure.asking { () async throws(StoreError) in
       try await store.endBlobs(before: moment)
     }
-    result.unfinished = try await holding { () async throws(MissionFailure) in
+    let removal = try await holding { () async throws(MissionFailure) in
       try await blobs.content { (directory, _) throws(BlobError) in
         try directory.removeUnfinished(before: second)
       }
+    }
+    result.unfinished = removal.count
+    for failure in removal.failures {
+      log.write(.warning, "an unfinished upload cannot be removed", detail: failure.description)
     }
     for shard in UInt8.min...UInt8.max {
       let found = try await blobs.content { (directory, _) throws(BlobError) in

@@ -8,12 +8,13 @@ extension MissionDesk {
     guard let path = configuration.blobs else { return nil }
     try self.init(
       store: store, directory: path, keyFile: configuration.missionKey,
-      clock: configuration.clock)
+      clock: configuration.clock, uploadQuota: configuration.uploadQuota)
   }
 
   /// Opens the directory, which is made when absent.
   package convenience init(
-    store: any SyncStore, directory path: String, keyFile: String?, clock: ServiceClock
+    store: any SyncStore, directory path: String, keyFile: String?, clock: ServiceClock,
+    uploadQuota: Int64 = MissionDesk.uploadQuotaStandard
   ) throws(FerryServerError) {
     let directory: BlobDirectory
     do {
@@ -21,7 +22,9 @@ extension MissionDesk {
     } catch {
       throw .blobDirectory(path, reason: error.description)
     }
-    self.init(store: store, blobs: BlobThreads(directory), keyFile: keyFile, clock: clock)
+    self.init(
+      store: store, blobs: BlobThreads(directory), keyFile: keyFile, clock: clock,
+      uploadQuota: uploadQuota)
   }
 }
 

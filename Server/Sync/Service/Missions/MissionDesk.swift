@@ -7,7 +7,12 @@ package final class MissionDesk: Sendable {
   /// How often a publication is made anew where somebody else published meanwhile.
   private static let attempts = 10
 
+  /// Bytes of unfinished uploads that a space may have unless something else is said.
+  package static let uploadQuotaStandard: Int64 = 64 << 30
+
   package let blobs: BlobThreads
+  /// Bytes of unfinished uploads that a space may have.
+  package let uploadQuota: Int64
   private let store: any SyncStore
   private let clock: ServiceClock
   private let keyFile: String
@@ -20,10 +25,12 @@ package final class MissionDesk: Sendable {
   ///   - signer: The key, where it is known already.
   package init(
     store: any SyncStore, blobs: BlobThreads, keyFile: String? = nil,
-    signer: MissionSigner? = nil, clock: ServiceClock, limits: MissionLimits = .standard
+    signer: MissionSigner? = nil, clock: ServiceClock, limits: MissionLimits = .standard,
+    uploadQuota: Int64 = MissionDesk.uploadQuotaStandard
   ) {
     self.signer = Mutex(signer)
     self.store = store
+    self.uploadQuota = uploadQuota
     self.blobs = blobs
     self.clock = clock
     self.limits = limits
@@ -125,16 +132,6 @@ package final class MissionDesk: Sendable {
     }
   }
 
-  /// Whether it was in force.
-  package func retract(
-    _ id: MissionID, in space: SpaceSummary
-  ) async throws(MissionFailure) -> Bool {
-    let now = clock.wall()
-    return try await MissionFailure.asking { () async throws(StoreError) in
-      try await self.store.retractMission(id, in: space.id, now: now)
-    }
-  }
-
   // MARK: Content
 
   /// Refuses a manifest with an item whose content is not here.
@@ -198,6 +195,7 @@ extension Problem {
     switch error {
     case .mismatch: self.init(.contentMismatch, error.description)
     case .wrongOffset: self.init(.uploadConflict, error.description)
+    case .overQuota: self.init(.uploadQuota, error.description)
     // The path is the server's own business.
     case .diskFull: self.init(.unavailable, "the server's disk for missions is full")
     case .cancelled: self.init(.unavailable, "the request was cancelled")

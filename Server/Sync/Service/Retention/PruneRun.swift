@@ -24,6 +24,8 @@ package struct PruneRun: Sendable, Equatable {
   /// Milliseconds since all up to the floor had arrived, in the space where that is the longest
   /// ago; `nil` while no space has a floor.
   package var historyAge: Int64?
+  /// Rows that this run and earlier ones have deleted, and whose room was not given back yet.
+  package var unreclaimed = 0
   package var duration = Duration.zero
 
   package init() {}

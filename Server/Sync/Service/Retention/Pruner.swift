@@ -23,9 +23,6 @@ package struct Pruner: Sendable {
     package static let standard = Pace()
   }
 
-  /// Rows from which on the store is asked to give room back.
-  private static let reclaimedRows = 10_000
-
   private let store: any SyncStore
   private let clock: ServiceClock
   private let metrics: ServiceMetrics
@@ -44,10 +41,13 @@ package struct Pruner: Sendable {
   }
 
   /// Runs again and again until its task is cancelled. A run that fails is logged.
-  package func run() async {
+  ///
+  /// - Parameter onRun: Told of each run that has ended.
+  package func run(_ onRun: (PruneRun) -> Void = { _ in }) async {
+    var debt = ReclaimDebt()
     while (try? await sleep(pace.interval)) != nil {
       do {
-        _ = try await pruneAll()
+        onRun(try await pruneAll(&debt))
       } catch let error as StoreError {
         metrics.countStoreError()
         log.write(error)
@@ -59,22 +59,42 @@ package struct Pruner: Sendable {
 
   /// One run over all spaces, each by its own retention. Throws ``StoreError``, and what `sleep`
   /// throws.
-  package func pruneAll() async throws -> PruneRun {
+  ///
+  /// - Parameter debt: What earlier runs have left to be given back.
+  package func pruneAll(_ debt: inout ReclaimDebt) async throws -> PruneRun {
     let started = clock.uptime()
     var run = PruneRun()
+    var kept: SequenceNumber = 0
     for space in try await store.spaces() {
       let now = clock.wall()
       let result = try await prune(space, keeping: space.retention, now: now)
       run.rows += result.rows
+      debt.add(result.rows)
+      kept += result.floor.head - result.floor.floor
       run.isBusy = run.isBusy || result.isBusy
       if let at = result.floor.at { run.historyAge = max(run.historyAge ?? 0, now - at) }
       if result.isBusy { break }
     }
-    if run.rows.count >= Self.reclaimedRows { try await reclaim() }
+    // Room that cannot be given back is no reason not to tell what was deleted.
+    let reclaimed = await settle(&debt, keeping: kept)
+    run.unreclaimed = debt.rows
     run.duration = clock.uptime() - started
     metrics.count(run)
     log.write(run)
+    try reclaimed.get()
     return run
+  }
+
+  private func settle(
+    _ debt: inout ReclaimDebt, keeping history: SequenceNumber
+  ) async -> Result<Void, any Error> {
+    guard debt.isDue(keeping: history) else { return .success(()) }
+    do {
+      if try await reclaim() { debt.settle() }
+      return .success(())
+    } catch {
+      return .failure(error)
+    }
   }
 
   /// Prunes one space. Throws as ``pruneAll()`` does.
@@ -113,8 +133,15 @@ package struct Pruner: Sendable {
     }
   }
 
-  /// Has the store give back the room of what is gone.
-  package func reclaim() async throws {
-    while try await store.reclaim() { try await sleep(pace.pause) }
+  /// Has the store give back the room of what is gone. Answers whether nobody was in the way.
+  @discardableResult
+  package func reclaim() async throws -> Bool {
+    while true {
+      switch try await store.reclaim() {
+      case .done: return true
+      case .busy: return false
+      case .more: try await sleep(pace.pause)
+      }
+    }
   }
 }

@@ -98,7 +98,7 @@ package final class FerryServer: Sendable {
       address: configuration.listen.host, port: configuration.listen.port,
       threads: configuration.threads, bodyLimit: configuration.limits.messageBytes,
       connectionLimit: configuration.connectionLimit,
-      failure: { service.respond(to: $0) })
+      failure: { service.respond(to: $0) }, onComplete: { service.ended($0) })
     do {
       return try HTTPServer(configuration: http) { await service.respond(to: $0) }
     } catch {

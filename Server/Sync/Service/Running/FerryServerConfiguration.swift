@@ -23,6 +23,8 @@ package struct FerryServerConfiguration: Sendable {
   package var blobs: String?
   /// The key that signs missions; `nil` for one beside their content.
   package var missionKey: String?
+  /// Bytes that a space's unfinished uploads may have together.
+  package var uploadQuota = MissionDesk.uploadQuotaStandard
   /// Between two runs that remove content which no space needs any more.
   package var collectInterval = Duration.seconds(3_600)
   package var limits = Limits.standard

@@ -23,6 +23,15 @@ package enum StoreLocation: Sendable, Equatable {
     }
   }
 
+  /// Whether an embedded store was made here before; of a database nobody knows until it is opened.
+  package var isThere: Bool {
+    switch self {
+    case .embedded(let directory):
+      FileManager.default.fileExists(atPath: directory + "/" + SQLiteStore.fileName)
+    case .postgres: true
+    }
+  }
+
   /// `$XDG_STATE_HOME/ferryd`, or `~/.local/state/ferryd` (XDG Base Directory Specification 0.8).
   private static func defaultDirectory(
     _ environment: [String: String]

@@ -3,7 +3,7 @@ extension StoreOpener {
   func openOnce() async throws(StoreError) -> any SyncStore {
     switch location {
     case .embedded(let directory): try await SQLiteStore(directory: directory, limits: limits)
-    case .postgres(let url): try await PostgresStore(url: url, limits: limits)
+    case .postgres(let url): try await PostgresStore(url: url, limits: limits, makes: makes)
     }
   }
 }

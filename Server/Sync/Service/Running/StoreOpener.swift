@@ -5,6 +5,8 @@ import FerryProtocol
 package struct StoreOpener: Sendable {
   let location: StoreLocation
   let limits: Limits
+  /// Whether a store is made where there is none.
+  let makes: Bool
   private let patience: Duration
   private let clock: ServiceClock
   private let log: ServiceLog
@@ -18,13 +20,16 @@ package struct StoreOpener: Sendable {
       clock: configuration.clock, log: configuration.log)
   }
 
-  /// - Parameter patience: How long a database that is away is waited for.
+  /// - Parameters:
+  ///   - patience: How long a database that is away is waited for.
+  ///   - makes: Whether a store is made where there is none.
   package init(
-    _ location: StoreLocation, limits: Limits = .standard, patience: Duration,
+    _ location: StoreLocation, limits: Limits = .standard, makes: Bool = true, patience: Duration,
     clock: ServiceClock, log: ServiceLog
   ) {
     self.location = location
     self.limits = limits
+    self.makes = makes
     self.patience = patience
     self.clock = clock
     self.log = log

@@ -56,7 +56,7 @@ struct OperationCheck {
 
 extension Value {
   /// The name of its storage class, as SQLite's `typeof` gives it.
-  fileprivate var storageClass: String {
+  var storageClass: String {
     switch self {
     case .null: "null"
     case .integer: "integer"

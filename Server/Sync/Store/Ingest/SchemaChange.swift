@@ -87,14 +87,4 @@ extension Problem {
       "the document is version \(version) and the space has version \(current): read that one, "
         + "change it and apply it as version \(current + 1)")
   }
-
-  /// Two records that exist share the values of a key that is to be unique.
-  static func sharedKey(_ claim: UniqueClaim, _ key: [String], _ one: String, _ other: String)
-    -> Problem
-  {
-    Problem(
-      .schemaConflict,
-      "records \(one) and \(other) of \(claim.table) have the same \(key.joined(separator: ", ")): "
-        + "change one of them, then apply the schema again")
-  }
 }

@@ -10,19 +10,36 @@ enum PostgresReclaiming {
   /// Room that is not worth it.
   private static let slackBytes: Int64 = 1 << 20
 
-  /// Only one server does it at a time.
-  static func run(on connection: PostgresConnection) throws {
+  /// Only one server does it at a time. A table that somebody else holds, such as PostgreSQL's own
+  /// vacuum or a long read, is left for the next time.
+  static func run(on connection: PostgresConnection) throws -> ReclaimStep {
     let claim = try connection.query(.once("SELECT pg_try_advisory_lock(738094594)"))
-    guard try claim[0].bool(0) else { return }
+    guard try claim[0].bool(0) else { return .done }
     defer { try? connection.execute("SELECT pg_advisory_unlock(738094594)") }
     try connection.execute("SET statement_timeout = 0; SET lock_timeout = '1s'")
     defer { try? connection.execute("SET statement_timeout = '60s'; SET lock_timeout = 0") }
+    var isBusy = false
     for table in ["operations", "records", "notices", "parked"] {
-      try connection.execute("VACUUM \(table)")
+      guard try hasRun("VACUUM \(table)", on: connection) else {
+        isBusy = true
+        continue
+      }
       let (needed, taken) = try size(of: table, on: connection)
       guard needed <= rewrittenBytes, taken > needed + needed / 2 + slackBytes else { continue }
-      // Where somebody reads the table for long, it is left for the next time.
-      try? connection.execute("VACUUM (FULL) \(table)")
+      if try !hasRun("VACUUM (FULL) \(table)", on: connection) { isBusy = true }
+    }
+    return isBusy ? .busy : .done
+  }
+
+  /// Whether nobody kept it from running.
+  private static func hasRun(_ sql: String, on connection: PostgresConnection) throws -> Bool {
+    do throws(PostgresError) {
+      try connection.execute(sql)
+      return true
+    } catch {
+      // lock_not_available
+      guard error.sqlState == "55P03" else { throw error }
+      return false
     }
   }
 

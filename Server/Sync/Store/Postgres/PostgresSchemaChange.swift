@@ -3,11 +3,13 @@ import Postgres
 
 /// Reads a space's schema, and puts another in force in one transaction.
 struct PostgresSchemaChange {
-  /// Records that claim new unique keys in one round trip.
+  /// Records that are looked at in one round trip.
   private static let chunk: Int64 = 500
 
   let space: Int64
   let now: Int64
+  /// Whether records may go on breaking types and required columns.
+  let keepsRecords: Bool
 
   private static let read = PostgresStatement(
     "schema",
@@ -71,7 +73,7 @@ struct PostgresSchemaChange {
     }
   }
 
-  // MARK: Unique keys
+  // MARK: What exists already
 
   private static let forget = PostgresStatement(
     "keys_forget", "DELETE FROM unique_keys WHERE space = $1 AND tbl = $2 AND key_columns = $3")
@@ -83,6 +85,7 @@ struct PostgresSchemaChange {
     ORDER BY record LIMIT $4
     """)
 
+  /// Gives up keys that are gone, and holds the records that exist against what is new.
   private func moveKeys(
     from old: SpaceSchema, to new: SpaceSchema, on connection: PostgresConnection
   ) throws {
@@ -93,41 +96,53 @@ struct PostgresSchemaChange {
         _ = try connection.query(Self.forget, parameters)
       }
     }
-    for (table, keys) in SchemaChange.keysAdded(from: old, to: new) {
+    var audit = SchemaAudit(from: old, to: new, keepsRecords: keepsRecords)
+    for table in audit.tables {
       var last: String? = ""
       while let from = last {
-        last = try claim(keys, of: table, after: from, on: connection)
+        last = try look(at: table, after: from, &audit, on: connection)
       }
     }
+    if let problem = audit.problem { throw SchemaRefused(problem: problem) }
   }
 
-  /// Lets some of the records that exist claim new keys, in their order. Answers with the last of
-  /// them, or `nil` when there were none.
-  private func claim(
-    _ keys: [[String]], of table: String, after record: String, on connection: PostgresConnection
+  /// Looks at some of a table's records, in their order, and lets those that exist claim new keys.
+  /// Answers with the last of them, or `nil` when there were none.
+  private func look(
+    at table: SchemaAudit.Table, after record: String, _ audit: inout SchemaAudit,
+    on connection: PostgresConnection
   ) throws -> String? {
-    var claims: [(claim: UniqueClaim, key: [String], record: String)] = []
-    var last: String?
-    for row in try connection.query(
-      Self.list, [.int8(space), .text(table), .text(record), .int8(Self.chunk)])
-    {
-      let record = try row.text(0)
-      let state = try row.bytes(1) { try RecordState(decoding: $0, limits: .stored) }
-      for key in keys {
-        for claim in state.claims(in: table, [key]) { claims.append((claim, key, record)) }
-      }
-      last = record
+    let records = try connection.query(
+      Self.list, [.int8(space), .text(table.name), .text(record), .int8(Self.chunk)]
+    ).map { row in
+      (
+        id: try row.text(0),
+        state: try row.bytes(1) { try RecordState(decoding: $0, limits: .stored) }
+      )
     }
-    var holders = try PostgresClaims.holders(claims.map(\.claim), in: space, on: connection)
-    for (claim, key, record) in claims {
-      if let holder = holders.updateValue(record, forKey: claim) {
-        throw SchemaRefused(problem: .sharedKey(claim, key, holder, record))
+    let claims = records.map { record in
+      table.keys.compactMap { key in
+        record.state.claims(in: table.name, [key]).first.map { (key: key, claim: $0) }
       }
     }
-    if !claims.isEmpty {
-      let rows = claims.map { IngestEffects.ClaimRow(claim: $0.claim, record: $0.record) }
+    var holders = try PostgresClaims.holders(
+      claims.flatMap { $0.map(\.claim) }, in: space, on: connection)
+    var rows: [IngestEffects.ClaimRow] = []
+    for (record, claims) in zip(records, claims) {
+      var taken: [(key: [String], holder: String)] = []
+      for (key, claim) in claims {
+        if let holder = holders[claim] {
+          taken.append((key, holder))
+        } else {
+          holders[claim] = record.id
+          rows.append(IngestEffects.ClaimRow(claim: claim, record: record.id))
+        }
+      }
+      audit.look(at: record.id, record.state, of: table, taken: taken)
+    }
+    if !rows.isEmpty {
       _ = try connection.pipeline { PostgresClaims.add(rows, in: space, to: &$0) }
     }
-    return last
+    return records.last?.id
   }
 }

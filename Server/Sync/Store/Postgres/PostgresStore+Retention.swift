@@ -26,8 +26,7 @@ extension PostgresStore {
     try await run { try PostgresPruning(space: space).prune(slice, on: $0) }
   }
 
-  package func reclaim() async throws(StoreError) -> Bool {
+  package func reclaim() async throws(StoreError) -> ReclaimStep {
     try await run { try PostgresReclaiming.run(on: $0) }
-    return false
   }
 }

@@ -34,10 +34,12 @@ package final class PostgresStore: SyncStore {
   }
 
   /// - Parameters:
+  ///   - makes: Whether a store is made in a database that has none.
   ///   - makeEpoch: Where the lines of history of new spaces come from.
   ///   - makeRandom: Where the random part of the server's own identifiers comes from.
   package init(
-    url: String, limits: Limits, makeEpoch: @escaping @Sendable () -> Epoch = { .random },
+    url: String, limits: Limits, makes: Bool = true,
+    makeEpoch: @escaping @Sendable () -> Epoch = { .random },
     makeRandom: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }
   ) async throws(StoreError) {
     self.limits = limits
@@ -50,7 +52,7 @@ package final class PostgresStore: SyncStore {
         url: url, connections: Self.connections,
         prepareConnection: PostgresStoreSchema.connectionSettings)
       self.pool = pool
-      try await pool.run { try PostgresStoreSchema.migrate($0) }
+      try await pool.run { try PostgresStoreSchema.migrate($0, makes: makes) }
       listener = try PostgresListener(url: url, channels: [Self.channel]) { event in
         switch event {
         case .listening:
@@ -126,9 +128,9 @@ package final class PostgresStore: SyncStore {
   }
 
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
-    let change = PostgresSchemaChange(space: space, now: now)
+    let change = PostgresSchemaChange(space: space, now: now, keepsRecords: keepsRecords)
     let random = makeRandom()
     return try await run { [moves] connection in
       let (head, answer) = try change.apply(document, random: random, on: connection)

@@ -207,7 +207,16 @@ enum PostgresStoreSchema {
 
   /// Brings the database up to date. Several nodes may start at once: one migrates, the others
   /// wait for its lock.
-  static func migrate(_ connection: PostgresConnection) throws {
+  ///
+  /// - Parameter makes: whether a store is made where there is none.
+  static func migrate(_ connection: PostgresConnection, makes: Bool = true) throws {
+    if !makes {
+      let found = try connection.query(
+        .once("SELECT count(*) FROM pg_class WHERE oid = to_regclass('ferry_schema')"))
+      guard try found[0].int8(0) > 0 else {
+        throw StoreError.failed("the database holds no store of Ferry's")
+      }
+    }
     try connection.execute(
       """
       BEGIN;

@@ -148,6 +148,36 @@ package enum PruneStep: Sendable, Equatable {
   case pruned(PrunedRows, reached: SequenceNumber, isLast: Bool)
 }
 
+/// What became of a call to give room back.
+package enum ReclaimStep: Sendable, Equatable {
+  /// Nothing is left to give back that is worth it.
+  case done
+  /// Call it again.
+  case more
+  /// Somebody else, such as PostgreSQL's own vacuum, is at what it needs: try again later.
+  case busy
+}
+
+/// Deleted rows whose room was not given back yet, from one run of the pruner to the next.
+package struct ReclaimDebt: Sendable, Equatable {
+  /// Rows that are not worth it in any store.
+  static let rowsMin = 10_000
+
+  package private(set) var rows = 0
+
+  package init() {}
+
+  package mutating func add(_ rows: PrunedRows) { self.rows += rows.count }
+
+  package mutating func settle() { rows = 0 }
+
+  /// Whether it is worth the work, which grows with the history that stays. Where little goes of
+  /// much, new rows soon take the room.
+  package func isDue(keeping history: SequenceNumber) -> Bool {
+    rows >= max(Self.rowsMin, Int(clamping: history / 10))
+  }
+}
+
 /// The part of a store that forgets. The floor rises first and for good; only then do rows go,
 /// so that no cursor is served that would miss one.
 package protocol RetentionStore: Sendable {
@@ -162,7 +192,6 @@ package protocol RetentionStore: Sendable {
   /// Deletes some of the rows at or below the floor, beside writers and readers.
   func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep
 
-  /// Gives some of the room that deleted rows have left back to the system; call it again while
-  /// it answers that there is more.
-  func reclaim() async throws(StoreError) -> Bool
+  /// Gives some of the room that deleted rows have left back to the system.
+  func reclaim() async throws(StoreError) -> ReclaimStep
 }

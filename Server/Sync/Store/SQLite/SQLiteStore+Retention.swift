@@ -19,5 +19,7 @@ extension SQLiteStore {
     try await write { try $0.prune(slice, of: space) }
   }
 
-  package func reclaim() async throws(StoreError) -> Bool { try await write { try $0.reclaim() } }
+  package func reclaim() async throws(StoreError) -> ReclaimStep {
+    try await write { try $0.reclaim() }
+  }
 }

@@ -6,6 +6,8 @@ import Synchronization
 /// The embedded store: one SQLite file in the data directory, written by one thread and read by
 /// a few others.
 package final class SQLiteStore: SyncStore {
+  /// The store's file in the data directory.
+  static let fileName = "ferry.sqlite"
   /// Threads that read beside the writer.
   private static let readerCount = 3
 
@@ -35,7 +37,7 @@ package final class SQLiteStore: SyncStore {
   ) async throws(StoreError) {
     self.makeEpoch = makeEpoch
     self.makeRandom = makeRandom
-    let path = directory + "/ferry.sqlite"
+    let path = directory + "/" + Self.fileName
     let open = { @Sendable in
       try SQLiteStoreFile(path: path, limits: limits, fileSystem: fileSystem)
     }
@@ -97,13 +99,14 @@ package final class SQLiteStore: SyncStore {
   }
 
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     let random = makeRandom()
     let (before, answer, head) = try await writer.run { file in
       (
         try file.head(of: space),
-        try file.applySchema(document, to: space, now: now, random: random),
+        try file.applySchema(
+          document, to: space, now: now, keepsRecords: keepsRecords, random: random),
         try file.head(of: space)
       )
     }

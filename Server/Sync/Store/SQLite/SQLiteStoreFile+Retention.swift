@@ -135,13 +135,13 @@ extension SQLiteStoreFile {
 
   /// Cuts free pages off the file while they are more than a quarter of it; fewer are soon
   /// written again. A file made before this version keeps its size, and is filled anew.
-  func reclaim() throws -> Bool {
+  func reclaim() throws -> ReclaimStep {
     let free = try pragma("freelist_count")
     guard try pragma("auto_vacuum") == 2, free > Self.reclaimedPages,
       free > (try pragma("page_count")) / 4
-    else { return false }
+    else { return .done }
     try connection.execute("PRAGMA incremental_vacuum(\(Self.reclaimedPages))")
-    return try pragma("freelist_count") < free
+    return try pragma("freelist_count") < free ? .more : .done
   }
 
   private func pragma(_ name: String) throws -> Int64 {

@@ -9,9 +9,12 @@ extension SQLiteStoreFile {
 
   /// Puts a schema in force in one durable transaction.
   ///
-  /// - Parameter random: For the identifier of the operation that says so.
+  /// - Parameters:
+  ///   - keepsRecords: Whether records may go on breaking types and required columns.
+  ///   - random: For the identifier of the operation that says so.
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, random: UInt64
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool = false,
+    random: UInt64
   ) throws -> Result<SpaceSchema, Problem> {
     do {
       return try connection.transaction {
@@ -25,9 +28,9 @@ extension SQLiteStoreFile {
         for (table, keys) in SchemaChange.keysAdded(from: change.schema, to: current) {
           try forget(keys, of: table, in: space)
         }
-        for (table, keys) in SchemaChange.keysAdded(from: current, to: change.schema) {
-          try claim(keys, of: table, in: space)
-        }
+        var audit = SchemaAudit(from: current, to: change.schema, keepsRecords: keepsRecords)
+        for table in audit.tables { try look(at: table, &audit, in: space) }
+        if let problem = audit.problem { throw SchemaRefused(problem: problem) }
         try save(change.effects, in: space, now: now)
         try saveVersion(change.effects.space, of: space)
         return .success(change.schema)
@@ -46,7 +49,7 @@ extension SQLiteStoreFile {
     try update.run()
   }
 
-  // MARK: Unique keys
+  // MARK: What exists already
 
   private func forget(_ keys: [[String]], of table: String, in space: Int64) throws {
     let remove = try connection.statement(
@@ -59,23 +62,28 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Lets the records that exist claim new keys, in their order.
-  private func claim(_ keys: [[String]], of table: String, in space: Int64) throws {
+  /// Looks at all records of a table, in their order, and lets those that exist claim new keys.
+  private func look(
+    at table: SchemaAudit.Table, _ audit: inout SchemaAudit, in space: Int64
+  ) throws {
     let rows = try connection.statement(
       "SELECT record, state FROM records WHERE space = ? AND tbl = ? ORDER BY record")
     defer { rows.reset() }
     rows.bind(1, space)
-    rows.bind(2, table)
+    rows.bind(2, table.name)
     while try rows.step() {
       let record = rows.text(0)
       let state = try RecordState(decoding: rows.textBytes(1), limits: .stored)
-      for key in keys {
-        guard let claim = state.claims(in: table, [key]).first else { continue }
+      var taken: [(key: [String], holder: String)] = []
+      for key in table.keys {
+        guard let claim = state.claims(in: table.name, [key]).first else { continue }
         if let holder = try holder(of: claim, in: space) {
-          throw SchemaRefused(problem: .sharedKey(claim, key, holder, record))
+          taken.append((key, holder))
+        } else {
+          try saveClaims([IngestEffects.ClaimRow(claim: claim, record: record)], in: space)
         }
-        try saveClaims([IngestEffects.ClaimRow(claim: claim, record: record)], in: space)
       }
+      audit.look(at: record, state, of: table, taken: taken)
     }
   }
 

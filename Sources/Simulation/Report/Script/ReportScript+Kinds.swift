@@ -29,6 +29,7 @@ extension ReportScript {
       released: { group: "Server", tone: "green", shape: "play" },
       refused: { group: "Server", tone: "red", shape: "barred" },
       pulled: { group: "Server", tone: "grey", shape: "square", common: true },
+      pruned: { group: "Server", tone: "brown", shape: "torn" },
       diskFull: { group: "Storage", tone: "pink", shape: "disk", fault: true },
       syncFailure: { group: "Storage", tone: "pink", shape: "barred", fault: true },
       diskFailed: { group: "Storage", tone: "pink", shape: "cross", fault: true },

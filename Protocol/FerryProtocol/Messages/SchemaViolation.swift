@@ -1,0 +1,60 @@
+/// A record that exists and that a new schema does not allow (SPEC.md §11).
+public struct SchemaViolation: Sendable, Equatable {
+  /// The record's table.
+  public let table: String
+  /// The record's identifier.
+  public let record: String
+  /// What is wrong with it, for a person.
+  public let detail: String
+  /// The record that has the same values of a new unique key; `nil` where none has.
+  public let holder: String?
+
+  /// A violation from its parts.
+  public init(table: String, record: String, detail: String, holder: String? = nil) {
+    self.table = table
+    self.record = record
+    self.detail = detail
+    self.holder = holder
+  }
+}
+
+extension JSONWriter {
+  mutating func violations(_ violations: [SchemaViolation], of count: Int) {
+    raw(",\"violationCount\":")
+    number(Int64(count))
+    raw(",\"violations\":[")
+    var first = true
+    for violation in violations {
+      separate(&first)
+      raw("{\"table\":")
+      string(violation.table)
+      raw(",\"record\":")
+      string(violation.record)
+      raw(",\"detail\":")
+      string(violation.detail)
+      if let holder = violation.holder {
+        raw(",\"holder\":")
+        string(holder)
+      }
+      raw("}")
+    }
+    raw("]")
+  }
+}
+
+extension JSONReader {
+  mutating func violation() throws(MalformedMessage) -> SchemaViolation {
+    var (table, record, detail) = ("", "", "")
+    var holder: String?
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "table": table = try reader.string()
+      case "record": record = try reader.string()
+      case "detail": detail = try reader.string()
+      case "holder": if try !reader.null() { holder = try reader.string() }
+      default: try reader.skip()
+      }
+    }
+    return SchemaViolation(table: table, record: record, detail: detail, holder: holder)
+  }
+}

@@ -1,0 +1,54 @@
+import CommandLineKit
+import FerryProtocol
+import Foundation
+import MissionServer
+
+/// What a mission is published from: it decides what can be done about an error.
+struct MissionOrigin: Sendable {
+  /// As it was named on the command line.
+  let path: String
+  let isFolder: Bool
+
+  /// Throws where there is nothing.
+  init(_ path: String) throws(CommandFailure) {
+    var isFolder: ObjCBool = false
+    guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
+      throw CommandFailure(
+        "\(path) cannot be published", why: "there is no such file or folder",
+        next: "name a manifest or a folder", code: "no_such_file")
+    }
+    (self.path, self.isFolder) = (path, isFolder.boolValue)
+  }
+
+  /// Why it is no mission, with the file and the place in it.
+  func failure(_ error: MissionDraftError) -> CommandFailure {
+    CommandFailure(
+      isFolder
+        ? "the folder \(path) cannot be published" : "the manifest \(path) cannot be published",
+      why: error.description,
+      next: isFolder
+        ? "rename, move or remove what is named above, or correct the option, and publish again"
+        : "correct the manifest; `ferryd mission publish --help` says what it holds",
+      code: "invalid_mission")
+  }
+
+  /// What a server or store answered to the publication. Content that only a hash names cannot be
+  /// sent from here: publishing again would end in the same way.
+  func failure(_ problem: Problem, of draft: MissionDraft) -> CommandFailure {
+    var failure = problem.commandFailure
+    guard problem.code == .contentMismatch, draft.namesContentByHash else { return failure }
+    failure.next =
+      "what \(path) names by `sha256` alone has to be in the space already, with this `size`: give "
+      + "the item a `file`, or a `url` where it lies, or publish first the mission that brings it"
+    return failure
+  }
+}
+
+extension MissionDraft {
+  /// Whether an item says only by its hash what the server has.
+  var namesContentByHash: Bool {
+    items.contains { item in
+      if case .known(_, let isHosted) = item.source { isHosted } else { false }
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import FerryProtocol
+
+/// Holds the records that exist against what a new schema asks of them and the former one did not;
+/// pure. What the former one asked they were held against when they were written.
+package struct SchemaAudit: Sendable {
+  /// Records that a refusal names; the others are counted.
+  static let recordsNamed = 10
+  /// Faults of a record that are named; the others are counted.
+  private static let faultsNamed = 3
+
+  /// What is asked anew of one table's records.
+  package struct Table: Sendable, Equatable {
+    let name: String
+    /// By name; only what is asked anew of them.
+    let columns: [Column]
+    let keys: [[String]]
+  }
+
+  struct Column: Sendable, Equatable {
+    let name: String
+    let type: ColumnType
+    let isRequired: Bool
+  }
+
+  /// By name; without those of which nothing is asked anew.
+  package let tables: [Table]
+  private var violations: [SchemaViolation] = []
+  private var count = 0
+
+  /// - Parameter keepsRecords: Whether records may go on breaking types and required columns.
+  ///   Unique keys hold for all records in any case, or nobody could tell who has one.
+  package init(from old: SpaceSchema, to new: SpaceSchema, keepsRecords: Bool) {
+    let keys = SchemaChange.keysAdded(from: old, to: new)
+    tables = new.tables.sorted { $0.key < $1.key }.compactMap { name, rules in
+      let columns = keepsRecords ? [] : Self.columnsAdded(from: old.tables[name], to: rules)
+      let keys = keys.first { $0.table == name }?.keys ?? []
+      return columns.isEmpty && keys.isEmpty
+        ? nil : Table(name: name, columns: columns, keys: keys)
+    }
+  }
+
+  private static func columnsAdded(from old: TableRules?, to new: TableRules) -> [Column] {
+    new.columns.sorted { $0.key < $1.key }.compactMap { name, rules in
+      let before = old?.columns[name] ?? ColumnRules()
+      let column = Column(
+        name: name, type: before.type.isWithin(rules.type) ? .any : rules.type,
+        isRequired: rules.isRequired && !before.isRequired)
+      return column.type == .any && !column.isRequired ? nil : column
+    }
+  }
+
+  /// Looks at one record; one that does not exist breaks nothing.
+  ///
+  /// - Parameter taken: New keys whose values another record has, with that record.
+  mutating func look(
+    at record: String, _ state: RecordState, of table: Table,
+    taken: [(key: [String], holder: String)]
+  ) {
+    guard state.isAlive else { return }
+    var faults = table.columns.compactMap { Self.fault(in: $0, of: state) }
+    faults += taken.map { "it has the same \($0.key.joined(separator: ", ")) as \($0.holder)" }
+    if faults.isEmpty { return }
+    count += 1
+    guard violations.count < Self.recordsNamed else { return }
+    let more = faults.count - Self.faultsNamed
+    violations.append(
+      SchemaViolation(
+        table: table.name, record: record,
+        detail: faults.prefix(Self.faultsNamed).joined(separator: ", ")
+          + (more > 0 ? ", \(more) more" : ""),
+        holder: taken.first?.holder))
+  }
+
+  private static func fault(in column: Column, of state: RecordState) -> String? {
+    let value = state.columns.first { $0.name == column.name }?.value ?? .null
+    if value == .null {
+      return column.isRequired ? "column \(column.name) is required and holds nothing" : nil
+    }
+    if column.type.admits(value) { return nil }
+    return "column \(column.name) is for \(column.type.rawValue) and holds \(value.storageClass)"
+  }
+
+  /// Why the schema cannot be put in force; `nil` where it can.
+  var problem: Problem? {
+    guard count > 0 else { return nil }
+    let named = violations.map { "\($0.table)/\($0.record): \($0.detail)" }
+    let more = count - violations.count
+    return Problem(
+      .schemaConflict,
+      (count == 1 ? "1 record that exists does" : "\(count) records that exist do")
+        + " not fit the schema, and nothing was changed: " + named.joined(separator: "; ")
+        + (more > 0 ? "; and \(more) more" : ""),
+      violations: violations, violationCount: count)
+  }
+}
+
+extension ColumnType {
+  /// Whether every value of this type is one of the other, too.
+  fileprivate func isWithin(_ other: ColumnType) -> Bool {
+    other == .any || other == self || (self == .integer && other == .real)
+  }
+}

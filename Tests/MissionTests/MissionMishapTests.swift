@@ -1,0 +1,118 @@
+import FerryProtocol
+import Foundation
+import SQLite
+import Testing
+
+@testable import Missions
+
+@Suite("Missions and what befalls them on a device", .timeLimit(.minutes(2)))
+struct MissionMishapTests {
+  private let shelf = Shelf()
+  private let small = content(1, 10)
+  private let large = content(2, 300_000)
+
+  private func publish(_ id: String) {
+    shelf.publish(Publication(id, [("a.txt", small), ("media/b.bin", large)]))
+  }
+
+  @Test("a file that another one of the same size has replaced is found, and mended")
+  func replacedFile() async throws {
+    publish("m")
+    let device = try await Device(shelf)
+    try await device.download("m")
+    let path = try await device.manager.path(mission("m")) + "/media/b.bin"
+    try FileManager.default.removeItem(atPath: path)
+    #expect(FileManager.default.createFile(atPath: path, contents: Data(content(3, 300_000))))
+    let found = try await device.manager.verify(mission("m"))
+    #expect(!found.isIntact && found.damaged.isEmpty)
+    #expect(found.fault?.item == "media/b.bin")
+    #expect(try await device.manager.verify(mission("m"), mending: true).isMended)
+    #expect(try await device.read("media/b.bin", in: "m") == large)
+    #expect(try await device.manager.verify(mission("m")).isIntact)
+  }
+
+  @Test("a copy of the content in the place of a link to it is as good")
+  func copiedFile() async throws {
+    publish("m")
+    let device = try await Device(shelf)
+    try await device.download("m")
+    let path = try await device.manager.path(mission("m")) + "/media/b.bin"
+    try FileManager.default.removeItem(atPath: path)
+    #expect(FileManager.default.createFile(atPath: path, contents: Data(large)))
+    #expect(try await device.manager.verify(mission("m")).isIntact)
+  }
+
+  @Test("mending without a connection says so, and is done when there is one")
+  func mendingOffline() async throws {
+    publish("m")
+    let device = try await Device(shelf)
+    try await device.download("m")
+    let path = try await device.manager.path(mission("m")) + "/a.txt"
+    chmod(path, 0o600)
+    let file = try #require(FileHandle(forWritingAtPath: path))
+    try file.write(contentsOf: Data([1, 2, 3]))
+    try file.close()
+    shelf.obstruct(small, .fails(DownloadError(.offline, "cannot reach the server")))
+    let error = await #expect(throws: MissionError.self) {
+      try await device.manager.verify(mission("m"), mending: true)
+    }
+    #expect(error?.kind == .offline && error?.item == "a.txt")
+    #expect(try await !device.manager.verify(mission("m")).isIntact)
+    #expect(try await device.manager.verify(mission("m"), mending: true).isMended)
+    #expect(try await device.read("a.txt", in: "m") == small)
+  }
+
+  @Test("who stops a check need not wait until all is read", arguments: [false, true])
+  func stoppedCheck(isSealed: Bool) async throws {
+    publish("m")
+    let device = try await Device(shelf, key: isSealed ? [UInt8](repeating: 1, count: 32) : nil)
+    try await device.download("m")
+    let content = StoredContent(hash: hash(large), size: Int64(large.count))
+    let files = device.files
+    let check = Task { () -> MissionError.Kind? in
+      withUnsafeCurrentTask { $0?.cancel() }
+      do { _ = try await files.isIntact(content) } catch { return (error as? MissionError)?.kind }
+      return nil
+    }
+    #expect(await check.value == .cancelled)
+    #expect(try await files.isIntact(content))
+  }
+
+  @Test("why a mission rests is told where it cannot be written down")
+  func unwritableReason() async throws {
+    publish("m")
+    let device = try await Device(shelf)
+    let other = try SQLiteConnection(path: device.store.path)
+    try other.execute(
+      """
+      CREATE TRIGGER full BEFORE UPDATE OF state ON missions WHEN NEW.state = 'paused'
+      BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END
+      """)
+    shelf.obstruct(large, .fails(DownloadError(.diskFull, "no space left on device")))
+    let ended = try await device.download("m")
+    #expect(ended.first?.state == .paused)
+    #expect(ended.first?.reason?.kind == .diskFull)
+    try other.execute("DROP TRIGGER full")
+    try await device.manager.resume(mission("m"))
+    #expect(try await device.manager.settled([mission("m")]).first?.state == .done)
+  }
+
+  @Test("a store that has nothing yet takes a key, and another one; what it has keeps its own")
+  func firstKey() async throws {
+    publish("m")
+    let plain = try await Device(shelf)
+    #expect(try await plain.manager.list().count == 1)
+    let (key, other) = ([UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 32))
+    let sealed = try await Device(shelf, in: plain.folder, key: key)
+    try await sealed.download("m")
+    for wrong in [nil, other] {
+      let error = await #expect(throws: MissionError.self) {
+        try await Device(shelf, in: plain.folder, key: wrong)
+      }
+      #expect(error?.kind == .wrongKey)
+    }
+    try await sealed.manager.remove(mission("m"))
+    _ = try await Device(shelf, in: plain.folder, key: other)
+    _ = try await Device(shelf, in: plain.folder)
+  }
+}

@@ -1,0 +1,90 @@
+import FerryProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Missions
+
+@Suite("A download of sealed content", .timeLimit(.minutes(2)))
+struct SealedDownloadTests {
+  private typealias Answer = HostileServer.Answer
+  private let content = Array(DownloadFixture.content.prefix(1_500_000))
+  private let fixture: DownloadFixture
+  private let files: DiskFileStore
+
+  init() throws {
+    fixture = try DownloadFixture()
+    files = try DiskFileStore(
+      root: fixture.directory.file("store").path, key: [UInt8](repeating: 5, count: 32))
+  }
+
+  private func job(_ url: String, inChunks: Bool) -> DownloadJob {
+    var job = fixture.job(
+      content, from: url, inChunks: inChunks,
+      map: fixture.notes.withLock { $0.recorded.last })
+    job.partialPath = files.partialPath(of: job.hash)
+    job.cipher = files.partialCipher(of: job.hash)
+    return job
+  }
+
+  /// Whether some stretch of the content stands in a file as it is.
+  private func isPlain(in path: String) throws -> Bool {
+    let found = try Data(contentsOf: URL(filePath: path))
+    return stride(from: 0, to: content.count - 32, by: 10_007).contains { place in
+      found.range(of: Data(content[place..<place + 32])) != nil
+    }
+  }
+
+  @Test(
+    "nothing of sealed content is on the disk as it is, at any byte that a download stops",
+    arguments: [true, false])
+  func interrupted(inChunks: Bool) async throws {
+    let content = content
+    let path = job("", inChunks: inChunks).partialPath
+    for _ in 0..<3 {
+      // It hands over some bytes, within a chunk, and nothing more.
+      let server = try HostileServer {
+        $0.number == 0
+          ? .good(content, tag: "\"a\"", to: $0).cut(after: 200_123) : Answer("403 Forbidden")
+      }
+      let failure = await fixture.failure(job(server.url, inChunks: inChunks)) {
+        // Others would end what is under way when they fail.
+        $0.connections = 1
+      }
+      #expect(failure?.kind == .server(403))
+      #expect(try !isPlain(in: path))
+      server.stop()
+    }
+    let good = try HostileServer { .good(content, tag: "\"a\"", to: $0) }
+    defer { good.stop() }
+    let last = job(good.url, inChunks: inChunks)
+    let outcome = try await fixture.download(last)
+    #expect(outcome.bytesReused >= 500_000, "what came before the cuts is not fetched again")
+    #expect(try !isPlain(in: path))
+    let stored = StoredContent(hash: last.hash, size: Int64(content.count))
+    try await files.adopt(stored)
+    #expect(try await files.isIntact(stored))
+    let opened = try await files.open(stored, partSize: 0, parts: [])
+    #expect(try await opened.readAll() == content)
+  }
+
+  @Test("what another key, or none, has begun is fetched anew")
+  func otherKey() async throws {
+    let content = content
+    let cut = try HostileServer {
+      $0.number == 0
+        ? .good(content, tag: "\"a\"", to: $0).cut(after: 200_123) : Answer("403 Forbidden")
+    }
+    var plain = job(cut.url, inChunks: true)
+    plain.cipher = nil
+    #expect(await fixture.failure(plain)?.kind == .server(403))
+    #expect(try isPlain(in: plain.partialPath))
+    cut.stop()
+    let good = try HostileServer { .good(content, tag: "\"a\"", to: $0) }
+    defer { good.stop() }
+    let last = job(good.url, inChunks: true)
+    #expect(try await fixture.download(last).bytesReused == 0)
+    #expect(try !isPlain(in: last.partialPath))
+    try await files.adopt(StoredContent(hash: last.hash, size: Int64(content.count)))
+  }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What `ferry mission …` prints and how it ends.
+@Suite("The missions' commands on a device", .timeLimit(.minutes(3)))
+struct MissionCommandTests {
+  private let folder: TemporaryDirectory
+
+  init() throws { folder = try TemporaryDirectory() }
+
+  /// Publishes a folder with one file.
+  private func publish(
+    _ id: String, on server: Server, _ more: String...
+  ) async throws {
+    let draft = folder.file(id).path
+    try FileManager.default.createDirectory(atPath: draft, withIntermediateDirectories: true)
+    try Data("content of \(id)".utf8).write(to: URL(filePath: draft + "/a.txt"))
+    let finished = try await ChildProcess.run(
+      try Executables.ferryd(),
+      ["mission", "publish", draft, "--space", Device.space, "--data"]
+        + [server.directory.file("data").path] + more)
+    try #require(finished.status == .exited(0), "\(finished.error)")
+  }
+
+  @Test("an empty list says so, and what to do next")
+  func none() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    let all = try await device.ferry("mission", "list").output
+    #expect(all.hasPrefix("there is no mission: `ferry pull`"))
+    #expect(try await device.ferry("mission", "list", "--json").output.isEmpty)
+    try await publish("m", on: server)
+    try await device.ferry("pull")
+    let here = try await device.ferry("mission", "list", "--downloaded").output
+    #expect(here.hasPrefix("no mission is here whole"))
+    #expect(try await device.ferry("mission", "list").output.contains("m"))
+  }
+
+  @Test("all but the one that waits for what is nowhere are downloaded, and the reason is told")
+  func all() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await publish("a", on: server, "--after", "gone")
+    try await publish("b", on: server)
+    let ended = try await device.ferry("mission", "download", "--all", exits: 1)
+    #expect(ended.output.contains("mission b: version 1 is here whole, 1 file, 12 B"))
+    #expect(ended.error.contains("mission a cannot be fetched before another one"))
+    #expect(ended.error.contains("mission gone"))
+    #expect(ended.error.contains("next: `ferry pull`"))
+    let listed = try await device.ferry("mission", "list").output.split(separator: "\n")
+    let title = try #require(listed.first)
+    #expect(title.contains("state") && !title.contains("why"))
+    #expect(listed.last?.hasPrefix("a: mission gone, which comes first, is neither") == true)
+  }
+
+  @Test("the path of a file is absolute, wherever the replica was named from")
+  func paths() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await publish("m", on: server)
+    try await device.ferry("mission", "download", "--all")
+    let shown = try await ChildProcess.run(
+      try Executables.ferry(), ["--replica", "./replica.db", "mission", "show", "m", "--json"],
+      directory: device.directory.url)
+    let line = try #require(try JSONLine.all(shown.output).first, "\(shown.error)")
+    let files = try #require(line.members["files"] as? [[String: Any]])
+    let path = try #require(files.first?["file"] as? String)
+    #expect(path.hasPrefix("/") && !path.contains("/./"))
+    #expect(FileManager.default.contents(atPath: path) == Data("content of m".utf8))
+  }
+}

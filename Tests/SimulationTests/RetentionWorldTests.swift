@@ -1,0 +1,45 @@
+import Conformance
+import Simulation
+import Testing
+
+/// Worlds whose server forgets.
+@Suite(.timeLimit(.minutes(4)))
+struct RetentionWorldTests {
+  private static func options(_ profile: WorldOptions.Profile = .calm) -> WorldOptions {
+    var options = WorldOptions.small(profile, devices: 4, operations: 120, seconds: 60)
+    (options.retention, options.pruneEvery, options.watchers) = (2, 1, 0)
+    (options.serverRestores, options.syncPause) = (0, 6_000)
+    return options
+  }
+
+  @Test("devices that come back too late take everything anew, and nothing of theirs is lost")
+  func expired() async throws {
+    var (pruned, expired) = (0, 0)
+    for seed in 1...4 as ClosedRange<UInt64> {
+      let result = try await WorldThreads.world(seed, Self.options(), keepsEvents: true)
+      #expect(result.violations.isEmpty, "\(result.violations)")
+      pruned += result.counts[.pruned, default: 0]
+      expired += result.events.count {
+        $0.kind == .refused && $0.detail.hasSuffix("cursor_expired")
+      }
+    }
+    #expect(pruned > 20 && expired > 20)
+  }
+
+  @Test("a server that forgets, where everything goes wrong, gives one run for one seed")
+  func hostile() async throws {
+    let options = Self.options(.hostile)
+    let first = try await WorldThreads.world(9, options)
+    #expect(first.violations.isEmpty, "\(first.violations)")
+    #expect(first.counts[.pruned, default: 0] > 0)
+    #expect(first.traceHash == (try await WorldThreads.world(9, options).traceHash))
+  }
+
+  @Test("the swarm draws worlds whose server forgets, and worlds whose server does not")
+  func drawn() {
+    let forgetful = (1...60).count { seed in
+      WorldOptions.drawn(seed: seed, devices: 5, operations: 200).retention > 0
+    }
+    #expect((10...30).contains(forgetful))
+  }
+}

@@ -1,0 +1,145 @@
+import FerryProtocol
+import SyncServer
+
+/// What a new schema asks of the records that exist already.
+extension StoreContract {
+  static let schemaFits = [
+    StoreContract("a schema that records do not fit names the first ten and counts the rest") {
+      under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        // More than are looked at in one round trip; every tenth has no owner, three a wrong size.
+        for start in stride(from: 0, to: 1_200, by: 600) {
+          let inserts = (start..<start + 600).map { number in
+            author.insert(
+              identifier(number),
+              [
+                "size": number % 500 == 1 ? "big" : .integer(Int64(number)),
+                "owner": number % 10 == 0 ? .null : "ada",
+              ])
+          }
+          try await space.send(author.packet(inserts))
+        }
+        let head = try await space.head()
+        let json = """
+          {"tables":{"tasks":{"columns":{"owner":{"required":true},"size":{"type":"integer"}}}}}
+          """
+        let problem = try await refused(space, json)
+        try require(problem.violationCount, is: 123, "records that do not fit")
+        try require(
+          problem.violations.map(\.record), is: ["r0000", "r0001"] + (1...8).map { "r00\($0)0" },
+          "records that are named")
+        try require(Set(problem.violations.map(\.table)), is: ["tasks"], "their tables")
+        try require(
+          problem.violations.prefix(2).map(\.detail),
+          is: [
+            "column owner is required and holds nothing",
+            "column size is for integer and holds text",
+          ], "what is wrong with them")
+        try require(problem.detail.contains("and 113 more"), "the detail: \(problem.detail)")
+        try require(try await space.store.schema(of: space.space.id), is: .empty, "the schema")
+        try require(try await space.head(), is: head, "the head")
+        let read = try afterTravelling(problem)
+        try require(read, is: problem, "the problem as it travels")
+        try await mend(space, &author)
+        try require(try await space.apply(json).get().version, is: 1, "the schema afterwards")
+      }
+    },
+    StoreContract("only what is asked anew is asked of records, and only of those that exist") {
+      under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        try await space.send(
+          author.packet([
+            author.insert("gone", ["size": "big"]), author.insert("kept", ["size": 1]),
+            author.update("never", ["size": "small"]),
+          ]))
+        try await space.send(author.packet([author.delete("gone")]))
+        let integer = #"{"tables":{"tasks":{"columns":{"size":{"type":"integer"}}}}}"#
+        _ = try await space.apply(integer).get()
+        // A wider type, another rule beside it, and none at all.
+        for json in [
+          #"{"tables":{"tasks":{"columns":{"size":{"type":"real"}}}}}"#,
+          #"{"tables":{"tasks":{"columns":{"size":{"type":"real"},"note":{"type":"text"}}}}}"#,
+          #"{"tables":{"tasks":{"columns":{"size":"max"}},"others":{"unique":[["size"]]}}}"#,
+          #"{"tables":{}}"#,
+        ] {
+          _ = try await space.apply(json).get()
+        }
+        try await space.send(author.packet([author.update("kept", ["size": 0.5])]))
+        let problem = try await refused(space, integer)
+        try require(problem.violations.map(\.record), is: ["kept"], "records named")
+        try require(
+          problem.violations.map(\.detail), is: ["column size is for integer and holds real"],
+          "what is wrong")
+        let missing = #"{"tables":{"tasks":{"columns":{"size":"max","due":{"required":true}}}}}"#
+        try require(
+          try await refused(space, missing).violations.map(\.detail),
+          is: ["column due is required and holds nothing"], "a column that was never written")
+      }
+    },
+    StoreContract("records may be kept as they are, but for unique keys") { under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        try await space.send(
+          author.packet([
+            author.insert("a", ["size": "big"]), author.insert("b", ["size": "big"]),
+          ]))
+        let both = """
+          {"tables":{"tasks":{"columns":{"size":{"type":"integer"}},"unique":[["size"]]}}}
+          """
+        let checked = try await refused(space, both)
+        try require(checked.violationCount, is: 2, "records that do not fit")
+        try require(checked.violations.map(\.holder), is: [nil, "a"], "who has the same size")
+        let kept = try await refused(space, both, keepsRecords: true)
+        try require(kept.violationCount, is: 1, "records that share a key")
+        try require(kept.violations.map(\.record), is: ["b"], "the second of them")
+        let type = #"{"tables":{"tasks":{"columns":{"size":{"type":"integer"}}}}}"#
+        _ = try await space.apply(type, keepsRecords: true).get()
+        // Rules that are in force are not asked of these records again.
+        let beside = """
+          {"tables":{"tasks":{"columns":{"note":{"type":"text"},"size":{"type":"integer"}}}}}
+          """
+        _ = try await space.apply(beside).get()
+        try require(
+          try await space.send(author.packet([author.update("a", ["note": "x"])])).status,
+          is: .applied, "another column of a kept record")
+        let wrong = try await space.send(author.packet([author.update("a", ["size": "small"])]))
+        try require(wrong.problem?.refusals.map(\.code), is: [.schemaViolation], "the same column")
+        try require(
+          try await space.everything().records[.task("a")], is: ["size": "big", "note": "x"],
+          "the kept record")
+      }
+    },
+  ]
+}
+
+private func identifier(_ number: Int) -> String {
+  "r" + String(repeating: "0", count: 4 - "\(number)".count) + "\(number)"
+}
+
+/// Gives each record what the schema asks.
+private func mend(_ space: SpaceUnderTest, _ author: inout Author) async throws {
+  author.base = try await space.head()
+  for start in stride(from: 0, to: 1_200, by: 600) {
+    let updates = (start..<start + 600).map { number in
+      author.update(identifier(number), ["size": 1, "owner": "ada"])
+    }
+    try await space.send(author.packet(updates))
+  }
+}
+
+private func refused(
+  _ space: SpaceUnderTest, _ json: String, keepsRecords: Bool = false
+) async throws -> Problem {
+  guard case .failure(let problem) = try await space.apply(json, keepsRecords: keepsRecords) else {
+    throw ContractViolation(description: "records do not fit \(json), which is in force")
+  }
+  try require(problem.code, is: .schemaConflict, "the code")
+  return problem
+}
+
+/// The problem as a client reads it.
+private func afterTravelling(_ problem: Problem) throws -> Problem {
+  try unwrap(Problem(decoding: problem.encoded()), "the problem cannot be read")
+}

@@ -1,0 +1,59 @@
+import FerryProtocol
+import Postgres
+import TestSupport
+import Testing
+
+@testable import SyncServer
+
+/// The room that deleted rows have left is given back, once, as soon as nobody is in the way.
+@Suite(.timeLimit(.minutes(2)))
+struct ReclaimingTests {
+  @Test(
+    "room is given back once it is worth the work, which grows with what stays",
+    arguments: [
+      (9_999, 0, false), (10_000, 0, true), (10_000, 100_000, true), (10_000, 100_010, false),
+      (1_000_000, 10_000_000, true), (999_999, 10_000_000, false),
+    ])
+  func due(_ rows: Int, _ history: SequenceNumber, _ isDue: Bool) {
+    var debt = ReclaimDebt()
+    debt.add(PrunedRows(operations: rows - 10, tombstones: 4, notices: 3, parked: 3))
+    #expect(debt.rows == rows && debt.isDue(keeping: history) == isDue)
+    debt.settle()
+    #expect(debt == ReclaimDebt())
+  }
+
+  @Test("what was deleted in several runs adds up until its room is given back")
+  func addsUp() async throws {
+    let directory = try TemporaryDirectory()
+    let store = try await SQLiteStore(directory: directory.url.path)
+    let surroundings = PrunerTests.Surroundings()
+    let pruner = surroundings.pruner(store, rows: 10_000)
+    var debt = ReclaimDebt()
+    var unreclaimed: [Int] = []
+    for round in 0..<3 {
+      let space = try await PrunerTests.fill(store, "space-\(round)", packets: 2_000)
+      try await store.setRetention(Retention(milliseconds: 0), of: space)
+      unreclaimed.append(try await pruner.pruneAll(&debt).unreclaimed)
+    }
+    // Of 4,000 operations of a space the newest stays.
+    #expect(unreclaimed == [3_999, 7_998, 0])
+    await store.close()
+  }
+
+  @Test("a table that is held, by PostgreSQL's own vacuum or a long read, is left for later")
+  func held() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    let store = try await PostgresStore(url: url)
+    let holder = try PostgresConnection(url: url)
+    try holder.execute("BEGIN")
+    // As a vacuum locks it.
+    try holder.execute("LOCK TABLE records IN SHARE UPDATE EXCLUSIVE MODE")
+    #expect(try await store.reclaim() == .busy)
+    let pruner = PrunerTests.Surroundings().pruner(store)
+    #expect(try await !pruner.reclaim())
+    try holder.execute("COMMIT")
+    #expect(try await store.reclaim() == .done)
+    #expect(try await pruner.reclaim())
+    await store.close()
+  }
+}
