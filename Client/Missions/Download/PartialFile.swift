@@ -119,7 +119,7 @@ actor PartialFile {
     var bytes: [UInt8] = []
     var position = layout.marksAt
     while position < end {
-      let part = try Self.read(descriptor, position..<end, path)
+      let part = try Self.read(descriptor, position..<end, path, system)
       if part.isEmpty { break }
       bytes += part
       position += Int64(part.count)

@@ -28,7 +28,14 @@ struct StoreFolders: Sendable {
     // Whoever made them may have died before that.
     try folder.sync()
     let parent = root.lastIndex(of: "/").map { String(root[..<$0]) } ?? "."
-    try Directory(making: parent.isEmpty ? "/" : parent, system).sync()
+    try Self.sync(parent.isEmpty ? "/" : parent, system)
+  }
+
+  /// Who may not read a folder cannot have it written to the disk.
+  private static func sync(_ path: String, _ system: any FileCalls) throws(MissionError) {
+    let folder: Directory
+    do { folder = try Directory(making: path, system) } catch { return }
+    try folder.sync()
   }
 
   func folder(_ name: String) throws(MissionError) -> Directory {
