@@ -16,12 +16,15 @@ extension MissionManager {
       case .ended(let ending): return ending
       }
       defer { lock.release() }
-      let watch = Task { await self.watch(version) }
+      let watch = Task(executorPreference: surroundings.executor) { await self.watch(version) }
       defer { watch.cancel() }
       let manifest = try await manifest(of: row)
       let board = ProgressBoard(manifest, row, clock: surroundings.steadyClock)
       runs[id]?.board = board
       try await reserve(manifest, as: row.version)
+      if PlantedFault.missionInUseEarly.isPlanted {
+        try await store.complete(version, at: surroundings.wallClock())
+      }
       try await fetchItems(of: manifest, row, board)
       try await putInUse(manifest, as: row.version)
       hub.tell(.progress(board.progress()))
@@ -210,7 +213,9 @@ extension MissionManager {
         throw MissionError(.damaged, "content \(row.content.hash) is missing")
       }
     }
-    try await files.sync(contents.filter { $0.object?.isDurable == false }.map(\.content.hash))
+    if !PlantedFault.contentNotSynced.isPlanted {
+      try await files.sync(contents.filter { $0.object?.isDurable == false }.map(\.content.hash))
+    }
     if Task.isCancelled { throw MissionError(.cancelled, "it was stopped") }
     try await files.build(BundlePlan(manifest, as: version))
     try await store.complete(version, at: surroundings.wallClock())

@@ -32,16 +32,20 @@ package struct MissionSurroundings: Sendable {
   package var random: @Sendable () -> UInt64
   /// Waits; throws `CancellationError` when the task is cancelled.
   package var sleep: @Sendable (Duration) async throws -> Void
+  /// Where the manager's own tasks run; `nil` for the pool.
+  package var executor: (any TaskExecutor)?
 
   package init(
     wallClock: @escaping @Sendable () -> Int64, steadyClock: @escaping @Sendable () -> Duration,
     random: @escaping @Sendable () -> UInt64,
-    sleep: @escaping @Sendable (Duration) async throws -> Void
+    sleep: @escaping @Sendable (Duration) async throws -> Void,
+    executor: (any TaskExecutor)? = nil
   ) {
     self.wallClock = wallClock
     self.steadyClock = steadyClock
     self.random = random
     self.sleep = sleep
+    self.executor = executor
   }
 
   /// This machine.
