@@ -52,15 +52,17 @@ package final class NginxFileServer: Sendable {
     }
   }
 
-  /// The same, once so many answers have ended: nginx notes them a little later, and later still
-  /// where nobody takes them any more.
-  package func log(of count: Int) async throws -> [(status: Int, bytes: Int)] {
+  /// The same, once an answer like this has ended: nginx notes it a little later.
+  @discardableResult
+  package func log(
+    with isWanted: (_ status: Int, _ bytes: Int) -> Bool
+  ) async throws -> [(status: Int, bytes: Int)] {
     let deadline = ContinuousClock.now + .seconds(20)
     while true {
       let found = try log()
-      if found.count >= count { return found }
+      if found.contains(where: { isWanted($0.status, $0.bytes) }) { return found }
       guard ContinuousClock.now < deadline else {
-        throw TestSupportError("nginx answered \(found.count) times, not \(count)")
+        throw TestSupportError("no answer of nginx was like that: \(found)")
       }
       try await Task.sleep(for: .milliseconds(5))
     }
