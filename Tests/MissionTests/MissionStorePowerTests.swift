@@ -28,7 +28,7 @@ struct MissionStorePowerTests {
 
   private func open(_ disk: SimulatedDisk) async throws -> SQLiteMissionStore {
     try await SQLiteMissionStore.open(
-      Self.path, canonical: { $0 }, on: ThreadExecutor(name: "power"),
+      Self.path, canonical: { $0 }, on: InlineExecutor(),
       fileSystem: disk.fileSystem)
   }
 
@@ -54,5 +54,22 @@ struct MissionStorePowerTests {
       let left = try await open(disk).missions()
       #expect(left.isEmpty, "seed \(seed)")
     }
+  }
+}
+
+/// Does all work where it is asked for: a simulated disk is for one thing at a time, connections
+/// that end included.
+private final class InlineExecutor: WorkExecutor {
+  func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+    try body()
+  }
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    job.runSynchronously(on: asUnownedSerialExecutor())
+  }
+
+  func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+    UnownedSerialExecutor(ordinary: self)
   }
 }

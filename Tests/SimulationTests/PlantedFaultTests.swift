@@ -83,13 +83,6 @@
         var options = drawn()
         Self.setMissions(&options)
         return options
-      case .mapBelieved:
-        // The power goes while much is on its way.
-        var options = drawn(operations: 10)
-        for field in WorldOptions.Field.all where field.isFault { field.set(&options, 0) }
-        (options.delayMin, options.delayMax, options.seconds) = (1_500, 2_500, 300)
-        (options.missions, options.devicePowerLosses, options.syncPause) = (4, 30, 1_000)
-        return options
       default:
         return drawn()
       }
@@ -116,7 +109,7 @@
       arguments: [
         nil, PlantedFault.transactionTornOnServer, .pageAppliedEarly, .anchorNotChecked,
         .appliedChangesRecorded, .tiesUnresolved, .noForkDetection, .cursorApartFromRows,
-        .expiredCursorServed, .missionInUseEarly, .mapBelieved,
+        .expiredCursorServed, .missionInUseEarly,
       ],
       1...Self.seeds)
     func control(_ shape: PlantedFault?, _ seed: UInt64) async throws {
