@@ -33,7 +33,7 @@ package struct Terminal: Sendable, Equatable {
     let isOutputTerminal = isatty(1) == 1
     return Terminal(
       isOutputTerminal: isOutputTerminal,
-      isErrorTerminal: isatty(2) == 1 && environment["TERM"] != "dumb",
+      isErrorTerminal: isatty(2) == 1 && allowsDrawing(environment),
       width: (window(1)?.columns ?? window(2)?.columns) ?? width(in: environment),
       height: (window(2)?.lines ?? window(1)?.lines) ?? 24,
       hasColour: isOutputTerminal && allowsColour(environment))
@@ -50,6 +50,11 @@ package struct Terminal: Sendable, Equatable {
   /// See no-color.org.
   static func allowsColour(_ environment: [String: String]) -> Bool {
     (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+  }
+
+  /// Whether the terminal understands more than lines of text.
+  static func allowsDrawing(_ environment: [String: String]) -> Bool {
+    environment["TERM"] != "dumb"
   }
 
   /// `COLUMNS` when it makes sense.

@@ -101,7 +101,8 @@ struct MissionRestingTests {
         seen.withLock { $0.append(report) }
       }
     }
-    #expect(seen.withLock { $0.map(\.bytes) } == [10, 300_010, 300_010])
-    #expect(seen.withLock { $0.last?.damaged } == ["a.txt"])
+    let reports = seen.withLock { $0 }
+    #expect(reports.map(\.bytes) == [10, 300_010, 300_010])
+    #expect(reports.last?.damaged == ["a.txt"])
   }
 }
