@@ -109,7 +109,8 @@ let package = Package(
       "Simulation", "Sources/Simulation",
       needs: [
         "Conformance", "SimulatedDisk", "SyncClient", "SyncServer", "HTTPServer", "Networking",
-        "FerryProtocol", "Executors", "SQLite", "Postgres",
+        "FerryProtocol", "Executors", "SQLite", "Postgres", "Missions", "MissionServer",
+        "Cryptography",
       ]),
     command(
       "FerrySim", "Sources/FerrySim", needs: ["Simulation", "CommandLineKit", "Laboratory"]),
@@ -147,7 +148,7 @@ let package = Package(
       "MissionTests",
       needs: [
         "Missions", "Networking", "Cryptography", "SQLite", "FerryProtocol", "Executors",
-        "TestSupport",
+        "SimulatedDisk", "TestSupport",
       ]),
     tests(
       "SyncServerTests",
@@ -166,13 +167,13 @@ let package = Package(
       "SimulationTests",
       needs: [
         "Simulation", "Conformance", "FerryProtocol", "HTTPServer", "Networking", "TestSupport",
-        "FerrySim",
+        "FerrySim", "SimulatedDisk", "Missions", "Cryptography", "Executors",
       ]),
     tests(
       "PairTests",
       needs: [
-        "Ferry", "SyncClient", "Networking", "Compression", "SQLite", "TestSupport",
-        "FerryCommand", "FerryDaemon", "FerryChaos",
+        "Ferry", "SyncClient", "Networking", "Compression", "Cryptography", "SQLite", "TestSupport",
+        "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench",
       ]),
   ]
 )

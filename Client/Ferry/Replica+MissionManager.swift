@@ -33,16 +33,22 @@ extension Replica {
     var settings = DownloadSettings()
     // The manager has all content written to the disk before it says that a mission is complete.
     settings.endsDurable = false
+    // The manager tries again for ever, and tells why nothing comes: what fails twice in a row is
+    // for it.
+    settings.retry.attemptsMax = 2
     let manager = try await MissionManager.open(
       store: store, files: files,
-      downloader: ChunkedDownloader(settings: settings, open: requests(over: transport)),
+      downloader: ChunkedDownloader(
+        settings: settings, open: requests(over: transport, silence: options.silence)),
       catalogue: ReplicaCatalogue(replica: self), options: options)
     if restores { try await manager.restore() }
     return manager
   }
 
   /// Requests to the server that the replica has at that moment, with its token.
-  private func requests(over transport: any Transport) -> DownloadOpening {
+  private func requests(
+    over transport: any Transport, silence: Duration
+  ) -> DownloadOpening {
     { [self] (source, fields) async throws(TransportError) -> TransportStream in
       let server: ServerAddress?
       do { server = try await self.server() } catch {
@@ -54,7 +60,7 @@ extension Replica {
       if let token = server.token { base.headers["Authorization"] = "Bearer \(token)" }
       // A client is a few words around the transport, which keeps the connections.
       let client = NetworkClient(NetworkConfiguration(base), transport: transport)
-      return try await ChunkedDownloader.requests(through: client, timeout: .seconds(30))(
+      return try await ChunkedDownloader.requests(through: client, timeout: silence)(
         source, fields)
     }
   }

@@ -42,7 +42,10 @@ enum FerryCommand {
     exitCodes: ExitCodeNote.standard)
 
   /// Opens the replica that the command line names. Commands that only look do not make one.
-  static func open(_ arguments: ParsedArguments, creating: Bool = false) async throws -> Replica {
+  static func open(
+    _ arguments: ParsedArguments, creating: Bool = false,
+    transport: any Transport = CurlTransport()
+  ) async throws -> Replica {
     let path = try arguments.string("replica")
     if !creating && !FileAccess.exists(path) {
       throw CommandFailure(
@@ -50,6 +53,6 @@ enum FerryCommand {
         next: "name another with --replica FILE, or make it with `ferry init` or `ferry sql`",
         code: "no_replica")
     }
-    return try await Replica.open(path)
+    return try await Replica.open(path, transport: transport)
   }
 }

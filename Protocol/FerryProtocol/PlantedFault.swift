@@ -48,6 +48,17 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case expiredCursorServed
   /// What is added to a counter is sent as if it were the counter's new value.
   case incrementSentAsValue
+  /// A mission is put in use before its content is there.
+  case missionInUseEarly
+  /// A chunk is taken for right whatever came.
+  case chunkUnchecked
+  /// What the map says of a file's parts is believed after a loss of power, although the parts were
+  /// never written to the disk.
+  case mapBelieved
+  /// A mission is put in use before its content is on the disk.
+  case contentNotSynced
+  /// With a version goes all of its content, also what other missions have.
+  case sharedContentRemoved
 }
 
 extension PlantedFault {

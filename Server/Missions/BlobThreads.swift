@@ -5,20 +5,28 @@ import Synchronization
 /// answers requests.
 package final class BlobThreads: Sendable {
   package let directory: BlobDirectory
-  private let executors: [ThreadExecutor]
+  private let executors: [any WorkExecutor]
   // Who waits for a hold may wait for somebody who has work for the other threads, and whoever
   // collects waits for those who publish: neither may stand in the other's way.
-  private let publishing = ThreadExecutor(name: "ferry-hold")
-  private let collecting = ThreadExecutor(name: "ferry-collect")
+  private let publishing: any WorkExecutor
+  private let collecting: any WorkExecutor
   // To hash a large upload takes as long as all the rest of a day's requests: it has a thread of
   // its own, so that nobody who reads waits for it.
-  private let checking = ThreadExecutor(name: "ferry-check")
+  private let checking: any WorkExecutor
   private let next = Atomic(0)
 
-  /// - Parameter threads: How many calls may block at once.
-  package init(_ directory: BlobDirectory, threads: Int = 4) {
+  /// - Parameters:
+  ///   - threads: How many calls may block at once.
+  ///   - makeExecutor: A place for blocking work, by the name that debuggers show.
+  package init(
+    _ directory: BlobDirectory, threads: Int = 4,
+    makeExecutor: (String) -> any WorkExecutor = { ThreadExecutor(name: $0) }
+  ) {
     self.directory = directory
-    executors = (0..<threads).map { _ in ThreadExecutor(name: "ferry-blobs") }
+    executors = (0..<threads).map { _ in makeExecutor("ferry-blobs") }
+    publishing = makeExecutor("ferry-hold")
+    collecting = makeExecutor("ferry-collect")
+    checking = makeExecutor("ferry-check")
   }
 
   /// Runs what blocks on one of the threads. `body` is told when the calling task was cancelled.
@@ -56,7 +64,7 @@ package final class BlobThreads: Sendable {
   }
 
   private func run<T: Sendable>(
-    on executor: ThreadExecutor,
+    on executor: any WorkExecutor,
     _ body: @escaping @Sendable (BlobDirectory, Cancellation) throws(BlobError) -> T
   ) async throws(BlobError) -> T {
     let (directory, cancellation) = (directory, Cancellation())
@@ -69,7 +77,8 @@ package final class BlobThreads: Sendable {
     } catch let error as BlobError {
       throw error
     } catch {
-      preconditionFailure("a call of a blob directory threw \(error)")
+      // The process that it ran in is over.
+      throw .cancelled
     }
   }
 }

@@ -36,6 +36,11 @@ package struct MissionSigner: Sendable, Equatable {
   /// With a key that is known already.
   package init(_ key: Ed25519.SecretKey) { self.key = key }
 
+  /// With the 32 bytes of a key; throws ``CryptographyError/invalidKey`` for other lengths.
+  package init(secret: [UInt8]) throws(CryptographyError) {
+    self.init(try Ed25519.SecretKey(secret))
+  }
+
   /// Reads the key, or makes one where the file is absent. Of several processes that do so at once
   /// one makes it, and all have the same. It blocks.
   package init(file path: String) throws(SigningKeyError) {

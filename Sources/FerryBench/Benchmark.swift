@@ -10,6 +10,6 @@ struct Benchmark: Sendable {
   /// In the order in which they run.
   static let all: [Benchmark] = [
     .ingest, .smallPackets, .pull, .apply, .memory, .capture, .live, .listeners,
-    .retention, .files,
+    .retention, .files, .missions,
   ]
 }

@@ -66,14 +66,25 @@ package enum LoopbackSocket {
   }
 
   /// Sends all bytes; `false` when the peer has gone.
-  package static func write(_ descriptor: Int32, _ bytes: ArraySlice<UInt8>) -> Bool {
+  ///
+  /// - Parameter sent: Told how many the system has taken, as soon as it has.
+  package static func write(
+    _ descriptor: Int32, _ bytes: ArraySlice<UInt8>, sent: (Int) -> Void = { _ in }
+  ) -> Bool {
+    let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
     var rest = bytes
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes {
-        send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        send(descriptor, $0.baseAddress, $0.count, flags)
       }
       if count < 0 && errno == EINTR { continue }
+      if count < 0 && errno == EAGAIN {
+        var poller = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        guard poll(&poller, 1, -1) >= 0 || errno == EINTR else { return false }
+        continue
+      }
       guard count > 0 else { return false }
+      sent(count)
       rest = rest.dropFirst(count)
     }
     return true
@@ -83,6 +94,22 @@ package enum LoopbackSocket {
   package static func reset(_ descriptor: Int32) {
     resetOnClose(descriptor)
     close(descriptor)
+  }
+
+  /// Bounds what the system holds of what is sent.
+  static func limit(sending descriptor: Int32, to bytes: Int) {
+    limit(descriptor, SO_SNDBUF, bytes)
+  }
+
+  /// Bounds what the system holds of what has arrived.
+  static func limit(receiving descriptor: Int32, to bytes: Int) {
+    limit(descriptor, SO_RCVBUF, bytes)
+  }
+
+  private static func limit(_ descriptor: Int32, _ option: Int32, _ bytes: Int) {
+    // Linux takes it twice, for what it needs itself (socket(7)).
+    var half = Int32(bytes / 2)
+    setsockopt(descriptor, SOL_SOCKET, option, &half, socklen_t(MemoryLayout<Int32>.size))
   }
 
   /// Its peer will see a reset when the connection is closed.

@@ -46,6 +46,10 @@ final class ProxyLink: Sendable {
     }
   }
 
+  /// Bytes of answers that the client's process has not read, by what the system holds of them; see
+  /// `TCPProxy.readByteCount()`.
+  func unread(_ queues: SocketQueues) -> Int { queues.unread(from: client) }
+
   private func pump(_ direction: TCPProxy.Direction, from source: Int32, to target: Int32) {
     var buffer = [UInt8](repeating: 0, count: 64 << 10)
     while true {
@@ -108,8 +112,7 @@ final class ProxyLink: Sendable {
   private func write(
     _ bytes: ArraySlice<UInt8>, _ direction: TCPProxy.Direction, to target: Int32
   ) -> Bool {
-    core.count(bytes.count, direction)
-    return LoopbackSocket.write(target, bytes)
+    LoopbackSocket.write(target, bytes) { core.count($0, direction) }
   }
 
   /// Reads and forgets until the connection ends.

@@ -22,8 +22,11 @@ package final class TCPProxy: Sendable {
   private let core: ProxyCore
 
   /// A proxy for the server on `target`, on `port` or on any free one.
-  package init(to target: UInt16, port: UInt16 = 0) throws {
-    let core = ProxyCore(target: target)
+  ///
+  /// - Parameter answerBytesMax: about how much of its answers the system may hold on each side of
+  ///   the proxy, in bytes; without it megabytes, which arrive although the server is gone.
+  package init(to target: UInt16, port: UInt16 = 0, answerBytesMax: Int? = nil) throws {
+    let core = ProxyCore(target: target, answerBytesMax: answerBytesMax)
     let (listener, bound) = try LoopbackSocket.listen(port: port)
     (self.port, self.listener, self.core) = (bound, listener, core)
     ProxyCore.onThread("proxy-accept") {
@@ -82,6 +85,14 @@ package final class TCPProxy: Sendable {
 
   /// Bytes that have passed in a direction so far.
   package func byteCount(_ direction: Direction) -> Int { core.byteCount(direction) }
+
+  /// Bytes of answers that processes behind connections have really read: what has passed without
+  /// what the system still holds. Exact while the readers stand still and nothing moves any more,
+  /// and never too few (Linux only; elsewhere all that has passed).
+  package func readByteCount() -> Int { core.readByteCount(port) }
+
+  /// Connections that stand.
+  package var connectionCount: Int { core.linkCount }
 }
 
 /// What the proxy's threads share; it outlives the proxy until they have ended.
@@ -97,9 +108,13 @@ final class ProxyCore: Sendable {
   }
 
   let gate = LinkGate()
+  private let answerBytesMax: Int?
   private let state: Mutex<State>
 
-  init(target: UInt16) { state = Mutex(State(target: target)) }
+  init(target: UInt16, answerBytesMax: Int?) {
+    self.answerBytesMax = answerBytesMax
+    state = Mutex(State(target: target))
+  }
 
   static func onThread(_ name: String, _ body: @escaping @Sendable () -> Void) {
     let thread = Thread(block: body)
@@ -113,6 +128,10 @@ final class ProxyCore: Sendable {
     let (target, isRefusing) = state.withLock { ($0.target, $0.isRefusing || $0.isStopped) }
     guard !isRefusing, let server = try? LoopbackSocket.connect(to: target) else {
       return LoopbackSocket.reset(client)
+    }
+    if let answerBytesMax {
+      LoopbackSocket.limit(sending: client, to: answerBytesMax)
+      LoopbackSocket.limit(receiving: server, to: answerBytesMax)
     }
     let (link, isStopped) = state.withLock { state in
       state.linkCount += 1
@@ -146,6 +165,16 @@ final class ProxyCore: Sendable {
 
   func byteCount(_ direction: TCPProxy.Direction) -> Int {
     state.withLock { $0.bytes[direction] ?? 0 }
+  }
+
+  var linkCount: Int { state.withLock(\.links.count) }
+
+  func readByteCount(_ port: UInt16) -> Int {
+    let links = state.withLock { Array($0.links.values) }
+    let queues = SocketQueues(ofPeersOn: port)
+    let unread = links.reduce(0) { $0 + $1.unread(queues) }
+    // Looked at last: what has moved meanwhile counts as read.
+    return byteCount(.answer) - unread
   }
 
   func refuse(_ isRefusing: Bool) { state.withLock { $0.isRefusing = isRefusing } }

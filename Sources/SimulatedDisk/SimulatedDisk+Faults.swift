@@ -78,6 +78,7 @@ extension SimulatedDisk {
     let place = Place(prefix)
     killed.append(place)
     for handle in openFiles where place.contains(handle.file.path) { handle.die() }
+    for folders in folders(in: place) { folders.kill() }
   }
 
   /// Kills what works under `prefix` and takes away part of what was not synced there.
@@ -86,5 +87,6 @@ extension SimulatedDisk {
     let place = Place(prefix)
     nameChanges.losePower(in: place, files: &files, random: random)
     for path in paths(in: place) { files[path]?.losePower(random: random) }
+    for folders in folders(in: place) { folders.losePower(random: random) }
   }
 }

@@ -43,6 +43,10 @@ extension SimulatedDisk {
       let copy = target.path + path.dropFirst(source.path.count)
       files[copy] = StoredFile(path: copy, copyOf: original)
     }
+    for original in folders(in: source) {
+      let copy = target.path + original.place.dropFirst(source.path.count)
+      folders[copy] = SimulatedFolders(place: copy, on: self, copyOf: original)
+    }
   }
 
   /// Kills what works under `prefix` and removes its files for good.
@@ -51,6 +55,7 @@ extension SimulatedDisk {
     let place = Place(prefix)
     for path in paths(in: place) { files.removeValue(forKey: path)?.isLinked = false }
     nameChanges.forget(in: place)
+    for folders in folders(in: place) { self.folders[folders.place] = nil }
   }
 
   func paths(in place: Place) -> [String] {

@@ -23,7 +23,8 @@ import CSQLite
 ///
 /// **Not modelled.** Bits that rot; a disk that lies about a sync; pages that a failed sync drops
 /// from the cache although a later sync succeeds (here they stay unsynced); faults on temporary
-/// files and on shared memory; memory-mapped files; links and permissions.
+/// files and on shared memory; memory-mapped files; links and permissions. What machines keep
+/// besides databases lies in their ``SimulatedFolders``.
 package final class SimulatedDisk {
   /// Bytes of unsynced writes, overwritten ones counted, that one file may have.
   package static let unsyncedLimit = 16 << 20
@@ -47,6 +48,8 @@ package final class SimulatedDisk {
   let random: () -> UInt64
   var files: [String: StoredFile] = [:]
   var nameChanges = NameChanges()
+  /// By their places.
+  var folders: [String: SimulatedFolders] = [:]
   var openFiles: [OpenFile] = []
   /// Where processes were killed since the last step began: that step must fail as well.
   var killed: [Place] = []

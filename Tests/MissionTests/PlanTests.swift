@@ -65,6 +65,29 @@ struct PlanTests {
     #expect(end.bytesDone == 250 && end.fraction == 1 && end.itemsDone == 3)
   }
 
+  @Test("what an earlier process told of progress is not gone back behind")
+  func toldBefore() {
+    let manifest = MissionManifest(
+      space: spaceName, id: mission("m"), version: 3,
+      items: [
+        MissionItem(path: "a", size: 100, hash: x), MissionItem(path: "b", size: 100, hash: y),
+      ])
+    var meter = ProgressMeter(manifest, bytesShown: 120, itemsShown: 1)
+    #expect(meter.progress(at: .zero).bytesDone == 120)
+    #expect(meter.progress(at: .zero).itemsDone == 1)
+    meter.begin(0, manifest.items[0], sharers: 1)
+    meter.finish(0, at: .seconds(1))
+    #expect(meter.progress(at: .seconds(1)).bytesDone == 120)
+    meter.begin(1, manifest.items[1], sharers: 1)
+    meter.finish(1, at: .seconds(2))
+    #expect(meter.progress(at: .seconds(2)).bytesDone == 200)
+    #expect(meter.progress(at: .seconds(2)).itemsDone == 2)
+    // Whatever a row says, nothing is over the whole.
+    meter = ProgressMeter(manifest, bytesShown: 900, itemsShown: 9)
+    #expect(meter.progress(at: .zero).bytesDone == 200)
+    #expect(meter.progress(at: .zero).itemsDone == 2)
+  }
+
   @Test("the rate is that of the last seconds, and the time left follows from it")
   func rate() throws {
     var meter = meter()

@@ -6,33 +6,6 @@ import Testing
 /// Missions from the publisher's folder to the app's, with a real server between.
 @Suite(.timeLimit(.minutes(3)))
 struct MissionPairTests {
-  /// A folder to publish.
-  private final class Draft: Sendable {
-    let directory: TemporaryDirectory
-
-    init() throws { directory = try TemporaryDirectory() }
-
-    var path: String { directory.file("draft").path }
-
-    func write(_ name: String, _ bytes: [UInt8]) throws {
-      let file = URL(filePath: path).appending(path: name)
-      try FileManager.default.createDirectory(
-        at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-      try Data(bytes).write(to: file)
-    }
-  }
-
-  /// Bytes that look random and are the same each time.
-  private static func content(_ seed: UInt64, _ count: Int) -> [UInt8] {
-    var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
-    return (0..<count).map { _ in
-      state ^= state << 13
-      state ^= state >> 7
-      state ^= state << 17
-      return UInt8(truncatingIfNeeded: state >> 32)
-    }
-  }
-
   private func publish(
     _ draft: Draft, to server: Server, as id: String, _ more: String...
   ) async throws {
@@ -68,7 +41,7 @@ struct MissionPairTests {
     let device = try await Device.joined(server.url)
     let draft = try Draft()
     let page = Array("<h1>hello</h1>".utf8)
-    var film = Self.content(1, 1_000_000)
+    var film = Draft.content(1, 1_000_000)
     try draft.write("index.html", page)
     try draft.write("media/film.mp4", film)
     try draft.write("empty.txt", [])
@@ -111,7 +84,7 @@ struct MissionPairTests {
     let server = try await Server.start()
     let device = try await Device.joined(server.url, token: try await server.token("writer"))
     let draft = try Draft()
-    let secret = Self.content(2, 300_000)
+    let secret = Draft.content(2, 300_000)
     try draft.write("secret.bin", secret)
     try await publish(draft, to: server, as: "plan")
     let replica = try await device.open()
@@ -170,7 +143,7 @@ struct MissionPairTests {
     let server = try await Server.start()
     _ = try await Device.joined(server.url)
     let draft = try Draft()
-    let logo = Self.content(6, 5_000)
+    let logo = Draft.content(6, 5_000)
     try draft.write("logo.png", logo)
     let manifest = draft.path + ".json"
     try Data(
@@ -205,7 +178,7 @@ struct MissionPairTests {
   func foreign() async throws {
     let elsewhere = try await Server.start()
     let other = try Draft()
-    let film = Self.content(8, 100_000)
+    let film = Draft.content(8, 100_000)
     try other.write("film.mp4", film)
     let owner = try await Device.joined(elsewhere.url)
     try await publish(other, to: elsewhere, as: "film")
@@ -245,7 +218,7 @@ struct MissionPairTests {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
     let draft = try Draft()
-    let film = Self.content(3, 200_000)
+    let film = Draft.content(3, 200_000)
     try draft.write("film.mp4", film)
     try await publish(draft, to: server, as: "m")
     let replica = try await device.open()
@@ -269,7 +242,7 @@ struct MissionPairTests {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
     let draft = try Draft()
-    let film = Self.content(4, 200_000)
+    let film = Draft.content(4, 200_000)
     try draft.write("film.mp4", film)
     try await publish(draft, to: server, as: "m")
     let replica = try await device.open()

@@ -44,6 +44,24 @@ struct TCPProxyTests {
     #expect(proxy.byteCount(.request) == "GET /a HTTP/1.1\r\nHost: x\r\n\r\n".utf8.count)
   }
 
+  @Test("what the system holds for a reader was not read")
+  func unread() async throws {
+    let large = try CannedServer(saying: String(repeating: "x", count: 100_000))
+    let proxy = try TCPProxy(to: large.port)
+    let socket = try LoopbackSocket.connect(to: proxy.port)
+    defer { close(socket) }
+    // The last byte does not come, so that the connection stands.
+    let trap = proxy.trap(.answer, after: 99_999, .hold)
+    _ = LoopbackSocket.write(socket, ArraySlice("GET / HTTP/1.1\r\n\r\n".utf8))
+    try await trap.sprung()
+    var buffer = [UInt8](repeating: 0, count: 1_000)
+    for count in [1_000, 2_000] {
+      #expect(LoopbackSocket.read(socket, &buffer).count == 1_000)
+      #expect(try await proxy.readByteCountAtRest() == count)
+    }
+    trap.cut()
+  }
+
   @Test("a cut leaves exactly the bytes before it, once, and only for its request")
   func cuts() async throws {
     let trap = proxy.trap(.answer, of: "GET /b", after: 9, .cut)

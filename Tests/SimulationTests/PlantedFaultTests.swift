@@ -16,11 +16,20 @@
       return try World(seed: seed, options: options, stepsMax: 400_000).run()
     }
 
+    /// Missions that come and go on machines that fail.
+    private static func setMissions(_ options: inout WorldOptions) {
+      (options.missions, options.operations, options.seconds) = (3, 10, 120)
+      (options.deviceCrashes, options.devicePowerLosses) = (10, 20)
+      (options.corrupt, options.delayMax, options.syncPause) = (60_000, 200, 1_000)
+      (options.partitions, options.oneWayPartitions, options.absences) = (4, 0, 0)
+      (options.drop, options.stall, options.slow, options.reset) = (5_000, 0, 0, 10_000)
+    }
+
     static func options(_ seed: UInt64, for fault: PlantedFault?) -> WorldOptions {
       func drawn(devices: Int = 4, operations: Int = 80) -> WorldOptions {
         var options = WorldOptions.drawn(seed: seed, devices: devices, operations: operations)
         // Where the server is set back, oracles let more pass.
-        options.serverRestores = 0
+        (options.serverRestores, options.missions) = (0, 0)
         return options
       }
       switch fault {
@@ -70,6 +79,17 @@
         (options.retention, options.pruneEvery, options.watchers) = (2, 1, 0)
         options.syncPause = 6_000
         return options
+      case .missionInUseEarly, .chunkUnchecked, .contentNotSynced, .sharedContentRemoved:
+        var options = drawn()
+        Self.setMissions(&options)
+        return options
+      case .mapBelieved:
+        // The power goes while much is on its way.
+        var options = drawn(operations: 10)
+        for field in WorldOptions.Field.all where field.isFault { field.set(&options, 0) }
+        (options.delayMin, options.delayMax, options.seconds) = (1_500, 2_500, 300)
+        (options.missions, options.devicePowerLosses, options.syncPause) = (4, 30, 1_000)
+        return options
       default:
         return drawn()
       }
@@ -96,7 +116,7 @@
       arguments: [
         nil, PlantedFault.transactionTornOnServer, .pageAppliedEarly, .anchorNotChecked,
         .appliedChangesRecorded, .tiesUnresolved, .noForkDetection, .cursorApartFromRows,
-        .expiredCursorServed,
+        .expiredCursorServed, .missionInUseEarly, .mapBelieved,
       ],
       1...Self.seeds)
     func control(_ shape: PlantedFault?, _ seed: UInt64) async throws {

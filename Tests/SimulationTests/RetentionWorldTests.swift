@@ -3,7 +3,7 @@ import Simulation
 import Testing
 
 /// Worlds whose server forgets.
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.timeLimit(.minutes(8)))
 struct RetentionWorldTests {
   private static func options(_ profile: WorldOptions.Profile = .calm) -> WorldOptions {
     var options = WorldOptions.small(profile, devices: 4, operations: 120, seconds: 60)

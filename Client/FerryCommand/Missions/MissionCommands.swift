@@ -190,9 +190,12 @@ extension FerryCommand {
     try await missions(of: try await open(arguments), arguments)
   }
 
-  /// - Parameter rate: Bytes a second to receive at most; `nil` for as many as there are.
+  /// - Parameters:
+  ///   - silence: How long the server may say nothing.
+  ///   - rate: Bytes a second to receive at most; `nil` for as many as there are.
   static func missions(
-    of replica: Replica, _ arguments: ParsedArguments, rate: Int? = nil
+    of replica: Replica, _ arguments: ParsedArguments, silence: Duration = .seconds(30),
+    rate: Int? = nil
   ) async throws -> MissionManager {
     guard rate != 0 else {
       throw UsageError(
@@ -201,8 +204,10 @@ extension FerryCommand {
     }
     var configuration = CurlTransport.Configuration()
     configuration.bandwidth = BandwidthLimits(receiving: rate)
+    var options = MissionOptions()
+    options.silence = silence
     return try await replica.missionManager(
-      key: try MissionKeyFile.key(arguments),
+      options: options, key: try MissionKeyFile.key(arguments),
       transport: CurlTransport(configuration: configuration),
       restores: false)
   }

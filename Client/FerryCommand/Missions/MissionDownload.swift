@@ -8,6 +8,10 @@ extension FerryCommand {
     "wait", value: "TIME", help: "How long to go on without a connection.", kind: .duration,
     default: "30s")
 
+  private static let timeout = OptionSpec(
+    "timeout", value: "TIME", help: "How long the server may say nothing before it is asked again.",
+    kind: .duration, default: "30s")
+
   /// Between two looks for disk space.
   private static let roomPause = Duration.seconds(5)
 
@@ -24,7 +28,7 @@ extension FerryCommand {
       terminal, lets a mission rest. Without a connection it gives up after a while with status 3, \
       and what was fetched is kept.
       """,
-    options: [patience, limitRate],
+    options: [patience, timeout, limitRate],
     flags: [watchFlag, FlagSpec("all", help: "All that are published, new versions too.")],
     arguments: [
       ArgumentSpec("ID", help: "The missions' identifiers.", arity: .zeroOrMore)
@@ -40,14 +44,17 @@ extension FerryCommand {
         ids.isEmpty ? "no mission is named" : "missions are named, and --all is given",
         why: "either some are downloaded or all", next: "name them, or give --all alone")
     }
-    let replica = try await open(arguments)
+    let silence = try silence(arguments)
+    let replica = try await open(
+      arguments, transport: ImpatientTransport(patience: silence * 2))
     do {
       _ = try await replica.pull()
     } catch let error as ReplicaError where error.isTransient {
       // What the catalogue held last time may be enough.
     }
     let manager = try await missions(
-      of: replica, arguments, rate: try arguments.byteSizeIfPresent("limit-rate"))
+      of: replica, arguments, silence: silence,
+      rate: try arguments.byteSizeIfPresent("limit-rate"))
     let isAll = arguments.flag("all")
     if isAll { ids = try await manager.list().filter { $0.publishedVersion != nil }.map(\.id) }
     return try await fetch(ids, with: manager, arguments) {
@@ -58,20 +65,27 @@ extension FerryCommand {
 
   static let missionResume = CommandSpec(
     "resume", summary: "Go on with missions that rest or were interrupted.",
-    options: [patience, limitRate], flags: [watchFlag],
+    options: [patience, timeout, limitRate], flags: [watchFlag],
     arguments: [
       ArgumentSpec("ID", help: "The missions; without any, all of them.", arity: .zeroOrMore)
     ]
   ) { arguments in
     let named = try arguments.strings("ID").map { try missionID($0) }
     let manager = try await missions(
-      of: try await open(arguments), arguments,
+      of: try await open(arguments), arguments, silence: try silence(arguments),
       rate: try arguments.byteSizeIfPresent("limit-rate"))
     let ids =
       named.isEmpty ? try await manager.list().filter(\.isUnderWay).map(\.id) : named
     return try await fetch(ids, with: manager, arguments) {
       for id in ids { try await manager.resume(id) }
     }
+  }
+
+  /// Who waits for a connection for a short time only does not wait long for an answer either.
+  private static func silence(_ arguments: ParsedArguments) throws -> Duration {
+    let timeout = try arguments.duration("timeout")
+    if arguments.flag("watch") { return timeout }
+    return min(timeout, max(try arguments.duration("wait"), .seconds(1)))
   }
 
   /// Begins, shows what happens, and ends with how it ended.

@@ -33,9 +33,10 @@ public struct ChunkedDownloader: Downloader {
   public func download(
     _ job: DownloadJob, progress: @escaping @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) -> DownloadOutcome {
-    let layout = PartialLayout(job)
+    let layout = PartialLayout(job, marksFrom: settings.marksFrom)
     let file = PartialFile(
-      path: job.partialPath, layout: layout, cipher: job.cipher, executor: writing)
+      path: job.partialPath, layout: layout, cipher: job.cipher, executor: writing,
+      system: surroundings.files)
     let session = DownloadSession(
       job, file: file, layout: layout, settings: settings, surroundings: surroundings,
       tell: progress)
@@ -58,7 +59,8 @@ public struct ChunkedDownloader: Downloader {
       let whole =
         checksWhole
         ? WholeHash(
-          path: session.job.partialPath, cipher: session.job.cipher, executor: hashing) : nil
+          path: session.job.partialPath, cipher: session.job.cipher, executor: hashing,
+          system: surroundings.files) : nil
       try await fetchMissing(session, whole)
       guard let whole else { return }
       if await whole.finish() == session.job.hash.bytes { return }
@@ -118,11 +120,12 @@ extension DownloadSession {
 
 extension PartialLayout {
   /// The layout of a job's file, which is one chunk where only the whole is known.
-  init(_ job: DownloadJob) {
+  init(_ job: DownloadJob, marksFrom: Int64) {
     let chunkSize = max(1, job.chunks.isEmpty ? job.size : job.chunkSize)
     let parts = Int(job.size / chunkSize) + (job.size % chunkSize > 0 ? 1 : 0)
     precondition(job.chunks.isEmpty || job.chunks.count == parts, "chunks do not fit the file")
     self.init(
-      size: job.size, chunkSize: chunkSize, chunkCount: parts, isEncrypted: job.cipher != nil)
+      size: job.size, chunkSize: chunkSize, chunkCount: parts, marksFrom: marksFrom,
+      isEncrypted: job.cipher != nil)
   }
 }

@@ -27,7 +27,8 @@ extension DownloadSession {
         if mark > 0, bytes.lowerBound + mark <= remains.contentBytes { plan.keep(mark, of: chunk) }
         continue
       }
-      if map[chunk], isMarkedWhole, bytes.upperBound <= remains.contentBytes {
+      let isBelieved = isMarkedWhole || PlantedFault.mapBelieved.isPlanted
+      if map[chunk], isBelieved, bytes.upperBound <= remains.contentBytes {
         plan.verified(chunk)
         continue
       }

@@ -198,7 +198,8 @@ actor DownloadSession {
   ///
   /// Throws kind `wrongContent` when it has been wrong too often.
   func checked(_ chunk: Int, _ digest: [UInt8], isWhole: Bool) async throws(DownloadError) {
-    if digest == hash(of: chunk).bytes { return verified(chunk) }
+    let isRight = digest == hash(of: chunk).bytes
+    if isRight || PlantedFault.chunkUnchecked.isPlanted { return verified(chunk) }
     let mayTry = plan.failed(chunk, isWhole: isWhole)
     if !checksChunks { try await forgetPrefix() }
     guard mayTry else {

@@ -19,6 +19,8 @@ public struct DownloadSettings: Sendable {
   /// Whether a file is on the disk, and not only with the operating system, when it is done. Who
   /// fetches many files and makes them durable together leaves it out.
   public var endsDurable = true
+  /// A file smaller than this, in bytes, is fetched anew when its download was ended early.
+  package var marksFrom: Int64 = 1 << 20
 
   /// The defaults.
   public init() {}
@@ -45,13 +47,16 @@ package struct DownloadSurroundings: Sendable {
   package var bootID: @Sendable () -> String?
   /// A place for blocking work, by the name that debuggers show.
   package var makeExecutor: @Sendable (String) -> any WorkExecutor
+  /// Calls on the file that is being fetched.
+  package var files: any FileCalls
 
   package init(
     steadyClock: @escaping @Sendable () -> Duration, wallClock: @escaping @Sendable () -> Int64,
     random: @escaping @Sendable () -> UInt64,
     sleep: @escaping @Sendable (Duration) async throws -> Void,
     bootID: @escaping @Sendable () -> String?,
-    makeExecutor: @escaping @Sendable (String) -> any WorkExecutor
+    makeExecutor: @escaping @Sendable (String) -> any WorkExecutor,
+    files: any FileCalls = SystemFileCalls()
   ) {
     self.steadyClock = steadyClock
     self.wallClock = wallClock
@@ -59,6 +64,7 @@ package struct DownloadSurroundings: Sendable {
     self.sleep = sleep
     self.bootID = bootID
     self.makeExecutor = makeExecutor
+    self.files = files
   }
 
   /// This machine.

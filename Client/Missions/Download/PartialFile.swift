@@ -14,6 +14,7 @@ actor PartialFile {
   private let layout: PartialLayout
   private let cipher: PartialCipher?
   private let executor: any WorkExecutor
+  private let system: any FileCalls
   private var descriptor: Int32 = -1
 
   /// Blocking calls stay on one thread.
@@ -21,27 +22,29 @@ actor PartialFile {
 
   /// Nothing is touched before ``open(bootID:)``. `cipher`: how the content stands in the file.
   init(
-    path: String, layout: PartialLayout, cipher: PartialCipher? = nil, executor: any WorkExecutor
+    path: String, layout: PartialLayout, cipher: PartialCipher? = nil, executor: any WorkExecutor,
+    system: any FileCalls = SystemFileCalls()
   ) {
     self.path = path
     self.layout = layout
     self.cipher = cipher
     self.executor = executor
+    self.system = system
   }
 
-  deinit { if descriptor >= 0 { close(descriptor) } }
+  deinit { if descriptor >= 0 { system.close(descriptor) } }
 
   /// Opens the file, or makes it, and reads what an earlier run left in it.
   func open(bootID: String?) throws(DownloadError) -> PartialRemains {
-    descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    descriptor = system.open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw failure("open") }
     var status = stat()
-    guard fstat(descriptor, &status) == 0 else { throw failure("open") }
+    guard system.fstat(descriptor, &status) == 0 else { throw failure("open") }
     let size = Int64(status.st_size)
     let marks = try remainingMarks(size, bootID)
     if layout.hasMarks, marks == nil {
       // What stands there belongs to another run of the system, or to another file.
-      guard ftruncate(descriptor, off_t(min(size, layout.size))) == 0 else {
+      guard system.ftruncate(descriptor, min(size, layout.size)) == 0 else {
         throw failure("write")
       }
       try write(layout.header(bootID: bootID ?? ""), 0..<PartialLayout.headerBytes, layout.marksAt)
@@ -66,25 +69,26 @@ actor PartialFile {
 
   /// Up to a megabyte of the content.
   func read(_ range: Range<Int64>) throws(DownloadError) -> [UInt8] {
-    cipher.applied(to: try Self.read(descriptor, range, path), at: range.lowerBound)
+    cipher.applied(to: try Self.read(descriptor, range, path, system), at: range.lowerBound)
   }
 
   /// The hash of a part of the content; nil where the file is too short.
   func digest(of range: Range<Int64>) throws(DownloadError) -> [UInt8]? {
-    try Self.digest(descriptor, range, path, cipher) { _, _ throws(DownloadError) in }
+    try Self.digest(descriptor, range, path, system, cipher) { _, _ throws(DownloadError) in }
   }
 
   /// Copies a chunk from another file when it is what it should be; answers whether it was.
   func copy(
     _ local: LocalChunk, to offset: Int64, expecting hash: ContentHash
   ) throws(DownloadError) -> Bool {
-    let source = Foundation.open(local.path, O_RDONLY | O_CLOEXEC)
+    let source = system.open(local.path, O_RDONLY | O_CLOEXEC, 0)
     guard source >= 0 else { return false }
-    defer { close(source) }
+    defer { system.close(source) }
     let range = local.offset..<local.offset + Int64(local.length)
     let digest: [UInt8]?
     do throws(DownloadError) {
-      digest = try Self.digest(source, range, local.path) { (bytes, at) throws(DownloadError) in
+      digest = try Self.digest(source, range, local.path, system) {
+        (bytes, at) throws(DownloadError) in
         try writeContent(bytes, bytes.indices, offset + at - local.offset)
       }
     } catch {
@@ -97,12 +101,12 @@ actor PartialFile {
 
   /// Waits until all that was written is on the disk.
   func synchronise() throws(DownloadError) {
-    guard fsync(descriptor) == 0 else { throw failure("write") }
+    guard system.fsync(descriptor) == 0 else { throw failure("write") }
   }
 
   /// Leaves the content alone.
   func finish(isDurable: Bool) throws(DownloadError) {
-    guard ftruncate(descriptor, off_t(layout.size)) == 0 else { throw failure("write") }
+    guard system.ftruncate(descriptor, layout.size) == 0 else { throw failure("write") }
     if isDurable { try synchronise() }
   }
 
@@ -115,7 +119,7 @@ actor PartialFile {
     var bytes: [UInt8] = []
     var position = layout.marksAt
     while position < end {
-      let part = try Self.read(descriptor, position..<end, path)
+      let part = try Self.read(descriptor, position..<end, path, system)
       if part.isEmpty { break }
       bytes += part
       position += Int64(part.count)
@@ -140,7 +144,7 @@ actor PartialFile {
       if Task.isCancelled { throw .cancelled }
       let limit = min(range.upperBound - start, Self.writeBytesMax)
       let count = bytes.withUnsafeBytes {
-        pwrite(descriptor, $0.baseAddress.map { $0 + start }, limit, off_t(offset))
+        system.pwrite(descriptor, $0.baseAddress.map { $0 + start }, limit, offset)
       }
       if count < 0 && errno == EINTR { continue }
       guard count > 0 else { throw failure("write") }
@@ -160,14 +164,14 @@ extension PartialFile {
 
   /// At most a block; empty at the end of the file.
   static func read(
-    _ descriptor: Int32, _ range: Range<Int64>, _ path: String
+    _ descriptor: Int32, _ range: Range<Int64>, _ path: String, _ system: any FileCalls
   ) throws(DownloadError) -> [UInt8] {
     let limit = Int(min(Int64(blockBytes), range.upperBound - range.lowerBound))
     var code: Int32 = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
       var count = -1
       repeat {
-        count = pread(descriptor, buffer.baseAddress, limit, off_t(range.lowerBound))
+        count = system.pread(descriptor, buffer.baseAddress, limit, range.lowerBound)
       } while count < 0 && errno == EINTR
       code = count < 0 ? errno : 0
       filled = max(0, count)
@@ -179,13 +183,14 @@ extension PartialFile {
 
   /// Hands each block on before it is hashed; nil where the file is too short.
   private static func digest(
-    _ descriptor: Int32, _ range: Range<Int64>, _ path: String, _ cipher: PartialCipher? = nil,
+    _ descriptor: Int32, _ range: Range<Int64>, _ path: String, _ system: any FileCalls,
+    _ cipher: PartialCipher? = nil,
     _ each: ([UInt8], Int64) throws(DownloadError) -> Void
   ) throws(DownloadError) -> [UInt8]? {
     var hash = SHA256()
     var position = range.lowerBound
     while position < range.upperBound {
-      let found = try read(descriptor, position..<range.upperBound, path)
+      let found = try read(descriptor, position..<range.upperBound, path, system)
       if found.isEmpty { return nil }
       let bytes = cipher.applied(to: found, at: position)
       try each(bytes, position)

@@ -6,8 +6,6 @@
 struct PartialLayout: Equatable, Sendable {
   /// Bytes of the header.
   static let headerBytes = 64
-  /// Smaller files, in bytes, are fetched anew rather than marked.
-  private static let marksFrom: Int64 = 1 << 20
   private static let format = Array("FerryPt1".utf8)
   private static let encryptedFormat = Array("FerryPe1".utf8)
 
@@ -17,11 +15,13 @@ struct PartialLayout: Equatable, Sendable {
   let chunkSize: Int64
   /// Chunks of the content.
   let chunkCount: Int
+  /// Smaller files, in bytes, are fetched anew rather than marked.
+  var marksFrom: Int64 = 1 << 20
   /// Whether the content stands there encrypted: marks of other content are not believed.
   var isEncrypted = false
 
   /// Whether there are marks at all.
-  var hasMarks: Bool { size >= Self.marksFrom }
+  var hasMarks: Bool { size >= marksFrom }
 
   /// Where the header begins.
   var marksAt: Int64 { (size + 4095) / 4096 * 4096 }

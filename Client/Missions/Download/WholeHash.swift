@@ -8,6 +8,7 @@ actor WholeHash {
   private let path: String
   private let cipher: PartialCipher?
   private let executor: any WorkExecutor
+  private let system: any FileCalls
   private var hash: SHA256? = SHA256()
   private var position: Int64 = 0
   private var descriptor: Int32 = -1
@@ -15,20 +16,24 @@ actor WholeHash {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// The hash of the file at `path`, of which nothing has been read yet.
-  init(path: String, cipher: PartialCipher? = nil, executor: any WorkExecutor) {
+  init(
+    path: String, cipher: PartialCipher? = nil, executor: any WorkExecutor,
+    system: any FileCalls = SystemFileCalls()
+  ) {
     self.path = path
     self.cipher = cipher
     self.executor = executor
+    self.system = system
   }
 
-  deinit { if descriptor >= 0 { close(descriptor) } }
+  deinit { if descriptor >= 0 { system.close(descriptor) } }
 
   /// Reads on up to `end`; stops early when the task is cancelled.
   func advance(to end: Int64) throws(DownloadError) {
-    if descriptor < 0 { descriptor = open(path, O_RDONLY | O_CLOEXEC) }
+    if descriptor < 0 { descriptor = system.open(path, O_RDONLY | O_CLOEXEC, 0) }
     guard descriptor >= 0 else { throw .file("open", path) }
     while position < end, !Task.isCancelled {
-      let bytes = try PartialFile.read(descriptor, position..<end, path)
+      let bytes = try PartialFile.read(descriptor, position..<end, path, system)
       if bytes.isEmpty { throw DownloadError(.file, "\(path) has become shorter") }
       hash?.update(cipher.applied(to: bytes, at: position))
       position += Int64(bytes.count)

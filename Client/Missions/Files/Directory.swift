@@ -6,22 +6,24 @@ struct Directory: ~Copyable {
   let descriptor: Int32
   /// For messages.
   let path: String
+  let system: any FileCalls
 
-  private init(descriptor: Int32, path: String) {
+  private init(descriptor: Int32, path: String, _ system: any FileCalls) {
     self.descriptor = descriptor
     self.path = path
+    self.system = system
   }
 
-  deinit { close(descriptor) }
+  deinit { system.close(descriptor) }
 
   /// Opens the folder at `path`, and makes it where it is not there.
-  init(making path: String) throws(MissionError) {
-    if mkdir(path, 0o700) != 0, errno != EEXIST {
+  init(making path: String, _ system: any FileCalls) throws(MissionError) {
+    if system.mkdir(path, 0o700) != 0, errno != EEXIST {
       throw MissionError(errno: errno, "\(path) cannot be made")
     }
-    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    let descriptor = system.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
     guard descriptor >= 0 else { throw MissionError(errno: errno, "\(path) cannot be opened") }
-    self.init(descriptor: descriptor, path: path)
+    self.init(descriptor: descriptor, path: path, system)
   }
 
   /// What lies at a name.
@@ -39,15 +41,16 @@ struct Directory: ~Copyable {
   /// Opens a folder in it, and makes it where `isMade` says so; `nil` where there is none.
   func folder(_ name: String, making isMade: Bool = false) throws(MissionError) -> Directory? {
     try check(name)
-    if isMade, mkdirat(descriptor, name, 0o700) != 0, errno != EEXIST {
+    if isMade, system.mkdirat(descriptor, name, 0o700) != 0, errno != EEXIST {
       throw MissionError(errno: errno, "\(path)/\(name) cannot be made")
     }
-    let child = openat(descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+    let child = system.openat(descriptor, name, flags, 0)
     guard child >= 0 else {
       if errno == ENOENT && !isMade { return nil }
       throw MissionError(errno: errno, "\(path)/\(name) cannot be opened as a folder")
     }
-    return Directory(descriptor: child, path: "\(path)/\(name)")
+    return Directory(descriptor: child, path: "\(path)/\(name)", system)
   }
 
   /// Opens a folder in it, and makes it where there is none.
@@ -64,7 +67,7 @@ struct Directory: ~Copyable {
   func entry(_ name: String) throws(MissionError) -> Entry? {
     try check(name)
     var facts = stat()
-    guard fstatat(descriptor, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 else {
+    guard system.fstatat(descriptor, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 else {
       if errno == ENOENT || errno == ENOTDIR { return nil }
       throw MissionError(errno: errno, "\(path)/\(name) cannot be looked at")
     }
@@ -73,20 +76,8 @@ struct Directory: ~Copyable {
 
   /// Names in it but `.` and `..`, in order.
   func names() throws(MissionError) -> [String] {
-    // The stream closes its descriptor, and has a place of its own only with a fresh one.
-    let copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard copy >= 0, let stream = fdopendir(copy) else {
-      let code = errno
-      if copy >= 0 { close(copy) }
-      throw MissionError(errno: code, "\(path) cannot be listed")
-    }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { name in
-        name.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if name != "." && name != ".." { names.append(name) }
+    guard let names = system.names(in: descriptor) else {
+      throw MissionError(errno: errno, "\(path) cannot be listed")
     }
     return names.sorted()
   }
@@ -94,7 +85,7 @@ struct Directory: ~Copyable {
   /// Removes a file, if it is there.
   func removeFile(_ name: String) throws(MissionError) {
     try check(name)
-    guard unlinkat(descriptor, name, 0) == 0 || errno == ENOENT else {
+    guard system.unlinkat(descriptor, name, 0) == 0 || errno == ENOENT else {
       throw MissionError(errno: errno, "\(path)/\(name) cannot be removed")
     }
   }
@@ -106,7 +97,7 @@ struct Directory: ~Copyable {
     if let folder = try folder(name) {
       for child in try folder.names() { try folder.removeTree(child) }
     }
-    guard unlinkat(descriptor, name, AT_REMOVEDIR) == 0 || errno == ENOENT else {
+    guard system.unlinkat(descriptor, name, AT_REMOVEDIR) == 0 || errno == ENOENT else {
       throw MissionError(errno: errno, "\(path)/\(name) cannot be removed")
     }
   }
@@ -114,32 +105,32 @@ struct Directory: ~Copyable {
   /// Opens a file in it for reading.
   func openFile(_ name: String) throws(MissionError) -> OpenFile {
     try check(name)
-    let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+    let file = system.openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0)
     guard file >= 0 else { throw MissionError(errno: errno, "\(path)/\(name) cannot be opened") }
-    return OpenFile(descriptor: file, path: "\(path)/\(name)")
+    return OpenFile(descriptor: file, path: "\(path)/\(name)", system)
   }
 
   /// Makes a file in it, for writing; what was there is gone.
   func makeFile(_ name: String) throws(MissionError) -> OpenFile {
     try removeFile(name)
     let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-    let file = openat(descriptor, name, flags, 0o600)
+    let file = system.openat(descriptor, name, flags, 0o600)
     guard file >= 0 else { throw MissionError(errno: errno, "\(path)/\(name) cannot be made") }
-    return OpenFile(descriptor: file, path: "\(path)/\(name)")
+    return OpenFile(descriptor: file, path: "\(path)/\(name)", system)
   }
 
   /// Moves an entry to another folder of the same file system, in place of what is there.
   func move(_ name: String, to other: borrowing Directory, as new: String) throws(MissionError) {
     try check(name)
     try other.check(new)
-    guard renameat(descriptor, name, other.descriptor, new) == 0 else {
+    guard system.renameat(descriptor, name, other.descriptor, new) == 0 else {
       throw MissionError(errno: errno, "\(path)/\(name) cannot be moved to \(other.path)/\(new)")
     }
   }
 
   /// Has the operating system write the folder's own entries to the disk.
   func sync() throws(MissionError) {
-    guard fsync(descriptor) == 0 else {
+    guard system.fsync(descriptor) == 0 else {
       throw MissionError(errno: errno, "\(path) cannot be written to the disk")
     }
   }

@@ -24,7 +24,8 @@ public final class DiskFileStore: MissionFiles {
   }
 
   package init(
-    root: String, key: [UInt8]?, makeExecutor: (String) -> any WorkExecutor
+    root: String, key: [UInt8]?, system: any FileCalls = SystemFileCalls(),
+    makeExecutor: (String) -> any WorkExecutor
   ) throws(MissionError) {
     var cipher: AESGCM?
     if let key {
@@ -33,7 +34,7 @@ public final class DiskFileStore: MissionFiles {
       }
     }
     self.root = root
-    folders = try StoreFolders(root: root, cipher: cipher, partialKey: key)
+    folders = try StoreFolders(root: root, cipher: cipher, partialKey: key, system: system)
     executor = makeExecutor("mission-files")
     readers = makeExecutor("mission-readers")
   }
@@ -162,12 +163,12 @@ public final class DiskFileStore: MissionFiles {
 
   public func lock(_ name: LockName) throws(MissionError) -> FileLock? {
     switch name {
-    case .mission(let id): try FileLock.take("\(root)/locks/mission-\(id)")
+    case .mission(let id): try FileLock.take("\(root)/locks/mission-\(id)", folders.system)
     case .content(let hash):
       // Two contents that begin alike wait for each other now and then.
       try FileLock.take(
         "\(root)/locks/content",
-        byte: hash.bytes.prefix(8).reduce(0) { $0 << 8 | Int64($1) } & .max)
+        byte: hash.bytes.prefix(8).reduce(0) { $0 << 8 | Int64($1) } & .max, folders.system)
     }
   }
 

@@ -11,17 +11,20 @@ struct OpenFile: ~Copyable {
   /// Bytes that are read or written at once.
   static let blockBytes = 1 << 20
 
-  init(descriptor: Int32, path: String) {
+  private let system: any FileCalls
+
+  init(descriptor: Int32, path: String, _ system: any FileCalls) {
     self.descriptor = descriptor
     self.path = path
+    self.system = system
   }
 
-  deinit { close(descriptor) }
+  deinit { system.close(descriptor) }
 
   /// Bytes.
   func size() throws(MissionError) -> Int64 {
     var facts = stat()
-    guard fstat(descriptor, &facts) == 0 else {
+    guard system.fstat(descriptor, &facts) == 0 else {
       throw MissionError(errno: errno, "\(path) cannot be looked at")
     }
     guard facts.st_mode & S_IFMT == S_IFREG else {
@@ -35,7 +38,8 @@ struct OpenFile: ~Copyable {
     var code: Int32 = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       while filled < count, let start = buffer.baseAddress {
-        let read = pread(descriptor, start + filled, count - filled, off_t(offset) + off_t(filled))
+        let read = system.pread(
+          descriptor, start + filled, count - filled, offset + Int64(filled))
         if read < 0 && errno == EINTR { continue }
         if read < 0 { code = errno }
         if read <= 0 { break }
@@ -53,7 +57,7 @@ struct OpenFile: ~Copyable {
       var done = 0
       while done < buffer.count, let start = buffer.baseAddress {
         let count = buffer.count - done
-        let written = pwrite(descriptor, start + done, count, off_t(offset) + off_t(done))
+        let written = system.pwrite(descriptor, start + done, count, offset + Int64(done))
         if written < 0 && errno == EINTR { continue }
         if written < 0 {
           code = errno
@@ -67,14 +71,14 @@ struct OpenFile: ~Copyable {
 
   /// Has the operating system write the content to the disk.
   func sync() throws(MissionError) {
-    guard fsync(descriptor) == 0 else {
+    guard system.fsync(descriptor) == 0 else {
       throw MissionError(errno: errno, "\(path) cannot be written to the disk")
     }
   }
 
   /// Nobody is to write to it from here on.
   func protect() throws(MissionError) {
-    guard fchmod(descriptor, 0o400) == 0 else {
+    guard system.fchmod(descriptor, 0o400) == 0 else {
       throw MissionError(errno: errno, "\(path) cannot be made read-only")
     }
   }

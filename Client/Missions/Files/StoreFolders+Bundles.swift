@@ -88,7 +88,7 @@ extension StoreFolders {
     guard let shelf = try shelf(of: content.hash) else {
       throw MissionError(.damaged, "\(root)/objects lacks content \(object)")
     }
-    if linkat(shelf.descriptor, object, folder.descriptor, name, 0) == 0 { return }
+    if system.linkat(shelf.descriptor, object, folder.descriptor, name) == 0 { return }
     guard [EXDEV, EPERM, EMLINK, ENOTSUP, EOPNOTSUPP].contains(errno) else {
       throw MissionError(errno: errno, "\(folder.path)/\(name) cannot be made")
     }

@@ -12,18 +12,34 @@ struct StoreFolders: Sendable {
   let cipher: AESGCM?
   /// Encrypts content that is being put together, where there is one.
   private let partialKey: [UInt8]?
+  let system: any FileCalls
 
   /// Makes the folders.
-  init(root: String, cipher: AESGCM?, partialKey: [UInt8]?) throws(MissionError) {
+  init(
+    root: String, cipher: AESGCM?, partialKey: [UInt8]?, system: any FileCalls
+  ) throws(MissionError) {
     self.root = root
     self.cipher = cipher
     self.partialKey = partialKey
-    let folder = try Directory(making: root)
+    self.system = system
+    let folder = try Directory(making: root, system)
     for name in ["objects", "partial", "bundles", "locks"] { _ = try folder.making(name) }
+    // A name is on the disk when the folder that it is in is: all that is kept lies below these.
+    // Whoever made them may have died before that.
+    try folder.sync()
+    let parent = root.lastIndex(of: "/").map { String(root[..<$0]) } ?? "."
+    try Self.sync(parent.isEmpty ? "/" : parent, system)
+  }
+
+  /// Who may not read a folder cannot have it written to the disk.
+  private static func sync(_ path: String, _ system: any FileCalls) throws(MissionError) {
+    let folder: Directory
+    do { folder = try Directory(making: path, system) } catch { return }
+    try folder.sync()
   }
 
   func folder(_ name: String) throws(MissionError) -> Directory {
-    let root = try Directory(making: root)
+    let root = try Directory(making: root, system)
     return try root.making(name)
   }
 
@@ -112,12 +128,12 @@ struct StoreFolders: Sendable {
     }
     guard ContentHash(SHA256.digest(of: bytes)) == part.hash else { return false }
     let partial = try folder("partial")
-    let descriptor = Foundation.openat(
+    let descriptor = system.openat(
       partial.descriptor, hash.description, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
       throw MissionError(errno: errno, "\(partial.path)/\(hash) cannot be opened")
     }
-    let file = OpenFile(descriptor: descriptor, path: "\(partial.path)/\(hash)")
+    let file = OpenFile(descriptor: descriptor, path: "\(partial.path)/\(hash)", system)
     try file.write(partialCipher(of: hash).applied(to: bytes, at: offset), at: offset)
     return true
   }
@@ -136,7 +152,7 @@ struct StoreFolders: Sendable {
 
   func freeBytes() throws(MissionError) -> Int64 {
     var facts = statvfs()
-    guard statvfs(root, &facts) == 0 else {
+    guard system.room(root, &facts) == 0 else {
       throw MissionError(errno: errno, "the free space at \(root) is not known")
     }
     let (bytes, isHuge) = Int64(clamping: facts.f_bavail).multipliedReportingOverflow(
@@ -149,7 +165,7 @@ struct StoreFolders: Sendable {
   private static let syncedOneByOne = 64
 
   func sync(_ hashes: [ContentHash]) throws(MissionError) {
-    if hashes.count > Self.syncedOneByOne { Foundation.sync() }
+    if hashes.count > Self.syncedOneByOne { system.sync() }
     for hash in hashes { try shelf(of: hash)?.openFile(hash.description).sync() }
     // The names of each folder once.
     var synced: Set<Substring> = []

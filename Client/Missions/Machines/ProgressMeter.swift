@@ -60,13 +60,19 @@ struct ProgressMeter: Sendable {
   /// Bytes of items that are there.
   private var done: Int64 = 0
   /// The most that was ever told.
-  private var shown: Int64 = 0
+  private var shown: Int64
+  private var itemsShown: Int64
   /// Bytes that ended items fetched.
   private var fetched: Int64 = 0
   private var underWay: [Int: Item] = [:]
   private var marks: [Mark] = []
 
-  init(_ manifest: MissionManifest) {
+  /// - Parameters:
+  ///   - bytesShown: What an earlier process has told already.
+  ///   - itemsShown: The same of items.
+  init(_ manifest: MissionManifest, bytesShown: Int64 = 0, itemsShown: Int64 = 0) {
+    shown = bytesShown
+    self.itemsShown = itemsShown
     id = manifest.id
     version = manifest.version
     total = manifest.size
@@ -107,8 +113,9 @@ struct ProgressMeter: Sendable {
   mutating func progress(at now: Duration) -> MissionProgress {
     let running = underWay.values.reduce(0) { $0 + $1.done * $1.weight }
     shown = min(total, max(shown, done + running))
+    itemsShown = min(items, max(itemsShown, itemsDone))
     var progress = MissionProgress(
-      id: id, version: version, bytesDone: shown, bytesTotal: total, itemsDone: itemsDone,
+      id: id, version: version, bytesDone: shown, bytesTotal: total, itemsDone: itemsShown,
       items: items, bytesFetched: bytesFetched)
     progress.bytesPerSecond = rate(at: now)
     if let rate = progress.bytesPerSecond, rate > 0 {

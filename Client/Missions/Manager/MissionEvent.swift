@@ -59,8 +59,10 @@ final class ProgressBoard: Sendable {
   private let meter: Mutex<ProgressMeter>
   private let clock: @Sendable () -> Duration
 
-  init(_ manifest: MissionManifest, clock: @escaping @Sendable () -> Duration) {
-    meter = Mutex(ProgressMeter(manifest))
+  /// - Parameter row: what an earlier process has told of the mission.
+  init(_ manifest: MissionManifest, _ row: MissionRow, clock: @escaping @Sendable () -> Duration) {
+    meter = Mutex(
+      ProgressMeter(manifest, bytesShown: row.bytesDone, itemsShown: row.itemsDone))
     self.clock = clock
   }
 

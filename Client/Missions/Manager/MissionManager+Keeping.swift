@@ -219,8 +219,10 @@ extension MissionManager {
       defer { lock.release() }
       guard let found = try await self.row(of: version), !found.isComplete else { return }
       try await remove(version, ending: ending)
+      unwritten[version.mission] = nil
     } catch {
       // What could not be removed is garbage, which the next process collects.
+      unwritten[version.mission] = (state, reason)
     }
   }
 

@@ -23,7 +23,7 @@ public actor MissionManager {
   /// The version that is being fetched of each mission in the queue.
   var versions: [MissionID: MissionVersion] = [:]
   /// Where missions stand whose rows could not be written.
-  private(set) var unwritten: [MissionID: (MissionState, MissionError?)] = [:]
+  var unwritten: [MissionID: (MissionState, MissionError?)] = [:]
   private var isClosed = false
   /// What the queue said and was not carried out yet.
   private var effects: [MissionQueue.Effect] = []
@@ -232,7 +232,7 @@ public actor MissionManager {
     switch effect {
     case .start(let id):
       if isClosed { return }
-      let task = Task { await self.run(id) }
+      let task = Task(executorPreference: surroundings.executor) { await self.run(id) }
       runs[id] = Run(task: task)
       // Stopped before it was started: there was no task yet that could have been.
       if queue[id]?.state != .downloading { task.cancel() }
@@ -305,7 +305,7 @@ public actor MissionManager {
         if Task.isCancelled { waiter.resume() } else { waiters[number] = waiter }
       }
     } onCancel: {
-      Task { await self.wake(number) }
+      Task(executorPreference: surroundings.executor) { await self.wake(number) }
     }
   }
 

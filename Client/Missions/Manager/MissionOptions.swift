@@ -14,6 +14,8 @@ public struct MissionOptions: Sendable {
   public var spaceMargin: Int64 = 64 << 20
   /// The public key whose signatures count, 32 bytes; without it the first signer's is trusted.
   public var signer: [UInt8]?
+  /// How long a server may say nothing before it is asked again.
+  public var silence: Duration = .seconds(30)
   /// Pauses between attempts as long as there is no connection; its attempts are never used up.
   public var pauses = RetryPolicy(delayBase: .seconds(1), delayMax: .seconds(30), attemptsMax: nil)
 
@@ -30,16 +32,20 @@ package struct MissionSurroundings: Sendable {
   package var random: @Sendable () -> UInt64
   /// Waits; throws `CancellationError` when the task is cancelled.
   package var sleep: @Sendable (Duration) async throws -> Void
+  /// Where the manager's own tasks run; `nil` for the pool.
+  package var executor: (any TaskExecutor)?
 
   package init(
     wallClock: @escaping @Sendable () -> Int64, steadyClock: @escaping @Sendable () -> Duration,
     random: @escaping @Sendable () -> UInt64,
-    sleep: @escaping @Sendable (Duration) async throws -> Void
+    sleep: @escaping @Sendable (Duration) async throws -> Void,
+    executor: (any TaskExecutor)? = nil
   ) {
     self.wallClock = wallClock
     self.steadyClock = steadyClock
     self.random = random
     self.sleep = sleep
+    self.executor = executor
   }
 
   /// This machine.

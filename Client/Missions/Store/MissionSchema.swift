@@ -96,6 +96,10 @@ enum MissionSchema {
     PRAGMA journal_size_limit=16777216;
     """
 
+  /// From here on a commit is on the disk when it returns
+  /// (https://sqlite.org/pragma.html#pragma_synchronous).
+  static let durable = "PRAGMA synchronous=FULL"
+
   /// Brings the file to the newest format. Safe when several processes open a new file at once.
   static func prepare(_ connection: SQLiteConnection, path: String) throws {
     try connection.execute("PRAGMA journal_mode=WAL")

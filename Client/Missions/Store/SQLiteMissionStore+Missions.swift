@@ -209,7 +209,7 @@ extension SQLiteMissionStore {
   public func remove(
     _ version: MissionVersion, ending: MissionEnding?
   ) async throws(MissionError) -> [ContentHash] {
-    try await write { connection in
+    try await writeDurably { connection in
       let orphans = try Self.contentOnly(of: version, on: connection)
       try Self.removeRows(of: version, on: connection)
       for hash in orphans { try Self.forget(hash, on: connection) }
@@ -222,6 +222,12 @@ extension SQLiteMissionStore {
   private static func contentOnly(
     of version: MissionVersion, on connection: SQLiteConnection
   ) throws -> [ContentHash] {
+    if PlantedFault.sharedContentRemoved.isPlanted {
+      let all = try connection.statement(
+        "SELECT DISTINCT hash FROM files WHERE mission = ?1 AND version = ?2 ORDER BY hash")
+      all.bind(1, version)
+      return try all.map { try $0.contentHash(0) }
+    }
     let find = try connection.statement(
       """
       SELECT DISTINCT hash FROM files AS f WHERE mission = ?1 AND version = ?2 AND NOT EXISTS

@@ -23,11 +23,11 @@ public final class SQLiteMissionStore: MissionStore {
 
   package static func open(
     _ path: String, canonical: @escaping @Sendable (String) -> String,
-    on executor: any WorkExecutor
+    on executor: any WorkExecutor, fileSystem: String? = nil
   ) async throws(MissionError) -> SQLiteMissionStore {
     let connection = try await executor.perform { () throws(MissionError) in
       try translated {
-        let connection = try SQLiteConnection(path: path)
+        let connection = try SQLiteConnection(path: path, fileSystem: fileSystem)
         try MissionSchema.prepare(connection, path: path)
         return ConnectionBox(connection)
       }
@@ -52,6 +52,22 @@ public final class SQLiteMissionStore: MissionStore {
   ) async throws(MissionError) -> T {
     try await executor.perform { [connection] () throws(MissionError) in
       try translated { try connection.value.transaction { try body(connection.value) } }
+    }
+  }
+
+  /// Runs `body` in one transaction that is on the disk when this returns, with all before it: for
+  /// rows whose files go next. Other transactions may be lost with the power, as rows of files that
+  /// are there all the same.
+  func writeDurably<T: Sendable>(
+    _ body: @escaping @Sendable (SQLiteConnection) throws -> T
+  ) async throws(MissionError) -> T {
+    try await executor.perform { [connection] () throws(MissionError) in
+      try translated {
+        try connection.value.execute(MissionSchema.durable)
+        // What fails here leaves commits more durable than they have to be.
+        defer { try? connection.value.execute(MissionSchema.connectionSettings) }
+        return try connection.value.transaction { try body(connection.value) }
+      }
     }
   }
 

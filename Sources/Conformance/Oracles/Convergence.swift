@@ -1,7 +1,8 @@
 import FerryProtocol
 
 /// At the end every replica's rows are exactly the records that exist on the server, columns that
-/// nobody wrote being NULL, but for the space's schema, which has no rows; every cursor is the head, in the server's epoch; and nothing is
+/// nobody wrote being NULL, but for the space's schema, which has no rows, and its missions, which
+/// ``CatalogueKept`` compares; every cursor is the head, in the server's epoch; and nothing is
 /// pending, waiting or refused on a device. Replicas have had all upgrades by then.
 ///
 /// Where a file was lost or went back to an earlier state, orphans may be left: the device that
@@ -44,7 +45,9 @@ package struct Convergence: Oracle {
   ) -> [String: [(String, RecordState)]] {
     var rows: [String: [(String, RecordState)]] = [:]
     for (key, state) in server.records.sorted(by: { $0.key < $1.key })
-    where state.isAlive && !orphans.contains(key) && key.table != "ferry_schema" {
+    where state.isAlive && !orphans.contains(key) && key.table != "ferry_schema"
+      && key.table != MissionRecord.table
+    {
       rows[key.table, default: []].append((key.record, state))
     }
     return rows

@@ -10,6 +10,8 @@ struct Amount: Sendable, Equatable {
     case microseconds(per: String)
     case milliseconds
     case bytes
+    /// Hundredths of the whole.
+    case percent
   }
 
   let value: Double
@@ -26,6 +28,7 @@ struct Amount: Sendable, Equatable {
     case .microseconds(let thing): "\(value.rounded(to: 2)) µs/\(thing)"
     case .milliseconds: "\(value.rounded(to: 1)) ms"
     case .bytes: ByteSize(bytes: Int(value)).text
+    case .percent: "\(value.rounded(to: 3)) %"
     }
   }
 
@@ -36,6 +39,7 @@ struct Amount: Sendable, Equatable {
     case .microseconds(let thing): "µs/\(thing)"
     case .milliseconds: "ms"
     case .bytes: "bytes"
+    case .percent: "%"
     }
   }
 }

@@ -6,10 +6,20 @@ import Networking
 package final class SimulatedTransport: Transport {
   private let network: SimulatedNetwork
   private let link: NetworkLink
+  /// Who counts the content that comes from an address.
+  private let observer: (@Sendable (String) -> BlobConnection.Observer?)?
 
-  package init(_ network: SimulatedNetwork, link: NetworkLink) {
+  package convenience init(_ network: SimulatedNetwork, link: NetworkLink) {
+    self.init(network, link: link, observer: nil)
+  }
+
+  init(
+    _ network: SimulatedNetwork, link: NetworkLink,
+    observer: (@Sendable (String) -> BlobConnection.Observer?)?
+  ) {
     self.network = network
     self.link = link
+    self.observer = observer
   }
 
   package func send(
@@ -33,10 +43,17 @@ package final class SimulatedTransport: Transport {
     _ request: TransportRequest
   ) async throws(TransportError) -> TransportStream {
     let pending = PendingExchange<TransportStream>(network.scheduler)
-    return try await pending.value(within: request.timeout) { [network, link] in
-      network.deliver(request, over: link, label: "listen") {
+    let isContent = request.url.contains("/v1/blobs/")
+    return try await pending.value(within: request.timeout) { [network, link, observer] in
+      network.deliver(request, over: link, label: isContent ? "fetch" : "listen") {
         pending.finish(.failure($0))
-      } arrived: { response, generation, _ in
+      } arrived: { response, generation, message in
+        if isContent {
+          return network.carryContent(
+            response, generation, over: link, message: message, silence: request.timeout,
+            observer: observer?(request.url)
+          ) { pending.finish($0) }
+        }
         guard case .stream(let stream) = response.body else {
           let body = TransportBody(next: { () throws(TransportError) in nil }, cancel: {})
           return pending.finish(

@@ -10,6 +10,7 @@ package struct Shrinker {
     case action(PlannedAction)
     case fault(PlannedFault)
     case chance(FaultName)
+    case mission(PlannedMission)
   }
 
   /// What was found.
@@ -38,7 +39,7 @@ package struct Shrinker {
     let full = WorldPlan(seed: seed, options: options)
     var elements: [Element] =
       full.actions.map { .action($0) } + full.faults.map { .fault($0) }
-      + failed.happened.map { .chance($0) }
+      + failed.happened.map { .chance($0) } + full.missions.map { .mission($0) }
     var best = Outcome(plan: full, result: failed, runs: 0)
     var runs = 0
     func fails(_ kept: [Element]) throws -> Bool {
@@ -85,6 +86,7 @@ package struct Shrinker {
       case .action(let action): plan.actions.append(action)
       case .fault(let fault): plan.faults.append(fault)
       case .chance(let name): plan.chances?.insert(name)
+      case .mission(let mission): plan.missions.append(mission)
       }
     }
     return plan
@@ -112,8 +114,16 @@ extension WorldPlan {
           + "  \(fault.kind.rawValue)" + (fault.kind.lasts ? " for \(fault.duration) ms" : "")
       )
     }
+    let missions = missions.map { planned in
+      (
+        planned.at,
+        "\(Self.time(planned.at))  "
+          + (planned.isPublishers ? "server   " : "device-\(Self.two(planned.device))")
+          + "  \(planned.kind.rawValue) mission-\(planned.mission)"
+      )
+    }
     let chances = (chances ?? []).map(\.description).sorted().map { "by chance  \($0)" }
-    return (actions + faults).sorted { $0 < $1 }.map(\.1) + chances
+    return (actions + faults + missions).sorted { $0 < $1 }.map(\.1) + chances
   }
 
   private static func time(_ milliseconds: Int64) -> String {

@@ -10,6 +10,8 @@ package struct TraceEvent: Sendable, Equatable {
     case partitioned, healed
     // On the server.
     case applied, parked, released, refused, pulled, pruned
+    // Of missions, on a device or the server.
+    case mission
     // In the storage.
     case diskFull, syncFailure, tornWrite, diskFailed
     // Of the run.

@@ -15,6 +15,8 @@ final class DeviceProcess: @unchecked Sendable {
   private var isSyncLocked = false
   private var tasks: [Task<Void, Never>] = []
   private var replica: Replica?
+  /// `nil` in a world without missions, and until the replica is open.
+  private(set) var missions: DeviceMissions?
   /// The process's own connection, on which others may look at the file between two transactions.
   private(set) var connection: SQLiteConnection?
   /// Whether the tables are known to be at the newest version of the application's schema.
@@ -32,6 +34,7 @@ final class DeviceProcess: @unchecked Sendable {
     isAlive = false
     for task in tasks { task.cancel() }
     tasks = []
+    missions?.die()
     replica = nil
     connection = nil
   }
@@ -55,6 +58,11 @@ final class DeviceProcess: @unchecked Sendable {
       }
     }
     guard let replica else { return }
+    if let shared = setting.missions, isAlive {
+      let missions = DeviceMissions(device, setting, shared, replica: replica, seed: random.next())
+      self.missions = missions
+      start { await missions.run() }
+    }
     while isAlive { await keepInStep(replica) }
   }
 

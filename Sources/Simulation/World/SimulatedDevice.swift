@@ -18,6 +18,8 @@ final class SimulatedDevice: @unchecked Sendable {
     let network: SimulatedNetwork
     let limits: Limits
     let skipped: SkippedTime
+    /// `nil` in a world without missions.
+    let missions: MissionSetting?
     /// Told of what the oracles want to know.
     let tell: (SimulatedDevice, RunEvent) -> Void
   }
@@ -31,12 +33,16 @@ final class SimulatedDevice: @unchecked Sendable {
   private(set) var process: DeviceProcess?
   /// Faults that keep it switched off; they may overlap.
   private var offCount = 0
+  /// Missions that its user asked for and did not give up.
+  var wanted: Set<MissionID> = []
+  /// Times that its machine was switched on anew.
+  private(set) var boots = 0
   private var isRetired = false
   /// Operations recorded here that the server has not been seen to confirm.
   private var unconfirmed: [OperationID] = []
   /// Another program's connection to the file; it goes when the machine goes.
   private var reader: SQLiteConnection?
-  private let setting: Setting
+  let setting: Setting
   private var random: SeededRandom
 
   var path: String { "/\(name)/replica.db" }
@@ -71,7 +77,9 @@ final class SimulatedDevice: @unchecked Sendable {
     process?.die()
     process = nil
     reader = nil
+    tellMissions(losingPower ? .wentBack(device: name) : .killed(device: name))
     if losingPower {
+      boots += 1
       setting.disk.losePower(under: "/\(name)/")
       tellSurvivors()
     } else {
@@ -108,6 +116,7 @@ final class SimulatedDevice: @unchecked Sendable {
     stop(losingPower: false)
     setting.disk.removeFiles(under: "/\(name)/")
     setting.disk.copyFiles(under: directory + "/", to: "/\(name)/")
+    tellMissions(.wentBack(device: name))
     tellSurvivors()
     start()
   }
@@ -179,6 +188,8 @@ final class SimulatedDevice: @unchecked Sendable {
 
   /// Takes over what is known of the device whose file this one got a copy of.
   func inherit(from original: SimulatedDevice) {
+    wanted = original.wanted
+    tellMissions(.copied(device: name, from: original.name))
     guard let evidence = evidence(withArchive: true) else { return }
     unconfirmed = evidence.pending
     setting.tell(self, .copied(device: name, from: original.name, evidence))

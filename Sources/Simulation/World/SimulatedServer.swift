@@ -1,6 +1,7 @@
 import Conformance
 import FerryProtocol
 import HTTPServer
+import MissionServer
 import SyncServer
 
 /// The server's process: the product's service over a store, started and killed by the world.
@@ -18,6 +19,8 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   /// Made before the first request, with what is declared of them.
   private let spaces: [SpaceName]
   private let pruning: ServerPruning
+  /// `nil` in a world without missions.
+  let missions: ServerMissions?
   private var process: Process?
   /// Streams of events that its processes have begun.
   private var streams: [HTTPStream] = []
@@ -32,11 +35,12 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
 
   init(
     _ scheduler: Scheduler, trace: Trace, limits: Limits, clock: ServiceClock,
-    storage: any SimulatedStorage, spaces: [SpaceName], pruning: ServerPruning
+    storage: any SimulatedStorage, spaces: [SpaceName], pruning: ServerPruning,
+    missions: ServerMissions? = nil
   ) {
     (self.scheduler, self.trace, self.limits) = (scheduler, trace, limits)
     (self.clock, self.storage, self.spaces) = (clock, storage, spaces)
-    self.pruning = pruning
+    (self.pruning, self.missions) = (pruning, missions)
   }
 
   // MARK: Life
@@ -86,7 +90,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
       SyncService.Parts(
         store: store, gate: AccessGate(store: store, clock: clock, checksLoopback: false),
         hub: hub, metrics: metrics, log: log, clock: clock, limits: limits,
-        executor: scheduler))
+        missions: desk(on: store, generation), executor: scheduler))
     let moves = store.headMoves()
     process = Process(
       service: service, store: store, hub: hub,
@@ -99,6 +103,17 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
       ])
     self.generation = generation
     trace.note(.restarted, Self.name)
+  }
+
+  private func desk(on store: any SyncStore, _ generation: Int) -> MissionDesk? {
+    missions.map { missions in
+      let blobs = BlobThreads(missions.directory) { [self] name in
+        Processor(scheduler, random: SeededRandom(UInt64(generation), name)) {
+          self.starts == generation
+        }
+      }
+      return MissionDesk(store: store, blobs: blobs, signer: missions.signer, clock: clock)
+    }
   }
 
   /// kill -9, or the power goes.

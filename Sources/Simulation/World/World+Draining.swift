@@ -10,7 +10,7 @@ extension World {
       device.process?.upgrade()
       if isDrained && whatIsLeft(on: device) != nil { isDrained = false }
     }
-    return isDrained
+    return settleMissions(isDrained: isDrained)
   }
 
   /// What has not drained, for a person.
@@ -18,7 +18,8 @@ extension World {
     let left = devices.compactMap { device in
       whatIsLeft(on: device).map { "\(device.name): \($0)" }
     }
-    return "after \(options.livenessSeconds) s without faults: " + left.joined(separator: "; ")
+    return "after \(options.livenessSeconds) s without faults: "
+      + (left + missionsLeft()).joined(separator: "; ")
   }
 
   private func orphans(in space: SpaceName) -> Int {

@@ -26,6 +26,9 @@ package final class World: @unchecked Sendable {
   private(set) var violations: [Violation] = []
   let skipped: SkippedTime
   private(set) var committed = 0
+  /// Both `nil` in a world without missions.
+  private(set) var missions: MissionSetting?
+  private(set) var publisher: MissionPublisher?
 
   /// - Parameters:
   ///   - keepsEvents: whether the trace is kept for a report.
@@ -68,11 +71,24 @@ package final class World: @unchecked Sendable {
         uptime: { .microseconds(scheduler.now) }),
       storage: storage,
       spaces: (0..<min(options.spaces, options.devices)).map { Self.space($0) },
-      pruning: ServerPruning(options))
+      pruning: ServerPruning(options),
+      missions: try Self.makeServerMissions(seed: seed, options))
     network = SimulatedNetwork(scheduler, dice: dice, trace: trace, server: server)
     connectDisk()
     connectNetwork()
+    connectMissions()
     for index in 0..<options.devices { addDevice(index) }
+  }
+
+  private func connectMissions() {
+    guard options.missions > 0 else { return }
+    let setting = MissionSetting(seed: seed, missions: options.missions) { [unowned self] in
+      report($0, by: $1)
+    }
+    missions = setting
+    publisher = MissionPublisher(
+      scheduler, trace: trace, server: server, setting: setting, options: options,
+      space: { Self.space($0) })
   }
 
   /// Makes worlds quicker in a process that runs one at a time and uses SQLite for nothing else.
@@ -93,7 +109,7 @@ package final class World: @unchecked Sendable {
       delays: options.delayMin...max(options.delayMin, options.delayMax))
     let setting = SimulatedDevice.Setting(
       scheduler: scheduler, disk: disk, dice: dice, trace: trace, network: network, limits: limits,
-      skipped: skipped,
+      skipped: skipped, missions: missions,
       tell: { [unowned self] in tell($1, of: $0) })
     let device = SimulatedDevice(
       name: name, space: space ?? Self.space(index % options.spaces), link: link,
@@ -117,6 +133,7 @@ package final class World: @unchecked Sendable {
     server.crash(losingPower: false)
     trace.note(.copied, SimulatedServer.name, "set back to an earlier copy")
     server.storage.goBack(to: copy)
+    missions?.tell(.serverWentBack, by: SimulatedServer.name)
     for (space, before) in zip(spaces, before) {
       let event = RunEvent.serverWentBack(from: before, to: history(of: space))
       report(judges[space, default: OracleBench()].see(event), by: SimulatedServer.name)
@@ -194,6 +211,9 @@ package final class World: @unchecked Sendable {
     for fault in plan.faults {
       scheduler.after(fault.at * 1_000) { [unowned self] in perform(fault) }
     }
+    for planned in plan.missions {
+      scheduler.after(planned.at * 1_000) { [unowned self] in perform(planned) }
+    }
   }
 
   /// Everything works from now on; within the bound all has to drain.
@@ -230,6 +250,7 @@ package final class World: @unchecked Sendable {
               device.evidence(isApart: true).map { (device.name, $0) }
             }, uniquingKeysWith: { first, _ in first }))
         report(judges[space, default: OracleBench()].judge(final))
+        try judgeMissions(in: space)
       } catch {
         report([Violation(oracle: "evidence", "space \(space): \(error)")])
       }
@@ -240,8 +261,10 @@ package final class World: @unchecked Sendable {
   private func end() {
     disk.faults = { _ in nil }
     for device in devices { device.retire() }
+    publisher?.stop()
     server.retire()
     _ = scheduler.run(limit: stepsMax) { false }
     server.storage.close()
+    removeServerMissions()
   }
 }

@@ -36,6 +36,9 @@ extension WorldOptions {
       Field("counters", \.counters, "transactions of a thousand that add to counters"),
       Field("batches", \.batches, "transactions of a thousand that set all records that match"),
       Field("claims", \.claims, "transactions of a thousand that the space's schema may forbid"),
+      Field(
+        "missions", \.missions,
+        "missions that the server publishes, renews and retracts, with files"),
       Field("packet-operations", \.packetOperations, "operations in a packet at most"),
       Field("page-changes", \.pageChanges, "changes in a page of a pull list at most"),
       Field(

@@ -28,6 +28,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var batches = Workload.Mix().batches
   /// Transactions of a thousand that the space's schema may forbid.
   package var claims = Workload.Mix().claims
+  /// Missions that the server publishes, in several versions, and retracts.
+  package var missions = 0
 
   // MARK: Limits that are made small, so that few operations reach them
 
@@ -178,6 +180,9 @@ extension WorldOptions {
       field.set(&options, random.chance(1, in: 3) ? 0 : random.below(2 * usual + 2))
     }
     options.clockStep = [1, 1, 1_000, 60_000][random.below(4)]
+    // Of its own, so that it changes nothing else.
+    var missions = SeededRandom(seed, "missions")
+    options.missions = missions.chance(1, in: 6) ? 1 + missions.below(3) : 0
     // A server that is set back is asked for: oracles let more pass there, and where names change and
     // files are copied at the same time they object to about one world in five hundred.
     options.serverRestores = 0

@@ -27,6 +27,8 @@ package struct WorldPlan: Sendable, Equatable {
   package var faults: [PlannedFault]
   /// Faults by chance that may happen; `nil`: the dice decide.
   package var chances: Set<FaultName>?
+  /// What publishers and users do with missions.
+  package var missions: [PlannedMission] = []
 
   /// Draws a plan from the seed.
   package init(seed: UInt64, options: WorldOptions) {
@@ -34,6 +36,7 @@ package struct WorldPlan: Sendable, Equatable {
       seed: seed, devices: options.devices, operations: options.operations,
       duration: Int64(options.seconds) * 1_000, mix: options.mix)
     faults = Self.faults(seed, options)
+    missions = PlannedMission.plan(seed: seed, options: options)
   }
 
   private static func faults(_ seed: UInt64, _ options: WorldOptions) -> [PlannedFault] {

@@ -69,9 +69,28 @@ final class Server: Sendable {
   /// What it has logged since it was started last.
   var log: String { process.withLock { $0 }?.error ?? "" }
 
+  /// Sends a signal to it, such as SIGSTOP.
+  func send(_ signal: Int32) { process.withLock { $0 }?.send(signal) }
+
+  /// The most memory that it had resident since it was started, in bytes (proc(5)).
+  func peakResident() throws -> Int {
+    let id = try #require(process.withLock { $0 }).processID
+    let status = try String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8)
+    let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
+    return try #require(
+      line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) })
+      << 10
+  }
+
   /// Runs `ferryd` on the same store.
   func ferryd(_ arguments: String...) async throws -> ChildProcess.Finished {
-    try await ChildProcess.run(try Executables.ferryd(), arguments + store)
+    try await run(arguments)
+  }
+
+  /// The same with a list of words.
+  func run(_ arguments: [String]) async throws -> ChildProcess.Finished {
+    try await ChildProcess.run(
+      try Executables.ferryd(), arguments + store, within: .seconds(90))
   }
 
   /// Makes a token. Returns when the server, if it runs, asks for tokens: one that never had any

@@ -31,7 +31,9 @@ extension MissionDesk {
   }
 
   private func readKey() async throws(MissionFailure) -> MissionSigner? {
-    try await key { (path) throws(SigningKeyError) in try MissionSigner.existing(file: path) }
+    if let knownSigner { return knownSigner }
+    return try await key { (path) throws(SigningKeyError) in try MissionSigner.existing(file: path)
+    }
   }
 
   private func makeKey() async throws(MissionFailure) -> MissionSigner {

@@ -16,13 +16,19 @@ package final class MissionDesk: Sendable {
   private let clock: ServiceClock
   let keyFile: String
   private let limits: MissionLimits
+  /// The key where it is known already; otherwise it is in ``keyFile``.
+  let knownSigner: MissionSigner?
 
-  /// - Parameter keyFile: The key in PEM; made when it is first needed. `nil` for
-  ///   `mission-key.pem` beside the content.
+  /// - Parameters:
+  ///   - keyFile: The key in PEM; made when it is first needed. `nil` for `mission-key.pem` beside
+  ///     the content.
+  ///   - signer: The key, where it is known already.
   package init(
-    store: any SyncStore, blobs: BlobThreads, keyFile: String? = nil, clock: ServiceClock,
-    limits: MissionLimits = .standard, uploadQuota: Int64 = MissionDesk.uploadQuotaStandard
+    store: any SyncStore, blobs: BlobThreads, keyFile: String? = nil,
+    signer: MissionSigner? = nil, clock: ServiceClock, limits: MissionLimits = .standard,
+    uploadQuota: Int64 = MissionDesk.uploadQuotaStandard
   ) {
+    knownSigner = signer
     self.store = store
     self.uploadQuota = uploadQuota
     self.blobs = blobs

@@ -1,17 +1,17 @@
 import Foundation
-import TestSupport
+import Laboratory
 
 /// A real nginx over a directory, slow enough to be interrupted, which counts what it hands over.
-final class NginxFileServer: Sendable {
+package final class NginxFileServer: Sendable {
   private static let nginx = URL(filePath: "/usr/sbin/nginx")
-  static var isAvailable: Bool { FileManager.default.isExecutableFile(atPath: nginx.path) }
+  package static var isAvailable: Bool { FileManager.default.isExecutableFile(atPath: nginx.path) }
 
   private let directory: TemporaryDirectory
   private let process: ChildProcess
   private let port: UInt16
 
   /// A server of nothing yet; each answer gets `rate` bytes a second after its first part.
-  init(rate: Int) async throws {
+  package init(rate: Int) async throws {
     directory = try TemporaryDirectory(prefix: "ferry-nginx")
     for folder in ["files", "state"] {
       try FileManager.default.createDirectory(
@@ -26,10 +26,11 @@ final class NginxFileServer: Sendable {
     _ = try await process.line { $0.contains("start worker processes") || $0.contains("epoll") }
   }
 
-  var url: String { "http://127.0.0.1:\(port)/file" }
+  /// Of its one file.
+  package var url: String { "http://127.0.0.1:\(port)/file" }
 
   /// Puts another file into the place of the one before, as a deployment does: whole, at once.
-  func replace(_ content: [UInt8], modified: Int) throws {
+  package func replace(_ content: [UInt8], modified: Int) throws {
     let next = directory.file("files/next")
     try Data(content).write(to: next)
     try FileManager.default.setAttributes(
@@ -43,11 +44,25 @@ final class NginxFileServer: Sendable {
   }
 
   /// Status and bytes of the body, for each answer that has ended.
-  func log() throws -> [(status: Int, bytes: Int)] {
+  package func log() throws -> [(status: Int, bytes: Int)] {
     let text = try String(contentsOf: directory.file("state/log"), encoding: .utf8)
     return text.split(separator: "\n").compactMap { line in
       let words = line.split(separator: " ").compactMap { Int($0) }
       return words.count == 2 ? (words[0], words[1]) : nil
+    }
+  }
+
+  /// The same, once so many answers have ended: nginx notes them a little later, and later still
+  /// where nobody takes them any more.
+  package func log(of count: Int) async throws -> [(status: Int, bytes: Int)] {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while true {
+      let found = try log()
+      if found.count >= count { return found }
+      guard ContinuousClock.now < deadline else {
+        throw TestSupportError("nginx answered \(found.count) times, not \(count)")
+      }
+      try await Task.sleep(for: .milliseconds(5))
     }
   }
 

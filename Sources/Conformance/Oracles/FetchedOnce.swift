@@ -1,0 +1,111 @@
+import FerryProtocol
+
+/// Content is not fetched again, but for what was on its way when something came in between: bytes
+/// fetched ≤ content + interruptions × the parts in flight. What was given up on purpose, and what
+/// a disk lost, is fetched anew.
+package struct FetchedOnce: MissionOracle {
+  package static let name = "fetched-once"
+
+  private struct Account: Hashable {
+    var device: String
+    var hash: ContentHash
+  }
+
+  /// What an interruption costs.
+  private enum Loss {
+    /// What one transfer has on its way.
+    case part
+    /// What all transfers of a file have on their way.
+    case parts
+    case whole
+  }
+
+  private struct Balance {
+    var fetched: Int64 = 0
+    var allowed: Int64 = 0
+  }
+
+  private let marksFrom: Int64
+  private let transfers: Int64
+  private var items: [ContentHash: PublishedItem] = [:]
+  /// Content of each mission, of all its versions.
+  private var contents: [MissionID: Set<ContentHash>] = [:]
+  private var balances: [Account: Balance] = [:]
+
+  package init(marksFrom: Int64, transfers: Int) {
+    (self.marksFrom, self.transfers) = (marksFrom, Int64(transfers))
+  }
+
+  package mutating func see(_ event: MissionRunEvent) -> [Violation] {
+    switch event {
+    case .publishing(_, let mission, let published):
+      for item in published.values.sorted(by: { $0.hash < $1.hash }) {
+        // Published with parts of its own, or in one part: the larger one counts.
+        let known = items[item.hash]?.partSize ?? 0
+        items[item.hash] = item
+        items[item.hash]?.partSize = max(known, item.partSize)
+        contents[mission, default: []].insert(item.hash)
+      }
+    case .fetched(let device, let hash, let bytes): return fetched(bytes, of: hash, by: device)
+    case .broken(let device, let hash): allow(.part, of: hash, on: device)
+    case .killed(let device): allowAll(.parts, on: device)
+    case .wentBack(let device): allowAll(.whole, on: device)
+    case .givenUp(let device, let mission):
+      for hash in contents[mission] ?? [] { allow(.whole, of: hash, on: device) }
+    case .looked(let device, _, let evidence):
+      // What no row speaks of is removed, and fetched anew when it is wanted again.
+      for account in balances.keys
+      where account.device == device && !evidence.known.contains(account.hash) {
+        balances[account] = nil
+      }
+    case .copied(let device, let original):
+      for (account, balance) in balances where account.device == original {
+        balances[Account(device: device, hash: account.hash)] = balance
+      }
+      // Another machine has its own run of the system: nothing is believed there but hashes.
+      allowAll(.whole, on: device)
+    case .progress, .rested, .serverWentBack: break
+    }
+    return []
+  }
+
+  private mutating func fetched(
+    _ bytes: Int64, of hash: ContentHash, by device: String
+  ) -> [Violation] {
+    // Manifests are small, and fetched whole.
+    guard let item = items[hash] else { return [] }
+    let account = Account(device: device, hash: hash)
+    var balance = balances[account, default: Balance(fetched: 0, allowed: item.size)]
+    balance.fetched += bytes
+    balances[account] = balance
+    guard balance.fetched > balance.allowed else { return [] }
+    return [
+      Violation(
+        oracle: Self.name,
+        "\(device) fetched \(balance.fetched) bytes of content \(hash), which has \(item.size); "
+          + "\(balance.allowed - item.size) were lost on the way")
+    ]
+  }
+
+  private func bytes(_ loss: Loss, of item: PublishedItem) -> Int64 {
+    let part = item.size < marksFrom ? item.size : min(item.size, item.partSize)
+    return switch loss {
+    case .part: part
+    case .parts: min(item.size, part * transfers)
+    case .whole: item.size
+    }
+  }
+
+  private mutating func allow(_ loss: Loss, of hash: ContentHash, on device: String) {
+    guard let item = items[hash] else { return }
+    let account = Account(device: device, hash: hash)
+    balances[account, default: Balance(fetched: 0, allowed: item.size)].allowed +=
+      bytes(loss, of: item)
+  }
+
+  private mutating func allowAll(_ loss: Loss, on device: String) {
+    for account in Array(balances.keys) where account.device == device {
+      allow(loss, of: account.hash, on: device)
+    }
+  }
+}

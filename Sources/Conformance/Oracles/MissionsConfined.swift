@@ -1,0 +1,19 @@
+import FerryProtocol
+
+/// Nothing of a mission lies outside of its store's folder, and nobody tries to reach there.
+package struct MissionsConfined: MissionOracle {
+  package static let name = "missions-confined"
+
+  package init() {}
+
+  package mutating func see(_ event: MissionRunEvent) -> [Violation] {
+    guard case .looked(let device, _, let evidence) = event, !evidence.strays.isEmpty else {
+      return []
+    }
+    return [
+      Violation(
+        oracle: Self.name,
+        "\(device) keeps or seeks \(evidence.strays.prefix(3)), where no mission belongs")
+    ]
+  }
+}

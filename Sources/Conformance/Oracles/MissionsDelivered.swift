@@ -1,0 +1,26 @@
+import FerryProtocol
+
+/// At the end every device has the newest version of each mission that it asked for, and that is
+/// published still, or the product says why not.
+package struct MissionsDelivered: MissionOracle {
+  package static let name = "missions-delivered"
+
+  package init() {}
+
+  package mutating func judge(_ final: FinalMissionEvidence) -> [Violation] {
+    final.devices.flatMap { device in
+      device.wanted.sorted().compactMap { mission in
+        guard let newest = final.published[mission], device.reasons[mission] == nil else {
+          return nil
+        }
+        let active = device.store.versions.first { $0.mission == mission && $0.isActive }
+        guard active?.version != newest else { return nil }
+        let has = active.map { "version \($0.version)" } ?? "nothing"
+        return Violation(
+          oracle: Self.name,
+          "\(device.name) asked for mission \(mission), of which version \(newest) is published, "
+            + "and has \(has)")
+      }
+    }
+  }
+}

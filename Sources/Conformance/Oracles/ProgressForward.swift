@@ -1,0 +1,36 @@
+import FerryProtocol
+
+/// While a mission is being fetched, its progress never goes back and never exceeds the whole.
+package struct ProgressForward: MissionOracle {
+  package static let name = "progress-forward"
+
+  private struct Run: Hashable {
+    var device: String
+    var mission: MissionID
+  }
+
+  private var told: [Run: (version: Int64, done: Int64)] = [:]
+
+  package init() {}
+
+  package mutating func see(_ event: MissionRunEvent) -> [Violation] {
+    switch event {
+    case .progress(let device, let version, let done, let total):
+      let run = Run(device: device, mission: version.mission)
+      defer { told[run] = (version.version, done) }
+      let before = told[run].map { $0.version == version.version ? $0.done : 0 } ?? 0
+      guard done < before || done > total || done < 0 else { return [] }
+      return [
+        Violation(
+          oracle: Self.name,
+          "\(device): mission \(version.mission) is at \(done) of \(total) bytes, after \(before)")
+      ]
+    case .rested(let device, let mission):
+      told[Run(device: device, mission: mission)] = nil
+    case .killed(let device), .wentBack(let device):
+      told = told.filter { $0.key.device != device }
+    default: break
+    }
+    return []
+  }
+}

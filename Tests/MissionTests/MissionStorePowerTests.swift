@@ -1,0 +1,58 @@
+import Executors
+import FerryProtocol
+import SimulatedDisk
+import Synchronization
+import Testing
+
+@testable import Missions
+
+/// What the mission store's rows say after a loss of power, on a disk that loses what was not
+/// written to it.
+@Suite("Mission store without power", .timeLimit(.minutes(1)))
+struct MissionStorePowerTests {
+  private static let path = "/device/replica.db.missions/missions.db"
+  private let published = Publication("m", [("a.txt", content(1, 10))])
+
+  /// A disk of its own for each seed.
+  private func disk(_ seed: UInt64) -> SimulatedDisk {
+    let state = Mutex(seed &* 0x9E37_79B9_7F4A_7C15 &+ 1)
+    return SimulatedDisk(name: "power", clock: { 1_800_000_000_000 }) {
+      state.withLock { state in
+        state ^= state << 13
+        state ^= state >> 7
+        state ^= state << 17
+        return state
+      }
+    }
+  }
+
+  private func open(_ disk: SimulatedDisk) async throws -> SQLiteMissionStore {
+    try await SQLiteMissionStore.open(
+      Self.path, canonical: { $0 }, on: ThreadExecutor(name: "power"),
+      fileSystem: disk.fileSystem)
+  }
+
+  /// A store with one complete version, and its disk.
+  private func filled(_ seed: UInt64) async throws -> (SimulatedDisk, MissionVersion) {
+    let disk = disk(seed)
+    let store = try await open(disk)
+    let version = try await store.add(published.record, at: 1).version
+    try await store.setManifest(published.document, published.manifest, of: version)
+    try await store.complete(version, at: 2)
+    return (disk, version)
+  }
+
+  @Test("rows that were removed with their files never come back")
+  func removed() async throws {
+    for seed in 1...40 as ClosedRange<UInt64> {
+      let (disk, version) = try await filled(seed)
+      do {
+        let store = try await open(disk)
+        _ = try await store.remove(version, ending: nil)
+        disk.losePower(under: "/device/")
+      }
+      let left = try await open(disk).missions()
+      #expect(left.isEmpty, "seed \(seed)")
+    }
+  }
+}

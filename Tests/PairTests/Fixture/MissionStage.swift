@@ -1,0 +1,95 @@
+import Ferry
+import Foundation
+import TestSupport
+import Testing
+
+/// A published mission, its server, and a device that reaches the server through a proxy.
+struct MissionStage: Sendable {
+  /// The mission's name.
+  static let mission = "film"
+  /// Of hundreds: what may be fetched twice of a whole, however often a download is interrupted.
+  static let twice = 1
+
+  let server: Server
+  let proxy: TCPProxy
+  let device: Device
+  let draft: Draft
+  /// Bytes of all items.
+  let size: Int
+
+  /// Publishes one large item and some small ones.
+  ///
+  /// - Parameter isTight: Whether the system holds little of what the server has sent.
+  static func make(mebibytes: Int, isTight: Bool = false) async throws -> MissionStage {
+    let draft = try Draft()
+    try draft.write("film.mp4", mebibytes: mebibytes)
+    for number in 0..<12 {
+      try draft.write("pages/\(number).json", Draft.content(UInt64(number) + 2, 3_000))
+    }
+    let server = try await Server.start()
+    let proxy = try TCPProxy(to: server.port, answerBytesMax: isTight ? 64 << 10 : nil)
+    let device = try await Device.joined(proxy.url)
+    try await server.publish(draft.path, as: mission, "--chunk-size", "1MiB")
+    return MissionStage(
+      server: server, proxy: proxy, device: device, draft: draft,
+      size: mebibytes << 20 + 12 * 3_000)
+  }
+
+  /// Bytes of which it can be said that nothing was fetched twice.
+  var bound: Int { size + size * Self.twice / 100 }
+
+  /// Starts `ferry mission download`.
+  func download(_ arguments: String...) throws -> MissionRun {
+    try MissionRun(device, ["download", Self.mission] + arguments)
+  }
+
+  /// Checks that what the device has is what was published.
+  func expectWhole(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    try await device.expect(draft, in: Self.mission, sourceLocation: sourceLocation)
+  }
+}
+
+extension Server {
+  /// Publishes a folder or a manifest on the server's store.
+  func publish(_ path: String, as id: String, _ more: String...) async throws {
+    let arguments =
+      ["mission", "publish", "--space", Device.space, "--id", id, path] + more
+    let finished = try await run(arguments)
+    try #require(finished.status == .exited(0), "\(finished.error)")
+  }
+
+  /// The sum of a metric's samples that have all these labels.
+  func metric(_ name: String, _ labels: String...) async throws -> Int {
+    let page = try await Wire.send(.get, "\(url)/metrics")
+    try #require(page.status == 200)
+    return page.text.split(separator: "\n").filter { line in
+      line.hasPrefix("\(name){") && labels.allSatisfy { line.contains($0) }
+    }.compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0) { $0 + Int($1) }
+  }
+
+  /// Bytes of content, manifests included, that it has handed over since it was started.
+  func blobBytes() async throws -> Int {
+    try await metric("ferry_http_response_bytes_total", "route=\"/v1/blobs/{sha256}\"")
+  }
+
+  /// Requests for content that it has answered since it was started.
+  func blobRequests() async throws -> Int {
+    try await metric("ferry_http_requests_total", "route=\"/v1/blobs/{sha256}\"")
+  }
+}
+
+extension Device {
+  /// Checks that a mission's folder holds what was published.
+  func expect(
+    _ draft: Draft, in mission: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws {
+    let path = try await ferry("mission", "path", mission, sourceLocation: sourceLocation).output
+    let folder = path.trimmingCharacters(in: .whitespacesAndNewlines)
+    #expect(try draft.isEqual(to: folder), sourceLocation: sourceLocation)
+  }
+
+  /// Where a mission stands, as `ferry mission show` tells.
+  func mission(_ id: String) async throws -> JSONLine {
+    try #require(try JSONLine.all(try await ferry("mission", "show", id, "--json").output).first)
+  }
+}

@@ -1,0 +1,97 @@
+import Cryptography
+import Ferry
+import Foundation
+import TestSupport
+import Testing
+
+/// Items that lie on somebody else's server, a real nginx, by the command line.
+@Suite(.timeLimit(.minutes(3)), .enabled(if: NginxFileServer.isAvailable))
+struct MissionForeignTests {
+  private let right = Draft.content(21, 3_000_000)
+  private let wrong = Draft.content(22, 3_000_000)
+  private let elsewhere: NginxFileServer
+  private let server: Server
+  private let device: Device
+
+  /// Publishes a mission of one item that lies on nginx, and is to be `right`.
+  init() async throws {
+    elsewhere = try await NginxFileServer(rate: 1_500_000)
+    server = try await Server.start()
+    device = try await Device.joined(server.url)
+    let folder = try TemporaryDirectory()
+    let manifest = folder.file("mission.json")
+    var hash = SHA256()
+    right.withUnsafeBytes { hash.update($0) }
+    let sum = hash.finish().map { byte in
+      (byte < 16 ? "0" : "") + String(byte, radix: 16)
+    }.joined()
+    try Data(
+      """
+      {"items": [{"path": "media/film.mp4", "url": "\(elsewhere.url)", "sha256": "\(sum)",
+        "size": \(right.count)}]}
+      """.utf8
+    ).write(to: manifest)
+    try await server.publish(manifest.path, as: "film")
+  }
+
+  /// Downloads until half of the item is there, and is killed then.
+  private func halfOf() async throws {
+    let run = try MissionRun(device, ["download", "film"])
+    try await run.reached(right.count / 2)
+    run.child.send(SIGKILL)
+    _ = try await run.child.exitStatus()
+  }
+
+  private func expectRight() async throws {
+    let path = try await device.ferry("mission", "path", "film", "media/film.mp4").output
+    let file = URL(filePath: path.trimmingCharacters(in: .whitespacesAndNewlines))
+    #expect(try Data(contentsOf: file) == Data(right))
+  }
+
+  @Test("an item that lies elsewhere is downloaded, interrupted or not")
+  func whole() async throws {
+    try elsewhere.replace(right, modified: 1_000_000_000)
+    try await halfOf()
+    try await device.ferry("mission", "download", "film")
+    try await expectRight()
+    // The rest by a range, and not all anew.
+    let log = try await elsewhere.log(of: 2)
+    #expect(log.contains { $0.status == 206 && $0.bytes < right.count })
+  }
+
+  @Test("a file that becomes another one in the middle fails by its name, and is never joined")
+  func changed() async throws {
+    try elsewhere.replace(right, modified: 1_000_000_000)
+    try await halfOf()
+    try elsewhere.replace(wrong, modified: 1_000_000_001)
+    let failed = try await device.ferry("mission", "download", "film", exits: 1)
+    #expect(failed.error.contains("media/film.mp4"))
+    #expect(try await elsewhere.log(of: 2).allSatisfy { $0.status == 200 })
+    try await device.ferry("mission", "path", "film", exits: 1)
+    #expect(try leftovers().isEmpty)
+    try elsewhere.replace(right, modified: 1_000_000_002)
+    try await device.ferry("mission", "download", "film")
+    try await expectRight()
+  }
+
+  @Test("a file that becomes the right one in the middle is taken whole")
+  func corrected() async throws {
+    try elsewhere.replace(wrong, modified: 1_000_000_000)
+    try await halfOf()
+    try elsewhere.replace(right, modified: 1_000_000_001)
+    try await device.ferry("mission", "download", "film")
+    let log = try await elsewhere.log(of: 2)
+    #expect(log.contains { $0.status == 200 && $0.bytes == right.count })
+    try await expectRight()
+  }
+
+  /// Content that lies beside the replica.
+  private func leftovers() throws -> [String] {
+    let folder = device.path + ".missions"
+    return try FileManager.default.subpathsOfDirectory(atPath: folder).filter { path in
+      var status = stat()
+      stat("\(folder)/\(path)", &status)
+      return status.st_mode & S_IFMT == S_IFREG && status.st_size >= right.count / 4
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import Ferry
+import Foundation
+import TestSupport
+import Testing
+
+/// Downloads whose device is killed, at any moment.
+@Suite(.serialized, .timeLimit(.minutes(3)))
+struct MissionKillTests {
+  /// What a killed process may have read of a connection without having written it: a part that is
+  /// written just now, one that waits, and what is in libcurl's buffer.
+  private static let lossPerConnection = 192 << 10
+  /// The same of a process: a large item has four connections.
+  private static let lossPerKill = 4 * lossPerConnection
+
+  /// Where a download is when it is killed.
+  private enum Moment {
+    /// In the middle of everything, as fast as it can.
+    case working
+    /// It has told how far it is, and waits for more.
+    case told
+  }
+
+  /// Downloads until so many bytes have come, and kills. Answers with what the process had read from
+  /// its connections, by what the system has left of them, and with all that it had told.
+  private func kill(
+    _ stage: MissionStage, _ moment: Moment, after bytes: Int
+  ) async throws -> (read: Int, told: [MissionRun.Progress]) {
+    let proxy = stage.proxy
+    let before = proxy.byteCount(.answer)
+    let run = try stage.download()
+    switch moment {
+    case .working:
+      let trap = proxy.trap(
+        .answer, of: "/v1/blobs/", after: bytes, .call { run.child.send(SIGSTOP) })
+      try await trap.sprung(within: .seconds(60))
+    case .told:
+      let trap = proxy.trap(
+        .answer, of: "/v1/blobs/", after: bytes,
+        .call { proxy.set(LinkConditions(answers: .stalled)) })
+      try await trap.sprung(within: .seconds(60))
+      try await run.fetched(bytes / 2)
+    }
+    try await run.child.freeze()
+    let read = try await proxy.readByteCountAtRest()
+    run.child.send(SIGKILL)
+    #expect(try await run.child.exitStatus() == .killed(signal: SIGKILL))
+    proxy.set(LinkConditions())
+    try await eventually("its connections to end") { proxy.connectionCount == 0 }
+    return (read - before, try run.progress())
+  }
+
+  @Test("a download that is killed again and again fetches next to nothing twice")
+  func device() async throws {
+    let stage = try await MissionStage.make(mebibytes: 48, isTight: true)
+    let kills = 12
+    let step = stage.size / (kills + 1)
+    var (read, told) = (0, [MissionRun.Progress]())
+    for number in 1...kills {
+      let life = try await kill(
+        stage, number.isMultiple(of: 3) ? .told : .working, after: step)
+      read += life.read
+      told += life.told
+      let path = try await stage.device.ferry("mission", "path", MissionStage.mission, exits: 1)
+      #expect(path.output.isEmpty, "a part of a mission is none")
+    }
+    let before = stage.proxy.byteCount(.answer)
+    let last = try stage.download()
+    try await last.ends()
+    read += stage.proxy.byteCount(.answer) - before
+    told += try last.progress()
+    #expect(read <= stage.bound + kills * Self.lossPerKill, "\(read - stage.size) bytes twice")
+    #expect(read >= stage.size)
+    expectSteady(told)
+    #expect(told.last?.bytesDone == stage.size)
+    try await stage.expectWhole()
+  }
+
+  @Test("a download that is killed when all has come fetches nothing of it again")
+  func atTheEnd() async throws {
+    let stage = try await MissionStage.make(mebibytes: 8)
+    let run = try stage.download()
+    _ = try await run.child.line(within: .seconds(60)) {
+      $0.hasPrefix("{\"event\":\"item\"") && $0.contains("film.mp4")
+    }
+    run.child.send(SIGKILL)
+    _ = try await run.child.exitStatus()
+    let before = try await stage.server.blobBytes()
+    let again = try stage.download()
+    try await again.ends()
+    #expect(try await stage.server.blobBytes() - before < 64 << 10)
+    expectSteady(try run.progress() + again.progress())
+    try await stage.expectWhole()
+  }
+}

@@ -1,0 +1,73 @@
+import Ferry
+import Foundation
+import TestSupport
+import Testing
+
+/// Downloads whose server is killed, or stands still, in the middle.
+@Suite(.serialized, .timeLimit(.minutes(3)))
+struct MissionServerLossTests {
+  @Test("a server that is killed in the middle is waited for, and nothing comes twice")
+  func killed() async throws {
+    let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
+    let run = try stage.download("--watch", "--limit-rate", "24MiB")
+    for part in 1...2 {
+      try await run.reached(stage.size * part / 3)
+      try await stage.server.kill()
+      try await stage.server.start()
+    }
+    try await run.ends()
+    #expect(try run.fetched() <= stage.bound)
+    expectSteady(try run.progress())
+    try await stage.expectWhole()
+  }
+
+  @Test("a server that does not come back is given up, and the next command goes on")
+  func gone() async throws {
+    let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
+    let run = try stage.download("--wait", "100ms", "--limit-rate", "24MiB")
+    try await run.reached(stage.size / 3)
+    try await stage.server.kill()
+    try await run.ends(with: 3)
+    #expect(try await stage.device.mission(MissionStage.mission).text("state") == "downloading")
+    try await stage.server.start()
+    let again = try stage.download()
+    try await again.ends()
+    #expect(try run.fetched() + again.fetched() <= stage.bound)
+    expectSteady(try run.progress() + again.progress())
+    try await stage.expectWhole()
+  }
+
+  @Test("a server that stands still is told of, and waited for as long as it takes")
+  func stopped() async throws {
+    let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
+    let run = try stage.download("--watch", "--timeout", "500ms", "--limit-rate", "24MiB")
+    try await run.reached(stage.size / 3)
+    stage.server.send(SIGSTOP)
+    try await run.changed(to: "downloading", "silent")
+    stage.server.send(SIGCONT)
+    try await run.ends()
+    #expect(try run.fetched() <= stage.bound)
+    expectSteady(try run.progress())
+    try await stage.expectWhole()
+  }
+
+  @Test("a server that stands still for good is given up, and nothing of two answers is joined")
+  func stoppedForGood() async throws {
+    let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
+    let run = try stage.download(
+      "--wait", "100ms", "--timeout", "500ms", "--limit-rate", "24MiB")
+    try await run.reached(stage.size / 3)
+    stage.server.send(SIGSTOP)
+    try await run.ends(with: 3)
+    // There is nothing to go on with: the next one does not wait long either.
+    let vain = try stage.download("--wait", "100ms", "--timeout", "500ms")
+    try await vain.ends(with: 3)
+    // What the first process had asked for is answered now, to nobody.
+    stage.server.send(SIGCONT)
+    let again = try stage.download()
+    try await again.ends()
+    #expect(try run.fetched() + again.fetched() <= stage.bound)
+    expectSteady(try run.progress() + again.progress())
+    try await stage.expectWhole()
+  }
+}
