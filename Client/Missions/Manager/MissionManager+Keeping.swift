@@ -117,7 +117,7 @@ extension MissionManager {
   ///
   /// - Parameters:
   ///   - isMended: fetches anew what is damaged.
-  ///   - watching: is told what was found so far, after each file and before any is fetched.
+  ///   - watching: is told how much was read so far and, before anything is fetched, what is wrong.
   /// - Throws: what fetching throws, ``MissionError/Kind/offline`` at once where there is no
   ///   connection; the version in use stays as it is.
   public func verify(
@@ -136,9 +136,13 @@ extension MissionManager {
     for item in manifest.items where read.insert(item.hash).inserted {
       if Task.isCancelled { throw MissionError(.cancelled, "the check was stopped") }
       let content = StoredContent(hash: item.hash, size: item.size)
+      let isIntact = try await files.isIntact(content) { [report] bytes in
+        var soFar = report
+        soFar.bytes += bytes
+        watching?(soFar)
+      }
+      if !isIntact { damaged.insert(item.hash) }
       report.bytes += item.size
-      if try await !files.isIntact(content) { damaged.insert(item.hash) }
-      watching?(report)
     }
     report.damaged = manifest.items.filter { damaged.contains($0.hash) }.map(\.path)
     let plan = BundlePlan(manifest, as: row.version)
