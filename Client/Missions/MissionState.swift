@@ -40,13 +40,16 @@ public struct MissionError: Error, Sendable, Equatable, CustomStringConvertible 
     case wrongContent
     /// The server does not let this device have it, or not any more: what was fetched is kept.
     case forbidden
+    /// The server refuses its content, and the catalogue does not have it any more.
+    case retracted
     /// The server refused, or answered with something else than was asked for.
     case refused
     /// The manifest is not what the catalogue says, or cannot be read by this version.
     case badManifest
     /// The signature over the manifest is not its signer's.
     case badSignature
-    /// The manifest was signed by another key than the one that this device trusts.
+    /// The manifest was signed by another key than the one that this device trusts: what was
+    /// fetched is kept.
     case untrustedSigner
     /// What lies on this device is not what was downloaded.
     case damaged
@@ -107,6 +110,9 @@ public struct MissionStatus: Sendable, Equatable {
   /// Whether the catalogue has another content under the number of the version in use: its server
   /// was set back, and has counted once more.
   public var isRepublished = false
+
+  /// Whether it is ``MissionState/downloading`` and nobody is at it: the process that was has ended.
+  public var isInterrupted = false
 
   /// Whether a whole version is there (seed row S4.6).
   public var isDownloaded: Bool { activeVersion != nil }

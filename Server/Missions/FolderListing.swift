@@ -9,10 +9,17 @@ package enum FolderListing {
   /// out of it, a loop, a pipe and the like are refused by name. Names that begin with a dot, such
   /// as `.DS_Store` and `.git`, are left out.
   package static func files(in folder: String) throws(MissionDraftError) -> [String] {
+    try contents(of: folder).files
+  }
+
+  /// The same, and how many names were left out.
+  package static func contents(
+    of folder: String
+  ) throws(MissionDraftError) -> (files: [String], hidden: Int) {
     guard let root = resolved(folder) else {
       throw MissionDraftError("\(folder): \(String(cString: strerror(errno)))")
     }
-    var files: [String] = []
+    var (files, hidden) = ([String](), 0)
     var folders = [""]
     var seen: Set<String> = []
     while let prefix = folders.popLast() {
@@ -21,7 +28,11 @@ package enum FolderListing {
       guard seen.insert(real).inserted else {
         throw MissionDraftError("\(prefix) is there twice: a symbolic link leads back to it")
       }
-      for name in try names(in: path, prefix) where !name.hasPrefix(".") {
+      for name in try names(in: path, prefix) {
+        if name.hasPrefix(".") {
+          hidden += 1
+          continue
+        }
         let relative = prefix.isEmpty ? name : "\(prefix)/\(name)"
         try check(relative, in: root)
         var status = stat()
@@ -34,7 +45,7 @@ package enum FolderListing {
       }
     }
     guard !files.isEmpty else { throw MissionDraftError("there are no files in \(folder)") }
-    return files.sorted()
+    return (files.sorted(), hidden)
   }
 
   /// The file that a manifest beside it names; it may lie in the manifest's folder or below.
@@ -49,7 +60,7 @@ package enum FolderListing {
 
   private static func check(_ relative: String, in root: String) throws(MissionDraftError) {
     guard let real = resolved("\(root)/\(relative)") else { throw failure(relative) }
-    guard real.hasPrefix(root == "/" ? root : root + "/") else {
+    guard real == root || real.hasPrefix(root == "/" ? root : root + "/") else {
       throw MissionDraftError("item \(relative) leads out of the folder, to \(real)")
     }
   }

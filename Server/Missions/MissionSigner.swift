@@ -10,12 +10,20 @@ package enum SigningKeyError: Error, Sendable, Equatable, CustomStringConvertibl
   case notPrivate(path: String)
   /// The file can neither be read nor made.
   case file(BlobError)
+  /// There is no file, and missions were signed with a key (in base64) that is nowhere else.
+  case missing(path: String, signer: String)
+  /// The file holds another key than the one (in base64) that signed what is published.
+  case other(path: String, signer: String)
 
   package var description: String {
     switch self {
     case .notAKey(let path): "\(path) holds no Ed25519 key (PEM, PKCS #8)"
     case .notPrivate(let path): "everybody on this machine may read the key in \(path)"
     case .file(let error): error.description
+    case .missing(let path, let signer):
+      "what is published was signed with the key \(signer), and there is no \(path)"
+    case .other(let path, let signer):
+      "what is published was signed with the key \(signer), and \(path) holds another"
     }
   }
 }
@@ -43,6 +51,11 @@ package struct MissionSigner: Sendable, Equatable {
     try Self.make(path)
     guard let key = try Self.read(path) else { throw .file(BlobError(path, code: ENOENT)) }
     self.key = key
+  }
+
+  /// Reads the key; `nil` where there is no file. It blocks.
+  package static func existing(file path: String) throws(SigningKeyError) -> MissionSigner? {
+    try read(path).map { MissionSigner($0) }
   }
 
   /// What others check signatures with, 32 bytes.

@@ -101,11 +101,22 @@ package struct CommandRunner: Sendable {
   /// Whether `--json` is wanted, found out without parsing: a wrong command line is answered in
   /// JSON too.
   private func asksForJSON(_ arguments: [String], _ environment: [String: String]) -> Bool {
-    guard let flag = root.flags.first(where: { $0.name == "json" }) else { return false }
+    guard let flag = root.jsonFlag else { return false }
     let options = arguments.prefix { $0 != "--" }
     if let last = options.last(where: { $0 == "--json" || $0 == "--no-json" }) {
       return last == "--json"
     }
     return (try? flag.isOn(in: environment)) ?? false
+  }
+}
+
+extension CommandSpec {
+  /// The flag `--json`, its own or one of its commands'.
+  fileprivate var jsonFlag: FlagSpec? {
+    if let flag = flags.first(where: { $0.name == "json" }) { return flag }
+    for command in subcommands {
+      if let flag = command.jsonFlag { return flag }
+    }
+    return nil
   }
 }

@@ -12,7 +12,7 @@ package final class ProgressLines: Sendable {
 
   private let output: TextOutput
   private let isEnabled: Bool
-  /// As it is now: whoever looks on may change its width.
+  /// As it is now: whoever looks on may change its size.
   private let terminal: @Sendable () -> Terminal
   private let interval: Duration
   private let now: @Sendable () -> ContinuousClock.Instant
@@ -37,8 +37,9 @@ package final class ProgressLines: Sendable {
     self.now = now
   }
 
-  /// Shows these parts in the place of those before, a line each; too soon after the last drawing
-  /// it does nothing.
+  /// Shows these parts in the place of those before, a line each, as many as the terminal has room
+  /// for: what has scrolled away cannot be drawn over. Too soon after the last drawing it does
+  /// nothing.
   package func show(_ states: [ProgressState]) {
     guard isEnabled else { return }
     shown.withLock { shown in
@@ -46,9 +47,22 @@ package final class ProgressLines: Sendable {
       if shown.isFinished { return }
       if let last = shown.lastDraw, last.duration(to: instant) < interval { return }
       shown.lastDraw = instant
-      let width = terminal().width - 1
-      draw(states.map { ProgressBar.render($0, width: width) }, &shown)
+      let terminal = terminal()
+      draw(Self.lines(states, width: terminal.width - 1, room: terminal.height - 1), &shown)
     }
+  }
+
+  /// At most `room` lines, the last of which says how many parts are not shown.
+  private static func lines(_ states: [ProgressState], width: Int, room: Int) -> [String] {
+    let room = max(1, room)
+    let isTooMuch = states.count > room
+    // One line alone is the first part's: the whole.
+    let count = isTooMuch ? max(1, room - 1) : states.count
+    var lines = states.prefix(count).map { ProgressBar.render($0, width: width) }
+    if isTooMuch, room > 1 {
+      lines.append("… and \((states.count - count).grouped) more".truncated(toWidth: width))
+    }
+    return lines
   }
 
   /// Writes a line above the parts, which come back with the next ``show(_:)``.

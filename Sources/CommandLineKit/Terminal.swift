@@ -4,10 +4,12 @@ import Foundation
 package struct Terminal: Sendable, Equatable {
   /// Whether standard output is a terminal.
   package var isOutputTerminal: Bool
-  /// Whether standard error is a terminal.
+  /// Whether standard error is a terminal that can draw over what it shows: TERM is not `dumb`.
   package var isErrorTerminal: Bool
   /// Columns; 80 when nothing is known.
   package var width: Int
+  /// Lines; 24 when nothing is known.
+  package var height: Int
   /// Whether colour may be used on standard output: it is a terminal, NO_COLOR is unset or empty,
   /// and TERM is not `dumb`.
   package var hasColour: Bool
@@ -15,11 +17,12 @@ package struct Terminal: Sendable, Equatable {
   /// A made-up terminal.
   package init(
     isOutputTerminal: Bool = false, isErrorTerminal: Bool = false, width: Int = 80,
-    hasColour: Bool = false
+    height: Int = 24, hasColour: Bool = false
   ) {
     self.isOutputTerminal = isOutputTerminal
     self.isErrorTerminal = isErrorTerminal
     self.width = width
+    self.height = height
     self.hasColour = hasColour
   }
 
@@ -29,8 +32,10 @@ package struct Terminal: Sendable, Equatable {
   ) -> Terminal {
     let isOutputTerminal = isatty(1) == 1
     return Terminal(
-      isOutputTerminal: isOutputTerminal, isErrorTerminal: isatty(2) == 1,
-      width: windowWidth(of: 1) ?? windowWidth(of: 2) ?? width(in: environment),
+      isOutputTerminal: isOutputTerminal,
+      isErrorTerminal: isatty(2) == 1 && allowsDrawing(environment),
+      width: (window(1)?.columns ?? window(2)?.columns) ?? width(in: environment),
+      height: (window(2)?.lines ?? window(1)?.lines) ?? 24,
       hasColour: isOutputTerminal && allowsColour(environment))
   }
 
@@ -47,15 +52,23 @@ package struct Terminal: Sendable, Equatable {
     (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
   }
 
+  /// Whether the terminal understands more than lines of text.
+  static func allowsDrawing(_ environment: [String: String]) -> Bool {
+    environment["TERM"] != "dumb"
+  }
+
   /// `COLUMNS` when it makes sense.
   static func width(in environment: [String: String]) -> Int {
     environment["COLUMNS"].flatMap { Int($0) }.map { min(1000, max(20, $0)) } ?? 80
   }
 
-  private static func windowWidth(of descriptor: Int32) -> Int? {
+  /// What the terminal says of its size; `nil` for what it does not know.
+  private static func window(_ descriptor: Int32) -> (columns: Int?, lines: Int?)? {
     var size = winsize()
-    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
-    return Int(size.ws_col)
+    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 else { return nil }
+    return (
+      size.ws_col > 0 ? Int(size.ws_col) : nil, size.ws_row > 0 ? Int(size.ws_row) : nil
+    )
   }
 }
 

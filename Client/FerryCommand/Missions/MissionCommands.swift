@@ -36,8 +36,8 @@ extension FerryCommand {
   private static let missionList = CommandSpec(
     "list", summary: "List the missions that are published or here.",
     discussion: """
-      State: ready (waits for its turn), downloading, paused, done, failed or cancelled (nothing of \
-      it is here); empty where nobody asked for it.
+      State: ready (waits for its turn), downloading, interrupted (nobody is fetching it any more), \
+      paused, done, failed or cancelled (nothing of it is here); empty where nobody asked for it.
       """,
     flags: [
       FlagSpec("downloaded", help: "Only those that are here whole."),
@@ -114,10 +114,10 @@ extension FerryCommand {
   ) { arguments in
     let id = try missionID(arguments)
     let manager = try await missions(arguments)
-    let report = try await verified(id, by: manager, mending: arguments.flag("repair"))
-    try TextOutput.standardOutput.lines(
-      arguments.flag("json")
-        ? [MissionPresentation.json(id, report).text] : MissionPresentation.lines(id, report))
+    let check = MissionCheck(
+      id: id, isMended: arguments.flag("repair"), asJSON: arguments.flag("json"))
+    let report = try await check.run(with: manager)
+    try check.tell(report)
     guard !report.isIntact && !report.isMended else { return .done }
     throw CommandFailure(
       "mission \(id) is not what was downloaded", why: "its files were changed or damaged",
@@ -207,24 +207,9 @@ extension FerryCommand {
     var options = MissionOptions()
     options.silence = silence
     return try await replica.missionManager(
-      options: options, key: try missionKey(arguments),
+      options: options, key: try MissionKeyFile.key(arguments),
       transport: CurlTransport(configuration: configuration),
       restores: false)
-  }
-
-  private static func missionKey(_ arguments: ParsedArguments) throws -> [UInt8]? {
-    guard let path = arguments.stringIfPresent("key-file") else { return nil }
-    let content = try FileAccess.contents(of: path)
-    if content.count == 32 { return Array(content) }
-    let text = String(decoding: content, as: UTF8.self).trimmingCharacters(
-      in: .whitespacesAndNewlines)
-    guard let key = ContentHash(text.lowercased())?.bytes else {
-      throw CommandFailure(
-        "\(path) holds no key", why: "a key has 32 bytes, or 64 hexadecimal digits",
-        next: "name the file that has it; `openssl rand -hex 32` makes a new one, which opens "
-          + "nothing that another has sealed", code: "no_key")
-    }
-    return key
   }
 
   static func missionID(_ text: String) throws -> MissionID {
@@ -239,20 +224,6 @@ extension FerryCommand {
 
   static func missionID(_ arguments: ParsedArguments) throws -> MissionID {
     try missionID(try arguments.string("ID"))
-  }
-
-  private static func verified(
-    _ id: MissionID, by manager: MissionManager, mending isMended: Bool
-  ) async throws -> MissionVerification {
-    do {
-      return try await manager.verify(id, mending: isMended)
-    } catch {
-      guard error.kind == .offline else { throw error }
-      throw CommandFailure(
-        "mission \(id) is damaged, and could not be mended", why: error.description,
-        next: "`ferry mission verify \(id) --repair` again, when there is a connection",
-        status: .unreachable, code: "mission_offline")
-    }
   }
 
   private static func change(

@@ -65,7 +65,7 @@ struct MissionWatch {
         try TextOutput.standardOutput.lines(found.map { MissionPresentation.json($0).text })
       }
       last = found
-      if !found.contains(where: { $0.state != .paused }) { return }
+      if !found.contains(where: { $0.state != .paused && !$0.isInterrupted }) { return }
       lines.show(found.map(\.bar))
       try await Task.sleep(for: Self.pause)
     }
@@ -75,7 +75,7 @@ struct MissionWatch {
 extension MissionStatus {
   fileprivate var bar: ProgressState {
     ProgressState(
-      label: "\(id) \(state?.rawValue ?? "")", unit: .bytes, completed: bytesDone,
+      label: "\(id) \(stateName)", unit: .bytes, completed: bytesDone,
       total: bytesTotal)
   }
 }

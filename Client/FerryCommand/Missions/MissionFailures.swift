@@ -40,7 +40,17 @@ extension MissionError: CommandFailureConvertible {
         "\(name) cannot be fetched before another one",
         "`ferry pull`, then `ferry mission list` tells whether the one named above is published: "
           + "if so, download it first, else tell whoever published \(name)")
-    case .wrongContent, .refused:
+    case .retracted:
+      return failure(
+        "\(name) was retracted",
+        "nobody can fetch the rest of it, and what was fetched is gone; a version that is here stays, "
+          + "and `ferry mission download` begins again when it is published again")
+    case .refused:
+      return failure(
+        "\(name) could not be fetched as it was published",
+        "`ferry pull`, then `ferry mission list` tells whether it was retracted or has a later "
+          + "version; else tell whoever published it. `ferry mission download` begins again")
+    case .wrongContent:
       return failure(
         "\(name) could not be fetched as it was published",
         "tell whoever published it; `ferry mission download` begins again")
@@ -57,7 +67,8 @@ extension MissionError: CommandFailureConvertible {
     case .untrustedSigner:
       return failure(
         "\(name) was signed with another key than the one trusted here",
-        "if the server has a new key, `ferry mission trust KEY`; else do not trust the server",
+        "if the server has a new key, `ferry mission trust KEY` and `ferry mission resume`: what was "
+          + "fetched is kept; else do not trust the server",
         .needsUser)
     case .damaged:
       return failure(

@@ -29,7 +29,9 @@ enum MissionPresentation {
   /// narrow for it.
   private static func reasons(of missions: [MissionStatus], width: Int?) -> [String] {
     let lines = missions.compactMap { mission in
-      mission.reason.map { "\(mission.id): \($0)".escapedForTerminal }
+      (mission.reason?.description ?? mission.interruption).map {
+        "\(mission.id): \($0)".escapedForTerminal
+      }
     }
     let fitted = lines.map { line in width.map { line.truncated(toWidth: $0) } ?? line }
     return fitted.isEmpty ? [] : [""] + fitted
@@ -46,7 +48,9 @@ enum MissionPresentation {
     var lines = ["\(mission.id): \(mission.title)"]
     if !mission.summary.isEmpty { lines.append(mission.summary) }
     lines.append("state: \(stateCell(mission).isEmpty ? "not asked for" : stateCell(mission))")
-    if let reason = mission.reason { lines.append("why: \(reason)") }
+    if let reason = mission.reason?.description ?? mission.interruption {
+      lines.append("why: \(reason)")
+    }
     lines.append("published: \(mission.publishedVersion.map { "version \($0)" } ?? "retracted")")
     if let version = mission.activeVersion { lines.append("here: version \(version)") }
     if items.isEmpty, mission.items > 0 {
@@ -69,7 +73,8 @@ enum MissionPresentation {
     .object([
       ("mission", .string(mission.id.value)), ("title", .string(mission.title)),
       ("summary", .string(mission.summary)), ("state", .string(orNull: mission.state?.rawValue)),
-      ("reason", mission.reason.map { json($0) } ?? .null), ("version", .int(mission.version)),
+      ("reason", mission.reason.map { json($0) } ?? .null),
+      ("interrupted", .bool(mission.isInterrupted)), ("version", .int(mission.version)),
       ("here", mission.activeVersion.map { .int($0) } ?? .null),
       ("published", mission.publishedVersion.map { .int($0) } ?? .null),
       ("items", .int(mission.items)), ("itemsDone", .int(mission.itemsDone)),
@@ -116,9 +121,19 @@ enum MissionPresentation {
   }
 
   private static func stateCell(_ mission: MissionStatus) -> String {
-    guard let state = mission.state else { return "" }
-    guard mission.isUnderWay, mission.bytesTotal > 0 else { return state.rawValue }
+    guard mission.isUnderWay, mission.bytesTotal > 0 else { return mission.stateName }
     let percent = Int(Double(mission.bytesDone) / Double(mission.bytesTotal) * 100)
-    return "\(state.rawValue) \(percent)%"
+    return "\(mission.stateName) \(percent)%"
+  }
+}
+
+extension MissionStatus {
+  /// The state in a word; empty where nobody asked for it.
+  var stateName: String { isInterrupted ? "interrupted" : state?.rawValue ?? "" }
+
+  /// What to do where nobody is at it any more.
+  fileprivate var interruption: String? {
+    isInterrupted
+      ? "nobody is fetching it any more: `ferry mission resume \(id)` goes on where it was" : nil
   }
 }

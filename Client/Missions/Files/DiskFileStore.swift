@@ -79,14 +79,19 @@ public final class DiskFileStore: MissionFiles {
     try await perform { (folders) throws(MissionError) in try folders.has(content) }
   }
 
-  public func isIntact(_ content: StoredContent) async throws(MissionError) -> Bool {
+  public func isIntact(
+    _ content: StoredContent, reading: (@Sendable (Int64) -> Void)?
+  ) async throws(MissionError) -> Bool {
     // Reading takes long; whoever stops it does not wait for its end.
     let isStopped = StopMark()
     let found: Result<Bool, MissionError> = await withTaskCancellationHandler {
       do throws(MissionError) {
         return .success(
           try await perform { (folders) throws(MissionError) in
-            try folders.isIntact(content) { !isStopped.isSet }
+            try folders.isIntact(content) { bytes in
+              reading?(bytes)
+              return !isStopped.isSet
+            }
           })
       } catch {
         return .failure(error)

@@ -32,8 +32,11 @@ public protocol MissionFiles: Sendable {
 
   /// Whether complete content is there and every byte of it is what it was; it is read whole.
   ///
+  /// - Parameter reading: is told the bytes that were read so far.
   /// - Throws: ``MissionError/Kind/cancelled`` soon after its task was cancelled.
-  func isIntact(_ content: StoredContent) async throws(MissionError) -> Bool
+  func isIntact(
+    _ content: StoredContent, reading: (@Sendable (Int64) -> Void)?
+  ) async throws(MissionError) -> Bool
 
   /// Makes the content that was put together, and whose hash was checked, complete content.
   func adopt(_ content: StoredContent) async throws(MissionError)
@@ -84,6 +87,13 @@ public protocol MissionFiles: Sendable {
   func collect(
     needed: @escaping @Sendable () async throws(MissionError) -> NeededFiles
   ) async throws(MissionError) -> Int
+}
+
+extension MissionFiles {
+  /// The same, without a word meanwhile.
+  public func isIntact(_ content: StoredContent) async throws(MissionError) -> Bool {
+    try await isIntact(content, reading: nil)
+  }
 }
 
 /// Content by its hash.

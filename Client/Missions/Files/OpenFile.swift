@@ -85,12 +85,13 @@ struct OpenFile: ~Copyable {
 
   /// The SHA-256 of the whole content.
   ///
+  /// - Parameter goesOn: is told the bytes that were read so far.
   /// - Throws: ``MissionError/Kind/cancelled`` once `goesOn` answers `false`.
-  func hash(while goesOn: () -> Bool = { true }) throws(MissionError) -> ContentHash? {
+  func hash(while goesOn: (Int64) -> Bool = { _ in true }) throws(MissionError) -> ContentHash? {
     var hash = SHA256()
     var offset: Int64 = 0
     while true {
-      guard goesOn() else { throw MissionError(.cancelled, "the check was stopped") }
+      guard goesOn(offset) else { throw MissionError(.cancelled, "the check was stopped") }
       let block = try read(at: offset, count: Self.blockBytes)
       if block.isEmpty { break }
       hash.update(block)

@@ -67,13 +67,15 @@ struct SealedFile: Sendable {
 
   /// Whether all of the file is what was sealed.
   func isIntact(
-    _ file: borrowing OpenFile, while goesOn: () -> Bool
+    _ file: borrowing OpenFile, while goesOn: (Int64) -> Bool
   ) throws(MissionError) -> Bool {
     guard try file.size() == fileSize, try file.read(at: 0, count: Self.head.count) == Self.head
     else { return false }
     var digest = SHA256()
     for part in 0..<partCount {
-      guard goesOn() else { throw MissionError(.cancelled, "the check was stopped") }
+      guard goesOn(part * Self.partBytes) else {
+        throw MissionError(.cancelled, "the check was stopped")
+      }
       do {
         digest.update(try open(part, of: file))
       } catch  where error.kind == .damaged {

@@ -69,7 +69,7 @@ struct StoreFolders: Sendable {
   }
 
   func isIntact(
-    _ content: StoredContent, while goesOn: () -> Bool
+    _ content: StoredContent, while goesOn: (Int64) -> Bool
   ) throws(MissionError) -> Bool {
     guard try has(content), let shelf = try shelf(of: content.hash) else { return false }
     let file = try shelf.openFile(content.hash.description)

@@ -13,6 +13,7 @@ extension MissionManager {
       if let (state, reason) = unwritten[statuses[index].id] {
         (statuses[index].state, statuses[index].reason) = (state, reason)
       }
+      note(whoIsAt: &statuses[index])
       guard let progress = runs[statuses[index].id]?.board?.progress(),
         progress.version == statuses[index].version
       else { continue }
@@ -20,6 +21,18 @@ extension MissionManager {
       statuses[index].itemsDone = progress.itemsDone
     }
     return statuses
+  }
+
+  /// What a row does not say: whether another process is at a mission, or nobody any more.
+  private func note(whoIsAt status: inout MissionStatus) {
+    guard status.state == .downloading else { return }
+    if let reason = queue[status.id]?.reason, reason.kind == .busy { status.reason = reason }
+    guard runs[status.id] == nil, queue[status.id]?.state != .downloading,
+      let lock = try? files.lock(.mission(status.id))
+    else { return }
+    lock.release()
+    // What an earlier process waited for is over with it.
+    (status.isInterrupted, status.reason) = (true, nil)
   }
 
   /// One mission.
@@ -87,22 +100,29 @@ extension MissionManager {
   public func signers() async throws(MissionError) -> [[UInt8]] { try await trusted() }
 
   /// From now on this key's signatures count, and no other's: 32 bytes, as Ed25519 has them.
+  /// Missions that rested here for the sake of another key go on.
   public func trust(_ signer: [UInt8]) async throws(MissionError) {
     guard signer.count == 32 else {
       throw MissionError(.wrongKey, "a public key of Ed25519 has 32 bytes")
     }
     try await store.trust(signer, at: surroundings.wallClock())
+    for id in versions.keys.sorted() where queue[id]?.state == .paused {
+      if queue[id]?.reason?.kind == .untrustedSigner { await handle(.resume(id)) }
+    }
   }
 
   // MARK: Checking
 
   /// Reads everything of the version in use again (seed row S4.8).
   ///
-  /// - Parameter isMended: fetches anew what is damaged.
+  /// - Parameters:
+  ///   - isMended: fetches anew what is damaged.
+  ///   - watching: is told how much was read so far and, before anything is fetched, what is wrong.
   /// - Throws: what fetching throws, ``MissionError/Kind/offline`` at once where there is no
   ///   connection; the version in use stays as it is.
   public func verify(
-    _ id: MissionID, mending isMended: Bool = false
+    _ id: MissionID, mending isMended: Bool = false,
+    watching: (@Sendable (MissionVerification) -> Void)? = nil
   ) async throws(MissionError) -> MissionVerification {
     let row = try await active(id)
     let manifest = try await manifest(kept: row)
@@ -116,12 +136,18 @@ extension MissionManager {
     for item in manifest.items where read.insert(item.hash).inserted {
       if Task.isCancelled { throw MissionError(.cancelled, "the check was stopped") }
       let content = StoredContent(hash: item.hash, size: item.size)
+      let isIntact = try await files.isIntact(content) { [report] bytes in
+        var soFar = report
+        soFar.bytes += bytes
+        watching?(soFar)
+      }
+      if !isIntact { damaged.insert(item.hash) }
       report.bytes += item.size
-      if try await !files.isIntact(content) { damaged.insert(item.hash) }
     }
     report.damaged = manifest.items.filter { damaged.contains($0.hash) }.map(\.path)
     let plan = BundlePlan(manifest, as: row.version)
     report.fault = try await files.fault(in: plan)
+    watching?(report)
     guard isMended, !report.isIntact else { return report }
     for item in manifest.items where damaged.remove(item.hash) != nil {
       try await store.removeObject(item.hash)

@@ -33,10 +33,19 @@ extension MissionManager {
       if Task.isCancelled || error.kind == .cancelled { return .stopped }
       // What is amiss on this side can be put right, and nothing of the content is wrong.
       switch error.kind {
-      case .diskFull, .forbidden, .files, .database: return .rests(error)
-      default: return .failed(error)
+      case .diskFull, .forbidden, .files, .database, .untrustedSigner: return .rests(error)
+      default: return .failed(await reason(error, of: id))
       }
     }
+  }
+
+  /// Why a mission failed: what the server refuses and the catalogue has no more was retracted.
+  private func reason(_ error: MissionError, of id: MissionID) async -> MissionError {
+    guard error.kind == .refused, let published = try? await catalogue.missions(),
+      !published.contains(where: { $0.id == id })
+    else { return error }
+    return MissionError(
+      .retracted, item: error.item, "it was retracted while it was fetched: \(error.message)")
   }
 
   // MARK: Beside other processes

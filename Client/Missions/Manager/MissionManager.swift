@@ -256,6 +256,8 @@ public actor MissionManager {
       guard let row = rows.first(where: { $0.version == version }) else { break }
       await discard(row, as: state, reason ?? MissionError(.cancelled, "it was cancelled"))
     case .ready, .downloading, .paused:
+      // Who merely looks on tells nobody else so: the row is the other process's.
+      if reason?.kind == .busy { break }
       do throws(MissionError) {
         try await store.setState(state, reason: reason, of: version)
         unwritten[id] = nil

@@ -4,7 +4,13 @@ extension MissionManifest {
   /// Paths are those that every file system takes and no two the same, sizes and chunks fit each
   /// other, and what items wait for is there and never in a circle.
   public func fault(limits: MissionLimits = .standard) -> String? {
+    // A mission's name is its folder's, too.
+    if let fault = MissionPath.fault(in: id.value) { return "the mission's name: \(fault)" }
     if version < 1 { return "a version is a number from 1" }
+    if !limits.priority.contains(priority) {
+      return "priority \(priority) is not from \(limits.priority.lowerBound) to "
+        + "\(limits.priority.upperBound)"
+    }
     if title.utf8.count > limits.titleBytes {
       return "the title has \(title.utf8.count) bytes; \(limits.titleBytes) are allowed"
     }
@@ -72,7 +78,16 @@ extension MissionManifest {
     guard isWeb, url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
       return "“\(url)” is no http or https address"
     }
-    return nil
+    return Self.hasHost(url) ? nil : "“\(url)” names no host"
+  }
+
+  /// Whether anything stands between `//`, or the name of a user, and the port or path.
+  private static func hasHost(_ url: String) -> Bool {
+    guard let colon = url.utf8.firstIndex(of: 0x3A) else { return false }
+    let rest = url.utf8[colon...].dropFirst(3)
+    let authority = rest.prefix { $0 != 0x2F && $0 != 0x3F && $0 != 0x23 && $0 != 0x5C }
+    let place = authority.split(separator: 0x40, omittingEmptySubsequences: false).last ?? authority
+    return place.first.map { $0 != 0x3A } ?? false
   }
 
   /// Two files at one place, or a file where another needs a folder.

@@ -216,7 +216,11 @@ extension JSONReader {
   }
 
   package mutating func contentHash() throws(MalformedMessage) -> ContentHash {
-    guard let hash = ContentHash(try string()) else {
+    let text = try string()
+    guard let hash = ContentHash(text) else {
+      if ContentHash(text.lowercased()) != nil {
+        throw malformed("a SHA-256 is written in lower case: “\(text.lowercased())”")
+      }
       throw malformed("not a SHA-256 of 64 lower-case hexadecimal digits")
     }
     return hash

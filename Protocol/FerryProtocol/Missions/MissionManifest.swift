@@ -135,6 +135,8 @@ public struct MissionLimits: Sendable, Equatable {
   public var summaryBytes = 16 << 10
   /// Bytes of an address.
   public var urlBytes = 4 << 10
+  /// Priorities, of which a higher one comes first.
+  public var priority: ClosedRange<Int64> = -1_000_000...1_000_000
   /// Missions or items that one waits for.
   public var after = 1_000
 

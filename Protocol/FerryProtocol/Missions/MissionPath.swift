@@ -9,7 +9,8 @@ public enum MissionPath {
   public static let depthMax = 16
 
   /// Why `path` cannot be an item's, or `nil` when it can: relative, with `/` between its names,
-  /// each of which is neither empty nor `.` nor `..`, holds no control character and none of
+  /// each of which is neither empty nor `.` nor `..`, holds no control character, none that turns
+  /// the direction of text (a name could pass for another one, of another kind), and none of
   /// `\ : * ? " < > |`, does not end in a dot or blank, and is not a device's name of Windows.
   public static func fault(in path: String) -> String? {
     let count = path.utf8.count
@@ -35,6 +36,14 @@ public enum MissionPath {
   /// equivalence), so composed and decomposed letters are the same, too.
   public static func folded(_ path: String) -> String { path.lowercased() }
 
+  /// Unicode's bidirectional controls (UAX #9 §2).
+  private static func isDirection(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    case 0x061C, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069: true
+    default: false
+    }
+  }
+
   private static func fault(inName name: Substring) -> String? {
     let bytes = name.utf8
     if bytes.isEmpty { return "a name in it is empty" }
@@ -43,6 +52,9 @@ public enum MissionPath {
       return "a name in it has \(bytes.count) bytes; \(nameBytesMax) are allowed"
     }
     if bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return "it holds a control character" }
+    if name.unicodeScalars.contains(where: isDirection) {
+      return "it holds a character that turns the direction of text"
+    }
     if let mark = name.unicodeScalars.first(where: { "\\:*?\"<>|".unicodeScalars.contains($0) }) {
       return "“\(mark)” is not allowed in a name"
     }

@@ -25,7 +25,8 @@ extension Problem: CommandFailureConvertible {
           + "FERRY_TOKEN"
       case .unknownSpace: "check --space, or make it with `ferryd space create NAME`"
       case .notFound: "check the name, --space and --server"
-      case .missionConflict: "read what is there with `ferryd mission show`, then publish again"
+      case .missionConflict:
+        "do what is said above, or read what is there with `ferryd mission list`, then publish again"
       case .contentMismatch: "publish again: what is missing is sent anew"
       case .uploadQuota: "wait until other uploads are finished or expire, or have it raised"
       case .unavailable, .internalError: "try again in a moment; the server's log tells more"
@@ -62,6 +63,13 @@ extension BlobError: CommandFailureConvertible {
 }
 
 extension SigningKeyError: CommandFailureConvertible {
+  private var isOther: Bool {
+    switch self {
+    case .missing, .other: true
+    case .notAKey, .notPrivate, .file: false
+    }
+  }
+
   /// What happened, why, and what to do.
   package var commandFailure: CommandFailure {
     let next =
@@ -69,9 +77,16 @@ extension SigningKeyError: CommandFailureConvertible {
       case .notAKey: "name another file with --mission-key, or move this one away"
       case .notPrivate(let path): "chmod 600 \(path)"
       case .file: "name a file that this user may read and make with --mission-key"
+      case .missing(let path, _), .other(let path, _):
+        "put that key's file back at \(path), or name it with --mission-key; where it is lost, "
+          + "`ferryd mission publish --new-key`, and on every device `ferry mission trust KEY` "
+          + "with what `ferryd mission key` prints then"
       }
     return CommandFailure(
-      "there is no key to sign missions with", why: description, next: next, code: "signing_key")
+      isOther
+        ? "no device would trust the key to sign missions with"
+        : "there is no key to sign missions with", why: description, next: next, code: "signing_key"
+    )
   }
 }
 

@@ -27,7 +27,10 @@ extension MissionCommands {
       OptionSpec("summary", value: "TEXT", help: "For people, too."),
       OptionSpec(
         "priority", value: "N", help: "Missions with a higher one are downloaded first.",
-        kind: .integer(-1_000_000...1_000_000)),
+        kind: .integer(
+          Int(
+            MissionLimits.standard.priority.lowerBound)...Int(
+              MissionLimits.standard.priority.upperBound))),
       OptionSpec(
         "after", value: "ID", help: "A mission that is downloaded first.", repeated: true),
       OptionSpec(
@@ -35,7 +38,12 @@ extension MissionCommands {
         help: "What a device checks and fetches at once: a power of two, 64KiB to 64MiB; 4MiB.",
         kind: .byteSize),
     ],
-    flags: [JSONOption.flag],
+    flags: [
+      JSONOption.flag,
+      FlagSpec(
+        "new-key",
+        help: "Sign with another key than what is published: devices must be told to trust it."),
+    ],
     arguments: [ArgumentSpec("path", help: "A manifest, or a folder.", kind: .file)]
   ) { arguments in
     let origin = try MissionOrigin(try arguments.string("path"))
@@ -64,12 +72,17 @@ extension MissionCommands {
     manifest.version = 0
     let files = draft.files.compactMap { digests[$0] }
     return try await MissionTargets.with(arguments) { [manifest] target in
-      let before = try await target.list().first { $0.id == id }
+      let others = try await target.list()
+      let before = others.first { $0.id == id }
+      for first in manifest.after where !others.contains(where: { $0.id == first }) {
+        try warn("mission \(first), which it comes after, is not published in space \(space)")
+      }
       let bar = ProgressBar(
         "publish", unit: .bytes, total: files.reduce(0) { $0 + $1.digest.size })
       defer { bar.finish() }
       do {
-        let record = try await target.publish(manifest, files, bar: bar)
+        let record = try await target.publish(
+          manifest, files, isNewKey: arguments.flag("new-key"), bar: bar)
         return (record, before?.manifest != record.manifest)
       } catch let problem as Problem {
         throw origin.failure(problem, of: draft)
@@ -92,6 +105,10 @@ extension MissionCommands {
     try output.line(isNew ? "published \(what)" : "unchanged \(what)")
   }
 
+  private static func warn(_ text: String) throws {
+    try TextOutput.standardError.line("ferryd: \(text)".escapedForTerminal)
+  }
+
   // MARK: Drafts
 
   /// What is to be published, and the folder that its files are in.
@@ -103,7 +120,13 @@ extension MissionCommands {
     let folder: String
     if origin.isFolder {
       folder = url.path
-      draft = MissionDraft(files: try FolderListing.files(in: folder))
+      let found = try FolderListing.contents(of: folder)
+      if found.hidden > 0 {
+        try warn(
+          "\(found.hidden.counted("name")) that \(found.hidden == 1 ? "begins" : "begin") with a "
+            + "dot, and what is in such folders, \(found.hidden == 1 ? "is" : "are") left out")
+      }
+      draft = MissionDraft(files: found.files)
       draft.id = MissionID(url.lastPathComponent)
     } else {
       folder = url.deletingLastPathComponent().path

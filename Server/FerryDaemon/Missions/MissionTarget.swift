@@ -25,9 +25,10 @@ protocol MissionTarget: Sendable {
 
   /// - Parameters:
   ///   - manifest: Its version is 0: whichever comes next.
+  ///   - isNewKey: Whether it may be signed with another key than the space's other missions.
   ///   - bar: Told the bytes that were kept.
   func publish(
-    _ manifest: MissionManifest, _ files: [MissionFile], bar: ProgressBar
+    _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, bar: ProgressBar
   ) async throws -> MissionRecord
 
   func retract(_ id: MissionID) async throws
@@ -128,7 +129,7 @@ struct LocalMissions: MissionTarget {
   }
 
   func publish(
-    _ manifest: MissionManifest, _ files: [MissionFile], bar: ProgressBar
+    _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, bar: ProgressBar
   ) async throws -> MissionRecord {
     let desk = try content.desk(makes: true)
     // What is here already must not be collected before the mission names it.
@@ -141,7 +142,8 @@ struct LocalMissions: MissionTarget {
         return !cancellation.isCancelled
       }
     }
-    return try await desk.publish(manifest, in: space, ownContentOnly: false)
+    return try await desk.publish(
+      manifest, in: space, ownContentOnly: false, isNewKey: isNewKey)
   }
 
   func retract(_ id: MissionID) async throws {

@@ -55,7 +55,7 @@ struct RemoteMissions: MissionTarget {
   // MARK: Publishing
 
   func publish(
-    _ manifest: MissionManifest, _ files: [MissionFile], bar: ProgressBar
+    _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, bar: ProgressBar
   ) async throws -> MissionRecord {
     for file in files {
       try await upload(file.digest.hash, size: file.digest.size, bar: bar) { offset, count in
@@ -73,6 +73,7 @@ struct RemoteMissions: MissionTarget {
       path += "?document=\(hash)"
       document = []
     }
+    if isNewKey { path += path.contains("?") ? "&newKey=true" : "?newKey=true" }
     let answer = try await send(.put, path, body: document)
     return try read { () throws(MalformedMessage) in try MissionRecord(decoding: answer.body) }
   }

@@ -41,7 +41,9 @@ extension SyncService {
       throw Problem(.malformedMessage, error.description)
     }
     let record = try await call { () async throws(MissionFailure) in
-      try await desk.publish(manifest, in: space, ownContentOnly: true)
+      try await desk.publish(
+        manifest, in: space, ownContentOnly: true,
+        isNewKey: context.request.query["newKey"] == "true")
     }
     return .json(record.encoded())
   }
@@ -114,6 +116,9 @@ extension SyncService {
         parts.metrics.countStoreError()
         throw Problem(error)
       case .content(let error): throw Problem(error)
+      // The path is the server's own business.
+      case .key(.missing(_, let signer)), .key(.other(_, let signer)):
+        throw .otherKey(than: signer)
       case .key: throw Problem(.unavailable, "the server has no key to sign missions with")
       }
     }
@@ -123,5 +128,13 @@ extension SyncService {
 extension Problem {
   fileprivate static func unknownMission(_ id: MissionID, in space: SpaceName) -> Problem {
     Problem(.notFound, "there is no mission \(id) in space \(space)")
+  }
+
+  fileprivate static func otherKey(than signer: String) -> Problem {
+    Problem(
+      .missionConflict,
+      "what is published was signed with the key \(signer), which the server does not have any "
+        + "more: devices would refuse another key. Put the key's file back (--mission-key), or "
+        + "publish with ?newKey=true and have every device trust the new key")
   }
 }

@@ -1,6 +1,5 @@
 import FerryProtocol
 import MissionServer
-import Synchronization
 
 /// Publishes missions: brings together the store, the content's directory and the key.
 package final class MissionDesk: Sendable {
@@ -13,11 +12,12 @@ package final class MissionDesk: Sendable {
   package let blobs: BlobThreads
   /// Bytes of unfinished uploads that a space may have.
   package let uploadQuota: Int64
-  private let store: any SyncStore
+  let store: any SyncStore
   private let clock: ServiceClock
-  private let keyFile: String
+  let keyFile: String
   private let limits: MissionLimits
-  private let signer: Mutex<MissionSigner?>
+  /// The key where it is known already; otherwise it is in ``keyFile``.
+  let knownSigner: MissionSigner?
 
   /// - Parameters:
   ///   - keyFile: The key in PEM; made when it is first needed. `nil` for `mission-key.pem` beside
@@ -28,29 +28,13 @@ package final class MissionDesk: Sendable {
     signer: MissionSigner? = nil, clock: ServiceClock, limits: MissionLimits = .standard,
     uploadQuota: Int64 = MissionDesk.uploadQuotaStandard
   ) {
-    self.signer = Mutex(signer)
+    knownSigner = signer
     self.store = store
     self.uploadQuota = uploadQuota
     self.blobs = blobs
     self.clock = clock
     self.limits = limits
     self.keyFile = keyFile ?? blobs.directory.path + "/mission-key.pem"
-  }
-
-  /// The key that missions are signed with; made when there is none.
-  package func signingKey() async throws(MissionFailure) -> MissionSigner {
-    if let signer = signer.withLock({ $0 }) { return signer }
-    let keyFile = keyFile
-    let made = try await content { (_, _) throws(BlobError) in
-      Result { () throws(SigningKeyError) in try MissionSigner(file: keyFile) }
-    }
-    do {
-      let signer = try made.get()
-      self.signer.withLock { $0 = signer }
-      return signer
-    } catch {
-      throw .key(error)
-    }
   }
 
   /// Keeps content from being collected until the hold is released; see ``BlobDirectory/hold()``.
@@ -68,11 +52,17 @@ package final class MissionDesk: Sendable {
   ///   - manifest: Its version is 0 for whichever comes next.
   ///   - ownContentOnly: Whether items may name only what this space's missions name, or its
   ///     admins have sent: who only knows a hash shall not get at another space's content.
+  ///   - isNewKey: Whether it may be signed with another key than the space's other missions.
   /// - Returns: The record in force. The same mission again writes nothing.
   package func publish(
-    _ manifest: MissionManifest, in space: SpaceSummary, ownContentOnly: Bool
+    _ manifest: MissionManifest, in space: SpaceSummary, ownContentOnly: Bool,
+    isNewKey: Bool = false
   ) async throws(MissionFailure) -> MissionRecord {
-    let signer = try await signingKey()
+    let others = try await MissionFailure.asking { () async throws(StoreError) in
+      try await self.store.missions(in: space.id)
+    }
+    if let problem = Neighbourhood(others).problem(with: manifest) { throw .refused(problem) }
+    let signer = try await signingKey(beside: others, isNew: isNewKey)
     let hold = try await hold()
     defer { withExtendedLifetime(hold) {} }
     try await check(manifest, in: space, ownContentOnly: ownContentOnly)

@@ -1,0 +1,37 @@
+import CommandLineKit
+import Ferry
+import Synchronization
+
+/// `ferry mission verify`: shows how far it is, and what was found even where mending fails.
+struct MissionCheck {
+  let id: MissionID
+  let isMended: Bool
+  let asJSON: Bool
+
+  func run(with manager: MissionManager) async throws -> MissionVerification {
+    let contents = Set(try await manager.items(id).map(\.content))
+    let bar = ProgressBar(
+      "verify \(id)", unit: .bytes, total: contents.reduce(0) { $0 + $1.size })
+    let found = Mutex<MissionVerification?>(nil)
+    do {
+      defer { bar.finish() }
+      return try await manager.verify(id, mending: isMended) { report in
+        bar.update(completed: report.bytes)
+        found.withLock { $0 = report }
+      }
+    } catch {
+      guard error.kind == .offline else { throw error }
+      if let report = found.withLock({ $0 }) { try tell(report) }
+      throw CommandFailure(
+        "mission \(id) is damaged, and could not be mended", why: error.description,
+        next: "`ferry mission verify \(id) --repair` again, when there is a connection",
+        status: .unreachable, code: "mission_offline")
+    }
+  }
+
+  /// Prints what was found.
+  func tell(_ report: MissionVerification) throws {
+    try TextOutput.standardOutput.lines(
+      asJSON ? [MissionPresentation.json(id, report).text] : MissionPresentation.lines(id, report))
+  }
+}

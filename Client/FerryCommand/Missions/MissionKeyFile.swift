@@ -1,0 +1,81 @@
+import CommandLineKit
+import Ferry
+import Foundation
+
+/// The file that `--key-file` names.
+enum MissionKeyFile {
+  /// Bytes that are read of it: a key in hexadecimal digits, and blanks around it.
+  static let bytesMax = 1 << 10
+
+  /// The key; `nil` where no file is named. Tells on standard error where everybody may read it.
+  static func key(_ arguments: ParsedArguments) throws -> [UInt8]? {
+    guard let path = arguments.stringIfPresent("key-file") else { return nil }
+    let (content, isOpen) = try read(path)
+    guard let key = key(in: content) else { throw failure(path, content) }
+    if isOpen {
+      try TextOutput.standardError.line(
+        "ferry: everybody on this machine may read the key in \(path): `chmod 600 \(path)`"
+          .escapedForTerminal)
+    }
+    return key
+  }
+
+  /// The file's bytes, at most one more than are allowed, and whether everybody may read them.
+  private static func read(_ path: String) throws -> (content: [UInt8], isOpen: Bool) {
+    // A pipe that nobody writes to would be waited for without end.
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { throw unreadable(path, String(cString: strerror(errno))) }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else {
+      throw unreadable(path, String(cString: strerror(errno)))
+    }
+    let type = status.st_mode & S_IFMT
+    if type == S_IFDIR { throw unreadable(path, "it is a folder") }
+    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
+    var content: [UInt8] = []
+    while content.count <= bytesMax {
+      var part = [UInt8](repeating: 0, count: bytesMax + 1 - content.count)
+      let count = Foundation.read(descriptor, &part, part.count)
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { throw unreadable(path, String(cString: strerror(errno))) }
+      if count == 0 { break }
+      content += part.prefix(count)
+    }
+    return (content, type == S_IFREG && status.st_mode & 0o004 != 0)
+  }
+
+  /// The key in a file's bytes: 32 bytes, which are no digits, or 64 hexadecimal digits.
+  static func key(in content: [UInt8]) -> [UInt8]? {
+    if content.count == ContentHash.byteCount, !isDigits(content) { return content }
+    guard content.count <= bytesMax else { return nil }
+    let text = String(decoding: content, as: UTF8.self).trimmingCharacters(
+      in: .whitespacesAndNewlines)
+    return ContentHash(text.lowercased())?.bytes
+  }
+
+  private static func isDigits(_ bytes: [UInt8]) -> Bool {
+    bytes.allSatisfy { 0x30...0x39 ~= $0 || 0x41...0x46 ~= $0 || 0x61...0x66 ~= $0 }
+  }
+
+  private static func failure(_ path: String, _ content: [UInt8]) -> CommandFailure {
+    let why =
+      if content.count > bytesMax {
+        "it has more than \(bytesMax) bytes, and a key has 32, or 64 hexadecimal digits"
+      } else if content.count == ContentHash.byteCount {
+        "32 hexadecimal digits are half a key: it has 32 bytes, or 64 hexadecimal digits"
+      } else {
+        "a key has 32 bytes, or 64 hexadecimal digits"
+      }
+    return CommandFailure(
+      "\(path) holds no key", why: why,
+      next:
+        "name the file that has it; `openssl rand -hex 32` makes a new one, which opens nothing "
+        + "that another has sealed", code: "no_key")
+  }
+
+  private static func unreadable(_ path: String, _ why: String) -> CommandFailure {
+    CommandFailure(
+      "\(path) cannot be read", why: why, next: "name the key's file", code: "cannot_read")
+  }
+}

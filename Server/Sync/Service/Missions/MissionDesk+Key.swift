@@ -1,0 +1,70 @@
+import FerryProtocol
+import Foundation
+import MissionServer
+
+// The key that missions are signed with. It is read for each publication: devices refuse what
+// another key than the first has signed, so that one that was lost must not be made anew unnoticed,
+// and one that was put back counts at once.
+extension MissionDesk {
+  /// The key; made where there is none and nothing of the store was signed.
+  package func signingKey() async throws(MissionFailure) -> MissionSigner {
+    if let signer = try await readKey() { return signer }
+    if let signer = try await anySigner() { throw .key(.missing(path: keyFile, signer: signer)) }
+    return try await makeKey()
+  }
+
+  /// The key to sign a mission with that comes beside others of its space.
+  ///
+  /// - Parameter isNew: Whether it may be another than theirs, and be made where it is missing.
+  func signingKey(
+    beside others: [MissionRecord], isNew: Bool
+  ) async throws(MissionFailure) -> MissionSigner {
+    if isNew {
+      if let signer = try await readKey() { return signer }
+      return try await makeKey()
+    }
+    let signer = try await signingKey()
+    if let other = Neighbourhood(others).signer(besides: signer.publicKey) {
+      throw .key(.other(path: keyFile, signer: Self.text(other)))
+    }
+    return signer
+  }
+
+  private func readKey() async throws(MissionFailure) -> MissionSigner? {
+    if let knownSigner { return knownSigner }
+    return try await key { (path) throws(SigningKeyError) in try MissionSigner.existing(file: path)
+    }
+  }
+
+  private func makeKey() async throws(MissionFailure) -> MissionSigner {
+    try await key { (path) throws(SigningKeyError) in try MissionSigner(file: path) }
+  }
+
+  private func key<T: Sendable>(
+    _ body: @escaping @Sendable (String) throws(SigningKeyError) -> T
+  ) async throws(MissionFailure) -> T {
+    let path = keyFile
+    let found = try await content { (_, _) throws(BlobError) in
+      Result { () throws(SigningKeyError) in try body(path) }
+    }
+    do {
+      return try found.get()
+    } catch {
+      throw .key(error)
+    }
+  }
+
+  /// Who signed a mission of any space, in base64; `nil` where none is published.
+  private func anySigner() async throws(MissionFailure) -> String? {
+    try await MissionFailure.asking { () async throws(StoreError) in
+      for space in try await self.store.spaces() {
+        if let record = try await self.store.missions(in: space.id).first {
+          return Self.text(record.signer)
+        }
+      }
+      return nil
+    }
+  }
+
+  private static func text(_ key: [UInt8]) -> String { Data(key).base64EncodedString() }
+}

@@ -1,0 +1,51 @@
+import FerryProtocol
+
+/// The missions in force in a space, beside which another one is published; pure.
+struct Neighbourhood: Sendable {
+  private let records: [MissionRecord]
+
+  init(_ records: [MissionRecord]) { self.records = records.sorted { $0.id < $1.id } }
+
+  /// Who signed the missions, where none of them is signed by `key`: devices trust that one, and
+  /// would refuse a mission by `key`. `nil` where one is, or where there are none.
+  func signer(besides key: [UInt8]) -> [UInt8]? {
+    records.contains { $0.signer == key } ? nil : records.first?.signer
+  }
+
+  /// Why a mission cannot stand beside the others; `nil` where it can.
+  func problem(with manifest: MissionManifest) -> Problem? {
+    let folded = MissionPath.folded(manifest.id.value)
+    let other = records.first { $0.id != manifest.id && MissionPath.folded($0.id.value) == folded }
+    if let other {
+      return Problem(
+        .missionConflict,
+        "mission \(manifest.id) differs in case only from mission \(other.id), and file systems "
+          + "may take their folders for one: choose another name")
+    }
+    guard let circle = circle(with: manifest) else { return nil }
+    let path = circle.map(\.value).joined(separator: " → ")
+    return Problem(.missionConflict, "missions would wait for each other in a circle: \(path)")
+  }
+
+  /// The way from a mission through what it waits for back to it; `nil` where there is none.
+  private func circle(with manifest: MissionManifest) -> [MissionID]? {
+    var after: [MissionID: [MissionID]] = [:]
+    for record in records { after[record.id] = record.after }
+    after[manifest.id] = manifest.after
+    var reachedFrom: [MissionID: MissionID] = [:]
+    var open = [manifest.id]
+    while let id = open.popLast() {
+      for next in after[id] ?? [] {
+        if next == manifest.id {
+          var way = [next, id]
+          while let before = reachedFrom[way[way.count - 1]] { way.append(before) }
+          return way.reversed()
+        }
+        guard reachedFrom[next] == nil else { continue }
+        reachedFrom[next] = id
+        open.append(next)
+      }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,124 @@
+import Cryptography
+import FerryProtocol
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Missions
+
+@Suite("Missions that rest, and what others see of them", .timeLimit(.minutes(2)))
+struct MissionRestingTests {
+  private let shelf = Shelf()
+  private let small = content(1, 10)
+  private let large = content(2, 300_000)
+
+  private func publish(_ id: String) {
+    shelf.publish(Publication(id, [("a.txt", small), ("media/b.bin", large)]))
+  }
+
+  /// A device that has most of a mission.
+  private func halfway(_ more: Shelf.Obstacle...) async throws -> Device {
+    publish("m")
+    shelf.obstruct(large, .hangs(after: 200_000))
+    for obstacle in more { shelf.obstruct(large, obstacle) }
+    let device = try await Device(shelf)
+    try await device.manager.download([mission("m")])
+    try await device.wait(for: "m") { $0.bytesDone >= 200_000 }
+    return device
+  }
+
+  @Test("a mission whose signer is trusted no more rests with what it has until it is again")
+  func distrusted() async throws {
+    let device = try await halfway()
+    try await device.manager.pause(mission("m"))
+    _ = try await device.manager.settled([mission("m")])
+    try await device.manager.trust(Ed25519.SecretKey().publicKey.bytes)
+    try await device.manager.resume(mission("m"))
+    let resting = try #require(try await device.manager.settled([mission("m")]).first)
+    #expect(resting.state == .paused && resting.reason?.kind == .untrustedSigner)
+    #expect(device.everything().contains { $0.hasPrefix("partial/") })
+    let before = shelf.bytesFetched
+    // It goes on by itself.
+    try await device.manager.trust(Publication.key.publicKey.bytes)
+    #expect(try await device.manager.settled([mission("m")]).map(\.state) == [.done])
+    #expect(shelf.bytesFetched - before <= 300_000 - 3 * 65_536 + 10)
+  }
+
+  @Test("a mission that was retracted while it was fetched says so")
+  func retracted() async throws {
+    let device = try await halfway(.fails(DownloadError(.server(404), "the server answered 404")))
+    try await device.manager.pause(mission("m"))
+    _ = try await device.manager.settled([mission("m")])
+    shelf.retract("m")
+    try await device.manager.resume(mission("m"))
+    let ended = try #require(try await device.manager.settled([mission("m")]).first)
+    #expect(ended.state == .failed && ended.reason?.kind == .retracted)
+    #expect(ended.reason?.message.contains("it was retracted") == true)
+    #expect(ended.reason?.item == "media/b.bin")
+  }
+
+  @Test("a mission that nobody is at any more is told as interrupted, and goes on")
+  func interrupted() async throws {
+    let first = try await halfway()
+    let second = try await first.another()
+    #expect(try await !second.manager.mission(mission("m")).isInterrupted)
+    await first.manager.close()
+    let left = try await second.manager.mission(mission("m"))
+    #expect(left.state == .downloading && left.isInterrupted && left.reason == nil)
+    // Looking has changed nothing.
+    #expect(try await second.manager.mission(mission("m")).isInterrupted)
+    try await second.manager.resume(mission("m"))
+    let done = try #require(try await second.manager.settled([mission("m")]).first)
+    #expect(done.state == .done && !done.isInterrupted)
+  }
+
+  @Test("who looks on while another process fetches does not write so into the row")
+  func lookingOn() async throws {
+    let first = try await halfway()
+    let second = try await first.another()
+    try await second.manager.download([mission("m")])
+    try await second.wait(for: "m") { $0.reason?.kind == .busy }
+    #expect(try await first.store.missions().map(\.reason) == [nil])
+    #expect(try await first.manager.mission(mission("m")).reason == nil)
+    await second.manager.close()
+    await first.manager.close()
+  }
+
+  @Test("how far a check is, is told within a large file", arguments: [false, true])
+  func farCheck(isSealed: Bool) async throws {
+    let film = content(5, 2_500_000)
+    shelf.publish(Publication("m", [("film.mp4", film)]))
+    let device = try await Device(shelf, key: isSealed ? [UInt8](repeating: 1, count: 32) : nil)
+    try await device.download("m")
+    let seen = Mutex<[Int64]>([])
+    let report = try await device.manager.verify(mission("m")) { report in
+      seen.withLock { $0.append(report.bytes) }
+    }
+    #expect(report.isIntact && report.bytes == 2_500_000)
+    let bytes = seen.withLock { $0 }
+    #expect(bytes.contains(1 << 20) && bytes == bytes.sorted() && bytes.last == 2_500_000)
+  }
+
+  @Test("what a check has found is told also where mending fails")
+  func watchedCheck() async throws {
+    publish("m")
+    let device = try await Device(shelf)
+    try await device.download("m")
+    let path = try await device.manager.path(mission("m")) + "/a.txt"
+    chmod(path, 0o600)
+    let file = try #require(FileHandle(forWritingAtPath: path))
+    try file.write(contentsOf: Data([1, 2, 3]))
+    try file.close()
+    shelf.obstruct(small, .fails(DownloadError(.offline, "cannot reach the server")))
+    let seen = Mutex<[MissionVerification]>([])
+    await #expect(throws: MissionError.self) {
+      try await device.manager.verify(mission("m"), mending: true) { report in
+        seen.withLock { $0.append(report) }
+      }
+    }
+    let reports = seen.withLock { $0 }
+    let bytes = reports.map(\.bytes)
+    #expect(bytes == bytes.sorted() && bytes.last == 300_010)
+    #expect(reports.last?.damaged == ["a.txt"])
+  }
+}
