@@ -85,14 +85,15 @@ struct FileLog {
   }
 
   /// How many of the entries the device had recorded before it knew that the server was set back,
-  /// as far as anybody can tell: before the file was seen at a point of the history that there is.
+  /// as far as anybody can tell: before the file was seen at a point of the history that there is,
+  /// and at none that is gone after that. An answer from before may come late.
   func countUnaware(_ lineage: Lineage, in history: [HistoryEntry]) -> Int {
     guard let sights else { return 0 }
-    let aware = sights.first { sight in
+    let known = sights.reversed().prefix { sight in
       guard let anchor = sight.anchor else { return history.isEmpty }
       return lineage.holds(anchor, in: history)
     }
-    return aware?.entryCount ?? entries.count
+    return known.last?.entryCount ?? entries.count
   }
 
   /// Operations that another file holds as well from now on.
