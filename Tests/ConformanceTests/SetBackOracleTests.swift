@@ -55,6 +55,16 @@ struct SetBackOracleTests {
     let reads = [aware, late, aware].map { RunEvent.read(device: "one", $0) }
     #expect(found([reads[1], back, reads[0], told, reads[1], reads[2]]) == 0)
     #expect(found([reads[1], back, reads[0], reads[1], reads[2], told]) == 1)
+    // Its packet was confirmed there; or its cursor was refused.
+    var refused = aware
+    refused.refusals = 1
+    var confirmed = aware
+    confirmed.confirmed = late.anchor
+    for evidence in [refused, confirmed] {
+      let read = RunEvent.read(device: "one", evidence)
+      #expect(found([reads[1], back, reads[0], told, read, reads[0]]) == 0)
+      #expect(found([reads[1], back, reads[0], read, reads[0], told]) == 1)
+    }
   }
 
   @Test("what was merged anew after file and server were set back is known by the file's archive")

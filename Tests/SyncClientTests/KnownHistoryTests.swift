@@ -23,8 +23,11 @@ struct KnownHistoryTests {
     #expect(
       known.anchor
         == Cursor.Anchor(head: 5, operation: packet.tail!, print: PageMaker.print(at: 5)))
-    // Under another name as well.
+    // Whether the server has what came under the present name, its page tells.
+    let plain = try replica.file.syncState().cursor
+    #expect(try replica.file.knownCursor(ofFormerNames: true) == plain)
     try replica.file.takeNewIdentity()
+    #expect(try replica.file.knownCursor(ofFormerNames: true) == known)
     #expect(try replica.file.knownCursor() == known)
     // What was pulled later is newer.
     try replica.apply([], head: 9, tail: packet.tail)
@@ -88,6 +91,9 @@ struct KnownHistoryTests {
       var isSetBack = false
     }
     private let state = Mutex(State())
+    private let refusesCursors: Bool
+
+    init(refusesCursors: Bool) { self.refusesCursors = refusesCursors }
 
     var requests: [String] { state.withLock { $0.requests } }
     var packets: [Packet] { state.withLock { $0.packets } }
@@ -105,6 +111,9 @@ struct KnownHistoryTests {
             ).encoded())
         }
         state.requests.append(knows ? "pull" : "pull from the start")
+        if state.isSetBack && knows && refusesCursors {
+          return answer(Problem(.historyLost, "lost").encoded(), status: 409)
+        }
         let applied = state.isSetBack ? nil : state.packets.last?.tail
         let head = state.isSetBack ? 0 : SequenceNumber(state.packets.count)
         return answer(PageMaker().page([], head: head, tail: applied).body)
@@ -142,10 +151,12 @@ struct KnownHistoryTests {
     }
   }
 
-  @Test("a server that is set back between pull and push gets all again, in order")
-  func setBackBeforePush() async throws {
+  @Test(
+    "a server that is set back between pull and push gets all again, in order",
+    arguments: [true, false])
+  func setBackBeforePush(refusesCursors: Bool) async throws {
     let directory = try TemporaryDirectory()
-    let server = SetBackServer()
+    let server = SetBackServer(refusesCursors: refusesCursors)
     let replica = try await Replica.open(
       directory.file("replica.db").path, transport: server, in: .system)
     try await replica.connect(to: "http://127.0.0.1:1", space: "demo")
@@ -159,11 +170,12 @@ struct KnownHistoryTests {
       }
       _ = try await replica.push()
     }
+    let again = refusesCursors ? ["pull", "pull from the start"] : ["pull"]
     #expect(
-      server.requests == [
-        "pull from the start", "push", "pull", "push", "pull from the start", "push", "push",
-      ])
+      server.requests
+        == ["pull from the start", "push", "pull", "push"] + again + ["push", "push"])
     let packets = server.packets
+    try #require(packets.count == 4)
     #expect(packets.map { $0.operations.map(\.key.record) } == [["a"], ["b"], ["a"], ["b"]])
     #expect(packets[2].dependency == nil && packets[3].dependency == packets[2].tail)
     #expect(packets[2].device != packets[0].device)

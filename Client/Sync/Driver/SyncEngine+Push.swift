@@ -13,14 +13,17 @@ extension SyncEngine {
   ) async throws {
     let inFlight = inFlight ?? options.packetsInFlight
     try await thread.run { try $0.prepareUploads() }
+    var isRefused = false
     for _ in 0..<identitiesMax {
       do {
         return try await pushAround(api, &report, inFlight, progress)
       } catch ReplicaError.refused(let problem) where problem.code == .deviceForked {
         try await thread.run { try $0.takeNewIdentity() }
       } catch ReplicaError.refused(let problem) where problem.code.needsReplacement {
-        // The server was set back since the pull before.
-        try await thread.run { try $0.beginReplacement(problem) }
+        // The server was set back since the pull before. The next one tells what it lost; where it
+        // tells nothing, all is pulled anew.
+        if isRefused { try await thread.run { try $0.beginReplacement(problem) } }
+        isRefused = true
         try await pull(api, &report, progress)
         try await thread.run { try $0.prepareUploads() }
       }

@@ -152,7 +152,7 @@ package struct SyncEngine: Sendable {
     _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
   ) async throws -> Bool {
     let (start, asked, names) = try await thread.run { file in
-      (try file.syncState(), try file.knownCursor(), try file.ownNames())
+      (try file.syncState(), try file.knownCursor(ofFormerNames: true), try file.ownNames())
     }
     if try await thread.run({ try $0.hasRefresh() }) { try await refresh(api) }
     var received = 0

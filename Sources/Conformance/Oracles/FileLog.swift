@@ -30,6 +30,7 @@ struct FileLog {
   private(set) var unheard: Set<OperationID> = []
   private var newestPending: OperationID?
   private var quarantinedCount = 0
+  private var refusals: Int64 = 0
   /// Since the server was last set back: how far the file was when it was read.
   private var sights: [Sight]?
   /// Whether the file may have recorded rows that the server had lost.
@@ -60,9 +61,16 @@ struct FileLog {
     }
     newestPending = evidence.pending.last
     seeQuarantine(evidence)
-    if let last = sights?.last, last.anchor == evidence.anchor { return }
+    // An answer that came late may have told of the history that is gone, and nobody saw it: the
+    // cursor was refused since.
+    if evidence.refusals > refusals {
+      refusals = evidence.refusals
+      if sights != nil { sights = [] }
+    }
+    let anchor = evidence.confirmed ?? evidence.anchor
+    if let last = sights?.last, last.anchor == anchor { return }
     if !evidence.isReplacing {
-      sights?.append(Sight(entryCount: entries.count, anchor: evidence.anchor))
+      sights?.append(Sight(entryCount: entries.count, anchor: anchor))
     }
   }
 
