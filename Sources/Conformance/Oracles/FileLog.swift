@@ -137,6 +137,10 @@ struct FileLogs {
   /// All that was ever told of.
   private var operations: [OperationID: LocalOperation] = [:]
   private(set) var lineage = Lineage()
+  /// Records that anybody has deleted.
+  var deleted: Set<RecordKey> {
+    Set(operations.values.lazy.filter { $0.kind == .delete }.map(\.key))
+  }
 
   mutating func see(_ event: RunEvent) {
     switch event {
