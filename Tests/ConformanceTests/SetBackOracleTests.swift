@@ -47,6 +47,24 @@ struct SetBackOracleTests {
     var aware = maker.replica(1, [])
     aware.anchor = Cursor.Anchor(head: 1, operation: first.id)
     #expect(found([setBack([], keeping: 0), .read(device: "one", aware), told]) == 1)
+    // An answer from before came late: the device knew of the history that is gone.
+    let gone = maker.operation(.insert, "b", at: 12)
+    var late = aware
+    late.anchor = Cursor.Anchor(head: 2, operation: gone.id)
+    let back = setBack([first, gone], keeping: 1)
+    let reads = [aware, late, aware].map { RunEvent.read(device: "one", $0) }
+    #expect(found([reads[1], back, reads[0], told, reads[1], reads[2]]) == 0)
+    #expect(found([reads[1], back, reads[0], reads[1], reads[2], told]) == 1)
+    // Its packet was confirmed there; or its cursor was refused.
+    var refused = aware
+    refused.refusals = 1
+    var confirmed = aware
+    confirmed.confirmed = late.anchor
+    for evidence in [refused, confirmed] {
+      let read = RunEvent.read(device: "one", evidence)
+      #expect(found([reads[1], back, reads[0], told, read, reads[0]]) == 0)
+      #expect(found([reads[1], back, reads[0], read, reads[0], told]) == 1)
+    }
   }
 
   @Test("what was merged anew after file and server were set back is known by the file's archive")
@@ -115,5 +133,33 @@ struct SetBackOracleTests {
     #expect(found([read(4, old), back, read(2, new), read(3, new)]) == 0)
     #expect(found([read(4, old), back, read(2, new), read(1, new)]) == 1)
     #expect(found([back, read(4, new), read(2, new)]) == 1)
+  }
+
+  @Test("a file put back in the middle of a replacement shows rows of the history that was refused")
+  func replacedFile() {
+    var maker = HistoryMaker()
+    let old = maker.operation(.insert, "x", at: 10)
+    let new = maker.add(.insert, "y", by: 1, at: 11)
+    func evidence(_ beat: Int64, isReplacing: Bool = false) -> ReplicaEvidence {
+      var rows = TableRows(name: "beats", columns: ["n"])
+      rows.append("two", [.integer(beat)])
+      var evidence = maker.replica(1, [rows])
+      // Within a replacement, that of the list under way.
+      evidence.anchor = Cursor.Anchor(head: 1, operation: new.id)
+      evidence.isReplacing = isReplacing
+      return evidence
+    }
+    func found(_ events: [RunEvent]) -> Int {
+      MonotonicReads.found(MonotonicReads(), events, maker.final()).count
+    }
+    let back = setBack([old], keeping: 0)
+    let read = RunEvent.read(device: "one", evidence(2))
+    func putBack(_ isReplacing: Bool) -> RunEvent {
+      .lostPower(device: "one", survivors: evidence(4, isReplacing: isReplacing))
+    }
+    #expect(found([back, putBack(true), read]) == 0)
+    #expect(found([back, putBack(false), read]) == 1)
+    // A list from the start that follows on an old cursor replaces rows of this very history.
+    #expect(found([putBack(true), read]) == 1)
   }
 }

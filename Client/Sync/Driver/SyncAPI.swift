@@ -66,8 +66,11 @@ struct SyncAPI: Sendable {
     return try SpaceSchema(decoding: answer.body, limits: surroundings.limits)
   }
 
-  func push(_ packet: Packet) async throws -> PacketAnswer {
-    let answer = try await send(.post, "/packets", body: packet.encoded())
+  /// - Parameter cursor: what the device knows of the history: the server takes the packet only
+  ///   where it has that.
+  func push(_ packet: Packet, cursor: Cursor?) async throws -> PacketAnswer {
+    let query = cursor.map { [QueryItem("cursor", "\($0)")] } ?? []
+    let answer = try await send(.post, "/packets", query: query, body: packet.encoded())
     return try PacketAnswer(decoding: answer.body, limits: surroundings.limits)
   }
 

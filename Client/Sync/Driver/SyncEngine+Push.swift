@@ -13,15 +13,26 @@ extension SyncEngine {
   ) async throws {
     let inFlight = inFlight ?? options.packetsInFlight
     try await thread.run { try $0.prepareUploads() }
+    var isRefused = false
     for _ in 0..<identitiesMax {
       do {
         return try await pushAround(api, &report, inFlight, progress)
       } catch ReplicaError.refused(let problem) where problem.code == .deviceForked {
         try await thread.run { try $0.takeNewIdentity() }
+      } catch ReplicaError.refused(let problem) where problem.code.needsReplacement {
+        // The server was set back since the pull before. The next one tells what it lost; where it
+        // tells nothing, all is pulled anew.
+        if isRefused { try await thread.run { try $0.beginReplacement(problem) } }
+        isRefused = true
+        try await pull(api, &report, progress)
+        try await thread.run { try $0.prepareUploads() }
       }
     }
     throw ReplicaError.refused(
-      Problem(.deviceForked, "the server took each of \(identitiesMax) new identities for a copy"))
+      Problem(
+        .deviceForked,
+        "the server took \(identitiesMax) times another identity or another history than this "
+          + "device's"))
   }
 
   /// Sends what is pending and takes out of the queue what the server can never apply, until
@@ -59,7 +70,7 @@ extension SyncEngine {
     return nil
   }
 
-  /// New identities that one push may take.
+  /// New identities that one push may take, and histories that it may find gone.
   private var identitiesMax: Int { 3 }
 
   /// Rounds in which packets may stay parked before the push leaves them to the server.
@@ -113,11 +124,11 @@ extension SyncEngine {
   }
 
   private func send(_ row: PacketRow, _ api: SyncAPI) async throws -> PacketAnswer {
-    let packet = try await thread.run { try $0.packet(row) }
+    let (packet, cursor) = try await thread.run { (try $0.packet(row), try $0.knownCursor()) }
     var malformed = 0
     while true {
       do {
-        return try await retrying { try await api.push(packet) }
+        return try await retrying { try await api.push(packet, cursor: cursor) }
       } catch ReplicaError.refused(let problem) where RefusalAnswer.concerns(problem.code) {
         malformed += problem.code == .malformedMessage ? 1 : RefusalAnswer.malformedMax
         guard malformed >= RefusalAnswer.malformedMax else { continue }

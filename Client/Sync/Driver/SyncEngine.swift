@@ -151,11 +151,13 @@ package struct SyncEngine: Sendable {
   private func pullPages(
     _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
   ) async throws -> Bool {
-    let (start, names) = try await thread.run { (try $0.syncState(), try $0.ownNames()) }
+    let (start, asked, names) = try await thread.run { file in
+      (try file.syncState(), try file.knownCursor(ofFormerNames: true), try file.ownNames())
+    }
     if try await thread.run({ try $0.hasRefresh() }) { try await refresh(api) }
     var received = 0
     let applied = try await withThrowingTaskGroup(of: [UInt8].self) { group in
-      group.addTask { try await page(api, start.cursor, names) }
+      group.addTask { try await page(api, asked, names) }
       while let body = try await group.next() {
         let head = try PageReader.head(of: body)
         received += head.count
@@ -209,7 +211,7 @@ package struct SyncEngine: Sendable {
 
 extension ProblemCode {
   /// Whether the server cannot go on from a cursor, so that all is pulled from the start.
-  fileprivate var needsReplacement: Bool {
+  var needsReplacement: Bool {
     switch self {
     case .epochChanged, .cursorAhead, .historyLost, .cursorExpired: true
     default: false

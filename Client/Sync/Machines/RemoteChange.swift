@@ -46,7 +46,8 @@ enum RemoteChange {
   }
 }
 
-/// What this device's pending operations wrote to one record.
+/// What this device's pending operations wrote to one record. A row that is given back to a server is
+/// recorded after what was written to it, and is older than that.
 struct OwnWrites {
   var inserted: Stamp?
   var deleted: Stamp?
@@ -58,7 +59,7 @@ struct OwnWrites {
       let stamp = Stamp(time: operation.time, device: device)
       switch operation.kind {
       case .insert:
-        inserted = stamp
+        inserted = inserted.map { max($0, stamp) } ?? stamp
         endsDeleted = false
       // A batch counts as what it did to this record.
       case .update, .batch: break
@@ -69,7 +70,8 @@ struct OwnWrites {
         continue
       }
       for column in operation.columns {
-        columns[column.name] = Stamp(time: operation.time(of: column.name), device: device)
+        let written = Stamp(time: operation.time(of: column.name), device: device)
+        columns[column.name] = columns[column.name].map { max($0, written) } ?? written
       }
     }
   }

@@ -63,7 +63,7 @@ extension ReplicaFile {
   /// - Returns: whether the cursor had to go back, so that the pull list is to be asked for anew.
   func settleChain(_ head: PageHead) throws -> Bool {
     let isSetBack = try syncState().replacement == .rescuing
-    if isSetBack { try lowerBases(head) }
+    if isSetBack { try forgetBases() }
     guard let tail = head.appliedTail else {
       guard try lacksChain(isSetBack) else { return false }
       try sendAllAgain()
@@ -73,9 +73,9 @@ extension ReplicaFile {
       try sendAllAgain()
       return false
     }
-    if let place = try place(of: tail) {
-      if try hasConfirmed(after: place.number, isSetBack) {
-        try sendAgain(after: place, head: head.head)
+    if let number = try number(of: tail) {
+      if try hasConfirmed(after: number, isSetBack) {
+        try sendAgain(after: number)
         return false
       }
       return try acknowledge(through: tail, head: head)
@@ -91,24 +91,18 @@ extension ReplicaFile {
     return false
   }
 
-  /// A packet's place in the chain.
-  struct ChainPlace {
-    let number: Int64
-    /// The place of its last operation in the space's order, or a later one; `nil` when unknown.
-    let last: SequenceNumber?
-  }
-
-  private func place(of tail: OperationID) throws -> ChainPlace? {
+  /// The number of the packet that ends with an operation.
+  private func number(of tail: OperationID) throws -> Int64? {
     // Of a packet that is not kept any more, the next one knows where it was.
     let find = try connection.statement(
       """
-      SELECT number, last FROM ferry_packets WHERE tail = ?1
-      UNION ALL SELECT number, last FROM ferry_archived_packets WHERE tail = ?1
-      UNION ALL SELECT number - 1, NULL FROM ferry_archived_packets WHERE dependency = ?1
-      UNION ALL SELECT number - 1, NULL FROM ferry_packets WHERE dependency = ?1 LIMIT 1
+      SELECT number FROM ferry_packets WHERE tail = ?1
+      UNION ALL SELECT number FROM ferry_archived_packets WHERE tail = ?1
+      UNION ALL SELECT number - 1 FROM ferry_archived_packets WHERE dependency = ?1
+      UNION ALL SELECT number - 1 FROM ferry_packets WHERE dependency = ?1 LIMIT 1
       """)
     find.bind(1, tail)
-    return try find.first { ChainPlace(number: $0.int64(0), last: $0.optionalInt64(1)) }
+    return try find.first { $0.int64(0) }
   }
 
   /// Whether a tail is where this device's chain ends.
@@ -165,23 +159,16 @@ extension ReplicaFile {
 
   // MARK: Sending again
 
-  /// The server has the chain up to `place`: the packets behind it are sent again as they were.
-  private func sendAgain(after place: ChainPlace, head: SequenceNumber) throws {
-    let count = try takeFromArchive(
-      "seq >= (SELECT min(from_order) FROM ferry_archived_packets WHERE number > \(place.number))",
-      base: min(place.last ?? 0, head))
+  /// The server has the chain up to a packet: those behind it are sent again as they were.
+  private func sendAgain(after number: Int64) throws {
+    let count = try takeFromArchive(after: number)
     try connection.execute(
       """
-      INSERT INTO ferry_packets(number, dependency, tail, from_order, to_order, merged, continues,
-        operations, state, schema)
-      SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, 'frozen',
-        schema
-      FROM ferry_archived_packets WHERE number > \(place.number);
-      DELETE FROM ferry_archived_packets WHERE number > \(place.number);
-      UPDATE ferry_packets SET state = 'frozen', first = NULL, last = NULL, clean = 0, applied = 0
-      WHERE state = 'acknowledged' AND number > \(place.number);
+      UPDATE ferry_packets SET state = 'frozen', first = NULL, last = NULL, clean = 0, applied = 0,
+        print_before = NULL, print = NULL
+      WHERE state = 'acknowledged' AND number > \(number);
       UPDATE ferry_pending SET met = 2 WHERE met = 0 AND seq <=
-        (SELECT max(to_order) FROM ferry_packets WHERE number > \(place.number))
+        (SELECT max(to_order) FROM ferry_packets WHERE number > \(number))
       """)
     try noteSetBack(count)
   }
@@ -189,14 +176,8 @@ extension ReplicaFile {
   /// The server does not know this device, or a chain that leads to nothing known here: all that is
   /// still here is sent again, in a chain of its own.
   private func sendAllAgain() throws {
-    let count = try takeFromArchive("1", base: 0)
-    try connection.execute(
-      """
-      DELETE FROM ferry_archived_packets;
-      DELETE FROM ferry_packets;
-      UPDATE ferry_pending SET met = 1
-      """)
-    _ = try takeNewName()
+    let count = try takeFromArchive(after: 0)
+    _ = try beginChain(with: packets(where: "1 ORDER BY number"))
     try noteSetBack(count)
   }
 
@@ -207,32 +188,42 @@ extension ReplicaFile {
   /// it has, also where it has expired since: the server may have forgotten those operations, and
   /// would take them for new ones.
   private func leaveToCopy() throws {
-    try connection.execute("DELETE FROM ferry_packets; UPDATE ferry_pending SET met = 1")
-    try noteCopied(as: takeNewName())
+    try noteCopied(as: beginChain(with: packets(where: "1 ORDER BY number")))
   }
 
-  /// - Parameter base: where the cursor was refused, their authors' knowledge is no newer than what
-  ///   the server still has.
-  private func takeFromArchive(_ condition: String, base: SequenceNumber) throws -> Int {
-    let known = try syncState().replacement == .rescuing ? base : .max
+  /// Puts archived packets back among those that are to be sent, as they were.
+  ///
+  /// - Parameter number: of the packet before them; 0 for all.
+  /// - Returns: how many operations they hold.
+  private func takeFromArchive(after number: Int64) throws -> Int {
+    let condition =
+      "seq >= (SELECT min(from_order) FROM ferry_archived_packets WHERE number > \(number))"
+    let base = try syncState().replacement == .rescuing ? "0" : "base"
     try connection.execute(
       """
       INSERT INTO ferry_pending(seq, id, grp, base, tbl, record, kind, data, met, was,
         marks)
-      SELECT seq, id, grp, min(base, \(known)), tbl, record, kind, data, met, was, marks
+      SELECT seq, id, grp, \(base), tbl, record, kind, data, met, was, marks
       FROM ferry_archive WHERE \(condition);
       DELETE FROM ferry_archive WHERE \(condition)
       """)
-    return connection.changes
+    let count = connection.changes
+    try connection.execute(
+      """
+      INSERT INTO ferry_packets(number, dependency, tail, from_order, to_order, merged, continues,
+        operations, state, schema)
+      SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, 'frozen',
+        schema
+      FROM ferry_archived_packets WHERE number > \(number);
+      DELETE FROM ferry_archived_packets WHERE number > \(number)
+      """)
+    return count
   }
 
-  /// Where the cursor was refused, what authors knew may be gone: no more can be said of their
-  /// knowledge than that it is no newer than what the server has.
-  private func lowerBases(_ head: PageHead) throws {
-    let known = try head.appliedTail.flatMap { try place(of: $0) }?.last ?? head.head
-    let lower = try connection.statement("UPDATE ferry_pending SET base = ?1 WHERE base > ?1")
-    lower.bind(1, min(known, head.head))
-    try lower.run()
+  /// Where the cursor was refused, its places are those of a history that is gone: what was known at
+  /// them may come to later places in this one, or never. So nothing is said of authors' knowledge.
+  private func forgetBases() throws {
+    try connection.execute("UPDATE ferry_pending SET base = 0 WHERE base <> 0")
   }
 
   private func noteSetBack(_ count: Int) throws {

@@ -64,37 +64,8 @@ extension ReplicaFile {
     var kept = try openPackets().filter { $0.number < row.number }
     var first = row
     while let part = kept.last, part.continues { first = kept.removeLast() }
-    try connection.execute(
-      """
-      DELETE FROM ferry_packets WHERE number >= \(first.number);
-      UPDATE ferry_pending SET met = 1 WHERE seq >= \(first.orders.lowerBound)
-      """)
-    _ = try takeNewName()
-    try beginChain(with: kept)
-  }
-
-  /// Moves frozen packets to the chain of the name that the replica has taken.
-  private func beginChain(with packets: [PacketRow]) throws {
-    guard let first = packets.first, let last = packets.last else { return }
-    let move = try connection.statement(
-      "UPDATE ferry_packets SET state = 'frozen', dependency = ? WHERE number = ?")
-    var dependency: OperationID?
-    for packet in packets {
-      if let dependency { move.bind(1, dependency.value) } else { move.bindNull(1) }
-      move.bind(2, packet.number)
-      try move.run()
-      dependency = packet.tail
-      // Under the former name others may have been told of them meanwhile.
-      try connection.execute(
-        """
-        UPDATE ferry_pending SET met = 2 WHERE met = 0
-          AND seq BETWEEN \(packet.orders.lowerBound) AND \(packet.orders.upperBound)
-        """)
-    }
-    let start = try connection.statement("UPDATE ferry_replica SET tail = ?, chain_start = ?")
-    start.bind(1, last.tail.value)
-    start.bind(2, first.number - 1)
-    try start.run()
+    try connection.execute("DELETE FROM ferry_packets WHERE number >= \(first.number)")
+    _ = try beginChain(with: kept)
   }
 
   private func quarantine(_ refusal: Refusal, in orders: ClosedRange<Int64>) throws -> Int {

@@ -40,8 +40,11 @@ extension ReplicaFile {
     // Of a batch the server alone knows what it did.
     let isClean = !receipt.outcomes.contains { $0.isOverruled || $0.records != nil }
     save.bind(4, isConfirmed && isClean ? 1 : 0)
-    if let print = receipt.printBefore { save.bind(5, Int64(bitPattern: print)) }
-    if let print = receipt.print { save.bind(6, Int64(bitPattern: print)) }
+    // Behind a batch's effects it is not the packet's last operation that is at its last place.
+    if (receipt.outcomes.last?.records ?? 0) == 0 {
+      if let print = receipt.printBefore { save.bind(5, Int64(bitPattern: print)) }
+      if let print = receipt.print { save.bind(6, Int64(bitPattern: print)) }
+    }
     save.bind(7, receipt.status == .applied ? 1 : 0)
     save.bind(8, number)
     try save.run()
@@ -211,31 +214,18 @@ extension ReplicaFile {
       """
       UPDATE ferry_packets SET state = 'acknowledged', first = NULL, clean = 0,
         last = (SELECT head FROM ferry_replica)
-      WHERE \(passed);
-      DELETE FROM ferry_packets WHERE number >=
-        (SELECT min(number) FROM ferry_packets WHERE state <> 'acknowledged');
-      UPDATE ferry_pending SET met = 1
-      WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0)
+      WHERE \(passed)
       """)
-    try noteCopied(as: takeNewName())
+    let open = try packets(
+      where: """
+        number >= (SELECT min(number) FROM ferry_packets WHERE state <> 'acknowledged')
+        ORDER BY number
+        """)
+    try noteCopied(as: beginChain(with: open))
   }
 
   func noteCopied(as device: DeviceID) throws {
     try note("identity", "another copy of this replica has written; this one is \(device) now")
-  }
-
-  /// Starts a chain of its own under a new name.
-  func takeNewName() throws -> DeviceID {
-    try keepName()
-    let save = try connection.statement(
-      """
-      UPDATE ferry_replica SET device = ?, tail = NULL, chain_start = coalesce(
-        (SELECT seq FROM sqlite_sequence WHERE name = 'ferry_packets'), 0)
-      """)
-    let device = newDevice(wallClock, random)
-    save.bind(1, device.value)
-    try save.run()
-    return device
   }
 
   private func noteConflicts(_ receipt: PacketReceipt, packet number: Int64) throws {

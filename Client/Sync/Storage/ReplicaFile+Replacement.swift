@@ -28,8 +28,12 @@ extension ReplicaFile {
       try save.run()
       // What a copy lacks is young. Only a server that was made anew lacks what is old.
       if problem.code != .epochChanged { try connection.execute("DELETE FROM ferry_marks") }
+      // Places of a history that is gone say nothing any more.
       try connection.execute(
-        "DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0")
+        """
+        DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0;
+        UPDATE ferry_packets SET first = NULL, print_before = NULL, print = NULL
+        """)
       try note("replaced", "\(problem.detail); pulling everything anew")
     }
   }

@@ -108,6 +108,35 @@ extension ReplicaFile {
     return state
   }
 
+  /// The cursor, anchored at the newest point of the history that the server has told of: own packets
+  /// that were confirmed may be ahead of what was pulled.
+  ///
+  /// - Parameter ofFormerNames: only packets of earlier names count. Of those of the present one a
+  ///   page tells by itself whether the server lost them.
+  func knownCursor(ofFormerNames: Bool = false) throws -> Cursor? {
+    guard let cursor = try syncState().cursor else { return nil }
+    let find = try connection.statement(
+      """
+      SELECT last, tail, print FROM ferry_packets
+      WHERE state = 'acknowledged' AND print IS NOT NULL AND last > ?1
+        AND (NOT ?2 OR number <= (SELECT chain_start FROM ferry_replica))
+      ORDER BY last DESC LIMIT 1
+      """)
+    find.bind(1, cursor.anchor?.head ?? cursor.received)
+    find.bind(2, ofFormerNames ? 1 : 0)
+    let newest = try find.first { row in
+      row.uniqueID(1).map {
+        Cursor.Anchor(
+          head: row.int64(0), operation: OperationID($0),
+          print: UInt64(bitPattern: row.int64(2)))
+      }
+    }
+    guard let newest = newest ?? nil else { return cursor }
+    return Cursor(
+      epoch: cursor.epoch, applied: cursor.applied, received: cursor.received, anchor: newest,
+      began: cursor.began)
+  }
+
   /// Notes what a sync did, when, and how the server's clock was seen.
   func finishSync(_ report: SyncReport, clockOffset: Int64?) throws {
     try connection.transaction {

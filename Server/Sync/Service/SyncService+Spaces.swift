@@ -24,12 +24,15 @@ extension SyncService {
     _ context: inout RequestContext, _ name: SpaceName, _ role: Role
   ) async throws(Problem) -> HTTPResponse {
     let version = try Self.protocolVersion(of: context.request)
+    let query = context.request.query
+    let cursor = try ChangesQuery.cursor { query[$0] }.get()
     let body = context.request.body
     let packet = try read(body, Packet.init(decoding:limits:))
     context.device = packet.device
     let space = try await find(name)
     let answer = try await committer.commit(
-      IncomingPacket(packet, byteCount: body.count, role: role, protocolVersion: version),
+      IncomingPacket(
+        packet, byteCount: body.count, role: role, protocolVersion: version, cursor: cursor),
       into: space.id)
     let status = answer.receipt.status == .parked ? 202 : 200
     return .json(answer.encoded(), status: status)

@@ -116,44 +116,16 @@ struct PageBuilder {
       return fault
     }
     guard let cursor = request.cursor else { return nil }
-    guard cursor.epoch == space.epoch else {
-      return Problem(
-        .epochChanged,
-        "the cursor is of epoch \(cursor.epoch), the space is in epoch \(space.epoch)")
-    }
-    let known = max(cursor.received, cursor.anchor?.head ?? 0)
-    guard known <= space.head else {
-      return Problem(
-        .cursorAhead, "the cursor knows of \(known), the space's head is \(space.head)")
-    }
-    // The operation at the floor is kept, those before it are not. A device that is told of what
-    // was lost gives it back; one that is told of its age does not: so this comes first.
-    if let anchor = cursor.anchor, anchor.head >= space.floor,
-      !PlantedFault.anchorNotChecked.isPlanted, let problem = lost(anchor, found: space.anchored)
-    {
-      return problem
-    }
+    // A device that is told of what was lost gives it back; one that is told of its age does not: so
+    // this comes first.
+    let history = KnownHistory(epoch: space.epoch, head: space.head, floor: space.floor)
+    if let problem = history.fault(of: cursor, anchored: space.anchored) { return problem }
     guard isKept(cursor, above: space.floor) || PlantedFault.expiredCursorServed.isPlanted else {
       return Problem(
         .cursorExpired,
         "the cursor is at \(cursor.received); history is kept from \(space.floor) on")
     }
     return nil
-  }
-
-  /// The problem of a cursor whose anchor is not in this history.
-  private static func lost(_ anchor: Cursor.Anchor, found: HistoryPlace?) -> Problem? {
-    guard let found, found.sequence == anchor.head else {
-      return Problem(
-        .historyLost,
-        "operation \(anchor.operation) is not at \(anchor.head): this server lost what it had")
-    }
-    // Cursors and operations from before there were prints are told by the operation alone.
-    guard let known = anchor.print, let print = found.print, known != print else { return nil }
-    return Problem(
-      .historyLost,
-      "operation \(anchor.operation) is at \(anchor.head) behind others than before: this server "
-        + "lost what it had")
   }
 
   /// Whether everything is there that such a cursor's device lacks. What comes after the received
@@ -185,11 +157,4 @@ struct SpaceSnapshot {
   var anchor: Cursor.Anchor? {
     newest.map { Cursor.Anchor(head: head, operation: $0, print: print) }
   }
-}
-
-/// Where an operation is in the history.
-struct HistoryPlace {
-  let sequence: SequenceNumber
-  /// The running print after it; `nil` of an operation from before there were prints.
-  let print: UInt64?
 }

@@ -32,15 +32,18 @@ package struct IncomingPacket: Sendable, Equatable {
   package let role: Role
   /// What the sender speaks; see ``ProtocolVersion``.
   package let protocolVersion: Int
+  /// What the sender knows of the history; `nil` where it does not say.
+  package let cursor: Cursor?
 
   package init(
     _ packet: Packet, byteCount: Int, role: Role = .writer,
-    protocolVersion: Int = ProtocolVersion.current
+    protocolVersion: Int = ProtocolVersion.current, cursor: Cursor? = nil
   ) {
     self.packet = packet
     self.byteCount = byteCount
     self.role = role
     self.protocolVersion = protocolVersion
+    self.cursor = cursor
   }
 }
 

@@ -56,15 +56,35 @@ extension ReplicaEvidence {
         return evidence
       }
     }
-    guard let found, let evidence = found else {
+    guard let found, var evidence = found else {
       throw UnreadableEvidence("ferry_replica holds no device")
     }
+    evidence.confirmed = try confirmed(after: evidence.anchor?.head ?? 0, connection)
     return evidence
+  }
+
+  private static func confirmed(
+    after head: SequenceNumber, _ connection: SQLiteConnection
+  ) throws -> Cursor.Anchor? {
+    let find = try connection.statement(
+      """
+      SELECT last, tail FROM ferry_packets WHERE state = 'acknowledged' AND print IS NOT NULL
+        AND last > ? ORDER BY last DESC LIMIT 1
+      """)
+    find.bind(1, head)
+    return try find.first { row in
+      UniqueID(bytes: row.blobBytes(1)).map {
+        Cursor.Anchor(head: row.int64(0), operation: OperationID($0))
+      }
+    } ?? nil
   }
 
   private static func readSnapshot(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
     var evidence = try readProgress(connection)
     evidence.pending = try identifiers(in: "ferry_pending", connection)
+    evidence.refusals =
+      try connection.statement("SELECT max(seq) FROM ferry_log WHERE event = 'replaced'")
+      .first { $0.int64(0) } ?? 0
     evidence.quarantined = try identifiers(in: "ferry_quarantine", connection)
     let tables = try connection.statement("SELECT name, signature FROM ferry_tables ORDER BY name")
       .map { (name: $0.text(0), list: columnList($0.text(1))) }

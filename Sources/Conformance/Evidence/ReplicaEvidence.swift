@@ -12,6 +12,11 @@ package struct ReplicaEvidence: Sendable {
   /// Whether a pull from the start is under way that is to replace the rows: these still belong to
   /// the cursor that was refused.
   package var isReplacing = false
+  /// Grows each time that a server refuses its cursor.
+  package var refusals: Int64 = 0
+  /// The newest point of the history that its own confirmed packets have told of, where that is past
+  /// its anchor.
+  package var confirmed: Cursor.Anchor?
   /// Identifiers of operations that wait or are not yet covered by the cursor, in order.
   package var pending: [OperationID]
   /// How many they are; filled in where only the progress is read, too.

@@ -97,7 +97,9 @@ private struct History {
     self.unheard = Dictionary(grouping: unheard, by: \.device).mapValues { list in
       list.sorted { $0.id < $1.id }
     }
-    deleted = Set(history.lazy.filter { $0.kind == .delete }.map(\.key))
+    // A delete that a server lost may have taken its children along before that.
+    let lost = logs.lineage.wentBack ? logs.deleted : []
+    deleted = lost.union(history.lazy.filter { $0.kind == .delete }.map(\.key))
   }
 }
 

@@ -30,6 +30,7 @@ struct FileLog {
   private(set) var unheard: Set<OperationID> = []
   private var newestPending: OperationID?
   private var quarantinedCount = 0
+  private var refusals: Int64 = 0
   /// Since the server was last set back: how far the file was when it was read.
   private var sights: [Sight]?
   /// Whether the file may have recorded rows that the server had lost.
@@ -60,9 +61,16 @@ struct FileLog {
     }
     newestPending = evidence.pending.last
     seeQuarantine(evidence)
-    if let last = sights?.last, last.anchor == evidence.anchor { return }
+    // An answer that came late may have told of the history that is gone, and nobody saw it: the
+    // cursor was refused since.
+    if evidence.refusals > refusals {
+      refusals = evidence.refusals
+      if sights != nil { sights = [] }
+    }
+    let anchor = evidence.confirmed ?? evidence.anchor
+    if let last = sights?.last, last.anchor == anchor { return }
     if !evidence.isReplacing {
-      sights?.append(Sight(entryCount: entries.count, anchor: evidence.anchor))
+      sights?.append(Sight(entryCount: entries.count, anchor: anchor))
     }
   }
 
@@ -85,14 +93,15 @@ struct FileLog {
   }
 
   /// How many of the entries the device had recorded before it knew that the server was set back,
-  /// as far as anybody can tell: before the file was seen at a point of the history that there is.
+  /// as far as anybody can tell: before the file was seen at a point of the history that there is,
+  /// and at none that is gone after that. An answer from before may come late.
   func countUnaware(_ lineage: Lineage, in history: [HistoryEntry]) -> Int {
     guard let sights else { return 0 }
-    let aware = sights.first { sight in
+    let known = sights.reversed().prefix { sight in
       guard let anchor = sight.anchor else { return history.isEmpty }
       return lineage.holds(anchor, in: history)
     }
-    return aware?.entryCount ?? entries.count
+    return known.last?.entryCount ?? entries.count
   }
 
   /// Operations that another file holds as well from now on.
@@ -128,6 +137,10 @@ struct FileLogs {
   /// All that was ever told of.
   private var operations: [OperationID: LocalOperation] = [:]
   private(set) var lineage = Lineage()
+  /// Records that anybody has deleted.
+  var deleted: Set<RecordKey> {
+    Set(operations.values.lazy.filter { $0.kind == .delete }.map(\.key))
+  }
 
   mutating func see(_ event: RunEvent) {
     switch event {

@@ -151,8 +151,12 @@ package struct MonotonicReads: Oracle {
     }
     var reader = Reader(ledger: rows["ledger"]?.records ?? [])
     reader.anchor = evidence.anchor
+    // The anchor of a file that is being replaced is the list's that is under way. Of which history
+    // its rows are is not known then, only that the server refused it.
+    let isOfAnother = evidence.isReplacing && lineage.wentBack
     for (name, beat) in rows.beats {
-      reader.floors[name] = Floor(beat: least(beat, of: name), anchor: evidence.anchor)
+      reader.floors[name] = Floor(
+        beat: isOfAnother ? 0 : least(beat, of: name), anchor: evidence.anchor)
     }
     readers[device] = reader
   }

@@ -180,12 +180,12 @@ extension WorldOptions {
       field.set(&options, random.chance(1, in: 3) ? 0 : random.below(2 * usual + 2))
     }
     options.clockStep = [1, 1, 1_000, 60_000][random.below(4)]
-    // Of its own, so that it changes nothing else.
+    // Of their own, so that they change nothing else.
     var missions = SeededRandom(seed, "missions")
     options.missions = missions.chance(1, in: 6) ? 1 + missions.below(3) : 0
-    // A server that is set back is asked for: oracles let more pass there, and where names change and
-    // files are copied at the same time they object to about one world in five hundred.
-    options.serverRestores = 0
+    // Where the server is set back oracles let more pass: so not everywhere.
+    var setBacks = SeededRandom(seed, "server-restores")
+    options.serverRestores = setBacks.chance(1, in: 3) ? 1 + setBacks.below(3) : 0
     options.drawRetention(seed: seed)
     return options
   }

@@ -12,12 +12,9 @@ enum ChangesQuery {
     var request = PullRequest(
       cursor: nil, limit: min(limitDefault, limits.changesPerPage), byteLimit: limits.pageBytes,
       device: nil)
-    if let text = value("cursor"), !text.isEmpty {
-      guard let cursor = Cursor(text) else {
-        return .failure(
-          Problem(.invalidCursor, "give back the cursor of the last page, or none to start over"))
-      }
-      request.cursor = cursor
+    switch cursor(value) {
+    case .success(let cursor): request.cursor = cursor
+    case .failure(let problem): return .failure(problem)
     }
     if let text = value("limit") {
       guard let limit = Int(text), limit >= 1 else {
@@ -43,5 +40,15 @@ enum ChangesQuery {
       }
     }
     return .success(request)
+  }
+
+  /// What the client knows of the history; `nil` where it does not say.
+  static func cursor(_ value: (String) -> String?) -> Result<Cursor?, Problem> {
+    guard let text = value("cursor"), !text.isEmpty else { return .success(nil) }
+    guard let cursor = Cursor(text) else {
+      return .failure(
+        Problem(.invalidCursor, "give back the cursor of the last page, or none to start over"))
+    }
+    return .success(cursor)
   }
 }

@@ -144,10 +144,16 @@ package struct KnownOperation: Sendable, Equatable {
   /// Under whose chain it came.
   package let device: DeviceID
   package let outcome: Outcome
+  /// The history's running print after it; `nil` of an operation from before there were prints, or
+  /// of this batch.
+  package let print: UInt64?
 
-  package init(sequence: SequenceNumber, device: DeviceID, outcome: Outcome) {
+  package init(
+    sequence: SequenceNumber, device: DeviceID, outcome: Outcome, print: UInt64? = nil
+  ) {
     self.sequence = sequence
     self.device = device
     self.outcome = outcome
+    self.print = print
   }
 }

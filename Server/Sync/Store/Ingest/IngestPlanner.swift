@@ -94,8 +94,25 @@ struct IngestPlanner {
   /// Why a packet is not even looked at.
   private func fault(_ index: Int) -> Problem? {
     if !context.refused.isEmpty, let problem = context.refused[.incoming(index)] { return problem }
-    return .upgradeRequired(
+    if let problem = Problem.upgradeRequired(
       from: packets[index].protocolVersion, to: context.space.minimumProtocol)
+    {
+      return problem
+    }
+    return packets[index].cursor.flatMap { lostHistory($0) }
+  }
+
+  /// A packet enters only the history that its sender knows. In another one it would come to a place
+  /// before what it was to follow, or claim to have seen what others wrote since.
+  private func lostHistory(_ cursor: Cursor) -> Problem? {
+    let space = context.space
+    let place = cursor.anchor.flatMap { anchor in
+      context.known[anchor.operation].map {
+        HistoryPlace(sequence: $0.sequence, print: $0.print)
+      }
+    }
+    return KnownHistory(epoch: space.epoch, head: space.head, floor: space.floor)
+      .fault(of: cursor, anchored: place)
   }
 
   /// The answer for a packet that cannot be a link of the chain any more; `nil` when it may be.

@@ -15,7 +15,7 @@ struct PostgresIngest {
     _ packets: [IncomingPacket], on connection: PostgresConnection
   ) throws -> (moved: Bool, batch: IngestBatch) {
     try connection.transaction { connection in
-      var context = try load(packets.map(\.packet), on: connection)
+      var context = try load(packets, on: connection)
       let before = context.space.head
       let effects = try Ingest.decide(packets, in: &context) { need, context in
         switch need {
@@ -67,7 +67,7 @@ struct PostgresIngest {
     "known",
     """
     SELECT found.* FROM unnest($2::uuid[]) AS wanted(id) CROSS JOIN LATERAL (
-      SELECT o.id, o.sequence, o.device, o.outcome FROM operations AS o
+      SELECT o.id, o.sequence, o.device, o.outcome, o.print FROM operations AS o
       WHERE o.space = $1 AND o.id = wanted.id OFFSET 0
     ) AS found
     """)
@@ -93,8 +93,9 @@ struct PostgresIngest {
     """)
 
   private func load(
-    _ packets: [Packet], on connection: PostgresConnection
+    _ incoming: [IncomingPacket], on connection: PostgresConnection
   ) throws -> IngestContext {
+    let packets = incoming.map(\.packet)
     var devices = PostgresArray<UUID>()
     for device in Set(packets.map(\.device)) {
       devices.append(high: device.value.high, low: device.value.low)
@@ -103,7 +104,8 @@ struct PostgresIngest {
       pipeline.add(Self.lock, [.int8(space)])
       pipeline.add(Self.chains, [.int8(space), .array(devices)])
       pipeline.add(Self.parked, [.int8(space), .array(devices)])
-      addLookUps(packets, to: &pipeline)
+      addLookUps(
+        packets, anchors: incoming.compactMap { $0.cursor?.anchor?.operation }, to: &pipeline)
     }
     guard let row = results[0].first else { throw StoreError.failed("the space is gone") }
     let state = try SpaceState(row)
@@ -126,8 +128,12 @@ struct PostgresIngest {
   }
 
   /// What the history and the records know of these packets.
-  private func addLookUps(_ packets: [Packet], to pipeline: inout PostgresPipeline) {
-    var ids = PostgresArray<UUID>(reserving: packets.reduce(0) { $0 + $1.operations.count + 1 })
+  private func addLookUps(
+    _ packets: [Packet], anchors: [OperationID] = [], to pipeline: inout PostgresPipeline
+  ) {
+    let count = packets.reduce(anchors.count) { $0 + $1.operations.count + 1 }
+    var ids = PostgresArray<UUID>(reserving: count)
+    for anchor in anchors { ids.append(high: anchor.value.high, low: anchor.value.low) }
     var tables = PostgresArray<String>()
     var records = PostgresArray<String>()
     var wanted = Set<RecordKey>()
@@ -156,7 +162,8 @@ struct PostgresIngest {
       let outcome =
         row.isNull(3) ? Outcome.applied : try row.bytes(3) { try Outcome(stored: $0) }
       context.known[id] = KnownOperation(
-        sequence: try row.int8(1), device: device, outcome: outcome)
+        sequence: try row.int8(1), device: device, outcome: outcome,
+        print: row.isNull(4) ? nil : UInt64(bitPattern: try row.int8(4)))
     }
     for row in records {
       let key = RecordKey(table: try row.text(0), record: try row.text(1))

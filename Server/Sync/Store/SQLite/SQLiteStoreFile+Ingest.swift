@@ -8,6 +8,9 @@ extension SQLiteStoreFile {
   ) throws -> IngestBatch {
     try connection.transaction {
       var context = try context(for: packets.map(\.packet), in: space, now: now)
+      for case let anchor? in packets.map({ $0.cursor?.anchor }) {
+        context.known[anchor.operation] = try known(anchor.operation, in: space)
+      }
       let effects = try Ingest.decide(packets, in: &context) { need, context in
         try load(need, in: space, into: &context)
       }
@@ -122,13 +125,15 @@ extension SQLiteStoreFile {
 
   private func known(_ id: OperationID, in space: Int64) throws -> KnownOperation? {
     let find = try connection.statement(
-      "SELECT sequence, device, outcome FROM operations WHERE space = ? AND id = ?")
+      "SELECT sequence, device, outcome, print FROM operations WHERE space = ? AND id = ?")
     find.bind(1, space)
     find.bind(2, id.value)
     return try find.first { row in
       let outcome = try row.isNull(2) ? Outcome.applied : Outcome(stored: row.textBytes(2))
       return row.uniqueID(1).map {
-        KnownOperation(sequence: row.int64(0), device: DeviceID($0), outcome: outcome)
+        KnownOperation(
+          sequence: row.int64(0), device: DeviceID($0), outcome: outcome,
+          print: row.optionalInt64(3).map(UInt64.init(bitPattern:)))
       }
     } ?? nil
   }

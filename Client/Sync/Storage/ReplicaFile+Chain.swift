@@ -1,0 +1,60 @@
+import FerryProtocol
+import SQLite
+
+/// The chain of packets under the replica's name (seed row S1.6), and how it begins anew under
+/// another one.
+///
+/// Whatever name a packet is sent under, and however often, it has the operations that it was frozen
+/// with, merged as they were then: the server may know them already, of this device or of a copy of
+/// its file, and takes none with the same identifier again. Merged anew, one of them would bring
+/// along what the server then never reads.
+extension ReplicaFile {
+  /// Starts a chain under a new name, with packets that were frozen under the former one.
+  ///
+  /// - Parameter packets: in their order; those that come after the last one that is kept.
+  func beginChain(with packets: [PacketRow]) throws -> DeviceID {
+    let device = try takeNewName()
+    // Others may have been told of all this under the former name.
+    try connection.execute(
+      """
+      UPDATE ferry_pending SET met = 1
+      WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0)
+      """)
+    guard let first = packets.first, let last = packets.last else { return device }
+    let move = try connection.statement(
+      """
+      UPDATE ferry_packets SET state = 'frozen', dependency = ?, first = NULL, last = NULL,
+        clean = 0, applied = 0, print_before = NULL, print = NULL WHERE number = ?
+      """)
+    let meet = try connection.statement(
+      "UPDATE ferry_pending SET met = 2 WHERE met = 0 AND seq BETWEEN ? AND ?")
+    var dependency: OperationID?
+    for packet in packets {
+      move.bind(1, dependency)
+      move.bind(2, packet.number)
+      try move.run()
+      dependency = packet.tail
+      meet.bind(1, packet.orders.lowerBound)
+      meet.bind(2, packet.orders.upperBound)
+      try meet.run()
+    }
+    let start = try connection.statement("UPDATE ferry_replica SET tail = ?, chain_start = ?")
+    start.bind(1, last.tail)
+    start.bind(2, first.number - 1)
+    try start.run()
+    return device
+  }
+
+  private func takeNewName() throws -> DeviceID {
+    try keepName()
+    let save = try connection.statement(
+      """
+      UPDATE ferry_replica SET device = ?, tail = NULL, chain_start = coalesce(
+        (SELECT seq FROM sqlite_sequence WHERE name = 'ferry_packets'), 0)
+      """)
+    let device = newDevice(wallClock, random)
+    save.bind(1, device.value)
+    try save.run()
+    return device
+  }
+}

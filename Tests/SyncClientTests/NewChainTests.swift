@@ -1,0 +1,105 @@
+import FerryProtocol
+import SQLite
+import Testing
+
+@testable import SyncClient
+
+/// Whatever name a packet is sent under, it has the operations that it was frozen with.
+@Suite("Packets in a chain that begins anew", .timeLimit(.minutes(1)))
+struct NewChainTests {
+  private let maker = PageMaker()
+
+  /// An insert and an update of one record, each in a packet of its own.
+  private func insertedAndEdited() throws -> (ReplicaFixture, [Packet]) {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([], head: 0)
+    try replica.run("INSERT INTO tasks(id, title, done) VALUES ('a', 'one', 1)")
+    _ = try replica.freeze()
+    try replica.run("UPDATE tasks SET title = 'two' WHERE id = 'a'")
+    return (replica, try replica.freeze())
+  }
+
+  /// The same operations, whatever their authors had seen.
+  private func contents(_ packets: [Packet]) -> [[Operation]] {
+    packets.map { packet in
+      packet.operations.map { operation in
+        var operation = operation
+        operation.base = 0
+        return operation
+      }
+    }
+  }
+
+  private func expectAnewAsBefore(_ replica: ReplicaFixture, _ packets: [Packet]) throws {
+    try replica.run("UPDATE tasks SET title = 'three' WHERE id = 'a'")
+    let again = try replica.freeze()
+    // The server may know the update, and not the insert: merged into it, that would never come.
+    #expect(contents(again.dropLast()) == contents(packets))
+    #expect(again.last?.operations.map(\.kind) == [.update])
+    #expect(again.map(\.dependency) == [nil] + again.dropLast().map(\.tail))
+    #expect(Set(again.map(\.device)).count == 1 && again[0].device != packets[0].device)
+  }
+
+  @Test("has what was confirmed by a server that lost it as it was sent")
+  func lost() throws {
+    let (replica, packets) = try insertedAndEdited()
+    for (place, packet) in packets.enumerated() {
+      _ = try replica.file.receive(replica.receipt(packet, first: SequenceNumber(place + 1)))
+    }
+    #expect(try replica.pending.isEmpty)
+    try replica.file.beginReplacement(Problem(.epochChanged, "new"))
+    let page = maker.page([], head: 0)
+    _ = try replica.file.apply(last: page.body, page.head)
+    try expectAnewAsBefore(replica, packets)
+  }
+
+  @Test("has what a copy may have displaced as it was sent")
+  func displaced() throws {
+    let (replica, packets) = try insertedAndEdited()
+    for (packet, place) in zip(packets, [5, 7] as [SequenceNumber]) {
+      _ = try replica.file.receive(replica.receipt(packet, first: place))
+    }
+    try replica.apply([], head: 4, tail: OperationID(UniqueID(high: 9, low: 9)))
+    try expectAnewAsBefore(replica, packets)
+  }
+
+  @Test("has what a copy may have sent as it was frozen here")
+  func copied() throws {
+    let (replica, packets) = try insertedAndEdited()
+    try replica.file.takeNewIdentity()
+    try expectAnewAsBefore(replica, packets)
+  }
+
+  @Test("has a row that is given back apart from what was sent of it")
+  func rescued() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "theirs")])])
+    try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
+    let sent = try replica.freeze()
+    _ = try replica.file.receive(replica.receipt(sent[0], first: 2))
+    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    let page = maker.page([], head: 0)
+    _ = try replica.file.apply(last: page.body, page.head)
+    let again = try replica.freeze()
+    #expect(contents(again.dropLast()) == contents(sent))
+    #expect(again.last?.operations.map(\.kind) == [.insert])
+    #expect(again.last?.operations.map(\.time.milliseconds) == [1])
+  }
+
+  @Test("does not uncover what was written to a row that is given back")
+  func shielded() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([maker.change(1, "tasks", "a", [Column("title", "theirs")])])
+    try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
+    _ = try replica.freeze()
+    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    let page = maker.page([], head: 0)
+    _ = try replica.file.apply(last: page.body, page.head)
+    #expect(try replica.pending.map(\.kind) == [.update, .insert])
+    // Another device gives the row back with what it knows.
+    try replica.apply(
+      [maker.change(1, "tasks", "a", [Column("title", "theirs"), Column("done", 3)], at: 2)],
+      head: 1)
+    #expect(try replica.rows("SELECT title, done FROM tasks") == [["mine", 3]])
+  }
+}
