@@ -81,7 +81,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .methodNotAllowed: "The method is not allowed here"
     case .operationRefused: "The packet holds operations that can never be applied"
     case .schemaConflict: "The schema does not fit the space"
-    case .missionConflict: "The mission has another version than was expected"
+    case .missionConflict: "The mission does not fit what is published"
     case .uploadConflict: "The upload goes on at another place"
     case .contentMismatch: "The content is not what it was named by"
     case .uploadQuota: "Too much was begun to be uploaded and not finished"

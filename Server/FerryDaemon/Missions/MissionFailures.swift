@@ -26,7 +26,8 @@ extension Problem: CommandFailureConvertible {
       case .unknownSpace: "check --space, or make it with `ferryd space create NAME`"
       case .notFound: "check the name, --space and --server"
       case .missionConflict:
-        "do what is said above, or read what is there with `ferryd mission list`, then publish again"
+        "do what is said above (`--new-key` is ?newKey=true); `ferryd mission list` shows what is "
+          + "there"
       case .contentMismatch: "publish again: what is missing is sent anew"
       case .uploadQuota: "wait until other uploads are finished or expire, or have it raised"
       case .unavailable, .internalError: "try again in a moment; the server's log tells more"
