@@ -98,7 +98,7 @@ struct SchemaTests {
     try await eventually("the server to ask for tokens") {
       try await Wire.send(.get, "\(server.url)/v1/spaces/\(Device.space)").status == 401
     }
-    for (role, code) in [("reader", Int32(1)), ("writer", 1), ("admin", 0)] {
+    for (role, code) in [("reader", Int32(4)), ("writer", 4), ("admin", 0)] {
       let device = try await Device.joined(server.url, token: try await server.token(role))
       try await device.ferry("schema", "show")
       let done = try await device.ferry(
