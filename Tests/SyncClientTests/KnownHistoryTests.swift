@@ -104,9 +104,10 @@ struct KnownHistoryTests {
         let knows = query.contains("cursor=")
         if request.url.contains("/packets") { return push(request, knows, &state) }
         guard request.url.contains("/changes") else {
+          guard let space = SpaceName("demo") else { return answer([], status: 404) }
           return answer(
             SpaceInfo(
-              space: SpaceName("demo")!, epoch: PageMaker().epoch, head: 0, role: .writer,
+              space: space, epoch: PageMaker().epoch, head: 0, role: .writer,
               serverTime: 0
             ).encoded())
         }
@@ -123,7 +124,8 @@ struct KnownHistoryTests {
     private func push(
       _ request: TransportRequest, _ knows: Bool, _ state: inout State
     ) -> TransportResponse {
-      guard let packet = try? Packet(decoding: request.body ?? [], limits: .standard)
+      guard let packet = try? Packet(decoding: request.body ?? [], limits: .standard),
+        let tail = packet.tail
       else { return answer([], status: 400) }
       state.packets.append(packet)
       state.requests.append(knows ? "push" : "push without a cursor")
@@ -135,7 +137,7 @@ struct KnownHistoryTests {
       return answer(
         PacketAnswer(
           receipt: PacketReceipt(
-            tail: packet.tail!, status: .applied, sequences: place...place, outcomes: [.applied],
+            tail: tail, status: .applied, sequences: place...place, outcomes: [.applied],
             printBefore: PageMaker.print(at: place - 1), print: PageMaker.print(at: place)),
           released: [], epoch: PageMaker().epoch, head: place, serverTime: 0
         ).encoded())
