@@ -52,7 +52,9 @@ struct KillTests {
     case .client:
       client.send(SIGKILL)
       pair.proxy.removeTraps()
-      #expect(try await client.exitStatus() == .killed(signal: SIGKILL))
+      // What was sent is told of and not held: on a busy machine it may have been quicker.
+      let status = try await client.exitStatus()
+      #expect(status == .killed(signal: SIGKILL) || it.step == .sent && status == .exited(0))
     case .server:
       try await pair.server.kill()
       trap.cut()

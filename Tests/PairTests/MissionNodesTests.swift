@@ -97,7 +97,7 @@ struct MissionNodesTests {
     let published = try await east.run(
       ["mission", "publish", draft.path, "--id", "tour", "--space", Device.space] + content)
     try #require(published.status == .exited(0), "\(published.error)")
-    let run = try MissionRun(device, ["download", "tour", "--watch", "--limit-rate", "24MiB"])
+    let run = try MissionRun(device, ["download", "tour", "--watch", "--limit-rate", "4MiB"])
     try await run.reached(8 << 20)
     proxy.retarget(to: west.port)
     try await east.kill()

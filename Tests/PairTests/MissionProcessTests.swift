@@ -22,9 +22,10 @@ struct MissionProcessTests {
   @Test("when the process that fetches is killed, the one that looks on takes over")
   func takenOver() async throws {
     let stage = try await MissionStage.make(mebibytes: 16)
-    let first = try stage.download("--limit-rate", "24MiB")
+    // Slow enough for the second one to come in between on a busy machine, too.
+    let first = try stage.download("--limit-rate", "2MiB")
     try await first.reached(stage.size / 3)
-    let second = try stage.download("--limit-rate", "24MiB")
+    let second = try stage.download("--limit-rate", "8MiB")
     try await second.changed(to: "downloading", "another process")
     first.child.send(SIGKILL)
     try await second.ends()
@@ -36,7 +37,7 @@ struct MissionProcessTests {
   @Test("a pause by another process stops the one that fetches, and is gone on from")
   func paused() async throws {
     let stage = try await MissionStage.make(mebibytes: 32)
-    let run = try stage.download("--limit-rate", "8MiB")
+    let run = try stage.download("--limit-rate", "4MiB")
     try await run.reached(stage.size / 8)
     try await stage.device.ferry("mission", "pause", MissionStage.mission)
     try await run.ends()

@@ -6,10 +6,14 @@ import Testing
 /// Downloads whose server is killed, or stands still, in the middle.
 @Suite(.serialized, .timeLimit(.minutes(3)))
 struct MissionServerLossTests {
+  /// Bytes a second that leave seconds between a third of the content and its end: what is done to
+  /// the server comes in between on a busy machine, too.
+  private static let rate = "4MiB"
+
   @Test("a server that is killed in the middle is waited for, and nothing comes twice")
   func killed() async throws {
     let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
-    let run = try stage.download("--watch", "--limit-rate", "24MiB")
+    let run = try stage.download("--watch", "--limit-rate", Self.rate)
     for part in 1...2 {
       try await run.reached(stage.size * part / 3)
       try await stage.server.kill()
@@ -24,7 +28,7 @@ struct MissionServerLossTests {
   @Test("a server that does not come back is given up, and the next command goes on")
   func gone() async throws {
     let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
-    let run = try stage.download("--wait", "100ms", "--limit-rate", "24MiB")
+    let run = try stage.download("--wait", "100ms", "--limit-rate", Self.rate)
     try await run.reached(stage.size / 3)
     try await stage.server.kill()
     try await run.ends(with: 3)
@@ -40,7 +44,7 @@ struct MissionServerLossTests {
   @Test("a server that stands still is told of, and waited for as long as it takes")
   func stopped() async throws {
     let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
-    let run = try stage.download("--watch", "--timeout", "500ms", "--limit-rate", "24MiB")
+    let run = try stage.download("--watch", "--timeout", "500ms", "--limit-rate", Self.rate)
     try await run.reached(stage.size / 3)
     stage.server.send(SIGSTOP)
     try await run.changed(to: "downloading", "silent")
@@ -55,7 +59,7 @@ struct MissionServerLossTests {
   func stoppedForGood() async throws {
     let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
     let run = try stage.download(
-      "--wait", "100ms", "--timeout", "500ms", "--limit-rate", "24MiB")
+      "--wait", "100ms", "--timeout", "500ms", "--limit-rate", Self.rate)
     try await run.reached(stage.size / 3)
     stage.server.send(SIGSTOP)
     try await run.ends(with: 3)
