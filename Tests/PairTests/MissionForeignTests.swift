@@ -15,7 +15,7 @@ struct MissionForeignTests {
 
   /// Publishes a mission of one item that lies on nginx, and is to be `right`.
   init() async throws {
-    elsewhere = try await NginxFileServer(rate: 1_500_000)
+    elsewhere = try await NginxFileServer(rate: 400_000)
     server = try await Server.start()
     device = try await Device.joined(server.url)
     let folder = try TemporaryDirectory()
