@@ -272,6 +272,18 @@ struct Device {
     return FileManager.default.contents(atPath: folder + "/" + path).map { Array($0) }
   }
 
+  /// Writes over a file in the folder of the version in use, as somebody else would.
+  func damage(_ path: String, of id: String, with bytes: [UInt8], at offset: UInt64 = 0)
+    async throws
+  {
+    let path = try await manager.path(mission(id)) + "/" + path
+    chmod(path, 0o600)
+    let file = try #require(FileHandle(forUpdatingAtPath: path))
+    try file.seek(toOffset: offset)
+    try file.write(contentsOf: Data(bytes))
+    try file.close()
+  }
+
   /// Everything below the content's folder, but for locks.
   func everything() -> [String] {
     let root = folder.path + "/content"

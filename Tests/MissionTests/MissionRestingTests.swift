@@ -104,11 +104,7 @@ struct MissionRestingTests {
     publish("m")
     let device = try await Device(shelf)
     try await device.download("m")
-    let path = try await device.manager.path(mission("m")) + "/a.txt"
-    chmod(path, 0o600)
-    let file = try #require(FileHandle(forWritingAtPath: path))
-    try file.write(contentsOf: Data([1, 2, 3]))
-    try file.close()
+    try await device.damage("a.txt", of: "m", with: [1, 2, 3])
     shelf.obstruct(small, .fails(DownloadError(.offline, "cannot reach the server")))
     let seen = Mutex<[MissionVerification]>([])
     await #expect(throws: MissionError.self) {
