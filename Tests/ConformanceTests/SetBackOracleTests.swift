@@ -135,7 +135,7 @@ struct SetBackOracleTests {
     #expect(found([back, read(4, new), read(2, new)]) == 1)
   }
 
-  @Test("a file put back in the middle of a replacement shows rows of the history that was refused")
+  @Test("in the middle of a replacement a file shows rows of the history that was refused")
   func replacedFile() {
     var maker = HistoryMaker()
     let old = maker.operation(.insert, "x", at: 10)
@@ -161,5 +161,10 @@ struct SetBackOracleTests {
     #expect(found([back, putBack(false), read]) == 1)
     // A list from the start that follows on an old cursor replaces rows of this very history.
     #expect(found([putBack(true), read]) == 1)
+    // Pulled after the last read before, and seen only when the replacement had begun.
+    let late = RunEvent.read(device: "one", evidence(4, isReplacing: true))
+    #expect(found([read, back, late, read]) == 0)
+    #expect(found([read, back, .read(device: "one", evidence(4)), read]) == 1)
+    #expect(found([read, late, read]) == 1)
   }
 }

@@ -6,10 +6,15 @@ import Testing
 /// Servers and devices that are set back to an earlier copy heal themselves at the next sync.
 @Suite(.timeLimit(.minutes(3)))
 struct RestoreTests {
+  /// What becomes of the history before the devices come back.
+  enum Afterwards: CaseIterable {
+    case nothing, grows, growsAndIsPruned
+  }
+
   @Test(
     "a server restored from yesterday's copy gets back what its devices still have",
-    arguments: StoreKind.allCases, [0, 40])
-  func restoredServer(_ kind: StoreKind, strangers: Int) async throws {
+    arguments: StoreKind.allCases, Afterwards.allCases)
+  func restoredServer(_ kind: StoreKind, _ afterwards: Afterwards) async throws {
     let server = try await Server.start(kind)
     let one = try await Device.joined(server.url)
     let two = try await Device.joined(server.url)
@@ -29,12 +34,17 @@ struct RestoreTests {
     let before = try await late.rows()
 
     try await server.restore(copy)
-    if strangers > 0 {
+    if afterwards != .nothing {
       // The history grows past every cursor that was given: only its anchor tells the difference.
       let stranger = try await Device.joined(server.url)
-      try await stranger.write(Sample.notes(strangers, "x"))
+      try await stranger.write(Sample.notes(40, "x"))
       try await stranger.write("DELETE FROM notes WHERE id LIKE 'x-%'")
       try await stranger.exchange()
+    }
+    if afterwards == .growsAndIsPruned {
+      // Past every anchor as well: only the timeline that it was given on tells.
+      let pruned = try await server.ferryd("space", "prune", Device.space, "--older-than", "0s")
+      #expect(pruned.status == .exited(0), "\(pruned.error)")
     }
     for device in [one, two, late, one, two, late] { try await device.exchange() }
     #expect(try await one.rows() == before)

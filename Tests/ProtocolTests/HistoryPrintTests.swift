@@ -64,24 +64,34 @@ struct HistoryPrintTests {
     }
   }
 
-  @Test("a cursor's anchor has a print, or none as in older cursors")
+  @Test("a cursor's anchor has print and timeline, or neither, or no timeline")
   func cursors() {
     let (epoch, id) = (Epoch(0x5F3C), Self.ids[0])
     let anchors: [Cursor.Anchor?] = [
       nil, Cursor.Anchor(head: 12, operation: id),
       Cursor.Anchor(head: 12, operation: id, print: 0),
       Cursor.Anchor(head: 13, operation: id, print: .max),
+      Cursor.Anchor(head: 13, operation: id, print: 0, timeline: Timeline(0)),
+      Cursor.Anchor(head: 14, operation: id, print: 7, timeline: Timeline(.max)),
     ]
     for anchor in anchors {
       let cursor = Cursor(epoch: epoch, applied: 7, received: 12, anchor: anchor)
       #expect(Cursor(cursor.description) == cursor)
+      let list = Cursor(epoch: epoch, applied: 0, received: 12, anchor: anchor, began: 11)
+      #expect(Cursor(list.description) == list)
+      #expect(list.began == (anchor?.print == nil ? nil : 11))
     }
     let cursor = Cursor(epoch: epoch, applied: 12, anchor: anchors[2])
     let text = "0000000000005f3c.12.12.12.\(id)"
     #expect(cursor.description == text + ".0000000000000000")
-    for end in [".", ".0", ".000000000000000g", ".00000000000000000", ".0000000000000000.1"] {
+    let zeros = ".0000000000000000"
+    for end in [
+      ".", ".0", ".000000000000000g", "\(zeros)0", "\(zeros).", "\(zeros).1", "\(zeros)\(zeros).",
+      "\(zeros)\(zeros).1", "\(zeros)..1",
+    ] {
       #expect(Cursor(text + end) == nil, "\(end)")
     }
+    #expect(Cursor(text + zeros + zeros)?.anchor?.timeline == Timeline(0))
   }
 
   @Test("a receipt tells the prints around its packet only where it has them")
@@ -97,9 +107,11 @@ struct HistoryPrintTests {
       let receipt = try FixtureTests.answer(name).receipt
       #expect(receipt.print == nil && receipt.printBefore == nil)
     }
-    for text in ["", "1", "000000000000000g", "00000000000000000"] {
+    for (member, text) in ["print", "timeline"].flatMap({ member in
+      ["", "1", "000000000000000g", "00000000000000000"].map { (member, $0) }
+    }) {
       let answer =
-        #"{"tail":"\#(Self.ids[0])","status":"applied","print":"\#(text)","#
+        #"{"tail":"\#(Self.ids[0])","status":"applied","\#(member)":"\#(text)","#
         + #""outcomes":[],"epoch":"0000000000000001","head":"1","time":1}"#
       #expect(throws: MalformedMessage.self) {
         try PacketAnswer(decoding: Array(answer.utf8), limits: .standard)

@@ -87,7 +87,8 @@ extension StoreContract {
           anchors.append(anchor)
         }
         try require(anchors[1].head, is: 5, "the place of the batch's last effect")
-        try require(anchors[2], is: anchors[0], "the anchor of all")
+        try require(anchors[2].head, is: anchors[0].head, "the place of all")
+        try require(anchors[2].print, is: anchors[0].print, "the print of all")
         let own = HistoryPrint.appending(batch.id, to: print(of: ["a", "b"], by: Author(1)))
         let alone = Cursor.Anchor(head: 3, operation: batch.id, print: own)
         try require(try await space.problem(alone), is: nil, "the print of the batch itself")

@@ -170,7 +170,9 @@ extension StoreContract {
         let print = packet.operations.map(\.id).reduce(HistoryPrint.empty) {
           HistoryPrint.appending($1, to: $0)
         }
-        let newest = Cursor.Anchor(head: 2, operation: packet.operations[1].id, print: print)
+        let newest = Cursor.Anchor(
+          head: 2, operation: packet.operations[1].id, print: print,
+          timeline: given.anchor?.timeline)
         try require(given.anchor, is: newest, "the anchor of a list that goes on")
         func problem(_ anchor: Cursor.Anchor) async throws -> ProblemCode? {
           let cursor = Cursor(epoch: given.epoch, applied: 0, received: 1, anchor: anchor)

@@ -19,7 +19,8 @@ package struct StoreContract: Sendable, CustomStringConvertible {
   package static let all: [StoreContract] =
     chains + parking + transactions + pulling + values + clocks + crowds + histories
     + administration + notices + recordFetches + refusals + schemas + schemaFits + uniqueKeys
-    + batches + retention + prunedHistories + digests + historyPrints + knownHistories + missions
+    + batches + retention + prunedHistories + digests + historyPrints + timelines + knownHistories
+    + missions
 }
 
 /// A store that is empty at first and can be opened several times over the same data.

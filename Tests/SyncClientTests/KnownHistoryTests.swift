@@ -22,7 +22,9 @@ struct KnownHistoryTests {
     #expect(known.applied == 0 && known.received == 0)
     #expect(
       known.anchor
-        == Cursor.Anchor(head: 5, operation: packet.tail!, print: PageMaker.print(at: 5)))
+        == Cursor.Anchor(
+          head: 5, operation: packet.tail!, print: PageMaker.print(at: 5),
+          timeline: PageMaker.timeline(at: 5)))
     // Whether the server has what came under the present name, its page tells.
     let plain = try replica.file.syncState().cursor
     #expect(try replica.file.knownCursor(ofFormerNames: true) == plain)

@@ -145,6 +145,7 @@ struct MeetingTests {
       ALTER TABLE ferry_replica DROP COLUMN anchor_head;
       ALTER TABLE ferry_replica DROP COLUMN anchor;
       ALTER TABLE ferry_replica DROP COLUMN anchor_print;
+      ALTER TABLE ferry_replica DROP COLUMN anchor_timeline;
       ALTER TABLE ferry_replica DROP COLUMN replacing;
       ALTER TABLE ferry_replica DROP COLUMN chain_start;
       ALTER TABLE ferry_replica DROP COLUMN schema;
@@ -152,6 +153,7 @@ struct MeetingTests {
       ALTER TABLE ferry_packets DROP COLUMN applied;
       ALTER TABLE ferry_packets DROP COLUMN print_before;
       ALTER TABLE ferry_packets DROP COLUMN print;
+      ALTER TABLE ferry_packets DROP COLUMN timeline;
       DROP INDEX ferry_conflicts_once; DROP TABLE ferry_schemas;
       ALTER TABLE ferry_conflicts DROP COLUMN sequence;
       ALTER TABLE ferry_conflicts DROP COLUMN question;

@@ -28,19 +28,21 @@ struct OwnAdvanceTests {
     return answer
   }
 
-  @Test("an own packet anchors the cursor with the print that its receipt tells")
+  @Test("an own packet anchors the cursor with the print and timeline that its receipt tells")
   func anchors() throws {
-    let (replica, packets) = try replica(packets: 2)
+    let (replica, packets) = try replica(packets: 10)
     #expect(try replica.file.syncState().anchor == PageMaker.anchor(at: 10))
     for (index, packet) in packets.enumerated() {
       _ = try replica.file.receive(replica.receipt(packet, first: 11 + Int64(index)))
     }
     let state = try replica.file.syncState()
-    #expect(state.applied == 12 && state.received == 12)
+    #expect(state.applied == 20 && state.received == 20)
     #expect(
       state.anchor
         == Cursor.Anchor(
-          head: 12, operation: try #require(packets[1].tail), print: PageMaker.print(at: 12)))
+          head: 20, operation: try #require(packets[9].tail), print: PageMaker.print(at: 20),
+          timeline: PageMaker.timeline(at: 20)))
+    #expect(PageMaker.timeline(at: 20) != PageMaker.timeline(at: 10))
     try replica.reopen()
     #expect(try replica.file.syncState().cursor == state.cursor)
   }
@@ -106,7 +108,8 @@ struct OwnAdvanceTests {
     #expect(try replica.file.syncState().applied == 1)
   }
 
-  @Test("the anchor's print is kept with staged pages, and goes when all is pulled anew")
+  @Test(
+    "the anchor's print and timeline are kept with staged pages, and go when all is pulled anew")
   func kept() throws {
     let replica = try ReplicaFixture.withTasks()
     let page = PageMaker().page(
@@ -114,7 +117,9 @@ struct OwnAdvanceTests {
     try replica.file.stage(page.body, page.head, changes: 1)
     #expect(try replica.file.syncState().cursor == page.head.cursor)
     #expect(try replica.file.syncState().anchor?.print == PageMaker.print(at: 5))
+    #expect(try replica.file.syncState().anchor?.timeline == PageMaker.timeline(at: 5))
     try replica.file.beginReplacement(Problem(.historyLost, "gone"))
-    #expect(try replica.rows("SELECT anchor_print FROM ferry_replica") == [[nil]])
+    #expect(
+      try replica.rows("SELECT anchor_print, anchor_timeline FROM ferry_replica") == [[nil, nil]])
   }
 }

@@ -99,10 +99,16 @@ struct PageMaker {
     UInt64(sequence) &* 0x9E37_79B9_7F4A_7C15
   }
 
+  /// The timeline that this server's history is on at a place: it begins one each ten places.
+  static func timeline(at sequence: SequenceNumber) -> Timeline {
+    Timeline(UInt64(sequence / 10))
+  }
+
   static func anchor(at head: SequenceNumber) -> Cursor.Anchor? {
     guard head > 0 else { return nil }
     let operation = OperationID(UniqueID(high: 0x7000, low: UInt64(head)))
-    return Cursor.Anchor(head: head, operation: operation, print: print(at: head))
+    return Cursor.Anchor(
+      head: head, operation: operation, print: print(at: head), timeline: timeline(at: head))
   }
 
   func page(
@@ -164,7 +170,8 @@ extension ReplicaFixture {
         sequences: status == .parked ? nil : first...last,
         outcomes: outcomes ?? packet.operations.map { _ in .applied },
         printBefore: hasPrints ? PageMaker.print(at: first - 1) : nil,
-        print: hasPrints ? PageMaker.print(at: last) : nil),
+        print: hasPrints ? PageMaker.print(at: last) : nil,
+        timeline: hasPrints ? PageMaker.timeline(at: last) : nil),
       epoch: PageMaker().epoch, head: last, serverTime: 0)
   }
 

@@ -13,6 +13,8 @@ struct HistoryPrintMigrationTests {
   private static let backwards = """
     ALTER TABLE spaces DROP COLUMN print;
     ALTER TABLE operations DROP COLUMN print;
+    ALTER TABLE spaces DROP COLUMN timeline;
+    DROP TABLE timelines;
     DROP TABLE missions;
     DROP TABLE mission_blobs;
     """
@@ -24,7 +26,7 @@ struct HistoryPrintMigrationTests {
     try await check({ try await SQLiteStore(directory: path) }) {
       let connection = try SQLiteConnection(path: path + "/ferry.sqlite")
       let version = try connection.prepare("PRAGMA user_version").first { $0.int64(0) } ?? 0
-      try connection.execute(Self.backwards + "PRAGMA user_version=\(version - 2)")
+      try connection.execute(Self.backwards + "PRAGMA user_version=\(version - 3)")
     }
   }
 
@@ -34,7 +36,7 @@ struct HistoryPrintMigrationTests {
     try await check({ try await PostgresStore(url: url) }) {
       let pool = try PostgresPool(url: url, connections: 1)
       try await pool.run {
-        try $0.execute(Self.backwards + "UPDATE ferry_schema SET version = version - 2")
+        try $0.execute(Self.backwards + "UPDATE ferry_schema SET version = version - 3")
       }
       await pool.close()
     }
@@ -65,7 +67,10 @@ struct HistoryPrintMigrationTests {
     let id = next.operations[0].id
     let print = HistoryPrint.appending(id, to: HistoryPrint.empty)
     let anchor = Cursor.Anchor(head: 5, operation: id, print: print)
-    #expect(try await newest(store, space) == anchor)
+    let now = try #require(try await newest(store, space))
+    #expect(now.timeline != nil)
+    #expect(
+      now == Cursor.Anchor(head: 5, operation: id, print: print, timeline: now.timeline))
     #expect(try await problem(anchor, store, space) == nil)
     #expect(try await problem(Cursor.Anchor(head: 5, operation: id), store, space) == nil)
     let wrong = Cursor.Anchor(head: 5, operation: id, print: print ^ 1)

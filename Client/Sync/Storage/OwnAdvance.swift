@@ -29,7 +29,8 @@ struct OwnAdvance {
     }
     guard let prints = packet.prints, prints.before == print || isOverOthers else { return }
     applied = sequences.upperBound
-    anchor = Cursor.Anchor(head: applied, operation: packet.tail, print: prints.after)
+    anchor = Cursor.Anchor(
+      head: applied, operation: packet.tail, print: prints.after, timeline: prints.timeline)
   }
 
   /// The running print of the history that this device knows, at ``applied``; `nil` where it does

@@ -21,7 +21,7 @@ extension ReplicaFile {
       let save = try connection.statement(
         """
         UPDATE ferry_replica SET epoch = ?, received = ?, head = max(head, ?), anchor_head = ?,
-          anchor = ?, anchor_print = ?
+          anchor = ?, anchor_print = ?, anchor_timeline = ?
         """)
       save.bind(1, head.epoch.description)
       save.bind(2, head.cursor.received)
@@ -179,7 +179,7 @@ extension ReplicaFile {
     let save = try connection.statement(
       """
       UPDATE ferry_replica SET epoch = ?1, applied = ?2, received = ?2, head = max(head, ?3),
-        anchor_head = ?4, anchor = ?5, anchor_print = ?6
+        anchor_head = ?4, anchor = ?5, anchor_print = ?6, anchor_timeline = ?7
       """)
     save.bind(1, head.epoch.description)
     save.bind(2, head.cursor.applied)
@@ -190,7 +190,7 @@ extension ReplicaFile {
     try forgetCovered(now: head.serverTime)
   }
 
-  /// Binds an anchor's head, operation and print to three parameters.
+  /// Binds an anchor's head, operation, print and timeline to four parameters.
   func bind(_ anchor: Cursor.Anchor?, to statement: SQLiteStatement, at index: Int32) {
     if let anchor {
       statement.bind(index, anchor.head)
@@ -202,6 +202,11 @@ extension ReplicaFile {
       statement.bind(index + 2, Int64(bitPattern: print))
     } else {
       statement.bindNull(index + 2)
+    }
+    if let timeline = anchor?.timeline {
+      statement.bind(index + 3, Int64(bitPattern: timeline.value))
+    } else {
+      statement.bindNull(index + 3)
     }
   }
 

@@ -226,7 +226,8 @@ extension ReplicaFile {
     try connection.statement(
       """
       SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, state,
-        first, last, clean, schema, print_before, print FROM ferry_packets WHERE \(condition)
+        first, last, clean, schema, print_before, print, timeline
+      FROM ferry_packets WHERE \(condition)
       """
     ).map { try PacketRow($0) }
   }
@@ -278,6 +279,7 @@ struct PacketRow: Sendable, Equatable {
   struct Prints: Sendable, Equatable {
     let before: UInt64
     let after: UInt64
+    let timeline: Timeline?
   }
 
   init(_ row: SQLiteStatement) throws {
@@ -299,6 +301,7 @@ struct PacketRow: Sendable, Equatable {
       row.isNull(13) || row.isNull(14)
       ? nil
       : Prints(
-        before: UInt64(bitPattern: row.int64(13)), after: UInt64(bitPattern: row.int64(14)))
+        before: UInt64(bitPattern: row.int64(13)), after: UInt64(bitPattern: row.int64(14)),
+        timeline: row.timeline(15))
   }
 }

@@ -28,7 +28,7 @@ extension ReplicaFile {
     let save = try connection.statement(
       """
       UPDATE ferry_packets SET state = ?, first = ?, last = ?, clean = ?, print_before = ?,
-        print = ?, applied = ? WHERE number = ?
+        print = ?, timeline = ?, applied = ? WHERE number = ?
       """)
     save.bind(1, isConfirmed ? "acknowledged" : "parked")
     if let sequences = receipt.sequences {
@@ -44,9 +44,10 @@ extension ReplicaFile {
     if (receipt.outcomes.last?.records ?? 0) == 0 {
       if let print = receipt.printBefore { save.bind(5, Int64(bitPattern: print)) }
       if let print = receipt.print { save.bind(6, Int64(bitPattern: print)) }
+      if let timeline = receipt.timeline { save.bind(7, Int64(bitPattern: timeline.value)) }
     }
-    save.bind(7, receipt.status == .applied ? 1 : 0)
-    save.bind(8, number)
+    save.bind(8, receipt.status == .applied ? 1 : 0)
+    save.bind(9, number)
     try save.run()
     if isConfirmed {
       try noteConflicts(receipt, packet: number)
@@ -158,7 +159,7 @@ extension ReplicaFile {
     let save = try connection.statement(
       """
       UPDATE ferry_replica SET applied = ?1, received = ?1, anchor_head = ?2, anchor = ?3,
-        anchor_print = ?4
+        anchor_print = ?4, anchor_timeline = ?5
       """)
     save.bind(1, advance.applied)
     bind(advance.anchor, to: save, at: 2)

@@ -22,7 +22,8 @@ extension ReplicaFile {
       let save = try connection.statement(
         """
         UPDATE ferry_replica SET epoch = NULL, applied = 0, received = 0, head = 0,
-          anchor_head = NULL, anchor = NULL, anchor_print = NULL, replacing = ?
+          anchor_head = NULL, anchor = NULL, anchor_print = NULL,
+          anchor_timeline = NULL, replacing = ?
         """)
       save.bind(1, kind.rawValue)
       try save.run()

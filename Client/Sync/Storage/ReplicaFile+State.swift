@@ -87,14 +87,14 @@ extension ReplicaFile {
     let state = try connection.statement(
       """
       SELECT epoch, applied, received, head, clock_offset, last_sync, anchor_head, anchor,
-        replacing, anchor_print, (SELECT began FROM ferry_list)
+        replacing, anchor_print, (SELECT began FROM ferry_list), anchor_timeline
       FROM ferry_replica
       """
     ).first { row in
       let anchor = row.uniqueID(7).map {
         Cursor.Anchor(
           head: row.int64(6), operation: OperationID($0),
-          print: row.optionalInt64(9).map(UInt64.init(bitPattern:)))
+          print: row.optionalInt64(9).map(UInt64.init(bitPattern:)), timeline: row.timeline(11))
       }
       return SyncState(
         epoch: row.optionalText(0).flatMap { Epoch($0) }, applied: row.int64(1),
@@ -117,7 +117,7 @@ extension ReplicaFile {
     guard let cursor = try syncState().cursor else { return nil }
     let find = try connection.statement(
       """
-      SELECT last, tail, print FROM ferry_packets
+      SELECT last, tail, print, timeline FROM ferry_packets
       WHERE state = 'acknowledged' AND print IS NOT NULL AND last > ?1
         AND (NOT ?2 OR number <= (SELECT chain_start FROM ferry_replica))
       ORDER BY last DESC LIMIT 1
@@ -128,7 +128,7 @@ extension ReplicaFile {
       row.uniqueID(1).map {
         Cursor.Anchor(
           head: row.int64(0), operation: OperationID($0),
-          print: UInt64(bitPattern: row.int64(2)))
+          print: UInt64(bitPattern: row.int64(2)), timeline: row.timeline(3))
       }
     }
     guard let newest = newest ?? nil else { return cursor }

@@ -21,7 +21,7 @@ enum ReplicaSchema {
       tail BLOB,                              -- the last operation of the newest packet
       last_sync INTEGER,                      -- milliseconds since 1970
       anchor_head INTEGER, anchor BLOB,       -- the cursor's anchor
-      anchor_print INTEGER,
+      anchor_print INTEGER, anchor_timeline INTEGER,
       replacing INTEGER NOT NULL DEFAULT 0,   -- a pull from the start is under way that replaces
                                               -- what is here: see Replacement
       chain_start INTEGER NOT NULL DEFAULT 0, -- packets above this number bear this device's name
@@ -63,7 +63,8 @@ enum ReplicaSchema {
       schema INTEGER NOT NULL DEFAULT 0,      -- by whose version it was merged
       applied INTEGER NOT NULL DEFAULT 0,     -- it is in the server's chain of this device, and
                                               -- not only known from a copy of this file
-      print_before INTEGER, print INTEGER     -- the history's print before and after it
+      print_before INTEGER, print INTEGER,    -- the history's print before and after it
+      timeline INTEGER                        -- that it was applied on
     );
     CREATE TABLE ferry_to_apply(              -- seed row S1.4
       page INTEGER PRIMARY KEY,
@@ -197,6 +198,7 @@ enum ReplicaSchema {
     ALTER TABLE ferry_replica ADD COLUMN anchor_head INTEGER;
     ALTER TABLE ferry_replica ADD COLUMN anchor BLOB;
     ALTER TABLE ferry_replica ADD COLUMN anchor_print INTEGER;
+    ALTER TABLE ferry_replica ADD COLUMN anchor_timeline INTEGER;
     ALTER TABLE ferry_replica ADD COLUMN replacing INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_replica ADD COLUMN chain_start INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_replica ADD COLUMN schema INTEGER NOT NULL DEFAULT 0;
@@ -206,6 +208,7 @@ enum ReplicaSchema {
     ALTER TABLE ferry_packets ADD COLUMN applied INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_packets ADD COLUMN print_before INTEGER;
     ALTER TABLE ferry_packets ADD COLUMN print INTEGER;
+    ALTER TABLE ferry_packets ADD COLUMN timeline INTEGER;
     ALTER TABLE ferry_conflicts ADD COLUMN sequence INTEGER;
     ALTER TABLE ferry_conflicts ADD COLUMN question INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_conflicts ADD COLUMN settled INTEGER;

@@ -33,4 +33,8 @@ extension SQLiteStatement {
   }
 
   func uniqueID(_ index: Int32) -> UniqueID? { UniqueID(bytes: blobBytes(index)) }
+
+  func timeline(_ index: Int32) -> Timeline? {
+    optionalInt64(index).map { Timeline(UInt64(bitPattern: $0)) }
+  }
 }

@@ -67,6 +67,7 @@ private struct ReceiptParts {
   var outcomes: [Outcome] = []
   var printBefore: UInt64?
   var print: UInt64?
+  var timeline: Timeline?
 
   func receipt(_ reader: JSONReader) throws(MalformedMessage) -> PacketReceipt {
     guard let tail, let status else { throw reader.malformed("a receipt without tail or status") }
@@ -77,7 +78,7 @@ private struct ReceiptParts {
     }
     return PacketReceipt(
       tail: tail, status: status, sequences: sequences, outcomes: outcomes,
-      printBefore: printBefore, print: print)
+      printBefore: printBefore, print: print, timeline: timeline)
   }
 }
 
@@ -96,6 +97,7 @@ extension JSONWriter {
     }
     if let print = receipt.printBefore { member("before", print) }
     if let print = receipt.print { member("print", print) }
+    if let timeline = receipt.timeline { member("timeline", timeline.value) }
     raw(",\"outcomes\":[")
     var first = true
     for outcome in receipt.outcomes {
@@ -105,8 +107,8 @@ extension JSONWriter {
     raw("]")
   }
 
-  private mutating func member(_ name: StaticString, _ print: UInt64) {
-    raw(",\"\(name)\":\"\(HistoryPrint.text(print))\"".utf8)
+  private mutating func member(_ name: StaticString, _ number: UInt64) {
+    raw(",\"\(name)\":\"\(HistoryPrint.text(number))\"".utf8)
   }
 
   /// `"applied"`, or an object where values lost.
@@ -163,6 +165,7 @@ extension JSONReader {
     case "last": parts.last = try sequence()
     case "before": parts.printBefore = try print()
     case "print": parts.print = try print()
+    case "timeline": parts.timeline = Timeline(try print())
     case "outcomes":
       var outcomes: [Outcome] = []
       try array { (reader) throws(MalformedMessage) in
@@ -175,7 +178,7 @@ extension JSONReader {
 
   private mutating func print() throws(MalformedMessage) -> UInt64 {
     guard let print = HistoryPrint.parse(try string()) else {
-      throw malformed("a print of something else than sixteen hexadecimal digits")
+      throw malformed("a print or timeline of something else than sixteen hexadecimal digits")
     }
     return print
   }

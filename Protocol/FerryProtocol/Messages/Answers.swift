@@ -43,11 +43,15 @@ public struct PacketReceipt: Sendable, Equatable {
   public var printBefore: UInt64?
   /// The running print after the packet's last operation; `nil` as ``printBefore`` is.
   public var print: UInt64?
+  /// The timeline that the packet was applied on; `nil` as ``printBefore`` is, and of a server that
+  /// keeps none.
+  public var timeline: Timeline?
 
   /// A receipt from its parts.
   public init(
     tail: OperationID, status: Status, sequences: ClosedRange<SequenceNumber>? = nil,
-    outcomes: [Outcome] = [], printBefore: UInt64? = nil, print: UInt64? = nil
+    outcomes: [Outcome] = [], printBefore: UInt64? = nil, print: UInt64? = nil,
+    timeline: Timeline? = nil
   ) {
     self.tail = tail
     self.status = status
@@ -55,6 +59,7 @@ public struct PacketReceipt: Sendable, Equatable {
     self.outcomes = outcomes
     self.printBefore = printBefore
     self.print = print
+    self.timeline = timeline
   }
 }
 

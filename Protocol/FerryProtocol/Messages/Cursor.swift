@@ -10,12 +10,18 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     /// The history's running print after it: given back by a device, an operation may come to its
     /// old place behind others than before. `nil` in a cursor of a server that keeps none.
     public let print: UInt64?
+    /// On which timeline the history was when the anchor was given; `nil` in a cursor of a server
+    /// that keeps none, and of a history that none was begun in.
+    public let timeline: Timeline?
 
-    /// An anchor from its parts.
-    public init(head: SequenceNumber, operation: OperationID, print: UInt64? = nil) {
+    /// An anchor from its parts. A timeline is kept beside a print.
+    public init(
+      head: SequenceNumber, operation: OperationID, print: UInt64? = nil, timeline: Timeline? = nil
+    ) {
       self.head = head
       self.operation = operation
       self.print = print
+      self.timeline = print == nil ? nil : timeline
     }
   }
 
@@ -47,14 +53,14 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
   /// Parses the wire form.
   public init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard [3, 5, 6, 7].contains(parts.count), let epoch = Epoch(parts[0]),
+    guard [3, 5, 6, 7, 8].contains(parts.count), let epoch = Epoch(parts[0]),
       let applied = Int64(parts[1]), let received = Int64(parts[2]), applied >= 0,
       received >= applied
     else { return nil }
     var anchor: Anchor?
     var began: SequenceNumber?
-    if parts.count > 6 {
-      guard let head = Int64(parts[6]), head >= 0, applied == 0 else { return nil }
+    if parts.count > 7 {
+      guard let head = Int64(parts[7]), head >= 0, applied == 0 else { return nil }
       began = head
     }
     if parts.count > 3 {
@@ -65,7 +71,12 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
         print = HistoryPrint.parse(parts[5])
         if print == nil { return nil }
       }
-      anchor = Anchor(head: head, operation: OperationID(id), print: print)
+      var timeline: Timeline?
+      if parts.count > 6, began == nil || !parts[6].isEmpty {
+        timeline = Timeline(parts[6])
+        if timeline == nil { return nil }
+      }
+      anchor = Anchor(head: head, operation: OperationID(id), print: print, timeline: timeline)
     }
     self.init(epoch: epoch, applied: applied, received: received, anchor: anchor, began: began)
   }
@@ -75,7 +86,9 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     guard let anchor else { return place }
     let known = "\(place).\(anchor.head).\(anchor.operation)"
     guard let print = anchor.print else { return known }
-    let whole = "\(known).\(HistoryPrint.text(print))"
+    let printed = "\(known).\(HistoryPrint.text(print))"
+    if anchor.timeline == nil && began == nil { return printed }
+    let whole = "\(printed).\(anchor.timeline?.description ?? "")"
     return began.map { "\(whole).\($0)" } ?? whole
   }
 }

@@ -7,6 +7,9 @@ struct KnownHistory {
   let head: SequenceNumber
   /// Operations before this one may be gone.
   let floor: SequenceNumber
+  /// Where the timeline of the cursor's anchor ended, `.max` where it has not; `nil` where it is not
+  /// known here, or was not looked for: only of an anchor before the floor it tells anything.
+  let timelineEnd: SequenceNumber?
 
   /// Why the history is another one than the cursor's; `nil` where it is the same, as far as can be
   /// told.
@@ -23,10 +26,18 @@ struct KnownHistory {
       return Problem(.cursorAhead, "the cursor knows of \(known), the space's head is \(head)")
     }
     // The operation at the floor is kept, those before it are not.
-    guard let anchor = cursor.anchor, anchor.head >= floor,
-      !PlantedFault.anchorNotChecked.isPlanted
-    else { return nil }
-    return lost(anchor, found: place)
+    guard let anchor = cursor.anchor, !PlantedFault.anchorNotChecked.isPlanted else { return nil }
+    return anchor.head >= floor ? lost(anchor, found: place) : left(anchor)
+  }
+
+  /// What was at the anchor is not kept any more; which timelines led there is.
+  private func left(_ anchor: Cursor.Anchor) -> Problem? {
+    guard let timeline = anchor.timeline, anchor.head > timelineEnd ?? -1 else { return nil }
+    let why = timelineEnd.map { "was left at \($0) here" } ?? "is not known here"
+    return Problem(
+      .historyLost,
+      "\(anchor.head) was reached on timeline \(timeline), which \(why): this server lost what it "
+        + "had")
   }
 
   private func lost(_ anchor: Cursor.Anchor, found: HistoryPlace?) -> Problem? {
@@ -49,4 +60,11 @@ struct HistoryPlace {
   let sequence: SequenceNumber
   /// The running print after it; `nil` of an operation from before there were prints.
   let print: UInt64?
+}
+
+extension Cursor {
+  /// The timeline of its anchor, where nothing else may tell any more which history it is of.
+  func timeline(before floor: SequenceNumber) -> Timeline? {
+    anchor.flatMap { $0.head < floor ? $0.timeline : nil }
+  }
 }

@@ -118,7 +118,8 @@ struct PageBuilder {
     guard let cursor = request.cursor else { return nil }
     // A device that is told of what was lost gives it back; one that is told of its age does not: so
     // this comes first.
-    let history = KnownHistory(epoch: space.epoch, head: space.head, floor: space.floor)
+    let history = KnownHistory(
+      epoch: space.epoch, head: space.head, floor: space.floor, timelineEnd: space.timelineEnd)
     if let problem = history.fault(of: cursor, anchored: space.anchored) { return problem }
     guard isKept(cursor, above: space.floor) || PlantedFault.expiredCursorServed.isPlanted else {
       return Problem(
@@ -145,9 +146,13 @@ struct SpaceSnapshot {
   let newest: OperationID?
   /// The history's running print at `head`.
   var print: UInt64 = HistoryPrint.empty
+  /// The timeline that the history is on; `nil` where none was begun yet.
+  var timeline: Timeline?
   /// Where the operation of the cursor's anchor is in the history; `nil` where it is not, or
   /// there is no anchor.
   let anchored: HistoryPlace?
+  /// See ``KnownHistory/timelineEnd``.
+  var timelineEnd: SequenceNumber?
   /// Tombstones up to here may be gone, and operations before it.
   var floor: SequenceNumber = 0
   /// The oldest protocol that the space's schema admits.
@@ -155,6 +160,6 @@ struct SpaceSnapshot {
 
   /// What a cursor given now is known again by.
   var anchor: Cursor.Anchor? {
-    newest.map { Cursor.Anchor(head: head, operation: $0, print: print) }
+    newest.map { Cursor.Anchor(head: head, operation: $0, print: print, timeline: timeline) }
   }
 }

@@ -109,6 +109,9 @@ package struct MonotonicReads: Oracle {
       reader.ledger = ledger.records
     }
     let beats = rows.beats
+    // Rows that are being replaced are of the history that the server refused. Where this one was
+    // read last, they may not have been there yet: of which point they are is not known.
+    let isOfAnother = evidence.isReplacing && lineage.wentBack
     for (name, beat) in beats {
       let least = least(beat, of: name)
       let floor = reader.floors[name] ?? Floor()
@@ -121,7 +124,7 @@ package struct MonotonicReads: Oracle {
           found += doubts.unlessDoubtful(violation, beatOf: name)
         }
       }
-      if least > floor.beat || least < floor.beat && lineage.wentBack {
+      if least > floor.beat ? !isOfAnother : least < floor.beat && lineage.wentBack {
         reader.floors[name] = Floor(beat: least, anchor: reader.anchor)
       }
     }
@@ -151,8 +154,7 @@ package struct MonotonicReads: Oracle {
     }
     var reader = Reader(ledger: rows["ledger"]?.records ?? [])
     reader.anchor = evidence.anchor
-    // The anchor of a file that is being replaced is the list's that is under way. Of which history
-    // its rows are is not known then, only that the server refused it.
+    // The anchor of a file that is being replaced is the list's that is under way, not its rows'.
     let isOfAnother = evidence.isReplacing && lineage.wentBack
     for (name, beat) in rows.beats {
       reader.floors[name] = Floor(

@@ -180,12 +180,16 @@ extension WorldOptions {
       field.set(&options, random.chance(1, in: 3) ? 0 : random.below(2 * usual + 2))
     }
     options.clockStep = [1, 1, 1_000, 60_000][random.below(4)]
-    // Set-backs of the server are asked for: an oracle objects to about one such world in some
-    // hundreds still, and it is not known yet who is right.
-    options.serverRestores = 0
-    // Of its own, so that it changes nothing else.
+    // Where the server is set back oracles let more pass: so not everywhere. These have streams of
+    // their own, so that they change nothing else.
+    var setBacks = SeededRandom(seed, "server-restores")
+    options.serverRestores = setBacks.chance(1, in: 3) ? 1 + setBacks.below(3) : 0
+    // A device keeps a version that is later than the catalogue's until its number comes again, and
+    // after a set-back nobody may publish that often: such a world would not drain.
     var missions = SeededRandom(seed, "missions")
-    options.missions = missions.chance(1, in: 6) ? 1 + missions.below(3) : 0
+    if missions.chance(1, in: 6), options.serverRestores == 0 {
+      options.missions = 1 + missions.below(3)
+    }
     options.drawRetention(seed: seed)
     return options
   }

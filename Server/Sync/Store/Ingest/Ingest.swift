@@ -92,6 +92,7 @@ package struct Ingest {
     // Where all of it is new and nothing between, its author can lead the cursor over it.
     if count > 0, receipt.sequences == before.head + 1...effects.space.head {
       (receipt.printBefore, receipt.print) = (before.print, effects.space.print)
+      receipt.timeline = effects.space.timeline
     }
     receipts[source] = receipt
     if case .parked = source { released[closer, default: []].append(receipt) }

@@ -15,6 +15,9 @@ package struct IngestContext: Sendable {
   package var bodies: [ParkedKey: Packet] = [:]
   /// Those of the asked-for operations that are in the space's history.
   package var known: [OperationID: KnownOperation] = [:]
+  /// Where those timelines ended that cursors before the floor are of: `.max` where one has not;
+  /// those that the space does not know are not in it.
+  package var timelineEnds: [Timeline: SequenceNumber] = [:]
   /// The records that the batch's operations touch, where they exist.
   package var records: [RecordKey: RecordState] = [:]
   /// What the space declares of its tables; `nil` where it declares nothing.
@@ -51,11 +54,18 @@ package struct SpaceState: Sendable, Equatable {
   package var minimumProtocol: Int
   /// Operations before this one may be gone from the history.
   package var floor: SequenceNumber
+  /// The timeline that the history is on; `nil` where none was begun yet.
+  package var timeline: Timeline?
+  /// The timeline that begins with the next operation; `nil` where this run of the server has begun
+  /// one.
+  package var nextTimeline: Timeline?
+  /// Where ``timeline`` begins: behind this place. `nil` unless it is new.
+  package private(set) var timelineStart: SequenceNumber?
 
   package init(
     epoch: Epoch, head: SequenceNumber = 0, newest: OperationID? = nil,
     print: UInt64 = HistoryPrint.empty, clamp: HybridTimestamp = .zero, schemaVersion: Int64 = 0,
-    minimumProtocol: Int = 1, floor: SequenceNumber = 0
+    minimumProtocol: Int = 1, floor: SequenceNumber = 0, timeline: Timeline? = nil
   ) {
     self.epoch = epoch
     self.head = head
@@ -65,10 +75,14 @@ package struct SpaceState: Sendable, Equatable {
     self.schemaVersion = schemaVersion
     self.minimumProtocol = minimumProtocol
     self.floor = floor
+    self.timeline = timeline
   }
 
   /// Gives an operation the next place of the order.
   package mutating func place(_ operation: OperationID) -> SequenceNumber {
+    if let next = nextTimeline {
+      (timeline, timelineStart, nextTimeline) = (next, head, nil)
+    }
     head += 1
     newest = operation
     print = HistoryPrint.appending(operation, to: print)

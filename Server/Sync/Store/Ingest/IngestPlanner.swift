@@ -111,8 +111,10 @@ struct IngestPlanner {
         HistoryPlace(sequence: $0.sequence, print: $0.print)
       }
     }
-    return KnownHistory(epoch: space.epoch, head: space.head, floor: space.floor)
-      .fault(of: cursor, anchored: place)
+    let end = cursor.anchor?.timeline.flatMap { context.timelineEnds[$0] }
+    return KnownHistory(
+      epoch: space.epoch, head: space.head, floor: space.floor, timelineEnd: end
+    ).fault(of: cursor, anchored: place)
   }
 
   /// The answer for a packet that cannot be a link of the chain any more; `nil` when it may be.

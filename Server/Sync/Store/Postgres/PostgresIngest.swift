@@ -9,12 +9,15 @@ struct PostgresIngest {
   let limits: Limits
   let now: Int64
   let schemas: SchemaCache
+  let timelines: OwnTimelines
+
+  private var spaceTimelines: PostgresTimelines { PostgresTimelines(space: space, own: timelines) }
 
   /// Answers with the batch, and whether the head moved.
   func run(
     _ packets: [IncomingPacket], on connection: PostgresConnection
   ) throws -> (moved: Bool, batch: IngestBatch) {
-    try connection.transaction { connection in
+    let (before, effects) = try connection.transaction { connection in
       var context = try load(packets, on: connection)
       let before = context.space.head
       let effects = try Ingest.decide(packets, in: &context) { need, context in
@@ -28,18 +31,13 @@ struct PostgresIngest {
         }
       }
       try save(effects, on: connection)
-      return (effects.space.head > before, effects.batch)
+      return (before, effects)
     }
+    timelines.note(effects.space, of: space)
+    return (effects.space.head > before, effects.batch)
   }
 
   // MARK: Loading
-
-  static let lock = PostgresStatement(
-    "lock",
-    """
-    SELECT epoch, head, clamp, newest, schema_version, minimum_protocol, floor, print
-    FROM spaces WHERE id = $1 FOR UPDATE
-    """)
 
   // Each look-up goes by a whole key: LATERAL with OFFSET 0 is not turned into anything else.
   // Given a join or `id = ANY(…)`, a planner whose statistics are not there yet reads all of a
@@ -101,14 +99,13 @@ struct PostgresIngest {
       devices.append(high: device.value.high, low: device.value.low)
     }
     let results = try connection.pipeline { pipeline in
-      pipeline.add(Self.lock, [.int8(space)])
+      spaceTimelines.addLock(to: &pipeline)
       pipeline.add(Self.chains, [.int8(space), .array(devices)])
       pipeline.add(Self.parked, [.int8(space), .array(devices)])
       addLookUps(
         packets, anchors: incoming.compactMap { $0.cursor?.anchor?.operation }, to: &pipeline)
     }
-    guard let row = results[0].first else { throw StoreError.failed("the space is gone") }
-    let state = try SpaceState(row)
+    let state = try spaceTimelines.state(results[0])
     var context = IngestContext(space: state, now: now, limits: limits)
     context.schema = try schemas.schema(of: space, state) {
       try SpaceSchema(stored: PostgresSchemaChange.record(in: space, on: connection))
@@ -124,6 +121,8 @@ struct PostgresIngest {
     }
     context.parked = try results[2].compactMap { try ParkedPacket($0) }
     try take(results[3], results[4], into: &context)
+    context.timelineEnds = try spaceTimelines.ends(
+      of: incoming.compactMap { $0.cursor?.timeline(before: state.floor) }, on: connection)
     return context
   }
 
@@ -217,18 +216,5 @@ extension ParkedPacket {
       dependency: row.isNull(2) ? nil : OperationID(uuidBytes: try row.uuidBytes(2)),
       continues: try row.bool(3), byteCount: Int(try row.int8(4)),
       role: Role(rawValue: try row.text(5)) ?? .reader)
-  }
-}
-
-extension SpaceState {
-  /// From a row of ``PostgresIngest/lock``.
-  init(_ row: PostgresRow) throws {
-    self.init(
-      epoch: Epoch(UInt64(bitPattern: try row.int8(0))), head: try row.int8(1),
-      newest: row.isNull(3) ? nil : OperationID(uuidBytes: try row.uuidBytes(3)),
-      print: UInt64(bitPattern: try row.int8(7)),
-      clamp: HybridTimestamp(rawValue: UInt64(bitPattern: try row.int8(2))),
-      schemaVersion: try row.int8(4), minimumProtocol: Int(try row.int8(5)),
-      floor: try row.int8(6))
   }
 }

@@ -25,12 +25,16 @@ struct PostgresIngestWrites {
       state.append(.uuid(nil))
     }
     state.append(.int8(Int64(bitPattern: effects.space.print)))
+    state.append(effects.space.timeline.map { Int64(bitPattern: $0.value) })
     pipeline.add(Self.space, state)
+    PostgresTimelines.add(effects.space, in: space, to: &pipeline)
   }
 
   private static let space = PostgresStatement(
     "space_save",
-    "UPDATE spaces SET head = $2, clamp = $3, newest = $4, print = $5 WHERE id = $1")
+    """
+    UPDATE spaces SET head = $2, clamp = $3, newest = $4, print = $5, timeline = $6 WHERE id = $1
+    """)
 
   private static let operations = PostgresStatement(
     "operations_save",

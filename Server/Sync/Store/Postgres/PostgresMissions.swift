@@ -63,53 +63,50 @@ struct PostgresMissions {
 
   /// Answers with the record in force, and the head where it moved.
   func publish(
-    _ record: MissionRecord, _ blobs: [MissionBlob], random: UInt64,
+    _ record: MissionRecord, _ blobs: [MissionBlob], random: UInt64, timelines: OwnTimelines,
     on connection: PostgresConnection
   ) throws -> (head: SequenceNumber?, answer: Result<MissionRecord, Problem>) {
-    try connection.transaction { connection in
-      let space = try lock(connection)
+    let (effects, answer) = try connection.transaction { connection in
+      let locked = try PostgresTimelines(space: space, own: timelines).lock(on: connection)
       let (last, state) = try stored(record.id, on: connection)
       let decision = MissionChange.publish(
-        record, last: last, stored: state, in: space, now: now, random: random)
+        record, last: last, stored: state, in: locked, now: now, random: random)
       guard case .success(let change) = decision, !change.effects.isEmpty else {
-        return (nil, decision.map(\.record))
+        return (IngestEffects?.none, decision.map(\.record))
       }
       let mission = PostgresValue.text(record.id.value)
       _ = try connection.pipeline { pipeline in
-        PostgresIngestWrites(space: self.space, now: now).add(change.effects, to: &pipeline)
-        pipeline.add(Self.version, [.int8(self.space), mission, .int8(record.version)])
-        pipeline.add(Self.end, [.int8(self.space), mission, .int8(now)])
+        PostgresIngestWrites(space: space, now: now).add(change.effects, to: &pipeline)
+        pipeline.add(Self.version, [.int8(space), mission, .int8(record.version)])
+        pipeline.add(Self.end, [.int8(space), mission, .int8(now)])
         add(blobs, of: record.id.value, ended: nil, to: &pipeline)
         pipeline.commit()
       }
-      return (change.effects.space.head, .success(change.record))
+      return (change.effects, .success(change.record))
     }
+    if let effects { timelines.note(effects.space, of: space) }
+    return (effects?.space.head, answer)
   }
 
   /// Answers with the head where it moved.
   func retract(
-    _ id: MissionID, random: UInt64, on connection: PostgresConnection
+    _ id: MissionID, random: UInt64, timelines: OwnTimelines, on connection: PostgresConnection
   ) throws -> SequenceNumber? {
-    try connection.transaction { connection in
-      let space = try lock(connection)
+    let effects = try connection.transaction { connection in
+      let locked = try PostgresTimelines(space: space, own: timelines).lock(on: connection)
       let (_, state) = try stored(id, on: connection)
-      let effects = MissionChange.retract(id, stored: state, in: space, now: now, random: random)
+      let effects = MissionChange.retract(id, stored: state, in: locked, now: now, random: random)
       _ = try connection.pipeline { pipeline in
         if !effects.isEmpty {
-          PostgresIngestWrites(space: self.space, now: now).add(effects, to: &pipeline)
+          PostgresIngestWrites(space: space, now: now).add(effects, to: &pipeline)
         }
-        pipeline.add(Self.forget, [.int8(self.space), .text(id.value)])
+        pipeline.add(Self.forget, [.int8(space), .text(id.value)])
         pipeline.commit()
       }
-      return effects.isEmpty ? nil : effects.space.head
+      return effects
     }
-  }
-
-  private func lock(_ connection: PostgresConnection) throws -> SpaceState {
-    guard let row = try connection.query(PostgresIngest.lock, [.int8(space)]).first else {
-      throw StoreError.failed("the space is gone")
-    }
-    return try SpaceState(row)
+    timelines.note(effects.space, of: space)
+    return effects.isEmpty ? nil : effects.space.head
   }
 
   // MARK: Content

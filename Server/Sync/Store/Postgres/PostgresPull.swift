@@ -18,8 +18,11 @@ struct PostgresPull {
       o.sequence,
       (SELECT max(last.sequence) FROM unnest($4::uuid[]) AS name(device), LATERAL (
         SELECT sequence FROM notices WHERE space = $1 AND device = name.device
-        ORDER BY sequence DESC LIMIT 1) AS last), minimum_protocol, floor, o.print, s.print
-    FROM spaces AS s LEFT JOIN operations AS o ON o.space = $1 AND o.id = $3 WHERE s.id = $1
+        ORDER BY sequence DESC LIMIT 1) AS last), minimum_protocol, floor, o.print, s.print,
+      s.timeline, t.timeline, \(PostgresTimelines.end)
+    FROM spaces AS s LEFT JOIN operations AS o ON o.space = $1 AND o.id = $3
+      LEFT JOIN timelines AS t ON t.space = $1 AND t.timeline = $5
+    WHERE s.id = $1
     """)
 
   /// Stops at a number of bytes as well, so that large values never fill the memory.
@@ -51,6 +54,8 @@ struct PostgresPull {
           parameters.append(.uuid(nil))
         }
         parameters.append(.array(NoticeFeed.addressees(of: request)))
+        parameters.append(
+          request.cursor?.anchor?.timeline.map { Int64(bitPattern: $0.value) })
         pipeline.add(Self.state, parameters)
         pipeline.add(
           Self.rows,
@@ -68,8 +73,9 @@ struct PostgresPull {
     let snapshot = SpaceSnapshot(
       epoch: Epoch(UInt64(bitPattern: try state.int8(0))), head: try state.int8(1),
       newest: state.isNull(4) ? nil : OperationID(uuidBytes: try state.uuidBytes(4)),
-      print: UInt64(bitPattern: try state.int8(10)),
+      print: UInt64(bitPattern: try state.int8(10)), timeline: try state.timeline(11),
       anchored: try HistoryPlace(state, 5, print: 9),
+      timelineEnd: state.isNull(12) ? nil : state.isNull(13) ? .max : try state.int8(13),
       floor: try state.int8(8), minimumProtocol: Int(try state.int8(7)))
     if let fault = PageBuilder.fault(in: request, snapshot) { return .failure(fault) }
     let notices =

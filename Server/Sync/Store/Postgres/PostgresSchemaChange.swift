@@ -10,6 +10,7 @@ struct PostgresSchemaChange {
   let now: Int64
   /// Whether records may go on breaking types and required columns.
   let keepsRecords: Bool
+  let timelines: OwnTimelines
 
   private static let read = PostgresStatement(
     "schema",
@@ -34,22 +35,21 @@ struct PostgresSchemaChange {
     _ document: SpaceSchema, random: UInt64, on connection: PostgresConnection
   ) throws -> (head: SequenceNumber?, answer: Result<SpaceSchema, Problem>) {
     do {
-      return try connection.transaction { connection in
-        guard let row = try connection.query(PostgresIngest.lock, [.int8(space)]).first else {
-          throw StoreError.failed("the space is gone")
-        }
+      let (effects, answer) = try connection.transaction { connection in
+        let state = try PostgresTimelines(space: space, own: timelines).lock(on: connection)
         let record = try Self.record(in: space, on: connection)
         let current = try SpaceSchema(stored: record) ?? .empty
         let decision = SchemaChange.decide(
-          document, current: current, record: record, in: try SpaceState(row), now: now,
-          random: random)
+          document, current: current, record: record, in: state, now: now, random: random)
         guard case .success(let change) = decision, !change.effects.isEmpty else {
-          return (nil, decision.map(\.schema))
+          return (IngestEffects?.none, decision.map(\.schema))
         }
         try moveKeys(from: current, to: change.schema, on: connection)
         try save(change.effects, on: connection)
-        return (change.effects.space.head, .success(change.schema))
+        return (change.effects, .success(change.schema))
       }
+      if let effects { timelines.note(effects.space, of: space) }
+      return (effects?.space.head, answer)
     } catch let refused as SchemaRefused {
       return (nil, .failure(refused.problem))
     }

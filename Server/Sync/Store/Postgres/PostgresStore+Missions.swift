@@ -17,8 +17,9 @@ extension PostgresStore {
   ) async throws(StoreError) -> Result<MissionRecord, Problem> {
     let missions = PostgresMissions(space: space, now: now)
     let random = makeRandom()
-    return try await run { [moves] connection in
-      let (head, answer) = try missions.publish(record, blobs, random: random, on: connection)
+    return try await run { [moves, timelines] connection in
+      let (head, answer) = try missions.publish(
+        record, blobs, random: random, timelines: timelines, on: connection)
       if let head { Self.tell(HeadMove(space: space, head: head), moves, connection) }
       return answer
     }
@@ -29,8 +30,10 @@ extension PostgresStore {
   ) async throws(StoreError) -> Bool {
     let missions = PostgresMissions(space: space, now: now)
     let random = makeRandom()
-    return try await run { [moves] connection in
-      guard let head = try missions.retract(id, random: random, on: connection) else {
+    return try await run { [moves, timelines] connection in
+      guard
+        let head = try missions.retract(id, random: random, timelines: timelines, on: connection)
+      else {
         return false
       }
       Self.tell(HeadMove(space: space, head: head), moves, connection)

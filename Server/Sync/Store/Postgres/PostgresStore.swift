@@ -26,6 +26,7 @@ package final class PostgresStore: SyncStore {
   private let makeEpoch: @Sendable () -> Epoch
   let makeRandom: @Sendable () -> UInt64
   private let schemas = SchemaCache()
+  let timelines: OwnTimelines
   let limits: Limits
 
   /// Connects and migrates.
@@ -35,7 +36,7 @@ package final class PostgresStore: SyncStore {
 
   /// - Parameters:
   ///   - makes: Whether a store is made in a database that has none.
-  ///   - makeEpoch: Where the lines of history of new spaces come from.
+  ///   - makeEpoch: Where the lines of history of new spaces, and timelines in them, come from.
   ///   - makeRandom: Where the random part of the server's own identifiers comes from.
   package init(
     url: String, limits: Limits, makes: Bool = true,
@@ -45,6 +46,7 @@ package final class PostgresStore: SyncStore {
     self.limits = limits
     self.makeRandom = makeRandom
     self.makeEpoch = makeEpoch
+    timelines = OwnTimelines { makeEpoch().value }
     let moves = HeadMoves()
     self.moves = moves
     do {
@@ -104,9 +106,10 @@ package final class PostgresStore: SyncStore {
   package func ingest(
     _ packets: [IncomingPacket], into space: Int64, now: Int64
   ) async throws(StoreError) -> IngestBatch {
-    let (limits, schemas) = (limits, schemas)
+    let (limits, schemas, timelines) = (limits, schemas, timelines)
     return try await run { [moves] connection in
-      let ingest = PostgresIngest(space: space, limits: limits, now: now, schemas: schemas)
+      let ingest = PostgresIngest(
+        space: space, limits: limits, now: now, schemas: schemas, timelines: timelines)
       let (moved, batch) = try ingest.run(packets, on: connection)
       if moved { Self.tell(HeadMove(space: space, head: batch.head), moves, connection) }
       return batch
@@ -130,7 +133,8 @@ package final class PostgresStore: SyncStore {
   package func applySchema(
     _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
-    let change = PostgresSchemaChange(space: space, now: now, keepsRecords: keepsRecords)
+    let change = PostgresSchemaChange(
+      space: space, now: now, keepsRecords: keepsRecords, timelines: timelines)
     let random = makeRandom()
     return try await run { [moves] connection in
       let (head, answer) = try change.apply(document, random: random, on: connection)

@@ -157,6 +157,18 @@ enum PostgresStoreSchema {
     CREATE INDEX mission_blobs_by_content ON mission_blobs(sha256, space);
     CREATE INDEX mission_blobs_ended ON mission_blobs(ended) WHERE ended IS NOT NULL;
     """,
+    // Which run of a server wrote the history behind which place: by that a cursor is known whose
+    // place was pruned. What is there already has none.
+    """
+    ALTER TABLE spaces ADD COLUMN timeline bigint;
+    CREATE TABLE timelines(
+      space bigint NOT NULL,
+      began bigint NOT NULL,
+      timeline bigint NOT NULL,
+      PRIMARY KEY(space, began)
+    );
+    CREATE UNIQUE INDEX timelines_by_name ON timelines(space, timeline);
+    """,
   ]
 
   /// Spaces that are there already go on keeping everything.

@@ -27,7 +27,7 @@ package final class SQLiteStore: SyncStore {
   /// - Parameters:
   ///   - fileSystem: The SQLite VFS that holds the directory; `nil` for the operating system's.
   ///   - makeExecutor: A place for blocking work, by the name that debuggers show.
-  ///   - makeEpoch: Where the lines of history of new spaces come from.
+  ///   - makeEpoch: Where the lines of history of new spaces, and timelines in them, come from.
   ///   - makeRandom: Where the random part of the server's own identifiers comes from.
   package init(
     directory: String, limits: Limits, fileSystem: String? = nil,
@@ -38,8 +38,10 @@ package final class SQLiteStore: SyncStore {
     self.makeEpoch = makeEpoch
     self.makeRandom = makeRandom
     let path = directory + "/" + Self.fileName
+    let timelines = OwnTimelines { makeEpoch().value }
     let open = { @Sendable in
-      try SQLiteStoreFile(path: path, limits: limits, fileSystem: fileSystem)
+      try SQLiteStoreFile(
+        path: path, limits: limits, fileSystem: fileSystem, timelines: timelines)
     }
     writer = StoreThread(executor: makeExecutor("ferry-store"), open: open)
     readers = (0..<Self.readerCount).map { _ in

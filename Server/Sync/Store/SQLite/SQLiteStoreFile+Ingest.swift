@@ -6,10 +6,15 @@ extension SQLiteStoreFile {
   package func ingest(
     _ packets: [IncomingPacket], into space: Int64, now: Int64
   ) throws -> IngestBatch {
-    try connection.transaction {
+    try change(space) {
       var context = try context(for: packets.map(\.packet), in: space, now: now)
-      for case let anchor? in packets.map({ $0.cursor?.anchor }) {
-        context.known[anchor.operation] = try known(anchor.operation, in: space)
+      for case let cursor? in packets.map(\.cursor) {
+        if let anchor = cursor.anchor {
+          context.known[anchor.operation] = try known(anchor.operation, in: space)
+        }
+        if let timeline = cursor.timeline(before: context.space.floor) {
+          context.timelineEnds[timeline] = try end(of: timeline, in: space)
+        }
       }
       let effects = try Ingest.decide(packets, in: &context) { need, context in
         try load(need, in: space, into: &context)
@@ -43,7 +48,7 @@ extension SQLiteStoreFile {
       ? "coalesce((SELECT max(sequence) FROM operations WHERE space = spaces.id), 0)" : "head"
     let find = try connection.statement(
       """
-      SELECT epoch, \(head), clamp, newest, schema_version, minimum_protocol, floor, print
+      SELECT epoch, \(head), clamp, newest, schema_version, minimum_protocol, floor, print, timeline
       FROM spaces WHERE id = ?
       """)
     find.bind(1, space)
@@ -53,9 +58,10 @@ extension SQLiteStoreFile {
         newest: row.uniqueID(3).map(OperationID.init), print: UInt64(bitPattern: row.int64(7)),
         clamp: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(2))),
         schemaVersion: row.int64(4), minimumProtocol: Int(row.int64(5)),
-        floor: row.int64(6))
+        floor: row.int64(6), timeline: row.timeline(8))
     }
-    guard let state else { throw StoreError.failed("the space is gone") }
+    guard var state else { throw StoreError.failed("the space is gone") }
+    state.nextTimeline = timelines.next(in: space, head: state.head)
     return state
   }
 
@@ -171,14 +177,17 @@ extension SQLiteStoreFile {
     try savePark(effects, in: space, now: now)
     try saveNotices(effects.notices, in: space)
     try saveClaims(effects.claims, in: space)
+    try saveTimeline(effects.space, in: space)
     let head = try connection.statement(
-      "UPDATE spaces SET head = ?, clamp = ?, newest = ?, print = ? WHERE id = ?")
+      "UPDATE spaces SET head = ?, clamp = ?, newest = ?, print = ?, timeline = ? WHERE id = ?")
     head.bind(1, effects.space.head)
     head.bind(2, Int64(bitPattern: effects.space.clamp.rawValue))
     if let newest = effects.space.newest { head.bind(3, newest.value) }
     head.bind(4, Int64(bitPattern: effects.space.print))
-    head.bind(5, space)
+    if let timeline = effects.space.timeline { head.bind(5, Int64(bitPattern: timeline.value)) }
+    head.bind(6, space)
     try head.run()
+    unsettled = effects.space
   }
 
   private func saveOperations(

@@ -36,7 +36,7 @@ extension SQLiteStoreFile {
   func publishMission(
     _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64, random: UInt64
   ) throws -> Result<MissionRecord, Problem> {
-    try connection.transaction {
+    try change(space) {
       let decision = MissionChange.publish(
         record, last: try lastVersion(of: record.id, in: space),
         stored: try self.record(MissionChange.key(record.id), in: space),
@@ -66,7 +66,7 @@ extension SQLiteStoreFile {
   }
 
   func retractMission(_ id: MissionID, in space: Int64, now: Int64, random: UInt64) throws -> Bool {
-    try connection.transaction {
+    try change(space) {
       let effects = MissionChange.retract(
         id, stored: try record(MissionChange.key(id), in: space), in: try spaceState(space),
         now: now, random: random)

@@ -17,7 +17,7 @@ extension SQLiteStoreFile {
     random: UInt64
   ) throws -> Result<SpaceSchema, Problem> {
     do {
-      return try connection.transaction {
+      return try change(space) {
         let record = try record(SchemaChange.key, in: space)
         let current = try SpaceSchema(stored: record) ?? .empty
         let decision = try SchemaChange.decide(

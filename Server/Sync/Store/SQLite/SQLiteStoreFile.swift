@@ -7,10 +7,17 @@ package final class SQLiteStoreFile {
   let connection: SQLiteConnection
   let limits: Limits
   let schemas = SchemaCache()
+  let timelines: OwnTimelines
+  /// The space as the transaction under way leaves it.
+  var unsettled: SpaceState?
 
   /// Opens and migrates the file.
-  package init(path: String, limits: Limits, fileSystem: String? = nil) throws {
+  package init(
+    path: String, limits: Limits, fileSystem: String? = nil,
+    timelines: OwnTimelines = OwnTimelines()
+  ) throws {
     self.limits = limits
+    self.timelines = timelines
     connection = try SQLiteConnection(path: path, fileSystem: fileSystem)
     try connection.execute(SQLiteStoreSchema.settings)
     try SQLiteStoreSchema.migrate(connection)
@@ -65,7 +72,7 @@ package final class SQLiteStoreFile {
         """
         SELECT epoch, head, newest,
           coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0),
-          o.sequence, minimum_protocol, floor, o.print, s.print
+          o.sequence, minimum_protocol, floor, o.print, s.print, timeline
         FROM spaces AS s LEFT JOIN operations AS o ON o.space = ?1 AND o.id = ?2 WHERE s.id = ?1
         """)
       find.bind(1, space)
@@ -75,13 +82,18 @@ package final class SQLiteStoreFile {
           SpaceSnapshot(
             epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
             newest: row.uniqueID(2).map(OperationID.init),
-            print: UInt64(bitPattern: row.int64(8)), anchored: HistoryPlace(row, 4, print: 7),
-            floor: row.int64(6), minimumProtocol: Int(row.int64(5))),
+            print: UInt64(bitPattern: row.int64(8)), timeline: row.timeline(9),
+            anchored: HistoryPlace(row, 4, print: 7), floor: row.int64(6),
+            minimumProtocol: Int(row.int64(5))),
           row.int64(3)
         )
       }
-      guard let (snapshot, newest) = found else {
+      guard let (stored, newest) = found else {
         return .failure(Problem(.unknownSpace, "the space is gone"))
+      }
+      var snapshot = stored
+      if let timeline = request.cursor?.timeline(before: snapshot.floor) {
+        snapshot.timelineEnd = try end(of: timeline, in: space)
       }
       if let fault = PageBuilder.fault(in: request, snapshot) {
         return .failure(fault)

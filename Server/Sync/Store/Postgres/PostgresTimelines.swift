@@ -1,0 +1,85 @@
+import FerryProtocol
+import Postgres
+
+/// A space's own row under its lock, and its timelines.
+struct PostgresTimelines {
+  let space: Int64
+  /// This run's.
+  let own: OwnTimelines
+
+  private static let lock = PostgresStatement(
+    "lock",
+    """
+    SELECT epoch, head, clamp, newest, schema_version, minimum_protocol, floor, print, timeline
+    FROM spaces WHERE id = $1 FOR UPDATE
+    """)
+
+  private static let save = PostgresStatement(
+    "timeline_save", "INSERT INTO timelines(space, began, timeline) VALUES ($1, $2, $3)")
+
+  /// Of timelines that the space does not know there is no row.
+  private static let ends = PostgresStatement(
+    "timeline_ends",
+    """
+    SELECT found.* FROM unnest($2::bigint[]) AS wanted(timeline) CROSS JOIN LATERAL (
+      SELECT t.timeline, \(end) FROM timelines AS t
+      WHERE t.space = $1 AND t.timeline = wanted.timeline OFFSET 0
+    ) AS found
+    """)
+
+  /// Where a timeline `t` ended: where the next one began; null where none did.
+  static let end = """
+    (SELECT next.began FROM timelines AS next WHERE next.space = t.space AND next.began > t.began
+      ORDER BY next.began LIMIT 1)
+    """
+
+  func addLock(to pipeline: inout PostgresPipeline) { pipeline.add(Self.lock, [.int8(space)]) }
+
+  /// The space as what ``addLock(to:)`` asked for shows it.
+  func state(_ rows: PostgresRows) throws -> SpaceState {
+    guard let row = rows.first else { throw StoreError.failed("the space is gone") }
+    var state = SpaceState(
+      epoch: Epoch(UInt64(bitPattern: try row.int8(0))), head: try row.int8(1),
+      newest: row.isNull(3) ? nil : OperationID(uuidBytes: try row.uuidBytes(3)),
+      print: UInt64(bitPattern: try row.int8(7)),
+      clamp: HybridTimestamp(rawValue: UInt64(bitPattern: try row.int8(2))),
+      schemaVersion: try row.int8(4), minimumProtocol: Int(try row.int8(5)),
+      floor: try row.int8(6), timeline: try row.timeline(8))
+    state.nextTimeline = own.next(in: space, head: state.head)
+    return state
+  }
+
+  /// Locks the space until the transaction ends.
+  func lock(on connection: PostgresConnection) throws -> SpaceState {
+    try state(connection.query(Self.lock, [.int8(space)]))
+  }
+
+  /// Where those timelines ended that are known here.
+  func ends(
+    of timelines: [Timeline], on connection: PostgresConnection
+  ) throws -> [Timeline: SequenceNumber] {
+    if timelines.isEmpty { return [:] }
+    var names = PostgresArray<Int64>()
+    for timeline in timelines { names.append(Int64(bitPattern: timeline.value)) }
+    var ends: [Timeline: SequenceNumber] = [:]
+    for row in try connection.query(Self.ends, [.int8(space), .array(names)]) {
+      let timeline = Timeline(UInt64(bitPattern: try row.int8(0)))
+      ends[timeline] = row.isNull(1) ? .max : try row.int8(1)
+    }
+    return ends
+  }
+
+  /// Writes down that a timeline begins, where one does.
+  static func add(_ state: SpaceState, in space: Int64, to pipeline: inout PostgresPipeline) {
+    guard let start = state.timelineStart, let timeline = state.timeline else { return }
+    pipeline.add(
+      save, [.int8(space), .int8(start), .int8(Int64(bitPattern: timeline.value))])
+  }
+}
+
+extension PostgresRow {
+  /// A column that may hold a timeline.
+  func timeline(_ index: Int) throws -> Timeline? {
+    isNull(index) ? nil : Timeline(UInt64(bitPattern: try int8(index)))
+  }
+}

@@ -1,0 +1,44 @@
+import FerryProtocol
+import SQLite
+
+extension SQLiteStoreFile {
+  /// Runs one durable transaction that may give places of a space's order.
+  func change<T>(_ space: Int64, _ body: () throws -> T) throws -> T {
+    unsettled = nil
+    let result = try connection.transaction { try body() }
+    if let unsettled { timelines.note(unsettled, of: space) }
+    return result
+  }
+
+  /// Where a timeline ended: where the next one began, `.max` where none did; `nil` of one that the
+  /// space does not know.
+  func end(of timeline: Timeline, in space: Int64) throws -> SequenceNumber? {
+    let find = try connection.statement(
+      """
+      SELECT (SELECT min(next.began) FROM timelines AS next
+        WHERE next.space = ?1 AND next.began > t.began)
+      FROM timelines AS t WHERE t.space = ?1 AND t.timeline = ?2
+      """)
+    find.bind(1, space)
+    find.bind(2, Int64(bitPattern: timeline.value))
+    return try find.first { $0.optionalInt64(0) ?? .max }
+  }
+
+  /// Writes down that a timeline begins, where one does.
+  func saveTimeline(_ state: SpaceState, in space: Int64) throws {
+    guard let start = state.timelineStart, let timeline = state.timeline else { return }
+    let insert = try connection.statement(
+      "INSERT INTO timelines(space, began, timeline) VALUES (?, ?, ?)")
+    insert.bind(1, space)
+    insert.bind(2, start)
+    insert.bind(3, Int64(bitPattern: timeline.value))
+    try insert.run()
+  }
+}
+
+extension SQLiteStatement {
+  /// A column that may hold a timeline.
+  func timeline(_ index: Int32) -> Timeline? {
+    optionalInt64(index).map { Timeline(UInt64(bitPattern: $0)) }
+  }
+}

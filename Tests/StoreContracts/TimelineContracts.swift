@@ -1,0 +1,114 @@
+import FerryProtocol
+import SyncServer
+
+extension StoreContract {
+  static let timelines = [
+    StoreContract("each run of a server begins a timeline with the first operation that it adds") {
+      under in
+      var author = Author(1)
+      var given: [Cursor.Anchor] = []
+      var sent: Packet?
+      for _ in 0..<3 {
+        try await under.withSpace { space in
+          // What is there was written before: as long as nothing is added, the history is the same.
+          if let last = given.last, let sent {
+            try require(try await space.newest(), is: last, "the anchor after a start")
+            let receipt = try await space.receipt(for: sent)
+            try require(receipt.timeline == nil, "a duplicate has a timeline")
+            try require(try await space.newest(), is: last, "the anchor after a duplicate")
+          }
+          let first = try await space.receipt(for: author.packet(inserting: ["a\(given.count)"]))
+          let anchor = try await space.newest()
+          try require(anchor.timeline != nil, "the anchor has a timeline")
+          try require(anchor.timeline, is: first.timeline, "the receipt's timeline")
+          try require(!given.contains { $0.timeline == anchor.timeline }, "a timeline twice")
+          let packet = author.packet(inserting: ["b\(given.count)"])
+          let next = try await space.receipt(for: packet)
+          sent = packet
+          try require(next.timeline, is: anchor.timeline, "the timeline of what follows")
+          given.append(try await space.newest())
+        }
+      }
+    },
+    StoreContract("a place before the floor is known by its timeline, by pulls and packets alike") {
+      under in
+      var author = Author(1)
+      var given: [Cursor.Anchor] = []
+      for run in 0..<3 {
+        try await under.withSpace { space in
+          for record in ["a", "b"] {
+            try await space.send(author.packet(inserting: ["\(record)\(run)"]))
+            given.append(try await space.newest())
+          }
+        }
+      }
+      try await under.withSpace { space in
+        try await space.send(author.packet(inserting: ["c"]))
+        try await space.prune()
+        // Runs ended at 2 and at 4; the history of the third goes on to 6.
+        for (index, anchor) in given.enumerated() {
+          let end = SequenceNumber(index / 2 + 1) * 2
+          for head in anchor.head...6 {
+            let known = anchor.moved(to: head)
+            let lost = head > end
+            try await space.expect(known, lost ? .historyLost : .cursorExpired)
+          }
+          let nameless = Cursor.Anchor(
+            head: 6, operation: anchor.operation, print: anchor.print, timeline: nil)
+          try await space.expect(nameless, .cursorExpired)
+          let unknown = Cursor.Anchor(
+            head: anchor.head, operation: anchor.operation, print: anchor.print,
+            timeline: Timeline(0x5EED))
+          try await space.expect(unknown, .historyLost)
+        }
+      }
+    },
+    StoreContract("a schema and a mission are of the timeline of their run") { under in
+      var author = Author(1)
+      var given: [Cursor.Anchor] = []
+      try await under.withSpace { space in
+        try await space.send(author.packet(inserting: ["a"]))
+        given.append(try await space.newest())
+      }
+      try await under.withSpace { space in
+        var schema = SpaceSchema.empty
+        schema.tables["tasks"] = TableRules()
+        _ = try await space.store.applySchema(
+          schema, to: space.space.id, now: SpaceUnderTest.now, keepsRecords: false
+        ).get()
+        given.append(try await space.newest())
+        try await space.send(author.packet(inserting: ["b"]))
+        given.append(try await space.newest())
+      }
+      try require(given[0].timeline != given[1].timeline, "the schema is of the run before")
+      try require(given[1].timeline, is: given[2].timeline, "the timeline after the schema")
+    },
+  ]
+}
+
+extension Cursor.Anchor {
+  fileprivate func moved(to head: SequenceNumber) -> Cursor.Anchor {
+    Cursor.Anchor(head: head, operation: operation, print: print, timeline: timeline)
+  }
+}
+
+extension SpaceUnderTest {
+  fileprivate func newest() async throws -> Cursor.Anchor {
+    try unwrap(try await page(after: nil).head.cursor.anchor, "no anchor")
+  }
+
+  /// What a cursor whose place was pruned is answered with. A packet is taken where its history is
+  /// not known to be another one.
+  fileprivate func expect(_ anchor: Cursor.Anchor, _ code: ProblemCode) async throws {
+    let cursor = Cursor(epoch: space.epoch, applied: anchor.head, anchor: anchor)
+    let problem = await problem { _ = try await page(after: cursor) }
+    try require(problem?.code, is: code, "a pull at \(anchor)")
+    var author = Author(7)
+    let packet = author.packet([author.update("c", ["n": 1])])
+    let answer = try await store.ingest(
+      [IncomingPacket(packet, byteCount: 100, cursor: cursor)], into: space.id, now: Self.now
+    ).results[0]
+    try require(
+      answer.problem?.code, is: code == .historyLost ? .historyLost : nil, "a packet at \(anchor)")
+  }
+}

@@ -1,0 +1,73 @@
+import FerryProtocol
+import Synchronization
+import Testing
+
+@testable import SyncServer
+
+/// When a run of a server begins a timeline.
+@Suite("Timelines of a run")
+struct OwnTimelinesTests {
+  private let drawn = Counter()
+
+  private final class Counter: Sendable {
+    private let count = Atomic<UInt64>(0)
+    func next() -> UInt64 { count.add(1, ordering: .relaxed).newValue }
+  }
+
+  /// One transaction that adds operations; answers with the timeline that they are on.
+  private func write(
+    _ count: Int, over state: inout SpaceState, of space: Int64 = 1, _ own: OwnTimelines,
+    commits: Bool = true
+  ) {
+    var next = state
+    next.nextTimeline = own.next(in: space, head: state.head)
+    for index in 0..<count { _ = next.place(OperationID(UniqueID(high: 1, low: UInt64(index)))) }
+    guard commits else { return }
+    own.note(next, of: space)
+    state = SpaceState(epoch: next.epoch, head: next.head, timeline: next.timeline)
+  }
+
+  @Test("one begins in each space with the first operation, and goes on")
+  func begins() {
+    let own = OwnTimelines { [drawn] in drawn.next() }
+    var (one, two) = (SpaceState(epoch: Epoch(1), head: 5), SpaceState(epoch: Epoch(2)))
+    write(0, over: &one, own)
+    #expect(one.timeline == nil, "nothing was added")
+    write(2, over: &one, own, commits: false)
+    #expect(one.timeline == nil)
+    write(2, over: &one, own)
+    let first = one.timeline
+    #expect(first != nil)
+    write(1, over: &two, of: 2, own)
+    #expect(two.timeline != nil && two.timeline != first)
+    write(3, over: &one, own)
+    #expect(one.timeline == first && one.head == 10)
+  }
+
+  @Test("it begins where the first operation comes, not behind it")
+  func start() {
+    var state = SpaceState(epoch: Epoch(1), head: 5)
+    state.nextTimeline = Timeline(9)
+    #expect(state.timelineStart == nil)
+    for _ in 0..<2 { _ = state.place(OperationID(UniqueID(high: 1, low: 1))) }
+    #expect(state.timelineStart == 5 && state.timeline == Timeline(9) && state.head == 7)
+    #expect(state.nextTimeline == nil)
+  }
+
+  @Test("another one begins where the database was set back beneath the run")
+  func setBack() {
+    let own = OwnTimelines { [drawn] in drawn.next() }
+    var state = SpaceState(epoch: Epoch(1))
+    write(4, over: &state, own)
+    let (copy, first) = (state, state.timeline)
+    // Another node's operations are seen as well.
+    state.head += 3
+    write(0, over: &state, own)
+    state = copy
+    write(1, over: &state, own)
+    #expect(state.timeline != first)
+    let second = state.timeline
+    write(1, over: &state, own)
+    #expect(state.timeline == second, "behind where it had been, and on its way")
+  }
+}
