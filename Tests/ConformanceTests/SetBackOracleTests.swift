@@ -135,6 +135,32 @@ struct SetBackOracleTests {
     #expect(found([back, read(4, new), read(2, new)]) == 1)
   }
 
+  @Test("a beat in a row that was given back may go back, until its device has brought it there")
+  func rescuedBeats() {
+    let old = LocalOperation(
+      id: OperationID(UniqueID(high: 1, low: 1)), key: RecordKey(table: "notes", record: "x"),
+      kind: .insert, columns: [])
+    /// - Parameter brings: whether the device's own later beat is there before the others read it.
+    func found(brings: Bool, isSetBack: Bool = true) -> Int {
+      var maker = HistoryMaker()
+      var newest = maker.add(.insert, "two", by: 1, at: 0, ["n": 4], table: "beats")
+      if brings { newest = maker.add(.update, "two", by: 2, at: 12, ["n": 4], table: "beats") }
+      let head = SequenceNumber(brings ? 2 : 1)
+      func read(_ beat: Int64) -> RunEvent {
+        var rows = TableRows(name: "beats", columns: ["n"])
+        rows.append("two", [.integer(beat)])
+        var evidence = maker.replica(1, [rows])
+        evidence.anchor = Cursor.Anchor(head: head, operation: newest.id)
+        return .read(device: "one", evidence)
+      }
+      let events = (isSetBack ? [setBack([old], keeping: 0)] : []) + [read(4), read(2)]
+      return MonotonicReads.found(MonotonicReads(), events, maker.final()).count
+    }
+    #expect(found(brings: false) == 0)
+    #expect(found(brings: true) == 1)
+    #expect(found(brings: false, isSetBack: false) == 1)
+  }
+
   @Test("in the middle of a replacement a file shows rows of the history that was refused")
   func replacedFile() {
     var maker = HistoryMaker()

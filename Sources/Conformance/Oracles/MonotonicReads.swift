@@ -11,7 +11,9 @@ import FerryProtocol
 ///
 /// A replica that was read at a point of a history which is gone, since the server was set back,
 /// may go back from there once: to what the server has, until others have given it their later
-/// beats again. Rows of the ledger it keeps, since it gives them back itself.
+/// beats again. A beat that is only in a row that was given back may go back as well: such a row is
+/// older than all that the beat's device sends again, one after the other. Rows of the ledger it keeps,
+/// since it gives them back itself.
 package struct MonotonicReads: Oracle {
   package static let name = "monotonic-reads"
 
@@ -47,7 +49,7 @@ package struct MonotonicReads: Oracle {
   private var doubts = ClampDoubts()
   /// Beats that went back, each with the point from which: held until it is known whether that
   /// point is in the history that there is.
-  private var regresses: [(from: Cursor.Anchor, device: String, violation: Violation)] = []
+  private var regresses: [(from: Floor, device: String, violation: Violation)] = []
   private var lineage = Lineage()
 
   package init() {}
@@ -74,7 +76,11 @@ package struct MonotonicReads: Oracle {
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
     var found = final.replicas.sorted { $0.key < $1.key }.flatMap { read($0.key, $0.value) }
-    for regress in regresses where lineage.holds(regress.from, in: final.server.history) {
+    let history = final.server.history
+    for regress in regresses {
+      guard let anchor = regress.from.anchor, lineage.holds(anchor, in: history) else { continue }
+      let known = history.prefix(Int(clamping: anchor.head))
+      if known.haveGivenBack(regress.from.beat, of: regress.device) { continue }
       found += doubts.unlessDoubtful(regress.violation, beatOf: regress.device)
     }
     return found + doubts.settled(by: final.server)
@@ -118,8 +124,8 @@ package struct MonotonicReads: Oracle {
       if least < floor.beat {
         let what = "\(device) shows beat \(beat) of \(name) after \(floor.beat)"
         let violation = Violation(oracle: Self.name, what)
-        if lineage.wentBack, let from = floor.anchor {
-          regresses.append((from, name, violation))
+        if lineage.wentBack, floor.anchor != nil {
+          regresses.append((floor, name, violation))
         } else {
           found += doubts.unlessDoubtful(violation, beatOf: name)
         }
@@ -191,10 +197,23 @@ extension ReplicaRows {
 
 extension LocalOperation {
   /// The number that it gives a beat.
-  var beat: Int64? {
-    guard key.table == "beats",
-      case .integer(let beat)? = columns.first(where: { $0.name == "n" })?
-        .value
+  var beat: Int64? { columns.beat(in: key) }
+}
+
+extension Sequence<HistoryEntry> {
+  /// Whether a beat has come to a number only by rows that were given back.
+  fileprivate func haveGivenBack(_ beat: Int64, of device: String) -> Bool {
+    let reaching = filter { entry in
+      entry.key.record == device && entry.columns.beat(in: entry.key).map { $0 >= beat } == true
+    }
+    return !reaching.isEmpty && reaching.allSatisfy(\.id.isRescue)
+  }
+}
+
+extension [Column] {
+  /// The number that they give a beat, where they are of one.
+  fileprivate func beat(in key: RecordKey) -> Int64? {
+    guard key.table == "beats", case .integer(let beat)? = first(where: { $0.name == "n" })?.value
     else { return nil }
     return beat
   }
