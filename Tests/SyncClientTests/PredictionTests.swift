@@ -65,7 +65,9 @@ struct PredictionTests {
     case .none: return row
     case .delete: return nil
     case .upsert(let columns, let isWhole, let kept):
-      var result = isWhole ? (row ?? [:]).filter { kept.contains($0.key) } : row ?? [:]
+      let own = Dictionary(uniqueKeysWithValues: kept.map { ($0.name, $0.value) })
+      var result = row ?? own
+      if isWhole { result = result.filter { own.keys.contains($0.key) } }
       for column in columns { result[column.name] = column.value }
       return result
     }

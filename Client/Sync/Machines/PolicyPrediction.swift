@@ -21,7 +21,9 @@ extension RemoteChange {
     }
     let isWhole = state.inserted != nil && own.inserted == nil
     if columns.isEmpty && !isWhole { return .none }
-    return .upsert(columns, isWhole: isWhole, kept: own.columns.keys.sorted())
+    let kept = decided.columns.filter { own.columns[$0.name] != nil }
+    return .upsert(
+      columns, isWhole: isWhole, kept: kept.map { Column($0.name, $0.value) })
   }
 
   private static func decided(

@@ -5,8 +5,9 @@ enum RowEffect: Sendable, Equatable {
   case none
   case delete
   /// Columns to set. `isWhole`: the record is given whole, so columns that are not named go back
-  /// to their defaults, except for `kept`.
-  case upsert([ColumnState], isWhole: Bool, kept: [String])
+  /// to their defaults, except for `kept`: what is pending of them stays in a row that is here, and
+  /// one that is not is made with it.
+  case upsert([ColumnState], isWhole: Bool, kept: [Column])
 }
 
 /// Compares a change from the server with this device's own pending operations on the record
@@ -37,12 +38,12 @@ enum RemoteChange {
     let columns = state.columns.filter { column in
       // What the record held before the own delete does not come back with the own insert.
       if let deleted = own.deleted, column.stamp < deleted { return false }
-      guard let mine = own.columns[column.name] else { return true }
+      guard let mine = own.columns[column.name]?.stamp else { return true }
       return Resolution.resolve(existing: mine, incoming: column.stamp) != .existing
     }
     let isWhole = state.inserted != nil
     if columns.isEmpty && !isWhole { return .none }
-    return .upsert(columns, isWhole: isWhole, kept: own.columns.keys.sorted())
+    return .upsert(columns, isWhole: isWhole, kept: own.values)
   }
 }
 
@@ -52,7 +53,13 @@ struct OwnWrites {
   var inserted: Stamp?
   var deleted: Stamp?
   var endsDeleted = false
-  var columns: [String: Stamp] = [:]
+  /// The last value of each column, and when it was written.
+  private(set) var columns: [String: (stamp: Stamp, value: Value)] = [:]
+
+  /// By name.
+  var values: [Column] {
+    columns.sorted { $0.key < $1.key }.map { Column($0.key, $0.value.value) }
+  }
 
   init(_ operations: [Operation], device: DeviceID) {
     for operation in operations {
@@ -71,7 +78,8 @@ struct OwnWrites {
       }
       for column in operation.columns {
         let written = Stamp(time: operation.time(of: column.name), device: device)
-        columns[column.name] = columns[column.name].map { max($0, written) } ?? written
+        if let last = columns[column.name], last.stamp > written { continue }
+        columns[column.name] = (written, column.value)
       }
     }
   }

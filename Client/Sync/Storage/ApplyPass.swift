@@ -145,6 +145,7 @@ struct ApplyPass {
       if !hasPending { hasPending = try file.hasPending() }
     case .upsert(let columns, let isWhole, let kept):
       let columns = knowsAll ? columns : columns.filter { plan.known.contains($0.name) }
+      let kept = kept.filter { plan.known.contains($0.name) }
       if columns.isEmpty && !isWhole { return }
       // Parts that were kept add to a record; they do not make one that has gone meanwhile.
       if isRetry && !isWhole { return _ = try plan.update(change.key.record, columns) }

@@ -38,13 +38,19 @@ final class ApplyPlan {
   }
 
   /// Sets columns of a record, or makes it.
-  func upsert(_ record: String, _ columns: [ColumnState], isWhole: Bool, kept: [String]) throws {
+  ///
+  /// - Parameter kept: what a row that is there keeps, and one that is made begins with.
+  func upsert(_ record: String, _ columns: [ColumnState], isWhole: Bool, kept: [Column]) throws {
     if !isWhole && !columns.isEmpty && lacksRequired(columns) {
       if try update(record, columns) { return }
     }
+    let kept = kept.filter { own in !columns.contains { $0.name == own.name } }
     let statement =
-      isWhole ? try wholeStatement(columns, kept) : try partialStatement(columns)
+      isWhole ? try wholeStatement(columns, kept) : try partialStatement(columns, kept)
     bind(statement, record, columns)
+    for (index, column) in kept.enumerated() {
+      statement.bind(Int32(columns.count + index) + 2, column.value)
+    }
     try statement.run()
   }
 
@@ -96,39 +102,44 @@ final class ApplyPlan {
     for index in columns.indices { statement.bind(Int32(index) + 2, columns[index].value) }
   }
 
-  private func partialStatement(_ columns: [ColumnState]) throws -> SQLiteStatement {
-    try statement(columns, resets: [])
+  private func partialStatement(
+    _ columns: [ColumnState], _ kept: [Column]
+  ) throws -> SQLiteStatement {
+    try statement(columns, kept, resets: [])
   }
 
-  private func wholeStatement(_ columns: [ColumnState], _ kept: [String]) throws -> SQLiteStatement
-  {
-    if columns.count == table.columns.count { return try statement(columns, resets: []) }
+  private func wholeStatement(
+    _ columns: [ColumnState], _ kept: [Column]
+  ) throws -> SQLiteStatement {
+    if columns.count == table.columns.count { return try statement(columns, kept, resets: []) }
     let resets = table.columns.filter { info in
-      !columns.contains { $0.name == info.name } && !kept.contains(info.name)
+      !columns.contains { $0.name == info.name } && !kept.contains { $0.name == info.name }
     }
-    return try statement(columns, resets: resets)
+    return try statement(columns, kept, resets: resets)
   }
 
   private func statement(
-    _ columns: [ColumnState], resets: [TableSchema.ColumnInfo]
+    _ columns: [ColumnState], _ kept: [Column], resets: [TableSchema.ColumnInfo]
   ) throws -> SQLiteStatement {
     let isDeferred = connection.defersForeignKeys
-    if resets.isEmpty, let lastUpsert, isLastDeferred == isDeferred, isNamed(columns, lastNames) {
+    let isPlain = kept.isEmpty && resets.isEmpty
+    if isPlain, let lastUpsert, isLastDeferred == isDeferred, isNamed(columns, lastNames) {
       return lastUpsert
     }
     let names = columns.map { quoted($0.name) }
     let sets =
       names.map { "\($0) = excluded.\($0)" }
       + resets.map { "\(quoted($0.name)) = \($0.defaultSQL.map { "(\($0))" } ?? "NULL")" }
-    let list = ([quoted(table.key)] + names).joined(separator: ", ")
-    let marks = Array(repeating: "?", count: names.count + 1).joined(separator: ", ")
+    let given = [quoted(table.key)] + names + kept.map { quoted($0.name) }
+    let list = given.joined(separator: ", ")
+    let marks = Array(repeating: "?", count: given.count).joined(separator: ", ")
     let action = sets.isEmpty ? "NOTHING" : "UPDATE SET " + sets.joined(separator: ", ")
     let statement = try connection.foreignKeyStatement(
       PlantedFault.replaceOnApply.isPlanted
         ? "INSERT OR REPLACE INTO \(quoted(table.name))(\(list)) VALUES (\(marks))"
         : "INSERT INTO \(quoted(table.name))(\(list)) VALUES (\(marks)) "
           + "ON CONFLICT(\(quoted(table.key))) DO \(action)")
-    if resets.isEmpty {
+    if isPlain {
       lastNames = columns.map(\.name)
       lastUpsert = statement
       isLastDeferred = isDeferred
