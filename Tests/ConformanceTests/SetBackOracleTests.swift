@@ -172,7 +172,7 @@ struct SetBackOracleTests {
       var evidence = maker.replica(1, [rows])
       // Within a replacement, that of the list under way.
       evidence.anchor = Cursor.Anchor(head: 1, operation: new.id)
-      evidence.isReplacing = isReplacing
+      (evidence.isReplacing, evidence.isRescuing) = (isReplacing, isReplacing)
       return evidence
     }
     func found(_ events: [RunEvent]) -> Int {

@@ -202,7 +202,7 @@ struct FixtureTests {
     #expect(again.isAlive && again.columns.isEmpty)
   }
 
-  @Test("cursors have no anchor, one with a print, or an older one without")
+  @Test("cursors have no anchor, one with a print and perhaps a timeline, or an older one without")
   func cursors() throws {
     func anchor(_ name: String) throws -> Cursor.Anchor? {
       try Self.page(ProjectFiles.fixture("pages/\(name)")).0.cursor.anchor
@@ -212,6 +212,7 @@ struct FixtureTests {
     #expect(whole.head == 9 && whole.print == 0x91A2_7C05_3DE8_46FB)
     #expect(whole.operation.description == "0199c82c-c1f4-7000-800a-0000000001f4")
     #expect(try anchor("partial")?.head == 5_000)
+    #expect(try anchor("partial")?.timeline == Timeline(0x7D02_C451_9BE8_3F6A))
     let old = try #require(try anchor("tombstone"))
     #expect(old.head == 12 && old.print == nil)
   }

@@ -63,7 +63,25 @@ extension StoreContract {
         }
       }
     },
-    StoreContract("a schema and a mission are of the timeline of their run") { under in
+    StoreContract("nodes that write by turns begin one each, and go on on the last") { under in
+      guard under.isShared else { return }
+      let other = try await under.open(.standard)
+      try await under.withSpace { space in
+        let second = SpaceUnderTest(store: other, space: space.space)
+        var author = Author(1)
+        var timelines: [Timeline?] = []
+        for turn in [space, second, space, second, second, space] {
+          let packet = author.packet(inserting: ["r\(timelines.count)"])
+          timelines.append(try await turn.receipt(for: packet).timeline)
+        }
+        try require(timelines[0] != timelines[1], "the second node has begun none")
+        try require(timelines[2...].allSatisfy { $0 == timelines[1] }, "one more has begun")
+        let last = try await space.newest()
+        try require(last.timeline, is: timelines[1], "the timeline of pages")
+      }
+      await other.close()
+    },
+    StoreContract("a schema is of the timeline of its run") { under in
       var author = Author(1)
       var given: [Cursor.Anchor] = []
       try await under.withSpace { space in
@@ -103,6 +121,11 @@ extension SpaceUnderTest {
     let cursor = Cursor(epoch: space.epoch, applied: anchor.head, anchor: anchor)
     let problem = await problem { _ = try await page(after: cursor) }
     try require(problem?.code, is: code, "a pull at \(anchor)")
+    let digests = try await store.digests(in: space.id, DigestQuery(cursor: cursor))
+    guard case .failure(let other) = digests else {
+      throw ContractViolation(description: "digests at \(anchor)")
+    }
+    try require(other.code, is: code, "digests at \(anchor)")
     var author = Author(7)
     let packet = author.packet([author.update("c", ["n": 1])])
     let answer = try await store.ingest(

@@ -141,6 +141,32 @@ struct MeetingTests {
     }
   }
 
+  @Test("a change of another column leaves an own increment alone, which a CHECK looks at")
+  func checkedIncrement() throws {
+    let replica = try ReplicaFixture()
+    try replica.run(
+      "CREATE TABLE goods(id TEXT PRIMARY KEY, name TEXT, stock INTEGER CHECK (stock >= 0))")
+    try replica.file.track(["goods"])
+    let document = #"{"version":1,"tables":{"goods":{"columns":{"stock":"counter"}}}}"#
+    try replica.apply([
+      maker.change(
+        1, "ferry_schema", "schema", [Column("document", .text(document)), Column("version", 1)]),
+      maker.change(2, "goods", "g", [Column("name", "nail"), Column("stock", 10)]),
+    ])
+    try replica.run("UPDATE goods SET stock = stock - 3")
+    let renamed = maker.change(3, "goods", "g", [Column("name", "bolt")], inserts: false)
+    #expect(try replica.apply([renamed]).refused == 0)
+    #expect(try replica.rows("SELECT name, stock FROM goods") == [["bolt", 7]])
+    // Where the row is not here, how much was added to what is not known.
+    replica.file.capture.mode = .applying
+    try replica.run("DELETE FROM goods")
+    replica.file.capture.mode = .recording
+    try replica.apply([
+      maker.change(4, "goods", "g", [Column("name", "screw")], inserts: false)
+    ])
+    #expect(try replica.rows("SELECT name, stock FROM goods") == [["screw", nil]])
+  }
+
   @Test("rows that cascade from a remote delete and that the server still has are told to it")
   func remoteCascade() throws {
     let replica = try ReplicaFixture()

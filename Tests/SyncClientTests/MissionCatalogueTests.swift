@@ -73,7 +73,10 @@ struct MissionCatalogueTests {
     try fixture.file.connection.execute(
       """
       DROP TABLE ferry_missions; DROP TABLE ferry_checked; DROP TABLE ferry_former_names;
-      DROP TABLE ferry_list; DROP TABLE ferry_marks; UPDATE ferry_replica SET version = 3
+      DROP TABLE ferry_list; DROP TABLE ferry_marks;
+      ALTER TABLE ferry_replica DROP COLUMN anchor_timeline;
+      ALTER TABLE ferry_packets DROP COLUMN timeline;
+      UPDATE ferry_replica SET version = 3
       """)
     try fixture.reopen()
     #expect(try kept(fixture) == [first])

@@ -70,4 +70,21 @@ struct OwnTimelinesTests {
     write(1, over: &state, own)
     #expect(state.timeline == second, "behind where it had been, and on its way")
   }
+
+  @Test("what other nodes tell of counts as seen, and what comes late lowers nothing")
+  func told() {
+    let own = OwnTimelines { [drawn] in drawn.next() }
+    own.note(HeadMove(space: 1, head: 50))
+    #expect(own.next(in: 1, head: 50) != nil, "nothing was written to it yet")
+    var state = SpaceState(epoch: Epoch(1), head: 50)
+    write(1, over: &state, own)
+    let (copy, first) = (state, state.timeline)
+    own.note(HeadMove(space: 1, head: 90))
+    own.note(HeadMove(space: 1, head: 60))
+    state.head = 80
+    write(1, over: &state, own)
+    #expect(state.timeline != first, "set back to 80")
+    own.note(copy, of: 1)
+    #expect(own.next(in: 1, head: 80) != nil && own.next(in: 1, head: 81) != nil)
+  }
 }

@@ -21,9 +21,13 @@ extension RemoteChange {
     }
     let isWhole = state.inserted != nil && own.inserted == nil
     if columns.isEmpty && !isWhole { return .none }
-    let kept = decided.columns.filter { own.columns[$0.name] != nil }
-    return .upsert(
-      columns, isWhole: isWhole, kept: kept.map { Column($0.name, $0.value) })
+    // Of what is not told, an increment says no more than how much is added to it.
+    let knowsAll = isWhole || own.inserted != nil
+    let kept = decided.columns.filter { column in
+      own.columns[column.name] != nil
+        && (knowsAll || !pending.contains { $0.increments.contains(column.name) })
+    }
+    return .upsert(columns, isWhole: isWhole, kept: kept.map { Column($0.name, $0.value) })
   }
 
   private static func decided(

@@ -41,7 +41,7 @@ final class ApplyPlan {
   ///
   /// - Parameter kept: what a row that is there keeps, and one that is made begins with.
   func upsert(_ record: String, _ columns: [ColumnState], isWhole: Bool, kept: [Column]) throws {
-    if !isWhole && !columns.isEmpty && lacksRequired(columns) {
+    if !isWhole && !columns.isEmpty && (!kept.isEmpty || lacksRequired(columns)) {
       if try update(record, columns) { return }
     }
     let kept = kept.filter { own in !columns.contains { $0.name == own.name } }
@@ -86,7 +86,8 @@ final class ApplyPlan {
   }
 
   /// Sets columns of a record if it is there, and answers whether it was. Where required columns
-  /// are not named, an insert would be refused before its ON CONFLICT is looked at.
+  /// are not named, or a CHECK looks at what is kept, an insert would be refused before its ON
+  /// CONFLICT is looked at.
   func update(_ record: String, _ columns: [ColumnState]) throws -> Bool {
     let sets = columns.enumerated().map { "\(quoted($1.name)) = ?\($0 + 2)" }
     let statement = try connection.foreignKeyStatement(

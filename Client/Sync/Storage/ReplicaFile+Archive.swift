@@ -165,7 +165,7 @@ extension ReplicaFile {
     try connection.execute(
       """
       UPDATE ferry_packets SET state = 'frozen', first = NULL, last = NULL, clean = 0, applied = 0,
-        print_before = NULL, print = NULL
+        print_before = NULL, print = NULL, timeline = NULL
       WHERE state = 'acknowledged' AND number > \(number);
       UPDATE ferry_pending SET met = 2 WHERE met = 0 AND seq <=
         (SELECT max(to_order) FROM ferry_packets WHERE number > \(number))

@@ -24,7 +24,7 @@ extension ReplicaFile {
     let move = try connection.statement(
       """
       UPDATE ferry_packets SET state = 'frozen', dependency = ?, first = NULL, last = NULL,
-        clean = 0, applied = 0, print_before = NULL, print = NULL WHERE number = ?
+        clean = 0, applied = 0, print_before = NULL, print = NULL, timeline = NULL WHERE number = ?
       """)
     let meet = try connection.statement(
       "UPDATE ferry_pending SET met = 2 WHERE met = 0 AND seq BETWEEN ? AND ?")

@@ -33,7 +33,7 @@ extension ReplicaFile {
       try connection.execute(
         """
         DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0;
-        UPDATE ferry_packets SET first = NULL, print_before = NULL, print = NULL
+        UPDATE ferry_packets SET first = NULL, print_before = NULL, print = NULL, timeline = NULL
         """)
       try note("replaced", "\(problem.detail); pulling everything anew")
     }
@@ -66,11 +66,12 @@ extension ReplicaFile {
     try removeMissionsNotNamed()
     try connection.execute("DELETE FROM temp.ferry_named")
     guard count > 0 else { return }
+    let records = count == 1 ? "1 record" : "\(count) records"
     try note(
       "replaced",
       replacement == .rescuing
-        ? "\(count) records that the server had lost are given to it again"
-        : "\(count) records that were deleted meanwhile are gone")
+        ? "\(records) that the server had lost: given to it again"
+        : "\(records) deleted meanwhile: gone here as well")
   }
 
   /// Records here that the server did not name and whose insert is not pending, nor waits for the

@@ -4,7 +4,7 @@ import SQLite
 /// file is the user's.
 enum ReplicaSchema {
   /// Raised with every change to the statements below.
-  static let version: Int64 = 4
+  static let version: Int64 = 5
 
   static let statements = """
     CREATE TABLE ferry_replica(
@@ -198,7 +198,6 @@ enum ReplicaSchema {
     ALTER TABLE ferry_replica ADD COLUMN anchor_head INTEGER;
     ALTER TABLE ferry_replica ADD COLUMN anchor BLOB;
     ALTER TABLE ferry_replica ADD COLUMN anchor_print INTEGER;
-    ALTER TABLE ferry_replica ADD COLUMN anchor_timeline INTEGER;
     ALTER TABLE ferry_replica ADD COLUMN replacing INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_replica ADD COLUMN chain_start INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_replica ADD COLUMN schema INTEGER NOT NULL DEFAULT 0;
@@ -208,7 +207,6 @@ enum ReplicaSchema {
     ALTER TABLE ferry_packets ADD COLUMN applied INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_packets ADD COLUMN print_before INTEGER;
     ALTER TABLE ferry_packets ADD COLUMN print INTEGER;
-    ALTER TABLE ferry_packets ADD COLUMN timeline INTEGER;
     ALTER TABLE ferry_conflicts ADD COLUMN sequence INTEGER;
     ALTER TABLE ferry_conflicts ADD COLUMN question INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ferry_conflicts ADD COLUMN settled INTEGER;
@@ -222,6 +220,12 @@ enum ReplicaSchema {
   private static let fromVersion3 = """
     \(sinceVersion4)
     UPDATE ferry_replica SET version = 4;
+    """
+
+  private static let fromVersion4 = """
+    ALTER TABLE ferry_replica ADD COLUMN anchor_timeline INTEGER;
+    ALTER TABLE ferry_packets ADD COLUMN timeline INTEGER;
+    UPDATE ferry_replica SET version = 5;
     """
 
   /// Makes or checks the tables. Safe when several processes open a new file at once.
@@ -253,6 +257,10 @@ enum ReplicaSchema {
       if found == 3 {
         try connection.execute(fromVersion3)
         found = 4
+      }
+      if found == 4 {
+        try connection.execute(fromVersion4)
+        found = 5
       }
       guard found == version else {
         throw ReplicaError.cannotOpen(

@@ -59,8 +59,10 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     else { return nil }
     var anchor: Anchor?
     var began: SequenceNumber?
-    if parts.count > 7 {
-      guard let head = Int64(parts[7]), head >= 0, applied == 0 else { return nil }
+    // The last part is one of sixteen digits, a timeline, or where the list began.
+    let hasTimeline = parts.count > 6 && (parts.count > 7 || parts[6].utf8.count == 16)
+    if parts.count > (hasTimeline ? 7 : 6) {
+      guard let head = Int64(parts[parts.count - 1]), head >= 0, applied == 0 else { return nil }
       began = head
     }
     if parts.count > 3 {
@@ -72,7 +74,7 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
         if print == nil { return nil }
       }
       var timeline: Timeline?
-      if parts.count > 6, began == nil || !parts[6].isEmpty {
+      if hasTimeline {
         timeline = Timeline(parts[6])
         if timeline == nil { return nil }
       }
@@ -87,8 +89,7 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     let known = "\(place).\(anchor.head).\(anchor.operation)"
     guard let print = anchor.print else { return known }
     let printed = "\(known).\(HistoryPrint.text(print))"
-    if anchor.timeline == nil && began == nil { return printed }
-    let whole = "\(printed).\(anchor.timeline?.description ?? "")"
+    let whole = anchor.timeline.map { "\(printed).\($0)" } ?? printed
     return began.map { "\(whole).\($0)" } ?? whole
   }
 }

@@ -36,7 +36,7 @@ struct KnownHistory {
     let why = timelineEnd.map { "was left at \($0) here" } ?? "is not known here"
     return Problem(
       .historyLost,
-      "\(anchor.head) was reached on timeline \(timeline), which \(why): this server lost what it "
+      "place \(anchor.head) was reached on timeline \(timeline), which \(why): this server lost what it "
         + "had")
   }
 

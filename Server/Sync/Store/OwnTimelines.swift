@@ -5,7 +5,8 @@ import Synchronization
 /// histories come since.
 ///
 /// It begins one in each space that it writes to, with the first operation; and another one where a
-/// space's head is behind what it has seen: the database was set back beneath it.
+/// space's head is behind what it has seen: the database was set back beneath it. It may begin one
+/// more than that, where an answer of the database was lost: that costs a row and nothing else.
 package final class OwnTimelines: Sendable {
   private let heads = Mutex<[Int64: SequenceNumber]>([:])
   private let random: @Sendable () -> UInt64
@@ -20,6 +21,7 @@ package final class OwnTimelines: Sendable {
   package func next(in space: Int64, head: SequenceNumber) -> Timeline? {
     heads.withLock { heads in
       if let seen = heads[space], seen <= head { return nil }
+      heads[space] = nil
       return Timeline(random())
     }
   }
@@ -27,11 +29,15 @@ package final class OwnTimelines: Sendable {
   /// Notes a space as it is after a transaction that has been committed.
   package func note(_ state: SpaceState, of space: Int64) {
     heads.withLock { heads in
-      if state.timelineStart != nil {
-        heads[space] = state.head
-      } else if let seen = heads[space] {
-        heads[space] = max(seen, state.head)
-      }
+      guard heads[space] != nil || state.timelineStart != nil else { return }
+      heads[space] = max(heads[space] ?? 0, state.head)
+    }
+  }
+
+  /// Notes what another run has told of.
+  package func note(_ move: HeadMove) {
+    heads.withLock { heads in
+      if let seen = heads[move.space] { heads[move.space] = max(seen, move.head) }
     }
   }
 }

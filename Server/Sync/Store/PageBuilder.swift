@@ -151,12 +151,19 @@ struct SpaceSnapshot {
   /// Where the operation of the cursor's anchor is in the history; `nil` where it is not, or
   /// there is no anchor.
   let anchored: HistoryPlace?
-  /// See ``KnownHistory/timelineEnd``.
+  /// Where the timeline of that anchor ended; see ``KnownHistory/timelineEnd``.
   var timelineEnd: SequenceNumber?
   /// Tombstones up to here may be gone, and operations before it.
-  var floor: SequenceNumber = 0
+  let floor: SequenceNumber
   /// The oldest protocol that the space's schema admits.
   var minimumProtocol = 1
+
+  /// Looks for where the timeline of a cursor's anchor ended, where that tells anything.
+  mutating func noteEnd(
+    of cursor: Cursor?, find: (Timeline) throws -> SequenceNumber?
+  ) rethrows {
+    if let timeline = cursor?.timeline(before: floor) { timelineEnd = try find(timeline) }
+  }
 
   /// What a cursor given now is known again by.
   var anchor: Cursor.Anchor? {

@@ -31,7 +31,7 @@ extension ReplicaEvidence {
       (SELECT coalesce(sum(changes), 0) FROM ferry_to_apply)
         + (SELECT count(*) FROM ferry_kept WHERE reason IS NULL),
       (SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL),
-      anchor_head, anchor, replacing <> 0, (SELECT count(*) FROM ferry_pending),
+      anchor_head, anchor, replacing, (SELECT count(*) FROM ferry_pending),
       anchor_print, (SELECT count(*) FROM ferry_refresh)
     FROM ferry_replica
     """
@@ -51,6 +51,7 @@ extension ReplicaEvidence {
             print: row.optionalInt64(10).map(UInt64.init(bitPattern:)))
         }
         evidence.isReplacing = row.int64(8) != 0
+        evidence.isRescuing = row.int64(8) == 1
         evidence.pendingCount = Int(row.int64(9))
         evidence.refreshing = Int(row.int64(11))
         return evidence

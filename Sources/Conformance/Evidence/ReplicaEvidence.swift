@@ -12,6 +12,8 @@ package struct ReplicaEvidence: Sendable {
   /// Whether a pull from the start is under way that is to replace the rows: these still belong to
   /// the cursor that was refused.
   package var isReplacing = false
+  /// Whether that is since the server lost history, so that the rows may be of what is gone.
+  package var isRescuing = false
   /// Grows each time that a server refuses its cursor.
   package var refusals: Int64 = 0
   /// The newest point of the history that its own confirmed packets have told of, where that is past

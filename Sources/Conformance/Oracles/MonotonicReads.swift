@@ -117,7 +117,7 @@ package struct MonotonicReads: Oracle {
     let beats = rows.beats
     // Rows that are being replaced are of the history that the server refused. Where this one was
     // read last, they may not have been there yet: of which point they are is not known.
-    let isOfAnother = evidence.isReplacing && lineage.wentBack
+    let isOfAnother = evidence.isRescuing && lineage.wentBack
     for (name, beat) in beats {
       let least = least(beat, of: name)
       let floor = reader.floors[name] ?? Floor()
@@ -161,7 +161,7 @@ package struct MonotonicReads: Oracle {
     var reader = Reader(ledger: rows["ledger"]?.records ?? [])
     reader.anchor = evidence.anchor
     // The anchor of a file that is being replaced is the list's that is under way, not its rows'.
-    let isOfAnother = evidence.isReplacing && lineage.wentBack
+    let isOfAnother = evidence.isRescuing && lineage.wentBack
     for (name, beat) in rows.beats {
       reader.floors[name] = Floor(
         beat: isOfAnother ? 0 : least(beat, of: name), anchor: evidence.anchor)

@@ -3,6 +3,7 @@ import FerryProtocol
 import SQLite
 import SimulatedDisk
 import SyncServer
+import Synchronization
 
 /// The embedded store on the world's disk.
 final class EmbeddedStorage: SimulatedStorage {
@@ -88,9 +89,8 @@ final class EmbeddedStorage: SimulatedStorage {
 }
 
 /// Random numbers for closures that may be called from anywhere in the product.
-// SAFETY: touched on the scheduler's thread only.
-final class Drawer: @unchecked Sendable {
-  private var random: SeededRandom
-  init(_ random: SeededRandom) { self.random = random }
-  func next() -> UInt64 { random.next() }
+final class Drawer: Sendable {
+  private let random: Mutex<SeededRandom>
+  init(_ random: SeededRandom) { self.random = Mutex(random) }
+  func next() -> UInt64 { random.withLock { $0.next() } }
 }

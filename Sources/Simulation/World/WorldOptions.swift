@@ -181,7 +181,7 @@ extension WorldOptions {
     }
     options.clockStep = [1, 1, 1_000, 60_000][random.below(4)]
     // Where the server is set back oracles let more pass: so not everywhere. These have streams of
-    // their own, so that they change nothing else.
+    // their own, so that they change no other draw.
     var setBacks = SeededRandom(seed, "server-restores")
     options.serverRestores = setBacks.chance(1, in: 3) ? 1 + setBacks.below(3) : 0
     // A device keeps a version that is later than the catalogue's until its number comes again, and

@@ -9,8 +9,11 @@ struct PostgresDigests {
     "digests_ends",
     """
     SELECT epoch, head, newest, o.sequence,
-      (SELECT sequence FROM digest_states WHERE space = $1), o.print, s.print
-    FROM spaces AS s LEFT JOIN operations AS o ON o.space = $1 AND o.id = $2 WHERE s.id = $1
+      (SELECT sequence FROM digest_states WHERE space = $1), o.print, s.print, floor,
+      t.timeline, \(PostgresTimelines.end)
+    FROM spaces AS s LEFT JOIN operations AS o ON o.space = $1 AND o.id = $2
+      LEFT JOIN timelines AS t ON t.space = $1 AND t.timeline = $3
+    WHERE s.id = $1
     """)
 
   private static let tables = PostgresStatement(
@@ -50,6 +53,7 @@ struct PostgresDigests {
         } else {
           parameters.append(.uuid(nil))
         }
+        parameters.append(query.cursor.anchor?.timeline)
         pipeline.add(Self.ends, parameters)
         add(query, to: &pipeline)
         pipeline.commit()
@@ -61,7 +65,8 @@ struct PostgresDigests {
     let snapshot = SpaceSnapshot(
       epoch: Epoch(UInt64(bitPattern: try state.int8(0))), head: try state.int8(1),
       newest: state.isNull(2) ? nil : OperationID(uuidBytes: try state.uuidBytes(2)),
-      print: UInt64(bitPattern: try state.int8(6)), anchored: try HistoryPlace(state, 3, print: 5))
+      print: UInt64(bitPattern: try state.int8(6)), anchored: try HistoryPlace(state, 3, print: 5),
+      timelineEnd: try state.timelineEnd(8, 9), floor: try state.int8(7))
     if let fault = PageBuilder.fault(in: query.asPull, snapshot) { return .failure(fault) }
     let folded = state.isNull(4) ? 0 : max(0, try state.int8(4))
     var answer = DigestAnswer(

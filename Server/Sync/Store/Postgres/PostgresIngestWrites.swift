@@ -25,7 +25,7 @@ struct PostgresIngestWrites {
       state.append(.uuid(nil))
     }
     state.append(.int8(Int64(bitPattern: effects.space.print)))
-    state.append(effects.space.timeline.map { Int64(bitPattern: $0.value) })
+    state.append(effects.space.timeline)
     pipeline.add(Self.space, state)
     PostgresTimelines.add(effects.space, in: space, to: &pipeline)
   }

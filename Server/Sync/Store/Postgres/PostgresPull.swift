@@ -54,8 +54,7 @@ struct PostgresPull {
           parameters.append(.uuid(nil))
         }
         parameters.append(.array(NoticeFeed.addressees(of: request)))
-        parameters.append(
-          request.cursor?.anchor?.timeline.map { Int64(bitPattern: $0.value) })
+        parameters.append(request.cursor?.anchor?.timeline)
         pipeline.add(Self.state, parameters)
         pipeline.add(
           Self.rows,
@@ -75,7 +74,7 @@ struct PostgresPull {
       newest: state.isNull(4) ? nil : OperationID(uuidBytes: try state.uuidBytes(4)),
       print: UInt64(bitPattern: try state.int8(10)), timeline: try state.timeline(11),
       anchored: try HistoryPlace(state, 5, print: 9),
-      timelineEnd: state.isNull(12) ? nil : state.isNull(13) ? .max : try state.int8(13),
+      timelineEnd: try state.timelineEnd(12, 13),
       floor: try state.int8(8), minimumProtocol: Int(try state.int8(7)))
     if let fault = PageBuilder.fault(in: request, snapshot) { return .failure(fault) }
     let notices =

@@ -46,7 +46,8 @@ package final class PostgresStore: SyncStore {
     self.limits = limits
     self.makeRandom = makeRandom
     self.makeEpoch = makeEpoch
-    timelines = OwnTimelines { makeEpoch().value }
+    let timelines = OwnTimelines { makeEpoch().value }
+    self.timelines = timelines
     let moves = HeadMoves()
     self.moves = moves
     do {
@@ -61,13 +62,18 @@ package final class PostgresStore: SyncStore {
           // What moved while nobody listened is read now.
           Task { moves.tellAgain((try? await pool.run(Self.heads)) ?? []) }
         case .notification(_, let payload):
-          if let move = HeadMove(payload: payload) { moves.tell(move) }
+          guard let move = HeadMove(payload: payload) else { return }
+          timelines.note(move)
+          moves.tell(move)
         case .disconnected: break
         }
       }
       sweep = Task {
         while (try? await Task.sleep(for: Self.sweepInterval)) != nil {
-          for move in (try? await pool.run(Self.heads)) ?? [] { moves.tell(move) }
+          for move in (try? await pool.run(Self.heads)) ?? [] {
+            timelines.note(move)
+            moves.tell(move)
+          }
         }
       }
     } catch {

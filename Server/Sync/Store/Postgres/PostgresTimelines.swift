@@ -77,7 +77,19 @@ struct PostgresTimelines {
   }
 }
 
+extension PostgresParameters {
+  /// A timeline, or null.
+  mutating func append(_ timeline: Timeline?) {
+    append(timeline.map { Int64(bitPattern: $0.value) })
+  }
+}
+
 extension PostgresRow {
+  /// Where a timeline ended, by its own column and that of ``PostgresTimelines/end``.
+  func timelineEnd(_ timeline: Int, _ end: Int) throws -> SequenceNumber? {
+    isNull(timeline) ? nil : isNull(end) ? .max : try int8(end)
+  }
+
   /// A column that may hold a timeline.
   func timeline(_ index: Int) throws -> Timeline? {
     isNull(index) ? nil : Timeline(UInt64(bitPattern: try int8(index)))

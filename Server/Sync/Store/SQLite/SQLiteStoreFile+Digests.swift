@@ -25,7 +25,7 @@ extension SQLiteStoreFile {
   /// The digests asked for, read in one snapshot.
   func digests(in space: Int64, _ query: DigestQuery) throws -> Result<DigestAnswer, Problem> {
     try connection.transaction(.deferred) {
-      guard let (snapshot, folded) = try snapshot(of: space, query.cursor.anchor) else {
+      guard let (snapshot, folded) = try snapshot(of: space, query.cursor) else {
         return .failure(Problem(.unknownSpace, "the space is gone"))
       }
       if let fault = PageBuilder.fault(in: query.asPull, snapshot) { return .failure(fault) }
@@ -37,25 +37,28 @@ extension SQLiteStoreFile {
   }
 
   private func snapshot(
-    of space: Int64, _ anchor: Cursor.Anchor?
+    of space: Int64, _ cursor: Cursor
   ) throws -> (SpaceSnapshot, folded: SequenceNumber)? {
     let find = try connection.statement(
       """
       SELECT epoch, head, newest, o.sequence,
-        (SELECT sequence FROM digest_states WHERE space = ?1), o.print, s.print
+        (SELECT sequence FROM digest_states WHERE space = ?1), o.print, s.print, floor
       FROM spaces AS s LEFT JOIN operations AS o ON o.space = ?1 AND o.id = ?2 WHERE s.id = ?1
       """)
     find.bind(1, space)
-    if let anchor { find.bind(2, anchor.operation.value) }
-    return try find.first { row in
+    if let anchor = cursor.anchor { find.bind(2, anchor.operation.value) }
+    let found = try find.first { row in
       (
         SpaceSnapshot(
           epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
           newest: row.uniqueID(2).map(OperationID.init), print: UInt64(bitPattern: row.int64(6)),
-          anchored: HistoryPlace(row, 3, print: 5)),
+          anchored: HistoryPlace(row, 3, print: 5), floor: row.int64(7)),
         max(0, row.optionalInt64(4) ?? 0)
       )
     }
+    guard var found else { return nil }
+    try found.0.noteEnd(of: cursor) { try end(of: $0, in: space) }
+    return found
   }
 
   // MARK: Folding

@@ -92,9 +92,7 @@ package final class SQLiteStoreFile {
         return .failure(Problem(.unknownSpace, "the space is gone"))
       }
       var snapshot = stored
-      if let timeline = request.cursor?.timeline(before: snapshot.floor) {
-        snapshot.timelineEnd = try end(of: timeline, in: space)
-      }
+      try snapshot.noteEnd(of: request.cursor) { try end(of: $0, in: space) }
       if let fault = PageBuilder.fault(in: request, snapshot) {
         return .failure(fault)
       }
