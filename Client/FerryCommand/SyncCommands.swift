@@ -50,6 +50,10 @@ extension FerryCommand {
   ) async throws -> ExitStatus {
     let replica = try await open(arguments)
     let progress = ProgressBar("syncing", unit: .items("changes"))
+    let clock = Task {
+      while (try? await Task.sleep(for: .seconds(1))) != nil { progress.wait(for: "the server") }
+    }
+    defer { clock.cancel() }
     let report: SyncReport
     do {
       report = try await work(replica) {

@@ -17,6 +17,8 @@ package final class ProgressBar: Sendable {
     var lastDraw: ContinuousClock.Instant?
     /// When `state.rate` was last brought up to date, and what was done by then.
     var measured: (at: ContinuousClock.Instant, completed: Int64)
+    /// When something was done last.
+    var lastChange: ContinuousClock.Instant
     var isVisible = false
     var isFinished = false
   }
@@ -48,7 +50,7 @@ package final class ProgressBar: Sendable {
     self.now = now
     self.start = now()
     let state = ProgressState(label: label, unit: unit, total: total)
-    shown = Mutex(Shown(state: state, measured: (start, 0)))
+    shown = Mutex(Shown(state: state, measured: (start, 0), lastChange: start))
   }
 
   /// Adds to what is done.
@@ -61,6 +63,21 @@ package final class ProgressBar: Sendable {
     change { state in
       state.completed = completed
       if let total { state.total = total }
+    }
+  }
+
+  /// Says what is waited for, and for how long already, where nothing was done for a while; the next
+  /// update takes it back. To be called every second or so.
+  package func wait(for what: String, after silence: Duration = .seconds(3)) {
+    guard isEnabled else { return }
+    shown.withLock { shown in
+      let instant = now()
+      let span = shown.lastChange.duration(to: instant)
+      guard !shown.isFinished, span >= silence else { return }
+      var state = shown.state
+      (state.elapsed, state.rate) = (start.duration(to: instant), nil)
+      state.label += ": waiting for \(what), \(span.clockText)"
+      draw(state, &shown)
     }
   }
 
@@ -85,7 +102,7 @@ package final class ProgressBar: Sendable {
       case .leave:
         shown.state.elapsed = start.duration(to: now())
         shown.state.rate = shown.state.averageRate
-        draw(&shown, ending: "\n")
+        draw(shown.state, &shown, ending: "\n")
       }
     }
   }
@@ -96,16 +113,17 @@ package final class ProgressBar: Sendable {
       guard !shown.isFinished else { return }
       body(&shown.state)
       let instant = now()
+      shown.lastChange = instant
       shown.state.elapsed = start.duration(to: instant)
       if let last = shown.lastDraw, last.duration(to: instant) < interval { return }
       shown.lastDraw = instant
       measure(&shown, at: instant)
-      draw(&shown)
+      draw(shown.state, &shown)
     }
   }
 
-  private func draw(_ shown: inout Shown, ending: String = "") {
-    try? output.write("\r\(Self.render(shown.state, width: width))\u{1B}[K\(ending)")
+  private func draw(_ state: ProgressState, _ shown: inout Shown, ending: String = "") {
+    try? output.write("\r\(Self.render(state, width: width))\u{1B}[K\(ending)")
     shown.isVisible = true
   }
 

@@ -114,6 +114,31 @@ struct ProgressBarTests {
     #expect(collected.all.last?.contains("999/s") == true)
   }
 
+  @Test("What is waited for is said after a while, until something is done again")
+  func waiting() {
+    let (collected, clock) = (Collected(), HandClock())
+    let bar = ProgressBar(
+      "sync", unit: .items("rows"), terminal: Terminal(isErrorTerminal: true),
+      output: collected.output, now: { clock.now })
+    clock.move(by: .seconds(2))
+    bar.wait(for: "the server")
+    #expect(collected.all == [])
+    clock.move(by: .seconds(3))
+    bar.wait(for: "the server")
+    #expect(collected.all.last?.contains("sync: waiting for the server, 0:05") == true)
+    bar.advance(by: 7)
+    #expect(collected.all.last?.contains("waiting") == false)
+    bar.wait(for: "the server")
+    #expect(collected.all.last?.contains("waiting") == false)
+    clock.move(by: .seconds(4))
+    bar.wait(for: "the server")
+    #expect(collected.all.last?.contains("waiting for the server, 0:04  ") == true)
+    bar.finish()
+    let count = collected.all.count
+    bar.wait(for: "the server", after: .zero)
+    #expect(collected.all.count == count)
+  }
+
   @Test("Clearing takes the line away, and nothing when none was drawn")
   func cleared() {
     let collected = Collected()

@@ -46,6 +46,45 @@ struct BusyServerTests {
     return pauses.withLock { $0 }
   }
 
+  /// Fails in one way, and counts how often.
+  private final class FailingTransport: Transport {
+    let kind: TransportError.Kind
+    private let count = Atomic<Int>(0)
+
+    init(_ kind: TransportError.Kind) { self.kind = kind }
+
+    var attempts: Int { count.load(ordering: .relaxed) }
+
+    func send(
+      _ request: TransportRequest
+    ) async throws(TransportError) -> TransportResponse {
+      count.add(1, ordering: .relaxed)
+      throw TransportError(kind, "failed")
+    }
+
+    func stream(
+      _ request: TransportRequest
+    ) async throws(TransportError) -> TransportStream {
+      throw TransportError(kind, "failed")
+    }
+  }
+
+  @Test(
+    "that gives no answer within the time limit is not waited for once more",
+    arguments: [(TransportError.Kind.timedOut, 1), (.offline, 4), (.interrupted, 4)])
+  func silent(kind: TransportError.Kind, attempts: Int) async throws {
+    let directory = try TemporaryDirectory()
+    let transport = FailingTransport(kind)
+    var surroundings = Surroundings.system
+    surroundings.sleep = { _ in }
+    let replica = try await Replica.open(
+      directory.file("replica.db").path, transport: transport, in: surroundings)
+    await #expect(throws: ReplicaError.self) {
+      try await replica.connect(to: "http://127.0.0.1:1", space: "demo")
+    }
+    #expect(transport.attempts == attempts)
+  }
+
   @Test("is not asked again before it wants to be, within reason")
   func retryAfter() async throws {
     #expect(try await pauses(retryAfter: nil) == [.zero, .zero, .zero])

@@ -189,7 +189,8 @@ package struct SyncEngine: Sendable {
   }
 
   /// Tries again what may succeed later, with exponential back-off and jitter, and not before the
-  /// server wants it.
+  /// server wants it. A request that ran into its time limit is not: whoever asked has waited long
+  /// enough to be told, and one who watches tries again anyway.
   func retrying<T: Sendable>(_ body: @Sendable () async throws -> T) async throws -> T {
     var failures = 0
     while true {
@@ -198,7 +199,7 @@ package struct SyncEngine: Sendable {
       } catch {
         let failure = ReplicaError(error)
         failures += 1
-        guard failure.isTransient,
+        guard failure.isTransient, (error as? NetworkError)?.kind != .timedOut,
           let delay = options.retry.delay(
             afterFailures: failures, retryAfter: (error as? AskedToWait)?.pause,
             random: surroundings.random())
