@@ -131,7 +131,7 @@ let package = Package(
     tests("SQLiteTests", needs: ["SQLite"]),
     tests("CompressionTests", needs: ["Compression"]),
     tests("CryptographyTests", needs: ["Cryptography"]),
-    tests("CommandLineKitTests", needs: ["CommandLineKit"]),
+    tests("CommandLineKitTests", needs: ["CommandLineKit", "TestSupport"]),
     tests("NetworkingTests", needs: ["Networking", "TestSupport"]),
     tests(
       "CachingTests", needs: ["Caching", "Networking", "SQLite", "HTTPServer"]),

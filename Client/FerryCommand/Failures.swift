@@ -69,7 +69,7 @@ extension Problem: CommandFailureConvertible {
       case .upgradeRequired: "install a newer Ferry; your changes are safe in the replica"
       case .parkFull, .unavailable, .internalError:
         "your changes are safe in the replica; try again later"
-      case .epochChanged, .cursorAhead, .historyLost, .cursorExpired:
+      case .epochChanged, .cursorAhead, .historyLost, .cursorExpired, .lostAndExpired:
         "sync again: the replica pulls everything anew; your changes are safe in it"
       default: "see `ferry log` and `ferry status`"
       }

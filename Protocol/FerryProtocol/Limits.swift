@@ -55,6 +55,10 @@ public struct Limits: Sendable, Equatable {
   /// The defaults, which both sides share unless the server is configured otherwise.
   public init() {}
 
+  /// How long devices keep operations that were confirmed, milliseconds by the server's clock:
+  /// backups of a server that are older than this are not expected back (SPEC.md §5).
+  package static let confirmedAgeMax: Int64 = 14 * 24 * 3_600_000
+
   /// The defaults.
   public static let standard = Limits()
 }

@@ -15,7 +15,9 @@ extension SpaceCommands {
     discussion: """
       A device that was away for longer than the retention takes all records anew at its next \
       sync, and keeps what it has not sent. New spaces keep 90 days. What is pruned does not come \
-      back when the retention is made longer.
+      back when the retention is made longer. Less than 14 days is too little for a space whose \
+      server or devices may be restored from a backup: what is sent again after that was pruned \
+      counts once more.
       """,
     options: [
       OptionSpec(
@@ -32,6 +34,14 @@ extension SpaceCommands {
       try await store.setRetention(retention, of: space.id)
       let changed = try await store.space(named: space.name) ?? space
       try show(changed, arguments)
+    }
+    if retention.isShort {
+      try TextOutput.standardError.lines([
+        "ferryd: this retention is shorter than the 14 days that devices keep what they have sent",
+        "  why: after a server or a device was restored from a backup they send it again, and where "
+          + "it was pruned increments count twice and deleted records come back",
+        "  next: keep 14d or more, unless nothing is ever restored",
+      ])
     }
     return .done
   }

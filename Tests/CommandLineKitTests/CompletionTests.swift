@@ -1,5 +1,6 @@
 import CommandLineKit
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("Completion in a real bash", .timeLimit(.minutes(1)))
@@ -18,7 +19,7 @@ struct CompletionTests {
     #expect(await runner.run(["completion", "bash"]) == 0)
     try script.text.write(
       to: folder.appending(path: ".script"), atomically: true, encoding: .utf8)
-    return try bash(
+    return try await bash(
       """
       source ./.script && complete -p ferry >/dev/null || exit 9
       COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ferry
@@ -28,21 +29,12 @@ struct CompletionTests {
 
   private static func bash(
     _ script: String, _ words: [String], in folder: URL
-  ) throws -> [String] {
-    let process = Process()
-    process.executableURL = URL(filePath: "/bin/bash")
-    process.arguments = ["--norc", "-c", script, "bash"] + words
-    process.currentDirectoryURL = folder
-    let (output, errors) = (Pipe(), Pipe())
-    process.standardOutput = output
-    process.standardError = errors
-    try process.run()
-    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    let complaints = errors.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 0)
-    #expect(String(decoding: complaints, as: UTF8.self) == "")
-    return text.split(separator: "\n").map(String.init)
+  ) async throws -> [String] {
+    let finished = try await ChildProcess.run(
+      URL(filePath: "/bin/bash"), ["--norc", "-c", script, "bash"] + words, directory: folder)
+    #expect(finished.status == .exited(0))
+    #expect(finished.error == "")
+    return finished.output.split(separator: "\n").map(String.init)
   }
 
   @Test(
@@ -78,7 +70,7 @@ struct CompletionTests {
 
   @Test("The script leaves nothing behind in the shell but its functions")
   func leavesNothing() async throws {
-    let names = try Self.bash(
+    let names = try await Self.bash(
       """
       before=$(compgen -v); eval "$1"
       COMP_WORDS=(ferry lo); COMP_CWORD=1; _ferry

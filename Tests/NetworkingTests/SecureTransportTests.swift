@@ -8,7 +8,7 @@ import Testing
 struct SecureTransportTests {
   @Test("A certificate that is trusted and names the host is accepted")
   func trusted() async throws {
-    let server = try SecureServer(names: "IP:127.0.0.1")
+    let server = try await SecureServer(names: "IP:127.0.0.1")
     defer { server.stop() }
     let response = try await transport(trusting: server).send(TransportRequest(.get, server.url))
     #expect(response.body == Array("safe".utf8))
@@ -16,14 +16,14 @@ struct SecureTransportTests {
 
   @Test("A certificate that nobody vouches for is refused")
   func untrusted() async throws {
-    let server = try SecureServer(names: "IP:127.0.0.1")
+    let server = try await SecureServer(names: "IP:127.0.0.1")
     defer { server.stop() }
     #expect(await kind(CurlTransport(), server.url) == .secureConnectionFailed)
   }
 
   @Test("A certificate for another name is refused")
   func otherName() async throws {
-    let server = try SecureServer(names: "DNS:elsewhere.invalid")
+    let server = try await SecureServer(names: "DNS:elsewhere.invalid")
     defer { server.stop() }
     #expect(await kind(transport(trusting: server), server.url) == .secureConnectionFailed)
   }
@@ -45,7 +45,7 @@ struct SecureTransportTests {
   func downgrade() async throws {
     let plain = RawServer { $0.answer("200 OK") }
     defer { plain.stop() }
-    let server = try SecureServer(
+    let server = try await SecureServer(
       names: "IP:127.0.0.1",
       response: "HTTP/1.0 302 Found\r\nLocation: \(plain.url("/secret"))\r\n\r\n")
     defer { server.stop() }

@@ -58,6 +58,37 @@ struct RestoreTests {
     #expect(try await fresh.rows() == before)
   }
 
+  @Test(
+    "what was lost and cannot be told from what was deleted goes, and stays in the log",
+    arguments: StoreKind.allCases)
+  func lostAndExpired(_ kind: StoreKind) async throws {
+    let server = try await Server.start(kind)
+    let one = try await Device.joined(server.url)
+    let two = try await Device.joined(server.url)
+    try await one.write("INSERT INTO notes VALUES ('a', 'kept', 1), ('b', 'deleted', 1)")
+    for device in [one, two] { try await device.exchange() }
+    let copy = try await server.backUp()
+    // Its author is never seen again.
+    try await one.write("INSERT INTO notes VALUES ('c', 'lost', 1)")
+    for device in [one, two] { try await device.exchange() }
+    try await server.restore(copy)
+    let stranger = try await Device.joined(server.url)
+    try await stranger.write(Sample.notes(10, "x"))
+    try await stranger.exchange()
+    try await stranger.write("DELETE FROM notes WHERE id = 'b' OR id LIKE 'x-%'")
+    try await stranger.exchange()
+    let pruned = try await server.ferryd("space", "prune", Device.space, "--older-than", "0s")
+    #expect(pruned.status == .exited(0), "\(pruned.error)")
+    try await two.write("UPDATE notes SET body = 'mine' WHERE id = 'a'")
+    for device in [two, stranger] { try await device.exchange() }
+    #expect(try await two.rows() == [["a", "mine", 1]])
+    try await expectEqual([two, stranger])
+    let log = try await two.ferry("log").output
+    #expect(log.contains(#"notes/c is not on the server any more; here it held {"body":"lost""#))
+    #expect(log.contains("notes/b is not on the server any more"))
+    #expect(try await two.status().lastRecovery?.detail.contains("2 records") == true)
+  }
+
   @Test("a server that lost everything is filled again by its devices")
   func emptyServer() async throws {
     let server = try await Server.start()

@@ -51,7 +51,7 @@ extension StoreContract {
           for head in anchor.head...6 {
             let known = anchor.moved(to: head)
             let lost = head > end
-            try await space.expect(known, lost ? .historyLost : .cursorExpired)
+            try await space.expect(known, lost ? .lostAndExpired : .cursorExpired)
           }
           let nameless = Cursor.Anchor(
             head: 6, operation: anchor.operation, print: anchor.print, timeline: nil)
@@ -59,7 +59,7 @@ extension StoreContract {
           let unknown = Cursor.Anchor(
             head: anchor.head, operation: anchor.operation, print: anchor.print,
             timeline: Timeline(0x5EED))
-          try await space.expect(unknown, .historyLost)
+          try await space.expect(unknown, .lostAndExpired)
         }
       }
     },
@@ -132,6 +132,6 @@ extension SpaceUnderTest {
       [IncomingPacket(packet, byteCount: 100, cursor: cursor)], into: space.id, now: Self.now
     ).results[0]
     try require(
-      answer.problem?.code, is: code == .historyLost ? .historyLost : nil, "a packet at \(anchor)")
+      answer.problem?.code, is: code == .lostAndExpired ? code : nil, "a packet at \(anchor)")
   }
 }

@@ -8,6 +8,50 @@ import Testing
 struct ExpiredCursorTests {
   private let maker = PageMaker()
 
+  @Test(
+    "which replacement a refused cursor begins, where another one is under way or none",
+    arguments: [
+      (ProblemCode.cursorExpired, nil, Replacement.removing),
+      (.cursorExpired, .removing, .removing), (.cursorExpired, .removingLost, .removingLost),
+      (.cursorExpired, .rescuing, .rescuing), (.lostAndExpired, nil, .removingLost),
+      (.lostAndExpired, .removing, .removingLost), (.lostAndExpired, .rescuing, .rescuing),
+      (.historyLost, nil, .rescuing), (.historyLost, .removingLost, .rescuing),
+      (.epochChanged, .removing, .rescuing), (.cursorAhead, nil, .rescuing),
+    ] as [(ProblemCode, Replacement?, Replacement)])
+  func kinds(code: ProblemCode, current: Replacement?, expected: Replacement) {
+    #expect(Replacement(code, during: current) == expected)
+  }
+
+  @Test("what the server lost or others deleted goes, and the log keeps it; pending work stays")
+  func lost() throws {
+    let replica = try ReplicaFixture.withTasks()
+    let records = ["a", "b", "c"].enumerated().map { index, record in
+      maker.change(Int64(index) + 1, "tasks", record, [Column("title", .text("of \(record)"))])
+    }
+    try replica.apply(records)
+    try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('d', 'new')")
+    try replica.file.beginReplacement(Problem(.lostAndExpired, "lost and old"))
+    try replica.apply([records[0]], head: 9)
+    #expect(
+      try replica.rows("SELECT id, title FROM tasks ORDER BY id") == [
+        ["a", "mine"], ["d", "new"],
+      ])
+    #expect(try replica.pending.map(\.key.record) == ["a", "d"])
+    let log = try replica.rows("SELECT detail FROM ferry_log WHERE event = 'lost' ORDER BY seq")
+    #expect(log.count == 2)
+    for (entry, record) in zip(log, ["b", "c"]) {
+      guard case .text(let detail)? = entry.first else {
+        Issue.record("no text")
+        continue
+      }
+      #expect(
+        detail.hasPrefix("tasks/\(record) is not on the server any more; here it held {")
+          && detail.contains(#""title":"of \#(record)""#), "\(detail)")
+    }
+    #expect(try replica.file.syncState().replacement == nil)
+  }
+
   @Test("of a copied file that comes back too late, nothing is sent that was confirmed long ago")
   func copied() throws {
     let replica = try ReplicaFixture.withTasks()

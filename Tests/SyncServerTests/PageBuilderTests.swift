@@ -90,8 +90,8 @@ struct PageBuilderTests {
     #expect(code(2, floor: 5) == .historyLost)
     // Below the floor the timeline alone is known.
     #expect(code(2, floor: 10) == .cursorExpired)
-    #expect(code(2, floor: 10, timeline: Timeline(7)) == .historyLost)
-    #expect(code(2, floor: 10, timeline: Timeline(7), end: 8) == .historyLost)
+    #expect(code(2, floor: 10, timeline: Timeline(7)) == .lostAndExpired)
+    #expect(code(2, floor: 10, timeline: Timeline(7), end: 8) == .lostAndExpired)
     #expect(code(2, floor: 10, timeline: Timeline(7), end: 9) == .cursorExpired)
     #expect(code(2, floor: 10, timeline: Timeline(7), end: .max) == .cursorExpired)
     #expect(code(1, floor: 3, timeline: Timeline(7)) == nil, "the operation tells more")

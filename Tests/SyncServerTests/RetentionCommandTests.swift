@@ -14,9 +14,12 @@ struct RetentionCommandTests {
     #expect(try await tests.run("space", "create", "notes").status == .exited(0))
     let set = try await tests.run("space", "set", "notes", "--retention", "36h")
     #expect(set.output.contains("retention  36h\n"))
+    #expect(set.error.contains("keep 14d or more"))
+    let long = try await tests.run("space", "set", "notes", "--retention", "14d")
+    #expect(long.status == .exited(0) && long.error == "")
     let forever = try await tests.run(
       "space", "set", "notes", "--retention", "forever", "--json")
-    #expect(forever.output.contains("\"retentionMs\":null"))
+    #expect(forever.output.contains("\"retentionMs\":null") && forever.error == "")
     #expect(
       try await tests.run("space", "set", "notes", "--retention", "soon").status == .exited(2))
     #expect(try await tests.run("space", "set", "other", "--retention", "1d").status == .exited(1))

@@ -214,7 +214,7 @@ extension ProblemCode {
   /// Whether the server cannot go on from a cursor, so that all is pulled from the start.
   var needsReplacement: Bool {
     switch self {
-    case .epochChanged, .cursorAhead, .historyLost, .cursorExpired: true
+    case .epochChanged, .cursorAhead, .historyLost, .cursorExpired, .lostAndExpired: true
     default: false
     }
   }

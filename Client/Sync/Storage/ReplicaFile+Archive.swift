@@ -4,8 +4,8 @@ import SQLite
 /// Confirmed operations are kept for a while: a server that was restored from a backup lacks the
 /// newest of them, and this device may be the only one that still has them (DESIGN.md §5).
 extension ReplicaFile {
-  /// How long they are kept, milliseconds: backups older than this are not expected back.
-  static let archiveAgeMax: Int64 = 14 * 24 * 3_600_000
+  /// How long they are kept, milliseconds.
+  static let archiveAgeMax = Limits.confirmedAgeMax
   /// How many of the newest recorded operations are kept.
   static let archiveLength: Int64 = 100_000
 

@@ -27,6 +27,11 @@ extension ReplicaFile {
     case .missingThere(let row): columns = row
     case .different(let differing): columns = differing.map { Column($0.column, $0.here) }
     }
+    return held(columns)
+  }
+
+  /// What a row held, for the log.
+  static func held(_ columns: [Column]) -> String {
     var json = JSONWriter()
     json.columns(columns)
     return "held " + String(decoding: json.finish().prefix(notedMax), as: UTF8.self)

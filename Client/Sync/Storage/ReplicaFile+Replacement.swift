@@ -9,16 +9,29 @@ enum Replacement: Int64, Sendable {
   /// This device was away for longer than the server keeps history. What the server does not name
   /// was deleted meanwhile.
   case removing = 2
+  /// Both: what the server does not name it lost, or somebody has deleted it since; nobody knows
+  /// any more. To give it back would undo every delete, so it goes, and the log keeps what it held.
+  case removingLost = 3
+
+  /// What a refused cursor begins, where perhaps another replacement was under way: one that gives
+  /// back what the server lost goes on doing so, however long it takes.
+  init(_ code: ProblemCode, during current: Replacement?) {
+    self =
+      switch (code, current) {
+      case (.cursorExpired, nil), (.cursorExpired, .removing): .removing
+      case (.cursorExpired, .removingLost), (.lostAndExpired, nil), (.lostAndExpired, .removing),
+        (.lostAndExpired, .removingLost):
+        .removingLost
+      default: .rescuing
+      }
+  }
 }
 
 extension ReplicaFile {
   /// The server cannot go on from this replica's cursor. The next pull asks for everything.
   func beginReplacement(_ problem: Problem) throws {
     try connection.transaction {
-      // A list that gives back what the server lost goes on doing so, however long it takes.
-      let isRescuing = try syncState().replacement == .rescuing
-      let kind: Replacement =
-        problem.code == .cursorExpired && !isRescuing ? .removing : .rescuing
+      let kind = Replacement(problem.code, during: try syncState().replacement)
       let save = try connection.statement(
         """
         UPDATE ferry_replica SET epoch = NULL, applied = 0, received = 0, head = 0,
@@ -57,7 +70,8 @@ extension ReplicaFile {
     }
     let count = notNamed.reduce(0) { $0 + $1.records.count }
     switch replacement {
-    case .removing:
+    case .removing, .removingLost:
+      if replacement == .removingLost { try noteContent(of: notNamed) }
       for (table, records) in notNamed {
         for record in records { try pass.remove(RecordKey(table: table.name, record: record)) }
       }
@@ -67,11 +81,41 @@ extension ReplicaFile {
     try connection.execute("DELETE FROM temp.ferry_named")
     guard count > 0 else { return }
     let records = count == 1 ? "1 record" : "\(count) records"
-    try note(
-      "replaced",
-      replacement == .rescuing
-        ? "\(records) that the server had lost: given to it again"
-        : "\(records) deleted meanwhile: gone here as well")
+    let what =
+      switch replacement {
+      case .rescuing: "\(records) that the server had lost: given to it again"
+      case .removing: "\(records) deleted meanwhile: gone here as well"
+      case .removingLost:
+        "\(records) that the server lost, or that were deleted meanwhile: gone here as well; what "
+          + "they held is noted before this"
+      }
+    try note("replaced", what)
+  }
+
+  /// Rows whose content the log keeps: it holds ``logLength`` entries.
+  private static let notedRowsMax = 900
+
+  private func content(of record: String, in table: TableSchema) throws -> [Column] {
+    let names = table.columns.map { quoted($0.name) }
+    if names.isEmpty { return [] }
+    let find = try connection.statement(
+      "SELECT \(names.joined(separator: ", ")) FROM \(quoted(table.name)) "
+        + "WHERE \(quoted(table.key)) = ?")
+    find.bind(1, record)
+    let row = try find.first { row in
+      table.columns.enumerated().map { Column($1.name, row.value(Int32($0))) }
+    }
+    return row ?? []
+  }
+
+  private func noteContent(of notNamed: [(table: TableSchema, records: [String])]) throws {
+    let rows = notNamed.flatMap { table, records in records.map { (table, $0) } }
+    for (table, record) in rows.prefix(Self.notedRowsMax) {
+      let columns = try content(of: record, in: table)
+      try note(
+        "lost",
+        "\(table.name)/\(record) is not on the server any more; here it \(Self.held(columns))")
+    }
   }
 
   /// Records here that the server did not name and whose insert is not pending, nor waits for the

@@ -32,6 +32,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   case cursorAhead = "cursor_ahead"
   case historyLost = "history_lost"
   case cursorExpired = "cursor_expired"
+  case lostAndExpired = "lost_and_expired"
   case unavailable
   case internalError = "internal_error"
 
@@ -39,7 +40,9 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   public var action: ProblemAction {
     switch self {
     case .parkFull, .unavailable, .internalError: .retry
-    case .deviceForked, .epochChanged, .cursorAhead, .historyLost, .cursorExpired: .resynchronise
+    case .deviceForked, .epochChanged, .cursorAhead, .historyLost, .cursorExpired,
+      .lostAndExpired:
+      .resynchronise
     default: .fix
     }
   }
@@ -55,7 +58,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .deviceForked, .epochChanged, .cursorAhead, .historyLost, .schemaConflict,
       .missionConflict, .uploadConflict:
       409
-    case .cursorExpired: 410
+    case .cursorExpired, .lostAndExpired: 410
     case .limitExceeded: 413
     case .unsupportedCoding: 415
     case .operationRefused, .contentMismatch: 422
@@ -92,6 +95,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .cursorAhead: "The cursor is ahead of the space"
     case .historyLost: "The history that the cursor knows is not here"
     case .cursorExpired: "The cursor is older than the history"
+    case .lostAndExpired: "The cursor is older than the history, and of one that was lost"
     case .unavailable: "The server cannot serve at the moment"
     case .internalError: "The server failed"
     }

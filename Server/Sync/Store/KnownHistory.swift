@@ -35,9 +35,9 @@ struct KnownHistory {
     guard let timeline = anchor.timeline, anchor.head > timelineEnd ?? -1 else { return nil }
     let why = timelineEnd.map { "was left at \($0) here" } ?? "is not known here"
     return Problem(
-      .historyLost,
+      .lostAndExpired,
       "place \(anchor.head) was reached on timeline \(timeline), which \(why): this server lost what it "
-        + "had")
+        + "had, and history is kept from \(floor) on")
   }
 
   private func lost(_ anchor: Cursor.Anchor, found: HistoryPlace?) -> Problem? {

@@ -86,6 +86,9 @@ extension ReplicaEvidence {
     evidence.refusals =
       try connection.statement("SELECT max(seq) FROM ferry_log WHERE event = 'replaced'")
       .first { $0.int64(0) } ?? 0
+    evidence.losses =
+      try connection.statement("SELECT max(seq) FROM ferry_log WHERE event = 'lost'")
+      .first { $0.int64(0) } ?? 0
     evidence.quarantined = try identifiers(in: "ferry_quarantine", connection)
     let tables = try connection.statement("SELECT name, signature FROM ferry_tables ORDER BY name")
       .map { (name: $0.text(0), list: columnList($0.text(1))) }

@@ -16,6 +16,9 @@ package struct ReplicaEvidence: Sendable {
   package var isRescuing = false
   /// Grows each time that a server refuses its cursor.
   package var refusals: Int64 = 0
+  /// Grows with each row that it gave up, since the server lost it or somebody had deleted it, and
+  /// nobody knows which any more.
+  package var losses: Int64 = 0
   /// The newest point of the history that its own confirmed packets have told of, where that is past
   /// its anchor.
   package var confirmed: Cursor.Anchor?

@@ -13,7 +13,9 @@ import FerryProtocol
 /// may go back from there once: to what the server has, until others have given it their later
 /// beats again. A beat that is only in a row that was given back may go back as well: such a row is
 /// older than all that the beat's device sends again, one after the other. Rows of the ledger it keeps,
-/// since it gives them back itself.
+/// since it gives them back itself; unless so much was pruned since that nobody knows what the server
+/// lost and what was deleted: then it gives up what the server does not have, says so, and its reader
+/// starts anew.
 package struct MonotonicReads: Oracle {
   package static let name = "monotonic-reads"
 
@@ -27,6 +29,8 @@ package struct MonotonicReads: Oracle {
     var floors: [String: Floor] = [:]
     /// The newest anchor that it was read at.
     var anchor: Cursor.Anchor?
+    /// See ``ReplicaEvidence/losses``.
+    var losses: Int64 = 0
   }
 
   /// What was read, and at which point of the history first.
@@ -103,6 +107,8 @@ package struct MonotonicReads: Oracle {
     let rows = evidence.rows
     var reader = readers[device] ?? Reader()
     readers[device] = nil
+    if evidence.losses != reader.losses && lineage.wentBack { reader = Reader() }
+    reader.losses = evidence.losses
     if !evidence.isReplacing { reader.anchor = evidence.anchor }
     var found: [Violation] = []
     func note(_ what: String) {
@@ -159,7 +165,7 @@ package struct MonotonicReads: Oracle {
       }
     }
     var reader = Reader(ledger: rows["ledger"]?.records ?? [])
-    reader.anchor = evidence.anchor
+    (reader.anchor, reader.losses) = (evidence.anchor, evidence.losses)
     // The anchor of a file that is being replaced is the list's that is under way, not its rows'.
     let isOfAnother = evidence.isRescuing && lineage.wentBack
     for (name, beat) in rows.beats {

@@ -13,6 +13,9 @@ package struct Retention: Sendable, Equatable {
   /// What new spaces have: 90 days. A device that was away for longer takes everything anew.
   package static let standard = Retention(milliseconds: 90 * 86_400_000)
 
+  /// Whether devices may send again what was pruned (SPEC.md §13).
+  package var isShort: Bool { milliseconds.map { $0 < Limits.confirmedAgeMax } ?? false }
+
   /// The longest time between two marks of a moving head.
   package static let markIntervalMax: Int64 = 3_600_000
 
