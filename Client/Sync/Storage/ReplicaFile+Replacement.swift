@@ -87,7 +87,8 @@ extension ReplicaFile {
       case .removing: "\(records) deleted meanwhile: gone here as well"
       case .removingLost:
         "\(records) that the server lost, or that were deleted meanwhile: gone here as well; what "
-          + "they held is noted before this"
+          + "\(count > Self.notedRowsMax ? "\(Self.notedRowsMax) of them" : "they") held is noted "
+          + "before this"
       }
     try note("replaced", what)
   }
