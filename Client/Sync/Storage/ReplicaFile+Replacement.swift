@@ -96,26 +96,17 @@ extension ReplicaFile {
   /// Rows whose content the log keeps: it holds ``logLength`` entries.
   private static let notedRowsMax = 900
 
-  private func content(of record: String, in table: TableSchema) throws -> [Column] {
-    let names = table.columns.map { quoted($0.name) }
-    if names.isEmpty { return [] }
-    let find = try connection.statement(
-      "SELECT \(names.joined(separator: ", ")) FROM \(quoted(table.name)) "
-        + "WHERE \(quoted(table.key)) = ?")
-    find.bind(1, record)
-    let row = try find.first { row in
-      table.columns.enumerated().map { Column($1.name, row.value(Int32($0))) }
-    }
-    return row ?? []
-  }
-
   private func noteContent(of notNamed: [(table: TableSchema, records: [String])]) throws {
-    let rows = notNamed.flatMap { table, records in records.map { (table, $0) } }
-    for (table, record) in rows.prefix(Self.notedRowsMax) {
-      let columns = try content(of: record, in: table)
-      try note(
-        "lost",
-        "\(table.name)/\(record) is not on the server any more; here it \(Self.held(columns))")
+    var room = Self.notedRowsMax
+    for (table, records) in notNamed where room > 0 && !records.isEmpty {
+      let scan = try TableScan(table.name, on: connection, limits: limits)
+      for record in records.prefix(room) {
+        let columns = try scan.received(RecordKey(table: table.name, record: record)) ?? []
+        try note(
+          "lost",
+          "\(table.name)/\(record) is not on the server any more; here it \(Self.held(columns))")
+      }
+      room -= records.count
     }
   }
 
