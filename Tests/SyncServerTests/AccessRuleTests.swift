@@ -27,7 +27,7 @@ struct AccessRuleTests {
           let result = AccessRule.decide(
             .token(token), known: Self.stored(token, space, role), space: Self.space, need: need)
           if space == Self.space, role >= need {
-            #expect(result == .success(role))
+            #expect(result.map(\.role) == .success(role))
           } else {
             #expect(result.problemCode == .forbidden, "\(role) needs \(need) in \(space)")
           }

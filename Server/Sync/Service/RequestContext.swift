@@ -9,6 +9,8 @@ struct RequestContext: Sendable {
   let started: Duration
   var space: SpaceName?
   var device: DeviceID?
+  /// `nil` before the request is admitted.
+  var principal: Principal?
   var problem: ProblemCode?
   /// Where an upload goes on that began at another place.
   var uploadOffset: Int64?

@@ -21,7 +21,7 @@ extension SyncService {
   }
 
   func receivePacket(
-    _ context: inout RequestContext, _ name: SpaceName, _ role: Role
+    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
     let version = try Self.protocolVersion(of: context.request)
     let query = context.request.query
@@ -32,7 +32,8 @@ extension SyncService {
     let space = try await find(name)
     let answer = try await committer.commit(
       IncomingPacket(
-        packet, byteCount: body.count, role: role, protocolVersion: version, cursor: cursor),
+        packet, byteCount: body.count, principal: admission.principal, role: admission.role,
+        protocolVersion: version, cursor: cursor),
       into: space.id)
     let status = answer.receipt.status == .parked ? 202 : 200
     return .json(answer.encoded(), status: status)
@@ -44,6 +45,7 @@ extension SyncService {
     let query = context.request.query
     var request = try ChangesQuery.read({ query[$0] }, limits: parts.limits).get()
     request.protocolVersion = try Self.protocolVersion(of: context.request)
+    request.principal = context.principal ?? .anonymous
     context.device = request.device
     let space = try await find(name)
     let (store, now, asked) = (parts.store, parts.clock.wall(), request)

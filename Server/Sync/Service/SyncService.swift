@@ -113,9 +113,11 @@ package final class SyncService: Sendable {
     }
     let name = try space(named: match.spaceText ?? "")
     context.space = name
-    let role = try await admit(context.request, to: name, need: match.need ?? .admin)
+    let admission = try await admit(context.request, to: name, need: match.need ?? .admin)
+    context.principal = admission.principal
+    let role = admission.role
     switch match.route {
-    case .packets: return try await receivePacket(&context, name, role)
+    case .packets: return try await receivePacket(&context, name, admission)
     case .changes: return try await changes(&context, name)
     case .records: return try await records(context.request, name)
     case .events: return try await events(context.request, name)
@@ -151,7 +153,7 @@ package final class SyncService: Sendable {
 
   private func admit(
     _ request: HTTPRequest, to space: SpaceName, need: Role
-  ) async throws(Problem) -> Role {
+  ) async throws(Problem) -> Admission {
     let visitor = Self.visitor(request)
     let gate = parts.gate
     return try await ask { () async throws(StoreError) in

@@ -28,6 +28,7 @@ package struct SpaceSummary: Sendable, Equatable {
 package struct IncomingPacket: Sendable, Equatable {
   package let packet: Packet
   package let byteCount: Int
+  package let principal: Principal
   /// The sender's.
   package let role: Role
   /// What the sender speaks; see ``ProtocolVersion``.
@@ -36,11 +37,12 @@ package struct IncomingPacket: Sendable, Equatable {
   package let cursor: Cursor?
 
   package init(
-    _ packet: Packet, byteCount: Int, role: Role = .writer,
+    _ packet: Packet, byteCount: Int, principal: Principal = .anonymous, role: Role = .writer,
     protocolVersion: Int = ProtocolVersion.current, cursor: Cursor? = nil
   ) {
     self.packet = packet
     self.byteCount = byteCount
+    self.principal = principal
     self.role = role
     self.protocolVersion = protocolVersion
     self.cursor = cursor
@@ -83,6 +85,7 @@ package struct PullRequest: Sendable, Equatable {
   package var former: [DeviceID] = []
   /// What the device speaks; see ``ProtocolVersion``.
   package var protocolVersion = ProtocolVersion.current
+  package var principal = Principal.anonymous
 
   package init(cursor: Cursor?, limit: Int, byteLimit: Int, device: DeviceID?) {
     self.cursor = cursor

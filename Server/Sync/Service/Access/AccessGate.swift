@@ -46,12 +46,13 @@ package final class AccessGate: Sendable {
     return !hasTokens
   }
 
-  /// The caller's role in `space` when it is at least `need`; a `Problem` otherwise.
+  /// Returns the caller and its role in `space` if that is at least `need`; a `Problem` otherwise.
   package func admit(
     _ visitor: Visitor, to space: SpaceName, need: Role
-  ) async throws(StoreError) -> Result<Role, Problem> {
+  ) async throws(StoreError) -> Result<Admission, Problem> {
     if try await isOpen() {
-      return loopbackFault(of: visitor).map { .failure($0) } ?? .success(.admin)
+      return loopbackFault(of: visitor).map { .failure($0) }
+        ?? .success(Admission(.anonymous, .admin))
     }
     var known: StoredToken?
     if case .token(let token) = visitor.credential { known = try await lookUp(token) }

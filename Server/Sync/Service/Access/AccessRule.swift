@@ -8,7 +8,7 @@ enum AccessRule {
   ///   - need: The role that the route asks for.
   static func decide(
     _ credential: Credential, known: StoredToken?, space: SpaceName, need: Role
-  ) -> Result<Role, Problem> {
+  ) -> Result<Admission, Problem> {
     recognise(credential, known: known).flatMap { known in
       guard known.space == space else {
         return .failure(Problem(.forbidden, "the token is for another space than \(space)"))
@@ -19,7 +19,7 @@ enum AccessRule {
             .forbidden,
             "the token's role is \(known.role.rawValue); this needs \(need.rawValue)"))
       }
-      return .success(known.role)
+      return .success(Admission(Principal(known), known.role))
     }
   }
 
