@@ -127,14 +127,14 @@ let package = Package(
     .target(
       name: "StoreContracts", dependencies: ["SyncServer", "TestSupport"],
       path: "Tests/StoreContracts", swiftSettings: strict),
-    tests("ProtocolTests", needs: ["FerryProtocol", "SQLite"]),
-    tests("SQLiteTests", needs: ["SQLite"]),
-    tests("CompressionTests", needs: ["Compression"]),
-    tests("CryptographyTests", needs: ["Cryptography"]),
+    tests("ProtocolTests", needs: ["FerryProtocol", "SQLite", "TestSupport"]),
+    tests("SQLiteTests", needs: ["SQLite", "TestSupport"]),
+    tests("CompressionTests", needs: ["Compression", "TestSupport"]),
+    tests("CryptographyTests", needs: ["Cryptography", "TestSupport"]),
     tests("CommandLineKitTests", needs: ["CommandLineKit", "TestSupport"]),
     tests("NetworkingTests", needs: ["Networking", "TestSupport"]),
     tests(
-      "CachingTests", needs: ["Caching", "Networking", "SQLite", "HTTPServer"]),
+      "CachingTests", needs: ["Caching", "Networking", "SQLite", "HTTPServer", "TestSupport"]),
     tests("HTTPServerTests", needs: ["HTTPServer", "TestSupport"]),
     tests("PostgresTests", needs: ["Postgres", "TestSupport"]),
     tests("TableImportTests", needs: ["TableImport", "TestSupport"]),
@@ -162,7 +162,7 @@ let package = Package(
         "Conformance", "FerryProtocol", "SQLite", "Postgres", "SyncClient", "SyncServer",
         "TestSupport",
       ]),
-    tests("SimulatedDiskTests", needs: ["SimulatedDisk", "SQLite"]),
+    tests("SimulatedDiskTests", needs: ["SimulatedDisk", "SQLite", "TestSupport"]),
     tests(
       "SimulationTests",
       needs: [

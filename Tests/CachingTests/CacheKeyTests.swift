@@ -1,9 +1,10 @@
 import Networking
+import TestSupport
 import Testing
 
 @testable import Caching
 
-@Suite("The key of an answer", .timeLimit(.minutes(1)))
+@Suite("The key of an answer", .hangLimit)
 struct CacheKeyTests {
   private func key(
     _ query: [QueryItem], endpoint: String = "http://host/shops",

@@ -1,9 +1,10 @@
 import Networking
+import TestSupport
 import Testing
 
 @testable import Caching
 
-@Suite("The rule of a request joined with an answer's fields", .timeLimit(.minutes(1)))
+@Suite("The rule of a request joined with an answer's fields", .hangLimit)
 struct CachePolicyTests {
   private func isFresh(
     _ headers: TransportHeaders, after seconds: Int64, status: Int = 200,

@@ -1,11 +1,12 @@
 import Foundation
 import Networking
 import SQLite
+import TestSupport
 import Testing
 
 @testable import Caching
 
-@Suite("The storage", .timeLimit(.minutes(1)))
+@Suite("The storage", .hangLimit)
 struct CacheStoreTests {
   private let folder = Folder()
 

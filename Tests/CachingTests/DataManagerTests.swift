@@ -1,11 +1,12 @@
 import HTTPServer
 import Networking
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Caching
 
-@Suite("The data manager", .timeLimit(.minutes(1)))
+@Suite("The data manager", .hangLimit)
 struct DataManagerTests {
   @Test("answers from cache or network without the caller's knowing, and fetches once for many")
   func sharing() async throws {

@@ -1,10 +1,11 @@
 import Networking
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Caching
 
-@Suite("Images", .timeLimit(.minutes(1)))
+@Suite("Images", .hangLimit)
 struct ImageCacheTests {
   private static let png: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 1]
 

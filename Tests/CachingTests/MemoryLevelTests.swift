@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Caching
 
-@Suite("The memory level", .timeLimit(.minutes(1)))
+@Suite("The memory level", .hangLimit)
 struct MemoryLevelTests {
   private func body(_ count: Int) -> [UInt8] { [UInt8](repeating: 7, count: count) }
 

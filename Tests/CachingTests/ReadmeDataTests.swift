@@ -1,9 +1,10 @@
 import Foundation
 import HTTPServer
 import Networking
+import TestSupport
 import Testing
 
-@Suite("What the README shows of data", .timeLimit(.minutes(1)))
+@Suite("What the README shows of data", .hangLimit)
 struct ReadmeDataTests {
   @Test("is what is compiled here")
   func sameLines() throws {

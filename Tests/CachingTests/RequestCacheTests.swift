@@ -1,6 +1,7 @@
 import Foundation
 import Networking
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Caching
@@ -66,7 +67,7 @@ final class Exchanges: Sendable {
   }
 }
 
-@Suite("A client with a cache", .timeLimit(.minutes(1)))
+@Suite("A client with a cache", .hangLimit)
 struct RequestCacheTests {
   @Test("answers from the cache while an answer is fresh, and says its age")
   func fresh() async throws {

@@ -1,10 +1,11 @@
 import Foundation
 import SQLite
+import TestSupport
 import Testing
 
 @testable import Caching
 
-@Suite("A folder that two share", .timeLimit(.minutes(2)))
+@Suite("A folder that two share", .hangLimit)
 struct SharedFolderTests {
   private let folder = Folder()
 

@@ -1,5 +1,6 @@
 import Networking
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Caching
@@ -32,7 +33,7 @@ actor Door {
   }
 }
 
-@Suite("Those who ask for the same at the same time", .timeLimit(.minutes(1)))
+@Suite("Those who ask for the same at the same time", .hangLimit)
 struct SingleFlightTests {
   @Test("share one request and its answer, and the next one asks anew")
   func shared() async throws {

@@ -1,4 +1,5 @@
 import Networking
+import TestSupport
 import Testing
 
 @testable import Caching
@@ -66,7 +67,7 @@ struct StorabilityCase: Sendable, CustomTestStringConvertible {
   ]
 }
 
-@Suite("What may be kept (RFC 9111 §3)", .timeLimit(.minutes(1)))
+@Suite("What may be kept (RFC 9111 §3)", .hangLimit)
 struct StorabilityTests {
   @Test("is decided by status, fields and rule", arguments: StorabilityCase.all)
   func table(_ test: StorabilityCase) {

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Completion in a real bash", .timeLimit(.minutes(1)))
+@Suite("Completion in a real bash", .hangLimit)
 struct CompletionTests {
   /// A folder with two files and a folder, and the script that `completion bash` prints.
   private static func completions(of words: [String]) async throws -> [String] {

@@ -1,7 +1,8 @@
 import CommandLineKit
+import TestSupport
 import Testing
 
-@Suite("Help texts", .timeLimit(.minutes(1)))
+@Suite("Help texts", .hangLimit)
 struct HelpTests {
   @Test("The root's help shows every section in its order")
   func root() {

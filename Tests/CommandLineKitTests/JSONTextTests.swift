@@ -1,8 +1,9 @@
 import CommandLineKit
 import Foundation
+import TestSupport
 import Testing
 
-@Suite("JSON text", .timeLimit(.minutes(1)))
+@Suite("JSON text", .hangLimit)
 struct JSONTextTests {
   @Test(
     "Values are written on one line, in order, without spaces",

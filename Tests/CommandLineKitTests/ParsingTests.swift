@@ -1,7 +1,8 @@
 import CommandLineKit
+import TestSupport
 import Testing
 
-@Suite("Parsing a command line", .timeLimit(.minutes(1)))
+@Suite("Parsing a command line", .hangLimit)
 struct ParsingTests {
   let spec = Sample.ferry()
 

@@ -1,8 +1,9 @@
 import CommandLineKit
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite("Progress", .timeLimit(.minutes(1)))
+@Suite("Progress", .hangLimit)
 struct ProgressBarTests {
   /// A clock that stands still until it is moved.
   private final class HandClock: Sendable {

@@ -1,8 +1,9 @@
 import CommandLineKit
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite("Several lines of progress", .timeLimit(.minutes(1)))
+@Suite("Several lines of progress", .hangLimit)
 struct ProgressLinesTests {
   /// What was written, and a clock that a test moves.
   private final class Screen: Sendable {

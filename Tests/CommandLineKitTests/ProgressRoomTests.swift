@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import CommandLineKit
 
-@Suite("Progress on a small terminal", .timeLimit(.minutes(1)))
+@Suite("Progress on a small terminal", .hangLimit)
 struct ProgressRoomTests {
   private func drawn(_ count: Int, height: Int) -> [String] {
     let collected = Collected()

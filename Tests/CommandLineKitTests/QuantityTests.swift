@@ -1,7 +1,8 @@
 import CommandLineKit
+import TestSupport
 import Testing
 
-@Suite("Amounts on the command line", .timeLimit(.minutes(1)))
+@Suite("Amounts on the command line", .hangLimit)
 struct QuantityTests {
   @Test(
     "A time is a number with a unit, or several",

@@ -1,8 +1,9 @@
 import CommandLineKit
 import Foundation
+import TestSupport
 import Testing
 
-@Suite("Running a command", .timeLimit(.minutes(1)))
+@Suite("Running a command", .hangLimit)
 struct RunnerTests {
   private func run(
     _ arguments: [String], environment: [String: String] = [:],
@@ -92,7 +93,7 @@ struct RunnerTests {
   }
 }
 
-@Suite("Signals", .timeLimit(.minutes(1)))
+@Suite("Signals", .hangLimit)
 struct SignalTests {
   /// Raises the signal, and is suspended until it is cancelled.
   private static func waiting(
@@ -161,7 +162,7 @@ struct SignalTests {
   }
 }
 
-@Suite("The terminal", .timeLimit(.minutes(1)))
+@Suite("The terminal", .hangLimit)
 struct TerminalTests {
   @Test("A style is written only where colour may be used")
   func styles() {

@@ -1,7 +1,8 @@
 import CommandLineKit
+import TestSupport
 import Testing
 
-@Suite("Tables and plots in text", .timeLimit(.minutes(1)))
+@Suite("Tables and plots in text", .hangLimit)
 struct TextTableTests {
   @Test(
     "Width is counted in terminal columns",

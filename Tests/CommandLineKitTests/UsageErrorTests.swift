@@ -1,7 +1,8 @@
 import CommandLineKit
+import TestSupport
 import Testing
 
-@Suite("What a wrong command line is told", .timeLimit(.minutes(1)))
+@Suite("What a wrong command line is told", .hangLimit)
 struct UsageErrorTests {
   private func failure(
     _ line: String, _ environment: [String: String] = [:]

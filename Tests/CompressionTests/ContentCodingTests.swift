@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Compression
 
-@Suite("Content codings", .timeLimit(.minutes(1)))
+@Suite("Content codings", .hangLimit)
 struct ContentCodingTests {
   /// Text that compresses about as well as JSON does.
   static func sample(count: Int) -> [UInt8] {

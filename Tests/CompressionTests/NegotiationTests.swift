@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Compression
 
-@Suite("Negotiation of a content coding", .timeLimit(.minutes(1)))
+@Suite("Negotiation of a content coding", .hangLimit)
 struct NegotiationTests {
   @Test(
     "the header decides",

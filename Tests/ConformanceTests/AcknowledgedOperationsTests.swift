@@ -1,9 +1,10 @@
 import Conformance
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// Whether every operation that was recorded is found to have reached the history, or not.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct AcknowledgedOperationsTests {
   private func found(_ events: [RunEvent], _ final: FinalEvidence) -> [String] {
     AcknowledgedOperations.found(AcknowledgedOperations(), events, final)

@@ -1,9 +1,10 @@
 import Conformance
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// The oracle of counters.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct CounterSumsTests {
   private var maker = HistoryMaker()
   private var told: [RunEvent] = []

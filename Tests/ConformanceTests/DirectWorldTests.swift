@@ -1,12 +1,13 @@
 import Conformance
 import FerryProtocol
 import SQLite
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
 /// The product's own client and store under the workload, judged by all oracles.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.hangLimit)
 struct DirectWorldTests {
   private func run(_ seed: Int, _ faults: DirectWorld.Faults = .init()) throws {
     let world = try DirectWorld(seed: UInt64(seed), devices: 4, faults: faults)

@@ -9,7 +9,7 @@ import Testing
 @testable import SyncServer
 
 /// The readers, held against what the product says of itself.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.hangLimit)
 struct EvidenceTests {
   private func action(_ action: UserAction, _ seed: UInt64) -> PlannedAction {
     PlannedAction(ordinal: 0, at: 0, device: 0, action: action, seed: seed)

@@ -1,9 +1,10 @@
 import Conformance
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// The oracles on missions, each with what it must let pass and what it must object to.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct MissionOracleTests {
   private static let space = made(SpaceName("main"))
   private static let mission = made(MissionID("guide"))

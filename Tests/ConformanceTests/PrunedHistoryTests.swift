@@ -8,7 +8,7 @@ import Testing
 @testable import SyncServer
 
 /// What pruning takes from a server is kept for the oracles, and judged by them.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.hangLimit)
 struct PrunedHistoryTests {
   // MARK: Evidence
 

@@ -1,9 +1,10 @@
 import Conformance
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// The oracle of what servers refuse for good, and what others make of it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct QuarantineApartTests {
   @Test("what is refused is in quarantine and nowhere else; in both, or in neither, it is found")
   func quarantine() {

@@ -1,9 +1,10 @@
 import Conformance
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// The oracles that judge what one reader sees over time.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct ReaderOracleTests {
   private var maker = HistoryMaker()
 

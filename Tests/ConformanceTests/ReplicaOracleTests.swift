@@ -1,9 +1,10 @@
 import Conformance
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// The oracles that judge what replicas show.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct ReplicaOracleTests {
   // MARK: Convergence
 

@@ -1,9 +1,10 @@
 import Conformance
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// The oracles that judge the server's history and records.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct ServerOracleTests {
   // MARK: Reference state
 

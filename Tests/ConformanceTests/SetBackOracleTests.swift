@@ -1,9 +1,10 @@
 import Conformance
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// What oracles let pass, and what they do not, where the server was set back.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct SetBackOracleTests {
   private func setBack(_ before: [LocalOperation], keeping count: Int) -> RunEvent {
     .serverWentBack(from: before.map(\.id), to: before.prefix(count).map(\.id))

@@ -8,7 +8,7 @@ import Testing
 @testable import SyncServer
 
 /// What both stores keep of increments and originals.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct StoredMarksTests {
   private static let now: Int64 = 1_800_000_000_000
 

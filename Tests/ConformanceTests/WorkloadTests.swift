@@ -7,7 +7,7 @@ import Testing
 @testable import SyncClient
 
 /// What the simulated users do.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct WorkloadTests {
   private func plan(_ seed: UInt64) -> [PlannedAction] {
     Workload.plan(seed: seed, devices: 5, operations: 2_000, duration: 30_000)

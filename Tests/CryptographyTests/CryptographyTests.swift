@@ -1,7 +1,8 @@
 import Cryptography
+import TestSupport
 import Testing
 
-@Suite("Cryptography", .timeLimit(.minutes(1)))
+@Suite("Cryptography", .hangLimit)
 struct CryptographyTests {
   private func hex(_ text: String) -> [UInt8] {
     let digits = Array(text.utf8).map { $0 < 0x3A ? $0 - 0x30 : $0 - 0x57 }

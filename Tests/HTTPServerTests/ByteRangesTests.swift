@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import HTTPServer
 
-@Suite("Byte ranges", .timeLimit(.minutes(1)))
+@Suite("Byte ranges", .hangLimit)
 struct ByteRangesTests {
   @Test(
     "well-formed headers give the bytes they name",

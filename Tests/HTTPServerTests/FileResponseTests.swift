@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import HTTPServer
 
-@Suite("Files as answers", .timeLimit(.minutes(1)))
+@Suite("Files as answers", .hangLimit)
 struct FileResponseTests {
   static let bytes = ScratchFile.pattern(300_000)
 

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import HTTPServer
 
-@Suite("Conditions and ranges of a file", .timeLimit(.minutes(1)))
+@Suite("Conditions and ranges of a file", .hangLimit)
 struct FileSelectionTests {
   static let representation = Representation(
     size: 1000, tag: EntityTag(strong: "v1"), mediaType: "video/mp4",

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import HTTPServer
 
-@Suite("Sending files", .timeLimit(.minutes(2)))
+@Suite("Sending files", .hangLimit)
 struct FileTransferTests {
   static let several = ["Range": "bytes=0-9999999,20000000-"]
 

@@ -1,9 +1,10 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import HTTPServer
 
-@Suite("The HTTP server", .timeLimit(.minutes(1)))
+@Suite("The HTTP server", .hangLimit)
 struct HTTPServerTests {
   @Test("a request reaches the handler whole and its answer the client")
   func happyPath() async throws {

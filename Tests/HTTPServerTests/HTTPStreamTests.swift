@@ -1,9 +1,10 @@
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import HTTPServer
 
-@Suite("Live bodies", .timeLimit(.minutes(2)))
+@Suite("Live bodies", .hangLimit)
 struct HTTPStreamTests {
   /// Answers each request with a new stream and hands the stream to the test.
   func withStreams(

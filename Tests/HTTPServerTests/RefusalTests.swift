@@ -1,9 +1,10 @@
 import Compression
+import TestSupport
 import Testing
 
 @testable import HTTPServer
 
-@Suite("Refused requests", .timeLimit(.minutes(1)))
+@Suite("Refused requests", .hangLimit)
 struct RefusalTests {
   static let limit = 64 << 10
 

@@ -1,9 +1,10 @@
 import Compression
+import TestSupport
 import Testing
 
 @testable import HTTPServer
 
-@Suite("The intake of requests", .timeLimit(.minutes(1)))
+@Suite("The intake of requests", .hangLimit)
 struct RequestIntakeTests {
   func intake(_ headers: HTTPHeaders, target: String = "/a", limit: Int = 100) -> RequestIntake {
     RequestIntake(method: "POST", target: target, headers: headers, limit: limit)

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import HTTPServer
 
-@Suite("Request targets", .timeLimit(.minutes(1)))
+@Suite("Request targets", .hangLimit)
 struct RequestTargetTests {
   @Test(
     "a target falls into path, segments and query",

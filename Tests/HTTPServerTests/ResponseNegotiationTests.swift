@@ -1,9 +1,10 @@
 import Compression
+import TestSupport
 import Testing
 
 @testable import HTTPServer
 
-@Suite("Codings of responses", .timeLimit(.minutes(1)))
+@Suite("Codings of responses", .hangLimit)
 struct ResponseNegotiationTests {
   static let content = [UInt8](repeating: UInt8(ascii: "x"), count: 1024)
 

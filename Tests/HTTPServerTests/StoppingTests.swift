@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import HTTPServer
 
-@Suite("Stopping the server", .timeLimit(.minutes(1)))
+@Suite("Stopping the server", .hangLimit)
 struct StoppingTests {
   @Test("a request in progress is finished, then its connection closes and the port is free")
   func graceful() async throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import MissionServer
 
 /// Many files at once.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct BlobBatchTests {
   private func sources(_ fixture: BlobFixture, _ sizes: [Int]) throws -> [BlobSource] {
     try sizes.enumerated().map { index, size in

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("A body's intake", .timeLimit(.minutes(1)))
+@Suite("A body's intake", .hangLimit)
 struct BodyIntakeTests {
   private typealias Piece = BodyIntake.Piece
 

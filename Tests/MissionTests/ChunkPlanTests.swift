@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("A plan of chunks", .timeLimit(.minutes(1)))
+@Suite("A plan of chunks", .hangLimit)
 struct ChunkPlanTests {
   private static func bounds(connections: Int = 3, rangeBytes: Int64 = 40) -> ChunkPlan.Bounds {
     var bounds = ChunkPlan.Bounds()

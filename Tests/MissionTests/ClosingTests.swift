@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Missions
 
 /// The end of a manager's work, whoever asks for it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct ClosingTests {
   @Test("closing waits quietly for the end of what is under way, also in a task that was cancelled")
   func cancelled() async throws {

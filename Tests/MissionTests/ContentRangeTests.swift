@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("A part's place", .timeLimit(.minutes(1)))
+@Suite("A part's place", .hangLimit)
 struct ContentRangeTests {
   @Test("is read with the whole's size, and without where the sender does not know it")
   func wellFormed() throws {

@@ -1,10 +1,11 @@
 import FerryProtocol
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("File store", .timeLimit(.minutes(1)))
+@Suite("File store", .hangLimit)
 struct DiskFileStoreTests {
   private let folder: TemporaryFolder
   private let files: DiskFileStore

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Missions
 
-@Suite("A download through the network client", .timeLimit(.minutes(1)))
+@Suite("A download through the network client", .hangLimit)
 struct DownloadClientTests {
   private typealias Answer = HostileServer.Answer
   private let content = Array(DownloadFixture.content.prefix(900_000))

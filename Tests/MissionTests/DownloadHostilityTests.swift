@@ -7,7 +7,7 @@ import Testing
 @testable import Missions
 
 /// Each misdeed of a server against files with hashes of chunks and without.
-@Suite("A download from a server that", .timeLimit(.minutes(2)))
+@Suite("A download from a server that", .hangLimit)
 struct DownloadHostilityTests {
   private typealias Answer = HostileServer.Answer
   private let content = Array(DownloadFixture.content.prefix(1_500_000))

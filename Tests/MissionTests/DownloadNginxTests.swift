@@ -6,7 +6,7 @@ import Testing
 @testable import Missions
 
 @Suite(
-  "A download from a real nginx", .timeLimit(.minutes(2)),
+  "A download from a real nginx", .hangLimit,
   .enabled(if: NginxFileServer.isAvailable))
 struct DownloadNginxTests {
   private let former = DownloadFixture.bytes(3_000_000, seed: 5)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Missions
 
-@Suite("A download that goes on", .timeLimit(.minutes(2)))
+@Suite("A download that goes on", .hangLimit)
 struct DownloadResumeTests {
   private typealias Answer = HostileServer.Answer
   private let content = DownloadFixture.content

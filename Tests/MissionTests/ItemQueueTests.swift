@@ -1,9 +1,10 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("Item queue", .timeLimit(.minutes(1)))
+@Suite("Item queue", .hangLimit)
 struct ItemQueueTests {
   private func item(_ path: String, _ content: String? = nil, after: [String] = []) -> MissionItem {
     let bytes = Array((content ?? path).utf8)

@@ -1,11 +1,12 @@
 import FerryProtocol
 import Foundation
 import SQLite
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("Missions that are kept, updated, shared and short of room", .timeLimit(.minutes(2)))
+@Suite("Missions that are kept, updated, shared and short of room", .hangLimit)
 struct MissionKeepingTests {
   private let shelf = Shelf()
   private let small = content(1, 10)

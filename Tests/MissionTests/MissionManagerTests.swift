@@ -1,11 +1,12 @@
 import Cryptography
 import FerryProtocol
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("Mission manager", .timeLimit(.minutes(2)))
+@Suite("Mission manager", .hangLimit)
 struct MissionManagerTests {
   private let shelf = Shelf()
   private let small = content(1, 10)

@@ -1,11 +1,12 @@
 import FerryProtocol
 import Foundation
 import SQLite
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("Missions and what befalls them on a device", .timeLimit(.minutes(2)))
+@Suite("Missions and what befalls them on a device", .hangLimit)
 struct MissionMishapTests {
   private let shelf = Shelf()
   private let small = content(1, 10)

@@ -1,9 +1,10 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("Mission queue", .timeLimit(.minutes(1)))
+@Suite("Mission queue", .hangLimit)
 struct MissionQueueTests {
   private let a = mission("a")
   private let b = mission("b")

@@ -2,11 +2,12 @@ import Cryptography
 import FerryProtocol
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("Missions that rest, and what others see of them", .timeLimit(.minutes(2)))
+@Suite("Missions that rest, and what others see of them", .hangLimit)
 struct MissionRestingTests {
   private let shelf = Shelf()
   private let small = content(1, 10)

@@ -2,13 +2,14 @@ import Executors
 import FerryProtocol
 import SimulatedDisk
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Missions
 
 /// What the mission store's rows say after a loss of power, on a disk that loses what was not
 /// written to it.
-@Suite("Mission store without power", .timeLimit(.minutes(1)))
+@Suite("Mission store without power", .hangLimit)
 struct MissionStorePowerTests {
   private static let path = "/device/replica.db.missions/missions.db"
   private let published = Publication("m", [("a.txt", content(1, 10))])

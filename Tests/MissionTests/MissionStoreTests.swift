@@ -1,10 +1,11 @@
 import FerryProtocol
 import SQLite
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("Mission store", .timeLimit(.minutes(1)))
+@Suite("Mission store", .hangLimit)
 struct MissionStoreTests {
   private let folder: TemporaryFolder
   private let store: SQLiteMissionStore

@@ -1,10 +1,11 @@
 import Cryptography
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("Room, progress and what is kept", .timeLimit(.minutes(1)))
+@Suite("Room, progress and what is kept", .hangLimit)
 struct PlanTests {
   private let x = hash([1])
   private let y = hash([2])

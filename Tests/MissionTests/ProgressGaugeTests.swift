@@ -1,9 +1,10 @@
 import Networking
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("Progress", .timeLimit(.minutes(1)))
+@Suite("Progress", .hangLimit)
 struct ProgressGaugeTests {
   @Test("never goes back, never exceeds the whole, and ends with the whole once")
   func monotonic() {

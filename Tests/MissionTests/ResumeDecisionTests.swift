@@ -1,9 +1,10 @@
 import Networking
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("The answer to a request for a part", .timeLimit(.minutes(1)))
+@Suite("The answer to a request for a part", .hangLimit)
 struct ResumeDecisionTests {
   /// Bytes 40 to 69 of a file of 100 bytes, the part before of version "a".
   private static let resumed = TransferAsk(

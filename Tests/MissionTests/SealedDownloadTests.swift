@@ -5,7 +5,7 @@ import Testing
 
 @testable import Missions
 
-@Suite("A download of sealed content", .timeLimit(.minutes(2)))
+@Suite("A download of sealed content", .hangLimit)
 struct SealedDownloadTests {
   private typealias Answer = HostileServer.Answer
   private let content = Array(DownloadFixture.content.prefix(1_500_000))

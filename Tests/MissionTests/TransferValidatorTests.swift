@@ -1,9 +1,10 @@
 import Networking
+import TestSupport
 import Testing
 
 @testable import Missions
 
-@Suite("A version's mark", .timeLimit(.minutes(1)))
+@Suite("A version's mark", .hangLimit)
 struct TransferValidatorTests {
   @Test("is a strong entity tag")
   func strongTag() {

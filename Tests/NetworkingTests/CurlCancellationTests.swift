@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Networking
 
 /// The limits are hours: only a cancellation that ends the transfer lets these tests end in time.
-@Suite("Cancelling ends the transfer", .timeLimit(.minutes(1)))
+@Suite("Cancelling ends the transfer", .hangLimit)
 struct CurlCancellationTests {
   private let transport = CurlTransport()
   private let silent = RawServer { exchange in

@@ -1,8 +1,9 @@
 import Foundation
 import Networking
+import TestSupport
 import Testing
 
-@Suite("The transport tells why there is no answer", .timeLimit(.minutes(1)))
+@Suite("The transport tells why there is no answer", .hangLimit)
 struct CurlFailureTests {
   private let transport = CurlTransport()
 

@@ -1,9 +1,10 @@
 import Foundation
 import Networking
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite("A stream", .timeLimit(.minutes(1)))
+@Suite("A stream", .hangLimit)
 struct CurlStreamTests {
   private static let chunkedHead = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nA: b\r\n\r\n"
   private let transport = CurlTransport()

@@ -1,8 +1,9 @@
 import Foundation
 import Networking
+import TestSupport
 import Testing
 
-@Suite("The transport brings an answer", .timeLimit(.minutes(1)))
+@Suite("The transport brings an answer", .hangLimit)
 struct CurlTransportTests {
   private let transport = CurlTransport()
 

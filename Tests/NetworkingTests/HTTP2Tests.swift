@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(
-  "HTTP/2 over TLS", .timeLimit(.minutes(1)),
+  "HTTP/2 over TLS", .hangLimit,
   .enabled(if: NginxServer.isAvailable, "needs nginx and the openssl command"))
 struct HTTP2Tests {
   private static let content = (0..<8 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }

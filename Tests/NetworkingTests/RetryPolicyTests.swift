@@ -1,7 +1,8 @@
 import Networking
+import TestSupport
 import Testing
 
-@Suite("The retry policy", .timeLimit(.minutes(1)))
+@Suite("The retry policy", .hangLimit)
 struct RetryPolicyTests {
   private let policy = RetryPolicy(
     delayBase: .seconds(1), delayMax: .seconds(10), retryAfterMax: .seconds(100), attemptsMax: nil)

@@ -1,9 +1,10 @@
 import Foundation
 import Networking
+import TestSupport
 import Testing
 
 @Suite(
-  "TLS is verified", .timeLimit(.minutes(1)),
+  "TLS is verified", .hangLimit,
   .enabled(if: SecureServer.isAvailable, "needs the openssl command"))
 struct SecureTransportTests {
   @Test("A certificate that is trusted and names the host is accepted")

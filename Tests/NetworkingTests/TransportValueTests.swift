@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Networking
 
-@Suite("The transport's values", .timeLimit(.minutes(1)))
+@Suite("The transport's values", .hangLimit)
 struct TransportValueTests {
   @Test("Header names compare without case, order and repetition stay")
   func headers() {

@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("A file is sent", .timeLimit(.minutes(1)))
+@Suite("A file is sent", .hangLimit)
 struct UploadTests {
   private let transport = CurlTransport()
   private let directory: TemporaryDirectory

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Who may do what, as the commands tell it.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct AccessTests {
   @Test("a wrong token is refused with a clear message and exit status 4")
   func wrongToken() async throws {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Batch operations between devices, on the command line and in the library.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct BatchTests {
   private static let tasks =
     "CREATE TABLE tasks(id TEXT PRIMARY KEY, due TEXT, done INTEGER, note TEXT)"

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `ferry-chaos` as its user runs it. `make chaos` runs the long rounds.
-@Suite(.serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .hangLimit)
 struct ChaosTests {
   private let directory: TemporaryDirectory
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The command `ferry` end to end: what it prints and how it ends.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct CommandTests {
   @Test("each command has a help text, and unknown words are wrong usage")
   func help() async throws {

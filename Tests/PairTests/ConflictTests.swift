@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Several devices that edit the same rows without a network.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct ConflictTests {
   @Test(
     "three devices that edited the same rows offline hold the same after two rounds",

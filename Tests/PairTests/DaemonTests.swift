@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `ferryd` as a service: how it starts, tells of itself, and stops.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct DaemonTests {
   @Test(
     "SIGTERM during a push ends with 0, and what was acknowledged is there afterwards",

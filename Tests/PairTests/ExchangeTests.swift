@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Two devices, one server, and a network that loses answers.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct ExchangeTests {
   @Test("two devices exchange inserts, updates and deletes", arguments: StoreKind.allCases)
   func exchange(_ kind: StoreKind) async throws {

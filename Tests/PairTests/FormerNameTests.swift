@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A refusal gives a device another name; what it wrote before is still its own.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct FormerNameTests {
   private static let schema = #"{"tables":{"notes":{"columns":{"body":"ask"},"unique":[["n"]]}}}"#
 

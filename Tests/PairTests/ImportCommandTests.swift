@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `ferry import` end to end: from a file on one device to the rows of another.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.hangLimit)
 struct ImportCommandTests {
   private static let files = [
     "words.json": """

@@ -5,7 +5,7 @@ import Testing
 
 /// SIGKILL of the server and of the client at each step of a sync: nothing is lost, nothing is
 /// done twice, and the devices end with the same data.
-@Suite(.serialized, .timeLimit(.minutes(5)))
+@Suite(.serialized, .hangLimit)
 struct KillTests {
   enum Victim: String, CaseIterable { case client, server }
 

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What `ferry mission …` prints and how it ends.
-@Suite("The missions' commands on a device", .timeLimit(.minutes(3)))
+@Suite("The missions' commands on a device", .hangLimit)
 struct MissionCommandTests {
   private let folder: TemporaryDirectory
 

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Items that lie on somebody else's server, a real nginx, by the command line.
-@Suite(.timeLimit(.minutes(3)), .enabled(if: NginxFileServer.isAvailable))
+@Suite(.hangLimit, .enabled(if: NginxFileServer.isAvailable))
 struct MissionForeignTests {
   private let right = Draft.content(21, 3_000_000)
   private let wrong = Draft.content(22, 3_000_000)

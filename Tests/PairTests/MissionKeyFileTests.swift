@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `ferry mission --key-file`.
-@Suite("The key's file of missions on a device", .timeLimit(.minutes(2)))
+@Suite("The key's file of missions on a device", .hangLimit)
 struct MissionKeyFileTests {
   @Test(
     "a folder, a large file and half a key are told apart; a key that all may read is warned of")

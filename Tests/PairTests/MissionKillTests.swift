@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Downloads whose device is killed, at any moment.
-@Suite(.serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .hangLimit)
 struct MissionKillTests {
   /// What a killed process may have read of a connection without having written it: a part that is
   /// written just now, one that waits, and what is in libcurl's buffer.

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Missions of two `ferryd` on one PostgreSQL, with one directory for content.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct MissionNodesTests {
   private let blobs: TemporaryDirectory
   private let east: Server

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Missions from the publisher's folder to the app's, with a real server between.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct MissionPairTests {
   private func publish(
     _ draft: Draft, to server: Server, as id: String, _ more: String...

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Several `ferry` processes with the same missions.
-@Suite(.serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .hangLimit)
 struct MissionProcessTests {
   @Test("two processes that download the same at once fetch it once, and both succeed")
   func twice() async throws {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A mission of many items, between real processes.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct MissionScaleTests {
   private static let items = 2_000
   /// What neither the server nor the device may have resident at once, in bytes.

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Downloads whose server is killed, or stands still, in the middle.
-@Suite(.serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .hangLimit)
 struct MissionServerLossTests {
   /// Bytes a second that leave seconds between a third of the content and its end: what is done to
   /// the server comes in between on a busy machine, too.

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Publishing to a server elsewhere, interrupted.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct MissionUploadTests {
   /// Bytes of content that a publisher sends at once.
   private static let part = 4 << 20

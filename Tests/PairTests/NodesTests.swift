@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Two `ferryd` processes on one PostgreSQL.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct NodesTests {
   private func makeNodes() async throws -> (Server, Server) {
     let database = try PostgresCluster.shared().createDatabase()

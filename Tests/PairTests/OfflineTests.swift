@@ -5,7 +5,7 @@ import Testing
 
 /// What a device without a network does, in a real process that has none.
 @Suite(
-  .timeLimit(.minutes(3)),
+  .hangLimit,
   .enabled("needs the right to make a network namespace") { await EmptyNetwork.isPossible })
 struct OfflineTests {
   @Test("a sync without a network says so, keeps the work, and sends it once there is one")

@@ -5,7 +5,7 @@ import Testing
 
 /// One-way tables between real processes (seed rows S2.1, S2.2): a device that only sends its
 /// messages, and one that sees what the server has of them.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct OneWayTests {
   private static let schema = """
     CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT, n INTEGER);

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Conflict policies between real devices, from a write in SQL to what both hold at the end.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct PolicyPairTests {
   private static let schema = """
     {"tables":{"notes":{"columns":{"n":"counter","body":"text-merge"}},

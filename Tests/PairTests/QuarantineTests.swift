@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What the server can never apply leaves the queue, and holds nothing up but what depends on it.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct QuarantineTests {
   private static let lists = """
     CREATE TABLE lists(id TEXT PRIMARY KEY, name TEXT);

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Servers and devices that are set back to an earlier copy heal themselves at the next sync.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct RestoreTests {
   /// What becomes of the history before the devices come back.
   enum Afterwards: CaseIterable {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Devices whose cursor lies before the history that the server still has.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.hangLimit)
 struct RetentionTests {
   @Test(
     "a device that was away for longer than the retention takes all anew, and keeps its work",

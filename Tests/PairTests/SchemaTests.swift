@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A space's schema: shown, changed and enforced, by real processes.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct SchemaTests {
   private static let document = """
     {"tables":{"notes":{"columns":{"n":{"type":"integer"}},"unique":[["body"]]},

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Several processes on one replica's file.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct SharedFileTests {
   @Test("two syncs of one file at once send everything once", arguments: StoreKind.allCases)
   func twoSyncs(_ kind: StoreKind) async throws {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The proxy itself: what the other suites rely on.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct TCPProxyTests {
   private static let answer = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A local transaction is seen whole elsewhere, however large, and merged where that is allowed.
-@Suite(.serialized, .timeLimit(.minutes(5)))
+@Suite(.serialized, .hangLimit)
 struct TransactionTests {
   private static let accounts = """
     CREATE TABLE entries(id TEXT PRIMARY KEY, pair TEXT, amount INTEGER);

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What rows hold and refer to, from one device to another.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct ValueTests {
   @Test("values of every kind arrive exactly", arguments: StoreKind.allCases)
   func exactValues(_ kind: StoreKind) async throws {

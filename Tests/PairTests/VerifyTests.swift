@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Proving that a replica is what the server has, and mending it where it is not.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct VerifyTests {
   @Test(
     "replicas that have synced are equal, and a look costs little", arguments: StoreKind.allCases)

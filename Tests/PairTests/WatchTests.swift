@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `ferry sync --watch` as a process, and the library's `watch`.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct WatchTests {
   @Test("a change on a watching device becomes visible on another", arguments: StoreKind.allCases)
   func live(_ kind: StoreKind) async throws {

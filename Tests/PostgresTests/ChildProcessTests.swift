@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("A child process", .timeLimit(.minutes(1)))
+@Suite("A child process", .hangLimit)
 struct ChildProcessTests {
   private static let fifoVariable = "FERRY_TEST_CHILD_OWNER"
   private let shell = URL(filePath: "/bin/sh")

@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("A private PostgreSQL cluster", .timeLimit(.minutes(2)))
+@Suite("A private PostgreSQL cluster", .hangLimit)
 struct PostgresClusterTests {
   private static let roleVariable = "FERRY_TEST_CLUSTER_OWNER"
 

@@ -1,7 +1,8 @@
 import Postgres
+import TestSupport
 import Testing
 
-@Suite("A PostgreSQL connection", .timeLimit(.minutes(2)))
+@Suite("A PostgreSQL connection", .hangLimit)
 struct PostgresConnectionTests {
   private static let table = "CREATE TABLE t (id bigint PRIMARY KEY, body text NOT NULL)"
   private static let insert = PostgresStatement("insert", "INSERT INTO t VALUES ($1, $2)")

@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("A PostgreSQL connection that fails", .timeLimit(.minutes(2)))
+@Suite("A PostgreSQL connection that fails", .hangLimit)
 struct PostgresFailureTests {
   @Test("A closed port is reported with its address")
   func serverDown() async throws {

@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("A PostgreSQL listener", .timeLimit(.minutes(2)))
+@Suite("A PostgreSQL listener", .hangLimit)
 struct PostgresListenerTests {
   private typealias Event = PostgresListener.Event
 

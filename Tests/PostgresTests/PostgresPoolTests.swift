@@ -1,7 +1,8 @@
 import Postgres
+import TestSupport
 import Testing
 
-@Suite("A PostgreSQL pool", .timeLimit(.minutes(2)))
+@Suite("A PostgreSQL pool", .hangLimit)
 struct PostgresPoolTests {
   @Test("More jobs than connections all run, on no more connections than allowed")
   func moreJobsThanConnections() async throws {

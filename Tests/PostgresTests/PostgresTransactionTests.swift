@@ -1,7 +1,8 @@
 import Postgres
+import TestSupport
 import Testing
 
-@Suite("A PostgreSQL transaction", .timeLimit(.minutes(2)))
+@Suite("A PostgreSQL transaction", .hangLimit)
 struct PostgresTransactionTests {
   private struct Refusal: Error {}
 

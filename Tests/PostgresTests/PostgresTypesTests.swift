@@ -1,8 +1,9 @@
 import Foundation
 import Postgres
+import TestSupport
 import Testing
 
-@Suite("PostgreSQL values", .timeLimit(.minutes(2)))
+@Suite("PostgreSQL values", .hangLimit)
 struct PostgresTypesTests {
   private static let echo = PostgresStatement(
     "echo", "SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9")

@@ -1,8 +1,9 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// What another writer may send although Ferry itself would write it differently.
-@Suite("Accepted, though not canonical", .timeLimit(.minutes(1)))
+@Suite("Accepted, though not canonical", .hangLimit)
 struct AcceptedInputTests {
   static let device = "0199c306-6400-7000-800a-11ce00000001"
   static let id = "0199c82c-c001-7000-800a-000000000001"

@@ -1,8 +1,9 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// Messages that were damaged on the way are never taken for others.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct DamagedMessageTests {
   /// Reads a message of one kind.
   struct Kind: Sendable, CustomTestStringConvertible {

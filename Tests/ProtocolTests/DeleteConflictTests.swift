@@ -1,7 +1,8 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
-@Suite("What a delete takes with it", .timeLimit(.minutes(1)))
+@Suite("What a delete takes with it", .hangLimit)
 struct DeleteConflictTests {
   private let one = DeviceID(UniqueID(high: 1, low: 1))
   private let two = DeviceID(UniqueID(high: 2, low: 2))

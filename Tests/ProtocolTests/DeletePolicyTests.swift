@@ -1,7 +1,8 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
-@Suite("Deletes against edits, by policy", .timeLimit(.minutes(1)))
+@Suite("Deletes against edits, by policy", .hangLimit)
 struct DeletePolicyTests {
   let start = Act.insert(at: 1, [Column("a", 1), Column("b", 1)])
   let edit = Act.update(at: 5, by: 2, [Column("a", 5)], base: 1)

@@ -1,8 +1,9 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// How two trees are compared, without a network.
-@Suite("Comparing hash trees", .timeLimit(.minutes(1)))
+@Suite("Comparing hash trees", .hangLimit)
 struct DigestDescentTests {
   /// One side: its records, and what it answers.
   struct Side {

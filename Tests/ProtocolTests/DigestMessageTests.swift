@@ -1,8 +1,9 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// The messages by which trees are compared.
-@Suite("Messages about digests", .timeLimit(.minutes(1)))
+@Suite("Messages about digests", .hangLimit)
 struct DigestMessageTests {
   private static let cursor = Cursor(epoch: Epoch(0x5F3C_9A1B_E2D4_0718), applied: 13)
 

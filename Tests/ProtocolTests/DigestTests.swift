@@ -1,8 +1,9 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// What records and sets of records are compared by.
-@Suite("Digests", .timeLimit(.minutes(1)))
+@Suite("Digests", .hangLimit)
 struct DigestTests {
   private static let key = RecordKey(table: "tasks", record: "a")
 

@@ -1,9 +1,10 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// The golden messages in Protocol/fixtures: what each means, and that both directions of the
 /// codec agree with them byte for byte.
-@Suite("Golden messages", .timeLimit(.minutes(1)))
+@Suite("Golden messages", .hangLimit)
 struct FixtureTests {
   static let deviceA = DeviceID("0199c306-6400-7000-800a-11ce00000001")
   static let deviceB = DeviceID("0199c368-0c00-7000-800b-0b0000000002")

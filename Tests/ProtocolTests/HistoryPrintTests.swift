@@ -1,8 +1,9 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// The running print by which one history is told from another.
-@Suite("The history's print", .timeLimit(.minutes(1)))
+@Suite("The history's print", .hangLimit)
 struct HistoryPrintTests {
   private static let ids = (0..<64).map { index in
     OperationID(

@@ -1,8 +1,9 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// Every way in which a packet can be wrong, each with the reason that its sender is told.
-@Suite("Malformed packets", .timeLimit(.minutes(1)))
+@Suite("Malformed packets", .hangLimit)
 struct MalformedPacketTests {
   struct Case: CustomTestStringConvertible, Sendable {
     let name: String

@@ -1,7 +1,8 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
-@Suite("What no manifest may say", .timeLimit(.minutes(1)))
+@Suite("What no manifest may say", .hangLimit)
 struct MissionManifestFaultTests {
   private func fault(_ change: (inout MissionManifest) -> Void) -> String? {
     var manifest = MissionManifestTests.manifest([MissionManifestTests.item("a")])

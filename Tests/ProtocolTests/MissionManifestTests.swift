@@ -1,7 +1,8 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
-@Suite("Mission manifests", .timeLimit(.minutes(1)))
+@Suite("Mission manifests", .hangLimit)
 struct MissionManifestTests {
   static func hash(_ byte: UInt8) -> ContentHash {
     guard let hash = ContentHash([UInt8](repeating: byte, count: 32)) else {

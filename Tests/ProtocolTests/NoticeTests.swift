@@ -1,9 +1,10 @@
 import FerryProtocol
 import Foundation
+import TestSupport
 import Testing
 
 /// Notices in pages: that they travel whole, and that who does not ask for them passes over them.
-@Suite("Notices in pages", .timeLimit(.minutes(1)))
+@Suite("Notices in pages", .hangLimit)
 struct NoticeTests {
   static let seeds: ClosedRange<UInt64> = 1...200
 

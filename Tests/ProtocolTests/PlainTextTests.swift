@@ -1,8 +1,9 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// Strings are scanned eight bytes at a time, so each case stands at each place of a word.
-@Suite("Strings in JSON, at every place of a word", .timeLimit(.minutes(1)))
+@Suite("Strings in JSON, at every place of a word", .hangLimit)
 struct PlainTextTests {
   private static let lengths = 0...20
 

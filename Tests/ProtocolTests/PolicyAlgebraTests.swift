@@ -1,8 +1,9 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// What has to hold for any operations under any policy, tried on seeded ones.
-@Suite("Algebra of the policies", .timeLimit(.minutes(2)))
+@Suite("Algebra of the policies", .hangLimit)
 struct PolicyAlgebraTests {
   static let seeds: ClosedRange<UInt64> = 1...100
   /// Those under which neither order nor grouping matters.

@@ -1,8 +1,9 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// One write of device 1, then one of device 2 that had not seen it, unless said otherwise.
-@Suite("Policies of a column", .timeLimit(.minutes(1)))
+@Suite("Policies of a column", .hangLimit)
 struct PolicyTests {
   let start = Act.insert(at: 1, [Column("a", 0)])
 

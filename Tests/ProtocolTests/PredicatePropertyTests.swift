@@ -1,8 +1,9 @@
 import FerryProtocol
 import SQLite
+import TestSupport
 import Testing
 
-@Suite("Predicates, drawn from seeds", .timeLimit(.minutes(2)))
+@Suite("Predicates, drawn from seeds", .hangLimit)
 struct PredicatePropertyTests {
   @Test("what is printed reads as the same predicate", arguments: 1...8 as ClosedRange<UInt64>)
   func printing(seed: UInt64) throws {

@@ -1,4 +1,5 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 extension Predicate {
@@ -15,7 +16,7 @@ extension Predicate {
   }
 }
 
-@Suite("Predicates", .timeLimit(.minutes(1)))
+@Suite("Predicates", .hangLimit)
 struct PredicateTests {
   private static let due = PredicateField.column("due")
   private static let done = PredicateField.column("done")

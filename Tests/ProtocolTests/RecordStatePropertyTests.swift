@@ -1,8 +1,9 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// What has to hold for any operations, tried on seeded ones. A failure names its seed.
-@Suite("Properties of the merge", .timeLimit(.minutes(2)))
+@Suite("Properties of the merge", .hangLimit)
 struct RecordStatePropertyTests {
   static let seeds: ClosedRange<UInt64> = 1...400
 

@@ -1,7 +1,8 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
-@Suite("The merged state of a record", .timeLimit(.minutes(1)))
+@Suite("The merged state of a record", .hangLimit)
 struct RecordStateTests {
   @Test("an insert, its updates and its delete follow each other")
   func life() {

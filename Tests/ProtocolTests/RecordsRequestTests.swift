@@ -1,8 +1,9 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// The request for single records: what travels, and what is refused.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct RecordsRequestTests {
   @Test("keys come back as they were, whatever their text", arguments: UInt64(1)...100)
   func roundTrip(seed: UInt64) throws {

@@ -1,8 +1,9 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// Operations that can never be applied, as they travel.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct RefusalTests {
   @Test("a problem names the operations that can never be applied, and who holds a unique key")
   func golden() throws {

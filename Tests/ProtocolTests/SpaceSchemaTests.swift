@@ -1,7 +1,8 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
-@Suite("The schema document", .timeLimit(.minutes(1)))
+@Suite("The schema document", .hangLimit)
 struct SpaceSchemaTests {
   static let document = """
     {"version":3,"minimumProtocol":1,"tables":{"notes":{},"tasks":{"policy":"server-wins",\

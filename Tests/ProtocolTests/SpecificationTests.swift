@@ -1,8 +1,9 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 /// Keeps Protocol/SPEC.md and Protocol/openapi.yaml from trailing the code.
-@Suite("The specification", .timeLimit(.minutes(1)))
+@Suite("The specification", .hangLimit)
 struct SpecificationTests {
   struct Invariant {
     var number: Int

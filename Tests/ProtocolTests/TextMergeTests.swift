@@ -1,7 +1,8 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
-@Suite("Merging texts by line", .timeLimit(.minutes(1)))
+@Suite("Merging texts by line", .hangLimit)
 struct TextMergeTests {
   private func merge(_ original: Value, _ first: Value, _ second: Value) -> Value? {
     let merged = TextMerge.merge(original: original, first, second)

@@ -1,7 +1,8 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
-@Suite("Values on a command line", .timeLimit(.minutes(1)))
+@Suite("Values on a command line", .hangLimit)
 struct ValueArgumentTests {
   @Test(
     "numbers, null, text and blobs as in SQL; everything else is text as it stands",

@@ -1,7 +1,8 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
-@Suite("Values in JSON", .timeLimit(.minutes(1)))
+@Suite("Values in JSON", .hangLimit)
 struct ValueTests {
   /// One row of Protocol/fixtures/values.json: a value said in two ways.
   struct Row {

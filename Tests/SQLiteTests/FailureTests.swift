@@ -1,7 +1,8 @@
 import SQLite
+import TestSupport
 import Testing
 
-@Suite("What SQLite refuses", .timeLimit(.minutes(1)))
+@Suite("What SQLite refuses", .hangLimit)
 struct FailureTests {
   @Test(
     "constraints are told apart",

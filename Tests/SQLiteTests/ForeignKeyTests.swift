@@ -1,7 +1,8 @@
 import SQLite
+import TestSupport
 import Testing
 
-@Suite("Foreign keys", .timeLimit(.minutes(1)))
+@Suite("Foreign keys", .hangLimit)
 struct ForeignKeyTests {
   let file: DatabaseFile
   let connection: SQLiteConnection

@@ -1,7 +1,8 @@
 import SQLite
+import TestSupport
 import Testing
 
-@Suite("Functions that SQL calls", .timeLimit(.minutes(1)))
+@Suite("Functions that SQL calls", .hangLimit)
 struct FunctionTests {
   let connection: SQLiteConnection
 

@@ -1,8 +1,9 @@
 import Foundation
 import SQLite
+import TestSupport
 import Testing
 
-@Suite("Statements", .timeLimit(.minutes(1)))
+@Suite("Statements", .hangLimit)
 struct StatementTests {
   let connection: SQLiteConnection
 

@@ -1,8 +1,9 @@
 import Foundation
 import SQLite
+import TestSupport
 import Testing
 
-@Suite("Transactions", .timeLimit(.minutes(1)))
+@Suite("Transactions", .hangLimit)
 struct TransactionTests {
   struct Stop: Error {}
 

@@ -1,8 +1,9 @@
 import SQLite
 import SimulatedDisk
+import TestSupport
 import Testing
 
-@Suite("Crashes", .timeLimit(.minutes(1)))
+@Suite("Crashes", .hangLimit)
 struct CrashTests {
   /// Transactions on two connections in turn, with checkpoints, a reader and a close.
   private func work(_ world: DiskWorld, _ ledger: Ledger) throws {

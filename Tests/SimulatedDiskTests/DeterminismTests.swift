@@ -1,8 +1,9 @@
 import SQLite
 import SimulatedDisk
+import TestSupport
 import Testing
 
-@Suite("Determinism of a simulated disk", .timeLimit(.minutes(1)))
+@Suite("Determinism of a simulated disk", .hangLimit)
 struct DeterminismTests {
   /// Everything that happens on a disk with this seed, and what it holds at the end.
   private func trace(seed: UInt64) throws -> [String] {

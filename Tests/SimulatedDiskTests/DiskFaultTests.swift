@@ -1,8 +1,9 @@
 import SQLite
 import SimulatedDisk
+import TestSupport
 import Testing
 
-@Suite("Disk faults", .timeLimit(.minutes(1)))
+@Suite("Disk faults", .hangLimit)
 struct DiskFaultTests {
   @Test(
     "a fault at any step fails that statement, and the work goes on",

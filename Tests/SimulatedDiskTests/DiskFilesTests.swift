@@ -1,8 +1,9 @@
 import SQLite
 import SimulatedDisk
+import TestSupport
 import Testing
 
-@Suite("Files of a simulated disk", .timeLimit(.minutes(1)))
+@Suite("Files of a simulated disk", .hangLimit)
 struct DiskFilesTests {
   let world = DiskWorld()
 

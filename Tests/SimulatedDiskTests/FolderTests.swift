@@ -1,9 +1,10 @@
 import Foundation
 import SimulatedDisk
+import TestSupport
 import Testing
 
 /// Folders of a simulated machine: what POSIX says of names, locks and durability.
-@Suite("Folders", .timeLimit(.minutes(1)))
+@Suite("Folders", .hangLimit)
 struct FolderTests {
   private let disk: SimulatedDisk
   private let folders: SimulatedFolders

@@ -1,8 +1,9 @@
 import SQLite
 import SimulatedDisk
+import TestSupport
 import Testing
 
-@Suite("Loss of power", .timeLimit(.minutes(1)))
+@Suite("Loss of power", .hangLimit)
 struct PowerLossTests {
   /// Runs transactions until the power fails, perhaps in the middle of a step, three times over.
   /// Returns how many acknowledged transactions were lost.

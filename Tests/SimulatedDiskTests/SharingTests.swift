@@ -1,8 +1,9 @@
 import SQLite
 import SimulatedDisk
+import TestSupport
 import Testing
 
-@Suite("Connections that share a file", .timeLimit(.minutes(1)))
+@Suite("Connections that share a file", .hangLimit)
 struct SharingTests {
   let world = DiskWorld()
 

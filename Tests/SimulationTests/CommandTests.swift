@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The command `ferry-sim`: what it prints and how it ends.
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.hangLimit)
 struct CommandTests {
   private func simulate(_ arguments: [String]) async throws -> ChildProcess.Finished {
     try await ChildProcess.run(try Executables.ferrySim(), arguments, within: .seconds(200))

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Two runs of one seed are the same, byte for byte.
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.hangLimit)
 struct DeterminismTests {
   @Test("one seed gives one run", arguments: WorldOptions.Profile.allCases)
   func profiles(_ profile: WorldOptions.Profile) async throws {

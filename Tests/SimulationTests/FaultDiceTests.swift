@@ -1,8 +1,9 @@
 import Simulation
+import TestSupport
 import Testing
 
 /// What goes wrong by chance is decided by the seed alone.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct FaultDiceTests {
   private static func rolls(
     _ dice: FaultDice, _ kind: ChanceFault, at site: String = "device-00/up", count: Int = 2_000

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Simulation
 
-@Suite("A world that has ended", .timeLimit(.minutes(5)))
+@Suite("A world that has ended", .hangLimit)
 struct ForgottenWorldTests {
   // Of these, two had half-open streams of events that held the server, its store and the disk.
   @Test("leaves nothing in memory", arguments: 1...8 as ClosedRange<UInt64>)

@@ -7,10 +7,11 @@ import Missions
 import SimulatedDisk
 import Simulation
 import Synchronization
+import TestSupport
 import Testing
 
 /// The files of missions on a disk that loses what was not written to it.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.hangLimit)
 struct MissionPowerTests {
   private static let root = "/device/replica.db.missions"
   private static let bytes = [UInt8](repeating: 7, count: 10_000)

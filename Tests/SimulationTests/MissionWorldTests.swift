@@ -1,11 +1,12 @@
 import Conformance
 import Foundation
 import Simulation
+import TestSupport
 import Testing
 
 /// Missions in whole worlds: published, renewed and retracted by the product's server, and kept by
 /// the product's managers, while everything goes wrong.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.hangLimit)
 struct MissionWorldTests {
   private static func options(_ profile: WorldOptions.Profile, missions: Int = 3) -> WorldOptions {
     var options = WorldOptions.small(profile, devices: 3, operations: 20, seconds: 60)

@@ -1,12 +1,13 @@
 import Conformance
 import HTTPServer
 import Networking
+import TestSupport
 import Testing
 
 @testable import Simulation
 
 /// The simulated network between one device and a server that answers everything.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct NetworkTests {
   @Test("a message arrives after its delay, and so does its answer")
   func arrives() throws {

@@ -2,11 +2,12 @@
   import Conformance
   import FerryProtocol
   import Simulation
+  import TestSupport
   import Testing
 
   /// The proof that the simulator can fail: each known mistake, planted alone, is found. It can be
   /// planted in debug builds only.
-  @Suite(.timeLimit(.minutes(8)))
+  @Suite(.hangLimit)
   struct PlantedFaultTests {
     /// A swarm's world that is quick in a debug build, with what makes the mistake show.
     private static func world(_ seed: UInt64, for fault: PlantedFault? = nil) throws -> WorldResult

@@ -3,7 +3,7 @@ import Simulation
 import TestSupport
 import Testing
 
-@Suite("The report page in a browser", .serialized, .timeLimit(.minutes(5)))
+@Suite("The report page in a browser", .serialized, .hangLimit)
 struct ReportBrowserTests {
   private let page = ReportPage.html(ReportSample.content())
 

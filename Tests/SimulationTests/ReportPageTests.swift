@@ -1,8 +1,9 @@
 import Foundation
 import Simulation
+import TestSupport
 import Testing
 
-@Suite("The report page", .timeLimit(.minutes(1)))
+@Suite("The report page", .hangLimit)
 struct ReportPageTests {
   /// Texts that break pages which do not escape.
   static let hostileTexts = [

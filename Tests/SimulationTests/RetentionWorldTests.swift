@@ -1,9 +1,10 @@
 import Conformance
 import Simulation
+import TestSupport
 import Testing
 
 /// Worlds whose server forgets.
-@Suite(.timeLimit(.minutes(8)))
+@Suite(.hangLimit)
 struct RetentionWorldTests {
   private static func options(_ profile: WorldOptions.Profile = .calm) -> WorldOptions {
     var options = WorldOptions.small(profile, devices: 4, operations: 120, seconds: 60)

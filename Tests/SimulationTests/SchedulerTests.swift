@@ -1,11 +1,12 @@
 import Dispatch
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Simulation
 
 /// Virtual time, and tasks on one thread in order.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct SchedulerTests {
   /// What happened, in order.
   private final class Log: Sendable {

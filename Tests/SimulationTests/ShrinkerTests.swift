@@ -1,11 +1,12 @@
 import Conformance
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import Simulation
 
 /// A failing run is shrunk to a small part of it that still fails.
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.hangLimit)
 struct ShrinkerTests {
   #if DEBUG
     private static func world(_ seed: UInt64, _ plan: WorldPlan?) throws -> WorldResult {

@@ -1,9 +1,10 @@
 import Conformance
 import Simulation
+import TestSupport
 import Testing
 
 /// Whole worlds: what is sound passes, and what is to happen happens.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.hangLimit)
 struct WorldTests {
   @Test("no oracle objects to a world", arguments: WorldOptions.Profile.allCases, [1, 2])
   func sound(_ profile: WorldOptions.Profile, _ seed: UInt64) async throws {

@@ -1,10 +1,11 @@
 import FerryProtocol
 import SQLite
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
-@Suite("Applying what others did", .timeLimit(.minutes(1)))
+@Suite("Applying what others did", .hangLimit)
 struct ApplyTests {
   private let maker = PageMaker()
 

@@ -1,10 +1,11 @@
 import FerryProtocol
 import SQLite
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
-@Suite("Batch operations on the device", .timeLimit(.minutes(1)))
+@Suite("Batch operations on the device", .hangLimit)
 struct BatchTests {
   private let maker = PageMaker()
 

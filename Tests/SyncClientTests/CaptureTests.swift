@@ -1,10 +1,11 @@
 import FerryProtocol
 import SQLite
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
-@Suite("Recording what users write", .timeLimit(.minutes(1)))
+@Suite("Recording what users write", .hangLimit)
 struct CaptureTests {
   @Test("insert, update and delete are recorded with the changed columns only")
   func kinds() throws {

@@ -1,12 +1,13 @@
 import FerryProtocol
 import SQLite
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
 /// What recording in the midst of a user's statement must not change, and when the triggers are
 /// looked at.
-@Suite("Capture triggers", .timeLimit(.minutes(1)))
+@Suite("Capture triggers", .hangLimit)
 struct CaptureTriggerTests {
   @Test("the row that was inserted last is the user's own")
   func lastInsertedRow() throws {

@@ -1,10 +1,11 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
 /// What a replica does that was away for longer than its server keeps history.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct ExpiredCursorTests {
   private let maker = PageMaker()
 

@@ -8,7 +8,7 @@ import Testing
 @testable import SyncClient
 
 /// What a replica tells a server that it knows of the history.
-@Suite("What a replica knows of the history", .timeLimit(.minutes(1)))
+@Suite("What a replica knows of the history", .hangLimit)
 struct KnownHistoryTests {
   @Test("reaches to its newest confirmed packet, also ahead of the cursor")
   func aheadOfCursor() throws {

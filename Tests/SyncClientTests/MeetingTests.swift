@@ -1,9 +1,10 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
-@Suite("Own operations that meet what others did", .timeLimit(.minutes(1)))
+@Suite("Own operations that meet what others did", .hangLimit)
 struct MeetingTests {
   private let maker = PageMaker()
 

@@ -1,11 +1,12 @@
 import FerryProtocol
 import SQLite
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
 /// The catalogue of missions, as pull lists bring it to a device.
-@Suite("Catalogue of missions", .timeLimit(.minutes(1)))
+@Suite("Catalogue of missions", .hangLimit)
 struct MissionCatalogueTests {
   private func record(_ id: String, version: Int64 = 1) throws -> MissionRecord {
     let manifest = MissionManifest(

@@ -1,11 +1,12 @@
 import FerryProtocol
 import SQLite
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
 /// Whatever name a packet is sent under, it has the operations that it was frozen with.
-@Suite("Packets in a chain that begins anew", .timeLimit(.minutes(1)))
+@Suite("Packets in a chain that begins anew", .hangLimit)
 struct NewChainTests {
   private let maker = PageMaker()
 

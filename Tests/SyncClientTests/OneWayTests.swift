@@ -1,11 +1,12 @@
 import FerryProtocol
 import SQLite
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
 /// Tables whose changes are sent and do not come back (seed rows S2.1, S2.2).
-@Suite("One-way tables", .timeLimit(.minutes(1)))
+@Suite("One-way tables", .hangLimit)
 struct OneWayTests {
   let maker = PageMaker()
 

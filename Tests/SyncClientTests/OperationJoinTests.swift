@@ -1,9 +1,10 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
-@Suite("Merging operations by policy before they are sent", .timeLimit(.minutes(1)))
+@Suite("Merging operations by policy before they are sent", .hangLimit)
 struct OperationJoinTests {
   static func operation(
     _ number: UInt64, _ kind: OperationKind, _ columns: [Column] = [], adds: Set<String> = [],

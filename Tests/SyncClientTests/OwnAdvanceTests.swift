@@ -1,11 +1,12 @@
 import FerryProtocol
 import SQLite
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
 /// Where a device's own confirmed packets lead its cursor, and where they do not.
-@Suite("The cursor over own packets", .timeLimit(.minutes(1)))
+@Suite("The cursor over own packets", .hangLimit)
 struct OwnAdvanceTests {
   /// A replica at 10, and its packets, each of one insert.
   private func replica(packets count: Int) throws -> (ReplicaFixture, [Packet]) {

@@ -1,9 +1,10 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
-@Suite("Merging and cutting packets", .timeLimit(.minutes(1)))
+@Suite("Merging and cutting packets", .hangLimit)
 struct PacketTests {
   private func operation(
     _ number: UInt64, _ kind: OperationKind, _ record: String = "r", _ columns: [Column] = []

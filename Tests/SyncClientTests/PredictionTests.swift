@@ -1,10 +1,11 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
 /// A device with pending operations pulls a change, and shows what the server will decide.
-@Suite("Predicting what policies decide", .timeLimit(.minutes(1)))
+@Suite("Predicting what policies decide", .hangLimit)
 struct PredictionTests {
   typealias Row = [String: Value]
 

@@ -1,9 +1,10 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
-@Suite("Answers to refused packets", .timeLimit(.minutes(1)))
+@Suite("Answers to refused packets", .hangLimit)
 struct RefusalAnswerTests {
   private let named = Problem(
     .operationRefused, "no",

@@ -1,11 +1,12 @@
 import FerryProtocol
 import SQLite
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
 /// Counters of rows that are given back to a server which has lost them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct RescuedCounterTests {
   private let maker = PageMaker()
   private static let day: Int64 = 24 * 3_600_000

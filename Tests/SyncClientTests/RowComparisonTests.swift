@@ -1,10 +1,11 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
 /// What is a difference between a row and a record, and what is not.
-@Suite("Comparing rows with records", .timeLimit(.minutes(1)))
+@Suite("Comparing rows with records", .hangLimit)
 struct RowComparisonTests {
   private static let stamp = Stamp(time: .zero, device: DeviceID(UniqueID(high: 1, low: 1)))
 

@@ -1,11 +1,12 @@
 import FerryProtocol
 import SQLite
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
 /// What a replica does when a page tells that its server, or the replica itself, was set back.
-@Suite("Servers and replicas that were set back", .timeLimit(.minutes(1)))
+@Suite("Servers and replicas that were set back", .hangLimit)
 struct SetBackTests {
   private let maker = PageMaker()
 

@@ -1,11 +1,12 @@
 import FerryProtocol
 import SQLite
+import TestSupport
 import Testing
 
 @testable import SyncClient
 
 /// What a device makes of its tables when it compares itself with the server.
-@Suite("Reading tables for a comparison", .timeLimit(.minutes(1)))
+@Suite("Reading tables for a comparison", .hangLimit)
 struct TableScanTests {
   private let maker = PageMaker()
 

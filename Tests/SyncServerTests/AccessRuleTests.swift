@@ -1,10 +1,11 @@
 import Cryptography
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct AccessRuleTests {
   static let space = SpaceName.known("notes")
   static let other = SpaceName.known("other")

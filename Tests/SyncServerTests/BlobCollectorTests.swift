@@ -1,11 +1,12 @@
 import FerryProtocol
 import MissionServer
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
-@Suite("The collector of content", .timeLimit(.minutes(1)))
+@Suite("The collector of content", .hangLimit)
 struct BlobCollectorTests {
   private func collector(
     _ fixture: MissionFixture, wall: Int64 = ServiceClockDouble.wall,

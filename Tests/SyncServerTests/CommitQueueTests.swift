@@ -1,9 +1,10 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct CommitQueueTests {
   typealias Queue = CommitQueue<Int>
 

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Stores whose history is older than its print.
-@Suite("Histories from before there were prints", .timeLimit(.minutes(2)))
+@Suite("Histories from before there were prints", .hangLimit)
 struct HistoryPrintMigrationTests {
   /// Takes a store's data back to the format before, with the step that came after it.
   private static let backwards = """

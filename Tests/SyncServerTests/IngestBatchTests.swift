@@ -1,9 +1,10 @@
 import FerryProtocol
 import SyncServer
+import TestSupport
 import Testing
 
 /// What a batch operation becomes in the history, by the machine alone.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct IngestBatchTests {
   @Test("each sequence of a batch has its own entry of the history, with an id of its own")
   func rows() throws {

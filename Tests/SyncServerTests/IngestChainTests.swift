@@ -1,9 +1,10 @@
 import FerryProtocol
 import SyncServer
+import TestSupport
 import Testing
 
 /// The order of a device's packets, by the machine alone.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct IngestChainTests {
   /// Every list of the numbers below `count`, and every way to cut it into batches.
   private static func arrivals(_ count: Int) -> [[[Int]]] {

@@ -1,9 +1,10 @@
 import FerryProtocol
 import SyncServer
+import TestSupport
 import Testing
 
 /// What is parked, refused and written, by the machine alone.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct IngestEffectsTests {
   @Test("bounds count what waits at the end of a batch, not what passes through")
   func boundsAfterBatch() {

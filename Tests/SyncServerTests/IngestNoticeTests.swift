@@ -1,9 +1,10 @@
 import FerryProtocol
 import SyncServer
+import TestSupport
 import Testing
 
 /// Which devices are told of values that did not stay, by the machine alone.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct IngestNoticeTests {
   @Test("who lost is told, and nobody where nothing was lost")
   func losers() throws {

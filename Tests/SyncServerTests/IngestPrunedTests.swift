@@ -1,9 +1,10 @@
 import FerryProtocol
 import SyncServer
+import TestSupport
 import Testing
 
 /// What the ingest machine does where history has been pruned.
-@Suite("Packets after pruning", .timeLimit(.minutes(1)))
+@Suite("Packets after pruning", .hangLimit)
 struct IngestPrunedTests {
   /// A space in which a device has written some packets, all pruned but the last operation.
   static func pruned(packets: Int) -> (IngestSpace, PacketMaker, [Packet]) {

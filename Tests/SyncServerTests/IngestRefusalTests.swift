@@ -1,9 +1,10 @@
 import FerryProtocol
 import SyncServer
+import TestSupport
 import Testing
 
 /// Operations that can never be applied, by the machine alone.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct IngestRefusalTests {
   private static func schema(_ json: String) throws -> SpaceSchema {
     try SpaceSchema(decoding: Array(json.utf8), limits: .standard)

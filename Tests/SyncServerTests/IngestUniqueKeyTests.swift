@@ -1,9 +1,10 @@
 import FerryProtocol
 import SyncServer
+import TestSupport
 import Testing
 
 /// Unique keys, by the machine alone.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct IngestUniqueKeyTests {
   private var space = IngestSpace()
   private var one = PacketMaker(1)

@@ -1,10 +1,11 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
 /// How a mission is put in force and taken back, by the machine alone.
-@Suite("A mission's changes", .timeLimit(.minutes(1)))
+@Suite("A mission's changes", .hangLimit)
 struct MissionChangeTests {
   private let space = SpaceState(epoch: Epoch(7), head: 41, print: 9)
   private let id = MissionSamples.id("tour")

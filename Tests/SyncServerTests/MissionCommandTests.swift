@@ -7,7 +7,7 @@ import Testing
 @testable import SyncServer
 
 /// `ferryd mission …` as processes, on the embedded store and through a server.
-@Suite("The missions' commands", .timeLimit(.minutes(2)))
+@Suite("The missions' commands", .hangLimit)
 struct MissionCommandTests {
   private let tests: ServiceDaemonTests
   private let folder: TemporaryDirectory

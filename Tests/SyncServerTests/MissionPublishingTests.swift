@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What `ferryd mission publish` refuses and warns of.
-@Suite("Publishing with care", .timeLimit(.minutes(2)))
+@Suite("Publishing with care", .hangLimit)
 struct MissionPublishingTests {
   private let tests: ServiceDaemonTests
   private let folder: TemporaryDirectory

@@ -1,9 +1,10 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
-@Suite("A mission beside the others of its space", .timeLimit(.minutes(1)))
+@Suite("A mission beside the others of its space", .hangLimit)
 struct NeighbourhoodTests {
   private func manifest(_ id: String, after: [String] = []) throws -> MissionManifest {
     MissionManifest(

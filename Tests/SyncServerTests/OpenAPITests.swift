@@ -1,11 +1,12 @@
 import FerryProtocol
 import Foundation
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
 /// Keeps the description of the endpoints from trailing the routes.
-@Suite("The description of the endpoints", .timeLimit(.minutes(1)))
+@Suite("The description of the endpoints", .hangLimit)
 struct OpenAPITests {
   /// Methods and their statuses, by path.
   private static func operations() throws -> [String: [String: [String]]] {

@@ -1,10 +1,11 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
 /// How changes and notices share pages, by the builder alone: what a store reads may be cut short.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct PageBuilderTests {
   /// A space's list, for one device.
   struct List {

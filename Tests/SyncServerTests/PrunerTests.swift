@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncServer
 
-@Suite("The pruner", .timeLimit(.minutes(1)))
+@Suite("The pruner", .hangLimit)
 struct PrunerTests {
   /// A wall clock that a test moves, and the pauses that were taken.
   final class Surroundings: Sendable {

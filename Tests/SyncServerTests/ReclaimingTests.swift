@@ -6,7 +6,7 @@ import Testing
 @testable import SyncServer
 
 /// The room that deleted rows have left is given back, once, as soon as nobody is in the way.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.hangLimit)
 struct ReclaimingTests {
   @Test(
     "room is given back once it is worth the work, which grows with what stays",

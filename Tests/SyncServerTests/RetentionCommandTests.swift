@@ -6,7 +6,7 @@ import Testing
 @testable import SyncServer
 
 /// `ferryd space set`, `show` and `prune`, beside a server that runs.
-@Suite("The retention's commands", .timeLimit(.minutes(2)))
+@Suite("The retention's commands", .hangLimit)
 struct RetentionCommandTests {
   @Test("a space's retention is set, shown and pruned by, also while a server runs")
   func commands() async throws {

@@ -1,9 +1,10 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
-@Suite("Retention", .timeLimit(.minutes(1)))
+@Suite("Retention", .hangLimit)
 struct RetentionTests {
   static let hour: Int64 = 3_600_000
 

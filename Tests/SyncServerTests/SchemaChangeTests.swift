@@ -1,10 +1,11 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
 /// How a schema is put in force, by the machine alone.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct SchemaChangeTests {
   private let space = SpaceState(epoch: Epoch(7), head: 41, print: 9)
 

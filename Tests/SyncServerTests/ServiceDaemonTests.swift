@@ -6,7 +6,7 @@ import Testing
 @testable import SyncServer
 
 /// `ferryd` as a process, on the embedded store.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.hangLimit)
 struct ServiceDaemonTests {
   let directory: TemporaryDirectory
   let data: String

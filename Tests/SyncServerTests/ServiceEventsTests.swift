@@ -1,5 +1,6 @@
 import FerryProtocol
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import SyncServer
@@ -52,7 +53,7 @@ final class ListenerDouble: HeadListener {
   }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct ServiceEventsTests {
   let store = ServiceStoreDouble(spaces: ["notes", "other"])
   let hub = HeadHub(window: .zero, sleep: { _ in })

@@ -1,10 +1,11 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
 /// The service behind its real HTTP server, over the store double.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct ServiceLiveTests {
   let store = ServiceStoreDouble(spaces: ["notes"])
 

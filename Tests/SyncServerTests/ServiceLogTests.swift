@@ -1,10 +1,11 @@
 import FerryProtocol
 import Foundation
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct ServiceLogTests {
   static func object(_ line: String) throws -> [String: Any] {
     try #require(

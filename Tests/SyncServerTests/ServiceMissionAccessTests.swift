@@ -1,11 +1,12 @@
 import FerryProtocol
 import HTTPServer
 import MissionServer
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
-@Suite("Who may read and publish missions", .timeLimit(.minutes(1)))
+@Suite("Who may read and publish missions", .hangLimit)
 struct ServiceMissionAccessTests {
   private let content = Array("content".utf8)
 

@@ -1,11 +1,12 @@
 import FerryProtocol
 import Foundation
+import TestSupport
 import Testing
 
 @testable import MissionServer
 @testable import SyncServer
 
-@Suite("A key for missions that was lost", .timeLimit(.minutes(1)))
+@Suite("A key for missions that was lost", .hangLimit)
 struct ServiceMissionKeyTests {
   private let one = Array("one".utf8)
 

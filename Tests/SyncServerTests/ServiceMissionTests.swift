@@ -2,11 +2,12 @@ import Cryptography
 import FerryProtocol
 import HTTPServer
 import MissionServer
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
-@Suite("Requests about missions", .timeLimit(.minutes(1)))
+@Suite("Requests about missions", .hangLimit)
 struct ServiceMissionTests {
   private let one = Array("one".utf8)
   private let two = Array("two and more".utf8)

@@ -6,7 +6,7 @@ import Testing
 @testable import SyncServer
 
 /// Two `ferryd` processes on one PostgreSQL.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.hangLimit)
 struct ServiceNodesTests {
   static func serve(_ database: String) async throws -> (ChildProcess, UInt16) {
     let child = try ChildProcess(

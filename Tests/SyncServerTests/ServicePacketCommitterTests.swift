@@ -1,9 +1,10 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct ServicePacketCommitterTests {
   let store = ServiceStoreDouble(spaces: ["a", "b"])
   let metrics = ServiceMetrics()

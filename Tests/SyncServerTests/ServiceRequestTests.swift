@@ -1,10 +1,11 @@
 import FerryProtocol
 import HTTPServer
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct ServiceRequestTests {
   @Test("a space is made with PUT and shown with GET")
   func spaces() async throws {

@@ -1,9 +1,10 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct ServiceRouteTests {
   @Test(
     "each address finds its route and the role it needs",

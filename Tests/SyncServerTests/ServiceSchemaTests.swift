@@ -1,10 +1,11 @@
 import FerryProtocol
 import HTTPServer
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct ServiceSchemaTests {
   private let path = "/v1/spaces/notes/schema"
 

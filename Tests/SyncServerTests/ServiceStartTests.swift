@@ -7,7 +7,7 @@ import Testing
 
 @testable import SyncServer
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct ServiceStartTests {
   static func log() -> ServiceLog {
     ServiceLog(level: .debug, sink: LogRecorder(), clock: .system)

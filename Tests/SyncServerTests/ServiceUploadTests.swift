@@ -2,11 +2,12 @@ import FerryProtocol
 import Foundation
 import HTTPServer
 import MissionServer
+import TestSupport
 import Testing
 
 @testable import SyncServer
 
-@Suite("Uploads over HTTP", .timeLimit(.minutes(1)))
+@Suite("Uploads over HTTP", .hangLimit)
 struct ServiceUploadTests {
   private let bytes = (0..<1_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 / 256) }
 

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Every contract over every store, one after the other: PostgreSQL has connections for a few.
-@Suite(.serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .hangLimit)
 struct StoreContractTests {
   @Test("SQLite:", arguments: StoreContract.all)
   func embedded(contract: StoreContract) async throws {

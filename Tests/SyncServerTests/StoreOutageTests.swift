@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A PostgreSQL that goes away and comes back, under a store that stays open.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.hangLimit)
 struct StoreOutageTests {
   @Test("a store says that its database is away, and serves again when it is back")
   func outage() async throws {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What a commit reads must not grow with the space, also before PostgreSQL has any statistics.
-@Suite("What the PostgreSQL store reads", .timeLimit(.minutes(2)))
+@Suite("What the PostgreSQL store reads", .hangLimit)
 struct StoreReadsTests {
   @Test("look-ups fetch about what a packet names, however much the space holds")
   func lookUps() async throws {

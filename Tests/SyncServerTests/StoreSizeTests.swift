@@ -7,7 +7,7 @@ import Testing
 @testable import SyncServer
 
 /// What many updates of few records leave behind, and how tombstones of older stores are found.
-@Suite("The size of a store", .serialized, .timeLimit(.minutes(3)))
+@Suite("The size of a store", .serialized, .hangLimit)
 struct StoreSizeTests {
   static let records = 500
   static let text = String(repeating: "a line of text ", count: 20)

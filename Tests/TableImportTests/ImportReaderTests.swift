@@ -1,9 +1,10 @@
 import FerryProtocol
+import TestSupport
 import Testing
 
 @testable import TableImport
 
-@Suite("Reading files to import", .timeLimit(.minutes(1)))
+@Suite("Reading files to import", .hangLimit)
 struct ImportReaderTests {
   private func rows(_ text: String, _ format: ImportFormat) throws -> [[Column]] {
     var rows: [[Column]] = []

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Networking
 
-@Suite("A bandwidth limit", .timeLimit(.minutes(1)))
+@Suite("A bandwidth limit", .hangLimit)
 struct BandwidthBucketTests {
   private let start = ContinuousClock.now
 

@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("A download", .timeLimit(.minutes(1)))
+@Suite("A download", .hangLimit)
 struct DownloadTests {
   private let directory: TemporaryDirectory
   private let path: String

@@ -1,8 +1,9 @@
 import Networking
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite("A client", .timeLimit(.minutes(1)))
+@Suite("A client", .hangLimit)
 struct NetworkClientTests {
   private let still = StillSurroundings()
 

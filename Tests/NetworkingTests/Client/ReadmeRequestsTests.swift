@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("What the README shows of requests", .timeLimit(.minutes(1)))
+@Suite("What the README shows of requests", .hangLimit)
 struct ReadmeRequestsTests {
   @Test("is what is compiled here")
   func sameLines() throws {

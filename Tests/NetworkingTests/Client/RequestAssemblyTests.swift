@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Networking
 
-@Suite("A request is put together", .timeLimit(.minutes(1)))
+@Suite("A request is put together", .hangLimit)
 struct RequestAssemblyTests {
   private static let configuration: NetworkConfiguration = {
     var configuration = NetworkConfiguration(

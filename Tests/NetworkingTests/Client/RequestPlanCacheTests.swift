@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Networking
 
-@Suite("A cache on a request's way", .timeLimit(.minutes(1)))
+@Suite("A cache on a request's way", .hangLimit)
 struct RequestPlanCacheTests {
   private static let transport = TransportRequest(.get, "http://host/x")
   private static let validators: TransportHeaders = ["If-None-Match": "\"a\""]

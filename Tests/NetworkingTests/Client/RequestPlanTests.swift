@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Networking
 
-@Suite("A request goes its way", .timeLimit(.minutes(1)))
+@Suite("A request goes its way", .hangLimit)
 struct RequestPlanTests {
   private typealias Step = RequestPlan.Step
   private typealias Event = RequestPlan.Event

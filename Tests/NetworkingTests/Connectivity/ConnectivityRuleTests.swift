@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Networking
 
-@Suite("Being offline", .timeLimit(.minutes(1)))
+@Suite("Being offline", .hangLimit)
 struct ConnectivityRuleTests {
   /// A machine without a network, but for what a test gives it.
   private func facts(
@@ -104,7 +105,7 @@ struct ConnectivityRuleTests {
   }
 }
 
-@Suite("What the system's files say", .timeLimit(.minutes(1)))
+@Suite("What the system's files say", .hangLimit)
 struct SystemFilesTests {
   @Test("of names")
   func hosts() {
