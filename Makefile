@@ -6,8 +6,16 @@ RELEASE := .build/release
 SEEDS ?= 200
 JOBS ?= 2
 
+# Tests are started a few at a time. The test library keeps no backtraces of errors: it would search
+# all of them under one lock at the end of each test, which held tests with many errors to one core.
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 4
+export SWT_SWIFT_ERROR_BACKTRACING_ENABLED ?= 0
+# Without debug information the tests are built in four fifths of the time; `make test TEST_BUILD=`
+# keeps it.
+TEST_BUILD ?= -debug-info-format none
+
 # Tests that never wait for a clock or another process, and those that keep many processes busy. The
-# parts run one after another: what waits for real time would wait too long beside the others.
+# parts run one after another: each would slow the others down.
 PURE := ProtocolTests|SyncClientTests|ConformanceTests|SimulatedDiskTests
 SERVER := SyncServerTests|MissionServerTests
 MISSIONS := PairTests\.Mission
@@ -19,14 +27,16 @@ help: ## List what can be made
 .PHONY: demo
 demo: ## Three devices and a server on real data, start to end
 	@Scripts/install-dependencies.sh build demo
+	@echo "Building ferry, the device's command (1 of 2, optimised; some minutes the first time)"
 	@$(SWIFT) build -c release --product ferry
+	@echo "Building ferryd, the server (2 of 2)"
 	@$(SWIFT) build -c release --product ferryd
 	@Scripts/demo.sh $(RELEASE)
 
 .PHONY: test
 test: ## All tests, with a PostgreSQL of their own
 	@Scripts/install-dependencies.sh build test
-	$(SWIFT) build --build-tests
+	$(SWIFT) build --build-tests $(TEST_BUILD)
 	$(SWIFT) test --skip-build --filter '$(PURE)'
 	$(SWIFT) test --skip-build --skip '$(PURE)|$(SERVER)|PairTests|SimulationTests'
 	$(SWIFT) test --skip-build --filter '$(SERVER)'

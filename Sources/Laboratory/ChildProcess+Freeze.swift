@@ -3,7 +3,7 @@ import Foundation
 extension ChildProcess {
   /// Stops it with SIGSTOP wherever it is. Returns when each of its threads stands still, or it has
   /// ended (Linux only).
-  package func freeze(within limit: Duration = .seconds(10)) async throws {
+  package func freeze(within limit: Duration = .hangLimit) async throws {
     send(SIGSTOP)
     let deadline = ContinuousClock.now + limit
     while endedWith == nil, !(try standsStill()) {

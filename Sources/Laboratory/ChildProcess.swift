@@ -57,7 +57,7 @@ package final class ChildProcess: Sendable {
   /// Runs a program to its end.
   package static func run(
     _ executable: URL, _ arguments: [String] = [], environment: [String: String] = [:],
-    directory: URL? = nil, input: String = "", within limit: Duration = .seconds(30)
+    directory: URL? = nil, input: String = "", within limit: Duration = .hangLimit
   ) async throws -> Finished {
     let child = try ChildProcess(
       executable, arguments, environment: environment, directory: directory, input: input)
@@ -80,14 +80,14 @@ package final class ChildProcess: Sendable {
   /// Throws as soon as the program has ended without it, or when the time is over; the message
   /// holds the output. `predicate` must not use this object.
   package func line(
-    after first: Int = 0, within limit: Duration = .seconds(10),
+    after first: Int = 0, within limit: Duration = .hangLimit,
     where predicate: @escaping @Sendable (String) -> Bool
   ) async throws -> String {
     try await capture.line(after: first, within: limit, where: predicate)
   }
 
   /// Waits for the end of the program and of its output.
-  package func exitStatus(within limit: Duration = .seconds(10)) async throws -> ExitStatus {
+  package func exitStatus(within limit: Duration = .hangLimit) async throws -> ExitStatus {
     try await capture.exitStatus(within: limit)
   }
 

@@ -58,7 +58,7 @@ package final class PostgresCluster: Sendable {
   package func start() throws { try owned().start() }
 
   /// Stops the server; its data stays. Returns when it is down, and fails when it is not in time.
-  package func stop(_ shutdown: Shutdown = .fast, within limit: Duration = .seconds(60)) throws {
+  package func stop(_ shutdown: Shutdown = .fast, within limit: Duration = .hangLimit) throws {
     try owned().stop(shutdown, within: limit)
   }
 

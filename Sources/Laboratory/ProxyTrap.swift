@@ -60,7 +60,7 @@ package final class ProxyTrap: Sendable {
   }
 
   /// Waits until it has sprung; called again, until it has sprung again.
-  package func sprung(within limit: Duration = .seconds(20)) async throws {
+  package func sprung(within limit: Duration = .hangLimit) async throws {
     let hasSprung = await withTaskGroup(of: Bool.self) { group in
       group.addTask { [events] in
         for await _ in events { return true }

@@ -17,7 +17,7 @@ struct DaemonTests {
     try await trap.sprung()
     #expect(try await pair.server.stop() == .exited(0))
     try await pair.server.start()
-    _ = try await push.exitStatus(within: .seconds(30))
+    _ = try await push.exitStatus()
     try await expectSettled([pair.one, pair.two], pair.server, operations: 8_000)
   }
 
@@ -34,7 +34,7 @@ struct DaemonTests {
     }
     trap.release()
     #expect(try await stopped == .exited(0))
-    #expect(try await push.exitStatus(within: .seconds(30)) == .exited(0))
+    #expect(try await push.exitStatus() == .exited(0))
     #expect(push.output.contains("\"pushed\":60"))
     try await pair.server.start()
     try await expectSettled([pair.one, pair.two], pair.server, operations: 60)

@@ -61,7 +61,7 @@ struct KillTests {
       pair.proxy.removeTraps()
       try await pair.server.start()
       client.send(SIGCONT)
-      _ = try await client.exitStatus(within: .seconds(30))
+      _ = try await client.exitStatus()
     }
     try await expectSettled([pair.one, pair.two], pair.server, operations: 121)
     #expect(try await pair.two.count() == 119)
@@ -115,7 +115,7 @@ struct KillTests {
       trap.cut()
       pair.proxy.removeTraps()
       try await pair.server.start()
-      _ = try await client.exitStatus(within: .seconds(30))
+      _ = try await client.exitStatus()
     }
     let before = pair.proxy.byteCount(.answer)
     try await expectSettled([pair.one, pair.two], pair.server, operations: 6_000)
@@ -167,6 +167,6 @@ struct KillTests {
       try await pair.server.start()
     }
     pair.proxy.removeTraps()
-    _ = try await client.exitStatus(within: .seconds(30))
+    _ = try await client.exitStatus()
   }
 }

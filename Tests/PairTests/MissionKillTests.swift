@@ -32,12 +32,12 @@ struct MissionKillTests {
     case .working:
       let trap = proxy.trap(
         .answer, of: "/v1/blobs/", after: bytes, .call { run.child.send(SIGSTOP) })
-      try await trap.sprung(within: .seconds(60))
+      try await trap.sprung()
     case .told:
       let trap = proxy.trap(
         .answer, of: "/v1/blobs/", after: bytes,
         .call { proxy.set(LinkConditions(answers: .stalled)) })
-      try await trap.sprung(within: .seconds(60))
+      try await trap.sprung()
       try await run.fetched(bytes / 2)
     }
     try await run.child.freeze()
@@ -79,7 +79,7 @@ struct MissionKillTests {
   func atTheEnd() async throws {
     let stage = try await MissionStage.make(mebibytes: 8)
     let run = try stage.download()
-    _ = try await run.child.line(within: .seconds(60)) {
+    _ = try await run.child.line {
       $0.hasPrefix("{\"event\":\"item\"") && $0.contains("film.mp4")
     }
     run.child.send(SIGKILL)

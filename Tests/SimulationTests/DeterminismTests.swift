@@ -72,7 +72,7 @@ struct DeterminismTests {
   }
 
   private static func simulate(_ arguments: String...) async throws -> ChildProcess.Finished {
-    try await ChildProcess.run(try Executables.ferrySim(), arguments, within: .seconds(200))
+    try await ChildProcess.run(try Executables.ferrySim(), arguments)
   }
 }
 

@@ -14,7 +14,7 @@ struct MissionWorldTests {
     return options
   }
 
-  @Test("no oracle objects to missions", arguments: WorldOptions.Profile.allCases, 1...4)
+  @Test("no oracle objects to missions", arguments: WorldOptions.Profile.allCases, 1...2)
   func sound(_ profile: WorldOptions.Profile, _ seed: UInt64) async throws {
     let result = try await WorldThreads.world(seed, Self.options(profile))
     #expect(result.violations.isEmpty, "\(result.violations)")

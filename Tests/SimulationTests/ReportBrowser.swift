@@ -76,7 +76,7 @@ struct ReportBrowser {
         "--user-data-dir=\(directory.file("profile").path)", "--virtual-time-budget=10000",
         // Whatever a page asks for beyond itself is not found.
         "--host-resolver-rules=MAP * ~NOTFOUND",
-      ] + options + [file.absoluteString + fragment], within: .seconds(90))
+      ] + options + [file.absoluteString + fragment])
     guard finished.status == .exited(0) else {
       throw TestSupportError("the browser ended with \(finished.status): \(finished.error)")
     }

@@ -11,7 +11,7 @@ struct ServiceNodesTests {
   static func serve(_ database: String) async throws -> (ChildProcess, UInt16) {
     let child = try ChildProcess(
       try Executables.ferryd(), ["serve", "--listen", "127.0.0.1:0", "--database", database])
-    let ready = try await child.line(within: .seconds(30)) { $0.contains("listening on http://") }
+    let ready = try await child.line { $0.contains("listening on http://") }
     let address = ready.split(separator: " ").first { $0.hasPrefix("http://") } ?? ""
     return (child, try #require(UInt16(address.split(separator: ":").last ?? "")))
   }

@@ -57,7 +57,7 @@ package final class NginxFileServer: Sendable {
   package func log(
     with isWanted: (_ status: Int, _ bytes: Int) -> Bool
   ) async throws -> [(status: Int, bytes: Int)] {
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .hangLimit
     while true {
       let found = try log()
       if found.contains(where: { isWanted($0.status, $0.bytes) }) { return found }

@@ -69,7 +69,7 @@ struct Device: Sendable {
   ) async throws -> ChildProcess.Finished {
     let finished = try await ChildProcess.run(
       try Executables.ferry(), ["--replica", path] + arguments, directory: directory.url,
-      input: input, within: .seconds(90))
+      input: input)
     #expect(
       finished.status == .exited(code), "\(arguments): \(finished.error)\(finished.output)",
       sourceLocation: sourceLocation)

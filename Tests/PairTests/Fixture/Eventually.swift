@@ -6,7 +6,7 @@ import Testing
 /// - Throws: when there is none in time, with `what`.
 @discardableResult
 func eventually<Answer: Sendable>(
-  _ what: String, within limit: Duration = .seconds(30), _ probe: () async throws -> Answer?
+  _ what: String, within limit: Duration = .hangLimit, _ probe: () async throws -> Answer?
 ) async throws -> Answer {
   let deadline = ContinuousClock.now + limit
   while true {
@@ -20,7 +20,7 @@ func eventually<Answer: Sendable>(
 
 /// Waits until something holds.
 func eventually(
-  _ what: String, within limit: Duration = .seconds(30), holds: () async throws -> Bool
+  _ what: String, within limit: Duration = .hangLimit, holds: () async throws -> Bool
 ) async throws {
   try await eventually(what, within: limit) { try await holds() ? true : nil }
 }

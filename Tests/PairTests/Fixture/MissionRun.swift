@@ -32,21 +32,21 @@ final class MissionRun: Sendable {
 
   /// Waits until it tells that so many bytes are there, by whichever process.
   func reached(_ bytes: Int) async throws {
-    _ = try await child.line(within: .seconds(60)) { line in
+    _ = try await child.line { line in
       Self.read(line).flatMap { Progress($0) }.map { $0.bytesDone >= bytes } ?? false
     }
   }
 
   /// Waits until it tells that it has fetched so many bytes itself.
   func fetched(_ bytes: Int) async throws {
-    _ = try await child.line(within: .seconds(60)) { line in
+    _ = try await child.line { line in
       Self.read(line).flatMap { Progress($0) }.map { $0.bytesFetched >= bytes } ?? false
     }
   }
 
   /// Waits until it tells of a state; `reason` is a part of why.
   func changed(to state: String, _ reason: String? = nil) async throws {
-    _ = try await child.line(within: .seconds(60)) { line in
+    _ = try await child.line { line in
       guard let event = Self.read(line), event.text("event") == "state" else { return false }
       let why = event.object("reason").text("message")
       return event.text("state") == state && (reason.map { why?.contains($0) ?? false } ?? true)
@@ -57,7 +57,7 @@ final class MissionRun: Sendable {
   func ends(
     with code: Int32 = 0, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws {
-    let status = try await child.exitStatus(within: .seconds(90))
+    let status = try await child.exitStatus()
     #expect(
       status == .exited(code), "\(child.error)\(child.output.suffix(2_000))",
       sourceLocation: sourceLocation)

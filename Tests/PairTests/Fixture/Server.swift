@@ -46,7 +46,7 @@ final class Server: Sendable {
   func start() async throws -> ChildProcess {
     let child = try ChildProcess(
       try Executables.ferryd(), ["serve", "--listen", "127.0.0.1:\(port)"] + store + options)
-    _ = try await child.line(within: .seconds(30)) { $0.contains("listening on http://") }
+    _ = try await child.line { $0.contains("listening on http://") }
     process.withLock { $0 = child }
     return child
   }
@@ -63,7 +63,7 @@ final class Server: Sendable {
   func stop() async throws -> ChildProcess.ExitStatus {
     guard let child = process.withLock({ $0 }) else { throw TestSupportError("it does not run") }
     child.send(SIGTERM)
-    return try await child.exitStatus(within: .seconds(30))
+    return try await child.exitStatus()
   }
 
   /// What it has logged since it was started last.
@@ -90,7 +90,7 @@ final class Server: Sendable {
   /// The same with a list of words.
   func run(_ arguments: [String]) async throws -> ChildProcess.Finished {
     try await ChildProcess.run(
-      try Executables.ferryd(), arguments + store, within: .seconds(90))
+      try Executables.ferryd(), arguments + store)
   }
 
   /// Makes a token. Returns when the server, if it runs, asks for tokens: one that never had any
