@@ -155,7 +155,7 @@ let package = Package(
       needs: [
         "SyncServer", "StoreContracts", "MissionServer", "Postgres", "Cryptography", "TestSupport",
         "FerryDaemon",
-      ]),
+      ], resources: [.copy("Resources")]),
     tests(
       "ConformanceTests",
       needs: [

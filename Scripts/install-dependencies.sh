@@ -21,7 +21,8 @@ for purpose in "${@:-build}"; do
         libzstd-dev zlib1g-dev libssl-dev) ;;
     demo) packages+=(iso-codes) ;;
     test)
-      packages+=(postgresql iso-codes openssl nginx util-linux aria2)
+      packages+=(postgresql iso-codes openssl nginx haproxy util-linux aria2 python3-jwt
+        python3-cryptography)
       # Word by word: it may be none.
       packages+=($(browser)) ;;
     *) echo "unknown purpose: $purpose (build, demo, test)" >&2; exit 2 ;;

@@ -65,9 +65,20 @@ attempt() {
   esac
 }
 
+# The token of the environment, or of a file, which may appear later than this process.
+token() {
+  if [ -n "${FERRY_TOKEN:-}" ]; then
+    echo "$FERRY_TOKEN"
+  elif [ -n "${FERRY_TOKEN_FILE:-}" ]; then
+    cat "$FERRY_TOKEN_FILE" 2>/dev/null || true
+  fi
+}
+
 init() {
+  secret=$(token)
+  [ -n "$secret" ] || [ -z "${FERRY_TOKEN_FILE:-}" ] || return 1
   attempt ferry init --server "$FERRY_SERVER" --space "$FERRY_SPACE" \
-    ${FERRY_TOKEN:+--token "$FERRY_TOKEN"}
+    ${secret:+--token "$secret"}
 }
 
 exchange() { attempt ferry sync --json; }

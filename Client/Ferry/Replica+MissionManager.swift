@@ -36,6 +36,8 @@ extension Replica {
     // The manager tries again for ever, and tells why nothing comes: what fails twice in a row is
     // for it.
     settings.retry.attemptsMax = 2
+    // A server that wants a longer pause is told of, and asked again by the manager's pauses.
+    settings.retry.retryAfterMax = .seconds(10)
     let manager = try await MissionManager.open(
       store: store, files: files,
       downloader: ChunkedDownloader(
@@ -50,16 +52,21 @@ extension Replica {
     over transport: any Transport, silence: Duration
   ) -> DownloadOpening {
     { [self] (source, fields) async throws(TransportError) -> TransportStream in
-      let server: ServerAddress?
-      do { server = try await self.server() } catch {
+      let access: ServerAccess?
+      do { access = try await self.access() } catch {
         throw TransportError(.other, String(describing: error))
       }
-      guard let server else { throw TransportError(.badAddress, "this replica has no server yet") }
-      let url = server.url.hasSuffix("/") ? String(server.url.dropLast()) : server.url
+      guard let server = access else {
+        throw TransportError(.badAddress, "this replica has no server yet")
+      }
+      let address = server.address
+      let url = address.url.hasSuffix("/") ? String(address.url.dropLast()) : address.url
       var base = BaseURL(url)
       if let token = server.token { base.headers["Authorization"] = "Bearer \(token)" }
       // A client is a few words around the transport, which keeps the connections.
-      let client = NetworkClient(NetworkConfiguration(base), transport: transport)
+      var configuration = NetworkConfiguration(base)
+      configuration.certificateAuthorities = address.certificateAuthorities
+      let client = NetworkClient(configuration, transport: transport)
       return try await ChunkedDownloader.requests(through: client, timeout: silence)(
         source, fields)
     }

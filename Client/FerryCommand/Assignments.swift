@@ -22,7 +22,7 @@ enum Assignments {
           .invalidValue, "--set \(assignment) sets nothing", why: "there is no COLUMN= in it",
           next: "write --set COLUMN=VALUE, such as --set done=1")
       }
-      let name = String(parts[0])
+      let name = Name(parts[0])
       guard !columns.contains(where: { $0.name == name }) else {
         throw UsageError(
           .repeatedOption, "column \(name) is set twice", why: "it can hold one value",

@@ -29,7 +29,7 @@ extension FerryCommand {
       ExampleSpec("Clear the list", "ferry batch tasks --where \"done = 1\" --delete"),
     ]
   ) { arguments in
-    let table = try arguments.string("TABLE")
+    let table = Name(try arguments.string("TABLE"))
     let predicate = try arguments.string("where")
     let columns = try Assignments.read(arguments.strings("set"))
     guard arguments.flag("delete") == columns.isEmpty else {
@@ -48,7 +48,7 @@ extension FerryCommand {
         set: Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) }))
     if arguments.flag("json") {
       try TextOutput.standardOutput.line(
-        JSONText.object([("table", .string(table)), ("changedHere", .int(changed))]).text)
+        JSONText.object([("table", .string(table.text)), ("changedHere", .int(changed))]).text)
     } else {
       try TextOutput.standardOutput.line(
         "\(changed.counted("record")) changed here; recorded as one batch")
@@ -59,7 +59,7 @@ extension FerryCommand {
   /// What a pending operation is about.
   static func recordCell(_ operation: Operation) -> (String, JSONText) {
     guard let batch = operation.batch else {
-      return (operation.key.record, .string(operation.key.record))
+      return (operation.key.record.text, .string(operation.key.record.text))
     }
     let text = "\(batch.effect.rawValue) where \(batch.predicate.text(key: "key"))"
     return (text, .string(text))

@@ -33,7 +33,8 @@ extension FerryCommand {
       found.map { kept in
         let conflict = kept.conflict
         return [
-          "\(kept.number)", kept.state, kept.key.table, kept.key.record, conflict.column ?? "",
+          "\(kept.number)", kept.state, kept.key.table.text, kept.key.record.text,
+          conflict.column?.text ?? "",
           conflict.column == nil ? "the record" : Presentation.cell(conflict.lost),
           who(conflict.loser, kept.isLosersOwn), who(conflict.winner, kept.isWinnersOwn),
         ].map { ($0, .null) }
@@ -107,7 +108,7 @@ extension FerryCommand {
         return [
           ("\(operation.id)", .string("\(operation.id)")), (time, .string(time)),
           (state, .string(state)), (operation.kind.rawValue, .string(operation.kind.rawValue)),
-          (operation.key.table, .string(operation.key.table)), record,
+          (operation.key.table.text, .string(operation.key.table.text)), record,
           (Presentation.cell(operation.columns), Presentation.json(operation.columns)),
           (Presentation.cell(own.former), Presentation.json(own.former)),
         ]

@@ -23,6 +23,33 @@ extension ReplicaError: CommandFailureConvertible {
           ? "your changes are safe in the replica; try again later"
           : "check the address with `ferry status`, and set it with `ferry init --server URL`",
         status: isTransient ? .unreachable : .failed, code: "unexpected_answer")
+    case .untrusted(let why):
+      CommandFailure(
+        "the server could not be trusted", why: why,
+        next: "nothing was sent; your changes are safe in the replica. Correct the certificate, "
+          + "--ca or this device's clock, then run the command again", status: .needsUser,
+        code: "untrusted")
+    case .redirected(let why):
+      CommandFailure(
+        "the server sends the request to another address", why: why,
+        next: "nothing was sent there; if that address is right, run `ferry init --server URL "
+          + "--space NAME` with it", code: "redirected")
+    case .tooLarge(let why):
+      CommandFailure(
+        "the server's answer is too large for this device", why: why,
+        next: "changes that were applied stay; ask the server's administrator to find the large "
+          + "record", code: "too_large")
+    case .tokenMissing(let why):
+      CommandFailure(
+        "the replica's token cannot be used", why: why,
+        next: "copy that file too (mode 0600), or give the token again: `ferry init --server URL "
+          + "--space NAME --token TOKEN`; your changes are safe in the replica",
+        status: .needsUser, code: "token_missing")
+    case .badAddress(let why):
+      CommandFailure(
+        "the server's address cannot be used", why: why,
+        next: "set it with `ferry init --server URL --space NAME`", status: .usage,
+        code: "bad_address")
     case .notConfigured:
       CommandFailure(
         "this replica has no server yet", why: "`ferry init` was not run for it",
@@ -61,16 +88,23 @@ extension Problem: CommandFailureConvertible {
   package var commandFailure: CommandFailure {
     let next =
       switch code {
-      case .unauthorized: "get a token from `ferryd token create`, then `ferry init --token TOKEN`"
+      case .unauthorized:
+        "get a token from `ferryd token create`, then run `ferry init --server URL --space NAME "
+          + "--token TOKEN`"
       case .notFound: "check the server's address: the one given with `ferry init --server URL`"
       case .forbidden: "ask for a token with another role or for this space"
       case .unknownSpace: "check --space, or make it on the server: `ferryd space create NAME`"
       case .schemaConflict: schemaNext
       case .upgradeRequired: "install a newer Ferry; your changes are safe in the replica"
-      case .parkFull, .unavailable, .internalError:
+      case .storageQuota:
+        "delete what is not needed, or ask the server's administrator for more room; your changes are "
+          + "safe in the replica"
+      case .deviceTaken, .cursorRequired:
+        "sync again: the replica goes on by itself; your changes are safe in it"
+      case .parkFull, .writeQuota, .streamQuota, .rateLimited, .unavailable, .internalError:
         "your changes are safe in the replica; try again later"
       case .epochChanged, .cursorAhead, .historyLost, .cursorExpired, .lostAndExpired:
-        "sync again: the replica pulls everything anew; your changes are safe in it"
+        "sync again: the replica pulls everything again; your changes are safe in it"
       default: "see `ferry log` and `ferry status`"
       }
     return CommandFailure(

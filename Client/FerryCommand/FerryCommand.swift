@@ -23,7 +23,11 @@ enum FerryCommand {
     options: [
       OptionSpec(
         "replica", short: "r", value: "FILE", help: "The replica's SQLite file.", kind: .file,
-        default: "./ferry.db", environment: "FERRY_REPLICA")
+        default: "./ferry.db", environment: "FERRY_REPLICA"),
+      OptionSpec(
+        "ca", value: "FILE",
+        help: "A PEM file of certificate authorities to trust besides the system's.", kind: .file,
+        environment: "FERRY_CA"),
     ],
     flags: [
       FlagSpec("json", help: "Answer in JSON, one object a line.", environment: "FERRY_JSON")
@@ -43,8 +47,7 @@ enum FerryCommand {
 
   /// Opens the replica that the command line names. Commands that only look do not make one.
   static func open(
-    _ arguments: ParsedArguments, creating: Bool = false,
-    transport: any Transport = CurlTransport()
+    _ arguments: ParsedArguments, creating: Bool = false, transport: (any Transport)? = nil
   ) async throws -> Replica {
     let path = try arguments.string("replica")
     if !creating && !FileAccess.exists(path) {
@@ -53,6 +56,41 @@ enum FerryCommand {
         next: "name another with --replica FILE, or make it with `ferry init` or `ferry sql`",
         code: "no_replica")
     }
-    return try await Replica.open(path, transport: transport)
+    return try await Replica.open(
+      path, transport: try transport ?? CurlTransport(configuration: network(arguments)))
+  }
+
+  /// Opens the replica for a command that talks to its server, and warns of what the server's
+  /// address gives away.
+  static func openForServer(
+    _ arguments: ParsedArguments, transport: (any Transport)? = nil
+  ) async throws -> Replica {
+    let replica = try await open(arguments, transport: transport)
+    try warn(try await replica.warnings())
+    return replica
+  }
+
+  static func warn(_ warnings: [String]) throws {
+    try TextOutput.standardError.lines(warnings.map { "ferry: warning: \($0)" })
+  }
+
+  /// What the command line says of connections.
+  static func network(_ arguments: ParsedArguments) throws -> CurlTransport.Configuration {
+    var configuration = CurlTransport.Configuration()
+    configuration.certificateAuthorities = try authorities(arguments)
+    return configuration
+  }
+
+  /// The file of certificate authorities that the command line names, by its whole path.
+  static func authorities(_ arguments: ParsedArguments) throws -> String? {
+    guard let path = arguments.stringIfPresent("ca"), !path.isEmpty else { return nil }
+    let text = String(decoding: try FileAccess.contents(of: path), as: UTF8.self)
+    guard text.contains("-----BEGIN CERTIFICATE-----") else {
+      throw CommandFailure(
+        "\(path) holds no certificate", why: "--ca and FERRY_CA name a file in PEM form",
+        next: "`openssl x509 -in FILE -out FILE.pem` writes this form", status: .usage,
+        code: "bad_authorities")
+    }
+    return FileAccess.wholePath(path)
   }
 }

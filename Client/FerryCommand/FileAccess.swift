@@ -5,6 +5,11 @@ import Foundation
 enum FileAccess {
   static func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
 
+  /// The path from the root on.
+  static func wholePath(_ path: String) -> String {
+    URL(fileURLWithPath: path).standardizedFileURL.path
+  }
+
   /// The file's bytes, mapped where the system can.
   static func contents(of path: String) throws -> Data {
     do {

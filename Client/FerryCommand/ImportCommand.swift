@@ -1,5 +1,6 @@
 import CommandLineKit
 import Ferry
+import FerryProtocol
 import Foundation
 import TableImport
 
@@ -35,8 +36,8 @@ extension FerryCommand {
   ) { arguments in
     let data = try FileAccess.contents(of: try arguments.string("FILE"))
     let job = try ImportJob(
-      table: try arguments.string("TABLE"), path: try arguments.string("FILE"), data: data,
-      format: arguments.stringIfPresent("format"), key: try arguments.string("id"),
+      table: Name(try arguments.string("TABLE")), path: try arguments.string("FILE"), data: data,
+      format: arguments.stringIfPresent("format"), key: Name(try arguments.string("id")),
       generatesKey: arguments.flag("generate-id"))
     let replica = try await open(arguments, creating: true)
     let progress = ProgressBar("importing", unit: .items("rows"), total: Int64(job.survey.rows))
@@ -46,7 +47,7 @@ extension FerryCommand {
     if arguments.flag("json") {
       try output.line(
         JSONText.object([
-          ("table", .string(job.table)), ("rows", .int(job.survey.rows)),
+          ("table", .string(job.table.text)), ("rows", .int(job.survey.rows)),
           ("created", .bool(created)),
         ]).text)
     } else {
@@ -62,16 +63,16 @@ struct ImportJob: Sendable {
   /// Rows of one transaction.
   private static let batch = 1_000
 
-  let table: String
+  let table: Name
   let survey: ImportSurvey
   private let data: Data
   private let format: ImportFormat
-  private let key: String
+  private let key: Name
   private let generatesKey: Bool
 
   /// Reads the file once, and throws ``ImportError`` where a row cannot be imported.
   init(
-    table: String, path: String, data: Data, format: String?, key: String, generatesKey: Bool
+    table: Name, path: String, data: Data, format: String?, key: Name, generatesKey: Bool
   ) throws {
     self.table = table
     self.data = data
@@ -81,7 +82,12 @@ struct ImportJob: Sendable {
       format.flatMap { ImportFormat(rawValue: $0) }
       ?? ImportFormat.guess(path: path, firstByte: data.first { $0 > 0x20 })
     let isUntyped = format == .csv
-    var survey = ImportSurvey(key: generatesKey ? nil : key)
+    for name in [table, key] {
+      if let fault = NameRule.fault(in: name, limits: .standard) {
+        throw ImportError("the name of the table or of its key cannot be used: \(fault)")
+      }
+    }
+    var survey = ImportSurvey(key: generatesKey ? nil : key, generated: key)
     try data.withUnsafeBytes { bytes in
       try ImportReader(format: format).read(bytes) { row, _ in
         try isUntyped ? survey.addUntyped(row) : survey.add(row)
@@ -120,7 +126,7 @@ struct ImportJob: Sendable {
 
   private func makeTable(_ database: Database) throws -> Bool {
     let exists = try database.query(
-      "SELECT 1 FROM sqlite_schema WHERE name = ? COLLATE NOCASE", [.text(table)])
+      "SELECT 1 FROM sqlite_schema WHERE name = ? COLLATE NOCASE", [.text(table.text)])
     if !exists.isEmpty { return false }
     guard survey.rows > 0 else {
       throw ImportError("the file has no rows, so the table's columns are not known")
@@ -128,10 +134,10 @@ struct ImportJob: Sendable {
     let columns = survey.columns.filter { $0 != key }.map { name in
       let affinity = survey.affinities[name] ?? .unknown
       let type = affinity == .mixed && format == .csv ? "TEXT" : affinity.rawValue
-      return ", \(quotedName(name)) \(type)"
+      return ", \(quoted(name)) \(type)"
     }
     try database.execute(
-      "CREATE TABLE \(quotedName(table))(\(quotedName(key)) TEXT PRIMARY KEY NOT NULL"
+      single: "CREATE TABLE \(quoted(table))(\(quoted(key)) TEXT PRIMARY KEY NOT NULL"
         + columns.joined() + ")")
     return true
   }
@@ -143,18 +149,15 @@ struct ImportJob: Sendable {
         generatesKey
         ? Value.text("\(UniqueID.generate())")
         : Value.text(ImportSurvey.identifier(in: row, key: key) ?? "")
-      let names = columns.map { quotedName($0.name) }
+      let names = columns.map { quoted($0.name) }
       let sets = names.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
       let marks = Array(repeating: "?", count: names.count + 1).joined(separator: ", ")
       try database.execute(
-        "INSERT INTO \(quotedName(table))(\(([quotedName(key)] + names).joined(separator: ", "))) "
-          + "VALUES (\(marks)) ON CONFLICT(\(quotedName(key))) DO "
+        single: "INSERT INTO \(quoted(table)) AS ferry_row("
+          + "\(([quoted(key)] + names).joined(separator: ", "))) "
+          + "VALUES (\(marks)) ON CONFLICT(\(quoted(key))) DO "
           + (sets.isEmpty ? "NOTHING" : "UPDATE SET \(sets)"),
         [id] + columns.map { survey.typed($0, isUntyped: format == .csv) })
     }
   }
-}
-
-private func quotedName(_ name: String) -> String {
-  "\"" + name.replacing("\"", with: "\"\"") + "\""
 }

@@ -39,7 +39,7 @@ extension FerryCommand {
         let time = Presentation.time(operation.time.milliseconds)
         return [
           (time, .string(time)), (operation.kind.rawValue, .string(operation.kind.rawValue)),
-          (operation.key.table, .string(operation.key.table)),
+          (operation.key.table.text, .string(operation.key.table.text)),
           recordCell(operation),
           (Presentation.cell(operation.columns), Presentation.json(operation.columns)),
           ("\(operation.id)", .string("\(operation.id)")), ("\(item.group)", .int(item.group)),
@@ -60,8 +60,8 @@ extension FerryCommand {
         [
           ("\(change.sequence)", .int(change.sequence)),
           (change.kind.rawValue, .string(change.kind.rawValue)),
-          (change.key.table, .string(change.key.table)),
-          (change.key.record, .string(change.key.record)),
+          (change.key.table.text, .string(change.key.table.text)),
+          (change.key.record.text, .string(change.key.record.text)),
           (change.reason, .string(change.reason)),
           (Presentation.cell(change.columns), Presentation.json(change.columns)),
         ]
@@ -136,8 +136,9 @@ struct LoggedLine {
         + "\(who(conflict.winner.device, kept.isWinnersOwn)) "
         + "(\(Presentation.time(conflict.winner.time.milliseconds)))",
       json: [
-        ("table", .string(kept.key.table)), ("record", .string(kept.key.record)),
-        ("column", .string(orNull: conflict.column)), ("lost", Presentation.json(conflict.lost)),
+        ("table", .string(kept.key.table.text)), ("record", .string(kept.key.record.text)),
+        ("column", .string(orNull: conflict.column?.text)),
+        ("lost", Presentation.json(conflict.lost)),
         ("loser", .string("\(conflict.loser.device)")),
         ("loserTime", .string(Presentation.time(conflict.loser.time.milliseconds))),
         ("winner", .string("\(conflict.winner.device)")),
@@ -151,14 +152,14 @@ extension ReplicaStatus {
   fileprivate var json: JSONText {
     .object([
       ("device", .string("\(device)")), ("space", .string(orNull: server?.space.value)),
-      ("server", .string(orNull: server?.url)), ("tables", .array(tables.map { .string($0) })),
+      ("server", .string(orNull: server?.url)), ("tables", .array(tables.map { .string($0.text) })),
       ("pending", .int(pending)), ("toApply", .int(toApply)), ("conflicts", .int(conflicts)),
       ("questions", .int(questions)),
       ("keptBack", .int(keptBack)), ("quarantined", .int(quarantined)), ("unsent", .int(unsent)),
       ("parked", .int(parked)),
       ("cursor", .string(orNull: cursor?.description)), ("head", .int(head)),
       ("lastSync", .string(orNull: lastSync.map { Presentation.time($0) })),
-      ("clockOffset", .int(clockOffset)),
+      ("clockOffset", .int(clockOffset)), ("warnings", .array(warnings.map { .string($0) })),
       (
         "lastRecovery",
         lastRecovery.map { entry in
@@ -173,7 +174,7 @@ extension ReplicaStatus {
 
   private var clockText: String {
     if clockOffset == 0 { return "as the server's" }
-    return "\(abs(clockOffset)) ms \(clockOffset > 0 ? "behind" : "ahead of") the server"
+    return "\(clockOffset.magnitude) ms \(clockOffset > 0 ? "behind" : "ahead of") the server"
   }
 
   fileprivate var lines: [String] {
@@ -181,7 +182,10 @@ extension ReplicaStatus {
     let facts: [(String, String)] = [
       ("device", "\(device)"),
       ("space", server.map { "\($0.space) on \($0.url)" } ?? "none yet: run `ferry init`"),
-      ("tables", tables.isEmpty ? "none yet: run `ferry track`" : tables.joined(separator: ", ")),
+      (
+        "tables",
+        tables.isEmpty ? "none yet: run `ferry track`" : tables.map(\.text).joined(separator: ", ")
+      ),
       ("pending", "\(pending)"), ("to apply", "\(toApply)"),
       ("conflicts", "\(conflicts)" + (questions > 0 ? ", \(questions) to decide" : "")),
       ("kept back", "\(keptBack)"), ("quarantined", "\(quarantined)"), ("unsent", "\(unsent)"),
@@ -194,7 +198,9 @@ extension ReplicaStatus {
         lastRecovery.map { "\(Presentation.time($0.at)): \($0.detail)" } ?? "never had to"
       ),
     ]
-    return facts.map { "\($0.0.padding(to: 12))  \($0.1)" }
+    return (facts + warnings.map { ("warning", $0) }).map {
+      "\($0.0.padding(to: 12))  \($0.1)"
+    }
   }
 }
 

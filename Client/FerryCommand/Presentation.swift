@@ -27,7 +27,7 @@ enum Presentation {
   }
 
   static func json(_ columns: [Column]) -> JSONText {
-    .object(columns.map { ($0.name, json($0.value)) })
+    .object(columns.map { ($0.name.text, json($0.value)) })
   }
 
   static func cell(_ columns: [Column]) -> String {

@@ -29,7 +29,7 @@ extension FerryCommand {
         return [
           ("\(entry.number)", .int(entry.number)),
           (entry.code.rawValue, .string(entry.code.rawValue)),
-          (key.table, .string(key.table)), (key.record, .string(key.record)),
+          (key.table.text, .string(key.table.text)), (key.record.text, .string(key.record.text)),
           ("\(entry.operations.count)", .int(entry.operations.count)),
           (entry.detail, .string(entry.detail)),
         ]
@@ -56,8 +56,8 @@ extension FerryCommand {
       entry.operations.map { operation in
         let why = entry.refused.contains(operation.id) ? "refused" : "went along"
         return [
-          (operation.kind.rawValue, .null), (operation.key.table, .null),
-          (operation.key.record, .null), (why, .null),
+          (operation.kind.rawValue, .null), (operation.key.table.text, .null),
+          (operation.key.record.text, .null), (why, .null),
           (Presentation.cell(operation.columns), .null),
         ]
       }, asJSON: false)
@@ -145,14 +145,15 @@ extension QuarantineEntry {
   fileprivate var json: JSONText {
     .object([
       ("entry", .int(number)), ("code", .string(code.rawValue)), ("detail", .string(detail)),
-      ("holder", .string(orNull: holder)), ("time", .string(Presentation.time(refusedAt))),
+      ("holder", .string(orNull: holder?.text)), ("time", .string(Presentation.time(refusedAt))),
       (
         "operations",
         .array(
           operations.map { operation in
             .object([
               ("operation", .string("\(operation.id)")), ("kind", .string(operation.kind.rawValue)),
-              ("table", .string(operation.key.table)), ("record", .string(operation.key.record)),
+              ("table", .string(operation.key.table.text)),
+              ("record", .string(operation.key.record.text)),
               ("refused", .bool(refused.contains(operation.id))),
               ("data", Presentation.json(operation.columns)),
             ])

@@ -17,7 +17,7 @@ extension FerryCommand {
   private static let schemaShow = CommandSpec(
     "show", summary: "Show the space's schema, as the server has it now."
   ) { arguments in
-    try print(try await open(arguments).schema(), asJSON: arguments.flag("json"))
+    try print(try await openForServer(arguments).schema(), asJSON: arguments.flag("json"))
     return .done
   }
 
@@ -50,7 +50,7 @@ extension FerryCommand {
         "\(path) is not a schema", why: error.description, next: "correct it and try again",
         status: .usage, code: "bad_schema")
     }
-    let applied = try await open(arguments).applySchema(
+    let applied = try await openForServer(arguments).applySchema(
       document, keepsRecords: arguments.flag("keep-records"))
     if arguments.flag("json") {
       try print(applied, asJSON: true)

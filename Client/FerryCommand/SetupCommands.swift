@@ -5,9 +5,10 @@ extension FerryCommand {
   static let initialise = CommandSpec(
     "init", summary: "Make a replica and connect it to a space on a server.",
     discussion: """
-      Makes the file when it is not there, checks that the server knows the space, and keeps the \
-      address in the file. Where the server serves openly, or the token is an admin's, a space \
-      that does not exist yet is made. Run it again to change the address or the token.
+      Makes the file if it does not exist, checks that the server has the space, and stores the \
+      address and the path given with --ca in the file. A token is stored beside it, in \
+      FILE-token, which only you may read. If the server is open, or the token is an admin's, a \
+      space that does not exist is made. Run it again to change the address or the token.
       """,
     options: [
       OptionSpec(
@@ -34,8 +35,11 @@ extension FerryCommand {
     }
     let replica = try await open(arguments, creating: true)
     let info = try await replica.connect(
-      to: url, space: arguments.string("space"), token: arguments.stringIfPresent("token"))
-    let device = try await replica.status().device
+      to: url, space: arguments.string("space"), token: arguments.stringIfPresent("token"),
+      certificateAuthorities: try authorities(arguments))
+    let status = try await replica.status()
+    let device = status.device
+    try warn(status.warnings)
     let output = TextOutput.standardOutput
     if arguments.flag("json") {
       try output.line(
@@ -73,9 +77,9 @@ extension FerryCommand {
     ],
     arguments: [ArgumentSpec("TABLE", help: "Tables to track.", arity: .zeroOrMore)]
   ) { arguments in
-    let tables = arguments.strings("TABLE")
+    let tables = arguments.strings("TABLE").map { Name($0) }
     let replica = try await open(arguments, creating: true)
-    let key = arguments.flag("create") ? try arguments.string("id") : nil
+    let key = arguments.flag("create") ? Name(try arguments.string("id")) : nil
     if key != nil && tables.isEmpty {
       throw CommandFailure(
         "--create needs the names of tables", why: "no table was named",
@@ -91,11 +95,11 @@ extension FerryCommand {
     if arguments.flag("json") {
       try output.line(
         JSONText.object([
-          ("tables", .array(status.tables.map { .string($0) })),
+          ("tables", .array(status.tables.map { .string($0.text) })),
           ("pending", .int(status.pending)),
         ]).text)
     } else {
-      try output.line("tracked: \(status.tables.joined(separator: ", "))")
+      try output.line("tracked: \(status.tables.map(\.text).joined(separator: ", "))")
     }
     return .done
   }
@@ -124,7 +128,7 @@ extension FerryCommand {
     arguments: [ArgumentSpec("TABLE", help: "The table.")]
   ) { arguments in
     let replica = try await open(arguments)
-    try await replica.untrack(try arguments.string("TABLE"))
+    try await replica.untrack(Name(try arguments.string("TABLE")))
     return .done
   }
 }

@@ -32,7 +32,7 @@ extension FerryCommand {
     guard arguments.flag("watch") else {
       return try await exchange(arguments) { try await $0.sync(progress: $1) }
     }
-    let replica = try await open(arguments)
+    let replica = try await openForServer(arguments)
     let asJSON = arguments.flag("json")
     do {
       try await replica.watch(onEvent: { event in try? report(event, asJSON: asJSON) })
@@ -48,7 +48,7 @@ extension FerryCommand {
       @Sendable (Replica, @escaping @Sendable (SyncProgress) -> Void) async throws ->
       SyncReport
   ) async throws -> ExitStatus {
-    let replica = try await open(arguments)
+    let replica = try await openForServer(arguments)
     let progress = ProgressBar("syncing", unit: .items("changes"))
     let clock = Task {
       while (try? await Task.sleep(for: .seconds(1))) != nil { progress.wait(for: "the server") }
@@ -73,11 +73,12 @@ extension FerryCommand {
   private static func verdict(_ replica: Replica) async throws -> ExitStatus {
     let status = try await replica.status()
     if status.toApply > status.keptBack {
-      let tables = Set(try await replica.waitingChanges(limit: 100).map(\.key.table)).sorted()
+      let tables = try await replica.tablesWaitedFor()
       let waiting = status.toApply - status.keptBack
       try TextOutput.standardError.line(
         "\(waiting.counted("change")) \(waiting == 1 ? "waits" : "wait") for tables or columns "
-          + "that are not here yet (\(tables.joined(separator: ", "))): see `ferry track --create`")
+          + "that are not here yet (\(tables.map(\.text).joined(separator: ", "))): see `ferry track --create`"
+      )
     }
     if status.quarantined > 0 {
       try TextOutput.standardError.lines([

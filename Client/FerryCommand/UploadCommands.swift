@@ -23,15 +23,15 @@ extension FerryCommand {
     ]
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
-    let table = arguments.stringIfPresent("TABLE")
+    let table = arguments.stringIfPresent("TABLE").map { Name($0) }
     let uploads = try await open(arguments).uploads(table: table, limit: count)
     try Presentation.print(
       ["table", "record", "dirty", "deleted", "failed", "detail", "identifier"],
       uploads.map { upload in
         func mark(_ isSet: Bool) -> (String, JSONText) { (isSet ? "yes" : "", .bool(isSet)) }
         return [
-          (upload.key.table, .string(upload.key.table)),
-          (upload.key.record, .string(upload.key.record)), mark(upload.isDirty),
+          (upload.key.table.text, .string(upload.key.table.text)),
+          (upload.key.record.text, .string(upload.key.record.text)), mark(upload.isDirty),
           mark(upload.isDeleted), mark(upload.isFailed),
           (upload.detail ?? "", .string(orNull: upload.detail)),
           ("\(upload.identifier)", .string("\(upload.identifier)")),
@@ -53,7 +53,8 @@ extension FerryCommand {
     examples: [ExampleSpec("One message", "ferry retry messages 0198c2f0 && ferry sync")]
   ) { arguments in
     let count = try await open(arguments).retryUploads(
-      table: arguments.stringIfPresent("TABLE"), record: arguments.stringIfPresent("ID"))
+      table: arguments.stringIfPresent("TABLE").map { Name($0) },
+      record: arguments.stringIfPresent("ID").map { Name($0) })
     try TextOutput.standardOutput.line(
       arguments.flag("json")
         ? JSONText.object([("retried", .int(count))]).text

@@ -15,7 +15,7 @@ extension FerryCommand {
     flags: [FlagSpec("repair", help: "Set rows that differ to what the server has.")],
     examples: [ExampleSpec("Look and mend", "ferry verify --repair")]
   ) { arguments in
-    let replica = try await open(arguments)
+    let replica = try await openForServer(arguments)
     let asJSON = arguments.flag("json")
     let progress = ProgressBar("comparing", unit: .items("rows"))
     let report: VerifyReport
@@ -71,14 +71,14 @@ extension RecordDifference {
 
   fileprivate var json: JSONText {
     .object([
-      ("table", .string(key.table)), ("record", .string(key.record)),
+      ("table", .string(key.table.text)), ("record", .string(key.record.text)),
       ("difference", .string(word)),
       (
         "columns",
         .array(
           columns.map {
             .object([
-              ("column", .string($0.column)), ("here", Presentation.json($0.here)),
+              ("column", .string($0.column.text)), ("here", Presentation.json($0.here)),
               ("there", Presentation.json($0.there)),
             ])
           })
@@ -126,7 +126,7 @@ extension VerifyReport {
         .array(
           tables.map {
             .object([
-              ("table", .string($0.table)), ("rows", .int($0.rows)),
+              ("table", .string($0.table.text)), ("rows", .int($0.rows)),
               ("serverRecords", .int($0.serverRecords)), ("differing", .int($0.differing)),
             ])
           })
@@ -135,7 +135,7 @@ extension VerifyReport {
         "untracked",
         .array(
           untracked.map {
-            .object([("table", .string($0.table)), ("serverRecords", .int($0.serverRecords))])
+            .object([("table", .string($0.table.text)), ("serverRecords", .int($0.serverRecords))])
           })
       ),
     ])

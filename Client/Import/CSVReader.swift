@@ -14,11 +14,12 @@ struct CSVReader {
   consuming func read(_ row: ([Column], Int) throws -> Void) throws {
     var reader = self
     guard let header = try reader.record(1) else { return }
-    var names: [String] = []
+    var names: [Name] = []
     for field in header {
-      guard case .text(let name) = field, !name.isEmpty else {
+      guard case .text(let text) = field, !text.isEmpty else {
         throw ImportError("the header line has a column without a name")
       }
+      let name = Name(text)
       guard !names.contains(name) else {
         throw ImportError("the header line names column \(name) twice")
       }

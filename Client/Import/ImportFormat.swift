@@ -124,13 +124,12 @@ extension JSONReader {
     guard try peek() == 0x7B else { throw malformed("a row is an object") }
     var columns: [Column] = []
     try object { (key, reader) throws(MalformedMessage) in
-      let name = try key.text()
+      let name = try key.name()
       let value = try reader.importedValue()
-      if let index = columns.firstIndex(where: { $0.name == name }) {
-        columns[index] = Column(name, value)
-      } else {
-        columns.append(Column(name, value))
+      guard !columns.contains(where: { $0.name == name }) else {
+        throw reader.malformed("column \(name) occurs twice in one row")
       }
+      columns.append(Column(name, value))
     }
     return columns
   }

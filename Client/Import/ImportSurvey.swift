@@ -13,19 +13,26 @@ package struct ImportSurvey: Sendable, Equatable {
   }
 
   /// Names in the order in which they were first seen, without the key.
-  package private(set) var columns: [String] = []
-  package private(set) var affinities: [String: Affinity] = [:]
+  package private(set) var columns: [Name] = []
+  package private(set) var affinities: [Name: Affinity] = [:]
   package private(set) var rows = 0
+  /// The names of all columns so far, by what SQLite takes them for.
+  private var spellings: [Name: Name] = [:]
   /// The column that identifies a row; `nil` when rows get a new identifier each.
-  package let key: String?
+  package let key: Name?
 
-  package init(key: String?) { self.key = key }
+  /// - Parameter generated: what the key column is called where rows get a new identifier each.
+  package init(key: Name?, generated: Name? = nil) {
+    self.key = key
+    if let name = key ?? generated { spellings[name.folded] = name }
+  }
 
   /// Takes one row into account.
   ///
   /// - Throws: ``ImportError`` when the row has no usable key.
   package mutating func add(_ row: [Column]) throws {
     rows += 1
+    for column in row where affinities[column.name] == nil { try note(column.name) }
     if let key, Self.identifier(in: row, key: key) == nil {
       throw ImportError(
         "row \(rows) has no \(key), which identifies it; name another column with --id")
@@ -37,10 +44,23 @@ package struct ImportSurvey: Sendable, Equatable {
     }
   }
 
+  /// Looks at a column's name when it is new.
+  private mutating func note(_ name: Name) throws {
+    if let fault = NameRule.fault(in: name, limits: .standard) {
+      throw ImportError("row \(rows) has a column that cannot be made: \(fault)")
+    }
+    if let other = spellings.updateValue(name, forKey: name.folded), other != name {
+      throw ImportError(
+        "row \(rows) has a column \(name) beside \(other): SQLite takes both for one column; "
+          + "rename one of them in the file")
+    }
+  }
+
   /// The row's identifier as text; whole numbers are written out.
-  package static func identifier(in row: [Column], key: String) -> String? {
+  package static func identifier(in row: [Column], key: Name) -> String? {
     switch row.first(where: { $0.name == key })?.value {
-    case .text(let text) where !text.isEmpty && text.utf8.count <= Limits.standard.recordBytes:
+    case .text(let text)
+    where !text.isEmpty && text.utf8.count <= Limits.standard.recordBytes && !text.utf8.contains(0):
       text
     case .integer(let integer): "\(integer)"
     default: nil

@@ -10,6 +10,11 @@ struct RequestAddress: Equatable {
   /// `host:port`, for messages: never with credentials or path.
   var endpoint: String { "\(host):\(port)" }
 
+  /// Whether both have the same scheme, host and port (RFC 6454 §5).
+  func hasSameOrigin(as other: RequestAddress) -> Bool {
+    isSecure == other.isSecure && port == other.port && host.lowercased() == other.host.lowercased()
+  }
+
   /// Reads an absolute address; throws kind `badAddress`.
   init(_ url: String) throws(TransportError) {
     guard url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {

@@ -16,6 +16,14 @@ struct ResponseHeadParser {
   private var current: ResponseHead?
   /// Whether body bytes belong to a redirect.
   private(set) var isPassing = false
+  /// Why the heads of this exchange are too much, once they are.
+  private(set) var fault: String?
+  private var bytes = 0
+  private var lines = 0
+
+  /// Bytes and lines of all heads of one exchange, redirects and interim responses included.
+  static let bytesMax = 256 << 10
+  static let linesMax = 2_000
 
   init(followsRedirects: Bool) { self.followsRedirects = followsRedirects }
 
@@ -23,6 +31,15 @@ struct ResponseHeadParser {
   ///
   /// Answers with the final head at its closing empty line. Trailers are not part of a head.
   mutating func feed(_ line: some Collection<UInt8>) -> ResponseHead? {
+    bytes += line.count
+    lines += 1
+    guard bytes <= Self.bytesMax, lines <= Self.linesMax else {
+      fault =
+        "the answer's head is larger than \(Self.bytesMax) bytes or has more than "
+        + "\(Self.linesMax) lines"
+      current = nil
+      return nil
+    }
     let line = Self.trimmed(line)
     if line.starts(with: Array("HTTP/".utf8)) {
       current = ResponseHead(status: Self.status(line))

@@ -22,6 +22,9 @@ package struct ServerSentEventParser: Sendable {
   /// What the stream asked for as delay before opening it again.
   package private(set) var reconnectionDelay: Duration?
 
+  /// The longest delay that a stream may ask for.
+  package static let reconnectionDelayMax = Duration.seconds(60)
+
   private let eventLimit: Int
   private var line: [UInt8] = []
   private var atStart = true
@@ -80,7 +83,9 @@ package struct ServerSentEventParser: Sendable {
     case "id" where !value.contains(0):
       pendingID = String(decoding: value, as: UTF8.self)
     case "retry" where !value.isEmpty && value.count <= 9 && value.allSatisfy { 48...57 ~= $0 }:
-      reconnectionDelay = Int64(String(decoding: value, as: UTF8.self)).map(Duration.milliseconds)
+      reconnectionDelay = Int64(String(decoding: value, as: UTF8.self)).map {
+        min(.milliseconds($0), Self.reconnectionDelayMax)
+      }
     default:
       break  // comments have an empty field name; unknown fields are to be ignored
     }

@@ -12,7 +12,9 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
     case secureConnectionFailed
     /// Not an absolute http or https address.
     case badAddress
-    /// The body grew over the request's limit.
+    /// The server sends the request on to an address that it may not go to (``RedirectRule``).
+    case redirectRefused
+    /// The body or the head grew over the request's limit.
     case responseTooLarge
     /// The caller ended it.
     case cancelled
@@ -37,8 +39,8 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
   public var isTransient: Bool {
     switch kind {
     case .offline, .timedOut, .interrupted: true
-    case .secureConnectionFailed, .badAddress, .responseTooLarge, .cancelled, .fileFailed,
-      .other:
+    case .secureConnectionFailed, .badAddress, .redirectRefused, .responseTooLarge, .cancelled,
+      .fileFailed, .other:
       false
     }
   }

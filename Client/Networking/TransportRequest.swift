@@ -33,6 +33,16 @@ public struct TransportRequest: Sendable, Equatable {
   public var connectTimeout: Duration
   /// The largest response body accepted, in bytes after decompression.
   public var responseLimit: Int
+  /// Where redirects may lead.
+  public var redirects = RedirectRule.follow
+  /// Names of fields that no other origin may get besides `Authorization` and `Cookie`, which never
+  /// go to another one: a redirect to another origin is then refused.
+  public var privateFields: [String] = []
+  /// Of streams: bytes a second that a body has to bring at least, over each `timeout`; nil for a
+  /// body that may be silent for long, such as a stream of events.
+  public var minimumRate: Int?
+  /// A PEM file of certificate authorities to trust besides the system's; nil for the transport's.
+  public var certificateAuthorities: String?
 
   /// A request for `url`; the defaults suit small JSON exchanges.
   public init(
@@ -49,4 +59,13 @@ public struct TransportRequest: Sendable, Equatable {
     self.connectTimeout = connectTimeout
     self.responseLimit = responseLimit
   }
+}
+
+/// Where a server may send a request on to. Whatever the rule: none from https to http, at most
+/// five, and no body to another origin (scheme, host and port).
+public enum RedirectRule: Sendable, Equatable {
+  /// To any origin, credentials left out.
+  case follow
+  /// Within the origin of the request only.
+  case withinOrigin
 }

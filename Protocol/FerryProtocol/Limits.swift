@@ -13,6 +13,10 @@ public struct Limits: Sendable, Equatable {
   public var operationBytes = 4 << 20
   /// Columns in one operation; SQLite's own default limit of a table is 2,000.
   public var columns = 1_000
+  /// Bytes of a record's state as it is sent. A delete is applied also if the state is larger then.
+  public var recordStateBytes = 8 << 20
+  /// Columns of a record, written by any number of operations.
+  public var recordColumns = 2_000
   /// Bytes of a table's or column's name.
   public var nameBytes = 128
   /// Bytes of a record's identifier.
@@ -48,6 +52,9 @@ public struct Limits: Sendable, Equatable {
   public var batchRecords = 100_000
   /// Bytes of those records as they are stored.
   public var batchBytes = 64 << 20
+  /// What the predicates of one packet may cost: comparisons, operators and values, for each record
+  /// that they look at.
+  public var batchEvaluations = 50_000_000
   /// How far a timestamp may lie ahead of the server's clock before it is clamped, in
   /// milliseconds.
   public var clockSkewMax: Int64 = 60_000
@@ -59,27 +66,65 @@ public struct Limits: Sendable, Equatable {
   /// backups of a server that are older than this are not expected back (SPEC.md §5).
   package static let confirmedAgeMax: Int64 = 14 * 24 * 3_600_000
 
+  /// The largest sequence, head or base that a message may hold: far from both a real history and
+  /// the end of 64 bits, so that a successor or a difference never overflows.
+  package static let sequenceMax: SequenceNumber = 1 << 62
+
+  /// The last reading of a wall clock that a message may hold, milliseconds since 1970: the 48 bits
+  /// of a ``HybridTimestamp``.
+  package static let wallTimeMax: Int64 = (1 << 48) - 1
+
   /// The defaults.
   public static let standard = Limits()
+}
+
+// Sizes that follow from the limits above. Both sides derive them from the same numbers.
+extension Limits {
+  /// Bytes of a record's table and identifier in JSON: only identifiers hold what is escaped.
+  private var keyBytes: Int { 2 * nameBytes + 6 * recordBytes + 128 }
+
+  /// Bytes that a record's state may have above ``recordStateBytes``: places and stamps, which
+  /// deletes and writes that lost add to it.
+  package var recordStateSlack: Int { (recordColumns + 2) * 64 + 1_024 }
+
+  /// Bytes of the notices that one operation causes: each of its values, and each of the record's,
+  /// is quoted once at most, with two stamps.
+  package var noticeBytes: Int {
+    recordStateBytes + recordStateSlack + messageBytes
+      + (recordColumns + columns) * (2 * nameBytes + 256) + (formerDevices + 1) * (keyBytes + 256)
+  }
+
+  /// Bytes of the largest page: one that lacked a byte to be closed takes another record and the
+  /// notices of its place. No answer of a server to a device is larger.
+  package var answerBytes: Int {
+    pageBytes + recordStateBytes + recordStateSlack + noticeBytes + keyBytes + 4_096
+  }
 }
 
 /// Names that a device may write to.
 package enum NameRule {
   /// Why `name` cannot be a table's or a column's name, or `nil` when it can.
-  package static func fault(in name: String, limits: Limits) -> String? {
+  package static func fault(in name: Name, limits: Limits) -> String? {
     let count = name.utf8.count
     if count == 0 { return "a name is empty" }
     if count > limits.nameBytes {
       return "a name has \(count) bytes; \(limits.nameBytes) are allowed"
     }
-    var name = name
-    let hasControl = name.withUTF8 { bytes in bytes.contains { $0 < 0x20 || $0 == 0x7F } }
+    let hasControl = name.withBytes { bytes in bytes.contains { $0 < 0x20 || $0 == 0x7F } }
     return hasControl ? "a name holds a control character" : nil
   }
 
+  /// Why `record` cannot be a record's identifier, or `nil` when it can.
+  package static func fault(inRecord record: Name, limits: Limits) -> String? {
+    guard (1...limits.recordBytes).contains(record.utf8.count) else {
+      return "a record's identifier has 1 to \(limits.recordBytes) bytes"
+    }
+    return record.utf8.contains(0) ? "U+0000 in a record's identifier" : nil
+  }
+
   /// Whether the table belongs to SQLite or to Ferry itself, so that no device may write it.
-  package static func isReserved(table: String) -> Bool {
-    let lowered = table.lowercased()
-    return lowered.hasPrefix("ferry_") || lowered.hasPrefix("sqlite_")
+  package static func isReserved(table: Name) -> Bool {
+    let folded = table.folded.utf8
+    return folded.starts(with: "ferry_".utf8) || folded.starts(with: "sqlite_".utf8)
   }
 }

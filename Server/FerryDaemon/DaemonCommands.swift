@@ -12,7 +12,10 @@ enum DaemonCommands {
       """,
     version: FerryVersion.current, options: StoreOptions.options + LogOptions.options,
     flags: LogOptions.flags,
-    subcommands: [serve, token, space, MissionCommands.root, healthCheck, migrate],
+    subcommands: [
+      serve, TokenCommands.root, space, MissionCommands.root, AuditCommand.root, healthCheck,
+      migrate,
+    ],
     examples: [
       ExampleSpec("Serve this machine, with nothing configured", "ferryd serve"),
       ExampleSpec(
@@ -28,20 +31,11 @@ enum DaemonCommands {
       ExitCodeNote(4, "Needs you: a token that allows this."),
     ])
 
-  private static let token = CommandSpec(
-    "token", summary: "Make, list and revoke tokens.",
-    discussion: """
-      A token is for one space and has one role: a reader pulls, a writer pushes as well, an admin \
-      may make the space too. Only a hash of it is stored. Once a token was ever made, requests \
-      without one are refused, also by a server that is running already.
-      """,
-    subcommands: [TokenCommands.create, TokenCommands.list, TokenCommands.revoke])
-
   private static let space = CommandSpec(
-    "space", summary: "Make, list and set up spaces, and prune their history.",
+    "space", summary: "Make, list and set up spaces, prune their history, and see who fills them.",
     subcommands: [
       SpaceCommands.create, SpaceCommands.list, SpaceCommands.show, SpaceCommands.set,
-      SpaceCommands.prune,
+      SpaceCommands.prune, SpaceCommands.usage,
     ])
 
   private static let migrate = CommandSpec(

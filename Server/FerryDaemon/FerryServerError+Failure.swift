@@ -38,9 +38,16 @@ extension FerryServerError: CommandFailureConvertible {
       CommandFailure(
         "the server does not start on \(address)",
         why: "others than this machine can reach that address, and no token exists",
-        next: "make one: `ferryd token create --space NAME --role writer`; or listen on "
+        next:
+          "make one: `ferryd token create --space NAME --role writer`; or take those of an issuer "
+          + "with --jwt-issuer; or listen on "
           + "127.0.0.1; or, where something else keeps strangers out, add --insecure",
         code: "needs_tokens")
+    case .issuerKeys(let reason):
+      CommandFailure(
+        "the keys of the tokens' issuer cannot be used", why: reason,
+        next: "check --jwks: it names a JSON Web Key Set with a key for RS256, ES256 or EdDSA",
+        code: "issuer_keys")
     case .listen(let address, let error):
       CommandFailure(
         "the server cannot listen on \(address)", why: error.description,
@@ -80,6 +87,14 @@ extension StoreError: CommandFailureConvertible {
       CommandFailure(
         "the store cannot be reached", why: reason, next: "try again in a moment",
         code: "database_unreachable")
+    case .busy(let reason):
+      CommandFailure(
+        "the store is busy", why: reason, next: "try again in a moment", code: "database_busy")
+    case .readOnly(let reason):
+      CommandFailure(
+        "the store takes no writes", why: reason,
+        next: "name the database's primary server, or end its read-only mode",
+        code: "database_read_only")
     case .failed(let reason):
       CommandFailure(
         "the store failed", why: reason,

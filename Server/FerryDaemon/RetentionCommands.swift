@@ -31,7 +31,7 @@ extension SpaceCommands {
   ) { arguments in
     let retention = try retention(try arguments.string("retention"))
     try await withSpace(arguments) { store, space in
-      try await store.setRetention(retention, of: space.id)
+      try await store.setRetention(retention, of: space.id, by: CommandMark.now)
       let changed = try await store.space(named: space.name) ?? space
       try show(changed, arguments)
     }
@@ -63,18 +63,21 @@ extension SpaceCommands {
       let retention = age.map { Retention($0) } ?? space.retention
       let result = try await prune(space, of: store, keeping: retention, arguments)
       guard !result.isBusy else { throw busy }
+      try await store.note(
+        CommandMark.now.entry(
+          .spacePruned, space: space.name, "up to \(result.floor.floor), kept \(retention.text)"))
       try report(result, arguments)
     }
     return .done
   }
 
-  private static let nameArgument = ArgumentSpec("name", help: "The space's name.")
+  static let nameArgument = ArgumentSpec("name", help: "The space's name.")
 
   private static let busy = CommandFailure(
     "the space was not pruned to the end", why: "a server is pruning it at this moment",
     next: "run the command again in a minute", code: "prune_busy")
 
-  private static func withSpace(
+  static func withSpace(
     _ arguments: ParsedArguments,
     _ body: (any SyncStore, SpaceSummary) async throws -> Void
   ) async throws {

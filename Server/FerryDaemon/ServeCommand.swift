@@ -6,11 +6,12 @@ extension DaemonCommands {
   static let serve = CommandSpec(
     "serve", summary: "Run the server until SIGTERM or SIGINT.",
     discussion: """
-      On loopback, and while no token was ever made, the server is open: every request from this \
-      machine may do everything. On any other address it starts only when tokens exist, or with \
-      --insecure. At SIGTERM it accepts nothing more, finishes what is in progress, and ends with 0.
+      Until the first token is created, and without --jwt-issuer, the server is open: every \
+      request may do everything. It then listens on loopback only, unless --insecure is given, and \
+      refuses requests from web pages and through proxies. At SIGTERM it accepts no more requests, \
+      finishes those in progress, and ends with 0.
       """,
-    options: options + BlobOptions.options,
+    options: options + AccessOptions.options + BlobOptions.options + QuotaOptions.options,
     flags: [
       FlagSpec(
         "insecure",
@@ -30,35 +31,44 @@ extension DaemonCommands {
     return .done
   }
 
-  private static let options = [
-    OptionSpec(
-      "listen", value: "ADDRESS:PORT",
-      help: "An address of this machine, or 0.0.0.0 for all; port 0 takes a free one.",
-      default: "127.0.0.1:8080", environment: "FERRY_LISTEN"),
-    OptionSpec(
-      "threads", value: "N", help: "Threads that read and write sockets.",
-      kind: .integer(1...256), default: "2", environment: "FERRY_THREADS"),
-    OptionSpec(
-      "connections", value: "N", help: "Connections at once; each listener to events holds one.",
-      kind: .integer(1...1_000_000), default: "4096", environment: "FERRY_CONNECTIONS"),
-    OptionSpec(
-      "heartbeat", value: "TIME", help: "Between two signs of life on a stream of events.",
-      kind: .duration, default: "15s", environment: "FERRY_HEARTBEAT"),
-    OptionSpec(
-      "prune-interval", value: "TIME",
-      help: "Between two runs that delete history older than the spaces' retention.",
-      kind: .duration, default: "10m", environment: "FERRY_PRUNE_INTERVAL"),
-    OptionSpec(
-      "stop-grace", value: "TIME", help: "How long requests in progress may take at the end.",
-      kind: .duration, default: "20s", environment: "FERRY_STOP_GRACE"),
-    OptionSpec(
-      "upload-quota", value: "SIZE",
-      help: """
-        What a space's uploads of missions' content may hold before they are finished; those that \
-        nobody goes on with are removed after a week.
-        """,
-      kind: .byteSize, default: "64GiB", environment: "FERRY_UPLOAD_QUOTA"),
-  ]
+  private static let options =
+    [
+      OptionSpec(
+        "listen", value: "ADDRESS:PORT",
+        help: "An address of this machine, or 0.0.0.0 for all; port 0 takes a free one.",
+        default: "127.0.0.1:8080", environment: "FERRY_LISTEN"),
+      OptionSpec(
+        "threads", value: "N", help: "Threads that read and write sockets.",
+        kind: .integer(1...256), default: "2", environment: "FERRY_THREADS"),
+      OptionSpec(
+        "connections", value: "N", help: "Connections at once; each listener to events holds one.",
+        kind: .integer(1...1_000_000), default: "4096", environment: "FERRY_CONNECTIONS"),
+      OptionSpec(
+        "database-connections", value: "N",
+        help: """
+          Connections to a PostgreSQL database, two more for notifications and checks; a share of \
+          them is kept free for authentication, for pushes and for pulls.
+          """,
+        kind: .integer(1...1_000), default: "8", environment: "FERRY_DATABASE_CONNECTIONS"),
+    ] + LoadOptions.options + [
+      OptionSpec(
+        "heartbeat", value: "TIME", help: "Between two signs of life on a stream of events.",
+        kind: .duration, default: "15s", environment: "FERRY_HEARTBEAT"),
+      OptionSpec(
+        "prune-interval", value: "TIME",
+        help: "Between two runs that delete history older than the spaces' retention.",
+        kind: .duration, default: "10m", environment: "FERRY_PRUNE_INTERVAL"),
+      OptionSpec(
+        "stop-grace", value: "TIME", help: "How long requests in progress may take at the end.",
+        kind: .duration, default: "20s", environment: "FERRY_STOP_GRACE"),
+      OptionSpec(
+        "upload-quota", value: "SIZE",
+        help: """
+          What a space's uploads of missions' content may hold before they are finished; those that \
+          nobody goes on with are removed after a week.
+          """,
+        kind: .byteSize, default: "64GiB", environment: "FERRY_UPLOAD_QUOTA"),
+    ]
 
   private static func configuration(
     _ arguments: ParsedArguments
@@ -76,13 +86,17 @@ extension DaemonCommands {
     configuration.isInsecure = arguments.flag("insecure")
     configuration.threads = try arguments.integer("threads")
     configuration.connectionLimit = try arguments.integer("connections")
+    try LoadOptions.apply(arguments, to: &configuration)
+    configuration.databaseConnections = try arguments.integer("database-connections")
     configuration.heartbeat = max(.milliseconds(100), try arguments.duration("heartbeat"))
     configuration.pruneInterval = max(.seconds(1), try arguments.duration("prune-interval"))
     configuration.stopGrace = try arguments.duration("stop-grace")
     configuration.blobs = arguments.stringIfPresent("blobs")
     configuration.missionKey = arguments.stringIfPresent("mission-key")
     configuration.uploadQuota = Int64(try arguments.byteSize("upload-quota"))
+    configuration.quotas = try QuotaOptions.quotas(arguments)
     configuration.startWait = try arguments.duration("start-wait")
+    try AccessOptions.apply(arguments, to: &configuration)
     return configuration
   }
 
@@ -91,6 +105,8 @@ extension DaemonCommands {
   ) throws(FerryServerError) -> String {
     let access =
       switch (server.startedOpen, server.address.isLoopback) {
+      case (false, _) where arguments.stringIfPresent("jwt-issuer") != nil:
+        "tokens or JSON Web Tokens required"
       case (false, _): "tokens required"
       case (true, true): "open: no tokens exist"
       case (true, false): "open to everybody who can reach it: no tokens exist"

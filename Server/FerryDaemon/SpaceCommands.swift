@@ -11,7 +11,7 @@ enum SpaceCommands {
   ) { arguments in
     let name = try name(try arguments.string("name"))
     try await StoreOptions.withStore(arguments, makes: true) { store, _ in
-      let space = try await store.createSpace(name)
+      let space = try await store.createSpace(name, by: CommandMark.now)
       try TextOutput.standardOutput.line(
         arguments.flag("json") ? space.json.text : "\(space.name) at \(space.head)")
     }

@@ -10,83 +10,113 @@ final class Exchange: @unchecked Sendable {
   // SAFETY: the variables below are used on the connection's thread only, except `handover`,
   // which locks. libmicrohttpd keeps a connection on one thread for its whole life.
 
-  private enum Phase {
+  enum Phase {
     case headers
+    /// Suspended until it is decided whether the content is read.
+    case deciding(RequestIntake)
     case content(RequestIntake)
+    /// Refused; what little content there is, is read and thrown away.
+    case discarding(HTTPResponse)
     case handling
     case answered
   }
 
   /// What passes between the connection's thread and the handler's task.
   private struct Handover {
+    var admission: HTTPAdmission?
     var answer: HTTPResponse?
     var task: Task<Void, Never>?
     var stream: HTTPStream?
     var isCancelled = false
   }
 
-  private let core: ServerCore
-  private let target: String
-  private let socket: Int32
+  let core: ServerCore
+  let socket: Int32
+  /// Where libmicrohttpd keeps the request; valid until `ended`.
+  let connection: OpaquePointer
+  /// The thread that libmicrohttpd keeps the connection on.
+  let thread = pthread_self()
+  private let target: RequestLineTarget
+  /// `nil` in no case that is known.
+  private let client: ClientConnection?
   private let remoteAddress: String
-  private let started = ContinuousClock.now
-  private var phase = Phase.headers
-  private var method = ""
-  private var status: Int?
+  private let started: Duration
+  var phase = Phase.headers
+  var method = ""
+  var status: Int?
   private var contentBytes = 0
-  private var responseBytes = 0
+  var responseBytes = 0
+  /// When the content began to come.
+  private var contentStarted = Duration.zero
+  /// Of a chunked content, bytes that libmicrohttpd had read when it last called.
+  var consumedBytes: UInt64?
   /// Bytes that the client had acknowledged before the answer.
   private var acknowledgedBefore: UInt64?
-  private var isRefused = false
+  var isRefused = false
   private var sendsFile = false
   private let handover = Mutex(Handover())
 
-  init(core: ServerCore, target: String, socket: Int32, remoteAddress: String) {
+  init(core: ServerCore, target: RequestLineTarget, connection: OpaquePointer) {
     self.core = core
     self.target = target
-    self.socket = socket
-    self.remoteAddress = remoteAddress
+    self.connection = connection
+    socket = ferry_mhd_socket(connection)
+    client = DaemonCallbacks.client(of: connection)
+    remoteAddress = SocketAddress.host(of: ferry_mhd_peer(connection))
+    started = core.configuration.clock()
     core.registry.insert(self, socket: socket)
+    client?.expect(by: started + core.pace(of: client).headers)
   }
 
   /// The headers are here, or a piece of content, or (with an empty piece) all of it, or the
   /// connection was resumed. False when the connection is to be closed.
   func proceed(
-    _ connection: OpaquePointer, method: UnsafePointer<CChar>, piece: UnsafeRawBufferPointer
+    _ line: (method: UnsafePointer<CChar>, version: UnsafePointer<CChar>),
+    piece: UnsafeRawBufferPointer
   ) -> Bool {
     switch phase {
     case .headers:
-      self.method = String(cString: method)
-      return admit(connection)
+      method = String(cString: line.method)
+      return arrive(version: line.version)
+    case .deciding(let intake):
+      // Resumed without a decision: the server is closing.
+      guard let admission = handover.withLock({ $0.admission.take() }) else { return false }
+      return follow(admission, intake)
     case .content(var intake):
       // The array inside must stay uniquely owned, or each piece would copy it.
       phase = .handling
-      if piece.isEmpty { return handle(intake, connection) }
+      if piece.isEmpty { return handle(intake) }
       contentBytes += piece.count
       if let failure = intake.receive(piece) { return refuse(failure) }
       // libmicrohttpd overlooks an end of input that arrives together with input.
       if intake.lacksContent, PendingInput(peeking: socket) == .ended { return false }
+      noteProgress(of: intake)
       phase = .content(intake)
       return true
-    case .handling:
-      return queueAnswer(connection)
-    case .answered:
+    case .discarding(let response):
+      if piece.isEmpty { return answer(response) }
+      contentBytes += piece.count
       return true
+    case .handling:
+      return queueAnswer()
+    case .answered:
+      return !isRefused
     }
   }
 
   /// libmicrohttpd is done with the request.
-  func ended(_ connection: OpaquePointer, isComplete: Bool) {
+  func ended(isComplete: Bool) {
     // An answer that libmicrohttpd gave on its own counts as well.
     let answered =
       status ?? Int(exactly: ferry_mhd_status(connection)).flatMap { $0 > 0 ? $0 : nil }
     let exchange = HTTPExchange(
-      method: method, path: String(target.prefix { $0 != "?" }), status: answered,
+      method: method, path: String(target.text.prefix { $0 != "?" }), status: answered,
       requestBytes: ferry_mhd_header_size(connection) + contentBytes,
       responseBytes: isComplete || isRefused ? responseBytes : cutOffBytes(),
-      duration: started.duration(to: .now),
+      duration: core.configuration.clock() - started,
       remoteAddress: remoteAddress, isComplete: isComplete || isRefused)
     core.registry.remove(self)
+    client?.expect(by: core.nextRequestDeadline(of: client))
     if sendsFile { core.truncationWatch.end(self) }
     let (stream, task) = handover.withLock { handover in
       let orphan = handover.answer.take()?.stream
@@ -116,20 +146,79 @@ final class Exchange: @unchecked Sendable {
     core.registry.disconnect(self)
   }
 
-  private func admit(_ connection: OpaquePointer) -> Bool {
-    var intake = RequestIntake(
-      method: method, target: target, headers: receivedHeaders(of: connection),
-      limit: core.configuration.bodyLimit)
-    if let failure = intake.refusalBeforeContent() { return refuse(failure) }
-    phase = .content(intake)
-    return true
+  // MARK: Admission
+
+  /// All headers are here.
+  private func arrive(version: UnsafePointer<CChar>) -> Bool {
+    let intake = RequestIntake(
+      method: method, target: target.text(before: version), headers: receivedHeaders(),
+      version: String(cString: version), limit: core.configuration.bodyLimit,
+      budget: core.configuration.memory)
+    if let failure = intake.framingFailure { return refuse(failure) }
+    let isOnReserve = client?.isReserve ?? false
+    guard intake.hasContent || isOnReserve, let head = intake.head(remoteAddress: remoteAddress)
+    else { return follow(.proceed(limit: core.configuration.bodyLimit), intake) }
+    let arrival = HTTPArrival(
+      request: head, declaredLength: intake.declaredLength, isOnReserve: isOnReserve)
+    return follow(core.configuration.admission(arrival), intake)
   }
 
-  private func handle(_ intake: RequestIntake, _ connection: OpaquePointer) -> Bool {
-    guard core.registry.suspend(self, ConnectionHandle(pointer: connection)) else { return false }
-    let task = Task { [self] in
+  private func follow(_ admission: HTTPAdmission, _ intake: RequestIntake) -> Bool {
+    switch admission {
+    case .proceed(let limit):
+      var intake = intake
+      if let failure = intake.admit(limit: limit) { return refuse(failure) }
+      contentStarted = core.configuration.clock()
+      noteProgress(of: intake)
+      phase = .content(intake)
+      return true
+    case .refuse(let response):
+      let response = response.negotiated(acceptEncoding: nil)
+      guard let length = intake.declaredLength, length <= Self.discardedMax,
+        length == 0 || !intake.expectsContinue
+      else { return refuse(response) }
+      contentStarted = core.configuration.clock()
+      client?.expect(by: core.pace(of: client).deadline(start: contentStarted, count: 0))
+      phase = .discarding(response)
+      return true
+    case .decide(let decide):
+      phase = .deciding(intake)
+      client?.expect(by: nil)
+      return work { [self] in
+        let settled = await decide().settled()
+        handover.withLock { handover in
+          handover.admission = settled
+          handover.task = nil
+        }
+        core.registry.resume(self)
+      }
+    }
+  }
+
+  /// A refused request's content up to this size is read, so that its connection can be kept.
+  private static let discardedMax = 64 << 10
+
+  /// Content has come, or is waited for.
+  private func noteProgress(of intake: RequestIntake) {
+    guard intake.hasContent else { return }
+    let deadline = core.pace(of: client).deadline(start: contentStarted, count: contentBytes)
+    client?.expect(by: deadline)
+    if intake.declaredLength == nil { consumedBytes = SocketProgress.consumedBytes(of: socket) }
+  }
+
+  // MARK: Answering
+
+  private func handle(_ intake: RequestIntake) -> Bool {
+    client?.expect(by: nil)
+    return work { [self] in
       deliver(await core.answer(intake, remoteAddress: remoteAddress))
     }
+  }
+
+  /// Suspends the connection and runs a task that resumes it.
+  private func work(_ body: @escaping @Sendable () async -> Void) -> Bool {
+    guard core.registry.suspend(self, ConnectionHandle(pointer: connection)) else { return false }
+    let task = Task(executorPreference: core.configuration.executor) { await body() }
     let isCancelled = handover.withLock { handover in
       handover.task = task
       return handover.isCancelled
@@ -155,17 +244,21 @@ final class Exchange: @unchecked Sendable {
     stream?.connectionEnded()
   }
 
-  private func queueAnswer(_ connection: OpaquePointer) -> Bool {
+  private func queueAnswer() -> Bool {
     // Resumed without an answer: the server is closing.
     guard let answer = handover.withLock({ $0.answer.take() }) else { return false }
+    return self.answer(answer)
+  }
+
+  private func answer(_ answer: HTTPResponse) -> Bool {
     phase = .answered
     status = answer.status
     let outlet = StreamOutlet(
       exchange: self, registry: core.registry, socket: socket,
       connection: ConnectionHandle(pointer: connection))
+    let closes = core.isDraining || client?.isReserve ?? false
     guard
-      let response = answer.daemonResponse(
-        outlet: outlet, method: method, closes: core.isDraining)
+      let response = answer.daemonResponse(outlet: outlet, method: method, closes: closes)
     else { return false }
     defer { MHD_destroy_response(response) }
     responseBytes = answer.contentCount(for: method) ?? 0
@@ -174,6 +267,7 @@ final class Exchange: @unchecked Sendable {
       sendsFile = true
       core.truncationWatch.begin(self, content)
     }
+    client?.expect(by: core.deadline(of: answer, responseBytes))
     return MHD_queue_response(connection, UInt32(answer.status), response) == .YES
   }
 
@@ -188,22 +282,5 @@ final class Exchange: @unchecked Sendable {
   /// Bytes of a live body that were handed to libmicrohttpd.
   func countStreamed(_ count: Int) {
     responseBytes += count
-  }
-
-  /// Answers and closes in the middle of a request, which libmicrohttpd cannot do: it would
-  /// first read all content, and reset the connection where it does not.
-  private func refuse(_ failure: HTTPFailure) -> Bool {
-    let response = core.configuration.failure(failure).negotiated(acceptEncoding: nil)
-    let message = response.closingMessage(omitsContent: method == "HEAD")
-    let flags = Int32(MSG_DONTWAIT | MSG_NOSIGNAL)
-    // Nothing else is on its way here, so the kernel's buffer takes the message whole.
-    if send(socket, message, message.count, flags) == message.count {
-      status = response.status
-      responseBytes = message.count
-      isRefused = true
-      LingeringClose.begin(socket)
-    }
-    phase = .answered
-    return false
   }
 }

@@ -1,12 +1,19 @@
 /// A request that this layer refuses before any handler sees it.
 ///
-/// What libmicrohttpd refuses by itself (a request line or header it cannot parse, headers beyond
-/// `HTTPServer.headerMemory`, HTTP/1.1 without `Host`) is answered by it with 400, 414 or 431
-/// and a one-line page.
+/// libmicrohttpd refuses by itself a request line, header or chunk that it cannot parse, and
+/// headers beyond `HTTPServer.headerMemory`: with 400, 413, 414, 431 or 505 and a one-line page.
 package enum HTTPFailure: Error, Sendable, Equatable {
-  /// The target is not a path, or its percent-encoding is not UTF-8.
+  /// The target is not a path, its percent-encoding is not UTF-8, or it has control characters.
   case malformedTarget
-  /// Length and transfer coding contradict each other, or the coding is not `chunked`; the
+  /// There is not exactly one `Host`, or the target names another authority (RFC 9112 §3.2).
+  case malformedHost
+  /// A header's name or value has bytes that do not belong there; the connection is closed.
+  case malformedHeader
+  /// The headers are larger than this server reads; the connection is closed.
+  case headersTooLarge
+  /// The head of a chunk is longer than this server reads; the connection is closed.
+  case malformedChunk
+  /// The length is no number, it contradicts the transfer coding, or that is not `chunked`; the
   /// connection is closed, for what follows on it could be read in two ways (RFC 9112 §6.3).
   case ambiguousLength
   /// The content is above the limit in bytes, on the wire or after decoding.
@@ -15,11 +22,17 @@ package enum HTTPFailure: Error, Sendable, Equatable {
   case unsupportedCoding(String)
   /// The content is not what its `Content-Encoding` says.
   case malformedContent
+  /// The memory for contents is used up; the same request may succeed a little later.
+  case outOfMemory
 
   /// The status that fits (RFC 9110 §15.5).
   package var status: Int {
     switch self {
-    case .malformedTarget, .ambiguousLength, .malformedContent: 400
+    case .malformedTarget, .malformedHost, .malformedHeader, .malformedChunk, .ambiguousLength,
+      .malformedContent:
+      400
+    case .headersTooLarge: 431
+    case .outOfMemory: 503
     case .contentTooLarge: 413
     case .unsupportedCoding: 415
     }
@@ -29,10 +42,16 @@ package enum HTTPFailure: Error, Sendable, Equatable {
   package var detail: String {
     switch self {
     case .malformedTarget: "The request target is not a well-formed path."
-    case .ambiguousLength: "Content-Length and Transfer-Encoding do not agree."
+    case .malformedHost: "The request needs one Host header that agrees with its target."
+    case .malformedHeader: "A header is not well formed."
+    case .headersTooLarge: "The headers are larger than this server reads."
+    case .malformedChunk: "The content's chunks are not well formed."
+    case .ambiguousLength:
+      "The content's length is not one whole number, or contradicts Transfer-Encoding."
     case .contentTooLarge(let limit): "The content is larger than \(limit) bytes."
     case .unsupportedCoding(let coding): "The content coding \(coding) is not supported."
     case .malformedContent: "The content does not match its Content-Encoding."
+    case .outOfMemory: "Too much content is under way; send the request again in a moment."
     }
   }
 }

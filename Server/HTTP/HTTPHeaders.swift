@@ -9,6 +9,9 @@ package struct HTTPHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral 
       self.name = name
       self.value = value
     }
+
+    /// Whether it has this name, whatever the case of its letters.
+    func isNamed(_ other: String) -> Bool { HTTPHeaders.same(name, other) }
   }
 
   /// Every field line; a name may occur more than once.

@@ -1,3 +1,5 @@
+import Glibc
+
 extension HTTPServer {
   /// How a server runs.
   package struct Configuration: Sendable {
@@ -11,9 +13,28 @@ extension HTTPServer {
     package var bodyLimit: Int
     /// Connections at once, live bodies included; further ones wait in the kernel's queue.
     package var connectionLimit: Int
+    /// Connections beyond the limit. Each takes one request, which `admission` is asked about
+    /// although it has no content.
+    package var connectionReserve = 0
+    /// Connections of one address, or of one IPv6 network of 64 bits; further ones are closed at
+    /// once. Addresses of this machine have no limit: a proxy's clients share them.
+    package var addressLimit: Int?
     /// How long a connection may be silent while a request or an answer is on its way, or
     /// between requests; in whole seconds. Handlers and idle live bodies are not limited.
     package var idleTimeout: Duration
+    /// How slow clients may be.
+    package var pace = TransferPace()
+    /// What bounds the memory for contents.
+    package var memory = MemoryBudget(limit: 256 << 20)
+    /// Asked about each request with content when its headers are complete. It runs on a socket
+    /// thread and must not block.
+    package var admission: @Sendable (HTTPArrival) -> HTTPAdmission
+    /// Where handlers run, contents are decoded and answers compressed; `nil` for the shared pool.
+    package var executor: (any TaskExecutor)?
+    /// Time since some moment; never goes back.
+    package var clock: @Sendable () -> Duration = Self.monotonic
+    /// Whether a timer cuts off clients that are late.
+    package var cutsOffLate = true
     /// Renders the answer to a request that no handler sees. It may run on a socket thread, so
     /// it must not block, and its body must be bytes.
     package var failure: @Sendable (HTTPFailure) -> HTTPResponse
@@ -33,8 +54,25 @@ extension HTTPServer {
       self.bodyLimit = bodyLimit
       self.connectionLimit = connectionLimit
       self.idleTimeout = idleTimeout
+      self.admission = { _ in .proceed(limit: bodyLimit) }
       self.failure = failure
       self.onComplete = onComplete
+    }
+
+    /// The pace of an ordinary connection, or of one that is kept free.
+    func pace(onReserve: Bool) -> TransferPace {
+      var pace = pace
+      if onReserve { pace.headers = min(pace.headers, Self.reserveHeaders) }
+      return pace
+    }
+
+    private static let reserveHeaders = Duration.seconds(2)
+
+    /// This machine's clock.
+    package static let monotonic: @Sendable () -> Duration = {
+      var time = timespec()
+      clock_gettime(CLOCK_MONOTONIC, &time)
+      return .seconds(Int64(time.tv_sec)) + .nanoseconds(Int64(time.tv_nsec))
     }
 
     /// The failure's sentence as plain text.
@@ -42,6 +80,25 @@ extension HTTPServer {
       HTTPResponse(
         status: failure.status, headers: ["Content-Type": "text/plain; charset=utf-8"],
         body: .bytes(Array((failure.detail + "\n").utf8)))
+    }
+  }
+
+  /// How busy a server is.
+  package struct Load: Sendable, Equatable {
+    /// Connections that are open.
+    package var connections: Int
+    /// Connections closed at once since the start, because their address had too many.
+    package var refused: Int
+    /// Connections cut off since the start, because their client was too slow.
+    package var late: Int
+    /// Bytes that the contents of requests take.
+    package var contentBytes: Int
+
+    package init(connections: Int = 0, refused: Int = 0, late: Int = 0, contentBytes: Int = 0) {
+      self.connections = connections
+      self.refused = refused
+      self.late = late
+      self.contentBytes = contentBytes
     }
   }
 }

@@ -20,8 +20,9 @@ package final class HTTPServer: Sendable {
 
   private struct Daemon: @unchecked Sendable {
     // SAFETY: libmicrohttpd's functions on a daemon may be called from any thread; `lifecycle`
-    // sees to it that it is stopped once.
+    // sees to it that it is stopped once. Nobody changes the options after the start.
     let pointer: OpaquePointer
+    let options: UnsafeMutablePointer<ferry_mhd_options>
   }
 
   /// The port that connections are accepted on.
@@ -36,13 +37,19 @@ package final class HTTPServer: Sendable {
     configuration: Configuration, handler: @escaping HTTPHandler
   ) throws(HTTPServerError) {
     let listener = try ListeningSocket(address: configuration.address, port: configuration.port)
-    let acceptor = Acceptor(listener: listener, limit: configuration.connectionLimit)
-    let core = ServerCore(configuration: configuration, acceptor: acceptor, handler: handler)
-    guard let pointer = Self.startDaemon(core) else {
+    let connections = ConnectionTable(
+      ConnectionLedger.Limits(
+        connections: configuration.connectionLimit, reserve: configuration.connectionReserve,
+        perAddress: configuration.addressLimit),
+      pace: configuration.pace, ticks: configuration.cutsOffLate, clock: configuration.clock)
+    let acceptor = Acceptor(listener: listener, table: connections)
+    let core = ServerCore(
+      configuration: configuration, connections: connections, acceptor: acceptor,
+      handler: handler)
+    guard let daemon = Self.startDaemon(core) else {
       close(listener.descriptor)
       throw .daemon
     }
-    let daemon = Daemon(pointer: pointer)
     self.port = listener.port
     self.core = core
     self.daemon = daemon
@@ -56,6 +63,17 @@ package final class HTTPServer: Sendable {
     core.acceptor.stop()
     stopDaemon()
   }
+
+  /// Connections that are open, and what became of others.
+  package var load: Load {
+    let counts = core.connections.counts
+    return Load(
+      connections: core.connections.count, refused: counts.refused, late: counts.late,
+      contentBytes: core.configuration.memory.used)
+  }
+
+  /// Cuts off all clients that are late; a timer does it unless the configuration says otherwise.
+  package func cutOffLate() { core.connections.cutOffLate() }
 
   /// Stops: accepts nothing more, ends live bodies, lets requests in progress finish for up to
   /// `grace`, then cancels their handlers and closes all connections. Returns when all is
@@ -95,7 +113,7 @@ package final class HTTPServer: Sendable {
     }
   }
 
-  private static func startDaemon(_ core: ServerCore) -> OpaquePointer? {
+  private static func startDaemon(_ core: ServerCore) -> Daemon? {
     let configuration = core.configuration
     let context = Unmanaged.passRetained(core)
     let threads = max(configuration.threads, 1)
@@ -103,22 +121,30 @@ package final class HTTPServer: Sendable {
     options.threads = UInt32(threads)
     options.connection_memory = headerMemory
     // The acceptor holds the limit; each thread's share must not be the tighter one.
-    options.connections = UInt32(clamping: configuration.connectionLimit * threads)
+    options.connections = UInt32(
+      clamping: (configuration.connectionLimit + configuration.connectionReserve) * threads)
     options.idle_seconds = UInt32(clamping: max(configuration.idleTimeout.components.seconds, 1))
     options.context = context.toOpaque()
     options.access = DaemonCallbacks.access
     options.request_line = DaemonCallbacks.requestLine
     options.completed = DaemonCallbacks.completed
     options.connection = DaemonCallbacks.connection
-    let daemon = ferry_mhd_start(&options)
-    if daemon == nil { context.release() }
-    return daemon
+    options.fault = DaemonCallbacks.fault
+    let kept = UnsafeMutablePointer<ferry_mhd_options>.allocate(capacity: 1)
+    kept.initialize(to: options)
+    guard let pointer = ferry_mhd_start(kept) else {
+      kept.deallocate()
+      context.release()
+      return nil
+    }
+    return Daemon(pointer: pointer, options: kept)
   }
 
   /// Ends libmicrohttpd's threads. Blocks for as long as its callbacks run.
   private func stopDaemon() {
     core.abort()
     MHD_stop_daemon(daemon.pointer)
+    daemon.options.deallocate()
     Unmanaged.passUnretained(core).release()
   }
 

@@ -2,38 +2,76 @@ import Compression
 
 /// Takes in one request and decides when it is refused. Pure: no socket, no clock.
 struct RequestIntake {
+  /// Content that decodes to more than so many times its size is a bomb, unless it is small.
+  static let expansionMax = 256
+  static let expansionFree = 1 << 20
+  /// Steps in which memory is taken for content of unknown size.
+  private static let step = 64 << 10
+
   let method: String
   let headers: HTTPHeaders
+  private let framing: Result<RequestFraming, HTTPFailure>
   private let target: Result<RequestTarget, HTTPFailure>
   private let coding: Result<ContentCoding?, HTTPFailure>
-  private let limit: Int
+  private var limit: Int
   private var body: [UInt8] = []
   private(set) var wireBytes = 0
-  private var declaredLength: Int?
+  /// `nil` for as long as it has taken nothing.
+  private var memory: MemoryShare?
+  private let budget: MemoryBudget
 
   /// `target` is the request target as sent; `limit` holds before and after decoding, in bytes.
-  init(method: String, target: String, headers: HTTPHeaders, limit: Int) {
+  init(
+    method: String, target: String, headers: HTTPHeaders, version: String = "HTTP/1.1",
+    limit: Int, budget: MemoryBudget
+  ) {
     self.method = method
     self.headers = headers
     self.limit = limit
-    self.target = Result { () throws(HTTPFailure) in try RequestTarget(parsing: target) }
+    let target = Result { () throws(HTTPFailure) in try RequestTarget(parsing: target) }
+    self.target = target
+    framing = Result { () throws(HTTPFailure) in
+      try RequestFraming(
+        headers: headers, version: version, authority: (try? target.get())?.authority)
+    }
     self.coding = Result { () throws(HTTPFailure) in
       try Self.coding(of: headers.list(of: "Content-Encoding"))
     }
+    self.budget = budget
   }
 
-  /// Why the request is refused before its content is read, or nil to go on.
-  mutating func refusalBeforeContent() -> HTTPFailure? {
-    let lengths = headers.values(of: "Content-Length")
-    let transferCodings = headers.values(of: "Transfer-Encoding")
-    if lengths.count + transferCodings.count > 1 { return .ambiguousLength }
-    if let coding = transferCodings.first, coding.lowercased() != "chunked" {
-      return .ambiguousLength
-    }
-    guard let length = lengths.first else { return nil }
-    guard let length = Int(length), length <= limit else { return .contentTooLarge(limit: limit) }
-    declaredLength = length
-    if keepsContent { body.reserveCapacity(length) }
+  /// Why the request is refused and its connection closed before anything else is asked.
+  var framingFailure: HTTPFailure? {
+    guard case .failure(let failure) = framing else { return nil }
+    return failure
+  }
+
+  /// Bytes that the headers announce; `nil` when they do not say.
+  var declaredLength: Int? { (try? framing.get())?.declaredLength }
+
+  /// Whether content follows.
+  var hasContent: Bool { declaredLength != 0 }
+
+  /// Whether the client waits to be asked for the content.
+  var expectsContinue: Bool { (try? framing.get())?.expectsContinue ?? false }
+
+  /// What is known before the content is read; `nil` when no handler will see the request.
+  func head(remoteAddress: String) -> HTTPRequest? {
+    guard let target = try? target.get(), case .success = coding else { return nil }
+    return HTTPRequest(
+      method: method, path: target.path, segments: target.segments, query: target.query,
+      headers: headers, remoteAddress: remoteAddress)
+  }
+
+  /// Sets the limit of this request, and takes memory for what is announced. Answers why the
+  /// content is not read, or nil to go on.
+  mutating func admit(limit: Int) -> HTTPFailure? {
+    self.limit = min(self.limit, limit)
+    guard let length = declaredLength else { return nil }
+    guard length <= self.limit else { return .contentTooLarge(limit: self.limit) }
+    guard keepsContent else { return nil }
+    guard grow(to: length) else { return .outOfMemory }
+    body.reserveCapacity(length)
     return nil
   }
 
@@ -41,7 +79,11 @@ struct RequestIntake {
   mutating func receive(_ piece: UnsafeRawBufferPointer) -> HTTPFailure? {
     wireBytes += piece.count
     guard wireBytes <= limit else { return .contentTooLarge(limit: limit) }
-    if keepsContent { body.append(contentsOf: piece) }
+    guard keepsContent else { return nil }
+    if wireBytes > memory?.count ?? 0 {
+      guard grow(to: min(limit, wireBytes + Self.step)) else { return .outOfMemory }
+    }
+    body.append(contentsOf: piece)
     return nil
   }
 
@@ -49,7 +91,7 @@ struct RequestIntake {
   var lacksContent: Bool { wireBytes < declaredLength ?? 0 }
 
   /// The request, once all content is here. Undoes the content coding, so it may take a while.
-  func request(remoteAddress: String) throws(HTTPFailure) -> HTTPRequest {
+  mutating func request(remoteAddress: String) throws(HTTPFailure) -> HTTPRequest {
     let target = try target.get()
     return HTTPRequest(
       method: method, path: target.path, segments: target.segments, query: target.query,
@@ -62,12 +104,27 @@ struct RequestIntake {
     if case .success = target, case .success = coding { true } else { false }
   }
 
-  private func decodedBody() throws(HTTPFailure) -> [UInt8] {
-    guard let coding = try coding.get(), !body.isEmpty else { return body }
+  private mutating func grow(to count: Int) -> Bool {
+    guard count > 0 else { return true }
+    let share = memory ?? MemoryShare(of: budget)
+    memory = share
+    return share.grow(to: count)
+  }
+
+  private mutating func decodedBody() throws(HTTPFailure) -> [UInt8] {
+    let coding = try coding.get()
+    var coded: [UInt8] = []
+    swap(&coded, &body)
+    guard let coding, !coded.isEmpty else { return coded }
+    let bound = min(limit, max(Self.expansionFree, coded.count * Self.expansionMax))
+    // While it is decoded it needs room for both forms.
+    guard grow(to: coded.count + bound) else { throw .outOfMemory }
     do {
-      return try coding.decompress(body, limit: limit)
+      let content = try coding.decompress(coded, limit: bound)
+      memory?.shrink(to: coded.count + content.count)
+      return content
     } catch .tooLarge {
-      throw .contentTooLarge(limit: limit)
+      throw .contentTooLarge(limit: bound)
     } catch {
       throw .malformedContent
     }

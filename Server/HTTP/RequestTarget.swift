@@ -3,11 +3,16 @@ package struct RequestTarget: Equatable {
   package let path: String
   package let segments: [String]
   package let query: [String: String]
+  /// Who is asked, as the absolute form says it; `nil` in the other forms.
+  package let authority: String?
 
   /// Throws `malformedTarget`. Takes the origin form, the absolute form and `*`.
   package init(parsing raw: String) throws(HTTPFailure) {
     // By bytes: a combining mark makes one character of itself and the delimiter before it.
-    let target = Self.originForm(Substring(raw)).utf8
+    guard raw.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { throw .malformedTarget }
+    let (authority, origin) = Self.originForm(Substring(raw))
+    self.authority = authority
+    let target = origin.utf8
     let pathEnd = target.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex
     let path = target[..<pathEnd]
     self.path = String(Substring(path))
@@ -24,15 +29,17 @@ package struct RequestTarget: Equatable {
     self.segments = segments
   }
 
-  /// `http://host/path` without scheme and authority.
-  private static func originForm(_ target: Substring) -> Substring {
+  /// `http://host/path` as authority and path.
+  private static func originForm(_ target: Substring) -> (authority: String?, path: Substring) {
     guard target.utf8.first != UInt8(ascii: "/"),
       let scheme = ["http://", "https://"].first(where: { target.lowercased().hasPrefix($0) })
-    else { return target }
+    else { return (nil, target) }
     let rest = target.dropFirst(scheme.count)
-    let end = rest.utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }
-    guard let end else { return "/" }
-    return rest.utf8[end] == UInt8(ascii: "/") ? rest[end...] : "/" + rest[end...]
+    let end =
+      rest.utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex
+    let authority = String(rest[..<end])
+    guard end < rest.endIndex else { return (authority, "/") }
+    return (authority, rest.utf8[end] == UInt8(ascii: "/") ? rest[end...] : "/" + rest[end...])
   }
 
   private static func parameters(
@@ -65,6 +72,8 @@ package struct RequestTarget: Equatable {
       default: bytes.append(byte)
       }
     }
+    // In a path nobody means them, and they cut names short wherever C reads them.
+    if !plusIsSpace, bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) { throw .malformedTarget }
     guard let decoded = String(validating: bytes, as: UTF8.self) else { throw .malformedTarget }
     return decoded
   }

@@ -6,13 +6,17 @@ final class ServerCore: Sendable {
   let configuration: HTTPServer.Configuration
   let registry = ConnectionRegistry()
   let truncationWatch = TruncationWatch()
+  let connections: ConnectionTable
   let acceptor: Acceptor
   private let handler: HTTPHandler
   private let draining = Atomic(false)
 
-  init(configuration: HTTPServer.Configuration, acceptor: Acceptor, handler: @escaping HTTPHandler)
-  {
+  init(
+    configuration: HTTPServer.Configuration, connections: ConnectionTable, acceptor: Acceptor,
+    handler: @escaping HTTPHandler
+  ) {
     self.configuration = configuration
+    self.connections = connections
     self.acceptor = acceptor
     self.handler = handler
   }
@@ -33,8 +37,31 @@ final class ServerCore: Sendable {
     for exchange in exchanges { exchange.cancel() }
   }
 
+  /// How slow the client of a connection may be.
+  func pace(of client: ClientConnection?) -> TransferPace {
+    configuration.pace(onReserve: client?.isReserve ?? false)
+  }
+
+  /// When the headers of the next request on a connection have to be complete.
+  func nextRequestDeadline(of client: ClientConnection?) -> Duration {
+    configuration.clock() + configuration.idleTimeout + pace(of: client).headers
+  }
+
+  /// When an answer has to be through; `nil` for one that is written over time.
+  func deadline(of answer: HTTPResponse, _ count: Int) -> Duration? {
+    let slowness: Int
+    switch answer.body {
+    case .stream: return nil
+    case .bytes: slowness = 1
+    case .file, .segments: slowness = TransferPace.fileFactor
+    }
+    return configuration.pace.deadline(
+      start: configuration.clock(), count: count, slowness: slowness)
+  }
+
   /// The handler's answer, or the one for a request that does not reach it.
   func answer(_ intake: RequestIntake, remoteAddress: String) async -> HTTPResponse {
+    var intake = intake
     let response: HTTPResponse
     do {
       response = await handler(try intake.request(remoteAddress: remoteAddress))

@@ -4,10 +4,15 @@ import CPostgres
 struct ConnectionTarget: Sendable {
   /// A `postgres://` URL or libpq's `key=value` form. It may hold a password: never print it.
   let url: String
+  /// Whether the URL names several servers, of which one takes writes.
+  private let hasSeveralHosts: Bool
+  /// What counts more than the URL.
+  private var overrides: [(String, String)] = []
 
-  /// In the order in which libpq reads them: what the URL says overrides what stands before it.
+  /// In the order in which libpq reads them: what the URL says overrides what stands before it. The
+  /// seconds of `connect_timeout` are for each server that the URL names.
   private static let before = [
-    ("connect_timeout", "10"), ("fallback_application_name", "ferryd"),
+    ("connect_timeout", "3"), ("fallback_application_name", "ferryd"),
     ("keepalives", "1"), ("keepalives_idle", "30"), ("keepalives_interval", "10"),
     ("keepalives_count", "3"), ("tcp_user_timeout", "30000"),
   ]
@@ -23,15 +28,36 @@ struct ConnectionTarget: Sendable {
         .invalidURL, "the database URL cannot be read: \(reason)",
         hint: "write postgres://user:password@host:5432/database, with %-escapes where needed")
     }
-    PQconninfoFree(options)
+    defer { PQconninfoFree(options) }
     self.url = url
+    var hosts = false
+    var option = options
+    while let keyword = option.pointee.keyword {
+      let name = String(cString: keyword)
+      if name == "host" || name == "hostaddr", let value = option.pointee.val {
+        hosts = hosts || String(cString: value).contains(",")
+      }
+      option += 1
+    }
+    hasSeveralHosts = hosts
+  }
+
+  /// The same server as a connection has, and no other.
+  func only(_ server: PostgresAddress) -> ConnectionTarget {
+    var target = self
+    target.overrides = [
+      ("host", server.host), ("hostaddr", server.address), ("port", server.port),
+      ("target_session_attrs", "any"),
+    ]
+    return target
   }
 
   /// Lends the two parallel, NULL-terminated arrays of `PQconnectdbParams`.
   func withParameters<R>(
     _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<UnsafePointer<CChar>?>) -> R?
   ) -> R? {
-    let pairs = Self.before + [("dbname", url)] + Self.after
+    let choice = hasSeveralHosts ? [("target_session_attrs", "read-write")] : []
+    let pairs = Self.before + choice + [("dbname", url)] + Self.after + overrides
     let keys = pairs.map { allocateCString($0.0) }
     let values = pairs.map { allocateCString($0.1) }
     defer { for string in keys + values { string.deallocate() } }

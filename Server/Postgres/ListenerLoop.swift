@@ -12,6 +12,10 @@ struct ListenerLoop {
   let onEvent: @Sendable (PostgresListener.Event) -> Void
 
   private static let connectTimeout = Duration.seconds(10)
+  /// A silence after which the server is asked whether it lives, and how long that may take: one
+  /// that was frozen and replaced never closes its connections.
+  private static let silence = Duration.seconds(15)
+  private static let answerLimit = Duration.seconds(5)
 
   /// Returns when the wake pipe is written to.
   func run(retryDelay: Duration, retryDelayMax: Duration) {
@@ -54,7 +58,9 @@ struct ListenerLoop {
         throw PostgresError(.connectionFailed, "cannot connect to PostgreSQL: timed out")
       }
     }
-    return try PostgresConnection(owning: handle)
+    let connection = try PostgresConnection(owning: handle)
+    connection.patience.limit = Self.answerLimit
+    return connection
   }
 
   private func listen(_ connection: PostgresConnection) throws {
@@ -78,7 +84,16 @@ struct ListenerLoop {
             payload: String(cString: notification.pointee.extra)))
       }
       let socket = PQsocket(connection.handle)
-      if wakePipe.wait(for: socket, events: POLLIN, timeout: nil) == .woken { throw Woken() }
+      switch wakePipe.wait(for: socket, events: POLLIN, timeout: Self.silence) {
+      case .woken: throw Woken()
+      case .timedOut:
+        try connection.execute("SELECT 1")
+        if connection.isReadOnly {
+          throw PostgresError(.readOnly, "the server takes no writes any more")
+        }
+        continue
+      case .ready: break
+      }
       guard PQconsumeInput(connection.handle) == 1 else {
         throw connection.failure(mayCommit: false)
       }

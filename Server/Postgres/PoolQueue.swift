@@ -5,54 +5,88 @@ import Synchronization
 protocol PoolWork: Sendable {
   /// Runs on a connection's thread, and answers the caller.
   func run(on connection: PoolSlot)
+  /// Ends the work with an error if it has not started.
+  func fail(_ error: any Error)
 }
 
-/// Jobs in the order of arrival, for several threads.
+/// What several threads take their work from.
+///
+/// A thread that has finished looks for more before it sleeps; so it is enough that each piece of
+/// work which comes wakes one.
 final class PoolQueue: Sendable {
   private struct State {
-    var jobs: [(any PoolWork)?] = []
-    /// Jobs before this index are taken, and nil.
-    var head = 0
+    var schedule: PoolSchedule<any PoolWork>
     var isClosed = false
-
-    mutating func take() -> (any PoolWork)? {
-      guard head < jobs.count else { return nil }
-      let job = jobs[head]
-      jobs[head] = nil
-      head += 1
-      if head > 64 && head * 2 > jobs.count {
-        jobs.removeFirst(head)
-        head = 0
-      }
-      return job
-    }
   }
 
-  private let state = Mutex(State())
+  private let state: Mutex<State>
   private let wakeups = DispatchSemaphore(value: 0)
+  /// Wakes the thread that ends what has waited for too long.
+  private let alarm = DispatchSemaphore(value: 0)
+  private let start = ContinuousClock.now
 
-  /// Answers false when the queue is closed.
-  func push(_ job: any PoolWork) -> Bool {
-    let isAccepted = state.withLock { state in
-      if !state.isClosed { state.jobs.append(job) }
-      return !state.isClosed
+  init(connections: Int, shares: PoolShares) {
+    state = Mutex(State(schedule: PoolSchedule(connections: connections, shares: shares)))
+  }
+
+  private var now: Duration { .now - start }
+
+  /// Fails the job at once if the queue is closed or full.
+  func push(_ job: any PoolWork, lane: PoolLane) {
+    let fault = state.withLock { state -> PostgresError? in
+      if state.isClosed { return PostgresError(.poolClosed, "the connection pool is closed") }
+      return state.schedule.add(job, lane: lane, now: now)
+        ? nil : PostgresError(.busy, "too much waits for the database's connections")
     }
-    if isAccepted { wakeups.signal() }
-    return isAccepted
+    if let fault { return job.fail(fault) }
+    wakeups.signal()
+    alarm.signal()
   }
 
   /// Waits for a job; nil when the queue is closed and empty.
-  func next() -> (any PoolWork)? {
-    wakeups.wait()
-    let job = state.withLock { $0.take() }
+  func next() -> (job: any PoolWork, lane: PoolLane)? {
+    while true {
+      let (taken, isOver) = state.withLock { state in
+        (state.schedule.take(), state.isClosed && state.schedule.isEmpty)
+      }
+      if let taken { return taken }
+      if isOver { break }
+      wakeups.wait()
+    }
     // Pass the end on to the next thread.
-    if job == nil { wakeups.signal() }
-    return job
+    wakeups.signal()
+    alarm.signal()
+    return nil
+  }
+
+  func finish(_ lane: PoolLane) { state.withLock { $0.schedule.finish(lane) } }
+
+  /// Ends what has waited for too long, until the queue is closed and empty.
+  func expire() {
+    while true {
+      let (late, next, isOver) = state.withLock { state in
+        (
+          state.schedule.expire(now: now), state.schedule.nextDeadline,
+          state.isClosed && state.schedule.isEmpty
+        )
+      }
+      for job in late {
+        job.fail(PostgresError(.busy, "all connections to the database are in use"))
+      }
+      if isOver { return }
+      guard let next else {
+        alarm.wait()
+        continue
+      }
+      let left = max(.zero, next - now).wholeMilliseconds
+      _ = alarm.wait(timeout: .now() + .milliseconds(Int(left)))
+    }
   }
 
   func close() {
     state.withLock { $0.isClosed = true }
     wakeups.signal()
+    alarm.signal()
   }
 }
 
@@ -100,11 +134,18 @@ final class PoolJob<Value: Sendable>: PoolWork {
 final class PoolSlot {
   private let target: ConnectionTarget
   private let prepareConnection: [String]
+  private let patience: PostgresPatience
+  private let needsWrites: Bool
   private var connection: PostgresConnection?
 
-  init(target: ConnectionTarget, prepareConnection: [String]) {
+  init(
+    target: ConnectionTarget, prepareConnection: [String], patience: PostgresPatience,
+    needsWrites: Bool
+  ) {
     self.target = target
     self.prepareConnection = prepareConnection
+    self.patience = patience
+    self.needsWrites = needsWrites
   }
 
   /// Lends the connection, and leaves it outside any transaction.
@@ -120,7 +161,9 @@ final class PoolSlot {
   private func open() throws(PostgresError) -> PostgresConnection {
     if let connection, connection.isUsable { return connection }
     connection = nil
-    let new = try PostgresConnection(target: target, prepareConnection: prepareConnection)
+    let new = try PostgresConnection(
+      target: target, prepareConnection: prepareConnection, patience: patience)
+    if needsWrites, new.isReadOnly { throw PostgresError.readOnly }
     connection = new
     return new
   }

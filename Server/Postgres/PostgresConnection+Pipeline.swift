@@ -82,22 +82,6 @@ extension PostgresConnection {
     }
   }
 
-  /// Sends the rest of libpq's buffer, reading meanwhile.
-  private func flush() -> Bool {
-    while true {
-      switch PQflush(handle) {
-      case 0: return true
-      case 1:
-        let both = Int16(POLLIN | POLLOUT)
-        var descriptor = pollfd(fd: PQsocket(handle), events: both, revents: 0)
-        if poll(&descriptor, 1, -1) < 0 && errno != EINTR { return false }
-        let isReadable = descriptor.revents & ~Int16(POLLOUT) != 0
-        if isReadable && PQconsumeInput(handle) == 0 { return false }
-      default: return false
-      }
-    }
-  }
-
   /// Reads every answer up to the synchronisation point, then throws the first error.
   private func receive(
     _ expected: [Expected], mayCommit: Bool
@@ -105,7 +89,7 @@ extension PostgresConnection {
     var results: [PostgresRows] = []
     var firstError: PostgresError?
     for expectation in expected {
-      while let result = PQgetResult(handle) {
+      while let result = nextResult() {
         do throws(PostgresError) {
           if let rows = try accept(result, as: expectation, mayCommit: mayCommit) {
             results.append(rows)
@@ -114,7 +98,7 @@ extension PostgresConnection {
           firstError = firstError ?? error
         }
       }
-      if PQstatus(handle) == CONNECTION_BAD { break }
+      if hasGivenUp || PQstatus(handle) == CONNECTION_BAD { break }
     }
     let errorAtEnd = synchronise(mayCommit: mayCommit)
     if let error = firstError ?? errorAtEnd { throw error }
@@ -149,8 +133,8 @@ extension PostgresConnection {
     var firstError: PostgresError?
     var isSynchronised = false
     var silences = 0
-    while !isSynchronised, silences < 3, PQstatus(handle) == CONNECTION_OK {
-      guard let result = PQgetResult(handle) else {
+    while !isSynchronised, !hasGivenUp, silences < 3, PQstatus(handle) == CONNECTION_OK {
+      guard let result = nextResult() else {
         silences += 1
         continue
       }
@@ -166,11 +150,5 @@ extension PostgresConnection {
       return firstError ?? broken(mayCommit: mayCommit)
     }
     return firstError
-  }
-
-  /// The connection is in the middle of something and cannot be used again.
-  private func broken(mayCommit: Bool) -> PostgresError {
-    isStale = true
-    return failure(mayCommit: mayCommit)
   }
 }

@@ -25,6 +25,10 @@ package final class PostgresConnection {
   var transactionState = TransactionState.none
   /// The connection is broken, or its prepared statements are out of date: not to be used again.
   var isStale = false
+  /// How long an answer is waited for.
+  var patience = PostgresPatience()
+  /// An answer did not come in time, and nobody waits for it any more.
+  var hasGivenUp = false
 
   /// Connects. Throws `invalidURL` or `connectionFailed`, or what a statement of
   /// `prepareConnection` met with.
@@ -35,10 +39,12 @@ package final class PostgresConnection {
   }
 
   convenience init(
-    target: ConnectionTarget, prepareConnection: [String]
+    target: ConnectionTarget, prepareConnection: [String],
+    patience: PostgresPatience = PostgresPatience()
   ) throws(PostgresError) {
     let handle = target.withParameters { PQconnectdbParams($0, $1, 1) }
     try self.init(owning: handle)
+    self.patience = patience
     for statement in prepareConnection { try execute(statement) }
   }
 
@@ -55,6 +61,17 @@ package final class PostgresConnection {
   }
 
   deinit { PQfinish(handle) }
+
+  /// Whether the server says that it takes no writes; `false` if it does not say (before PostgreSQL
+  /// 14). It reports both settings on its own, also when they change.
+  package var isReadOnly: Bool {
+    isOn("in_hot_standby") || isOn("default_transaction_read_only")
+  }
+
+  private func isOn(_ setting: String) -> Bool {
+    guard let value = PQparameterStatus(handle, setting) else { return false }
+    return String(cString: value) == "on"
+  }
 
   /// The server process that serves this connection, as in `pg_stat_activity`.
   package var backendProcessID: Int32 { PQbackendPID(handle) }
@@ -99,15 +116,20 @@ package final class PostgresConnection {
 
   func executeAsIs(_ sql: String) throws(PostgresError) {
     let mayCommit = PQtransactionStatus(handle) != PQTRANS_INERROR
-    guard let result = PQexec(handle, sql) else { throw failure(mayCommit: mayCommit) }
-    defer { PQclear(result) }
-    switch PQresultStatus(result) {
-    case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: return
-    case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
-      isStale = true
-      throw PostgresError(.unexpectedResult, "COPY is not supported here")
-    default: throw failure(result, mayCommit: mayCommit)
+    guard PQsendQuery(handle, sql) == 1, flush() else { throw broken(mayCommit: mayCommit) }
+    var firstError: PostgresError?
+    while let result = nextResult() {
+      defer { PQclear(result) }
+      switch PQresultStatus(result) {
+      case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: break
+      case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
+        isStale = true
+        throw PostgresError(.unexpectedResult, "COPY is not supported here")
+      default: firstError = firstError ?? failure(result, mayCommit: mayCommit)
+      }
     }
+    if hasGivenUp { throw broken(mayCommit: mayCommit) }
+    if let firstError { throw firstError }
   }
 
   /// The error of a failed result, told apart by whether the connection has survived.
@@ -119,17 +141,27 @@ package final class PostgresConnection {
       error.kind = .connectionLost
       error.mayHaveCommitted = mayCommit
     }
-    // The plan or the statement is gone on the server: begin afresh on a new connection.
-    if ["0A000", "26000"].contains(error.sqlState) { isStale = true }
+    // The plan or the statement is gone on the server, or it takes no writes any more: begin afresh
+    // on a new connection.
+    if ["0A000", "26000", "25006"].contains(error.sqlState) { isStale = true }
     return error
   }
 
   /// The error of a call that left no result.
   func failure(mayCommit: Bool) -> PostgresError {
     let reason = oneLine(PQerrorMessage(handle))
-    var error = PostgresError(.connectionLost, "the connection broke: \(reason)")
+    var error =
+      hasGivenUp
+      ? PostgresError(.noAnswer, "the server did not answer in time")
+      : PostgresError(.connectionLost, "the connection broke: \(reason)")
     error.mayHaveCommitted = mayCommit
     return error
+  }
+
+  /// The connection is in the middle of something and cannot be used again.
+  func broken(mayCommit: Bool) -> PostgresError {
+    isStale = true
+    return failure(mayCommit: mayCommit)
   }
 }
 

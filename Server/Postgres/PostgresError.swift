@@ -10,6 +10,12 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
     case connectionFailed
     /// The connection broke while in use; see `mayHaveCommitted`.
     case connectionLost
+    /// The server did not answer in time, and its connection was given up; see `mayHaveCommitted`.
+    case noAnswer
+    /// The server takes no writes: a standby, or one that is set to read only.
+    case readOnly
+    /// All connections of the pool were in use for too long, or too much waits for them.
+    case busy
     /// The server refused a statement and the connection is still good.
     case server
     /// The server's answer has not the shape that was asked for.
@@ -43,12 +49,16 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
     self.hint = hint
   }
 
+  /// The server reports that it is a standby, or set to read only.
+  package static let readOnly = PostgresError(
+    .readOnly, "the server takes no writes: it is read-only or a standby")
+
   /// The same work, tried again on a new transaction, may succeed: serialisation failures,
   /// deadlocks, a server shutting down, starting or full, and every lost connection.
   package var isRetryable: Bool {
     switch kind {
     case .connectionFailed, .connectionLost: true
-    case .invalidURL, .unexpectedResult, .poolClosed: false
+    case .invalidURL, .unexpectedResult, .poolClosed, .noAnswer, .readOnly, .busy: false
     case .server:
       ["40001", "40P01", "57P01", "57P02", "57P03", "53300"].contains(sqlState ?? "")
     }

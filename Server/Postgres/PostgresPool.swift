@@ -1,9 +1,24 @@
 /// A fixed number of connections, each with a thread of its own.
 ///
-/// Work waits in the order of arrival. Connections are opened when first needed and replaced when
-/// broken; work that met with a broken connection is not repeated (see `PostgresError`).
+/// Work waits in the order of arrival, each lane for itself (see ``PoolShares``). Connections are
+/// opened when first needed and replaced when broken; work that met with a broken connection is not
+/// repeated (see `PostgresError`).
 package final class PostgresPool: Sendable {
-  private let queue = PoolQueue()
+  /// How a pool behaves towards a server that is slow, stands still or takes no writes.
+  package struct Options: Sendable {
+    package var shares = PoolShares.none
+    /// The longest silence in an answer; `nil` waits for ever.
+    package var answerLimit: Duration?
+    /// Whether a server that is silent for two seconds is asked, on another connection, whether it
+    /// lives. Work on one that does not answer in two more is given up.
+    package var feelsPulse = false
+    /// Whether a server that takes no writes is as bad as none.
+    package var needsWrites = false
+
+    package init() {}
+  }
+
+  private let queue: PoolQueue
   private let threads = ThreadGroup()
 
   /// Starts the threads and connects nothing yet. Throws `invalidURL`.
@@ -13,16 +28,26 @@ package final class PostgresPool: Sendable {
   ///   - connections: how many at most, at least 1.
   ///   - prepareConnection: statements to run on each new connection, such as `SET …`.
   package init(
-    url: String, connections: Int, prepareConnection: [String] = []
+    url: String, connections: Int, prepareConnection: [String] = [], options: Options = Options()
   ) throws(PostgresError) {
     precondition(connections > 0, "a pool needs a connection")
     let target = try ConnectionTarget(url)
+    let queue = PoolQueue(connections: connections, shares: options.shares)
+    self.queue = queue
+    let patience = PostgresPatience(
+      limit: options.answerLimit, pulse: options.feelsPulse ? PostgresPulse(target) : nil)
     for number in 0..<connections {
-      threads.start(name: "postgres-\(number)") { [queue] in
-        let slot = PoolSlot(target: target, prepareConnection: prepareConnection)
-        while let job = queue.next() { job.run(on: slot) }
+      threads.start(name: "postgres-\(number)") {
+        let slot = PoolSlot(
+          target: target, prepareConnection: prepareConnection, patience: patience,
+          needsWrites: options.needsWrites)
+        while let (job, lane) = queue.next() {
+          job.run(on: slot)
+          queue.finish(lane)
+        }
       }
     }
+    if options.shares.patience != nil { threads.start(name: "postgres-queue") { queue.expire() } }
   }
 
   deinit { queue.close() }
@@ -30,10 +55,11 @@ package final class PostgresPool: Sendable {
   /// Runs `body` on a connection's thread; it may block there.
   ///
   /// A transaction that `body` leaves open is rolled back. Throws what `body` throws,
-  /// `connectionFailed` when no connection can be made, `poolClosed` after `close()`, and
-  /// `CancellationError` when the task is cancelled before the work starts; once started, it runs
+  /// `connectionFailed` when no connection can be made, `busy` when none gets free in time,
+  /// `poolClosed` after `close()`, and `CancellationError` when the task is cancelled before the work starts; once started, it runs
   /// to its end.
   package func run<Value: Sendable>(
+    in lane: PoolLane = .push,
     _ body: @escaping @Sendable (PostgresConnection) throws -> Value
   ) async throws -> Value {
     let job = PoolJob(body)
@@ -43,9 +69,7 @@ package final class PostgresPool: Sendable {
           continuation.resume(throwing: CancellationError())
           return
         }
-        if !queue.push(job) {
-          job.fail(PostgresError(.poolClosed, "the connection pool is closed"))
-        }
+        queue.push(job, lane: lane)
       }
     } onCancel: {
       job.fail(CancellationError())

@@ -49,7 +49,7 @@ final class WakePipe: Sendable {
 
 extension Duration {
   /// Rounded up, so that a wait is never too short.
-  fileprivate var wholeMilliseconds: Int32 {
+  var wholeMilliseconds: Int32 {
     let (seconds, attoseconds) = components
     let (fraction, isPartial) = attoseconds.quotientAndRemainder(
       dividingBy: 1_000_000_000_000_000)

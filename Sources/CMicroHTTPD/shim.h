@@ -1,5 +1,7 @@
 #pragma once
 #include <microhttpd.h>
+#include <stdarg.h>
+#include <stdbool.h>
 
 // MHD_start_daemon and MHD_get_connection_info are variadic, which Swift cannot call.
 
@@ -15,12 +17,23 @@ struct ferry_mhd_options {
   void *(*request_line)(void *context, const char *target, struct MHD_Connection *connection);
   MHD_RequestCompletedCallback completed;
   MHD_NotifyConnectionCallback connection;
+  /// Called on the connection's thread when libmicrohttpd begins to answer an error by itself.
+  void (*fault)(void *context);
 };
 
-/// Starts a daemon without a listening socket: connections come from MHD_add_connection.
-static inline struct MHD_Daemon *ferry_mhd_start(const struct ferry_mhd_options *options) {
+/// libmicrohttpd logs each error before it answers it; the text is of no interest.
+static inline void ferry_mhd_log(void *options, const char *format, va_list arguments) {
+  (void) format;
+  (void) arguments;
+  const struct ferry_mhd_options *known = (const struct ferry_mhd_options *) options;
+  known->fault(known->context);
+}
+
+/// Starts a daemon without a listening socket: connections come from MHD_add_connection. The
+/// options stay in use until the daemon has stopped.
+static inline struct MHD_Daemon *ferry_mhd_start(struct ferry_mhd_options *options) {
   const unsigned int flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME
-                             | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET;
+                             | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
   struct MHD_OptionItem pool[] = {
     // A pool of one is an error to libmicrohttpd.
     { options->threads > 1 ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END,
@@ -29,11 +42,13 @@ static inline struct MHD_Daemon *ferry_mhd_start(const struct ferry_mhd_options 
   };
   return MHD_start_daemon(
     flags, 0, NULL, NULL, options->access, options->context,
+    // The first option: those that follow may log.
+    MHD_OPTION_EXTERNAL_LOGGER, ferry_mhd_log, (void *) options,
     MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->connection_memory,
     MHD_OPTION_CONNECTION_LIMIT, options->connections,
     MHD_OPTION_CONNECTION_TIMEOUT, options->idle_seconds,
-    // RFC 9112 §3.2: an HTTP/1.1 request without Host is answered 400.
-    MHD_OPTION_STRICT_FOR_CLIENT, 1,
+    // Otherwise it answers a request without Host by two heads. The intake checks all of that.
+    MHD_OPTION_STRICT_FOR_CLIENT, 0,
     MHD_OPTION_URI_LOG_CALLBACK, options->request_line, options->context,
     MHD_OPTION_NOTIFY_COMPLETED, options->completed, options->context,
     MHD_OPTION_NOTIFY_CONNECTION, options->connection, options->context,
@@ -53,6 +68,18 @@ static inline const struct sockaddr *ferry_mhd_peer(struct MHD_Connection *conne
   const union MHD_ConnectionInfo *info =
     MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
   return info == NULL ? NULL : info->client_addr;
+}
+
+/// The slot for an object of ours that lives as long as the connection, or NULL.
+static inline void *ferry_mhd_socket_context(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info =
+    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  return info == NULL ? NULL : info->socket_context;
+}
+
+/// Whether the request's headers have been read to their end.
+static inline bool ferry_mhd_has_headers(struct MHD_Connection *connection) {
+  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE) != NULL;
 }
 
 /// The status of the queued response, or 0 when there is none.

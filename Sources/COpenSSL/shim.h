@@ -1,7 +1,11 @@
 #pragma once
+#include <openssl/crypto.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
+#include <openssl/x509.h>
 
 // Macros that Swift does not see.
 static inline int ferry_gcm_set_tag(EVP_CIPHER_CTX *context, void *tag) {

@@ -67,6 +67,12 @@ package final class PostgresCluster: Sendable {
     try start()
   }
 
+  /// Makes all processes of the server stand still (SIGSTOP). Its connections stay.
+  package func freeze() throws { try owned().signal(SIGSTOP) }
+
+  /// Lets them go on.
+  package func thaw() throws { try owned().signal(SIGCONT) }
+
   /// The server's processes that serve connections to a database of `createDatabase`, found without
   /// asking the server (Linux only). Empty while it is down.
   package func backendProcessIDs(serving url: String) throws -> [Int32] {

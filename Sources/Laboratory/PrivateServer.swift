@@ -45,11 +45,21 @@ final class PrivateServer: Sendable {
     try run("pg_ctl", ["stop", "-D", data, "-m", shutdown.rawValue, "-w", "-s", "-t", seconds])
   }
 
+  /// Sends a signal to the server and all its processes.
+  func signal(_ signal: Int32) {
+    guard let server = processID else { return }
+    // The server first: it starts no more processes then.
+    for process in [server] + children(where: { _ in true }) { kill(process, signal) }
+  }
+
+  private var processID: Int32? {
+    let file = try? String(contentsOfFile: "\(data)/postmaster.pid", encoding: .utf8)
+    return file?.split(separator: "\n").first.flatMap { Int32($0) }
+  }
+
   /// The server's own child processes whose command line, as they set it themselves, is wanted.
   func children(where isWanted: (String) -> Bool) -> [Int32] {
-    guard let file = try? String(contentsOfFile: "\(data)/postmaster.pid", encoding: .utf8),
-      let server = file.split(separator: "\n").first.flatMap({ Int32($0) })
-    else { return [] }
+    guard let server = processID else { return [] }
     let children = "/proc/\(server)/task/\(server)/children"
     let list = (try? String(contentsOfFile: children, encoding: .utf8)) ?? ""
     return list.split(separator: " ").compactMap { Int32($0) }.filter { child in

@@ -1,4 +1,5 @@
 import CSQLite
+import Foundation
 
 /// One connection to a SQLite file. Not `Sendable`: it stays on one thread, or behind one lock.
 package final class SQLiteConnection {
@@ -17,12 +18,13 @@ package final class SQLiteConnection {
 
   /// For the extensions of this module only.
   let handle: OpaquePointer
-  private var statements: [String: SQLiteStatement] = [:]
+  private var statements: [SQLText: SQLiteStatement] = [:]
   var hooks: ConnectionHooks?
   private var isDeferring = false
 
   /// Opens `path`. `busyTimeout`: how long a statement waits for another connection's lock;
-  /// `fileSystem`: a registered VFS by name, `nil` for the operating system's.
+  /// `fileSystem`: a registered VFS by name, `nil` for the operating system's. A file that is made
+  /// there is its owner's alone (0600), and SQLite makes its log and index with the same mode.
   package init(
     path: String, mode: Mode = .create, busyTimeout: Duration = .seconds(10),
     fileSystem: String? = nil
@@ -34,6 +36,7 @@ package final class SQLiteConnection {
       case .readWrite: SQLITE_OPEN_READWRITE
       case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
       }
+    if mode == .create, fileSystem == nil { makePrivateFile(at: path) }
     let code = sqlite3_open_v2(
       path, &opened, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, fileSystem)
     guard code == SQLITE_OK, let opened else {
@@ -55,32 +58,43 @@ package final class SQLiteConnection {
 
   // MARK: Statements
 
-  /// Runs a script of any number of statements, without parameters and without rows.
+  /// Runs a script of any number of statements, without parameters and without rows. For SQL
+  /// that the program itself contains; see ``execute(single:)``.
   package func execute(_ script: String) throws(SQLiteError) {
+    try checkText(script)
     let code = sqlite3_exec(handle, script, nil, nil, nil)
     guard code == SQLITE_OK else { throw error(code, sql: script) }
   }
 
+  /// Runs one statement, without parameters and without rows. SQL that contains a name from
+  /// outside is run by this.
+  ///
+  /// - Throws: `SQLITE_MISUSE` if anything follows the statement; then nothing is run.
+  package func execute(single sql: String) throws(SQLiteError) { try prepare(sql).run() }
+
   /// The prepared statement for `sql`, made once for each connection. It comes back reset; only
   /// one use of it may be under way at a time.
   package func statement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
-    if let cached = statements[sql] {
+    let key = SQLText(sql)
+    if let cached = statements[key] {
       cached.reset()
       return cached
     }
     let prepared = try prepare(sql)
     if statements.count >= 512 { statements.removeAll() }
-    statements[sql] = prepared
+    statements[key] = prepared
     return prepared
   }
 
   /// A statement of its own, not shared and not kept.
+  ///
+  /// - Throws: `SQLITE_MISUSE` if there is no statement, or more than one.
   package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
     var sql = sql[...]
     guard let statement = try prepareNext(&sql) else {
       throw SQLiteError(code: SQLITE_MISUSE, message: "the statement is empty")
     }
-    guard sql.allSatisfy(\.isWhitespace) else {
+    guard sql.utf8.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) else {
       throw SQLiteError(code: SQLITE_MISUSE, message: "more than one statement")
     }
     return statement
@@ -89,6 +103,7 @@ package final class SQLiteConnection {
   /// Takes the first statement off `script`; `nil` when only white space and comments are left.
   package func prepareNext(_ script: inout Substring) throws(SQLiteError) -> SQLiteStatement? {
     let text = String(script)
+    try checkText(text)
     var statement: OpaquePointer?
     var consumed = 0
     let code = text.withCString { start in
@@ -101,6 +116,13 @@ package final class SQLiteConnection {
     let rest = text.utf8.index(text.startIndex, offsetBy: consumed, limitedBy: text.endIndex)
     script = text[(rest ?? text.endIndex)...]
     return statement.map { SQLiteStatement(handle: $0, connection: self) }
+  }
+
+  /// SQLite reads a text up to its first U+0000: the rest would be lost without a word.
+  private func checkText(_ sql: String) throws(SQLiteError) {
+    guard sql.utf8.contains(0) else { return }
+    throw SQLiteError(
+      code: SQLITE_MISUSE, message: "the SQL contains U+0000, at which SQLite would stop reading")
   }
 
   // MARK: Transactions
@@ -185,4 +207,12 @@ package struct SQLiteInterrupter: @unchecked Sendable {
   fileprivate init(connection: SQLiteConnection) { self.connection = connection }
 
   package func interrupt() { sqlite3_interrupt(connection.handle) }
+}
+
+/// Makes an empty file that its owner alone may read, unless there is one. What fails here SQLite
+/// tells.
+private func makePrivateFile(at path: String) {
+  if path.isEmpty || path.utf8.first == UInt8(ascii: ":") { return }
+  let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+  if descriptor >= 0 { close(descriptor) }
 }

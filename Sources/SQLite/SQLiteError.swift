@@ -21,6 +21,13 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
   /// A constraint of the schema refused the row.
   package var isConstraint: Bool { primaryCode == SQLITE_CONSTRAINT }
 
+  /// What was written is at fault, and not the file, the disk or a lock: a constraint, a trigger or
+  /// an expression of the schema refuses the row, or it is too large.
+  package var concernsRow: Bool {
+    [SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_TOOBIG, SQLITE_MISMATCH, SQLITE_RANGE]
+      .contains(primaryCode)
+  }
+
   /// A foreign key (SQLITE_CONSTRAINT_FOREIGNKEY) refused the row or, where deferred, the commit.
   package var isForeignKey: Bool { code == SQLITE_CONSTRAINT | 3 << 8 }
 

@@ -33,7 +33,7 @@ struct EvidenceTests {
       try $0.query("SELECT id, title, body, stars FROM notes ORDER BY id").map(\.values)
     }
     let notes = try #require(evidence.rows["notes"])
-    #expect(notes.records.map(Value.text) == expected.compactMap(\.first))
+    #expect(notes.records.map { Value.text($0.text) } == expected.compactMap(\.first))
     #expect(notes.values == expected.flatMap { $0.dropFirst() })
     try world.sync(device)
     try world.sync(world.devices[1])

@@ -11,10 +11,10 @@ struct ReaderOracleTests {
   private func evidence(_ beats: [String: Int64], _ ledger: [String] = []) -> ReplicaEvidence {
     var beat = TableRows(name: "beats", columns: ["n"])
     for (name, number) in beats.sorted(by: { $0.key < $1.key }) {
-      beat.append(name, [.integer(number)])
+      beat.append(Name(name), [.integer(number)])
     }
     var rows = TableRows(name: "ledger", columns: ["txn", "size", "place"])
-    for record in ledger.sorted() { rows.append(record, ["x", 1, 1]) }
+    for record in ledger.sorted() { rows.append(Name(record), ["x", 1, 1]) }
     return maker.replica(1, [beat, rows])
   }
 

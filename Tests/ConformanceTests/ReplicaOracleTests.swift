@@ -18,12 +18,12 @@ struct ReplicaOracleTests {
   @Test("a row too few, a row too many and another value are found")
   func diverged() {
     let maker = HistoryMaker.busy()
-    func found(_ notes: [String: [String: Value]]) -> [String] {
+    func found(_ notes: [Name: [Name: Value]]) -> [String] {
       let rows = ReplicaRows(["notes": notes])
       let final = maker.final(["one": maker.replica(1, rows.tables)])
       return Convergence.found(Convergence(), [], final)
     }
-    let row: [String: Value] = ["title": "again", "body": .null, "stars": .null]
+    let row: [Name: Value] = ["title": "again", "body": .null, "stars": .null]
     #expect(found(["b": row]) == [])
     #expect(found([:]) == ["one lacks notes/b"])
     #expect(found(["b": row, "a": row]) == ["one holds notes/a, which is not on the server"])
@@ -67,7 +67,7 @@ struct ReplicaOracleTests {
   private func ledger(_ rows: [(String, String, Int64)]) -> ReplicaEvidence {
     var table = TableRows(name: "ledger", columns: ["txn", "size", "place"])
     for (record, txn, size) in rows {
-      table.append(record, [.text(txn), .integer(size), 0])
+      table.append(Name(record), [.text(txn), .integer(size), 0])
     }
     return HistoryMaker().replica(1, [table])
   }
@@ -90,7 +90,7 @@ struct ReplicaOracleTests {
   @Test("half a transaction on the server is found")
   func serverTransactions() {
     var maker = HistoryMaker()
-    let columns: [String: Value] = ["txn": "x", "size": 2]
+    let columns: [Name: Value] = ["txn": "x", "size": 2]
     maker.add(.insert, "x-1", by: 1, at: 1, columns, table: "ledger")
     #expect(WholeTransactions.found(WholeTransactions(), [], maker.final()).count == 1)
     maker.add(.insert, "x-2", by: 1, at: 2, columns, table: "ledger")

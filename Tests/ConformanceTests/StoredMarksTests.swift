@@ -13,7 +13,7 @@ struct StoredMarksTests {
   private static let now: Int64 = 1_800_000_000_000
 
   private func operation(
-    _ number: UInt64, _ kind: OperationKind, _ columns: [Column], adds: Set<String> = [],
+    _ number: UInt64, _ kind: OperationKind, _ columns: [Column], adds: Set<Name> = [],
     originals: [Column] = []
   ) -> Operation {
     let time = HybridTimestamp(milliseconds: Self.now + Int64(number))

@@ -52,7 +52,7 @@ struct WorkloadTests {
     #expect(evidence.rows.tables.map(\.name) == Workload.tables.sorted())
     #expect(evidence.rows["notes"]?.columns == ["title", "body", "stars", "tag", "extra"])
     let notes = try #require(evidence.rows["notes"])
-    for column in ["tag", "extra", "body"] {
+    for column: Name in ["tag", "extra", "body"] {
       #expect(notes.records.contains { notes[$0, column] != .null }, "\(column)")
     }
     let items = try #require(evidence.rows["items"])

@@ -138,6 +138,17 @@ final class RawClient {
     }
   }
 
+  /// Sends bytes and nothing after them, and returns the statuses of all answers until the server
+  /// closes. Interim answers are left out.
+  func everything(after bytes: [UInt8]) throws -> [Int] {
+    // The server may have answered and closed before it has all of it.
+    try? send(bytes)
+    shutdown(socket, Int32(SHUT_WR))
+    while (try? fill()) != nil {}
+    let heads = String(decoding: buffer, as: UTF8.self).components(separatedBy: "HTTP/1.1 ")
+    return heads.dropFirst().compactMap { Int($0.prefix(3)) }.filter { $0 != 100 }
+  }
+
   private func line() throws -> String {
     while true {
       if let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {

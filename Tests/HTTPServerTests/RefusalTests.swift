@@ -157,17 +157,6 @@ struct RefusalTests {
     }
   }
 
-  @Test("HTTP/1.1 without Host is answered 400")
-  func noHost() async throws {
-    try await withLimitedServer { server in
-      try await onThread {
-        let client = try RawClient(port: server.port)
-        try client.send("GET / HTTP/1.1\r\n\r\n")
-        #expect(try client.response().status == 400)
-      }
-    }
-  }
-
   @Test("a request line or headers beyond the connection's memory are answered 414 and 431")
   func headersTooLarge() async throws {
     try await withLimitedServer { server in

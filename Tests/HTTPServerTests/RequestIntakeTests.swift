@@ -6,14 +6,32 @@ import Testing
 
 @Suite("The intake of requests", .hangLimit)
 struct RequestIntakeTests {
-  func intake(_ headers: HTTPHeaders, target: String = "/a", limit: Int = 100) -> RequestIntake {
-    RequestIntake(method: "POST", target: target, headers: headers, limit: limit)
+  let budget = MemoryBudget(limit: 4 << 20)
+
+  func intake(
+    _ headers: HTTPHeaders, target: String = "/a", version: String = "HTTP/1.1",
+    limit: Int = 100
+  ) -> RequestIntake {
+    RequestIntake(
+      method: "POST", target: target, headers: headers, version: version, limit: limit,
+      budget: budget)
+  }
+
+  func hosted(_ fields: [(String, String)]) -> HTTPHeaders {
+    HTTPHeaders(([("Host", "h")] + fields).map { .init(name: $0.0, value: $0.1) })
+  }
+
+  /// Why a request is refused before its content is read.
+  func refusal(_ intake: RequestIntake, limit: Int = 100) -> HTTPFailure? {
+    var intake = intake
+    return intake.framingFailure ?? intake.admit(limit: limit)
   }
 
   func request(_ headers: HTTPHeaders, _ pieces: [UInt8]..., limit: Int = 100) throws -> HTTPRequest
   {
-    var intake = intake(headers, limit: limit)
-    if let failure = intake.refusalBeforeContent() { throw failure }
+    var intake = intake(hosted(headers.fields.map { ($0.name, $0.value) }), limit: limit)
+    if let failure = intake.framingFailure { throw failure }
+    if let failure = intake.admit(limit: limit) { throw failure }
     for piece in pieces {
       if let failure = piece.withUnsafeBytes({ intake.receive($0) }) { throw failure }
     }
@@ -22,12 +40,88 @@ struct RequestIntakeTests {
 
   @Test("a declared length is held against the limit before any content")
   func declaredLength() {
-    var allowed = intake(["Content-Length": "100"])
-    #expect(allowed.refusalBeforeContent() == nil)
+    let allowed = intake(hosted([("Content-Length", "100")]))
+    #expect(refusal(allowed) == nil)
+    #expect(refusal(allowed, limit: 99) == .contentTooLarge(limit: 99))
     for length in ["101", "99999999999999999999999"] {
-      var refused = intake(["Content-Length": length])
-      #expect(refused.refusalBeforeContent() == .contentTooLarge(limit: 100))
+      let refused = intake(hosted([("Content-Length", length)]))
+      #expect(refusal(refused) == .contentTooLarge(limit: 100))
     }
+  }
+
+  @Test("what is announced counts against the memory of all, until the request is forgotten")
+  func memory() throws {
+    let mebibyte = hosted([("Content-Length", String(1 << 20))])
+    var taken = (0..<4).map { _ in intake(mebibyte, limit: 1 << 20) }
+    for index in taken.indices { #expect(taken[index].admit(limit: 1 << 20) == nil) }
+    #expect(budget.used == 4 << 20)
+    var chunked = intake(hosted([("Transfer-Encoding", "chunked")]), limit: 1 << 20)
+    #expect(chunked.admit(limit: 1 << 20) == nil)
+    #expect(
+      [UInt8](repeating: 0, count: 10).withUnsafeBytes { chunked.receive($0) } == .outOfMemory)
+    taken.removeLast()
+    #expect(budget.used == 3 << 20)
+    #expect([UInt8](repeating: 0, count: 10).withUnsafeBytes { chunked.receive($0) } == nil)
+    #expect(budget.used > 3 << 20 && budget.used < 4 << 20)
+    taken = []
+    chunked = intake([:])
+    #expect(budget.used == 0)
+  }
+
+  @Test("content that is decoded counts as it came and as it is")
+  func decodedMemory() throws {
+    let content = [UInt8](repeating: 7, count: 900_000)
+    let coded = try ContentCoding.gzip.compress(content)
+    var intake = intake(
+      hosted([("Content-Encoding", "gzip"), ("Content-Length", String(coded.count))]),
+      limit: 1 << 20)
+    #expect(intake.admit(limit: 1 << 20) == nil)
+    #expect(coded.withUnsafeBytes { intake.receive($0) } == nil)
+    let request = try intake.request(remoteAddress: "")
+    #expect(request.body == content)
+    #expect(budget.used == content.count + coded.count)
+  }
+
+  @Test("content that grows beyond measure is refused although the limit would allow it")
+  func expansion() throws {
+    let coded = try ContentCoding.zstd.compress([UInt8](repeating: 7, count: 3 << 20))
+    #expect(coded.count < 1_000)
+    #expect(throws: HTTPFailure.contentTooLarge(limit: 1 << 20)) {
+      try request(["Content-Encoding": "zstd"], coded, limit: 8 << 20)
+    }
+  }
+
+  @Test(
+    "a length that is no whole number is refused",
+    arguments: ["-1", "+5", "0x5", "5, 5", "", "5 5", "٥", "1e3", "3x"])
+  func malformedLength(text: String) {
+    #expect(refusal(intake(hosted([("Content-Length", text)]))) == .ambiguousLength)
+  }
+
+  @Test("a request names its host once, and its target names no other")
+  func host() {
+    #expect(refusal(intake([:])) == .malformedHost)
+    #expect(refusal(intake([:], version: "HTTP/1.0")) == nil)
+    #expect(refusal(intake(hosted([("HOST", "h")]))) == .malformedHost)
+    for host in ["a b", "a, b", "a/b", "user@a", "a?", "\u{e9}"] {
+      #expect(refusal(intake(["Host": host])) == .malformedHost)
+    }
+    for (target, host, fits) in [
+      ("http://a/x", "a", true), ("http://A:80/x", "a", true), ("http://a/x", "a:80", true),
+      ("http://a:81/x", "a", false), ("http://b/x", "a", false), ("http://user@a/x", "a", false),
+      ("http:///x", "a", false), ("/x", "a", true),
+    ] {
+      #expect((refusal(intake(["Host": host], target: target)) == nil) == fits, "\(target)")
+    }
+  }
+
+  @Test("a header's name is a token, and its value has no control characters")
+  func headerBytes() {
+    for name in ["Content-Length ", "X Y", "", "X\u{0}", "X\u{e9}", "(x)"] {
+      #expect(refusal(intake(hosted([(name, "5")]))) == .malformedHeader)
+    }
+    #expect(refusal(intake(hosted([("X", "a\u{1}b")]))) == .malformedHeader)
+    #expect(refusal(intake(hosted([("X", "a\tb é")]))) == nil)
   }
 
   @Test(
@@ -39,8 +133,13 @@ struct RequestIntakeTests {
       [("Transfer-Encoding", "chunked"), ("Transfer-Encoding", "chunked")],
     ])
   func ambiguousLength(fields: [(String, String)]) {
-    var intake = intake(HTTPHeaders(fields.map { .init(name: $0.0, value: $0.1) }))
-    #expect(intake.refusalBeforeContent() == .ambiguousLength)
+    #expect(refusal(intake(hosted(fields))) == .ambiguousLength)
+  }
+
+  @Test("HTTP/1.0 has no chunks")
+  func oldChunks() {
+    let old = intake(hosted([("Transfer-Encoding", "chunked")]), version: "HTTP/1.0")
+    #expect(refusal(old) == .ambiguousLength)
   }
 
   @Test("content of unknown length is stopped at the limit")

@@ -60,6 +60,26 @@ struct CurlStreamTests {
     }
   }
 
+  @Test("of a body that comes too slowly, also where it never rests")
+  func tooSlow() async throws {
+    let server = RawServer { exchange in
+      exchange.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+      while exchange.chunk("x") {}
+      return false
+    }
+    defer { server.stop() }
+    var request = TransportRequest(.get, server.url("/"))
+    request.timeout = .milliseconds(200)
+    // No machine sends so much: what is slow is not for the test's own pace to say.
+    request.minimumRate = 1 << 50
+    let stream = try await transport.stream(request)
+    await #expect {
+      for try await _ in stream.body {}
+    } throws: {
+      ($0 as? TransportError)?.kind == .timedOut
+    }
+  }
+
   @Test("follows redirects without giving their bodies")
   func redirect() async throws {
     let server = RawServer { exchange in

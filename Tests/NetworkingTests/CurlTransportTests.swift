@@ -122,6 +122,54 @@ struct CurlTransportTests {
     #expect(away.headers["Seen"] == "-")
   }
 
+  @Test("through redirects to another origin only without a body and without private fields")
+  func otherOrigin() async throws {
+    let other = RawServer { $0.answer("200 OK", ["Method: \($0.method)"]) }
+    let server = RawServer { exchange in
+      exchange.answer(
+        exchange.path == "/see" ? "303 See Other" : exchange.path == "/308" ? "308 -" : "307 -",
+        ["Location: \(other.url(exchange.path))"])
+    }
+    defer { server.stop(); other.stop() }
+    func refused(_ request: TransportRequest) async -> Bool {
+      do {
+        _ = try await transport.send(request)
+        return false
+      } catch {
+        return error.kind == .redirectRefused
+      }
+    }
+    for path in ["/307", "/308"] {
+      #expect(await refused(TransportRequest(.post, server.url(path), body: [1, 2])))
+      #expect(other.count(.requested(path)) == 0)
+    }
+    let see = TransportRequest(.post, server.url("/see"), body: [1])
+    #expect(try await transport.send(see).headers["Method"] == "GET")
+    var keyed = TransportRequest(.get, server.url("/key"), headers: ["X-Key": "secret"])
+    #expect(try await transport.send(keyed).status == 200)
+    keyed.privateFields = ["X-Key"]
+    #expect(await refused(keyed))
+    var own = TransportRequest(.get, server.url("/own"))
+    own.redirects = .withinOrigin
+    #expect(await refused(own))
+    #expect(other.count(.requested("/own")) == 0 && other.count(.requested("/key")) == 1)
+  }
+
+  @Test("of a bounded head only", arguments: [true, false])
+  func endlessHead(isInterim: Bool) async throws {
+    let server = RawServer { exchange in
+      exchange.send("HTTP/1.1 \(isInterim ? "103 Early Hints" : "200 OK")\r\n")
+      while exchange.send(isInterim ? "A: b\r\n\r\nHTTP/1.1 103 -\r\n" : "A: b\r\n") {}
+      return false
+    }
+    defer { server.stop() }
+    await #expect {
+      try await transport.send(TransportRequest(.get, server.url("/")))
+    } throws: {
+      ($0 as? TransportError)?.kind == .responseTooLarge
+    }
+  }
+
   @Test("through a proxy, except for loopback")
   func proxy() async throws {
     let proxy = RawServer { $0.answer("200 OK", [], Array($0.path.utf8)) }

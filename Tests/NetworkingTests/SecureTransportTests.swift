@@ -1,7 +1,8 @@
 import Foundation
-import Networking
 import TestSupport
 import Testing
+
+@testable import Networking
 
 @Suite(
   "TLS is verified", .hangLimit,
@@ -27,6 +28,54 @@ struct SecureTransportTests {
     let server = try await SecureServer(names: "DNS:elsewhere.invalid")
     defer { server.stop() }
     #expect(await kind(transport(trusting: server), server.url) == .secureConnectionFailed)
+  }
+
+  @Test("An authority that a request names is trusted for it")
+  func authorityOfRequest() async throws {
+    let server = try await SecureServer(names: "IP:127.0.0.1")
+    defer { server.stop() }
+    var request = TransportRequest(.get, server.url)
+    request.certificateAuthorities = server.certificate.path
+    #expect(try await CurlTransport().send(request).body == Array("safe".utf8))
+  }
+
+  @Test("A refusal says what is wrong with the certificate")
+  func reasons() async throws {
+    func message(_ server: SecureServer, _ authorities: String?) async -> String {
+      var request = TransportRequest(.get, server.url)
+      request.certificateAuthorities = authorities
+      do {
+        _ = try await CurlTransport().send(request)
+        return ""
+      } catch {
+        return error.message
+      }
+    }
+    let server = try await SecureServer(names: "IP:127.0.0.1")
+    defer { server.stop() }
+    #expect(await message(server, nil).contains("--ca FILE"))
+    #expect(await message(server, "/dev/null/none.pem").contains("/dev/null/none.pem"))
+    let other = try await SecureServer(names: "DNS:elsewhere.invalid")
+    defer { other.stop() }
+    #expect(
+      await message(other, other.certificate.path).contains("for another name than 127.0.0.1"))
+    #expect(HandshakeFault(verifyResult: 10) == .expired)
+    #expect(HandshakeFault(verifyResult: 9) == .notYetValid)
+    #expect(HandshakeFault(verifyResult: 20) == .unknownIssuer)
+    #expect(HandshakeFault(verifyResult: 23) == .other)
+  }
+
+  @Test("A connection that breaks during the handshake says nothing of the server")
+  func brokenHandshake() async throws {
+    let (listener, port) = Loopback.listen()
+    defer { close(listener) }
+    Thread.detachNewThread {
+      let connection = accept(listener, nil, nil)
+      var byte: UInt8 = 0
+      _ = recv(connection, &byte, 1, 0)
+      close(connection)
+    }
+    #expect(await kind(CurlTransport(), "https://127.0.0.1:\(port)/") == .interrupted)
   }
 
   @Test("A server that speaks no TLS is refused")

@@ -25,7 +25,7 @@ struct AccessTests {
     #expect(try await device.status().server == nil)
     try await device.ferry(
       "init", "--server", server.url, "--space", Device.space, "--token", right)
-    #expect(try await device.status().server?.token == right)
+    #expect(try await device.status().server?.url == server.url)
   }
 
   @Test("a reader's token may pull but not push, and what was written stays pending")
@@ -155,7 +155,7 @@ struct AccessTests {
 extension Server {
   /// The head as a device's token lets it be seen.
   fileprivate func head(of space: String, as device: Device) async throws -> Int64 {
-    let token = try await device.status().server?.token ?? ""
+    let token = try FileCredentialStore().credential(of: device.path)?.token ?? ""
     let answer = try await Wire.send(
       .get, "\(url)/v1/spaces/\(space)", headers: ["Authorization": "Bearer \(token)"])
     return Int64(answer.json["head"] as? String ?? "") ?? -1

@@ -117,12 +117,11 @@ struct RestoreTests {
     try await one.exchange()
     let old = try await one.status().device
     let copy = one.directory.file("copy.db").path
-    let files = ["", "-wal", "-shm"].filter {
-      FileManager.default.fileExists(atPath: one.path + $0)
-    }
-    for suffix in files {
-      try FileManager.default.copyItem(atPath: one.path + suffix, toPath: copy + suffix)
-    }
+    // The log goes with the last connection, which may close meanwhile; the file has all then.
+    let log = try? Data(contentsOf: URL(filePath: one.path + "-wal"))
+    try FileManager.default.copyItem(atPath: one.path, toPath: copy)
+    try log?.write(to: URL(filePath: copy + "-wal"))
+    let files = log == nil ? [""] : ["", "-wal"]
     try await one.write("INSERT INTO notes VALUES ('b', 'b', 1)")
     try await one.write("DELETE FROM notes WHERE id = 'a'")
     try await one.exchange()

@@ -100,7 +100,7 @@ struct DeletePolicyTests {
   func concurrentInsert() {
     let other = Act.insert(at: 4, by: 2, [Column("a", 4), Column("d", 4)])
     let rules = rules(.editWins)
-    let expected: [String: Value] = ["a": 4, "b": 1, "d": 4]
+    let expected: [Name: Value] = ["a": 4, "b": 1, "d": 4]
     #expect(outcome([start, delete, other], rules).0.row == expected)
     #expect(outcome([start, other, delete], rules).0.row == expected)
   }

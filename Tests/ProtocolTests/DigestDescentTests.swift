@@ -7,7 +7,7 @@ import Testing
 struct DigestDescentTests {
   /// One side: its records, and what it answers.
   struct Side {
-    var rows: [String: Int64] = [:]
+    var rows: [Name: Int64] = [:]
 
     var sums: DigestSums {
       var sums = DigestSums()
@@ -29,7 +29,7 @@ struct DigestDescentTests {
   /// The records that differ by the descent, and the nodes that were asked about.
   static func compare(
     _ ours: Side, _ theirs: Side, limit: Int = 256, answering: Int = .max
-  ) -> (records: [String], nodes: Int) {
+  ) -> (records: [Name], nodes: Int) {
     let (mine, other) = (ours.sums, theirs.sums)
     var descent = DigestDescent(ours: mine, theirs: other[.root])
     var asked = 0
@@ -38,7 +38,7 @@ struct DigestDescentTests {
       asked += questions.count
       descent.take(questions.map { ($0, $0.children.map { other[$0] }) })
     }
-    var found: [String] = []
+    var found: [Name] = []
     for leaf in descent.leaves {
       found += LeafComparison.differing(
         ours: ours.listing(leaf), theirs: theirs.listing(leaf)
@@ -53,9 +53,9 @@ struct DigestDescentTests {
     var ours = Side()
     for index in 0..<2_000 { ours.rows["r\(index)"] = 1 }
     var theirs = ours
-    var altered: Set<String> = []
+    var altered: Set<Name> = []
     for _ in 0..<Int.random(in: 0...12, using: &random) {
-      let record = "r\(Int.random(in: 0..<2_100, using: &random))"
+      let record: Name = "r\(Int.random(in: 0..<2_100, using: &random))"
       guard altered.insert(record).inserted else { continue }
       switch Int.random(in: 0..<3, using: &random) {
       case 0: ours.rows[record] = ours.rows[record] == nil ? 1 : nil

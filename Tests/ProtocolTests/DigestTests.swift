@@ -17,7 +17,7 @@ struct DigestTests {
     #expect(Self.digest([]).description == "5796589f214382cb29d04c750b75f811")
     let two = [Column("title", "Buy milk"), Column("done", 0)]
     #expect(Self.digest(two).description == "2390e5c259616fd53b79ddf421543723")
-    let record = "0199c82c-0000-7000-8000-0000000000a1"
+    let record: Name = "0199c82c-0000-7000-8000-0000000000a1"
     let five =
       two + [
         Column("due", .null), Column("weight", 2.5),
@@ -74,10 +74,10 @@ struct DigestTests {
   @Test("any order of records and of changes gives the same sums", arguments: UInt64(1)...50)
   func anyOrder(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
-    var rows: [String: Int64] = [:]
+    var rows: [Name: Int64] = [:]
     var sums = DigestSums()
     for _ in 0..<400 {
-      let record = "r\(Int.random(in: 0..<60, using: &random))"
+      let record: Name = "r\(Int.random(in: 0..<60, using: &random))"
       let leaf = DigestNode.leaf(of: record)
       if let old = rows[record] { sums.remove(Self.row(record, old), from: leaf) }
       rows[record] =
@@ -122,7 +122,7 @@ struct DigestTests {
     #expect(Digest(String(repeating: "g", count: 32)) == nil)
   }
 
-  static func row(_ record: String, _ value: Int64) -> Digest {
+  static func row(_ record: Name, _ value: Int64) -> Digest {
     digest([Column("v", .integer(value))], of: RecordKey(table: "t", record: record))
   }
 }

@@ -113,20 +113,20 @@ struct IdentifierTests {
   func names() {
     let limits = Limits.standard
     for name in ["a", "Überschrift", "two words", String(repeating: "x", count: 128)] {
-      #expect(NameRule.fault(in: name, limits: limits) == nil)
+      #expect(NameRule.fault(in: Name(name), limits: limits) == nil)
     }
     for name in ["", "a\u{0}", "a\n", "\u{7f}", String(repeating: "x", count: 129)] {
-      #expect(NameRule.fault(in: name, limits: limits) != nil)
+      #expect(NameRule.fault(in: Name(name), limits: limits) != nil)
     }
   }
 
   @Test("tables of SQLite and of Ferry itself are reserved, in any case")
   func reserved() {
     for name in ["ferry_missions", "FERRY_x", "sqlite_sequence", "Sqlite_"] {
-      #expect(NameRule.isReserved(table: name))
+      #expect(NameRule.isReserved(table: Name(name)))
     }
     for name in ["ferry", "ferrytales", "my_ferry_", "sqlite"] {
-      #expect(!NameRule.isReserved(table: name))
+      #expect(!NameRule.isReserved(table: Name(name)))
     }
   }
 

@@ -124,6 +124,18 @@ struct MalformedPacketTests {
     Case(
       "continues twice", packet("", head: "\"continues\":true,\"continues\":false,"),
       "continues stands twice"),
+    Case(
+      "a member that is not known, twice", packet("", head: "\"x\":1,\"y\":2,\"x\":1,"),
+      "a member stands twice"),
+    Case(
+      "a member that is not known, twice by another spelling",
+      packet("", head: "\"x\":1,\"\\u0078\":1,"), "a member stands twice"),
+    Case(
+      "a member twice within one that is not known",
+      packet("", head: "\"x\":[{\"y\":1,\"y\":1}],"), "a member stands twice"),
+    Case(
+      "a member of an operation that is not known, twice",
+      packet(operation(rest: ",\"data\":{},\"z\":1,\"z\":{}")), "a member stands twice"),
     Case("depth in a member that is not known", nested(20), "nested too deep"),
     Case("bracket after bracket", String(repeating: "[", count: 100_000), "an object was expected"),
     Case("object in object", nested(100_000), "nested too deep"),

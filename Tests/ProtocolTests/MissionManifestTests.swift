@@ -165,13 +165,13 @@ struct MissionManifestTests {
       publishedAt: 1_700_000_000_000)
     let columns = record.columns
     #expect(columns.map(\.name) == columns.map(\.name).sorted())
-    func read(without missing: String = "") -> MissionRecord? {
+    func read(without missing: Name = "") -> MissionRecord? {
       MissionRecord(id: "lesson-1") { name in
         name == missing ? nil : columns.first { $0.name == name }?.value
       }
     }
     #expect(read() == record)
-    for name in ["version", "size", "manifest", "manifestSize", "signature", "signer"] {
+    for name: Name in ["version", "size", "manifest", "manifestSize", "signature", "signer"] {
       #expect(read(without: name) == nil)
     }
     #expect(read(without: "title")?.title == "")

@@ -233,7 +233,7 @@ struct PolicyHistory {
 
 extension Operation {
   /// What the operation makes of a row at its author; `nil` where it could not have been done.
-  fileprivate func applied(to row: [String: Value]?) -> (row: [String: Value]?, Void)? {
+  fileprivate func applied(to row: [Name: Value]?) -> (row: [Name: Value]?, Void)? {
     switch (kind, row) {
     case (.insert, nil):
       return (Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) }), ())
@@ -260,7 +260,7 @@ extension Act {
   /// Whether a value that this operation wrote, or that stood before it, has a part in the column
   /// after it: as a summand, as some elements, as a changed line.
   fileprivate func keeps(
-    _ name: String, _ part: Value, from before: RecordState, to after: RecordState,
+    _ name: Name, _ part: Value, from before: RecordState, to after: RecordState,
     _ policy: ConflictPolicy
   ) -> Bool {
     guard let whole = after[name] else { return false }
@@ -280,5 +280,5 @@ extension Act {
 }
 
 extension RecordState {
-  fileprivate subscript(_ name: String) -> Value? { columns.first { $0.name == name }?.value }
+  fileprivate subscript(_ name: Name) -> Value? { columns.first { $0.name == name }?.value }
 }

@@ -22,7 +22,7 @@ extension RecordState {
 extension Act {
   /// An update that adds to counters.
   static func add(
-    at time: Int64, by device: UInt64 = 1, _ amounts: [String: Int64], base: SequenceNumber = 0
+    at time: Int64, by device: UInt64 = 1, _ amounts: [Name: Int64], base: SequenceNumber = 0
   ) -> Act {
     var act = Act(
       .update, at: time, by: device,
@@ -45,7 +45,7 @@ extension Act {
 extension Conflict {
   /// A conflict of two writes of the samples.
   static func sample(
-    _ column: String?, _ lost: Value, _ loser: Stamp, _ winner: Stamp, asks: Bool = false
+    _ column: Name?, _ lost: Value, _ loser: Stamp, _ winner: Stamp, asks: Bool = false
   ) -> Conflict {
     Conflict(column: column, lost: lost, loser: loser, winner: winner, isQuestion: asks)
   }

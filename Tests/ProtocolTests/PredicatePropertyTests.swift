@@ -45,7 +45,7 @@ struct PredicatePropertyTests {
         let find = try connection.prepare(
           "SELECT k FROM \"a \"\"table\" WHERE \(sql.text) ORDER BY rowid")
         for (index, value) in sql.values.enumerated() { bind(find, Int32(index) + 1, value) }
-        #expect(try find.map { $0.text(0) } == expected, "\(predicate.text(key: "k"))")
+        #expect(try find.map { Name($0.text(0)) } == expected, "\(predicate.text(key: "k"))")
       }
     }
   }
@@ -53,7 +53,7 @@ struct PredicatePropertyTests {
   /// Answers with the rows as the table holds them: their affinity has changed some values.
   private func fill(
     _ connection: SQLiteConnection, _ samples: inout PredicateSamples
-  ) throws -> [(record: String, columns: [Column])] {
+  ) throws -> [(record: Name, columns: [Column])] {
     try connection.execute("DELETE FROM \"a \"\"table\"")
     let insert = try connection.prepare(
       "INSERT OR IGNORE INTO \"a \"\"table\" VALUES (?, ?, ?, ?, ?, ?)")
@@ -67,7 +67,7 @@ struct PredicatePropertyTests {
       let columns = PredicateSamples.columns.enumerated().map { index, name in
         Column(name, value(row, Int32(index) + 1))
       }
-      return (row.text(0), columns)
+      return (Name(row.text(0)), columns)
     }
   }
 

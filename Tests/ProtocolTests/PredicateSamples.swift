@@ -7,7 +7,7 @@ struct PredicateSamples {
   init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
   /// Columns of the rows; one of them no row has.
-  static let columns = ["a", "b", "C d", "é", "or"]
+  static let columns: [Name] = ["a", "b", "C d", "é", "or"]
 
   static let values: [Value] = [
     .null, 0, 1, -1, 2, 10, .integer(.max), .integer(.min), .integer((1 << 53) + 1),

@@ -182,7 +182,7 @@ struct PredicateTests {
   }
 }
 
-extension [String: Value] {
+extension [Name: Value] {
   fileprivate var asColumns: [Column] {
     sorted { $0.key < $1.key }.map { Column($0.key, $0.value) }
   }

@@ -14,9 +14,9 @@ struct RecordStatePropertyTests {
       let device = UInt64.random(in: 1...3, using: &random)
       // Times of all devices are mixed; the last digits keep them apart.
       let time = Int64.random(in: 1...12, using: &random) * 1_000 + Int64(index) * 10
-      let names = ["a", "b", "c", "d"].filter { _ in random.chance(1, of: 2) }
+      let names = (["a", "b", "c", "d"] as [Name]).filter { _ in random.chance(1, of: 2) }
       let columns = names.map { Column($0, .integer(Int64.random(in: 0...3, using: &random))) }
-      var times: [String: Int64] = [:]
+      var times: [Name: Int64] = [:]
       for (place, name) in names.enumerated() where random.chance(1, of: 4) {
         times[name] =
           max(1, time - Int64.random(in: 1...6, using: &random) * 1_000) + Int64(place)
@@ -131,7 +131,7 @@ struct RecordStatePropertyTests {
 
 extension Operation {
   /// What the operation makes of a row at its author; `nil` where it could not have been done.
-  fileprivate func done(to row: [String: Value]?) -> (row: [String: Value]?, Void)? {
+  fileprivate func done(to row: [Name: Value]?) -> (row: [Name: Value]?, Void)? {
     let written = Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) })
     switch (kind, row) {
     case (.insert, nil): return (written, ())

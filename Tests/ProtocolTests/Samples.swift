@@ -40,7 +40,7 @@ struct Act {
   ///   - times: When single columns were written, where that was earlier.
   init(
     _ kind: OperationKind, at time: Int64, by device: UInt64 = 1, _ columns: [Column] = [],
-    times: [String: Int64] = [:], base: SequenceNumber = 0, clampedTo: Int64? = nil
+    times: [Name: Int64] = [:], base: SequenceNumber = 0, clampedTo: Int64? = nil
   ) {
     operation = Operation(
       id: .sample(UInt64(time)), key: RecordKey(table: "notes", record: "r"), kind: kind,
@@ -50,14 +50,14 @@ struct Act {
   }
 
   static func insert(
-    at time: Int64, by device: UInt64 = 1, _ columns: [Column], times: [String: Int64] = [:],
+    at time: Int64, by device: UInt64 = 1, _ columns: [Column], times: [Name: Int64] = [:],
     base: SequenceNumber = 0
   ) -> Act {
     Act(.insert, at: time, by: device, columns, times: times, base: base)
   }
 
   static func update(
-    at time: Int64, by device: UInt64 = 1, _ columns: [Column], times: [String: Int64] = [:],
+    at time: Int64, by device: UInt64 = 1, _ columns: [Column], times: [Name: Int64] = [:],
     base: SequenceNumber = 0
   ) -> Act {
     Act(.update, at: time, by: device, columns, times: times, base: base)
@@ -80,7 +80,7 @@ extension RecordState {
   }
 
   /// What a reader of the record sees: `nil` when it does not exist.
-  var row: [String: Value]? {
+  var row: [Name: Value]? {
     guard isAlive else { return nil }
     return Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) })
   }
@@ -101,7 +101,7 @@ extension RecordState {
   }
 
   /// A row that a device holds, after it has applied this change.
-  func laid(over row: [String: Value]?) -> [String: Value]? {
+  func laid(over row: [Name: Value]?) -> [Name: Value]? {
     if deleted != nil && !isAlive { return nil }
     let columns = Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) })
     if inserted != nil { return columns }

@@ -102,7 +102,10 @@ struct SpaceSchemaTests {
     ("", "ends too early"),
     ("[]", "an object was expected"),
     ("{} {}", "more after"),
-    (#"{"table":{}}"#, "the schema: 'table' is none of version, minimumProtocol, tables"),
+    (
+      #"{"table":{}}"#,
+      "the schema: 'table' is none of version, minimumProtocol, requireCursor, tables"
+    ),
     (#"{"version":"3"}"#, "version: a number was expected"),
     (#"{"version":-1}"#, "version: -1 is not within 0"),
     (#"{"version":1.5}"#, "not a 64-bit integer"),

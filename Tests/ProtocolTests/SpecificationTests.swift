@@ -54,6 +54,9 @@ struct SpecificationTests {
       "\(limits.valueBytes >> 20) MiB / "
         + "\(limits.operationBytes >> 20) MiB", "| \(Self.grouped(limits.columns)) |",
       "\(limits.nameBytes) / \(limits.recordBytes)", "| \(limits.depth) |",
+      "\(limits.recordStateBytes >> 20) MiB / \(Self.grouped(limits.recordColumns))",
+      "they have \((limits.noticeBytes + (1 << 20) - 1) >> 20) MiB at most",
+      "larger than \((limits.answerBytes + (1 << 20) - 1) >> 20) MiB",
       "\(limits.parkedPackets) / \(limits.parkedBytes >> 20) MiB",
       "\(Self.grouped(limits.operationsPerTransaction)) / \(limits.transactionBytes >> 20) MiB",
       "| records asked for at once (§15) | \(Self.grouped(limits.recordsPerRequest)) |",
@@ -62,6 +65,7 @@ struct SpecificationTests {
       "\(limits.schemaBytes >> 10) KiB / \(Self.grouped(limits.schemaTables))",
       "\(Self.grouped(TextMerge.linesMax)) / \(Self.grouped(TextMerge.editsMax))",
       "\(limits.predicateDepth) / \(Self.grouped(limits.predicateNodes))",
+      "packet (§14) | \(Self.grouped(limits.batchEvaluations)) |",
       "\(Self.grouped(limits.batchRecords)) / \(limits.batchBytes >> 20) MiB",
     ] {
       #expect(section.contains(value), "\(value)")
@@ -113,7 +117,7 @@ struct SpecificationTests {
 
   private static func grouped(_ number: Int) -> String {
     number < 1_000
-      ? "\(number)" : "\(number / 1_000),\(String("00\(number % 1_000)".suffix(3)))"
+      ? "\(number)" : "\(grouped(number / 1_000)),\(String("00\(number % 1_000)".suffix(3)))"
   }
 }
 

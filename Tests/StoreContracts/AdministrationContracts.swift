@@ -43,27 +43,6 @@ extension StoreContract {
         try require(space.space.epoch, is: try unwrap(epoch, "no epoch"), "the epoch")
       }
     },
-    StoreContract("tokens are kept, found by their hash and removed for good") { under in
-      let store = try await under.open(.standard)
-      try require(try await !store.hasEverHadTokens(), "a new store has had tokens")
-      let tokens = (1...3).map { number in
-        StoredToken(
-          hash: [UInt8](repeating: UInt8(number), count: 32), space: .name("made-for-it"),
-          role: Role.allCases[number - 1], createdAt: Int64(10 - number))
-      }
-      for token in tokens { try await store.addToken(token) }
-      try require(try await store.token(hash: tokens[1].hash), is: tokens[1], "a token")
-      try require(try await store.token(hash: [9]) == nil, "a token nobody made")
-      try require(try await store.tokens(), is: tokens.reversed(), "tokens, oldest first")
-      try require(try await store.space(named: .name("made-for-it")) != nil, "no space was made")
-      for token in tokens {
-        try require(try await store.removeToken(hash: token.hash), "a token was not removed")
-      }
-      try require(try await !store.removeToken(hash: tokens[0].hash), "removed twice")
-      try require(try await store.tokens().isEmpty, "tokens are left")
-      try require(try await store.hasEverHadTokens(), "the store forgot that it had tokens")
-      await store.close()
-    },
     StoreContract("an open store is ready, and a closed one says so") { under in
       let store = try await under.open(.standard)
       try await store.check()

@@ -40,11 +40,11 @@ struct Author: Sendable {
       base: base)
   }
 
-  mutating func insert(_ record: String, _ columns: [String: Value]) -> Operation {
+  mutating func insert(_ record: String, _ columns: [Name: Value]) -> Operation {
     operation(.insert, record, columns.asColumns)
   }
 
-  mutating func update(_ record: String, _ columns: [String: Value]) -> Operation {
+  mutating func update(_ record: String, _ columns: [Name: Value]) -> Operation {
     operation(.update, record, columns.asColumns)
   }
 
@@ -52,7 +52,7 @@ struct Author: Sendable {
 
   /// Sets columns of the records that match; deletes them where there are none to set.
   mutating func batch(
-    where text: String, set columns: [String: Value] = [:], table: String = "tasks"
+    where text: String, set columns: [Name: Value] = [:], table: String = "tasks"
   ) throws -> Operation {
     var operation = operation(.batch, "", columns.asColumns, table: table)
     let predicate = try Predicate(text, key: "id")
@@ -73,7 +73,7 @@ struct Author: Sendable {
   }
 }
 
-extension [String: Value] {
+extension [Name: Value] {
   fileprivate var asColumns: [Column] {
     sorted { $0.key < $1.key }.map { Column($0.key, $0.value) }
   }

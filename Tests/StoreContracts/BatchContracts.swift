@@ -188,6 +188,48 @@ extension StoreContract {
           try await space.everything().records[.task("d")], is: ["title": "d"], "a record")
       }
     },
+    StoreContract("a batch that costs too much is refused with its packet, and others are not") {
+      under in
+      var limits = Limits.standard
+      limits.batchEvaluations = 1_000
+      try await under.withSpace(limits: limits) { space in
+        var author = Author(1)
+        try await space.send(author.packet(inserting: (0..<90).map { "r\($0)" }))
+        var (hostile, other) = (Author(2), Author(3))
+        let packet = hostile.packet([
+          hostile.insert("e", ["n": 1]),
+          try hostile.batch(where: "title = 'x' or title = 'y' or title = 'z'", set: ["n": 1]),
+        ])
+        let results = try await space.send([
+          packet, other.packet([try other.batch(where: "id in ('r1', 'r2')", set: ["n": 2])]),
+        ])
+        let problem = try unwrap(results[0].problem, "the packet that costs too much is taken")
+        try require(problem.code, is: .operationRefused, "its problem")
+        try require(problem.refusals.map(\.code), is: [.batchTooExpensive], "its refusal")
+        try require(results[1].receipt?.outcomes.map(\.records), is: [2], "the other packet")
+        try require(try await space.everything().records.count, is: 90, "records")
+      }
+    },
+    StoreContract("batches that name records by their keys, and absent ones, find them") { under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        for chunk in 0..<3 {
+          try await space.send(author.packet(inserting: (0..<900).map { "r\(chunk)-\($0)" }))
+        }
+        let names = (0..<900).flatMap { ["'r0-\($0)'"] } + (0..<90).map { "'absent\($0)'" }
+        let packet = author.packet([
+          try author.batch(where: "id in (\(names.joined(separator: ", ")))", set: ["n": 1]),
+          try author.batch(where: "id = 'r1-1'", set: ["n": 2]),
+          try author.batch(where: "id = 'absent' or id = 'r2-2'"),
+          try author.batch(where: "id = 'x'", set: ["n": 2], table: "none"),
+        ])
+        let receipt = try await space.receipt(for: packet)
+        try require(receipt.outcomes.map(\.records), is: [900, 1, 1, 0], "records changed")
+        let records = try await space.everything().records
+        try require(records[.task("r1-1")]?["n"], is: 2, "a record by its key")
+        try require(records[.task("r2-2")], is: nil, "a record that was deleted by its key")
+      }
+    },
     StoreContract("a batch over more records than one page of a table finds them all") { under in
       try await under.withSpace { space in
         var author = Author(1)

@@ -39,14 +39,15 @@ extension StoreContract {
             }
           }
         }
-        var listed: [String] = []
+        var listed: [Name] = []
         for answer in try await space.nodes(nodes) {
           guard case .records(let records) = answer.digests else {
             throw ContractViolation(description: "leaf \(answer.node) lists no records")
           }
           listed += records.map(\.record)
         }
-        try require(listed.sorted(), is: (0..<50).map { "r\($0)" }.sorted(), "the records listed")
+        try require(
+          listed.sorted(), is: (0..<50).map { Name("r\($0)") }.sorted(), "the records listed")
       }
     },
     StoreContract("digests are not given before they reach the cursor, nor for a wrong one") {
@@ -134,9 +135,9 @@ extension Author {
 
 extension SpaceUnderTest {
   /// The sums of each table, of what a reader is sent.
-  fileprivate func expectedSums() async throws -> [String: DigestSums] {
+  fileprivate func expectedSums() async throws -> [Name: DigestSums] {
     var hasher = RecordHasher()
-    var sums: [String: DigestSums] = [:]
+    var sums: [Name: DigestSums] = [:]
     for (key, columns) in try await everything().records {
       let digest = hasher.digest(of: key, columns.map { Column($0.key, $0.value) })
       sums[key.table, default: DigestSums()].add(digest, to: DigestNode.leaf(of: key.record))

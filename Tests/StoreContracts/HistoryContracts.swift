@@ -106,7 +106,7 @@ private struct RandomHistory {
     }
   }
 
-  private func model() -> [RecordKey: [String: Value]] {
+  private func model() -> [RecordKey: [Name: Value]] {
     var states: [RecordKey: RecordState] = [:]
     for (sequence, (operation, device)) in sequences.sorted(by: { $0.key < $1.key }) {
       let stamp = Stamp(time: operation.time, device: device)

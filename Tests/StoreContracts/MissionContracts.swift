@@ -89,11 +89,12 @@ extension StoreContract {
         ] as [(UInt8, Bool, Bool)] {
           try require(try await space.reads(blob), is: mine, "content \(blob)")
           try require(try await other.reads(blob), is: others, "content \(blob) elsewhere")
-          let anywhere = try await space.store.readableBlob(MissionBlob.sample(blob).hash, in: nil)
+          let anywhere = try await space.store.readableBlob(
+            MissionBlob.sample(blob).hash, in: .everything)
           try require(anywhere != nil, is: mine || others, "content \(blob) anywhere")
         }
         let unknown = try await space.store.readableBlob(
-          MissionBlob.sample(1).hash, in: .name("nowhere"))
+          MissionBlob.sample(1).hash, in: SpacePattern(.name("nowhere")))
         try require(unknown == nil, "a space that is not there reads")
       }
     },
@@ -179,7 +180,7 @@ extension StoreContract {
 
 extension RecordKey {
   fileprivate static func mission(_ id: String) -> RecordKey {
-    RecordKey(table: MissionRecord.table, record: id)
+    RecordKey(table: MissionRecord.table, record: Name(id))
   }
 }
 
@@ -233,7 +234,8 @@ extension SpaceUnderTest {
   }
 
   fileprivate func reads(_ blob: UInt8) async throws -> Bool {
-    let found = try await store.readableBlob(ContentHash.sample(blob), in: space.name)
+    let found = try await store.readableBlob(
+      ContentHash.sample(blob), in: SpacePattern(space.name))
     try require(
       found == nil || found == .sample(blob), "content \(blob) is \(String(describing: found))")
     return found != nil

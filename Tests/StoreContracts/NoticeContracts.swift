@@ -160,7 +160,7 @@ private struct NoticeHistory {
     var operations: [Operation] = []
     for _ in 0..<Int.random(in: 1...3, using: &random) {
       let record = "r\(Int.random(in: 0..<4, using: &random))"
-      let columns: [String: Value] = [
+      let columns: [Name: Value] = [
         "x": .integer(Int64.random(in: 0..<100, using: &random)),
         "y": .integer(Int64.random(in: 0..<100, using: &random)),
       ]

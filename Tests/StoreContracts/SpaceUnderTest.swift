@@ -19,12 +19,29 @@ struct SpaceUnderTest: Sendable {
       .results[0]
   }
 
+  /// One packet of a principal in one transaction.
+  @discardableResult
+  func send(
+    _ packet: Packet, from principal: Principal, byteCount: Int = 100, cursor: Cursor? = nil,
+    now: Int64 = SpaceUnderTest.now
+  ) async throws -> IngestResult {
+    let incoming = IncomingPacket(
+      packet, byteCount: byteCount, principal: principal, cursor: cursor)
+    return try await ingest([incoming], now: now).results[0]
+  }
+
+  /// What a principal takes of the space; all of them together without one.
+  func usage(of principal: Principal? = nil) async throws -> Usage {
+    let rows = try await store.usage(in: space.id)
+    return rows.first { $0.principal == principal?.id ?? "" }?.usage ?? Usage()
+  }
+
   /// Several packets in one transaction.
   func send(_ packets: [Packet]) async throws -> [IngestResult] {
     try await ingest(packets.map { IncomingPacket($0, byteCount: 100) }, now: Self.now).results
   }
 
-  private func ingest(_ packets: [IncomingPacket], now: Int64) async throws -> IngestBatch {
+  func ingest(_ packets: [IncomingPacket], now: Int64) async throws -> IngestBatch {
     let batch = try await store.ingest(packets, into: space.id, now: now)
     try require(batch.results.count, is: packets.count, "results of a batch")
     try require(batch.epoch, is: space.epoch, "a batch's epoch")
@@ -77,7 +94,7 @@ struct SpaceUnderTest: Sendable {
 struct Reader: Sendable {
   private(set) var cursor: Cursor?
   /// The records that exist.
-  private(set) var records: [RecordKey: [String: Value]] = [:]
+  private(set) var records: [RecordKey: [Name: Value]] = [:]
   /// Changes received, in order.
   private(set) var changes: [Change] = []
   /// The last operation of this device that the server had applied, by the last page.

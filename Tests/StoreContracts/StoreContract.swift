@@ -18,30 +18,36 @@ package struct StoreContract: Sendable, CustomStringConvertible {
   /// All contracts.
   package static let all: [StoreContract] =
     chains + parking + transactions + pulling + values + clocks + crowds + histories
-    + administration + notices + recordFetches + refusals + schemas + schemaFits + uniqueKeys
+    + administration + access
+    + notices + recordFetches + refusals + schemas + schemaFits + uniqueKeys
     + batches + retention + prunedHistories + digests + historyPrints + timelines + knownHistories
-    + missions
+    + missions + ownership + sizes + quotas + deviceAges + names
 }
 
 /// A store that is empty at first and can be opened several times over the same data.
 package struct StoreUnderTest: Sendable {
-  /// Opens the store, once more where it is open already.
-  package let open: @Sendable (Limits) async throws -> any SyncStore
+  private let opening: @Sendable (Limits, Quotas) async throws -> any SyncStore
   /// Whether several instances may write at the same time.
   package let isShared: Bool
 
   package init(
-    isShared: Bool, open: @escaping @Sendable (Limits) async throws -> any SyncStore
+    isShared: Bool, open: @escaping @Sendable (Limits, Quotas) async throws -> any SyncStore
   ) {
     self.isShared = isShared
-    self.open = open
+    opening = open
   }
+
+  /// Opens the store, once more where it is open already.
+  package func open(
+    _ limits: Limits, _ quotas: Quotas = .standard
+  ) async throws -> any SyncStore { try await opening(limits, quotas) }
 
   /// Opens the store, makes a space, runs `body` and closes the store.
   func withSpace(
-    limits: Limits = .standard, _ body: (SpaceUnderTest) async throws -> Void
+    limits: Limits = .standard, quotas: Quotas = .standard,
+    _ body: (SpaceUnderTest) async throws -> Void
   ) async throws {
-    let store = try await open(limits)
+    let store = try await open(limits, quotas)
     do {
       let space = try await store.createSpace(.test)
       try await body(SpaceUnderTest(store: store, space: space))

@@ -134,7 +134,7 @@ extension StoreContract {
 
 /// Inserts a record that must be let in.
 private func take(
-  _ author: inout Author, _ record: String, _ columns: [String: Value], in space: SpaceUnderTest
+  _ author: inout Author, _ record: String, _ columns: [Name: Value], in space: SpaceUnderTest
 ) async throws {
   let receipt = try await space.receipt(for: author.packet([author.insert(record, columns)]))
   try require(receipt.status, is: .applied, "record \(record)")
@@ -142,7 +142,7 @@ private func take(
 
 /// Inserts a record that must be refused; the author goes on from where it was.
 private func refuse(
-  _ author: inout Author, _ record: String, _ columns: [String: Value], holder: String,
+  _ author: inout Author, _ record: String, _ columns: [Name: Value], holder: Name,
   in space: SpaceUnderTest
 ) async throws {
   var attempt = author

@@ -6,7 +6,7 @@ extension StoreContract {
     StoreContract("every value comes back as it was") { under in
       try await under.withSpace { space in
         var author = Author(1)
-        let columns: [String: Value] = [
+        let columns: [Name: Value] = [
           "max": .integer(.max), "min": .integer(.min), "exact": .integer(1 << 53),
           "above": .integer((1 << 53) + 1), "real": .real(1), "tiny": .real(.leastNonzeroMagnitude),
           "negative": .real(-0.0), "infinite": .real(.infinity), "null": .null,

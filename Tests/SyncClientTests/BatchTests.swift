@@ -108,8 +108,8 @@ struct BatchTests {
         "the predicate cannot be read: a value was expected, not the end (at character 7)"
       ),
       ("others", "true", ["n": 1], "table others is not tracked"),
-    ] as [(String, String, [String: Value], String)])
-  func refused(table: String, predicate: String, columns: [String: Value], reason: String) throws {
+    ] as [(Name, String, [Name: Value], String)])
+  func refused(table: Name, predicate: String, columns: [Name: Value], reason: String) throws {
     let replica = try withThree()
     try replica.run("CREATE TABLE others(id TEXT PRIMARY KEY, n)")
     #expect(throws: ReplicaError.invalidBatch(reason)) {

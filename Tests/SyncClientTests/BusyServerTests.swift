@@ -89,6 +89,21 @@ struct BusyServerTests {
   func retryAfter() async throws {
     #expect(try await pauses(retryAfter: nil) == [.zero, .zero, .zero])
     #expect(try await pauses(retryAfter: "7") == [.seconds(7), .seconds(7), .seconds(7)])
-    #expect(try await pauses(retryAfter: "3600") == [.seconds(10), .seconds(10), .seconds(10)])
+    #expect(try await pauses(retryAfter: "10") == [.seconds(10), .seconds(10), .seconds(10)])
+  }
+
+  @Test("that wants a longer pause than a sync waits is not asked again, and its wish is told")
+  func longPause() async throws {
+    #expect(try await pauses(retryAfter: "11") == [])
+    let directory = try TemporaryDirectory()
+    let replica = try await Replica.open(
+      directory.file("replica.db").path, transport: BusyTransport(retryAfter: "999999"))
+    await #expect {
+      try await replica.connect(to: "http://127.0.0.1:1", space: "demo")
+    } throws: {
+      guard case .refused(let problem) = $0 as? ReplicaError else { return false }
+      return problem.detail == "busy; the server asks not to be asked again for 11 days"
+        && ReplicaError.refused(problem).isTransient
+    }
   }
 }

@@ -202,6 +202,9 @@ struct MeetingTests {
       ALTER TABLE ferry_replica DROP COLUMN replacing;
       ALTER TABLE ferry_replica DROP COLUMN chain_start;
       ALTER TABLE ferry_replica DROP COLUMN schema;
+      ALTER TABLE ferry_replica ADD COLUMN token TEXT;
+      ALTER TABLE ferry_replica DROP COLUMN has_token;
+      ALTER TABLE ferry_replica DROP COLUMN authorities;
       ALTER TABLE ferry_packets DROP COLUMN schema;
       ALTER TABLE ferry_packets DROP COLUMN applied;
       ALTER TABLE ferry_packets DROP COLUMN print_before;

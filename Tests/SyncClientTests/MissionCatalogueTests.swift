@@ -21,14 +21,14 @@ struct MissionCatalogueTests {
   private func published(
     _ record: MissionRecord, at sequence: SequenceNumber, _ more: [Column] = []
   ) -> Change {
-    PageMaker().change(sequence, MissionRecord.table, record.id.value, record.columns + more)
+    PageMaker().change(sequence, MissionRecord.table, Name(record.id.value), record.columns + more)
   }
 
   private func kept(_ fixture: ReplicaFixture) throws -> [MissionRecord] {
     try fixture.file.write { database in
       try database.query("SELECT * FROM ferry_missions ORDER BY id").compactMap { row in
         guard case .text(let id) = row["id"] else { return nil }
-        return MissionRecord(id: id) { row[$0] == .null ? nil : row[$0] }
+        return MissionRecord(id: id) { row[$0.text] == .null ? nil : row[$0.text] }
       }
     }
   }
@@ -77,11 +77,14 @@ struct MissionCatalogueTests {
       DROP TABLE ferry_list; DROP TABLE ferry_marks;
       ALTER TABLE ferry_replica DROP COLUMN anchor_timeline;
       ALTER TABLE ferry_packets DROP COLUMN timeline;
+      ALTER TABLE ferry_replica ADD COLUMN token TEXT;
+      ALTER TABLE ferry_replica DROP COLUMN has_token;
+      ALTER TABLE ferry_replica DROP COLUMN authorities;
       UPDATE ferry_replica SET version = 3
       """)
     try fixture.reopen()
     #expect(try kept(fixture) == [first])
-    #expect(try fixture.file.keptChanges(of: MissionRecord.table).isEmpty)
+    #expect(try fixture.file.keptChanges(.ofTable(MissionRecord.table), limit: 10).isEmpty)
   }
 
   @Test("columns of a later version of Ferry are kept, and the rest is applied")
@@ -91,7 +94,7 @@ struct MissionCatalogueTests {
     try fixture.apply([published(first, at: 1, [Column("zone", .text("x"))])])
     #expect(try kept(fixture) == [first])
     try fixture.reopen()
-    let left = try fixture.file.keptChanges(of: MissionRecord.table)
+    let left = try fixture.file.keptChanges(.ofTable(MissionRecord.table), limit: 10)
     #expect(left.map { $0.change.state.columns.map(\.name) } == [["zone"]])
   }
 
@@ -106,7 +109,7 @@ struct MissionCatalogueTests {
     var hasher = RecordHasher()
     var sums = DigestSums()
     for (record, more) in [(first, more), (second, [])] {
-      let key = RecordKey(table: MissionRecord.table, record: record.id.value)
+      let key = RecordKey(table: MissionRecord.table, record: Name(record.id.value))
       sums.add(
         hasher.digest(of: key, (record.columns + more).sortedByBytes()),
         to: DigestNode.leaf(of: key.record))

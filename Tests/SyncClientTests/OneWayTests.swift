@@ -23,7 +23,7 @@ struct OneWayTests {
       let marks = [
         (upload.isDirty, "dirty"), (upload.isDeleted, "deleted"), (upload.isFailed, "failed"),
       ]
-      return ([upload.key.record] + marks.filter(\.0).map(\.1)).joined(separator: " ")
+      return ([upload.key.record.text] + marks.filter(\.0).map(\.1)).joined(separator: " ")
     }
   }
 
@@ -47,7 +47,7 @@ struct OneWayTests {
   }
 
   func refuse(
-    _ packet: Packet, _ record: String, _ replica: ReplicaFixture, table: String = "messages"
+    _ packet: Packet, _ record: Name, _ replica: ReplicaFixture, table: Name = "messages"
   ) throws {
     let operation = try #require(packet.operations.first { $0.key.record == record })
     let number = try #require(try replica.file.openPackets().first?.number)

@@ -7,7 +7,7 @@ import Testing
 @Suite("Merging operations by policy before they are sent", .hangLimit)
 struct OperationJoinTests {
   static func operation(
-    _ number: UInt64, _ kind: OperationKind, _ columns: [Column] = [], adds: Set<String> = [],
+    _ number: UInt64, _ kind: OperationKind, _ columns: [Column] = [], adds: Set<Name> = [],
     from originals: [Column] = [], base: SequenceNumber = 0
   ) -> Operation {
     let time = HybridTimestamp(rawValue: number << 16)
@@ -143,7 +143,7 @@ struct OperationJoinTests {
     let others = maker.operations(3)
     let rules = TableRules(policy: policy)
     let device = DeviceID(UniqueID(high: 2, low: 2))
-    func row(cuts: Set<Int>) -> [String: Value] {
+    func row(cuts: Set<Int>) -> [Name: Value] {
       var state = RecordState()
       let start = Self.operation(1, .insert)
       _ = state.merge(start, stamp: Stamp(time: start.time, device: device), sequence: 1)
@@ -191,7 +191,7 @@ struct JoinSamples {
     time += 1
     return (0..<count).map { _ in
       clock += UInt64.random(in: 1...3, using: &random) * 10
-      let names = ["a", "b"].filter { _ in Bool.random(using: &random) }
+      let names = (["a", "b"] as [Name]).filter { _ in Bool.random(using: &random) }
       let columns = names.map { Column($0, value()) }
       return OperationJoinTests.operation(
         clock, .update, columns, adds: policy == .counter ? Set(names) : [])

@@ -7,7 +7,7 @@ import Testing
 /// A device with pending operations pulls a change, and shows what the server will decide.
 @Suite("Predicting what policies decide", .hangLimit)
 struct PredictionTests {
-  typealias Row = [String: Value]
+  typealias Row = [Name: Value]
 
   static let own = DeviceID(UniqueID(high: 1, low: 1))
   static let other = DeviceID(UniqueID(high: 2, low: 2))
@@ -36,7 +36,7 @@ struct PredictionTests {
   }
 
   static func operation(
-    _ number: UInt64, _ kind: OperationKind, _ columns: [Column] = [], adds: Set<String> = [],
+    _ number: UInt64, _ kind: OperationKind, _ columns: [Column] = [], adds: Set<Name> = [],
     from originals: [Column] = [], base: SequenceNumber = 1
   ) -> Operation {
     OperationJoinTests.operation(

@@ -10,22 +10,26 @@ final class ReplicaFixture {
   let path: String
   private(set) var file: ReplicaFile
   let clock = TestClock()
+  let credentials = MemoryCredentialStore()
 
   init() throws {
     directory = try TemporaryDirectory()
     path = directory.file("replica.db").path
-    file = try Self.open(path, clock)
+    file = try Self.open(path, clock, credentials)
   }
 
   /// Opens the file anew, as a process does that starts again.
-  func reopen() throws { file = try Self.open(path, clock) }
+  func reopen() throws { file = try Self.open(path, clock, credentials) }
 
   /// A second writer on the same file, as another process has.
-  func other() throws -> ReplicaFile { try Self.open(path, clock) }
+  func other() throws -> ReplicaFile { try Self.open(path, clock, credentials) }
 
-  private static func open(_ path: String, _ clock: TestClock) throws -> ReplicaFile {
+  private static func open(
+    _ path: String, _ clock: TestClock, _ credentials: MemoryCredentialStore
+  ) throws -> ReplicaFile {
     try ReplicaFile(
-      path: path, wallClock: { clock.now }, random: { clock.nextRandom() })
+      path: path, wallClock: { clock.now }, random: { clock.nextRandom() },
+      credentials: credentials)
   }
 
   /// A tracked table of tasks.
@@ -71,7 +75,7 @@ struct PageMaker {
   var device = DeviceID(UniqueID(high: 0xB, low: 0xB))
 
   func change(
-    _ sequence: SequenceNumber, _ table: String, _ record: String, _ columns: [Column],
+    _ sequence: SequenceNumber, _ table: Name, _ record: Name, _ columns: [Column],
     inserts: Bool = true, at milliseconds: Int64 = 1_700_000_000_000
   ) -> Change {
     let stamp = Stamp(time: HybridTimestamp(milliseconds: milliseconds), device: device)
@@ -85,7 +89,7 @@ struct PageMaker {
   }
 
   func deletion(
-    _ sequence: SequenceNumber, _ table: String, _ record: String,
+    _ sequence: SequenceNumber, _ table: Name, _ record: Name,
     at milliseconds: Int64 = 1_700_000_000_000
   ) -> Change {
     let stamp = Stamp(time: HybridTimestamp(milliseconds: milliseconds), device: device)

@@ -18,7 +18,7 @@ struct RowComparisonTests {
   private func differing(
     _ here: [Column], _ there: [Column], affinity: ColumnAffinity = .none,
     default value: ColumnDefault = .null
-  ) -> [String] {
+  ) -> [Name] {
     let names = Set(here.map(\.name))
     let rule = RowComparison.ColumnRule(affinity: affinity, defaultValue: value)
     let comparison = RowComparison(

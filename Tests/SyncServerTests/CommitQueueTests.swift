@@ -36,6 +36,24 @@ struct CommitQueueTests {
     #expect(queue.takeBatch().map(\.ticket) == [1, 2, 3, 4, 5])
   }
 
+  @Test("a packet with batch operations goes alone, in its turn")
+  func alone() throws {
+    var queue = Queue(bounds: .init())
+    var maker = PacketMaker(1)
+    for number in 0..<6 {
+      let packet =
+        number == 0 || number == 3
+        ? maker.packet([try maker.batch(where: "true", [Column("v", 1)])]) : maker.packet("a")
+      #expect(queue.add(IncomingPacket(packet, byteCount: 1), ticket: number) == true)
+    }
+    var batches: [[Int]] = []
+    while !queue.isIdle {
+      batches.append(queue.takeBatch().map(\.ticket))
+      queue.finishBatch()
+    }
+    #expect(batches == [[0], [1, 2], [3], [4, 5]])
+  }
+
   @Test(
     "a batch ends at its bounds of packets, operations and bytes",
     arguments: [

@@ -9,7 +9,7 @@ import Testing
 /// Stores whose history is older than its print.
 @Suite("Histories from before there were prints", .hangLimit)
 struct HistoryPrintMigrationTests {
-  /// Takes a store's data back to the format before, with the step that came after it.
+  /// Takes a store's data back to the format before, with the steps that came after it.
   private static let backwards = """
     ALTER TABLE spaces DROP COLUMN print;
     ALTER TABLE operations DROP COLUMN print;
@@ -17,6 +17,17 @@ struct HistoryPrintMigrationTests {
     DROP TABLE timelines;
     DROP TABLE missions;
     DROP TABLE mission_blobs;
+    DROP TABLE usage;
+    ALTER TABLE devices DROP COLUMN principal;
+    ALTER TABLE devices DROP COLUMN trimmed;
+    DROP INDEX spaces_by_creator;
+    ALTER TABLE spaces DROP COLUMN creator;
+    DROP TABLE access_tokens;
+    DROP TABLE token_secrets;
+    DROP TABLE audit;
+    CREATE TABLE tokens(
+      hash bytea PRIMARY KEY, space text NOT NULL, role text NOT NULL, created_at bigint NOT NULL
+    );
     """
 
   @Test("SQLite: what is there is known by its operations, what comes by the print as well")
@@ -26,7 +37,7 @@ struct HistoryPrintMigrationTests {
     try await check({ try await SQLiteStore(directory: path) }) {
       let connection = try SQLiteConnection(path: path + "/ferry.sqlite")
       let version = try connection.prepare("PRAGMA user_version").first { $0.int64(0) } ?? 0
-      try connection.execute(Self.backwards + "PRAGMA user_version=\(version - 3)")
+      try connection.execute(Self.backwards + "PRAGMA user_version=\(version - 5)")
     }
   }
 
@@ -36,7 +47,7 @@ struct HistoryPrintMigrationTests {
     try await check({ try await PostgresStore(url: url) }) {
       let pool = try PostgresPool(url: url, connections: 1)
       try await pool.run {
-        try $0.execute(Self.backwards + "UPDATE ferry_schema SET version = version - 3")
+        try $0.execute(Self.backwards + "UPDATE ferry_schema SET version = version - 5")
       }
       await pool.close()
     }

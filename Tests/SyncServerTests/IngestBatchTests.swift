@@ -143,4 +143,108 @@ struct IngestBatchTests {
       space.send(maker.packet([try maker.batch(where: "true", [Column("w", 1)])])).word
         == "operation_refused")
   }
+
+  /// A space with so many records, made by another device than ``PacketMaker`` 1.
+  static func space(records: Int) -> IngestSpace {
+    var space = IngestSpace()
+    var other = PacketMaker(9)
+    let names = (0..<records).map { "r\(10_000 + $0)" }
+    let inserts = names.map { other.operation(.insert, $0, [Column("v", .text($0))]) }
+    _ = space.send(other.packet(inserts))
+    return space
+  }
+
+  @Test("a packet whose batches cost too much is refused with their names, and others are not")
+  func tooExpensive() throws {
+    var space = Self.space(records: 100)
+    space.limits.batchEvaluations = 100 * (BatchMatcher.recordCost + 2 * 2) - 1
+    var (hostile, good) = (PacketMaker(1), PacketMaker(2))
+    let batches = try (0..<2).map { _ in try hostile.batch(where: "v = 'x'", [Column("w", 1)]) }
+    let answers = space.send([
+      hostile.packet(batches), good.packet([try good.batch(where: "v = 'x'", [Column("w", 1)])]),
+    ])
+    #expect(answers[0].refusals.map(\.operation) == batches.map(\.id))
+    #expect(Set(answers[0].refusals.map(\.code)) == [.batchTooExpensive])
+    #expect(answers[1].word == "applied")
+    space.limits.batchEvaluations += 1
+    var again = PacketMaker(3)
+    let same = try (0..<2).map { _ in try again.batch(where: "v = 'x'", [Column("w", 1)]) }
+    #expect(space.send(again.packet(same)).word == "applied", "just what is allowed")
+  }
+
+  @Test("long values cost as much as they take to compare")
+  func longValues() throws {
+    var space = Self.space(records: 10)
+    space.limits.batchEvaluations = 1_000
+    var maker = PacketMaker(1)
+    let text = String(repeating: "x", count: 64 * 100)
+    let batch = try maker.batch(where: "v = '\(text)'", [Column("w", 1)])
+    #expect(space.send(maker.packet([batch])).refusals.map(\.code) == [.batchTooExpensive])
+  }
+
+  @Test("records that the packet itself has touched cost as well")
+  func touched() throws {
+    var space = IngestSpace()
+    space.limits.batchEvaluations = 4 * 100 * 3
+    var maker = PacketMaker(1)
+    let inserts = (0..<100).map { maker.operation(.insert, "r\($0)", [Column("v", 1)]) }
+    let first = try maker.batch(where: "v = 2", [Column("w", 1)])
+    let second = try maker.batch(where: "v = 3", [Column("w", 1)])
+    let refusals = space.send(maker.packet(inserts + [first, second])).refusals
+    #expect(refusals.map(\.operation) == [second.id])
+    #expect(refusals.map(\.code) == [.batchTooExpensive])
+    #expect(space.rows.isEmpty)
+  }
+
+  @Test("a table that its author may not write is refused before anything is evaluated")
+  func checkedBefore() throws {
+    var space = Self.space(records: 10)
+    space.schema = try SpaceSchema(
+      decoding: Array(#"{"tables":{"t":{"write":"admin"}}}"#.utf8), limits: .standard)
+    var maker = PacketMaker(1)
+    let batch = try maker.batch(where: "true", [Column("w", 1)])
+    #expect(space.send(maker.packet([batch])).refusals.map(\.code) == [.forbiddenTable])
+    #expect(space.recordsShown == 0)
+  }
+
+  @Test("records that a predicate names by their keys are looked up, and no others")
+  func keys() throws {
+    var space = Self.space(records: 50)
+    var maker = PacketMaker(1)
+    let batches = try [
+      maker.batch(where: "id = 'r10007'", [Column("w", 1)]),
+      maker.batch(
+        where: "id in ('r10001', 'r10002', 'absent') and v <> 'r10002'", [Column("w", 2)]),
+      maker.batch(where: "id = 'r10003' or id = 'r10004'", [Column("w", 3)]),
+    ]
+    let receipt = try #require(space.send(maker.packet(batches)).receipt)
+    #expect(receipt.outcomes.map(\.records) == [1, 1, 2])
+    #expect(space.recordsShown == 6)
+  }
+
+  @Test("looking ends when a packet matches too much, or costs too much")
+  func endsEarly() throws {
+    var space = Self.space(records: 5_000)
+    space.limits.batchRecords = 10
+    var maker = PacketMaker(1)
+    let all = try maker.batch(where: "true", [Column("w", 1)])
+    #expect(space.send(maker.packet([all])).refusals.map(\.code) == [.invalidPredicate])
+    #expect(space.recordsShown <= 2_000, "no more than the slice under way")
+    space.limits.batchEvaluations = 100
+    let before = space.recordsShown
+    var other = PacketMaker(2)
+    let vain = try other.batch(where: "v = 'x'", [Column("w", 1)])
+    #expect(space.send(other.packet([vain])).refusals.map(\.code) == [.batchTooExpensive])
+    #expect(space.recordsShown - before <= 2_000)
+  }
+
+  @Test("a walk that is cut into slices finds what one that is not would find")
+  func slices() throws {
+    var space = Self.space(records: 4_500)
+    var maker = PacketMaker(1)
+    let batch = try maker.batch(where: "v >= 'r11000' and v < 'r14000'", [Column("w", 1)])
+    let receipt = try #require(space.send(maker.packet([batch])).receipt)
+    #expect(receipt.outcomes.map(\.records) == [3_000])
+    #expect(space.recordsShown == 4_500)
+  }
 }

@@ -104,7 +104,7 @@ struct IngestChainTests {
     for operation in one.operations + two.operations + other.operations
       + first.packet("n1", "n2").operations + PacketMaker.stranger.operations
     {
-      known[operation.key.record] = operation
+      known[operation.key.record.text] = operation
     }
     var space = IngestSpace()
     _ = space.send([one, two, other])

@@ -38,6 +38,27 @@ struct IngestRefusalTests {
     #expect(space.records == before.2)
   }
 
+  @Test("a refusal names as many operations as an answer may hold, in their order")
+  func manyNamed() {
+    var maker = PacketMaker(1)
+    var space = IngestSpace()
+    space.limits.pageBytes = 20_000
+    let bad = (0..<40).map { number in
+      var operation = maker.operation()
+      operation.key = RecordKey(
+        table: "ferry_x", record: String(repeating: "\(number % 10)", count: 300))
+      return operation
+    }
+    let refusals = space.send(maker.packet(bad)).refusals
+    #expect(refusals.count > 5 && refusals.count < bad.count)
+    #expect(refusals.map(\.operation) == bad.prefix(refusals.count).map(\.id))
+    #expect(Problem(.operationRefused, "", refusals: refusals).encoded().count < 20_000)
+    space.limits.pageBytes = 1
+    #expect(
+      space.send(Packet(device: maker.device, dependency: nil, operations: bad)).refusals.count == 1
+    )
+  }
+
   @Test("the chain stands where it stood: the packet cut anew without the operation goes in")
   func chainStands() {
     var maker = PacketMaker(1)

@@ -15,9 +15,17 @@ struct IngestSpace {
   /// Bodies of parked packets that plans asked for.
   private(set) var bodiesLoaded = 0
   /// Who holds which unique key.
-  private(set) var holders: [UniqueClaim: String] = [:]
+  private(set) var holders: [UniqueClaim: Name] = [:]
   /// Look-ups of holders, each of any number of keys.
   private(set) var holderLookUps = 0
+  /// Who uses which device.
+  private(set) var owners: [DeviceID: Principal] = [:]
+  /// What principals take, and all of them together.
+  private(set) var usage: [Principal: Usage] = [:]
+  private(set) var total = Usage()
+  var quotas = Quotas.standard
+  /// Records that batch operations looked at.
+  private(set) var recordsShown = 0
   var schema: SpaceSchema?
   var limits = Limits.standard
   var now: Int64 = 1_800_000_000_000
@@ -26,9 +34,15 @@ struct IngestSpace {
   mutating func send(
     _ packets: [Packet], byteCount: Int = 100, role: Role = .writer, version: Int = 1
   ) -> [IngestResult] {
-    let incoming = packets.map {
-      IncomingPacket($0, byteCount: byteCount, role: role, protocolVersion: version)
-    }
+    send(
+      packets.map {
+        IncomingPacket($0, byteCount: byteCount, role: role, protocolVersion: version)
+      })
+  }
+
+  /// One transaction of packets that come from several principals.
+  mutating func send(_ incoming: [IncomingPacket]) -> [IngestResult] {
+    let packets = incoming.map(\.packet)
     var context = context(for: packets)
     let effects = Ingest.decide(incoming, in: &context) { need, context in
       switch need {
@@ -52,6 +66,12 @@ struct IngestSpace {
     send([packet], role: role)[0]
   }
 
+  mutating func send(
+    _ packet: Packet, from principal: Principal, cursor: Cursor? = nil
+  ) -> IngestResult {
+    send([IncomingPacket(packet, byteCount: 100, principal: principal, cursor: cursor)])[0]
+  }
+
   /// Forgets the history before the head, as a store does that prunes everything.
   mutating func prune() {
     state.floor = state.head
@@ -59,8 +79,10 @@ struct IngestSpace {
   }
 
   func context(for packets: [Packet]) -> IngestContext {
-    var context = IngestContext(space: state, now: now, limits: limits)
+    var context = IngestContext(space: state, now: now, limits: limits, quotas: quotas)
     context.schema = schema
+    (context.usage, context.total) = (usage, total)
+    context.owners = owners
     let devices = Set(packets.map(\.device))
     context.chains = chains.filter { devices.contains($0.key) }
     context.parked = parked.filter { devices.contains($0.key.device) }
@@ -68,13 +90,36 @@ struct IngestSpace {
     return context
   }
 
-  private func match(_ matcher: BatchMatcher, _ context: inout IngestContext) {
+  private mutating func match(_ matcher: BatchMatcher, _ context: inout IngestContext) {
     var matcher = matcher
-    let tables = Set(matcher.tables)
-    for (key, state) in records where tables.contains(key.table) {
-      state.encoded().withUnsafeBytes { try? matcher.take(key, $0) }
+    while matcher.step != .done {
+      matcher.beginSlice()
+      switch matcher.step {
+      case .done: break
+      case .keys(let keys):
+        for key in keys { show(key, to: &matcher) }
+        matcher.advance()
+      case .page(let table, let after):
+        let keys = records.keys.filter {
+          $0.table == table && $0 > RecordKey(table: table, record: after)
+        }.sorted()
+        for (index, key) in keys.enumerated() {
+          show(key, to: &matcher)
+          guard matcher.isSliceFull, index < keys.count - 1 else { continue }
+          matcher.advance(to: key.record)
+          break
+        }
+        if case .page(table, after) = matcher.step { matcher.advance() }
+      }
     }
-    matcher.finish(into: &context)
+    for key in matcher.finish(into: &context) { context.records[key] = records[key] }
+    context.dropAbsentMatches()
+  }
+
+  /// Shows a record as it is stored.
+  private mutating func show(_ key: RecordKey, to matcher: inout BatchMatcher) {
+    recordsShown += 1
+    records[key]?.encoded().withUnsafeBytes { try? matcher.take(key, $0) }
   }
 
   private func load(_ packets: [Packet], into context: inout IngestContext) {
@@ -89,6 +134,9 @@ struct IngestSpace {
 
   private mutating func save(_ effects: IngestEffects) {
     state = effects.space
+    owners.merge(effects.owners) { $1 }
+    usage.merge(effects.usage) { $1 }
+    total = effects.total ?? total
     chains.merge(effects.chains) { $1 }
     parked.removeAll { effects.unparked.contains($0.key) }
     for row in effects.parked {
@@ -126,7 +174,7 @@ struct PacketMaker {
 
   mutating func operation(
     _ kind: OperationKind = .insert, _ record: String = "r", _ columns: [Column] = [],
-    times: [String: HybridTimestamp] = [:]
+    times: [Name: HybridTimestamp] = [:]
   ) -> Operation {
     made += 1
     milliseconds += 1

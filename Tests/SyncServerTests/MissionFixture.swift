@@ -16,7 +16,8 @@ struct MissionFixture {
   let recorder = LogRecorder()
 
   init(
-    hasBlobs: Bool = true, uploadQuota: Int64 = MissionDesk.uploadQuotaStandard
+    hasBlobs: Bool = true, uploadQuota: Int64 = MissionDesk.uploadQuotaStandard,
+    quotas: Quotas = .standard
   ) async throws {
     folder = try TemporaryDirectory(prefix: "ferry-missions")
     store = try await SQLiteStore(directory: folder.url.path)
@@ -29,16 +30,14 @@ struct MissionFixture {
         store: store, gate: AccessGate(store: store, clock: clock, checksLoopback: false),
         hub: HeadHub(window: .zero, sleep: { _ in }), metrics: ServiceMetrics(),
         log: ServiceLog(level: .debug, sink: recorder, clock: clock), clock: clock,
-        limits: .standard, missions: hasBlobs ? desk : nil))
+        limits: .standard, quotas: quotas, missions: hasBlobs ? desk : nil))
     for name in ["notes", "other"] { _ = try await store.createSpace(.known(name)) }
   }
 
   func token(_ role: Role, of space: String = "notes") async throws -> AccessToken {
     var random = SystemRandomNumberGenerator()
     let token = AccessToken(random: &random)
-    try await store.addToken(
-      StoredToken(
-        hash: token.hash, space: .known(space), role: role, createdAt: ServiceClockDouble.wall))
+    try await store.addToken(token, AccessGrants(.known(space), role))
     return token
   }
 

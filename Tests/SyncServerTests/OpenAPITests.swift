@@ -56,7 +56,7 @@ struct OpenAPITests {
   func statuses() throws {
     for (path, methods) in try Self.operations() where path.hasPrefix("/v1/") {
       for (method, statuses) in methods {
-        let common = ["401", "403", "404", "405", "500", "503"]
+        let common = ["400", "401", "403", "404", "405", "500", "503"]
         #expect(Set(common).isSubset(of: statuses), "\(method) \(path)")
         let takesContent = method == "POST" || method == "PUT" && path != Route.space.rawValue
         let ofContent: Set = ["400", "413", "415"]

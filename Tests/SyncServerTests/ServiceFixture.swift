@@ -8,12 +8,31 @@ import Testing
 /// A clock that stands until a test moves it.
 final class ServiceClockDouble: Sendable {
   private let time = Mutex(Duration.seconds(1_000))
+  private let later = Mutex(Int64(0))
   static let wall: Int64 = 1_790_000_000_000
 
   func advance(_ duration: Duration) { time.withLock { $0 += duration } }
 
+  /// Moves the wall clock alone.
+  func advanceWall(milliseconds: Int64) { later.withLock { $0 += milliseconds } }
+
   var clock: ServiceClock {
-    ServiceClock(wall: { Self.wall }, uptime: { self.time.withLock { $0 } })
+    ServiceClock(
+      wall: { Self.wall + self.later.withLock { $0 } }, uptime: { self.time.withLock { $0 } })
+  }
+}
+
+extension AccessStore {
+  /// Keeps a token with this secret. Returns it as it is kept.
+  @discardableResult
+  func addToken(
+    _ secret: AccessToken, _ grants: AccessGrants, owner: String? = nil, expiresAt: Int64? = nil
+  ) async throws -> StoredToken {
+    let token = StoredToken(
+      id: TokenID(hash: secret.hash), owner: owner, grants: grants,
+      createdAt: ServiceClockDouble.wall, expiresAt: expiresAt)
+    try await addToken(token, hash: secret.hash, by: nil)
+    return token
   }
 }
 
@@ -34,20 +53,33 @@ final class LogRecorder: LogSink {
 /// A service over the store double, without a socket.
 struct ServiceFixture {
   let store: ServiceStoreDouble
-  let clock = ServiceClockDouble()
+  let clock: ServiceClockDouble
   let recorder = LogRecorder()
   let hub = HeadHub(window: .zero, sleep: { _ in })
   let service: SyncService
 
-  init(spaces: [String] = ["notes"], checksLoopback: Bool = false, limits: Limits = .standard) {
-    let store = ServiceStoreDouble(spaces: spaces)
-    self.store = store
+  init(
+    spaces: [String] = ["notes"], checksLoopback: Bool = false, limits: Limits = .standard,
+    quotas: Quotas = .standard, streamLimit: Int = .max
+  ) {
+    let (store, clock) = (ServiceStoreDouble(spaces: spaces), ServiceClockDouble())
+    self.init(
+      store: store,
+      gate: AccessGate(store: store, clock: clock.clock, checksLoopback: checksLoopback),
+      clock: clock, limits: limits, quotas: quotas, streamLimit: streamLimit)
+  }
+
+  init(
+    store: ServiceStoreDouble, gate: AccessGate, clock: ServiceClockDouble,
+    limits: Limits = .standard, quotas: Quotas = .standard, streamLimit: Int = .max
+  ) {
+    (self.store, self.clock) = (store, clock)
     let log = ServiceLog(level: .debug, sink: recorder, clock: clock.clock)
-    service = SyncService(
-      SyncService.Parts(
-        store: store,
-        gate: AccessGate(store: store, clock: clock.clock, checksLoopback: checksLoopback),
-        hub: hub, metrics: ServiceMetrics(), log: log, clock: clock.clock, limits: limits))
+    var parts = SyncService.Parts(
+      store: store, gate: gate, hub: hub, metrics: ServiceMetrics(), log: log,
+      clock: clock.clock, limits: limits, quotas: quotas)
+    parts.streamLimit = streamLimit
+    service = SyncService(parts)
   }
 
   /// Makes a token and keeps its hash.
@@ -55,8 +87,7 @@ struct ServiceFixture {
     var random = SystemRandomNumberGenerator()
     let token = AccessToken(random: &random)
     let name = try #require(SpaceName(space))
-    try await store.addToken(
-      StoredToken(hash: token.hash, space: name, role: role, createdAt: ServiceClockDouble.wall))
+    try await store.addToken(token, AccessGrants(name, role))
     return token
   }
 

@@ -81,14 +81,31 @@ struct ServiceMissionAccessTests {
     #expect(await fixture.send("GET", path).status == 200)
     let gate = AccessGate(
       store: fixture.store, clock: ServiceClockDouble().clock, checksLoopback: true)
-    let page = try await gate.admitReader(
+    let page = try await gate.identify(
       Visitor(credential: .none, host: "127.0.0.1", origin: "https://evil.example"))
-    guard case .failure(let problem) = page else {
-      Issue.record("a web page reads content")
-      return
+    #expect(page.problemCode == .forbidden)
+    let here = try await gate.identify(Visitor(credential: .none, host: "127.0.0.1"))
+    #expect(here == .success(.anonymous))
+  }
+
+  @Test("a token for several spaces reads the content of each, and of no other")
+  func severalSpaces() async throws {
+    let fixture = try await MissionFixture()
+    let secrets = try (0..<4).map { number -> (AccessToken, AccessGrants, Bool) in
+      let roles: [[String: Role]] = [
+        ["notes": .reader, "other": .reader], ["ot*": .reader], ["notes": .admin], ["x*": .admin],
+      ]
+      let patterns = try roles[number].map { (try #require(SpacePattern($0.key)), $0.value) }
+      let grants = try #require(AccessGrants(Dictionary(uniqueKeysWithValues: patterns)))
+      return (AccessRuleTests.token(), grants, number < 2)
     }
-    #expect(problem.code == .forbidden)
-    let here = try await gate.admitReader(Visitor(credential: .none, host: "127.0.0.1"))
-    #expect(here == .success(nil))
+    await fixture.upload(content, to: "other")
+    _ = await fixture.publish([content], in: "other")
+    for (secret, grants, reads) in secrets {
+      try await fixture.store.addToken(secret, grants)
+      let answer = await fixture.send(
+        "GET", "/v1/blobs/\(ContentHash(of: content))", token: secret)
+      #expect((answer.status == 200) == reads, "\(grants.text)")
+    }
   }
 }

@@ -1,5 +1,6 @@
 import FerryProtocol
 import Foundation
+import HTTPServer
 import TestSupport
 import Testing
 
@@ -45,6 +46,28 @@ struct ServiceMissionKeyTests {
     #expect(next.signer != first.signer)
     let again = try MissionRecord(decoding: await fixture.publish([one]).bytes)
     #expect(again.version == 2 && again.signer == next.signer)
+  }
+
+  @Test("only an admin of all spaces renews the key, and the audit log tells")
+  func renewal() async throws {
+    let fixture = try await MissionFixture()
+    let (admin, root) = (try await fixture.token(.admin), AccessRuleTests.token())
+    try await fixture.store.addToken(root, AccessGrants(everywhere: .admin))
+    await fixture.upload(one, token: admin)
+    let first = try MissionRecord(decoding: await fixture.publish([one], token: admin).bytes)
+    try FileManager.default.removeItem(atPath: fixture.blobs.path + "/mission-key.pem")
+    func renew(_ token: AccessToken) async -> HTTPResponse {
+      await fixture.send(
+        "PUT", "/v1/spaces/notes/missions/next", query: ["newKey": "true"], token: token,
+        body: MissionFixture.document([one]))
+    }
+    #expect(await renew(admin).problem?.code == .forbidden)
+    #expect(!FileManager.default.fileExists(atPath: fixture.blobs.path + "/mission-key.pem"))
+    let renewed = try MissionRecord(decoding: await renew(root).bytes)
+    #expect(renewed.signer != first.signer)
+    let entries = try await fixture.store.audit(AuditQuery(space: .known("notes")))
+    #expect(entries.map(\.action) == ["mission_published", "key_renewed", "mission_published"])
+    #expect(entries[1].principal == "token:\(TokenID(hash: root.hash))")
   }
 
   @Test("a key that signed nothing of what is published is refused")

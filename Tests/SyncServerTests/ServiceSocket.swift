@@ -29,7 +29,8 @@ actor ServiceSocket {
     _ method: String, _ target: String, headers: [String: String] = [:], body: [UInt8] = []
   ) async throws {
     var head = "\(method) \(target) HTTP/1.1\r\n"
-    let defaults = ["Host": "127.0.0.1", "Connection": "close"]
+    var defaults = ["Host": "127.0.0.1", "Connection": "close"]
+    if !body.isEmpty { defaults["Content-Type"] = "application/json" }
     for (name, value) in headers.merging(defaults, uniquingKeysWith: { mine, _ in mine }) {
       head += "\(name): \(value)\r\n"
     }

@@ -36,7 +36,7 @@ struct ServiceStartTests {
     await open.stop()
     let guarded = ServiceStoreDouble()
     try await guarded.addToken(
-      AccessRuleTests.stored(AccessRuleTests.token(), AccessRuleTests.space, .reader))
+      AccessRuleTests.token(), AccessGrants(AccessRuleTests.space, .reader))
     let closed = try await FerryServer.start(Self.configuration("0.0.0.0"), store: guarded)
     #expect(!closed.startedOpen)
     await closed.stop()

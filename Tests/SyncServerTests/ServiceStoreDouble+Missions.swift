@@ -14,12 +14,15 @@ extension ServiceStoreDouble {
   }
 
   func publishMission(
-    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64
+    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64,
+    by mark: AuditMark?
   ) async throws(StoreError) -> Result<MissionRecord, Problem> { .success(record) }
 
   func retractMission(
-    _ id: MissionID, in space: Int64, now: Int64
+    _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool { false }
+
+  func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64 { 0 }
 
   func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError) {}
 
@@ -28,7 +31,7 @@ extension ServiceStoreDouble {
   ) async throws(StoreError) -> [MissionBlob] { [] }
 
   func readableBlob(
-    _ hash: ContentHash, in space: SpaceName?
+    _ hash: ContentHash, in pattern: SpacePattern
   ) async throws(StoreError) -> MissionBlob? { nil }
 
   func endBlobs(before moment: Int64) async throws(StoreError) -> Int { 0 }

@@ -3,7 +3,9 @@ import FerryProtocol
 @testable import SyncServer
 
 extension ServiceStoreDouble {
-  func setRetention(_ retention: Retention, of space: Int64) async throws(StoreError) {}
+  func setRetention(
+    _ retention: Retention, of space: Int64, by mark: AuditMark?
+  ) async throws(StoreError) {}
 
   func raiseFloor(
     of space: Int64, _ request: FloorRequest

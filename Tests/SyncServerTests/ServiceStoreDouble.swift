@@ -8,11 +8,14 @@ import Synchronization
 final class ServiceStoreDouble: SyncStore {
   struct State {
     var spaces: [SpaceName: SpaceSummary] = [:]
-    var tokens: [StoredToken] = []
+    var tokens: [(token: StoredToken, hash: [UInt8], end: Int64?)] = []
+    var audit: [AuditEntry] = []
+    /// How often it was asked whether there are tokens.
+    var openLookUps = 0
     var hadTokens = false
     var failure: StoreError?
     /// A batch that holds an operation on this record fails.
-    var poisonedRecord: String?
+    var poisonedRecord: Name?
     var isHolding = false
     var held: [CheckedContinuation<Void, Never>] = []
     var heldWatchers: [CheckedContinuation<Void, Never>] = []
@@ -80,7 +83,9 @@ final class ServiceStoreDouble: SyncStore {
     if tells, let move { moves.continuation.yield(move) }
   }
 
-  func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
+  func createSpace(
+    _ name: SpaceName, by mark: AuditMark?
+  ) async throws(StoreError) -> SpaceSummary {
     try state.withLock { (state) throws(StoreError) in
       if let failure = state.failure { throw failure }
       let space =
@@ -89,6 +94,13 @@ final class ServiceStoreDouble: SyncStore {
       state.spaces[name] = space
       return space
     }
+  }
+
+  func createSpace(
+    _ name: SpaceName, by mark: AuditMark, quota: Int64
+  ) async throws(StoreError) -> SpaceSummary? {
+    let isFull = state.withLock { $0.spaces[name] == nil && $0.spaces.count >= quota }
+    return isFull ? nil : try await createSpace(name)
   }
 
   func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary? {
@@ -142,7 +154,7 @@ final class ServiceStoreDouble: SyncStore {
   }
 
   func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     state.withLock { state in
       state.schemas[space] = document
@@ -223,37 +235,7 @@ final class ServiceStoreDouble: SyncStore {
     packets: Int, bytes: Int
   ) { (0, 0) }
 
-  func addToken(_ token: StoredToken) async throws(StoreError) {
-    state.withLock {
-      $0.tokens.append(token)
-      $0.hadTokens = true
-    }
-  }
-
-  func token(hash: [UInt8]) async throws(StoreError) -> StoredToken? {
-    try state.withLock { (state) throws(StoreError) in
-      if let failure = state.failure { throw failure }
-      state.tokenLookUps += 1
-      return state.tokens.first { $0.hash == hash }
-    }
-  }
-
-  func tokens() async throws(StoreError) -> [StoredToken] { state.withLock { $0.tokens } }
-
-  func removeToken(hash: [UInt8]) async throws(StoreError) -> Bool {
-    state.withLock { state in
-      let count = state.tokens.count
-      state.tokens.removeAll { $0.hash == hash }
-      return state.tokens.count < count
-    }
-  }
-
-  func hasEverHadTokens() async throws(StoreError) -> Bool {
-    try state.withLock { (state) throws(StoreError) in
-      if let failure = state.failure { throw failure }
-      return state.hadTokens
-    }
-  }
+  func usage(in space: Int64) async throws(StoreError) -> [(principal: String, usage: Usage)] { [] }
 
   func headMoves() -> AsyncStream<HeadMove> { moves.stream }
 

@@ -11,8 +11,8 @@ struct StoreContractTests {
   func embedded(contract: StoreContract) async throws {
     let directory = try TemporaryDirectory()
     try await contract.check(
-      StoreUnderTest(isShared: false) { limits in
-        try await SQLiteStore(directory: directory.url.path, limits: limits)
+      StoreUnderTest(isShared: false) { limits, quotas in
+        try await SQLiteStore(directory: directory.url.path, limits: limits, quotas: quotas)
       })
   }
 
@@ -20,8 +20,8 @@ struct StoreContractTests {
   func postgres(contract: StoreContract) async throws {
     let url = try PostgresCluster.shared().createDatabase()
     try await contract.check(
-      StoreUnderTest(isShared: true) { limits in
-        try await PostgresStore(url: url, limits: limits)
+      StoreUnderTest(isShared: true) { limits, quotas in
+        try await PostgresStore(url: url, limits: limits, quotas: quotas)
       })
   }
 }

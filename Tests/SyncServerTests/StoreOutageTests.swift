@@ -1,7 +1,9 @@
 import FerryProtocol
-import SyncServer
+import Postgres
 import TestSupport
 import Testing
+
+@testable import SyncServer
 
 /// A PostgreSQL that goes away and comes back, under a store that stays open.
 @Suite(.hangLimit)
@@ -46,5 +48,90 @@ struct StoreOutageTests {
       try cluster.restart(.immediate)
     }
     await store.close()
+  }
+
+  @Test("a database that stands still is noticed: calls end, and succeed when it goes on")
+  func standsStill() async throws {
+    let cluster = try PostgresCluster()
+    let store = try await PostgresStore(url: try cluster.createDatabase())
+    let space = try await store.createSpace(try #require(SpaceName("s")))
+    var maker = PacketMaker(1)
+    let packet = IncomingPacket(maker.packet("a"), byteCount: 1)
+    try await store.check()
+
+    try cluster.freeze()
+    defer { try? cluster.thaw() }
+    await #expect { try await store.check() } throws: { Self.isUnavailable($0) }
+    await #expect {
+      _ = try await store.ingest([packet], into: space.id, now: 1_800_000_000_000)
+    } throws: { Self.isUnavailable($0) }
+    try cluster.thaw()
+
+    try await store.check()
+    // Whether the first attempt was committed is not known: it may be sent again.
+    let batch = try await store.ingest([packet], into: space.id, now: 1_800_000_000_000)
+    #expect(batch.head == 1)
+    await store.close()
+  }
+
+  @Test("a database that takes no writes any more is not ready, and ready again when it does")
+  func readOnly() async throws {
+    let cluster = try PostgresCluster()
+    let url = try cluster.createDatabase()
+    let store = try await PostgresStore(url: url)
+    let space = try await store.createSpace(try #require(SpaceName("s")))
+    var maker = PacketMaker(1)
+    let packet = IncomingPacket(maker.packet("a"), byteCount: 1)
+    let administration = try PostgresConnection(url: url)
+    func setReadOnly(_ value: String) throws {
+      try administration.execute("ALTER SYSTEM SET default_transaction_read_only = \(value)")
+      try administration.execute("SELECT pg_reload_conf()")
+    }
+
+    try await store.check()
+    try setReadOnly("on")
+    // Its processes take the setting up one after the other.
+    while await Self.failure({ try await store.check() }) == nil { await Task.yield() }
+    let why = await Self.failure { try await store.check() }
+    guard case .readOnly = why else { return #expect(Bool(false), "\(String(describing: why))") }
+    let refused = await Self.failure {
+      _ = try await store.ingest([packet], into: space.id, now: 1_800_000_000_000)
+    }
+    guard case .readOnly = refused else {
+      return #expect(Bool(false), "\(String(describing: refused))")
+    }
+    try setReadOnly("off")
+    while await Self.failure({ try await store.check() }) != nil { await Task.yield() }
+    let batch = try await store.ingest([packet], into: space.id, now: 1_800_000_000_000)
+    #expect(batch.head == 1)
+    await store.close()
+  }
+
+  @Test("what takes too long is told apart from a database that is away")
+  func busy() {
+    func error(_ state: String) -> StoreError {
+      StoreError(postgres: PostgresError(.server, "m", sqlState: state))
+    }
+    for state in ["55P03", "57014"] {
+      guard case .busy = error(state) else { return #expect(Bool(false), "\(state)") }
+    }
+    guard case .busy = StoreError(postgres: PostgresError(.busy, "m")) else {
+      return #expect(Bool(false), "a pool that is full")
+    }
+    guard case .unavailable = error("57P01") else { return #expect(Bool(false), "shutdown") }
+    guard case .readOnly = error("25006") else { return #expect(Bool(false), "read only") }
+  }
+
+  private static func isUnavailable(_ error: any Error) -> Bool {
+    if case .unavailable = error as? StoreError { true } else { false }
+  }
+
+  private static func failure(_ call: () async throws -> Void) async -> StoreError? {
+    do {
+      try await call()
+      return nil
+    } catch {
+      return error as? StoreError ?? .failed(String(describing: error))
+    }
   }
 }

@@ -9,7 +9,7 @@ final class ImpatientTransport: Transport {
   private let patience: Duration
   private let failure = Mutex<TransportError?>(nil)
 
-  init(_ transport: any Transport = CurlTransport(), patience: Duration) {
+  init(_ transport: any Transport, patience: Duration) {
     (self.transport, self.patience) = (transport, patience)
   }
 

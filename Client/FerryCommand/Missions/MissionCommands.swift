@@ -202,7 +202,7 @@ extension FerryCommand {
         .invalidValue, "nothing could be received at a rate of 0", why: "--limit-rate is 0",
         next: "give a rate such as 512KiB, or none for as much as there is")
     }
-    var configuration = CurlTransport.Configuration()
+    var configuration = try network(arguments)
     configuration.bandwidth = BandwidthLimits(receiving: rate)
     var options = MissionOptions()
     options.silence = silence

@@ -45,8 +45,10 @@ extension FerryCommand {
         why: "either some are downloaded or all", next: "name them, or give --all alone")
     }
     let silence = try silence(arguments)
-    let replica = try await open(
-      arguments, transport: ImpatientTransport(patience: silence * 2))
+    let replica = try await openForServer(
+      arguments,
+      transport: ImpatientTransport(
+        CurlTransport(configuration: try network(arguments)), patience: silence * 2))
     do {
       _ = try await replica.pull()
     } catch let error as ReplicaError where error.isTransient {
@@ -72,7 +74,7 @@ extension FerryCommand {
   ) { arguments in
     let named = try arguments.strings("ID").map { try missionID($0) }
     let manager = try await missions(
-      of: try await open(arguments), arguments, silence: try silence(arguments),
+      of: try await openForServer(arguments), arguments, silence: try silence(arguments),
       rate: try arguments.byteSizeIfPresent("limit-rate"))
     let ids =
       named.isEmpty ? try await manager.list().filter(\.isUnderWay).map(\.id) : named

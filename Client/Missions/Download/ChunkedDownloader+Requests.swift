@@ -20,6 +20,7 @@ extension ChunkedDownloader {
         }
       for field in fields.fields { request.headers.add(field.name, field.value) }
       request.timeout = timeout
+      request.minimumRate = RequestPace.downloadRateMin
       return try await transport.stream(request)
     }
   }
@@ -40,6 +41,7 @@ extension ChunkedDownloader {
         }
       request.headers = fields
       request.timeout = timeout
+      request.minimumRate = RequestPace.downloadRateMin
       request.retry = RetryPolicy(attemptsMax: 1)
       do throws(NetworkError) {
         return try await client.stream(request)
@@ -66,6 +68,7 @@ extension TransportError {
       case .interrupted: .interrupted
       case .secureConnectionFailed: .secureConnectionFailed
       case .badAddress: .badAddress
+      case .redirectRefused: .redirectRefused
       case .responseTooLarge: .responseTooLarge
       case .cancelled: .cancelled
       case .fileFailed: .fileFailed

@@ -18,6 +18,8 @@ actor DownloadSession {
   private(set) var failure: DownloadError?
   /// Bytes that came over the network.
   private(set) var fetched: Int64 = 0
+  /// So few bytes between two failures are no progress worth the name.
+  private static let littleBytes: Int64 = 4_096
   /// Bytes that had come when a request last failed in a way that may pass.
   private var fetchedAtFailure: Int64 = -1
   /// Bytes that were there, here or in other files.
@@ -82,7 +84,8 @@ actor DownloadSession {
   /// A request failed in a way that may pass, and will be made again: tells of it where nothing has
   /// come since the failure before.
   func failed(_ error: DownloadError) async {
-    let isStill = fetched == fetchedAtFailure
+    // A server that sends a byte now and then is as good as silent.
+    let isStill = fetchedAtFailure >= 0 && fetched - fetchedAtFailure < Self.littleBytes
     fetchedAtFailure = fetched
     if isStill { await job.stalled(error) }
   }
@@ -271,7 +274,8 @@ extension DownloadError {
     case .secureConnectionFailed: self.init(.offline, error.message, isTransient: false)
     case .cancelled: self.init(.cancelled, error.message)
     case .fileFailed: self.init(.file, error.message)
-    case .badAddress, .responseTooLarge, .other: self.init(.wrongAnswer, error.message)
+    case .badAddress, .redirectRefused, .responseTooLarge, .other:
+      self.init(.wrongAnswer, error.message)
     }
   }
 }

@@ -70,10 +70,11 @@ enum ResumeDecision: Equatable {
   }
 
   private static func refusal(_ head: AnswerHead, _ now: Int64) -> Self {
-    let error = DownloadError(
-      .server(head.status), "the server answered with status \(head.status)")
-    guard RetryPolicy.isTransient(status: head.status) else { return .giveUp(error) }
     let wish = head.headers["Retry-After"].flatMap { RetryPolicy.retryAfter($0, now: now) }
+    let asked = wish.map { ", and asks not to be asked again for \($0.components.seconds) s" } ?? ""
+    let error = DownloadError(
+      .server(head.status), "the server answered with status \(head.status)\(asked)")
+    guard RetryPolicy.isTransient(status: head.status) else { return .giveUp(error) }
     return .tryAgain(error, after: wish)
   }
 

@@ -99,7 +99,9 @@ extension MissionManager {
       // Whoever pauses should wait less than whoever looks on.
       isTurn.toggle()
       if isTurn, let progress = runs[id]?.board?.progress() {
-        if let stalledAt = runs[id]?.stalledAt, progress.bytesFetched > stalledAt {
+        if let stalledAt = runs[id]?.stalledAt,
+          progress.bytesFetched - stalledAt >= min(4_096, max(1, progress.bytesTotal / 16))
+        {
           await goesOn(id)
         }
         if progress != told { await tell(progress, after: told, of: version) }

@@ -12,6 +12,8 @@ extension NetworkClient {
   public func download(
     _ request: NetworkRequest, to path: String, progress: TransportProgressHandler? = nil
   ) async throws(NetworkError) -> NetworkResponse {
+    var request = request
+    request.minimumRate = request.minimumRate ?? RequestPace.downloadRateMin
     var plan = try plan(for: request, asksCache: false)
     var step = plan.start
     while true {

@@ -16,6 +16,10 @@ public struct NetworkConfiguration: Sendable {
   public var retry = RetryPolicy()
   /// Whether an earlier answer may serve.
   public var cache = CacheRule.ignore
+  /// Where a server may send requests on to.
+  public var redirects = RedirectRule.follow
+  /// A PEM file of certificate authorities to trust besides the system's; nil for the transport's.
+  public var certificateAuthorities: String?
   /// What judges every answer first, whatever request it is for.
   public var filter: any ResponseFilter = SuccessFilter()
 

@@ -20,6 +20,13 @@ struct RequestAssembly: Sendable {
       request.method, url, headers: headers, timeout: request.timeout ?? configuration.timeout,
       connectTimeout: request.connectTimeout ?? configuration.connectTimeout,
       responseLimit: request.responseLimit ?? configuration.responseLimit)
+    transport.redirects = configuration.redirects
+    transport.certificateAuthorities = configuration.certificateAuthorities
+    transport.minimumRate = request.minimumRate
+    // The transport leaves these two out by itself.
+    transport.privateFields = baseHeaders.fields.filter {
+      !$0.isNamed("Authorization") && !$0.isNamed("Cookie")
+    }.map(\.name)
     switch request.body {
     case .bytes(let bytes, _): transport.body = bytes
     case .file(let path, let range, _): transport.file = FileSlice(path: path, range: range)

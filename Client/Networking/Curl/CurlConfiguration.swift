@@ -5,7 +5,7 @@ extension CurlTransport {
     public var userAgent = "ferry"
     /// The proxy's address; nil takes it from the environment, "" uses none.
     public var proxy: String?
-    /// A PEM file of certificate authorities to trust instead of the system's.
+    /// A PEM file of certificate authorities to trust besides the system's, for all requests.
     public var certificateAuthorities: String?
     /// How many connections to open to one host; further requests wait. Nil for no limit: a
     /// stream holds its connection, and waiting behind streams would be endless.

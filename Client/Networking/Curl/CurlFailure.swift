@@ -7,12 +7,14 @@ extension CurlTransfer {
     if code == CURLE_OK { return nil }
     if abandoned.load(ordering: .relaxed) { return cancellation }
     if let refusal { return refusal }
-    let kind = kind(code)
+    let kind = kind(code, easy)
     return TransportError(kind, message(kind, code, easy))
   }
 
-  private func kind(_ code: CURLcode) -> TransportError.Kind {
+  private func kind(_ code: CURLcode, _ easy: EasyHandle) -> TransportError.Kind {
     switch code {
+    case CURLE_SSL_CONNECT_ERROR where HandshakeFault.isBreak(easy.failureText):
+      .interrupted
     case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT:
       .offline
     case CURLE_OPERATION_TIMEDOUT:
@@ -51,8 +53,11 @@ extension CurlTransfer {
     case .interrupted:
       return "the connection to \(endpoint) broke: \(detail)"
     case .secureConnectionFailed:
-      return "no secure connection to \(endpoint): \(detail)"
-    case .badAddress, .responseTooLarge, .cancelled, .fileFailed, .other:
+      let host = address.host
+      let fault = HandshakeFault(
+        code, verifyResult: easy.verifyResult, file: easy.authoritiesFile)
+      return "no secure connection to \(endpoint): \(fault.explanation(host: host, detail))"
+    case .badAddress, .redirectRefused, .responseTooLarge, .cancelled, .fileFailed, .other:
       return "\(endpoint): \(detail)"
     }
   }

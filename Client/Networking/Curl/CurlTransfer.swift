@@ -42,8 +42,13 @@ final class CurlTransfer: @unchecked Sendable {
   private var movedLast = ContinuousClock.now
   private var uploaded = 0
   private var received = 0
-  private var isSecure: Bool
+  /// Where the request went last.
+  private var lastAddress: RequestAddress
   private var head: ResponseHeadParser
+  /// Whether the body has begun.
+  private var hasHead = false
+  private var pace: RequestPace?
+  private var isTooSlow = false
 
   init(
     _ request: TransportRequest, _ address: RequestAddress, sink: any TransferSink, limit: Limit,
@@ -54,7 +59,8 @@ final class CurlTransfer: @unchecked Sendable {
     self.sink = sink
     self.limit = limit
     self.progress = progress
-    isSecure = address.isSecure
+    lastAddress = address
+    pace = request.minimumRate.map { RequestPace(rateMin: $0, window: request.timeout) }
     head = ResponseHeadParser(followsRedirects: Self.followsRedirects(request.method))
   }
 
@@ -82,21 +88,33 @@ extension CurlTransfer {
     isConnected = true
     hasMoved = true
     guard !abandoned.load(ordering: .relaxed) else { return false }
-    guard let url = easy?.effectiveAddress, let next = try? RequestAddress(url) else { return true }
-    if isSecure && !next.isSecure {
+    guard let easy, let url = easy.effectiveAddress, let next = try? RequestAddress(url) else {
       refusal = TransportError(
-        .secureConnectionFailed,
-        "\(address.endpoint) redirects to the unencrypted \(next.endpoint): not followed")
+        .redirectRefused, "\(address.endpoint) redirects to what is no address")
       return false
     }
-    isSecure = next.isSecure
+    let hasBody = request.body != nil || request.file != nil
+    let sendsBody = hasBody && easy.effectiveMethod == request.method.rawValue
+    let check = RedirectCheck(request: request, first: address)
+    if let refusal = check.refusal(of: next, after: lastAddress, sendsBody: sendsBody) {
+      self.refusal = refusal
+      return false
+    }
+    lastAddress = next
     return true
   }
 
-  /// Takes one line of a head.
-  func receive(headLine: UnsafeRawBufferPointer) {
-    hasMoved = true
-    if let head = head.feed(headLine) { sink.receive(head) }
+  /// Takes one line of a head; answers whether to go on.
+  ///
+  /// Lines of a head are no movement: a head that comes byte by byte must not hold the request.
+  func receive(headLine: UnsafeRawBufferPointer) -> Bool {
+    if let head = head.feed(headLine) {
+      (hasMoved, hasHead) = (true, true)
+      sink.receive(head)
+    }
+    guard let fault = head.fault else { return true }
+    refusal = TransportError(.responseTooLarge, "\(address.endpoint): \(fault)")
+    return false
   }
 
   /// Takes a part of the body; answers with the number of bytes taken, or what else to do.
@@ -181,6 +199,7 @@ extension CurlTransfer {
   func patience(at now: ContinuousClock.Instant) -> Duration? {
     guard limit == .silence, pauses.isEmpty else {
       hasMoved = true
+      pace?.rest()
       return nil
     }
     if let sent = easy?.bytesSent, sent != uploaded {
@@ -191,12 +210,22 @@ extension CurlTransfer {
       hasMoved = false
       movedLast = now
     }
-    return request.timeout - movedLast.duration(to: now)
+    let silence = request.timeout - movedLast.duration(to: now)
+    guard hasHead, let left = pace?.patience(received: easy?.bytesReceived ?? 0, at: now) else {
+      return silence
+    }
+    if left <= .zero { isTooSlow = true }
+    return min(silence, left)
   }
 
-  /// The error for a silence over the limit.
+  /// The error for a silence over the limit, or a body that comes too slowly.
   var silenceFailure: TransportError {
-    isConnected
+    if isTooSlow, let rate = request.minimumRate {
+      return TransportError(
+        .timedOut,
+        "\(address.endpoint) sent less than \(rate) bytes a second for \(request.timeout)")
+    }
+    return isConnected
       ? TransportError(.timedOut, "\(address.endpoint) was silent for \(request.timeout)")
       : TransportError(.offline, "no connection to \(address.endpoint) in \(request.timeout)")
   }

@@ -40,7 +40,11 @@ extension EasyHandle {
     set(CURLOPT_NOPROXY, settings.proxyExceptions)
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
     if let proxy = settings.configuration.proxy { set(CURLOPT_PROXY, proxy) }
-    if let file = settings.configuration.certificateAuthorities { set(CURLOPT_CAINFO, file) }
+    if let file = settings.configuration.certificateAuthorities
+      ?? transfer.request.certificateAuthorities
+    {
+      trust(file)
+    }
   }
 
   private func setRedirects(_ method: TransportMethod) {
@@ -152,8 +156,8 @@ private func receiveHeadLine(
   _ context: UnsafeMutableRawPointer?
 ) -> Int {
   guard let context else { return CurlTransfer.stop }
-  transfer(context).receive(headLine: UnsafeRawBufferPointer(start: bytes, count: size * count))
-  return size * count
+  let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+  return transfer(context).receive(headLine: line) ? size * count : CurlTransfer.stop
 }
 
 private func receiveBody(

@@ -8,6 +8,8 @@ final class EasyHandle {
   let pointer: UnsafeMutableRawPointer
   /// The first option that curl refused.
   private(set) var refusal: CURLcode?
+  /// The file of certificate authorities, where one was given.
+  private(set) var authoritiesFile: String?
   private let errorText: UnsafeMutablePointer<CChar>
   private var fields: UnsafeMutablePointer<curl_slist>?
 
@@ -31,6 +33,7 @@ final class EasyHandle {
     curl_slist_free_all(fields)
     fields = nil
     refusal = nil
+    authoritiesFile = nil
     errorText.pointee = 0
   }
 
@@ -92,6 +95,12 @@ final class EasyHandle {
     }
   }
 
+  /// Trusts the authorities in a PEM file besides the system's.
+  func trust(_ file: String) {
+    authoritiesFile = file
+    set(CURLOPT_CAINFO, file)
+  }
+
   func add(field line: String) {
     guard let list = curl_slist_append(fields, line) else { return note(CURLE_OUT_OF_MEMORY) }
     fields = list
@@ -112,6 +121,22 @@ final class EasyHandle {
       return nil
     }
     return text.map { String(cString: $0) }
+  }
+
+  /// The method of the request at hand: a redirect may have made a GET of a POST.
+  var effectiveMethod: String? {
+    var text: UnsafePointer<CChar>?
+    guard ferry_curl_get_string(pointer, CURLINFO_EFFECTIVE_METHOD, &text) == CURLE_OK else {
+      return nil
+    }
+    return text.map { String(cString: $0) }
+  }
+
+  /// What OpenSSL found wrong with the server's certificate (X509_V_ERR_…), or 0.
+  var verifyResult: Int {
+    var number = 0
+    ferry_curl_get_long(pointer, CURLINFO_SSL_VERIFYRESULT, &number)
+    return number
   }
 
   /// Bytes of the body that were sent.

@@ -12,7 +12,9 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
     case secureConnectionFailed
     /// No address can be made of the request, or what was made is none.
     case badAddress
-    /// The body grew over the request's limit.
+    /// The server sends the request on to an address that it may not go to (``RedirectRule``).
+    case redirectRefused
+    /// The body or the head grew over the request's limit.
     case responseTooLarge
     /// The caller ended it.
     case cancelled
@@ -61,6 +63,7 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
       case .interrupted: .interrupted
       case .secureConnectionFailed: .secureConnectionFailed
       case .badAddress: .badAddress
+      case .redirectRefused: .redirectRefused
       case .responseTooLarge: .responseTooLarge
       case .cancelled: .cancelled
       case .fileFailed: .fileFailed
@@ -74,8 +77,8 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
     switch kind {
     case .offline, .timedOut, .interrupted: true
     case .rejected(let status, _): RetryPolicy.isTransient(status: status)
-    case .secureConnectionFailed, .badAddress, .responseTooLarge, .cancelled, .notCached,
-      .fileFailed, .other:
+    case .secureConnectionFailed, .badAddress, .redirectRefused, .responseTooLarge, .cancelled,
+      .notCached, .fileFailed, .other:
       false
     }
   }

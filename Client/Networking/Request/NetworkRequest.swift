@@ -37,6 +37,9 @@ public struct NetworkRequest: Sendable {
   public var cache: CacheRule?
   /// Checks the answer after the client's base filter has accepted it.
   public var filter: (any ResponseFilter)?
+  /// Of streams and downloads: bytes a second that the body has to bring at least, over each
+  /// `timeout`; nil for a body that may be silent for long, such as a stream of events.
+  public var minimumRate: Int?
 
   /// A request for `path`, percent-encoded already.
   public init(

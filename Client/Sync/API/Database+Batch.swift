@@ -3,11 +3,11 @@ import FerryProtocol
 /// A batch as a user asks for it. Names are looked up, and a text is read, where the table is
 /// known.
 struct BatchRequest {
-  let table: String
+  let table: Name
   let effect: Batch.Effect
   let columns: [Column]
   /// Makes the predicate, given what the table's key column is called.
-  let predicate: (_ key: String) throws -> Predicate
+  let predicate: (_ key: Name) throws -> Predicate
 }
 
 extension Database {
@@ -24,7 +24,7 @@ extension Database {
   ///   ``ReplicaError/database(_:code:)`` where the table refuses the values.
   @discardableResult
   public func batch(
-    _ table: String, where predicate: String, set columns: [String: Value]
+    _ table: Name, where predicate: String, set columns: [Name: Value]
   ) throws -> Int {
     try batch(table, .set, Self.columns(columns)) { try Predicate($0, predicate) }
   }
@@ -32,26 +32,26 @@ extension Database {
   /// The same with a predicate as a value.
   @discardableResult
   public func batch(
-    _ table: String, where predicate: Predicate, set columns: [String: Value]
+    _ table: Name, where predicate: Predicate, set columns: [Name: Value]
   ) throws -> Int {
     try batch(table, .set, Self.columns(columns)) { _ in predicate }
   }
 
   /// Deletes all records of a tracked table that match, in the same way.
   @discardableResult
-  public func batchDelete(_ table: String, where predicate: String) throws -> Int {
+  public func batchDelete(_ table: Name, where predicate: String) throws -> Int {
     try batch(table, .delete, []) { try Predicate($0, predicate) }
   }
 
   /// The same with a predicate as a value.
   @discardableResult
-  public func batchDelete(_ table: String, where predicate: Predicate) throws -> Int {
+  public func batchDelete(_ table: Name, where predicate: Predicate) throws -> Int {
     try batch(table, .delete, []) { _ in predicate }
   }
 
   private func batch(
-    _ table: String, _ effect: Batch.Effect, _ columns: [Column],
-    _ predicate: @escaping (String) throws -> Predicate
+    _ table: Name, _ effect: Batch.Effect, _ columns: [Column],
+    _ predicate: @escaping (Name) throws -> Predicate
   ) throws -> Int {
     do {
       return try recordBatch(
@@ -61,14 +61,14 @@ extension Database {
     }
   }
 
-  private static func columns(_ columns: [String: Value]) -> [Column] {
+  private static func columns(_ columns: [Name: Value]) -> [Column] {
     columns.sorted { $0.key < $1.key }.map { Column($0.key, $0.value) }
   }
 }
 
 extension Predicate {
   /// Reads a text; what is wrong with it is the caller's mistake.
-  fileprivate init(_ key: String, _ text: String) throws {
+  fileprivate init(_ key: Name, _ text: String) throws {
     do {
       try self.init(text, key: key)
     } catch {
@@ -81,14 +81,14 @@ extension Replica {
   /// Sets columns of all records that match, in a transaction of its own.
   @discardableResult
   public func batch(
-    _ table: String, where predicate: String, set columns: [String: Value]
+    _ table: Name, where predicate: String, set columns: [Name: Value]
   ) async throws -> Int {
     try await write { try $0.batch(table, where: predicate, set: columns) }
   }
 
   /// Deletes all records that match, in a transaction of its own.
   @discardableResult
-  public func batchDelete(_ table: String, where predicate: String) async throws -> Int {
+  public func batchDelete(_ table: Name, where predicate: String) async throws -> Int {
     try await write { try $0.batchDelete(table, where: predicate) }
   }
 }

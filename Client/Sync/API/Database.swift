@@ -34,6 +34,16 @@ public final class Database {
     return changes
   }
 
+  /// Runs one statement. For SQL that contains names from outside.
+  ///
+  /// - Throws: ``ReplicaError/database(_:code:)`` also if anything follows the statement; then
+  ///   nothing is run.
+  @discardableResult
+  package func execute(single sql: String, _ parameters: [Value] = []) throws -> Int {
+    try run(sql, parameters, isSingle: true) { _, _ in }
+    return changes
+  }
+
   /// All rows of one statement.
   public func query(_ sql: String, _ parameters: [Value] = []) throws -> [Row] {
     var rows: [Row] = []
@@ -55,12 +65,16 @@ public final class Database {
   public private(set) var changes = 0
 
   private func run(
-    _ sql: String, _ parameters: [Value], row: (SQLiteStatement, [String]) throws -> Void
+    _ sql: String, _ parameters: [Value], isSingle: Bool = false,
+    row: (SQLiteStatement, [String]) throws -> Void
   ) throws {
     changes = 0
     do {
       var rest = sql[...]
       while let statement = try connection.prepareNext(&rest) {
+        guard !isSingle || rest.isEmpty else {
+          throw ReplicaError.database("more than one statement", code: 21)
+        }
         guard parameters.isEmpty || statement.parameterCount == parameters.count else {
           throw ReplicaError.database(
             "the statement takes \(statement.parameterCount) parameters, not \(parameters.count)",
@@ -103,6 +117,6 @@ public struct Row: Sendable, Equatable {
 
   /// The first column of this name; NULL when there is none.
   public subscript(name: String) -> Value {
-    names.firstIndex(of: name).map { values[$0] } ?? .null
+    names.firstIndex { Name($0) == Name(name) }.map { values[$0] } ?? .null
   }
 }

@@ -10,7 +10,7 @@ public struct QuarantineEntry: Sendable, Equatable {
   /// What is wrong, for a person.
   public var detail = ""
   /// With ``RefusalCode/uniqueTaken``: the record that holds the unique key.
-  public var holder: String?
+  public var holder: Name?
   /// When it was refused, milliseconds since 1970.
   public var refusedAt: Int64 = 0
   /// All operations, in the order in which they were made; of a delete, the row as it was.

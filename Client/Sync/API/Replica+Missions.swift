@@ -8,7 +8,7 @@ extension Replica {
       try database.query("SELECT * FROM ferry_missions ORDER BY id").compactMap { row in
         guard case .text(let id) = row["id"] else { return nil }
         return MissionRecord(id: id) { name in
-          let value = row[name]
+          let value = row[name.text]
           return value == .null ? nil : value
         }
       }
@@ -18,5 +18,10 @@ extension Replica {
   /// Where the replica syncs; `nil` before it was connected.
   package func server() async throws -> ServerAddress? {
     try await typed { try await thread.run { try $0.identity().server } }
+  }
+
+  /// Where it syncs, with the token.
+  package func access() async throws -> ServerAccess? {
+    try await typed { try await thread.run { try $0.access() } }
   }
 }

@@ -26,12 +26,19 @@ public final class Replica: Sendable {
 
   /// Opens `path` as a replica, or makes it one. The user's own tables stay as they are.
   ///
-  /// - Parameter transport: what carries requests; libcurl unless given.
+  /// A file that is made is readable by its owner alone.
+  ///
+  /// - Parameters:
+  ///   - transport: what carries requests; libcurl unless given.
+  ///   - credentials: where the token is kept; a file beside the replica unless given.
   /// - Throws: ``ReplicaError/cannotOpen(path:_:)``.
   public static func open(
-    _ path: String, transport: any Transport = CurlTransport()
+    _ path: String, transport: any Transport = CurlTransport(),
+    credentials: any CredentialStore = FileCredentialStore()
   ) async throws -> Replica {
-    try await open(path, transport: transport, in: .system)
+    var surroundings = Surroundings.system
+    surroundings.credentials = credentials
+    return try await open(path, transport: transport, in: surroundings)
   }
 
   /// The same in surroundings of the caller's.
@@ -100,7 +107,7 @@ public final class Replica: Sendable {
   /// - Parameter direction: whether others' changes are applied here; see
   ///   ``track(_:creatingKey:direction:)``.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)``.
-  public func track(_ tables: String..., direction: TrackDirection = .twoWay) async throws {
+  public func track(_ tables: Name..., direction: TrackDirection = .twoWay) async throws {
     try await track(tables, direction: direction)
   }
 
@@ -112,7 +119,7 @@ public final class Replica: Sendable {
   ///   already changes its direction; where it becomes two-way, the next sync pulls everything anew.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)``.
   public func track(
-    _ tables: [String], creatingKey key: String? = nil, direction: TrackDirection = .twoWay
+    _ tables: [Name], creatingKey key: Name? = nil, direction: TrackDirection = .twoWay
   ) async throws {
     try await typed {
       try await thread.run { try $0.track(tables, creatingKey: key, direction: direction) }
@@ -120,38 +127,45 @@ public final class Replica: Sendable {
   }
 
   /// Stops recording a table. Its rows, and what is pending for it, stay.
-  public func untrack(_ table: String) async throws {
+  public func untrack(_ table: Name) async throws {
     try await typed { try await thread.run { try $0.untrack(table) } }
   }
 
   /// Sets the server and checks that it knows the space. Where the server lets this caller, the
-  /// space is made.
+  /// space is made. A token that goes to another machine over `http` is warned of in ``log(limit:)``
+  /// and ``status()``.
   ///
-  /// - Throws: ``ReplicaError/offline(_:)``, ``ReplicaError/refused(_:)``; then nothing is set.
+  /// - Parameters:
+  ///   - token: the bearer token, which goes to the credential store and not into the database.
+  ///   - certificateAuthorities: a PEM file of authorities that vouch for the server besides the
+  ///     system's; its path is kept.
+  /// - Throws: ``ReplicaError/offline(_:)``, ``ReplicaError/refused(_:)``,
+  ///   ``ReplicaError/untrusted(_:)``; then nothing is set.
   @discardableResult
   public func connect(
-    to url: String, space: String, token: String? = nil
+    to url: String, space: String, token: String? = nil, certificateAuthorities: String? = nil
   ) async throws -> SpaceInfo {
     guard let space = SpaceName(space) else {
       throw ReplicaError.refused(
         Problem(
           .unknownSpace, "'\(space)' is not a space's name: 1 to 63 of A-Z a-z 0-9 . _ -"))
     }
-    let address = ServerAddress(url: url, space: space, token: token)
+    let address = ServerAddress(
+      url: url, space: space, certificateAuthorities: certificateAuthorities)
     return try await typed {
-      let info = try await find(address)
+      let info = try await find(ServerAccess(address: address, token: token))
       let offset = engine.shared.clockOffset
       try await thread.run { file in
-        try file.configure(address)
+        try file.configure(address, token: token)
         try file.saveClockOffset(offset)
       }
       return info
     }
   }
 
-  private func find(_ address: ServerAddress) async throws -> SpaceInfo {
+  private func find(_ server: ServerAccess) async throws -> SpaceInfo {
     let api = SyncAPI(
-      address: address, transport: engine.transport, surroundings: engine.surroundings,
+      server, transport: engine.transport, surroundings: engine.surroundings,
       shared: engine.shared)
     do {
       return try await engine.retrying { try await api.space(create: true) }
@@ -242,6 +256,11 @@ public final class Replica: Sendable {
     try await typed { try await thread.run { try $0.status() } }
   }
 
+  /// What is not as safe as it could be; see ``ReplicaStatus/warnings``.
+  public func warnings() async throws -> [String] {
+    try await typed { try await thread.run { try $0.warnings() } }
+  }
+
   /// Operations that the server has not confirmed, oldest first.
   public func pendingOperations(limit: Int = 1_000) async throws -> [PendingOperation] {
     try await typed { try await thread.run { try $0.pendingOperations(limit: limit) } }
@@ -250,6 +269,11 @@ public final class Replica: Sendable {
   /// Changes that were pulled and wait, with the reason.
   public func waitingChanges(limit: Int = 1_000) async throws -> [WaitingChange] {
     try await typed { try await thread.run { try $0.waitingChanges(limit: limit) } }
+  }
+
+  /// Tables that changes wait for which are not here yet, or of which columns are not.
+  public func tablesWaitedFor() async throws -> [Name] {
+    try await typed { try await thread.run { try $0.tablesWaitedFor() } }
   }
 
   /// What happened to this replica, newest first; the last 1,000 entries are kept.
@@ -269,6 +293,8 @@ public final class Replica: Sendable {
     } catch let error as SQLiteError {
       throw ReplicaError(error)
     } catch let error as MalformedMessage {
+      throw ReplicaError(error)
+    } catch let error as ForeignAnswer {
       throw ReplicaError(error)
     } catch let error as TransportError {
       throw ReplicaError(error)

@@ -11,10 +11,22 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The server answered with something that is not Ferry's, or an error without a problem
   /// document: the HTTP status and what was found.
   case unexpectedAnswer(status: Int, String)
+  /// There is no secure connection to the server: its certificate is from an authority that is not
+  /// trusted, has expired, or is for another host. Not retried: a retry would fail as well.
+  case untrusted(String)
+  /// The server sends requests on to another address, which gets none of them.
+  case redirected(String)
+  /// The server's answer is larger than this device takes; names the limit.
+  case tooLarge(String)
+  /// The replica's token is not where it is kept, or is for another server; says where it was looked
+  /// for.
+  case tokenMissing(String)
+  /// The server's address is none.
+  case badAddress(String)
   /// No server has been set for this replica.
   case notConfigured
   /// The table cannot be tracked, and why.
-  case cannotTrack(table: String, String)
+  case cannotTrack(table: Name, String)
   /// The file cannot be opened as a replica, and why.
   case cannotOpen(path: String, String)
   /// What was named is not there.
@@ -33,6 +45,9 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     case .offline(let message): message
     case .refused(let problem): problem.description
     case .unexpectedAnswer(let status, let found): "the server answered \(status): \(found)"
+    case .untrusted(let message), .redirected(let message), .tooLarge(let message),
+      .badAddress(let message), .tokenMissing(let message):
+      message
     case .notConfigured: "this replica has no server yet"
     case .cannotTrack(let table, let reason): "table \(table) cannot be tracked: \(reason)"
     case .cannotOpen(let path, let reason): "\(path) cannot be opened: \(reason)"
@@ -54,6 +69,11 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     }
   }
 
+  /// Whether there is no secure connection.
+  var isUntrusted: Bool {
+    if case .untrusted = self { true } else { false }
+  }
+
   /// Any error as one of this module's.
   package init(_ error: any Error) {
     switch error {
@@ -62,10 +82,19 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     case let error as SQLiteError: self = .database(error.message, code: error.code)
     case let error as Problem: self = .refused(error)
     case let error as MalformedMessage: self = .unexpectedAnswer(status: 200, error.description)
-    case let error as TransportError:
-      self = error.kind == .cancelled ? .cancelled : .offline(error.message)
+    case let error as ForeignAnswer:
+      self = .unexpectedAnswer(status: error.status, error.text)
+    case let error as TransportError: self.init(NetworkError(error))
     case let error as NetworkError:
-      self = error.kind == .cancelled ? .cancelled : .offline(error.message)
+      self =
+        switch error.kind {
+        case .cancelled: .cancelled
+        case .secureConnectionFailed: .untrusted(error.message)
+        case .redirectRefused: .redirected(error.message)
+        case .responseTooLarge: .tooLarge(error.message)
+        case .badAddress: .badAddress(error.message)
+        default: .offline(error.message)
+        }
     case is CancellationError: self = .cancelled
     default: self = .database(String(describing: error), code: 1)
     }

@@ -57,7 +57,7 @@ public struct ReplicaStatus: Sendable, Equatable {
   /// The server it syncs with.
   public var server: ServerAddress?
   /// Tables whose changes are recorded.
-  public var tables: [String]
+  public var tables: [Name]
   /// Operations that the server has not confirmed.
   public var pending: Int
   /// Changes pulled but not applied yet: pages of a pull under way, refused records, and records
@@ -87,6 +87,8 @@ public struct ReplicaStatus: Sendable, Equatable {
   /// The newest entry of the log on a copy or a server that was set back, which the replica got
   /// over by itself; `nil` when that never happened.
   public var lastRecovery: LogEntry?
+  /// What is not as safe as it could be, such as a token that travels without encryption.
+  public var warnings: [String] = []
 }
 
 /// A change that was pulled and waits (seed row S1.4).

@@ -22,7 +22,7 @@ extension Replica {
   /// What upload-only tables hold that the server has not confirmed, by table and record.
   ///
   /// - Parameter table: one of them; `nil` for all.
-  public func uploads(table: String? = nil, limit: Int = 1_000) async throws -> [UploadState] {
+  public func uploads(table: Name? = nil, limit: Int = 1_000) async throws -> [UploadState] {
     try await typed { try await thread.run { try $0.uploads(of: table, limit: limit) } }
   }
 
@@ -38,7 +38,7 @@ extension Replica {
   ///   ``ReplicaError/database(_:code:)`` when a refused transaction also wrote to two-way tables,
   ///   and these refuse it now. It stays refused then.
   @discardableResult
-  public func retryUploads(table: String? = nil, record: String? = nil) async throws -> Int {
+  public func retryUploads(table: Name? = nil, record: Name? = nil) async throws -> Int {
     let count = try await typed {
       try await thread.run { try $0.retryUploads(table: table, record: record) }
     }

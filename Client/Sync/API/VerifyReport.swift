@@ -32,7 +32,7 @@ public struct VerifyReport: Sendable, Equatable {
 /// One table's part of a comparison.
 public struct TableComparison: Sendable, Equatable {
   /// The table.
-  public var table: String
+  public var table: Name
   /// Rows that were read here, those with pending changes left out.
   public var rows: Int
   /// Records that the server has.
@@ -44,12 +44,12 @@ public struct TableComparison: Sendable, Equatable {
 /// A table of the space that this replica does not track.
 public struct UntrackedTable: Sendable, Equatable {
   /// The table.
-  public var table: String
+  public var table: Name
   /// Records that the server has.
   public var serverRecords: Int
 
   /// A table from its two parts.
-  public init(table: String, serverRecords: Int) {
+  public init(table: Name, serverRecords: Int) {
     self.table = table
     self.serverRecords = serverRecords
   }
@@ -86,14 +86,14 @@ public struct RecordDifference: Sendable, Equatable {
 /// A column that does not hold the same on both sides.
 public struct ColumnDifference: Sendable, Equatable {
   /// The column.
-  public var column: String
+  public var column: Name
   /// What it holds here.
   public var here: Value
   /// What it holds on the server.
   public var there: Value
 
   /// A difference from its parts.
-  public init(column: String, here: Value, there: Value) {
+  public init(column: Name, here: Value, there: Value) {
     self.column = column
     self.here = here
     self.there = there

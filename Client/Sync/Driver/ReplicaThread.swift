@@ -16,7 +16,8 @@ package final class ReplicaThread: Sendable {
       FileBox(
         try ReplicaFile(
           path: path, limits: surroundings.limits, wallClock: surroundings.wallClock,
-          random: surroundings.random, fileSystem: surroundings.fileSystem))
+          random: surroundings.random, fileSystem: surroundings.fileSystem,
+          credentials: surroundings.credentials))
     }
     return ReplicaThread(executor: executor, file: file)
   }

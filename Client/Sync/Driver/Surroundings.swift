@@ -19,6 +19,8 @@ package struct Surroundings: Sendable {
   package var connectivity: any Connectivity = AssumedConnectivity()
   /// The SQLite VFS that holds the file; `nil` for the operating system's.
   package var fileSystem: String?
+  /// Where the token is kept.
+  package var credentials: any CredentialStore = MemoryCredentialStore()
   package var limits = Limits.standard
   /// How a sync behaves.
   package var sync = SyncEngine.Options()
@@ -45,6 +47,7 @@ package struct Surroundings: Sendable {
       sleep: { try await Task.sleep(for: $0) }, makeExecutor: { ThreadExecutor(name: $0) },
       lock: { try await SyncLock.acquire(path: $0, patience: $1) })
     surroundings.connectivity = SystemConnectivity()
+    surroundings.credentials = FileCredentialStore()
     return surroundings
   }
 

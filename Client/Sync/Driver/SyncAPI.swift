@@ -5,7 +5,6 @@ import Synchronization
 
 /// The server's endpoints as a client calls them (Protocol/openapi.yaml).
 struct SyncAPI: Sendable {
-  let address: ServerAddress
   private let client: NetworkClient
   private let surroundings: Surroundings
   private let shared: Shared
@@ -14,6 +13,7 @@ struct SyncAPI: Sendable {
   final class Shared: Sendable {
     fileprivate let acceptsZstandard = Mutex(false)
     private let offset = Mutex<Int64?>(nil)
+    private let packetBytes = Mutex<Int?>(nil)
 
     init() {}
 
@@ -21,28 +21,40 @@ struct SyncAPI: Sendable {
     var clockOffset: Int64? { offset.withLock { $0 } }
 
     func note(offset: Int64) { self.offset.withLock { $0 = offset } }
+
+    /// Bytes of a packet that a proxy on the way was found to take.
+    var packetBytesMax: Int? { packetBytes.withLock { $0 } }
+
+    func note(packetBytesMax: Int) { packetBytes.withLock { $0 = packetBytesMax } }
   }
 
   init(
-    address: ServerAddress, transport: any Transport, surroundings: Surroundings, shared: Shared
+    _ server: ServerAccess, transport: any Transport, surroundings: Surroundings, shared: Shared
   ) {
-    self.address = address
     client = NetworkClient(
-      Self.configuration(address), transport: transport, connectivity: surroundings.connectivity,
+      Self.configuration(server, surroundings.limits), transport: transport,
+      connectivity: surroundings.connectivity,
       surroundings: surroundings.network)
     self.surroundings = surroundings
     self.shared = shared
   }
 
   /// Only the sync knows what may be sent again, and when.
-  private static func configuration(_ address: ServerAddress) -> NetworkConfiguration {
+  private static func configuration(
+    _ server: ServerAccess, _ limits: Limits
+  ) -> NetworkConfiguration {
+    let address = server.address
     var base = BaseURL(address.url)
     while base.url.hasSuffix("/") { base.url.removeLast() }
     base.url += "/v1/spaces/\(address.space)"
     base.headers.add(ProtocolVersion.header, "\(ProtocolVersion.current)")
-    if let token = address.token { base.headers.add("Authorization", "Bearer \(token)") }
+    if let token = server.token { base.headers.add("Authorization", "Bearer \(token)") }
     var configuration = NetworkConfiguration(base)
     configuration.retry = .never
+    configuration.responseLimit = limits.answerBytes
+    // What is sent, and what is believed, is for this server alone.
+    configuration.redirects = .withinOrigin
+    configuration.certificateAuthorities = address.certificateAuthorities
     return configuration
   }
 
@@ -128,16 +140,20 @@ struct SyncAPI: Sendable {
           try ContentCoding.zstd.compress(body), contentType: "application/json")
       }
     }
+    let bytesSent = request.body?.byteCount ?? 0
+    let response: NetworkResponse
     do throws(NetworkError) {
-      let response = try await client.send(request)
-      note(response)
-      return response
+      response = try await client.send(request)
     } catch {
       guard let response = error.response else { throw error }
       note(response)
-      guard let pause = error.retryAfter else { throw failure(response) }
-      throw AskedToWait(pause: pause, failure: failure(response))
+      let failure = failure(response, bytesSent: bytesSent)
+      guard let pause = error.retryAfter else { throw failure }
+      throw AskedToWait(pause: pause, failure: ReplicaError(failure))
     }
+    if ForeignAnswer.isWebPage(response) { throw ForeignAnswer(response, bytesSent: bytesSent) }
+    note(response)
+    return response
   }
 
   private func note(_ response: NetworkResponse) {
@@ -146,14 +162,19 @@ struct SyncAPI: Sendable {
     }
   }
 
-  private func failure(_ response: NetworkResponse) -> ReplicaError {
-    if let problem = Problem(decoding: response.body) { return .refused(problem) }
+  private func failure(_ response: NetworkResponse, bytesSent: Int) -> any Error {
+    if let problem = Problem(decoding: response.body) { return ReplicaError.refused(problem) }
     if let detail = Problem.detail(in: response.body) {
-      return .unexpectedAnswer(status: response.status, detail)
+      return ReplicaError.unexpectedAnswer(status: response.status, detail)
     }
-    let text = String(decoding: response.body.prefix(200), as: UTF8.self)
-    return .unexpectedAnswer(
-      status: response.status, "this does not look like a Ferry server: \(text)")
+    return ForeignAnswer(response, bytesSent: bytesSent)
+  }
+}
+
+extension NetworkBody {
+  /// Bytes in memory that it sends.
+  fileprivate var byteCount: Int {
+    if case .bytes(let bytes, _) = self { bytes.count } else { 0 }
   }
 }
 
@@ -161,4 +182,32 @@ struct SyncAPI: Sendable {
 struct AskedToWait: Error {
   var pause: Duration
   var failure: ReplicaError
+
+  /// The failure, with what the server asked for.
+  var explained: ReplicaError {
+    let wish = "the server asks not to be asked again for \(pause.inWords)"
+    switch failure {
+    case .refused(let problem):
+      return .refused(
+        Problem(
+          problem.code, "\(problem.detail); \(wish)", refusals: problem.refusals,
+          violations: problem.violations, violationCount: problem.violationCount))
+    case .unexpectedAnswer(let status, let found):
+      return .unexpectedAnswer(status: status, "\(found); \(wish)")
+    default: return failure
+    }
+  }
+}
+
+extension Duration {
+  /// Roughly, for a person.
+  var inWords: String {
+    let seconds = max(0, components.seconds)
+    return switch seconds {
+    case ..<120: "\(seconds) s"
+    case ..<7_200: "\(seconds / 60) minutes"
+    case ..<172_800: "\(seconds / 3_600) hours"
+    default: "\(seconds / 86_400) days"
+    }
+  }
 }

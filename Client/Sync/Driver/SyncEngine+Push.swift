@@ -17,8 +17,8 @@ extension SyncEngine {
     for _ in 0..<identitiesMax {
       do {
         return try await pushAround(api, &report, inFlight, progress)
-      } catch ReplicaError.refused(let problem) where problem.code == .deviceForked {
-        try await thread.run { try $0.takeNewIdentity() }
+      } catch ReplicaError.refused(let problem) where problem.code.needsIdentity {
+        try await thread.run { try $0.takeNewIdentity(problem.code) }
       } catch ReplicaError.refused(let problem) where problem.code.needsReplacement {
         // The server was set back since the pull before. The next one tells what it lost; where it
         // tells nothing, all is pulled anew.
@@ -31,8 +31,9 @@ extension SyncEngine {
     throw ReplicaError.refused(
       Problem(
         .deviceForked,
-        "the server took \(identitiesMax) times another identity or another history than this "
-          + "device's"))
+        "the server rejected the identifier or the history of this device \(identitiesMax) times in "
+          + "one sync. Nothing is lost: sync again, and ask the server's administrator if it goes on"
+      ))
   }
 
   /// Sends what is pending and takes out of the queue what the server can never apply, until
@@ -40,13 +41,14 @@ extension SyncEngine {
   private func pushAround(
     _ api: SyncAPI, _ report: inout SyncReport, _ inFlightMax: Int, _ progress: @escaping Progress
   ) async throws {
-    var groupsMax = Int.max
+    var cut = PacketCut(bytesMax: shared.packetBytesMax)
     while true {
       do {
-        return try await pushChain(
-          api, &report, inFlightMax, groupsMax: groupsMax, progress)
+        return try await pushChain(api, &report, inFlightMax, cut, progress)
       } catch let refused as PacketRefused {
-        groupsMax = try await settle(refused, &report) ?? .max
+        cut.groupsMax = try await settle(refused, &report) ?? .max
+      } catch let refused as PacketRefusedByProxy {
+        cut = try await settle(refused.answer, ofPacket: refused.packet, cut, api, &report)
       }
     }
   }
@@ -77,7 +79,7 @@ extension SyncEngine {
   private var parkedRoundsMax: Int { 3 }
 
   private func pushChain(
-    _ api: SyncAPI, _ report: inout SyncReport, _ inFlightMax: Int, groupsMax: Int,
+    _ api: SyncAPI, _ report: inout SyncReport, _ inFlightMax: Int, _ cut: PacketCut,
     _ progress: @escaping Progress
   ) async throws {
     let total = try await thread.run { try $0.pendingCount() }
@@ -89,7 +91,7 @@ extension SyncEngine {
         var inFlight = 0
         while true {
           for packet in try await nextPackets(
-            besides: sent, room: inFlightMax - inFlight, groupsMax: groupsMax)
+            besides: sent, room: inFlightMax - inFlight, cut)
           {
             sent.insert(packet.number)
             inFlight += 1
@@ -110,13 +112,13 @@ extension SyncEngine {
 
   /// Packets that have not been sent in this round, oldest first; new ones are frozen as needed.
   private func nextPackets(
-    besides sent: Set<Int64>, room: Int, groupsMax: Int
+    besides sent: Set<Int64>, room: Int, _ cut: PacketCut
   ) async throws -> [PacketRow] {
     guard room > 0 else { return [] }
     return try await thread.run { file in
       var open = try file.openPackets().filter { !sent.contains($0.number) }
       if open.count < room {
-        try file.freezePackets(limit: room, groupsMax: groupsMax)
+        try file.freezePackets(limit: room, cut)
         open = try file.openPackets().filter { !sent.contains($0.number) }
       }
       return Array(open.prefix(room))
@@ -128,7 +130,13 @@ extension SyncEngine {
     var malformed = 0
     while true {
       do {
-        return try await retrying { try await api.push(packet, cursor: cursor) }
+        let answer = try await retrying { try await api.push(packet, cursor: cursor) }
+        guard answer.receipt.tail == packet.operations.last?.id else {
+          throw ReplicaError.unexpectedAnswer(status: 200, "a receipt for another packet")
+        }
+        return answer
+      } catch let foreign as ForeignAnswer where foreign.isTooLarge || foreign.mayConcernContent {
+        throw PacketRefusedByProxy(packet: row.number, answer: foreign)
       } catch ReplicaError.refused(let problem) where RefusalAnswer.concerns(problem.code) {
         malformed += problem.code == .malformedMessage ? 1 : RefusalAnswer.malformedMax
         guard malformed >= RefusalAnswer.malformedMax else { continue }
@@ -142,6 +150,12 @@ extension SyncEngine {
 private struct PacketRefused: Error {
   let packet: Int64
   let problem: Problem
+}
+
+/// A packet that a proxy refused in place of the server.
+private struct PacketRefusedByProxy: Error {
+  let packet: Int64
+  let answer: ForeignAnswer
 }
 
 extension SyncReport {

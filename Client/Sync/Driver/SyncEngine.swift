@@ -105,11 +105,11 @@ package struct SyncEngine: Sendable {
   }
 
   func api() async throws -> SyncAPI {
-    guard let server = try await thread.run({ try $0.identity().server }) else {
+    guard let server = try await thread.run({ try $0.access() }) else {
       throw ReplicaError.notConfigured
     }
     return SyncAPI(
-      address: server, transport: transport, surroundings: surroundings, shared: shared)
+      server, transport: transport, surroundings: surroundings, shared: shared)
   }
 
   // MARK: Pull
@@ -126,6 +126,10 @@ package struct SyncEngine: Sendable {
         where problem.code.needsReplacement && attempt < replacementsMax
       {
         try await thread.run { try $0.beginReplacement(problem) }
+      } catch ReplicaError.refused(let problem)
+        where problem.code == .deviceTaken && attempt < replacementsMax
+      {
+        try await thread.run { try $0.takeNewIdentity(problem.code) }
       } catch let error as MalformedMessage {
         // What is staged may be as broken as what came last.
         try await thread.run { try $0.discardStaged() }
@@ -143,7 +147,7 @@ package struct SyncEngine: Sendable {
       let keys = try await thread.run { try $0.recordsToRefresh() }
       if keys.isEmpty { return }
       let body = try await retrying { try await api.records(keys) }
-      try await thread.run { try $0.stageRefresh(body) }
+      try await thread.run { try $0.stageRefresh(body, of: keys) }
     }
   }
 
@@ -156,6 +160,8 @@ package struct SyncEngine: Sendable {
     }
     if try await thread.run({ try $0.hasRefresh() }) { try await refresh(api) }
     var received = 0
+    // Whatever a server says, each page has to bring the list on.
+    var reached = asked?.received ?? -1
     let applied = try await withThrowingTaskGroup(of: [UInt8].self) { group in
       group.addTask { try await page(api, asked, names) }
       while let body = try await group.next() {
@@ -166,9 +172,13 @@ package struct SyncEngine: Sendable {
             phase: head.more ? .pulling : .applying, completed: received,
             total: max(received, Int(clamping: head.head - start.applied))))
         guard head.more else { return try await thread.run { try $0.apply(last: body, head) } }
-        guard head.cursor.received > (start.cursor?.received ?? -1) || head.count > 0 else {
-          throw ReplicaError.unexpectedAnswer(status: 200, "a pull list that does not go on")
+        guard head.cursor.received > reached, head.cursor.received <= head.head else {
+          throw ReplicaError.unexpectedAnswer(
+            status: 200,
+            "a list of changes that does not go on: it came to change \(max(0, reached)) of "
+              + "\(head.head), and the next page to \(head.cursor.received)")
         }
+        reached = head.cursor.received
         // The next page travels while this one is staged.
         group.addTask { try await page(api, head.cursor, names) }
         try await thread.run { try $0.stage(body, head, changes: head.count) }
@@ -189,7 +199,8 @@ package struct SyncEngine: Sendable {
   }
 
   /// Tries again what may succeed later, with exponential back-off and jitter, and not before the
-  /// server wants it. A request that ran into its time limit is not: whoever asked has waited long
+  /// server wants it. A server that wants a longer pause than a sync waits is not asked again. A
+  /// request that ran into its time limit is not: whoever asked has waited long
   /// enough to be told, and one who watches tries again anyway.
   func retrying<T: Sendable>(_ body: @Sendable () async throws -> T) async throws -> T {
     var failures = 0
@@ -199,11 +210,15 @@ package struct SyncEngine: Sendable {
       } catch {
         let failure = ReplicaError(error)
         failures += 1
+        let wish = (error as? AskedToWait)?.pause
+        if let asked = error as? AskedToWait, asked.pause > options.retry.retryAfterMax {
+          throw asked.explained
+        }
+        if let foreign = error as? ForeignAnswer, !failure.isTransient { throw foreign }
         guard failure.isTransient, (error as? NetworkError)?.kind != .timedOut,
           let delay = options.retry.delay(
-            afterFailures: failures, retryAfter: (error as? AskedToWait)?.pause,
-            random: surroundings.random())
-        else { throw failure }
+            afterFailures: failures, retryAfter: wish, random: surroundings.random())
+        else { throw (error as? AskedToWait)?.explained ?? failure }
         try await surroundings.sleep(delay)
       }
     }
@@ -211,6 +226,9 @@ package struct SyncEngine: Sendable {
 }
 
 extension ProblemCode {
+  /// Whether the device has to take another identifier, and to send again what is not confirmed.
+  var needsIdentity: Bool { self == .deviceForked || self == .deviceTaken }
+
   /// Whether the server cannot go on from a cursor, so that all is pulled from the start.
   var needsReplacement: Bool {
     switch self {

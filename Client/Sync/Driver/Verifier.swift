@@ -28,19 +28,19 @@ struct Verifier: Sendable {
           AND name IN (SELECT name FROM sqlite_schema WHERE type = 'table') ORDER BY name
         """
       ).compactMap { row in
-        if case .text(let name)? = row.values.first { name } else { nil }
+        if case .text(let name)? = row.values.first { Name(name) } else { nil }
       }
     }
     let uploads = try await engine.thread.run { try $0.uploadTables() }
     let roots = try await tables(&report)
     for root in roots where !NameRule.isReserved(table: root.table) {
-      let isKnown = (tracked + uploads).contains { $0.utf8.elementsEqual(root.table.utf8) }
+      let isKnown = (tracked + uploads).contains { $0 == root.table }
       if isKnown { continue }
       report.untracked.append(UntrackedTable(table: root.table, serverRecords: root.records))
     }
     for table in tracked + (try await catalogue(among: roots)) {
       let root =
-        roots.first { $0.table.utf8.elementsEqual(table.utf8) }
+        roots.first { $0.table == table }
         ?? DigestAnswer.TableDigest(table: table, records: 0, digest: .zero)
       try await compare(root, &report)
     }
@@ -50,7 +50,7 @@ struct Verifier: Sendable {
   /// The table of missions, where anything was published.
   private func catalogue(
     among roots: [DigestAnswer.TableDigest]
-  ) async throws -> [String] {
+  ) async throws -> [Name] {
     let table = MissionRecord.table
     let hasRows = try await readers.read { database in
       try !database.query("SELECT 1 FROM ferry_missions LIMIT 1").isEmpty
@@ -103,7 +103,7 @@ struct Verifier: Sendable {
 
   /// Records that may differ.
   private func suspects(
-    in leaves: [Int], of table: String, _ report: inout VerifyReport
+    in leaves: [Int], of table: Name, _ report: inout VerifyReport
   ) async throws -> [RecordKey] {
     let wanted = Set(leaves)
     let (ours, pending) = try await scan(table) { (try $0.digests(of: wanted), $0.pending) }
@@ -132,7 +132,7 @@ struct Verifier: Sendable {
   func recheck(_ report: inout VerifyReport) async throws {
     var left = Set<RecordKey>()
     for table in report.tables.map(\.table) {
-      let keys = report.differences.map(\.key).filter { $0.table.utf8.elementsEqual(table.utf8) }
+      let keys = report.differences.map(\.key).filter { $0.table == table }
       left.formUnion(try await judge(keys, of: table, &report).map(\.key))
     }
     for index in report.differences.indices {
@@ -142,7 +142,7 @@ struct Verifier: Sendable {
 
   /// Asks for the records themselves. Answers with those that do differ.
   private func judge(
-    _ suspects: [RecordKey], of table: String, _ report: inout VerifyReport
+    _ suspects: [RecordKey], of table: Name, _ report: inout VerifyReport
   ) async throws -> [RecordDifference] {
     var found: [RecordDifference] = []
     var waiting = suspects[...]
@@ -165,7 +165,7 @@ struct Verifier: Sendable {
 
   /// Which of these records differ from their rows here.
   private func differing(
-    _ changes: [Change], of table: String
+    _ changes: [Change], of table: Name
   ) async throws -> [RecordDifference] {
     try await scan(table) { scan in
       try changes.compactMap { change in
@@ -188,7 +188,7 @@ struct Verifier: Sendable {
   // MARK: Reading
 
   private func scan<T: Sendable>(
-    _ table: String, _ body: @escaping @Sendable (TableScan) throws -> T
+    _ table: Name, _ body: @escaping @Sendable (TableScan) throws -> T
   ) async throws -> T {
     let limits = engine.limits
     return try await readers.read { database in
@@ -206,7 +206,7 @@ struct Verifier: Sendable {
   }
 
   private func nodes(
-    _ nodes: [DigestNode], of table: String, _ report: inout VerifyReport
+    _ nodes: [DigestNode], of table: Name, _ report: inout VerifyReport
   ) async throws -> [DigestAnswer.Node] {
     let query = DigestQuery(cursor: cursor, table: table, nodes: nodes)
     guard case .nodes(let answers) = try await ask(query, &report), !answers.isEmpty,
@@ -224,7 +224,7 @@ struct Verifier: Sendable {
       let (answer, traffic) = try await engine.retrying { try await api.digests(query) }
       report.add(traffic)
       guard answer.content == .behind else { return answer.content }
-      guard answer.folded != reached else {
+      guard answer.folded > reached, reached < cursor.applied else {
         throw ReplicaError.unexpectedAnswer(status: 200, "sums that do not move")
       }
       reached = answer.folded

@@ -35,7 +35,7 @@ package struct Watcher: Sendable {
   func run(
     progress: @escaping SyncEngine.Progress, onEvent: @escaping @Sendable (Event) -> Void
   ) async throws {
-    let live = LiveHead()
+    let live = SharedLiveHead()
     let pauses = WatchPauses(engine.surroundings)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await listen(live, pauses, onEvent) }
@@ -54,22 +54,22 @@ package struct Watcher: Sendable {
 
   /// The live connection: each event is the space's newest head.
   private func listen(
-    _ live: LiveHead, _ pauses: WatchPauses, _ onEvent: @Sendable (Event) -> Void
+    _ live: SharedLiveHead, _ pauses: WatchPauses, _ onEvent: @Sendable (Event) -> Void
   ) async throws {
     while !Task.isCancelled {
       do {
         let head = try await engine.thread.run { try $0.syncState().applied }
         let stream = try await engine.api().events(after: head, silence: options.silence)
         defer { stream.body.cancel() }
-        live.connect(head: head)
+        live.update { $0.connect(head: head) }
         onEvent(.connected)
         pauses.succeed(.connection)
         wakeups.wake()
         var parser = ServerSentEventParser()
         for try await bytes in stream.body {
           for event in try parser.feed(bytes) {
-            guard let head = SequenceNumber(event.id) else { continue }
-            live.move(to: head)
+            guard let event = HeadEvent(event) else { continue }
+            live.update { $0.move(to: event) }
             pauses.succeed(.connection)
             wakeups.wake()
           }
@@ -79,7 +79,7 @@ package struct Watcher: Sendable {
         if failure == .cancelled { throw CancellationError() }
         if !failure.isTransient, case .refused = failure { throw failure }
       }
-      live.disconnect()
+      live.update { $0.disconnect() }
       wakeups.wake()
       try await pauses.rest(.connection)
     }
@@ -96,30 +96,35 @@ package struct Watcher: Sendable {
     }
   }
 
-  private func pollWhileDisconnected(_ live: LiveHead) async throws {
+  private func pollWhileDisconnected(_ live: SharedLiveHead) async throws {
     while true {
       try await engine.surroundings.sleep(options.remotePoll)
-      if live.head == nil { wakeups.wake() }
+      if live.now.head == nil { wakeups.wake() }
     }
   }
 
   // MARK: What it does
 
   private func syncOnWakeups(
-    _ live: LiveHead, _ pauses: WatchPauses, _ progress: @escaping SyncEngine.Progress,
+    _ live: SharedLiveHead, _ pauses: WatchPauses, _ progress: @escaping SyncEngine.Progress,
     _ onEvent: @Sendable (Event) -> Void
   ) async throws {
+    var hasSynced = false
     for await _ in wakeups.stream {
       do {
-        let (head, connection) = (live.trusted, live.connection)
+        let now = live.now
+        let head = now.trusted
         guard try await hasWork(head) else { continue }
         onEvent(.synced(try await engine.sync(trustingHead: head, progress: progress)))
-        live.trust(connection)
+        live.update { $0.trust(now.history) }
+        hasSynced = true
         pauses.succeed(.sync)
       } catch {
         let failure = ReplicaError(error)
         if failure == .cancelled { throw CancellationError() }
-        guard failure.isTransient else { throw failure }
+        // A server that was trusted before may be behind a portal's page now, or renew its
+        // certificate soon; one that never was is set up wrongly.
+        guard failure.isTransient || hasSynced && failure.isUntrusted else { throw failure }
         onEvent(.offline(failure))
         try await pauses.rest(.sync)
         wakeups.wake()
@@ -149,40 +154,11 @@ package final class Wakeups: Sendable {
   func wake() { continuation.yield() }
 }
 
-/// The head as the live connection knows it; `nil` while there is none.
-///
-/// A new connection may be to a server that was set back meanwhile, which says nothing as long as
-/// it is behind. So it is trusted only once something was pulled after it was made.
-private final class LiveHead: Sendable {
-  private struct State {
-    var head: SequenceNumber?
-    var connection = 0
-    var trusted = 0
-  }
+/// The head that the tasks of a watcher share.
+private final class SharedLiveHead: Sendable {
+  private let state = Mutex(LiveHead())
 
-  private let state = Mutex(State())
+  var now: LiveHead { state.withLock { $0 } }
 
-  var head: SequenceNumber? { state.withLock { $0.head } }
-
-  /// The head, where it can be relied upon.
-  var trusted: SequenceNumber? {
-    state.withLock { $0.trusted == $0.connection ? $0.head : nil }
-  }
-
-  /// The number of the newest connection.
-  var connection: Int { state.withLock { $0.connection } }
-
-  func connect(head: SequenceNumber) {
-    state.withLock {
-      $0.head = head
-      $0.connection += 1
-    }
-  }
-
-  func move(to head: SequenceNumber) { state.withLock { $0.head = max($0.head ?? 0, head) } }
-
-  func disconnect() { state.withLock { $0.head = nil } }
-
-  /// All was pulled since that connection was made.
-  func trust(_ connection: Int) { state.withLock { $0.trusted = connection } }
+  func update(_ change: (inout LiveHead) -> Void) { state.withLock { change(&$0) } }
 }

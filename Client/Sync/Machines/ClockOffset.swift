@@ -7,6 +7,8 @@ enum ClockOffset {
   /// - Returns: the server's clock minus this device's, milliseconds.
   static func estimate(sent: Int64, server: Int64, received: Int64) -> Int64 {
     if server >= sent && server <= received { return 0 }
-    return server - (sent + received) / 2
+    let middle = sent + (received - sent) / 2
+    let (offset, overflows) = server.subtractingReportingOverflow(middle)
+    return overflows ? (server < middle ? .min : .max) : offset
   }
 }

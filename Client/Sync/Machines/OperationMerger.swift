@@ -106,7 +106,7 @@ extension Operation {
 
 extension RecordKey {
   fileprivate func isIn(tableOf other: RecordKey) -> Bool {
-    table.utf8.elementsEqual(other.table.utf8)
+    table == other.table
   }
 }
 

@@ -54,7 +54,7 @@ struct OwnWrites {
   var deleted: Stamp?
   var endsDeleted = false
   /// The last value of each column, and when it was written.
-  private(set) var columns: [String: (stamp: Stamp, value: Value)] = [:]
+  private(set) var columns: [Name: (stamp: Stamp, value: Value)] = [:]
 
   /// By name.
   var values: [Column] {

@@ -27,7 +27,7 @@ enum RescuedCounter {
 
   /// The identifier of the increment that gives a counter's older part back, the same on every
   /// device.
-  static func identifier(of column: String, in key: RecordKey) -> OperationID {
+  static func identifier(of column: Name, in key: RecordKey) -> OperationID {
     var hasher = RecordHasher()
     let digest = hasher.digest(of: key, [Column(column, .integer(0))])
     return OperationID(

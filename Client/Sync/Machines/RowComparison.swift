@@ -69,24 +69,24 @@ struct RowComparison: Sendable {
   }
 
   /// By column's name, of the columns that the table has here.
-  let rules: [String: ColumnRule]
+  let rules: [Name: ColumnRule]
 
   /// The columns that differ, by name's bytes.
   func differing(here: [Column], there: [ColumnState]) -> [ColumnDifference] {
     var found: [ColumnDifference] = []
     for column in here {
-      let other = there.first { $0.name.utf8.elementsEqual(column.name.utf8) }
+      let other = there.first { $0.name == column.name }
       guard !isSame(column, other?.value) else { continue }
       found.append(
         ColumnDifference(column: column.name, here: column.value, there: other?.value ?? .null))
     }
     for column in there where column.value != .null {
-      guard !here.contains(where: { $0.name.utf8.elementsEqual(column.name.utf8) }) else {
+      guard !here.contains(where: { $0.name == column.name }) else {
         continue
       }
       found.append(ColumnDifference(column: column.name, here: .null, there: column.value))
     }
-    return found.sorted { $0.column.utf8.lexicographicallyPrecedes($1.column.utf8) }
+    return found.sorted { $0.column < $1.column }
   }
 
   private func isSame(_ here: Column, _ there: Value?) -> Bool {
@@ -114,7 +114,7 @@ enum KeptOverlay {
     let columns = kept.columns.map { Column($0.name, $0.value) }
     if kept.inserted != nil { return columns }
     guard let row else { return nil }
-    let names = Set(columns.map { Array($0.name.utf8) })
-    return row.filter { !names.contains(Array($0.name.utf8)) } + columns
+    let names = Set(columns.map(\.name))
+    return row.filter { !names.contains($0.name) } + columns
   }
 }

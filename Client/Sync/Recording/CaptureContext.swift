@@ -94,6 +94,12 @@ final class CaptureContext {
 
   private var offset: Int64 = 0
 
+  /// A wall clock's reading by the server's clock, whatever the two say.
+  private func corrected(_ wall: Int64) -> Int64 {
+    let (sum, overflows) = wall.addingReportingOverflow(offset)
+    return overflows ? wall : sum
+  }
+
   /// A new operation's id, or why there can be no more in this transaction.
   func nextOperation() -> Result<OperationID, CaptureRefusal> {
     group?.operations += 1
@@ -115,7 +121,7 @@ final class CaptureContext {
     }
     let time =
       mode == .rescuing
-      ? .rescue : clock.tick(wall: wallClock() + offset)
+      ? .rescue : clock.tick(wall: corrected(wallClock()))
     return .success(OperationID(UniqueID(timestamp: time, random: random())))
   }
 

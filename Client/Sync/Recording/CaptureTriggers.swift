@@ -31,10 +31,14 @@ enum CaptureTriggers {
   }
 
   /// The names of one table's triggers.
-  static func names(for table: String, isGuarded: Bool) -> [String] {
+  static func names(for table: Name, isGuarded: Bool) -> [Name] {
     let kinds = ["insert", "update", "delete", "rekey"]
     return (isGuarded ? kinds + ["nested_insert", "nested_update", "nested_delete"] : kinds)
-      .map { "ferry_\($0)_\(table)" }
+      .map { triggerName($0, table) }
+  }
+
+  private static func triggerName(_ kind: String, _ table: Name) -> Name {
+    "ferry_\(kind)_\(table)"
   }
 
   /// While a remote change is applied, the user's own triggers fire as well. What they would write
@@ -43,9 +47,9 @@ enum CaptureTriggers {
   private static func guards(_ table: TableSchema) -> [String] {
     [("insert", "NEW"), ("update", "OLD"), ("delete", "OLD")].map { kind, side in
       """
-      CREATE TRIGGER \(quoted("ferry_nested_\(kind)_\(table.name)"))
+      CREATE TRIGGER \(quoted(triggerName("nested_\(kind)", table.name)))
       BEFORE \(kind.uppercased()) ON \(quoted(table.name))
-      WHEN ferry_nested(\(literal(table.name)), \(side).\(quoted(table.key)))
+      WHEN ferry_nested(\(quoted(literal: table.name.text)), \(side).\(quoted(table.key)))
       BEGIN SELECT RAISE(IGNORE); END
       """
     }
@@ -56,12 +60,12 @@ enum CaptureTriggers {
   /// overrules is kept as a conflict.
   ///
   /// - Parameter counters: columns of which integers are recorded as 0.
-  static func recordExisting(_ table: TableSchema, counters: [String] = []) -> String {
+  static func recordExisting(_ table: TableSchema, counters: [Name] = []) -> String {
     let name = quoted(table.name)
     let collected = row("ferry_row", table, name, counters: counters)
     return """
       INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data)
-      SELECT ferry_operation(), ferry_group(), 0, \(literal(table.name)),
+      SELECT ferry_operation(), ferry_group(), 0, \(quoted(literal: table.name.text)),
         \(name).\(quoted(table.key)), 'insert', ferry_data()
       FROM \(name) WHERE \(name).\(quoted(table.key)) = ? AND \(collected) > 0
       """
@@ -71,7 +75,7 @@ enum CaptureTriggers {
   /// statement back makes SQLite keep what it needs to do so, also where the function fails.
   private static func trigger(_ kind: String, _ table: TableSchema, when: String) -> String {
     """
-    CREATE TRIGGER \(quoted("ferry_\(kind)_\(table.name)"))
+    CREATE TRIGGER \(quoted(triggerName(kind, table.name)))
     AFTER \(kind.uppercased()) ON \(quoted(table.name))
     WHEN \(when)
     BEGIN SELECT RAISE(ABORT, 'ferry: not recorded'); END
@@ -81,7 +85,7 @@ enum CaptureTriggers {
   private static func rekey(_ table: TableSchema) -> String {
     let key = quoted(table.key)
     return """
-      CREATE TRIGGER \(quoted("ferry_rekey_\(table.name)"))
+      CREATE TRIGGER \(quoted(triggerName("rekey", table.name)))
       AFTER UPDATE OF \(key) ON \(quoted(table.name))
       WHEN OLD.\(key) IS NOT NEW.\(key)
       BEGIN SELECT \(row("ferry_delete", table, "OLD")), \(row("ferry_insert", table, "NEW")); END
@@ -90,7 +94,7 @@ enum CaptureTriggers {
 
   /// `ferry_insert(part, table, key, '"name":', value, …)`: records a row's values as JSON.
   private static func row(
-    _ function: String, _ table: TableSchema, _ side: String, counters: [String] = []
+    _ function: String, _ table: TableSchema, _ side: String, counters: [Name] = []
   ) -> String {
     calls(function, table, side) { column in
       let value = "\(side).\(quoted(column.name))"
@@ -124,18 +128,18 @@ enum CaptureTriggers {
     let parts = calls.enumerated().map { index, arguments in
       let part =
         (index == 0 ? CapturedPart.first : 0) + (index == calls.count - 1 ? CapturedPart.last : 0)
-      let head = ["\(part)", literal(table.name), "\(side).\(quoted(table.key))"]
+      let head = ["\(part)", quoted(literal: table.name.text), "\(side).\(quoted(table.key))"]
       return "\(function)(\((head + arguments).joined(separator: ", ")))"
     }
     // The left side of + is evaluated first, so the parts are collected in order.
     return parts.count == 1 ? parts[0] : "(" + parts.joined(separator: " + ") + ")"
   }
 
-  private static func jsonName(_ name: String, _ mark: String = "") -> String {
+  private static func jsonName(_ name: Name, _ mark: String = "") -> String {
     var json = JSONWriter()
     json.string(name)
     json.raw(":")
-    return literal(mark + String(decoding: json.finish(), as: UTF8.self))
+    return quoted(literal: mark + String(decoding: json.finish(), as: UTF8.self))
   }
 }
 

@@ -4,33 +4,32 @@ import SQLite
 /// What Ferry has to know of a user's table.
 package struct TableSchema: Sendable, Equatable {
   package struct ColumnInfo: Sendable, Equatable {
-    package let name: String
+    package let name: Name
     /// The default as SQL, where the schema gives one.
     package let defaultSQL: String?
     package let isRequired: Bool
   }
 
-  package let name: String
+  package let name: Name
   /// The text primary key.
-  package let key: String
+  package let key: Name
   /// All stored columns but the key, in the table's order.
   package let columns: [ColumnInfo]
 
   /// Schemas by the statements that made their tables, which say all that is in them.
-  typealias Known = [String: TableSchema]
+  typealias Known = [Name: TableSchema]
 
   /// Reads the schema of `table`, as it is spelled in the database.
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` with the reason.
-  package static func read(_ table: String, from connection: SQLiteConnection) throws -> TableSchema
-  {
+  package static func read(_ table: Name, from connection: SQLiteConnection) throws -> TableSchema {
     var known: Known = [:]
     return try read(table, from: connection, &known)
   }
 
   /// The same, where it is not known yet.
   static func read(
-    _ table: String, from connection: SQLiteConnection, _ known: inout Known
+    _ table: Name, from connection: SQLiteConnection, _ known: inout Known
   ) throws -> TableSchema {
     if let fault = NameRule.fault(in: table, limits: .standard) {
       throw ReplicaError.cannotTrack(table: table, fault)
@@ -43,29 +42,30 @@ package struct TableSchema: Sendable, Equatable {
       "SELECT name, type, sql FROM sqlite_schema WHERE name = ? COLLATE NOCASE AND type IN ('table','view')"
     )
     found.bind(1, table)
-    guard let (name, type, sql) = try found.first({ ($0.text(0), $0.text(1), $0.text(2)) }) else {
+    guard let (name, type, sql) = try found.first({ ($0.name(0), $0.text(1), $0.text(2)) }) else {
       throw ReplicaError.cannotTrack(table: table, "there is no such table")
     }
-    if let schema = known[sql] { return schema }
+    let text = Name(sql)
+    if let schema = known[text] { return schema }
     guard type == "table", !sql.uppercased().hasPrefix("CREATE VIRTUAL") else {
       throw ReplicaError.cannotTrack(table: table, "it is a view or a virtual table")
     }
     let schema = try readColumns(of: name, from: connection, sql: sql)
     if known.count >= 256 { known = [:] }
-    known[sql] = schema
+    known[text] = schema
     return schema
   }
 
   private static func readColumns(
-    of table: String, from connection: SQLiteConnection, sql: String
+    of table: Name, from connection: SQLiteConnection, sql: String
   ) throws -> TableSchema {
-    var keys: [(name: String, type: String)] = []
+    var keys: [(name: Name, type: String)] = []
     var columns: [ColumnInfo] = []
     let rows = try connection.statement(
       "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?)")
     rows.bind(1, table)
     try rows.forEach { row in
-      let name = row.text(0)
+      let name = row.name(0)
       if row.int64(4) > 0 {
         keys.append((name, row.text(1).uppercased()))
       } else if row.int64(5) == 0 {
@@ -103,7 +103,7 @@ package struct TableSchema: Sendable, Equatable {
 
   /// Elsewhere keys compare by their bytes; a key for which two of them are one would mix records.
   private static func checkCollation(
-    of key: String, in table: String, _ connection: SQLiteConnection
+    of key: Name, in table: Name, _ connection: SQLiteConnection
   ) throws {
     let find = try connection.statement(
       """
@@ -119,17 +119,4 @@ package struct TableSchema: Sendable, Equatable {
           + "one here; declare it without COLLATE")
     }
   }
-}
-
-/// `name` as an SQL identifier.
-package func quoted(_ name: String) -> String {
-  let escaped =
-    name.utf8.contains(UInt8(ascii: "\"")) ? name.replacing("\"", with: "\"\"") : name
-  return "\"" + escaped + "\""
-}
-
-/// `text` as an SQL string literal.
-func literal(_ text: String) -> String {
-  let escaped = text.utf8.contains(UInt8(ascii: "'")) ? text.replacing("'", with: "''") : text
-  return "'" + escaped + "'"
 }

@@ -7,14 +7,14 @@ struct ApplyPass {
   private let connection: SQLiteConnection
   private let limits: Limits
   private let device: DeviceID
-  /// Records known to break a foreign key: kept back.
-  private let held: Set<RecordKey>
+  /// Records that are deferred without trying, with the reason; `nil` for a broken foreign key.
+  private let held: [RecordKey: String?]
   /// Tables for which nothing is pulled back.
-  private let uploads: [String]
+  private let uploads: [Name]
   private var hasPending: Bool
   private var hasKept: Bool
   private var hasQuestions = false
-  private var plans: [String: ApplyPlan?] = [:]
+  private var plans: [Name: ApplyPlan?] = [:]
   private var lastPlan: ApplyPlan?
   private var applied = 0
   /// Whether the space's schema was among the changes.
@@ -27,7 +27,7 @@ struct ApplyPass {
 
   var result: AppliedPull { AppliedPull(applied: applied, refused: refused.count) }
 
-  init(file: ReplicaFile, device: DeviceID, held: Set<RecordKey>) throws {
+  init(file: ReplicaFile, device: DeviceID, held: [RecordKey: String?]) throws {
     self.file = file
     connection = file.connection
     limits = file.limits
@@ -46,17 +46,40 @@ struct ApplyPass {
     let head = try PageReader.read(body, limits: limits) { change throws(MalformedMessage) in
       guard failure == nil else { return }
       do { try apply(change) } catch { failure = error }
+    } unreadable: { change throws(MalformedMessage) in
+      guard failure == nil else { return }
+      do { try keep(change) } catch { failure = error }
     }
     if let failure { throw failure }
     return head
   }
 
+  /// A change that breaks a rule of the protocol keeps no other from being applied.
+  private mutating func keep(_ change: UnreadableChange) throws {
+    guard let key = change.key else {
+      return try file.note(
+        "unreadable", "a change at \(change.sequence) was left out: \(change.reason)")
+    }
+    if let noted {
+      noted.bind(1, key.table)
+      noted.bind(2, key.record)
+      try noted.run()
+    }
+    if !uploads.isEmpty && isUpload(key.table) { return }
+    refused.insert(key)
+    hasKept = true
+    try file.keep(change, of: key)
+  }
+
   /// Tries what was kept back again: its parent row or its column may be there now.
-  mutating func retryKept(table: String? = nil) throws {
+  mutating func retryKept(table: Name? = nil) throws {
     guard hasKept else { return }
-    for change in try file.keptChanges(of: table) {
-      if table == nil && !change.isRefused { continue }
-      try apply(change.change, isRetry: true)
+    let choice: KeptChoice = table.map { .ofTable($0) } ?? .refused
+    var place = KeptPlace.start
+    while let kept = try file.nextKept(choice, after: place) {
+      place = KeptPlace(kept.change)
+      guard kept.isReadable else { continue }
+      try apply(kept.change, isRetry: true)
     }
   }
 
@@ -86,8 +109,14 @@ struct ApplyPass {
       try noted.run()
     }
     var change = change
-    if hasKept && !isRetry, let kept = try file.keptState(of: change.key) {
-      change.state = kept.overlaid(with: change.state)
+    if hasKept && !isRetry, let kept = try file.kept(of: change.key) {
+      if let state = kept.state {
+        change.state = state.overlaid(with: change.state)
+      } else if change.state.inserted == nil && change.state.deleted == nil {
+        // A part alone is no record: the whole is fetched with the next pull.
+        refused.insert(change.key)
+        return try file.refresh([change.key])
+      }
     }
     if hasQuestions && !isRetry { try file.settleQuestions(by: change.state, on: change.key) }
     if !uploads.isEmpty && isUpload(change.key.table) { return }
@@ -100,12 +129,13 @@ struct ApplyPass {
       applied += 1
       return
     }
-    if !held.isEmpty && held.contains(change.key) {
+    if !held.isEmpty, let reason = held[change.key] {
       try keep(
         change,
-        reason: change.state.isAlive
-          ? "it refers to a record that is not here (foreign key)"
-          : "records here refer to it (foreign key)")
+        reason: reason
+          ?? (change.state.isAlive
+            ? "it refers to a record that is not here (foreign key)"
+            : "records here refer to it (foreign key)"))
       return
     }
     let knowsAll = plan.knowsAll(change.state.columns)
@@ -116,7 +146,10 @@ struct ApplyPass {
       try apply(change, with: plan, knowsAll: knowsAll, isRetry: isRetry)
       applied += 1
       if !refused.isEmpty { refused.remove(change.key) }
-    } catch let error as SQLiteError where error.isConstraint {
+    } catch let error as SQLiteError where error.concernsRow {
+      guard connection.isInTransaction else {
+        throw RecordEndedTransaction(key: change.key, reason: error.message)
+      }
       try keep(change, reason: error.message)
       return
     }
@@ -153,8 +186,8 @@ struct ApplyPass {
     }
   }
 
-  private func isUpload(_ table: String) -> Bool {
-    uploads.contains { $0.utf8.elementsEqual(table.utf8) }
+  private func isUpload(_ table: Name) -> Bool {
+    uploads.contains { $0 == table }
   }
 
   private mutating func keep(_ change: Change, reason: String?) throws {
@@ -163,7 +196,7 @@ struct ApplyPass {
     try file.keep(change, reason: reason)
   }
 
-  private mutating func plan(for table: String) throws -> ApplyPlan? {
+  private mutating func plan(for table: Name) throws -> ApplyPlan? {
     if let lastPlan, lastPlan.table.name == table { return lastPlan }
     let plan: ApplyPlan?
     if let known = plans[table] {
@@ -183,4 +216,10 @@ struct ApplyPass {
     if let inserted = state.inserted { newestTime = max(newestTime, inserted.stamp.time) }
     if let deleted = state.deleted { newestTime = max(newestTime, deleted.stamp.time) }
   }
+}
+
+/// A trigger or constraint of the schema rolled the transaction back when a record was applied.
+struct RecordEndedTransaction: Error {
+  let key: RecordKey
+  let reason: String
 }

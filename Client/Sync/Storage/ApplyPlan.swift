@@ -7,10 +7,10 @@ final class ApplyPlan {
   /// What the space declares of the table.
   let rules: TableRules
   /// Column names that the table knows.
-  let known: Set<String>
+  let known: Set<Name>
   private let connection: SQLiteConnection
-  private var lastNames: [String] = []
-  private var lastKnownNames: [String] = []
+  private var lastNames: [Name] = []
+  private var lastKnownNames: [Name] = []
   private var lastUpsert: SQLiteStatement?
   private var isLastDeferred = false
 
@@ -32,7 +32,7 @@ final class ApplyPlan {
 
   /// Whether these are the columns' names, in order. By index: a loop over the columns themselves
   /// would copy each one.
-  private func isNamed(_ columns: [ColumnState], _ names: [String]) -> Bool {
+  private func isNamed(_ columns: [ColumnState], _ names: [Name]) -> Bool {
     columns.count == names.count
       && columns.indices.allSatisfy { columns[$0].name == names[$0] }
   }
@@ -40,7 +40,7 @@ final class ApplyPlan {
   /// Sets columns of a record, or makes it.
   ///
   /// - Parameter kept: what a row that is there keeps, and one that is made begins with.
-  func upsert(_ record: String, _ columns: [ColumnState], isWhole: Bool, kept: [Column]) throws {
+  func upsert(_ record: Name, _ columns: [ColumnState], isWhole: Bool, kept: [Column]) throws {
     if !isWhole && !columns.isEmpty && (!kept.isEmpty || lacksRequired(columns)) {
       if try update(record, columns) { return }
     }
@@ -55,7 +55,7 @@ final class ApplyPlan {
   }
 
   /// Removes a record, if it is there.
-  func delete(_ record: String) throws {
+  func delete(_ record: Name) throws {
     let statement = try connection.foreignKeyStatement(
       "DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
     statement.bind(1, record)
@@ -63,7 +63,7 @@ final class ApplyPlan {
   }
 
   /// Whether the record has a row.
-  func exists(_ record: String) throws -> Bool {
+  func exists(_ record: Name) throws -> Bool {
     let find = try connection.statement(
       "SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
     find.bind(1, record)
@@ -88,7 +88,7 @@ final class ApplyPlan {
   /// Sets columns of a record if it is there, and answers whether it was. Where required columns
   /// are not named, or a CHECK looks at what is kept, an insert would be refused before its ON
   /// CONFLICT is looked at.
-  func update(_ record: String, _ columns: [ColumnState]) throws -> Bool {
+  func update(_ record: Name, _ columns: [ColumnState]) throws -> Bool {
     let sets = columns.enumerated().map { "\(quoted($1.name)) = ?\($0 + 2)" }
     let statement = try connection.foreignKeyStatement(
       "UPDATE \(quoted(table.name)) SET \(sets.joined(separator: ", ")) "
@@ -98,7 +98,7 @@ final class ApplyPlan {
     return connection.changes > 0
   }
 
-  private func bind(_ statement: SQLiteStatement, _ record: String, _ columns: [ColumnState]) {
+  private func bind(_ statement: SQLiteStatement, _ record: Name, _ columns: [ColumnState]) {
     statement.bind(1, record)
     for index in columns.indices { statement.bind(Int32(index) + 2, columns[index].value) }
   }
@@ -138,7 +138,8 @@ final class ApplyPlan {
     let statement = try connection.foreignKeyStatement(
       PlantedFault.replaceOnApply.isPlanted
         ? "INSERT OR REPLACE INTO \(quoted(table.name))(\(list)) VALUES (\(marks))"
-        : "INSERT INTO \(quoted(table.name))(\(list)) VALUES (\(marks)) "
+        // By its own name, a table called excluded would hide what is inserted.
+        : "INSERT INTO \(quoted(table.name)) AS ferry_row(\(list)) VALUES (\(marks)) "
           + "ON CONFLICT(\(quoted(table.key))) DO \(action)")
     if isPlain {
       lastNames = columns.map(\.name)

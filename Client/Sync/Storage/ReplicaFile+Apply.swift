@@ -56,7 +56,7 @@ extension ReplicaFile {
   private func showEarly(_ page: [UInt8]) throws {
     capture.mode = .applying
     defer { capture.mode = .recording }
-    var pass = try ApplyPass(file: self, device: identity().device, held: [])
+    var pass = try ApplyPass(file: self, device: identity().device, held: [:])
     try page.withUnsafeBytes { _ = try pass.applyPage($0) }
   }
 
@@ -77,9 +77,11 @@ extension ReplicaFile {
   package func apply(last body: [UInt8], _ head: PageHead) throws -> AppliedPull {
     if try saysNothingNew(head) { return AppliedPull() }
     do {
-      return try applyOnce(last: body, head, holding: [])
+      return try applyOnce(last: body, head, holding: [:])
     } catch let error as SQLiteError where error.isForeignKey {
-      return try applyAroundViolations(last: body, head)
+      return try applyAroundViolations(last: body, head, [:])
+    } catch let ended as RecordEndedTransaction {
+      return try applyAroundViolations(last: body, head, [ended.key: ended.reason])
     }
   }
 
@@ -96,7 +98,7 @@ extension ReplicaFile {
   }
 
   private func applyOnce(
-    last body: [UInt8], _ head: PageHead, holding held: Set<RecordKey>,
+    last body: [UInt8], _ head: PageHead, holding held: [RecordKey: String?],
     beforeCommit: () throws -> Void = {}
   ) throws -> AppliedPull {
     defer { capture.mode = .recording }
@@ -137,7 +139,7 @@ extension ReplicaFile {
     try pages.forEach { row in
       // No frame of zstd begins as JSON does.
       if row.blobBytes(0).first == UInt8(ascii: "{") { return try body(row.blobBytes(0)) }
-      let page = try ContentCoding.zstd.decompress(row.blob(0), limit: Self.pageBytesMax)
+      let page = try ContentCoding.zstd.decompress(row.blob(0), limit: limits.answerBytes)
       try page.withUnsafeBytes(body)
     }
   }
@@ -145,14 +147,15 @@ extension ReplicaFile {
   /// Smaller pages are staged as they are, bytes.
   private static let compressedMin = 2_048
 
-  /// No transport accepts a larger page.
-  private static let pageBytesMax = 64 << 20
-
   /// A deferred foreign key failed at commit. The rows that break one are found and kept back
   /// with the reason; where such a row is the user's own, the change that took away what it refers
   /// to is kept back instead. Everything else is applied.
-  private func applyAroundViolations(last body: [UInt8], _ head: PageHead) throws -> AppliedPull {
-    var held = Set<RecordKey>()
+  ///
+  /// - Parameter ending: records that end the transaction when they are applied, with the reason.
+  private func applyAroundViolations(
+    last body: [UInt8], _ head: PageHead, _ ending: [RecordKey: String?]
+  ) throws -> AppliedPull {
+    var held = ending
     var settled = Set<RecordKey>()
     while true {
       do {
@@ -163,14 +166,17 @@ extension ReplicaFile {
           }
         }
       } catch let violations as ViolationsFound {
-        let added = Set(violations.rows.map(\.child)).subtracting(held).subtracting(settled)
-        held.formUnion(added)
+        let added = Set(violations.rows.map(\.child)).subtracting(held.keys).subtracting(settled)
+        for key in added { held.updateValue(nil, forKey: key) }
         guard added.isEmpty else { continue }
         for row in violations.rows where settled.insert(row.child).inserted {
           guard let target = try target(of: row) else { continue }
-          held.remove(row.child)
-          held.insert(target)
+          held[row.child] = nil
+          held.updateValue(nil, forKey: target)
         }
+      } catch let ended as RecordEndedTransaction {
+        guard held[ended.key] == nil else { throw ended }
+        held.updateValue(ended.reason, forKey: ended.key)
       }
     }
   }
@@ -217,15 +223,15 @@ extension ReplicaFile {
   }
 
   /// Applies what was kept for a table once its schema may take it.
-  func applyKept(to table: String) throws {
+  func applyKept(to table: Name) throws {
     let before = capture.mode
     capture.mode = .applying
     defer { capture.mode = before }
-    var pass = try ApplyPass(file: self, device: identity().device, held: [])
+    var pass = try ApplyPass(file: self, device: identity().device, held: [:])
     try pass.retryKept(table: table)
   }
 
-  func plan(for table: String) throws -> ApplyPlan? {
+  func plan(for table: Name) throws -> ApplyPlan? {
     if let plan = applyPlans[table] { return plan }
     if table == MissionRecord.table {
       let plan = ApplyPlan(table: .missions, rules: .standard, connection: connection)

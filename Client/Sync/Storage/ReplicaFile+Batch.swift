@@ -65,12 +65,12 @@ extension ReplicaFile {
 
   /// What the table calls a column, whose name SQL writes in either case.
   private func field(
-    _ name: String, of schema: TableSchema
+    _ name: Name, of schema: TableSchema
   ) throws(ReplicaError) -> PredicateField {
-    let wanted = name.asciiLowercased
-    if schema.key.asciiLowercased == wanted { return .record }
-    guard let column = schema.columns.first(where: { $0.name.asciiLowercased == wanted }) else {
-      let known = ([schema.key] + schema.columns.map(\.name)).joined(separator: ", ")
+    let wanted = name.folded
+    if schema.key.folded == wanted { return .record }
+    guard let column = schema.columns.first(where: { $0.name.folded == wanted }) else {
+      let known = ([schema.key] + schema.columns.map(\.name)).map(\.text).joined(separator: ", ")
       throw .invalidBatch("table \(schema.name) has no column \(name); it has \(known)")
     }
     return .column(column.name)
@@ -79,7 +79,7 @@ extension ReplicaFile {
   // MARK: Recording
 
   /// Answers with the operation's place among the pending ones.
-  private func insert(_ batch: Batch, _ columns: [Column], into table: String) throws -> Int64 {
+  private func insert(_ batch: Batch, _ columns: [Column], into table: Name) throws -> Int64 {
     let shape = Operation(
       id: OperationID(UniqueID(high: 0, low: 0)), table: table, batch: batch, time: .zero,
       columns: columns)
@@ -109,7 +109,7 @@ extension ReplicaFile {
     let insert = try connection.prepare(
       """
       INSERT INTO ferry_batch_rows(seq, tbl, record)
-      SELECT ?, \(literal(schema.name)), \(quoted(schema.key))
+      SELECT ?, \(quoted(literal: schema.name.text)), \(quoted(schema.key))
       FROM \(quoted(schema.name)) WHERE typeof(\(quoted(schema.key))) = 'text' AND \(sql.text)
       """)
     insert.bind(1, order)
@@ -134,7 +134,7 @@ extension ReplicaFile {
     rows.bind(1, order)
     var count = 0
     try rows.forEach { row in
-      let key = RecordKey(table: plan.table.name, record: row.text(0))
+      let key = RecordKey(table: plan.table.name, record: row.name(0))
       capture.beginApplying(key, isDeleting: batch.effect == .delete)
       switch batch.effect {
       case .set: _ = try plan.update(key.record, values)
@@ -173,7 +173,7 @@ extension ReplicaFile {
 
 extension Operation {
   /// What an own batch has done to one record, as an own write of it; `nil` for any other kind.
-  func batchEffect(on record: String) -> Operation? {
+  func batchEffect(on record: Name) -> Operation? {
     batch.map { effect(on: record, id: id, of: $0) }
   }
 }

@@ -101,9 +101,9 @@ extension ReplicaFile {
     let (loser, winner) = (stamp(7, 8), stamp(9, 10))
     return KeptConflict(
       number: row.int64(0), noticedAt: row.int64(1), operation: OperationID(id(2)),
-      key: RecordKey(table: row.text(3), record: row.text(4)),
+      key: RecordKey(table: row.name(3), record: row.name(4)),
       conflict: Conflict(
-        column: row.optionalText(5), lost: try lost.value(limits: limits), loser: loser,
+        column: row.optionalName(5), lost: try lost.value(limits: limits), loser: loser,
         winner: winner, isQuestion: row.int64(11) != 0),
       isLosersOwn: names.wrote(loser), isWinnersOwn: names.wrote(winner),
       settledAt: row.optionalInt64(12))

@@ -8,14 +8,14 @@ extension ReplicaFile {
     "tbl NOT IN (SELECT name FROM ferry_tables WHERE direction <> 'two-way')"
 
   /// Tables for which nothing is pulled back.
-  func uploadTables() throws -> [String] {
+  func uploadTables() throws -> [Name] {
     try connection.statement(
       "SELECT name FROM ferry_tables WHERE direction <> 'two-way' ORDER BY name"
-    ).map { $0.text(0) }
+    ).map { $0.name(0) }
   }
 
   /// Sets which way a tracked table's changes go.
-  func turn(_ table: String, _ direction: TrackDirection) throws {
+  func turn(_ table: Name, _ direction: TrackDirection) throws {
     let find = try connection.statement("SELECT direction FROM ferry_tables WHERE name = ?")
     find.bind(1, table)
     guard let before = try find.first({ $0.text(0) }), TrackDirection(kept: before) != direction
@@ -36,7 +36,7 @@ extension ReplicaFile {
     }
   }
 
-  private func save(direction: String, of table: String) throws {
+  private func save(direction: String, of table: Name) throws {
     let save = try connection.statement("UPDATE ferry_tables SET direction = ? WHERE name = ?")
     save.bind(1, direction)
     save.bind(2, table)

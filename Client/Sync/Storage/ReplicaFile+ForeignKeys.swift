@@ -5,8 +5,8 @@ import SQLite
 struct DanglingRow {
   let child: RecordKey
   /// The table that it refers to, the columns by which it does, and what it says they hold.
-  let parent: String
-  let columns: [String]
+  let parent: Name
+  let columns: [Name]
   let values: [Value]
 }
 
@@ -16,7 +16,7 @@ extension ReplicaFile {
   func danglingRows() throws -> [DanglingRow] {
     let broken = try connection.prepare(
       "SELECT DISTINCT \"table\", fkid FROM pragma_foreign_key_check()"
-    ).map { (table: $0.text(0), foreignKey: $0.int64(1)) }
+    ).map { (table: $0.name(0), foreignKey: $0.int64(1)) }
     return try broken.flatMap { try danglingRows(of: $0.table, foreignKey: $0.foreignKey) }
   }
 
@@ -28,11 +28,11 @@ extension ReplicaFile {
       "SELECT \(quoted(parent.key)) FROM \(quoted(parent.name)) "
         + "WHERE \(conditions.joined(separator: " AND "))")
     for (index, value) in row.values.enumerated() { find.bind(Int32(index) + 1, value) }
-    return try find.first { RecordKey(table: parent.name, record: $0.text(0)) }
+    return try find.first { RecordKey(table: parent.name, record: $0.name(0)) }
   }
 
   /// Found by their columns, since a table WITHOUT ROWID has no other name for a row.
-  private func danglingRows(of name: String, foreignKey: Int64) throws -> [DanglingRow] {
+  private func danglingRows(of name: Name, foreignKey: Int64) throws -> [DanglingRow] {
     guard let table = try? schema(of: name) else { return [] }
     let list = try connection.prepare(
       """
@@ -41,7 +41,7 @@ extension ReplicaFile {
       """)
     list.bind(1, name)
     list.bind(2, foreignKey)
-    let pairs = try list.map { (parent: $0.text(0), from: quoted($0.text(1)), to: $0.text(2)) }
+    let pairs = try list.map { (parent: $0.name(0), from: quoted($0.name(1)), to: $0.name(2)) }
     guard let parent = pairs.first?.parent else { return [] }
     let match = pairs.map { "p.\(quoted($0.to)) = c.\($0.from)" }.joined(separator: " AND ")
     let find = try connection.prepare(
@@ -53,7 +53,7 @@ extension ReplicaFile {
       """)
     return try find.map { row in
       DanglingRow(
-        child: RecordKey(table: table.name, record: row.text(0)), parent: parent,
+        child: RecordKey(table: table.name, record: row.name(0)), parent: parent,
         columns: pairs.map(\.to), values: pairs.indices.map { row.value(Int32($0) + 1) })
     }
   }
@@ -61,9 +61,9 @@ extension ReplicaFile {
 
 /// A column of a tracked table that refers to another tracked table's key.
 struct ForeignKeyLink {
-  let child: String
-  let column: String
-  let parent: String
+  let child: Name
+  let column: Name
+  let parent: Name
 }
 
 extension ReplicaFile {
@@ -75,13 +75,13 @@ extension ReplicaFile {
         "SELECT \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?)")
       list.bind(1, child)
       return try list.map { row -> ForeignKeyLink? in
-        let named = row.text(0)
+        let named = row.name(0).folded
         guard
-          let parent = tracked.first(where: { $0.lowercased() == named.lowercased() }),
+          let parent = tracked.first(where: { $0.folded == named }),
           let key = try? schema(of: parent).key,
-          row.isNull(2) || row.text(2).lowercased() == key.lowercased()
+          row.isNull(2) || row.name(2).folded == key.folded
         else { return nil }
-        return ForeignKeyLink(child: child, column: row.text(1), parent: parent)
+        return ForeignKeyLink(child: child, column: row.name(1), parent: parent)
       }.compactMap { $0 }
     }
   }

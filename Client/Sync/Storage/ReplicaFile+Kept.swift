@@ -7,7 +7,38 @@ struct KeptChange {
   /// Why the schema refused it; `nil` when its table or column is not known here.
   let reason: String?
 
+  /// Whether this version can read the change; one that it cannot read has an empty state.
+  var isReadable = true
+
   var isRefused: Bool { reason != nil }
+}
+
+/// Which of the kept changes.
+enum KeptChoice {
+  case all
+  /// Those that the local schema refuses.
+  case refused
+  case ofTable(Name)
+}
+
+/// Where a kept change is in the order of sequences.
+struct KeptPlace {
+  let sequence: SequenceNumber
+  let key: RecordKey
+
+  /// Before all.
+  static let start = KeptPlace(sequence: -1, key: RecordKey(table: "", record: ""))
+
+  init(sequence: SequenceNumber, key: RecordKey) {
+    (self.sequence, self.key) = (sequence, key)
+  }
+
+  init(_ change: Change) { self.init(sequence: change.sequence, key: change.key) }
+}
+
+/// What is kept of a record; its state is `nil` if this version cannot read it.
+struct KeptState {
+  let state: RecordState?
 }
 
 /// Changes that the local schema does not know or refuses: nothing that was pulled is lost.
@@ -33,6 +64,19 @@ extension ReplicaFile {
     try insert.run()
   }
 
+  /// Keeps a change that breaks a rule of the protocol, as it came.
+  func keep(_ change: UnreadableChange, of key: RecordKey) throws {
+    let insert = try connection.statement(
+      "INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason) VALUES (?, ?, ?, ?, ?)"
+    )
+    insert.bind(1, key.table)
+    insert.bind(2, key.record)
+    insert.bind(3, change.sequence)
+    insert.bind(4, text: change.writes)
+    insert.bind(5, change.reason)
+    try insert.run()
+  }
+
   func forgetKept(_ key: RecordKey) throws {
     let remove = try connection.statement("DELETE FROM ferry_kept WHERE tbl = ? AND record = ?")
     remove.bind(1, key.table)
@@ -40,29 +84,76 @@ extension ReplicaFile {
     try remove.run()
   }
 
-  func keptState(of key: RecordKey) throws -> RecordState? {
+  /// What is kept of a record.
+  func kept(of key: RecordKey) throws -> KeptState? {
     let find = try connection.statement("SELECT state FROM ferry_kept WHERE tbl = ? AND record = ?")
     find.bind(1, key.table)
     find.bind(2, key.record)
-    return try find.first { try RecordState(decoding: $0.textBytes(0), limits: limits) }
+    return try find.first { row in
+      KeptState(state: try? RecordState(decoding: row.textBytes(0), limits: limits))
+    }
   }
 
-  /// What is kept for one table, or for all, oldest change first.
-  func keptChanges(of table: String?, limit: Int = .max) throws -> [KeptChange] {
+  /// The next change that is kept, in the order of sequences; `nil` after the last. They are read
+  /// one by one, so that any number of them takes little memory, and what is kept may change
+  /// meanwhile.
+  ///
+  /// - Parameters:
+  ///   - choice: which of them.
+  ///   - place: where the one before was.
+  func nextKept(_ choice: KeptChoice, after place: KeptPlace) throws -> KeptChange? {
+    // The order's index leads to each next one; by the table's key all would be sorted each time.
+    let (index, condition) =
+      switch choice {
+      case .all: ("ferry_kept_order", "1")
+      case .refused: ("ferry_kept_refused", "reason IS NOT NULL")
+      case .ofTable: ("ferry_kept_order", "+tbl = ?4")
+      }
     let find = try connection.statement(
       """
-      SELECT tbl, record, sequence, state, reason FROM ferry_kept
-      WHERE ?1 IS NULL OR tbl = ?1 ORDER BY sequence LIMIT ?2
+      SELECT tbl, record, sequence, state, reason FROM ferry_kept INDEXED BY \(index)
+      WHERE (sequence, tbl, record) > (?1, ?2, ?3) AND \(condition)
+      ORDER BY sequence, tbl, record LIMIT 1
       """)
-    find.bind(1, table)
-    find.bind(2, limit)
-    return try find.map { row in
-      KeptChange(
-        change: Change(
-          sequence: row.int64(2), key: RecordKey(table: row.text(0), record: row.text(1)),
-          state: try RecordState(decoding: row.textBytes(3), limits: limits)),
-        reason: row.optionalText(4))
+    find.bind(1, place.sequence)
+    find.bind(2, place.key.table)
+    find.bind(3, place.key.record)
+    if case .ofTable(let table) = choice { find.bind(4, table) }
+    return try find.first { row in
+      let state = try? RecordState(decoding: row.textBytes(3), limits: limits)
+      let key = RecordKey(table: row.name(0), record: row.name(1))
+      let isNamed =
+        NameRule.fault(in: key.table, limits: limits) == nil
+        && NameRule.fault(inRecord: key.record, limits: limits) == nil
+      return KeptChange(
+        change: Change(sequence: row.int64(2), key: key, state: state ?? RecordState()),
+        reason: row.optionalText(4), isReadable: state != nil && isNamed)
     }
+  }
+
+  /// The first of what is kept for one table, or for all, oldest change first.
+  func keptChanges(_ choice: KeptChoice, limit: Int) throws -> [KeptChange] {
+    var found: [KeptChange] = []
+    var place = KeptPlace.start
+    while found.count < limit, let kept = try nextKept(choice, after: place) {
+      place = KeptPlace(kept.change)
+      found.append(kept)
+    }
+    return found
+  }
+
+  /// Tables for which something waits until they, or columns of them, are here.
+  func tablesWaitedFor() throws -> [Name] {
+    try connection.statement(
+      """
+      WITH RECURSIVE tables(name) AS (
+        SELECT min(tbl) FROM ferry_kept
+        UNION ALL SELECT (SELECT min(tbl) FROM ferry_kept WHERE tbl > name) FROM tables
+          WHERE name IS NOT NULL)
+      SELECT name FROM tables WHERE EXISTS (
+        SELECT 1 FROM ferry_kept WHERE tbl = name AND reason IS NULL)
+      """
+    ).map { $0.name(0) }
   }
 
   func count(_ sql: String) throws -> Int {

@@ -110,7 +110,7 @@ extension ReplicaFile {
       columns = try reader.columns(limits: limits)
     }
     var operation = Operation(
-      id: OperationID(id), key: RecordKey(table: row.text(4), record: row.text(5)), kind: kind,
+      id: OperationID(id), key: RecordKey(table: row.name(4), record: row.name(5)), kind: kind,
       time: id.timestamp, columns: columns, base: row.int64(3))
     operation.batch = batch
     if kind == .update && !row.isNull(10) { try readMarks(row, into: &operation) }
@@ -126,12 +126,12 @@ extension ReplicaFile {
   }
 
   private func readMarks(_ row: SQLiteStatement, into operation: inout Operation) throws {
-    var texts: [String] = []
+    var texts: [Name] = []
     var reader = JSONReader(row.textBytes(10), depth: limits.depth)
     try reader.array { (reader) throws(MalformedMessage) in
-      let mark = try reader.string()
-      let name = String(mark.dropFirst())
-      if !mark.hasPrefix("+") {
+      let mark = try reader.string().unicodeScalars
+      let name = Name(String(mark.dropFirst()))
+      if mark.first != "+" {
         texts.append(name)
       } else if !PlantedFault.incrementSentAsValue.isPlanted {
         operation.increments.insert(name)
@@ -146,12 +146,12 @@ extension ReplicaFile {
   /// Freezes waiting operations into packets until `limit` of them are open. What is in a packet
   /// is never changed again; edits made meanwhile are new operations.
   ///
-  /// - Parameter groupsMax: transactions in a packet.
-  func freezePackets(limit: Int, groupsMax: Int = .max) throws {
+  /// - Parameter cut: how much smaller than usual.
+  func freezePackets(limit: Int, _ cut: PacketCut = PacketCut()) throws {
     try connection.transaction {
       try withholdFollowers()
       while try openPacketCount() < limit {
-        guard try freezeNext(groupsMax: groupsMax) else { return }
+        guard try freezeNext(cut) else { return }
       }
     }
   }
@@ -161,9 +161,11 @@ extension ReplicaFile {
   }
 
   /// Answers whether there was anything to freeze.
-  private func freezeNext(groupsMax: Int) throws -> Bool {
+  private func freezeNext(_ cut: PacketCut) throws -> Bool {
+    var limits = limits
+    limits.packetBytesTarget = min(limits.packetBytesTarget, cut.bytesMax ?? .max)
     var planner = PacketPlanner(
-      limits: limits, schema: try spaceSchema(), groupsMax: groupsMax)
+      limits: limits, schema: try spaceSchema(), groupsMax: cut.groupsMax)
     var group: [PendingOperation] = []
     var isFull = false
     let waiting = try connection.statement(

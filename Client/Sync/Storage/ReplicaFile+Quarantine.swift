@@ -24,13 +24,18 @@ extension ReplicaFile {
   /// Takes a whole packet out of the queue for which the server named no operation: its only
   /// transaction cannot be sent.
   func quarantine(packet number: Int64, _ problem: Problem) throws -> Int {
+    try quarantine(
+      packet: number, code: RefusalCode(rawValue: problem.code.rawValue), detail: problem.detail)
+  }
+
+  /// The same for another reason.
+  func quarantine(packet number: Int64, code: RefusalCode, detail: String) throws -> Int {
     let operations = try packets(where: "number = \(number)").first.map {
       try packet($0).operations
     }
     guard let first = operations?.first else { return 0 }
-    let code = RefusalCode(rawValue: problem.code.rawValue)
     let refusal = Refusal(
-      operation: first.id, code: code, detail: problem.detail, table: first.key.table,
+      operation: first.id, code: code, detail: detail, table: first.key.table,
       record: first.key.record)
     return try quarantine(packet: number, [refusal])
   }
@@ -189,7 +194,7 @@ extension ReplicaFile {
       guard let code = row.optionalText(11) else { return }
       entry.code = RefusalCode(rawValue: code)
       entry.detail = row.text(12)
-      entry.holder = row.optionalText(13)
+      entry.holder = row.optionalName(13)
       entry.refusedAt = row.int64(14)
       entry.refused.append(OperationID(row.uniqueID(1) ?? UniqueID(high: 0, low: 0)))
     }

@@ -198,13 +198,18 @@ extension ReplicaFile {
     try save.run()
   }
 
-  /// Another copy of this file has written under this device's name. What is not confirmed is
-  /// sent again under a new one; nothing is lost.
-  func takeNewIdentity() throws {
-    try connection.transaction { try leaveCopiedIdentity() }
+  /// Another copy of this file has written under this device's name, or the name is another user's.
+  /// What is not confirmed is sent again under a new one; nothing is lost.
+  ///
+  /// - Parameter why: ``ProblemCode/deviceForked`` or ``ProblemCode/deviceTaken``.
+  func takeNewIdentity(_ why: ProblemCode = .deviceForked) throws {
+    try connection.transaction {
+      let device = try leaveIdentity()
+      if why == .deviceTaken { try noteTaken(as: device) } else { try noteCopied(as: device) }
+    }
   }
 
-  private func leaveCopiedIdentity() throws {
+  private func leaveIdentity() throws -> DeviceID {
     // A packet before one that is in this device's chain is in the history as well; not one before
     // what a copy has sent: the copy may have left it out.
     let passed =
@@ -222,7 +227,14 @@ extension ReplicaFile {
         number >= (SELECT min(number) FROM ferry_packets WHERE state <> 'acknowledged')
         ORDER BY number
         """)
-    try noteCopied(as: beginChain(with: open))
+    return try beginChain(with: open)
+  }
+
+  private func noteTaken(as device: DeviceID) throws {
+    try note(
+      "identity",
+      "the server knows the former name of this replica as another user's: was the token changed? "
+        + "It is \(device) now")
   }
 
   func noteCopied(as device: DeviceID) throws {

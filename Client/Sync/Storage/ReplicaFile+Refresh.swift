@@ -27,7 +27,7 @@ extension ReplicaFile {
     let find = try connection.statement(
       "SELECT tbl, record FROM ferry_refresh WHERE fetched = 0 ORDER BY tbl, record LIMIT ?")
     find.bind(1, Self.refreshBatch)
-    return try find.map { RecordKey(table: $0.text(0), record: $0.text(1)) }
+    return try find.map { RecordKey(table: $0.name(0), record: $0.name(1)) }
   }
 
   /// Whether records wait to be fetched.
@@ -38,15 +38,28 @@ extension ReplicaFile {
   /// Keeps single records, as the server has them, with the pull list's pages. They are no older
   /// than the pages that came before and no newer than those that come after: applied between
   /// them, they give what the list gives. What the answer leaves out is to be asked for again.
-  func stageRefresh(_ body: [UInt8]) throws {
+  ///
+  /// - Parameter keys: those that were asked for; an answer about others is refused.
+  func stageRefresh(_ body: [UInt8], of keys: [RecordKey]) throws {
+    let asked = Set(keys)
     try connection.transaction {
       let mark = try connection.statement(
         "UPDATE ferry_refresh SET fetched = 1 WHERE tbl = ? AND record = ?")
       var failure: (any Error)?
       let head = try body.withUnsafeBytes { bytes in
         try PageReader.read(bytes, limits: limits) { change throws(MalformedMessage) in
+          guard asked.contains(change.key) else {
+            failure = ReplicaError.unexpectedAnswer(
+              status: 200, "records that were not asked for")
+            return
+          }
           mark.bind(1, change.key.table)
           mark.bind(2, change.key.record)
+          do { try mark.run() } catch { failure = error }
+        } unreadable: { change throws(MalformedMessage) in
+          guard let key = change.key else { throw change.fault }
+          mark.bind(1, key.table)
+          mark.bind(2, key.record)
           do { try mark.run() } catch { failure = error }
         }
       }

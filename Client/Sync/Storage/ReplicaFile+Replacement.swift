@@ -62,7 +62,7 @@ extension ReplicaFile {
         WHERE n.tbl = ferry_kept.tbl AND n.record = ferry_kept.record);
       UPDATE ferry_replica SET replacing = 0
       """)
-    var notNamed: [(table: TableSchema, records: [String])] = []
+    var notNamed: [(table: TableSchema, records: [Name])] = []
     let uploads = try uploadTables()
     for name in try trackedTables() where replacement == .rescuing || !uploads.contains(name) {
       guard let table = try? schema(of: name) else { continue }
@@ -96,7 +96,7 @@ extension ReplicaFile {
   /// Rows whose content the log keeps: it holds ``logLength`` entries.
   private static let notedRowsMax = 900
 
-  private func noteContent(of notNamed: [(table: TableSchema, records: [String])]) throws {
+  private func noteContent(of notNamed: [(table: TableSchema, records: [Name])]) throws {
     var room = Self.notedRowsMax
     for (table, records) in notNamed where room > 0 && !records.isEmpty {
       let scan = try TableScan(table.name, on: connection, limits: limits)
@@ -112,7 +112,7 @@ extension ReplicaFile {
 
   /// Records here that the server did not name and whose insert is not pending, nor waits for the
   /// user.
-  private func recordsNotNamed(of table: TableSchema) throws -> [String] {
+  private func recordsNotNamed(of table: TableSchema) throws -> [Name] {
     let key = "t.\(quoted(table.key))"
     let find = try connection.prepare(
       """
@@ -126,14 +126,14 @@ extension ReplicaFile {
       ORDER BY \(key)
       """)
     find.bind(1, table.name)
-    return try find.map { $0.text(0) }
+    return try find.map { $0.name(0) }
   }
 
   /// Records rows as inserted at the beginning of time, so that whatever anybody really wrote to
   /// them, and sends again, is later. They are one transaction, as far as one may be large: what
   /// was written together is not seen in parts when it comes back.
   private func rescue(
-    _ notNamed: [(table: TableSchema, records: [String])], now: Int64
+    _ notNamed: [(table: TableSchema, records: [Name])], now: Int64
   ) throws {
     let head = try syncState().applied
     let isKept = try endMarks(now: now)
@@ -154,7 +154,13 @@ extension ReplicaFile {
         let key = RecordKey(table: table.name, record: record)
         let own = isKept || counters.isEmpty ? [] : try meet(key)
         insert.bind(1, record)
-        try insert.run()
+        do {
+          try insert.run()
+        } catch {
+          guard error.concernsRow, connection.isInTransaction else { throw error }
+          try note("lost", "\(table.name)/\(record) cannot be given back: \(error.message)")
+          continue
+        }
         insert.reset()
         if !isKept { try giveBack(counters, of: key, pending: own) }
       }
@@ -166,14 +172,14 @@ extension ReplicaFile {
       "UPDATE ferry_pending SET met = 1, base = \(head) WHERE seq > \(last)")
   }
 
-  private func counters(of table: TableSchema) throws -> [String] {
+  private func counters(of table: TableSchema) throws -> [Name] {
     let rules = try rules(for: table)
     return table.columns.map(\.name).filter { rules.policy(of: $0) == .counter }
   }
 
   /// Records what a row's counters show beyond the own increments, which are sent again.
   private func giveBack(
-    _ counters: [String], of key: RecordKey, pending: [Operation]
+    _ counters: [Name], of key: RecordKey, pending: [Operation]
   ) throws {
     for name in counters {
       guard let value = try value(of: name, in: key) else { continue }
@@ -182,12 +188,12 @@ extension ReplicaFile {
     }
   }
 
-  private func giveBack(_ amount: Int64, to column: String, of key: RecordKey) throws {
+  private func giveBack(_ amount: Int64, to column: Name, of key: RecordKey) throws {
     let id = RescuedCounter.identifier(of: column, in: key)
     var (data, marks) = (JSONWriter(), JSONWriter())
     data.columns([Column(column, .integer(amount))])
     marks.raw("[")
-    marks.string("+" + column)
+    marks.string("+\(column)")
     marks.raw("]")
     let insert = try connection.statement(
       """

@@ -17,7 +17,7 @@ extension ReplicaFile {
       unsent: try failedCount(), parked: try parkedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
       head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset,
-      lastRecovery: try lastRecovery())
+      lastRecovery: try lastRecovery(), warnings: try warnings())
   }
 
   private func lastRecovery() throws -> LogEntry? {
@@ -48,13 +48,36 @@ extension ReplicaFile {
       _ = try PageReader.read(page, limits: limits) { change throws(MalformedMessage) in
         guard waiting.count < limit else { return }
         waiting.append(WaitingChange(change, reason: "the rest of its pull list is missing"))
+      } unreadable: { _ throws(MalformedMessage) in
       }
     }
-    for kept in try keptChanges(of: nil, limit: max(0, limit - waiting.count)) {
-      waiting.append(
-        WaitingChange(kept.change, reason: kept.reason ?? "its table or column is not here yet"))
+    for kept in try keptChanges(.all, limit: max(0, limit - waiting.count)) {
+      let reason =
+        try kept.reason ?? otherSpelling(of: kept.change) ?? "its table or column is not here yet"
+      waiting.append(WaitingChange(kept.change, reason: reason))
     }
     return waiting
+  }
+
+  /// Why a change is deferred whose table or column is spelled otherwise here: SQLite takes both
+  /// spellings for one. `nil` where that is not the reason.
+  private func otherSpelling(of change: Change) throws -> String? {
+    let table = change.key.table
+    guard let schema = try? schema(of: table) else { return nil }
+    guard schema.name == table else {
+      return "it is of table \(table); SQLite takes that name for \(schema.name), which is here. "
+        + "Rename the table here to sync with it"
+    }
+    for column in change.state.columns {
+      let others = [schema.key] + schema.columns.map(\.name)
+      guard let other = others.first(where: { $0.folded == column.name.folded }),
+        other != column.name
+      else { continue }
+      return
+        "SQLite takes its column \(column.name) for \(other), which is here. Rename the column "
+        + "here, or drop it in the app that writes the other spelling"
+    }
+    return nil
   }
 
   /// The log, newest first.

@@ -4,7 +4,7 @@ import SQLite
 /// What the space declares of its tables, as it came with the pull lists.
 extension ReplicaFile {
   /// The reserved table whose record `schema` tells it.
-  static let schemaTable = "ferry_schema"
+  static let schemaTable: Name = "ferry_schema"
 
   /// The schema that this replica has been told of last.
   func spaceSchema() throws -> SpaceSchema {

@@ -1,5 +1,6 @@
 import FerryProtocol
 import Foundation
+import Networking
 import SQLite
 
 /// Which server a replica syncs with.
@@ -8,15 +9,21 @@ public struct ServerAddress: Sendable, Equatable {
   public var url: String
   /// The space on it.
   public var space: SpaceName
-  /// The bearer token; `nil` where the server is open.
-  public var token: String?
+  /// A PEM file of certificate authorities that vouch for the server besides the system's.
+  public var certificateAuthorities: String?
 
   /// An address from its parts.
-  public init(url: String, space: SpaceName, token: String? = nil) {
+  public init(url: String, space: SpaceName, certificateAuthorities: String? = nil) {
     self.url = url
     self.space = space
-    self.token = token
+    self.certificateAuthorities = certificateAuthorities
   }
+}
+
+/// A server and the token that opens the space there; `nil` where the server is open.
+package struct ServerAccess: Sendable {
+  package let address: ServerAddress
+  package let token: String?
 }
 
 /// Where a replica stands.
@@ -46,7 +53,7 @@ struct SyncState: Sendable, Equatable {
 extension ReplicaFile {
   func identity() throws -> (device: DeviceID, server: ServerAddress?) {
     let found = try connection.statement(
-      "SELECT device, server, space, token FROM ferry_replica"
+      "SELECT device, server, space, authorities FROM ferry_replica"
     ).first { row in
       (row.uniqueID(0), row.optionalText(1), row.optionalText(2), row.optionalText(3))
     }
@@ -55,14 +62,53 @@ extension ReplicaFile {
     }
     let space = found.2.flatMap { SpaceName($0) }
     let server = found.1.flatMap { url in
-      space.map { ServerAddress(url: url, space: $0, token: found.3) }
+      space.map { ServerAddress(url: url, space: $0, certificateAuthorities: found.3) }
     }
     return (DeviceID(device), server)
   }
 
+  /// The server with the token that the credential store has for it.
+  ///
+  /// - Throws: ``ReplicaError/tokenMissing(_:)`` where there was one and is none any more.
+  func access() throws -> ServerAccess? {
+    guard let address = try identity().server else { return nil }
+    guard try hasToken() else { return ServerAccess(address: address, token: nil) }
+    guard let credential = try credentials.credential(of: path) else {
+      throw ReplicaError.tokenMissing(
+        "the token of this replica is kept apart from its database, and is not there: "
+          + "was \(path) copied without \(FileCredentialStore.file(of: path))?")
+    }
+    guard credential.server == address.url, credential.space == address.space else {
+      throw ReplicaError.tokenMissing(
+        "the replica's server is space \(address.space) on \(address.url), and what is kept is "
+          + "\(credential), which goes nowhere else")
+    }
+    return ServerAccess(address: address, token: credential.token)
+  }
+
+  private func hasToken() throws -> Bool {
+    try connection.statement("SELECT has_token FROM ferry_replica").first { $0.int64(0) != 0 }
+      ?? false
+  }
+
+  /// What a person should know of how the replica is set up.
+  func warnings() throws -> [String] {
+    guard let address = try identity().server, try hasToken(),
+      PlainConnection.leavesMachine(address.url)
+    else { return [] }
+    return [Self.exposure(of: address.url)]
+  }
+
+  static func exposure(of url: String) -> String {
+    "the token is sent to \(url) without encryption: anybody on the way can read and use it; "
+      + "connect with https://"
+  }
+
   /// Sets the server. A replica that has synced with one space cannot move to another: its
   /// cursor and its pending operations belong there.
-  func configure(_ address: ServerAddress) throws {
+  ///
+  /// - Parameter token: goes to the credential store; `nil` removes the one that is there.
+  func configure(_ address: ServerAddress, token: String?) throws {
     try connection.transaction {
       let old = try identity().server
       let state = try syncState()
@@ -71,15 +117,15 @@ extension ReplicaFile {
           path: path, "it belongs to space \(old.space); use another file for \(address.space)")
       }
       let save = try connection.statement(
-        "UPDATE ferry_replica SET server = ?, space = ?, token = ?")
+        "UPDATE ferry_replica SET server = ?, space = ?, authorities = ?, has_token = ?")
       save.bind(1, address.url)
       save.bind(2, address.space.value)
-      save.bind(3, address.token)
+      save.bind(3, address.certificateAuthorities)
+      save.bind(4, token == nil ? 0 : 1)
       try save.run()
-      // The token opens the space: only the file's owner may read it.
-      if address.token != nil {
-        for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o600) }
-      }
+      try credentials.keep(
+        token.map { Credential(server: address.url, space: address.space, token: $0) }, of: path)
+      for warning in try warnings() { try note("warning", warning) }
     }
   }
 

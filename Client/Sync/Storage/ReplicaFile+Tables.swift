@@ -8,8 +8,12 @@ extension ReplicaFile {
   /// With `creatingKey`, a table that is absent is made from the changes kept for it, and its
   /// key column gets that name.
   package func track(
-    _ names: [String], creatingKey key: String? = nil, direction: TrackDirection = .twoWay
+    _ names: [Name], creatingKey key: Name? = nil, direction: TrackDirection = .twoWay
   ) throws {
+    for name in names {
+      guard let fault = NameRule.fault(in: name, limits: limits) else { continue }
+      throw ReplicaError.cannotTrack(table: name, fault)
+    }
     try connection.transaction {
       try refreshTriggersOfNewSchema()
       if let key { for name in names { try createFromKept(name, key: key) } }
@@ -45,7 +49,7 @@ extension ReplicaFile {
   }
 
   /// Stops recording a table's changes; its rows and what is pending stay.
-  func untrack(_ name: String) throws {
+  func untrack(_ name: Name) throws {
     try connection.transaction {
       try dropTriggers(of: name)
       try releaseUnsent(of: name)
@@ -55,8 +59,8 @@ extension ReplicaFile {
     }
   }
 
-  func trackedTables() throws -> [String] {
-    try connection.statement("SELECT name FROM ferry_tables ORDER BY name").map { $0.text(0) }
+  func trackedTables() throws -> [Name] {
+    try connection.statement("SELECT name FROM ferry_tables ORDER BY name").map { $0.name(0) }
   }
 
   /// Brings the triggers up to date where the schema was changed since they were looked at.
@@ -129,31 +133,31 @@ extension ReplicaFile {
     try dropTriggers(of: table.name)
     let rules = try rules(for: table)
     for statement in CaptureTriggers.statements(for: table, rules, isGuarded: isGuarded) {
-      try connection.execute(statement)
+      try connection.execute(single: statement)
     }
   }
 
-  private func dropTriggers(of table: String) throws {
+  private func dropTriggers(of table: Name) throws {
     let own = CaptureTriggers.names(for: table, isGuarded: true)
     for trigger in try triggers(of: table).map(\.name) where own.contains(trigger) {
-      try connection.execute("DROP TRIGGER \(quoted(trigger))")
+      try connection.execute(single: "DROP TRIGGER \(quoted(trigger))")
     }
   }
 
-  private func triggers(of table: String) throws -> [(name: String, place: Int64)] {
+  private func triggers(of table: Name) throws -> [(name: Name, place: Int64)] {
     let find = try connection.statement(
       """
       SELECT name, rowid FROM sqlite_schema
       WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE
       """)
     find.bind(1, table)
-    return try find.map { ($0.text(0), $0.int64(1)) }
+    return try find.map { ($0.name(0), $0.int64(1)) }
   }
 
   /// Whether the table's triggers are there and newer than the user's own. A table that was
   /// dropped and made anew has lost them; and SQLite fires the newest first, so that a row is
   /// recorded before what the user's triggers make of it.
-  private func hasTriggers(_ table: String, isGuarded: Bool) throws -> Bool {
+  private func hasTriggers(_ table: Name, isGuarded: Bool) throws -> Bool {
     let own = CaptureTriggers.names(for: table, isGuarded: true)
     let triggers = try triggers(of: table)
     let names = triggers.map(\.name)
@@ -181,7 +185,7 @@ extension ReplicaFile {
     return try databases.contains("temp") && isIn("sqlite_temp_schema")
   }
 
-  private func signature(of name: String) throws -> String? {
+  private func signature(of name: Name) throws -> String? {
     let find = try connection.statement("SELECT signature FROM ferry_tables WHERE name = ?")
     find.bind(1, name)
     return try find.first { $0.text(0) }
@@ -226,30 +230,36 @@ extension ReplicaFile {
     capture.endTransaction()
   }
 
-  /// Makes a table with a text key and untyped columns, which keep every value as it is.
-  private func createFromKept(_ name: String, key: String) throws {
+  /// Makes a table with a text key and untyped columns, which keep every value as it is. Of columns
+  /// that SQLite takes for one it gets the first in the order of bytes (SPEC.md §23).
+  private func createFromKept(_ name: Name, key: Name) throws {
     guard (try? schema(of: name)) == nil, !NameRule.isReserved(table: name)
     else { return }
-    var columns = Set<String>()
+    if let fault = NameRule.fault(in: key, limits: .standard) {
+      throw ReplicaError.cannotTrack(table: name, "its key cannot be called \(key): \(fault)")
+    }
+    var columns = Set<Name>()
     var found = false
     let kept = try connection.statement("SELECT state FROM ferry_kept WHERE tbl = ?")
     kept.bind(1, name)
     try kept.forEach { row in
       found = true
-      let state = try RecordState(decoding: row.textBytes(0), limits: limits)
-      columns.formUnion(state.columns.map(\.name))
+      let state = try? RecordState(decoding: row.textBytes(0), limits: limits)
+      columns.formUnion(state?.columns.map(\.name) ?? [])
     }
     guard found else {
       throw ReplicaError.cannotTrack(
         table: name, "it does not exist here, and nothing for it has been pulled yet")
     }
-    guard !columns.contains(key) else {
+    if let column = columns.sorted().first(where: { $0.folded == key.folded }) {
       throw ReplicaError.cannotTrack(
-        table: name, "it has a column \(key) beside its key; name the key column otherwise")
+        table: name, "it has a column \(column) beside its key; name the key column otherwise")
     }
-    let list = columns.sorted().map { ", " + quoted($0) }.joined()
+    var spellings = Set<Name>()
+    let list = columns.sorted().filter { spellings.insert($0.folded).inserted }
+      .map { ", " + quoted($0) }.joined()
     try connection.execute(
-      "CREATE TABLE \(quoted(name))(\(quoted(key)) TEXT PRIMARY KEY NOT NULL\(list))")
+      single: "CREATE TABLE \(quoted(name))(\(quoted(key)) TEXT PRIMARY KEY NOT NULL\(list))")
   }
 }
 

@@ -169,7 +169,7 @@ extension ReplicaFile {
   // MARK: Trying again
 
   /// Answers with how many records are to be sent again.
-  func retryUploads(table: String?, record: String?) throws -> Int {
+  func retryUploads(table: Name?, record: Name?) throws -> Int {
     let before = try failedCount()
     if let table, let record, try failedCount(table, record) == 0 {
       throw ReplicaError.notFound("nothing of \(table) \(record) waits to be sent again")
@@ -189,7 +189,7 @@ extension ReplicaFile {
   }
 
   /// What failed of a table goes by itself from now on.
-  func releaseUnsent(of table: String) throws {
+  func releaseUnsent(of table: Name) throws {
     try choose(from: Self.marked, table, nil)
     try connection.execute(
       "DELETE FROM ferry_failed WHERE seq IN (SELECT seq FROM temp.ferry_chosen)")
@@ -202,7 +202,7 @@ extension ReplicaFile {
 
   private static let matches = "(?1 IS NULL OR tbl = ?1) AND (?2 IS NULL OR record = ?2)"
 
-  private func choose(from source: String, _ table: String?, _ record: String?) throws {
+  private func choose(from source: String, _ table: Name?, _ record: Name?) throws {
     try choose(from: source, where: Self.matches) {
       $0.bind(1, table)
       $0.bind(2, record)
@@ -250,7 +250,7 @@ extension ReplicaFile {
   // MARK: Refused
 
   /// Refused transactions that concern a table and record.
-  private func entries(_ table: String?, _ record: String?) throws -> [Int64] {
+  private func entries(_ table: Name?, _ record: Name?) throws -> [Int64] {
     let find = try connection.statement(
       """
       SELECT DISTINCT entry FROM ferry_quarantine
@@ -278,7 +278,7 @@ extension ReplicaFile {
   func requeue(_ operation: Operation, of entry: Int64, changing changes: [Column]) throws -> Bool {
     let table = operation.key.table
     guard operation.batch == nil,
-      try uploadTables().contains(where: { $0.utf8.elementsEqual(table.utf8) })
+      try uploadTables().contains(where: { $0 == table })
     else { return false }
     try rememberClock()
     let insert = try connection.statement(
@@ -301,7 +301,7 @@ extension ReplicaFile {
   // MARK: Looking
 
   /// What is not confirmed of upload-only tables, by table and record.
-  func uploads(of table: String?, limit: Int) throws -> [UploadState] {
+  func uploads(of table: Name?, limit: Int) throws -> [UploadState] {
     let find = try connection.statement(
       """
       SELECT tbl, record, is_dirty, is_deleted, failed, detail, identifier
@@ -311,7 +311,7 @@ extension ReplicaFile {
     find.bind(2, limit)
     return try find.map { row in
       UploadState(
-        key: RecordKey(table: row.text(0), record: row.text(1)),
+        key: RecordKey(table: row.name(0), record: row.name(1)),
         identifier: OperationID(UniqueID(row.text(6)) ?? UniqueID(high: 0, low: 0)),
         isDirty: row.int64(2) != 0, isDeleted: row.int64(3) != 0, isFailed: row.int64(4) != 0,
         detail: row.optionalText(5))
@@ -319,7 +319,7 @@ extension ReplicaFile {
   }
 
   /// Records of upload-only tables of which something failed.
-  func failedCount(_ table: String? = nil, _ record: String? = nil) throws -> Int {
+  func failedCount(_ table: Name? = nil, _ record: Name? = nil) throws -> Int {
     guard try !uploadTables().isEmpty else { return 0 }
     let find = try connection.statement(
       "SELECT count(*) FROM ferry_uploads WHERE failed AND \(Self.matches)")

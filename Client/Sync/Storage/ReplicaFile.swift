@@ -13,10 +13,12 @@ package final class ReplicaFile {
   let capture: CaptureContext
   /// Reads the wall clock, milliseconds since 1970.
   let wallClock: () -> Int64
+  /// Where the token is kept.
+  let credentials: any CredentialStore
   /// Where identifiers come from.
   let random: () -> UInt64
   /// Prepared plans for the tables that changes are applied to.
-  var applyPlans: [String: ApplyPlan] = [:]
+  var applyPlans: [Name: ApplyPlan] = [:]
   /// Which state of the schema the triggers and plans are known to fit.
   var checkedSchema: SchemaMark?
   /// Schemas of tables that were read before.
@@ -24,7 +26,7 @@ package final class ReplicaFile {
   /// The space's schemas that were read before, by version.
   var knownSpaceSchemas: [Int64: SpaceSchema] = [:]
   /// Tracked tables that were there before the ALTER TABLE under way.
-  var alteredTables: Set<String> = []
+  var alteredTables: Set<Name> = []
 
   /// Opens the file, and makes Ferry's tables when they are not there.
   ///
@@ -32,8 +34,10 @@ package final class ReplicaFile {
   /// - Throws: ``ReplicaError/cannotOpen(path:_:)`` with the reason.
   package init(
     path: String, limits: Limits = .standard, wallClock: @escaping () -> Int64,
-    random: @escaping () -> UInt64, fileSystem: String? = nil
+    random: @escaping () -> UInt64, fileSystem: String? = nil,
+    credentials: any CredentialStore = MemoryCredentialStore()
   ) throws {
+    self.credentials = credentials
     self.path = path
     self.limits = limits
     self.wallClock = wallClock
@@ -42,7 +46,9 @@ package final class ReplicaFile {
       connection = try SQLiteConnection(path: path, fileSystem: fileSystem)
       capture = CaptureContext(limits: limits, wallClock: wallClock, random: random)
       try connection.execute(ReplicaSchema.connectionSettings)
-      try ReplicaSchema.prepare(connection, path: path) { newDevice(wallClock, random).value.bytes }
+      try ReplicaSchema.prepare(connection, path: path, credentials) {
+        newDevice(wallClock, random).value.bytes
+      }
       try capture.install(on: connection)
       try connection.transaction { try refreshTriggersOfNewSchema() }
       try takeKeptMissions()
@@ -64,15 +70,16 @@ package final class ReplicaFile {
   }
 
   /// What Ferry has to know of a user's table, as it is now.
-  func schema(of table: String) throws -> TableSchema {
+  func schema(of table: Name) throws -> TableSchema {
     try TableSchema.read(table, from: connection, &knownSchemas)
   }
 
   /// What a record's row holds in a column; `nil` where there is no row.
-  func value(of column: String, in key: RecordKey) throws -> Value? {
+  func value(of column: Name, in key: RecordKey) throws -> Value? {
     let table = try schema(of: key.table)
     let find = try connection.statement(
-      "SELECT \(quoted(column)) FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
+      "SELECT t.\(quoted(column)) FROM \(quoted(table.name)) AS t WHERE t.\(quoted(table.key)) = ?"
+    )
     find.bind(1, key.record)
     return try find.first { $0.value(0) }
   }

@@ -1,17 +1,18 @@
+import FerryProtocol
 import SQLite
 
 /// Ferry's own tables in the replica's file. Their names begin with `ferry_`; the rest of the
 /// file is the user's.
 enum ReplicaSchema {
   /// Raised with every change to the statements below.
-  static let version: Int64 = 5
+  static let version: Int64 = 7
 
   static let statements = """
     CREATE TABLE ferry_replica(
       one INTEGER PRIMARY KEY CHECK (one = 1),
       version INTEGER NOT NULL,
       device BLOB NOT NULL,
-      server TEXT, space TEXT, token TEXT,
+      server TEXT, space TEXT,
       epoch TEXT,
       applied INTEGER NOT NULL DEFAULT 0,     -- the cursor: everything up to here is applied
       received INTEGER NOT NULL DEFAULT 0,    -- past applied while pages are staged
@@ -25,7 +26,9 @@ enum ReplicaSchema {
       replacing INTEGER NOT NULL DEFAULT 0,   -- a pull from the start is under way that replaces
                                               -- what is here: see Replacement
       chain_start INTEGER NOT NULL DEFAULT 0, -- packets above this number bear this device's name
-      schema INTEGER NOT NULL DEFAULT 0       -- the version of the space's schema
+      schema INTEGER NOT NULL DEFAULT 0,      -- the version of the space's schema
+      has_token INTEGER NOT NULL DEFAULT 0,   -- the credential store has a token
+      authorities TEXT                        -- a PEM file that vouches for the server
     );
     CREATE TABLE ferry_tables(
       name TEXT PRIMARY KEY,
@@ -79,6 +82,8 @@ enum ReplicaSchema {
       reason TEXT,                            -- NULL: the table or column is not known yet
       PRIMARY KEY(tbl, record)
     ) WITHOUT ROWID;
+    CREATE INDEX ferry_kept_order ON ferry_kept(sequence);
+    CREATE INDEX ferry_kept_refused ON ferry_kept(sequence) WHERE reason IS NOT NULL;
     CREATE TABLE ferry_conflicts(
       seq INTEGER PRIMARY KEY AUTOINCREMENT,
       at INTEGER NOT NULL,
@@ -228,11 +233,45 @@ enum ReplicaSchema {
     UPDATE ferry_replica SET version = 5;
     """
 
+  private static let fromVersion5 = """
+    CREATE INDEX IF NOT EXISTS ferry_kept_order ON ferry_kept(sequence);
+    CREATE INDEX IF NOT EXISTS ferry_kept_refused ON ferry_kept(sequence) WHERE reason IS NOT NULL;
+    UPDATE ferry_replica SET version = 6;
+    """
+
+  private static let fromVersion6 = """
+    ALTER TABLE ferry_replica ADD COLUMN has_token INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE ferry_replica ADD COLUMN authorities TEXT;
+    UPDATE ferry_replica SET has_token = token IS NOT NULL, version = 7;
+    ALTER TABLE ferry_replica DROP COLUMN token;
+    """
+
+  /// The token leaves the database: first it is kept elsewhere, then its bytes are overwritten.
+  private static func moveToken(
+    out connection: SQLiteConnection, path: String, to credentials: any CredentialStore
+  ) throws {
+    let found = try connection.prepare("SELECT server, space, token FROM ferry_replica").first {
+      ($0.optionalText(0), $0.optionalText(1).flatMap { SpaceName($0) }, $0.optionalText(2))
+    }
+    if let server = found?.0, let space = found?.1, let token = found?.2 {
+      try credentials.keep(
+        Credential(server: server, space: space, token: token), of: path)
+    }
+    try connection.execute("PRAGMA secure_delete=ON")
+    try connection.execute(fromVersion6)
+  }
+
   /// Makes or checks the tables. Safe when several processes open a new file at once.
   static func prepare(
-    _ connection: SQLiteConnection, path: String, newDevice: () -> [UInt8]
+    _ connection: SQLiteConnection, path: String, _ credentials: any CredentialStore,
+    newDevice: () -> [UInt8]
   ) throws {
     try connection.execute("PRAGMA journal_mode=WAL")
+    var hasMovedToken = false
+    defer {
+      // Else the file of the log would hold it on.
+      if hasMovedToken { try? connection.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
+    }
     try connection.transaction {
       let exists = try connection.prepare(
         "SELECT 1 FROM sqlite_schema WHERE name = 'ferry_replica'"
@@ -261,6 +300,15 @@ enum ReplicaSchema {
       if found == 4 {
         try connection.execute(fromVersion4)
         found = 5
+      }
+      if found == 5 {
+        try connection.execute(fromVersion5)
+        found = 6
+      }
+      if found == 6 {
+        try moveToken(out: connection, path: path, to: credentials)
+        hasMovedToken = true
+        found = 7
       }
       guard found == version else {
         throw ReplicaError.cannotOpen(

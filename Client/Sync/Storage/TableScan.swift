@@ -13,11 +13,11 @@ struct TableScan {
   /// Leaves with records that are pending or kept: only there it has to be looked which.
   private let special: Set<Int>
   /// Columns in the order in which they are hashed.
-  private let columns: [(name: String, framed: [UInt8])]
+  private let columns: [(name: Name, framed: [UInt8])]
   private let connection: SQLiteConnection
 
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` where the table is not there any more.
-  init(_ name: String, on connection: SQLiteConnection, limits: Limits) throws {
+  init(_ name: Name, on connection: SQLiteConnection, limits: Limits) throws {
     self.connection = connection
     table =
       name == MissionRecord.table ? .missions : try TableSchema.read(name, from: connection)
@@ -62,7 +62,7 @@ struct TableScan {
       guard row.type(0) == .text, leaves.contains(DigestNode.leaf(of: row.textBytes(0))),
         !isSpecial(row)
       else { return }
-      let key = RecordKey(table: table.name, record: row.text(0))
+      let key = RecordKey(table: table.name, record: row.name(0))
       found[key] = hasher.digest(of: key, values(row))
     }
     for key in kept.keys where leaves.contains(DigestNode.leaf(of: key.record)) {
@@ -92,41 +92,41 @@ struct TableScan {
 
   private func isSpecial(_ row: SQLiteStatement) -> Bool {
     if special.isEmpty { return false }
-    let key = RecordKey(table: table.name, record: row.text(0))
+    let key = RecordKey(table: table.name, record: row.name(0))
     return pending.contains(key) || kept[key] != nil
   }
 
   // MARK: What is known of the table
 
   private static func pending(
-    of table: String, on connection: SQLiteConnection
+    of table: Name, on connection: SQLiteConnection
   ) throws -> Set<RecordKey> {
     let find = try connection.statement("SELECT DISTINCT record FROM ferry_pending WHERE tbl = ?")
     find.bind(1, table)
-    return Set(try find.map { RecordKey(table: table, record: $0.text(0)) })
+    return Set(try find.map { RecordKey(table: table, record: $0.name(0)) })
   }
 
   private static func kept(
-    of table: String, on connection: SQLiteConnection, limits: Limits
+    of table: Name, on connection: SQLiteConnection, limits: Limits
   ) throws -> [RecordKey: RecordState] {
     let find = try connection.statement("SELECT record, state FROM ferry_kept WHERE tbl = ?")
     find.bind(1, table)
     var kept: [RecordKey: RecordState] = [:]
     try find.forEach { row in
-      kept[RecordKey(table: table, record: row.text(0))] =
-        try RecordState(decoding: row.textBytes(1), limits: limits)
+      kept[RecordKey(table: table, record: row.name(0))] =
+        try? RecordState(decoding: row.textBytes(1), limits: limits)
     }
     return kept
   }
 
   private static func rules(
     of table: TableSchema, on connection: SQLiteConnection
-  ) throws -> [String: RowComparison.ColumnRule] {
+  ) throws -> [Name: RowComparison.ColumnRule] {
     let find = try connection.statement("SELECT name, type FROM pragma_table_xinfo(?)")
     find.bind(1, table.name)
-    var types: [String: String] = [:]
-    try find.forEach { types[$0.text(0)] = $0.text(1) }
-    var rules: [String: RowComparison.ColumnRule] = [:]
+    var types: [Name: String] = [:]
+    try find.forEach { types[$0.name(0)] = $0.text(1) }
+    var rules: [Name: RowComparison.ColumnRule] = [:]
     for column in table.columns {
       rules[column.name] = RowComparison.ColumnRule(
         affinity: ColumnAffinity(declared: types[column.name] ?? ""),

@@ -24,6 +24,22 @@ extension SQLiteStatement {
     }
   }
 
+  /// Binds a name as text.
+  package func bind(_ index: Int32, _ name: Name) {
+    name.withBytes { bind(index, text: $0) }
+  }
+
+  /// Binds a name as text, or NULL.
+  package func bind(_ index: Int32, _ name: Name?) {
+    if let name { bind(index, name) } else { bindNull(index) }
+  }
+
+  /// The name that a text column holds; empty for NULL.
+  package func name(_ index: Int32) -> Name { Name(text(index)) }
+
+  /// The name that a text column holds, if it holds one.
+  package func optionalName(_ index: Int32) -> Name? { optionalText(index).map { Name($0) } }
+
   func bind(_ index: Int32, _ id: UniqueID) {
     withUnsafeBytes(of: (id.high.bigEndian, id.low.bigEndian)) { bind(index, blob: $0) }
   }

@@ -19,7 +19,7 @@ package struct SequencedStamp: Sendable, Equatable {
 
 /// One column's value with its writer.
 package struct ColumnState: Sendable, Equatable {
-  package var name: String
+  package var name: Name
   package var value: Value
   package var stamp: Stamp
   package var sequence: SequenceNumber
@@ -30,7 +30,7 @@ package struct ColumnState: Sendable, Equatable {
   package var shared: SequenceNumber
 
   package init(
-    name: String, value: Value, stamp: Stamp, sequence: SequenceNumber,
+    name: Name, value: Value, stamp: Stamp, sequence: SequenceNumber,
     origin: SequenceNumber? = nil, shared: SequenceNumber = 0
   ) {
     self.name = name
@@ -220,7 +220,7 @@ package struct RecordState: Sendable, Equatable {
 extension Operation {
   /// Who wrote `column`, and when. A clamped operation's columns are no later than the operation,
   /// and a device's own writes keep their order.
-  func stamp(of column: String, within stamp: Stamp) -> Stamp {
+  func stamp(of column: Name, within stamp: Stamp) -> Stamp {
     Stamp(time: min(time(of: column), stamp.time), device: stamp.device)
   }
 

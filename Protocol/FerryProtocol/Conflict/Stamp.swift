@@ -32,7 +32,7 @@ package enum Resolution: Sendable, Equatable {
 /// A value that lost against another (SPEC.md §6). It is kept, with who lost to whom.
 public struct Conflict: Sendable, Equatable {
   /// The column; `nil` when it is the record's existence that was decided.
-  public let column: String?
+  public let column: Name?
   /// The value that did not stay.
   public let lost: Value
   /// Who wrote the value that did not stay.
@@ -44,7 +44,7 @@ public struct Conflict: Sendable, Equatable {
 
   /// A conflict from its parts.
   public init(
-    column: String?, lost: Value, loser: Stamp, winner: Stamp, isQuestion: Bool = false
+    column: Name?, lost: Value, loser: Stamp, winner: Stamp, isQuestion: Bool = false
   ) {
     self.column = column
     self.lost = lost
@@ -62,14 +62,19 @@ public struct Outcome: Sendable, Equatable {
   public var isOverruled: Bool
   /// Of a batch: how many records it has changed or tried to. Their conflicts are their own.
   public var records: Int?
+  /// How many more values lost than ``conflicts`` quotes: an answer quotes only so many bytes.
+  public var omitted: Int
 
   /// All of it stands, and nothing concurrent was overruled.
   public static let applied = Outcome()
 
   /// An outcome from its parts.
-  public init(conflicts: [Conflict] = [], isOverruled: Bool = false, records: Int? = nil) {
+  public init(
+    conflicts: [Conflict] = [], isOverruled: Bool = false, records: Int? = nil, omitted: Int = 0
+  ) {
     self.conflicts = conflicts
     self.isOverruled = isOverruled
     self.records = records
+    self.omitted = omitted
   }
 }

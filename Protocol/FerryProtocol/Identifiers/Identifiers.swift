@@ -12,6 +12,9 @@ public struct DeviceID: Hashable, Sendable, Comparable, CustomStringConvertible 
     self.value = value
   }
 
+  /// The server itself, as the author of its own records: the nil UUID, which no device may take.
+  package static let server = DeviceID(UniqueID(high: 0, low: 0))
+
   public var description: String { value.description }
 
   public static func < (left: DeviceID, right: DeviceID) -> Bool { left.value < right.value }
@@ -70,38 +73,27 @@ public typealias SequenceNumber = Int64
 /// One row of one table.
 public struct RecordKey: Hashable, Sendable, Comparable {
   /// The table's name, ``Limits/nameBytes`` at most.
-  public let table: String
+  public let table: Name
   /// The record's identifier, which the app chose.
-  public let record: String
+  public let record: Name
 
   /// A key from its two parts.
-  public init(table: String, record: String) {
+  public init(table: Name, record: Name) {
     self.table = table
     self.record = record
   }
 
-  // Keys compare by their bytes, as SQLite and PostgreSQL compare them: Swift takes strings that
-  // are canonically equivalent for equal.
-  public static func == (left: RecordKey, right: RecordKey) -> Bool {
-    left.record.utf8.elementsEqual(right.record.utf8)
-      && left.table.utf8.elementsEqual(right.table.utf8)
+  /// A key from its two parts as texts.
+  public init(table: String, record: String) {
+    self.init(table: Name(table), record: Name(record))
   }
 
   public func hash(into hasher: inout Hasher) {
-    Self.hash(record, into: &hasher)
-    Self.hash(table, into: &hasher)
+    record.hash(into: &hasher)
+    table.hash(into: &hasher)
   }
 
   public static func < (left: RecordKey, right: RecordKey) -> Bool {
-    if !left.table.utf8.elementsEqual(right.table.utf8) {
-      return left.table.utf8.lexicographicallyPrecedes(right.table.utf8)
-    }
-    return left.record.utf8.lexicographicallyPrecedes(right.record.utf8)
-  }
-
-  private static func hash(_ text: String, into hasher: inout Hasher) {
-    var text = text
-    text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-    hasher.combine(0xFF as UInt8)
+    left.table == right.table ? left.record < right.record : left.table < right.table
   }
 }

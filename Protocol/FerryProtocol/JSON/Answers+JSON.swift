@@ -1,16 +1,20 @@
 extension PacketAnswer {
   /// The answer as it travels (SPEC.md §4).
-  package func encoded() -> [UInt8] {
+  ///
+  /// - Parameter bytes: Of all conflicts that it quotes. Those of an operation that do not fit are
+  ///   left out and counted: one packet may overrule much more than a device takes in one answer.
+  package func encoded(quoting bytes: Int = Limits.standard.pageBytes) -> [UInt8] {
     var json = JSONWriter(capacity: 256 + receipt.outcomes.count * 12)
+    var room = bytes
     json.raw("{")
-    json.receiptMembers(receipt)
+    json.receiptMembers(receipt, &room)
     if !released.isEmpty {
       json.raw(",\"released\":[")
       var first = true
       for receipt in released {
         json.separate(&first)
         json.raw("{")
-        json.receiptMembers(receipt)
+        json.receiptMembers(receipt, &room)
         json.raw("}")
       }
       json.raw("]")
@@ -44,7 +48,7 @@ extension PacketAnswer {
           }
         case "epoch": epoch = Epoch(try reader.string())
         case "head": head = try reader.sequence()
-        case "time": time = try reader.integer()
+        case "time": time = try reader.wallTime()
         default: try reader.receiptMember(key, &receipt, limits)
         }
       }
@@ -83,7 +87,7 @@ private struct ReceiptParts {
 }
 
 extension JSONWriter {
-  fileprivate mutating func receiptMembers(_ receipt: PacketReceipt) {
+  fileprivate mutating func receiptMembers(_ receipt: PacketReceipt, _ room: inout Int) {
     raw("\"tail\":")
     string(receipt.tail.value)
     raw(",\"status\":\"")
@@ -102,9 +106,24 @@ extension JSONWriter {
     var first = true
     for outcome in receipt.outcomes {
       separate(&first)
-      self.outcome(outcome)
+      quote(outcome, &room)
     }
     raw("]")
+  }
+
+  /// An outcome with its conflicts, if there is room for them.
+  private mutating func quote(_ outcome: Outcome, _ room: inout Int) {
+    if outcome.conflicts.isEmpty { return self.outcome(outcome) }
+    var quoted = JSONWriter(capacity: 256)
+    quoted.outcome(outcome)
+    if quoted.count <= room {
+      room -= quoted.count
+      return raw(quoted.finish())
+    }
+    self.outcome(
+      Outcome(
+        isOverruled: outcome.isOverruled, records: outcome.records,
+        omitted: outcome.conflicts.count))
   }
 
   private mutating func member(_ name: StaticString, _ number: UInt64) {
@@ -121,6 +140,10 @@ extension JSONWriter {
     if let records = outcome.records {
       raw(",\"records\":")
       number(Int64(records))
+    }
+    if outcome.omitted > 0 {
+      raw(",\"omitted\":")
+      number(Int64(outcome.omitted))
     }
     raw("}")
   }
@@ -192,7 +215,8 @@ extension JSONReader {
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "outcome": outcome.isOverruled = try reader.string() == "overruled"
-      case "records": outcome.records = Int(clamping: max(0, try reader.integer()))
+      case "records": outcome.records = try reader.count()
+      case "omitted": outcome.omitted = try reader.count()
       case "conflicts": outcome.conflicts = try reader.conflicts(limits)
       default: try reader.skip()
       }
@@ -210,14 +234,14 @@ extension JSONReader {
   }
 
   private mutating func conflict(_ limits: Limits) throws(MalformedMessage) -> Conflict {
-    var column: String?
+    var column: Name?
     var lost: Value = .null
     var loser: Stamp?
     var winner: Stamp?
     var isQuestion = false
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
-      case "column": if try !reader.null() { column = try reader.string() }
+      case "column": if try !reader.null() { column = try reader.name() }
       case "lost": lost = try reader.value(limits: limits)
       case "loser": loser = try reader.stamp()
       case "winner": winner = try reader.stamp()

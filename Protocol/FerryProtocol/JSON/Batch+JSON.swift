@@ -63,7 +63,7 @@ struct BatchParts {
 
   /// Checks that an operation has what its kind demands of them.
   func batch(
-    of kind: OperationKind, _ id: OperationID, record: String?, columns: [Column]?,
+    of kind: OperationKind, _ id: OperationID, record: Name?, columns: [Column]?,
     hasTimes: Bool, _ reader: JSONReader
   ) throws(MalformedMessage) -> Batch? {
     guard kind == .batch else {

@@ -23,7 +23,7 @@ extension DigestQuery {
   package init(decoding bytes: [UInt8], limits: Limits) throws(MalformedMessage) {
     self = try decode(bytes, depth: limits.depth) { (reader) throws(MalformedMessage) in
       var cursor: Cursor?
-      var table: String?
+      var table: Name?
       var nodes: [DigestNode] = []
       try reader.object { (key, reader) throws(MalformedMessage) in
         switch key {
@@ -167,13 +167,13 @@ extension JSONReader {
   fileprivate mutating func tableDigest(
     _ limits: Limits
   ) throws(MalformedMessage) -> DigestAnswer.TableDigest {
-    var table: String?
+    var table: Name?
     var records: Int?
     var digest: Digest?
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "table": table = try reader.tableName(limits: limits)
-      case "records": records = Int(clamping: try reader.integer())
+      case "records": records = try reader.count()
       case "digest": digest = try reader.digest()
       default: try reader.skip()
       }
@@ -215,7 +215,7 @@ extension JSONReader {
   ) throws(MalformedMessage) -> [NodeDigests.RecordDigest] {
     var records: [NodeDigests.RecordDigest] = []
     try array { (reader) throws(MalformedMessage) in
-      var record: String?
+      var record: Name?
       var digest: Digest?
       try reader.array { (reader) throws(MalformedMessage) in
         if record == nil {

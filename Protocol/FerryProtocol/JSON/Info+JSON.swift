@@ -29,7 +29,7 @@ extension SpaceInfo {
         case "epoch": epoch = Epoch(try reader.string())
         case "head": head = try reader.sequence()
         case "role": role = Role(rawValue: try reader.string())
-        case "time": time = try reader.integer()
+        case "time": time = try reader.wallTime()
         default: try reader.skip()
         }
       }

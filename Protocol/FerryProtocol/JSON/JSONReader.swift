@@ -67,13 +67,27 @@ package struct JSONReader {
   }
 
   /// Passes over one value of any kind and answers with its bytes.
+  /// - Parameter refusingRepeats: Whether a member that an object in it has twice is refused.
   @discardableResult
-  package mutating func skip() throws(MalformedMessage) -> UnsafeRawBufferPointer {
+  package mutating func skip(
+    refusingRepeats: Bool = false
+  ) throws(MalformedMessage) -> UnsafeRawBufferPointer {
     let first = try peek()
     let start = position
     switch first {
-    case 0x7B: try object { (_, reader) throws(MalformedMessage) in try reader.skip() }
-    case 0x5B: try array { (reader) throws(MalformedMessage) in try reader.skip() }
+    case 0x7B:
+      var names = Set<[UInt8]>()
+      try object { (key, reader) throws(MalformedMessage) in
+        if refusingRepeats {
+          try reader.skipUnknown(key, &names)
+        } else {
+          try reader.skip()
+        }
+      }
+    case 0x5B:
+      try array { (reader) throws(MalformedMessage) in
+        try reader.skip(refusingRepeats: refusingRepeats)
+      }
     case 0x22: _ = try string()
     case 0x74: try literal("true")
     case 0x66: try literal("false")
@@ -81,6 +95,17 @@ package struct JSONReader {
     default: _ = try numberSpan()
     }
     return UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[start..<position]))
+  }
+
+  /// Passes over a member that is not known, of an object that has each member once.
+  /// - Parameter names: Those of the object's members that came before and are not known.
+  package mutating func skipUnknown(
+    _ key: JSONKey, _ names: inout Set<[UInt8]>
+  ) throws(MalformedMessage) {
+    guard names.insert(Array(try key.text().utf8)).inserted else {
+      throw malformed("a member stands twice")
+    }
+    try skip(refusingRepeats: true)
   }
 
   // MARK: Scalars
@@ -100,6 +125,9 @@ package struct JSONReader {
     try literal("false")
     return false
   }
+
+  /// A name from outside: of a table, a column or a record.
+  package mutating func name() throws(MalformedMessage) -> Name { Name(try string()) }
 
   package mutating func string() throws(MalformedMessage) -> String {
     let span = try stringSpan()
@@ -137,6 +165,22 @@ package struct JSONReader {
     let (digits, isInteger) = try numberSpan()
     guard isInteger, let value = parseInteger(digits) else {
       throw malformed("not a 64-bit integer")
+    }
+    return value
+  }
+
+  /// How many there are of something: 0 to 2^31 - 1, so that sums of counts never overflow.
+  package mutating func count() throws(MalformedMessage) -> Int {
+    let value = try integer()
+    guard 0...Int64(Int32.max) ~= value else { throw malformed("\(value) is no count") }
+    return Int(value)
+  }
+
+  /// A wall clock's reading in milliseconds since 1970, in the 48 bits that a time has for it.
+  package mutating func wallTime() throws(MalformedMessage) -> Int64 {
+    let value = try integer()
+    guard 0...Limits.wallTimeMax ~= value else {
+      throw malformed("\(value) ms since 1970 is no time from 1970 to 10889")
     }
     return value
   }
@@ -314,6 +358,9 @@ package struct JSONKey {
       return true
     }
   }
+
+  /// The member's name as a name from outside, escapes resolved.
+  package func name() throws(MalformedMessage) -> Name { Name(try text()) }
 
   /// The name as a string, escapes resolved.
   package func text() throws(MalformedMessage) -> String {

@@ -77,6 +77,8 @@ package struct JSONWriter {
     bytes.append(0x22)
   }
 
+  package mutating func string(_ name: Name) { string(name.text) }
+
   package mutating func string(_ text: String) {
     var text = text
     text.withUTF8 { string(utf8: $0) }

@@ -19,8 +19,8 @@ extension JSONReader {
   package mutating func notice(limits: Limits) throws(MalformedMessage) -> Notice {
     var sequence: SequenceNumber?
     var operation: OperationID?
-    var table: String?
-    var record: String?
+    var table: Name?
+    var record: Name?
     var conflicts: [Conflict] = []
     try object { (key, reader) throws(MalformedMessage) in
       switch key {

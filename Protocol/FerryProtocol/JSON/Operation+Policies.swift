@@ -2,7 +2,7 @@
 
 extension Operation {
   /// What the author's row held in `column` before; `nil` where the operation does not say.
-  package func original(of column: String) -> Value? {
+  package func original(of column: Name) -> Value? {
     originals.isEmpty ? nil : originals.first { $0.name == column }?.value
   }
 
@@ -16,7 +16,7 @@ extension Operation {
     if increments.isEmpty && originals.isEmpty { return nil }
     if kind != .update { return "only an update has adds or originals" }
     var summands = increments
-    var written = Set<String>(minimumCapacity: columns.count)
+    var written = Set<Name>(minimumCapacity: columns.count)
     for column in columns {
       written.insert(column.name)
       guard summands.remove(column.name) != nil else { continue }
@@ -32,7 +32,7 @@ extension Operation {
 
 extension JSONWriter {
   /// The names of the columns that an operation adds to, sorted.
-  package mutating func increments(_ names: Set<String>) {
+  package mutating func increments(_ names: Set<Name>) {
     var first = true
     raw("[")
     for name in names.sorted() {
@@ -45,13 +45,13 @@ extension JSONWriter {
 
 extension JSONReader {
   /// Reads what ``JSONWriter/increments(_:)`` writes.
-  package mutating func increments(limits: Limits) throws(MalformedMessage) -> Set<String> {
-    var names: Set<String> = []
+  package mutating func increments(limits: Limits) throws(MalformedMessage) -> Set<Name> {
+    var names: Set<Name> = []
     try array { (reader) throws(MalformedMessage) in
       guard names.count < limits.columns else { throw reader.malformed("too many adds") }
-      let name = try reader.string()
+      let name = try reader.name()
       guard names.insert(name).inserted else {
-        throw reader.malformed("adds names \(name.prefix(40)) twice")
+        throw reader.malformed("adds names \(name.text.prefix(40)) twice")
       }
     }
     return names

@@ -27,6 +27,7 @@ extension Packet {
     var base: SequenceNumber = 0
     var operations: [Operation] = []
     var seen = MembersSeen()
+    var unknown = Set<[UInt8]>()
     try reader.object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "device":
@@ -44,10 +45,13 @@ extension Packet {
       case "operations":
         try seen.note("operations", 4, reader)
         operations = try reader.operations(limits: limits)
-      default: try reader.skip()
+      default: try reader.skipUnknown(key, &unknown)
       }
     }
     guard let device else { throw reader.malformed("the packet names no device") }
+    guard device != .server else {
+      throw reader.malformed("device \(device) is the server's own; a device takes another one")
+    }
     guard !operations.isEmpty else { throw reader.malformed("the packet has no operations") }
     try refuseRepeats(operations, reader)
     // Members come in any order, so the packet's base may stand after its operations.
@@ -157,7 +161,7 @@ extension JSONWriter {
     raw("}")
   }
 
-  private mutating func columnTimes(_ times: [String: HybridTimestamp]) {
+  private mutating func columnTimes(_ times: [Name: HybridTimestamp]) {
     raw(",\"times\":{")
     var first = true
     for (name, time) in times.sorted(by: { $0.key < $1.key }) {
@@ -175,21 +179,21 @@ extension JSONReader {
   package mutating func sequence() throws(MalformedMessage) -> SequenceNumber {
     let value = try integerString()
     guard value >= 0 else { throw malformed("a sequence below zero") }
+    guard value <= Limits.sequenceMax else {
+      throw malformed("a sequence above 2^62, which no history reaches")
+    }
     return value
   }
 
-  package mutating func tableName(limits: Limits) throws(MalformedMessage) -> String {
-    let name = try string()
+  package mutating func tableName(limits: Limits) throws(MalformedMessage) -> Name {
+    let name = try self.name()
     if let fault = NameRule.fault(in: name, limits: limits) { throw malformed(fault) }
     return name
   }
 
-  package mutating func recordName(limits: Limits) throws(MalformedMessage) -> String {
-    let record = try string()
-    guard (1...limits.recordBytes).contains(record.utf8.count) else {
-      throw malformed("a record's identifier has 1 to \(limits.recordBytes) bytes")
-    }
-    guard !record.utf8.contains(0) else { throw malformed("U+0000 in a record's identifier") }
+  package mutating func recordName(limits: Limits) throws(MalformedMessage) -> Name {
+    let record = try self.name()
+    if let fault = NameRule.fault(inRecord: record, limits: limits) { throw malformed(fault) }
     return record
   }
 
@@ -206,17 +210,18 @@ extension JSONReader {
 
   private mutating func operation(limits: Limits) throws(MalformedMessage) -> Operation {
     var id: OperationID?
-    var table: String?
-    var record: String?
+    var table: Name?
+    var record: Name?
     var kind: OperationKind?
     var time: HybridTimestamp?
     var columns: [Column]?
-    var times: [String: HybridTimestamp] = [:]
-    var increments: Set<String> = []
+    var times: [Name: HybridTimestamp] = [:]
+    var increments: Set<Name> = []
     var originals: [Column] = []
     var base = unstatedBase
     var batchParts = BatchParts()
     var seen = MembersSeen()
+    var unknown = Set<[UInt8]>()
     let start = position
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
@@ -256,7 +261,7 @@ extension JSONReader {
       case "effect":
         try seen.note("effect", 15, reader)
         batchParts.effect = try reader.batchEffect()
-      default: try reader.skip()
+      default: try reader.skipUnknown(key, &unknown)
       }
     }
     guard let id else { throw malformed("an operation without id") }
@@ -285,7 +290,7 @@ extension JSONReader {
   }
 
   private func check(
-    _ times: [String: HybridTimestamp], of columns: [Column], at time: HybridTimestamp,
+    _ times: [Name: HybridTimestamp], of columns: [Column], at time: HybridTimestamp,
     _ id: OperationID
   ) throws(MalformedMessage) {
     guard !times.isEmpty else { return }
@@ -307,11 +312,11 @@ extension JSONReader {
 
   private mutating func times(
     limits: Limits
-  ) throws(MalformedMessage) -> [String: HybridTimestamp] {
-    var times: [String: HybridTimestamp] = [:]
+  ) throws(MalformedMessage) -> [Name: HybridTimestamp] {
+    var times: [Name: HybridTimestamp] = [:]
     try object { (key, reader) throws(MalformedMessage) in
       guard times.count < limits.columns else { throw reader.malformed("too many times") }
-      let name = try key.text()
+      let name = try key.name()
       guard times.updateValue(try reader.timestamp(), forKey: name) == nil else {
         throw reader.malformed("a column's time stands twice")
       }

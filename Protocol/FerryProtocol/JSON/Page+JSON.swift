@@ -38,8 +38,8 @@ extension JSONWriter {
   }
 
   package mutating func change(_ change: Change) {
-    var table = change.key.table
-    var record = change.key.record
+    var table = change.key.table.text
+    var record = change.key.record.text
     table.withUTF8 { table in record.withUTF8 { changeHead(change.sequence, table, $0) } }
     state(change.state)
     raw("}")
@@ -66,6 +66,18 @@ package enum PageReader {
     _ bytes: UnsafeRawBufferPointer, limits: Limits,
     each: (Change) throws(MalformedMessage) -> Void
   ) throws(MalformedMessage) -> PageHead {
+    try read(bytes, limits: limits, each: each) { (change) throws(MalformedMessage) in
+      throw change.fault
+    }
+  }
+
+  /// The same; a change that breaks a rule within correct JSON is given to `unreadable`, and does
+  /// not make the page malformed.
+  package static func read(
+    _ bytes: UnsafeRawBufferPointer, limits: Limits,
+    each: (Change) throws(MalformedMessage) -> Void,
+    unreadable: (UnreadableChange) throws(MalformedMessage) -> Void
+  ) throws(MalformedMessage) -> PageHead {
     var reader = JSONReader(bytes)
     var parts = PageParts()
     var found: Int?
@@ -74,7 +86,10 @@ package enum PageReader {
         var count = 0
         try reader.array { (reader) throws(MalformedMessage) in
           count += 1
-          try each(try reader.change(limits: limits))
+          switch try reader.changeOrFault(limits: limits) {
+          case .success(let change): try each(change)
+          case .failure(let fault): try unreadable(fault)
+          }
         }
         found = count
       } else {
@@ -106,6 +121,21 @@ package enum PageReader {
     }
     return try result.get()
   }
+}
+
+/// A change that breaks a rule of the protocol, as far as it can be read.
+package struct UnreadableChange: Error, Sendable, Equatable {
+  /// `nil` where table or record cannot be read.
+  package var key: RecordKey?
+  package var sequence: SequenceNumber = 0
+  /// The record's writes as they came: JSON.
+  package var writes: [UInt8] = []
+  /// Which rule it breaks.
+  package let fault: MalformedMessage
+
+  package var reason: String { fault.reason }
+
+  init(fault: MalformedMessage) { self.fault = fault }
 }
 
 private struct PageParts {
@@ -141,16 +171,68 @@ extension JSONReader {
     case "more": parts.more = try bool()
     case "applied":
       if try !null() { parts.appliedTail = OperationID(try uniqueID()) }
-    case "time": parts.time = try integer()
-    case "count": parts.count = Int(clamping: try integer())
+    case "time": parts.time = try wallTime()
+    case "count": parts.count = try count()
     default: try skip()
     }
   }
 
+  /// A change; or, where it breaks a rule, what of it can be read.
+  ///
+  /// - Throws: `MalformedMessage` where it is not even JSON.
+  fileprivate mutating func changeOrFault(
+    limits: Limits
+  ) throws(MalformedMessage) -> Result<Change, UnreadableChange> {
+    let start = self
+    do throws(MalformedMessage) {
+      return .success(try change(limits: limits))
+    } catch {
+      self = start
+      guard let change = try? unreadableChange(error) else { throw error }
+      return .failure(change)
+    }
+  }
+
+  private mutating func unreadableChange(
+    _ fault: MalformedMessage
+  ) throws(MalformedMessage) -> UnreadableChange {
+    var change = UnreadableChange(fault: fault)
+    var table: Name?
+    var record: Name?
+    try object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "sequence":
+        change.sequence =
+          reader.ifReadable { (reader) throws(MalformedMessage) in try reader.sequence() } ?? 0
+      case "table":
+        table = reader.ifReadable { (reader) throws(MalformedMessage) in try reader.name() }
+      case "record":
+        record = reader.ifReadable { (reader) throws(MalformedMessage) in try reader.name() }
+      case "writes": change.writes = Array(try reader.skip())
+      default: try reader.skip()
+      }
+    }
+    if let table, let record { change.key = RecordKey(table: table, record: record) }
+    return change
+  }
+
+  /// Returns what `read` gives; passes over the value and returns `nil` if that fails.
+  private mutating func ifReadable<T>(
+    _ read: (inout JSONReader) throws(MalformedMessage) -> T
+  ) -> T? {
+    var reader = self
+    if let value = try? read(&reader) {
+      self = reader
+      return value
+    }
+    _ = try? skip()
+    return nil
+  }
+
   package mutating func change(limits: Limits) throws(MalformedMessage) -> Change {
     var sequence: SequenceNumber?
-    var table: String?
-    var record: String?
+    var table: Name?
+    var record: Name?
     var state = RecordState()
     try object { (key, reader) throws(MalformedMessage) in
       switch key {

@@ -56,7 +56,7 @@ extension Problem {
           try reader.array { (reader) throws(MalformedMessage) in
             members.refusals.append(try reader.refusal())
           }
-        case "violationCount": members.violationCount = Int(clamping: try reader.integer())
+        case "violationCount": members.violationCount = Int(clamping: max(0, try reader.integer()))
         case "violations":
           try reader.array { (reader) throws(MalformedMessage) in
             members.violations.append(try reader.violation())
@@ -100,17 +100,17 @@ extension JSONReader {
     var operation: OperationID?
     var code: String?
     var detail = ""
-    var table = ""
-    var record = ""
-    var holder: String?
+    var table: Name = ""
+    var record: Name = ""
+    var holder: Name?
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "operation": operation = OperationID(try reader.uniqueID())
       case "code": code = try reader.string()
       case "detail": detail = try reader.string()
-      case "table": table = try reader.string()
-      case "record": record = try reader.string()
-      case "holder": if try !reader.null() { holder = try reader.string() }
+      case "table": table = try reader.name()
+      case "record": record = try reader.name()
+      case "holder": if try !reader.null() { holder = try reader.name() }
       default: try reader.skip()
       }
     }

@@ -132,11 +132,11 @@ extension JSONReader {
 
   /// Reads a record's columns one by one. The caller refuses names that stand twice.
   mutating func eachColumn(
-    limits: Limits, _ column: (String, Value) -> Void
+    limits: Limits, _ column: (Name, Value) -> Void
   ) throws(MalformedMessage) {
     var count = 0
     try object { (key, reader) throws(MalformedMessage) in
-      let name = try key.text()
+      let name = try key.name()
       if let fault = NameRule.fault(in: name, limits: limits) { throw reader.malformed(fault) }
       guard count < limits.columns else {
         throw reader.malformed("more than \(limits.columns) columns")
@@ -147,7 +147,7 @@ extension JSONReader {
   }
 
   /// Fails when a name stands twice among `count` of them.
-  func refuseRepeats(_ count: Int, name: (Int) -> String) throws(MalformedMessage) {
+  func refuseRepeats(_ count: Int, name: (Int) -> Name) throws(MalformedMessage) {
     let ascend = stride(from: 1, to: count, by: 1).allSatisfy { name($0 - 1) < name($0) }
     if ascend { return }
     if count < 12 {

@@ -26,7 +26,7 @@ extension Operation {
   ///
   /// - Parameter columns: One at least to set; none to delete.
   public init(
-    id: OperationID, table: String, batch: Batch, time: HybridTimestamp, columns: [Column] = [],
+    id: OperationID, table: Name, batch: Batch, time: HybridTimestamp, columns: [Column] = [],
     base: SequenceNumber = 0
   ) {
     self.init(
@@ -36,7 +36,7 @@ extension Operation {
   }
 
   /// What a batch does to one record that matches: an update or a delete as any other.
-  package func effect(on record: String, id: OperationID, of batch: Batch) -> Operation {
+  package func effect(on record: Name, id: OperationID, of batch: Batch) -> Operation {
     Operation(
       id: id, key: RecordKey(table: key.table, record: record),
       kind: batch.effect == .delete ? .delete : .update, time: time, columns: columns, base: base)

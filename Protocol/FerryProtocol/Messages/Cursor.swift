@@ -54,7 +54,7 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
   public init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard [3, 5, 6, 7, 8].contains(parts.count), let epoch = Epoch(parts[0]),
-      let applied = Int64(parts[1]), let received = Int64(parts[2]), applied >= 0,
+      let applied = Self.place(parts[1]), let received = Self.place(parts[2]),
       received >= applied
     else { return nil }
     var anchor: Anchor?
@@ -62,11 +62,11 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     // The last part is one of sixteen digits, a timeline, or where the list began.
     let hasTimeline = parts.count > 6 && (parts.count > 7 || parts[6].utf8.count == 16)
     if parts.count > (hasTimeline ? 7 : 6) {
-      guard let head = Int64(parts[parts.count - 1]), head >= 0, applied == 0 else { return nil }
+      guard let head = Self.place(parts[parts.count - 1]), applied == 0 else { return nil }
       began = head
     }
     if parts.count > 3 {
-      guard let head = Int64(parts[3]), head >= received, let id = UniqueID(String(parts[4]))
+      guard let head = Self.place(parts[3]), head >= received, let id = UniqueID(String(parts[4]))
       else { return nil }
       var print: UInt64?
       if parts.count > 5 {
@@ -81,6 +81,11 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
       anchor = Anchor(head: head, operation: OperationID(id), print: print, timeline: timeline)
     }
     self.init(epoch: epoch, applied: applied, received: received, anchor: anchor, began: began)
+  }
+
+  private static func place(_ text: Substring) -> SequenceNumber? {
+    guard let place = Int64(text), 0...Limits.sequenceMax ~= place else { return nil }
+    return place
   }
 
   public var description: String {

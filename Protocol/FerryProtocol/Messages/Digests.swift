@@ -8,11 +8,11 @@ package struct DigestQuery: Sendable, Equatable {
   /// it.
   package var cursor: Cursor
   /// `nil` asks for all tables.
-  package var table: String?
+  package var table: Name?
   /// Of the table's tree, ``nodesMax`` at most.
   package var nodes: [DigestNode]
 
-  package init(cursor: Cursor, table: String? = nil, nodes: [DigestNode] = []) {
+  package init(cursor: Cursor, table: Name? = nil, nodes: [DigestNode] = []) {
     self.cursor = cursor
     self.table = table
     self.nodes = nodes
@@ -27,10 +27,10 @@ package enum NodeDigests: Sendable, Equatable {
   case records([RecordDigest])
 
   package struct RecordDigest: Sendable, Equatable {
-    package let record: String
+    package let record: Name
     package let digest: Digest
 
-    package init(record: String, digest: Digest) {
+    package init(record: Name, digest: Digest) {
       self.record = record
       self.digest = digest
     }
@@ -40,12 +40,12 @@ package enum NodeDigests: Sendable, Equatable {
 /// The answer to ``DigestQuery``.
 package struct DigestAnswer: Sendable, Equatable {
   package struct TableDigest: Sendable, Equatable {
-    package let table: String
+    package let table: Name
     /// Records that exist.
     package let records: Int
     package let digest: Digest
 
-    package init(table: String, records: Int, digest: Digest) {
+    package init(table: Name, records: Int, digest: Digest) {
       self.table = table
       self.records = records
       self.digest = digest

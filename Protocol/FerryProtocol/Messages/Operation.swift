@@ -26,11 +26,11 @@ public struct Operation: Sendable, Equatable {
   public var columns: [Column]
   /// When a column was written, where that was earlier than ``time``: operations on one record
   /// are merged before they are sent (S1.9), and each column keeps its own time.
-  public var columnTimes: [String: HybridTimestamp]
+  public var columnTimes: [Name: HybridTimestamp]
   /// The newest change its author had seen: what came later in the space is concurrent with it.
   public var base: SequenceNumber
   /// Columns of an update whose integer is added to what is there, rather than put in its place.
-  public var increments: Set<String>
+  public var increments: Set<Name>
   /// What the author's row held before, for columns of an update that are merged as text.
   public var originals: [Column]
   /// What a batch does, and to which records; `nil` for all other kinds.
@@ -39,8 +39,8 @@ public struct Operation: Sendable, Equatable {
   /// An operation from its parts.
   public init(
     id: OperationID, key: RecordKey, kind: OperationKind, time: HybridTimestamp,
-    columns: [Column] = [], columnTimes: [String: HybridTimestamp] = [:],
-    base: SequenceNumber = 0, increments: Set<String> = [], originals: [Column] = []
+    columns: [Column] = [], columnTimes: [Name: HybridTimestamp] = [:],
+    base: SequenceNumber = 0, increments: Set<Name> = [], originals: [Column] = []
   ) {
     self.id = id
     self.key = key
@@ -54,7 +54,7 @@ public struct Operation: Sendable, Equatable {
   }
 
   /// When `column` was written.
-  package func time(of column: String) -> HybridTimestamp {
+  package func time(of column: Name) -> HybridTimestamp {
     columnTimes.isEmpty ? time : columnTimes[column] ?? time
   }
 }

@@ -16,6 +16,11 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   case invalidCursor = "invalid_cursor"
   case unauthorized
   case forbidden
+  case deviceTaken = "device_taken"
+  case cursorRequired = "cursor_required"
+  case storageQuota = "storage_quota"
+  case writeQuota = "write_quota"
+  case streamQuota = "stream_quota"
   case unknownSpace = "unknown_space"
   case notFound = "not_found"
   case methodNotAllowed = "method_not_allowed"
@@ -27,6 +32,8 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   case uploadQuota = "upload_quota"
   case upgradeRequired = "upgrade_required"
   case parkFull = "park_full"
+  case rateLimited = "rate_limited"
+  case unsupportedMediaType = "unsupported_media_type"
   case deviceForked = "device_forked"
   case epochChanged = "epoch_changed"
   case cursorAhead = "cursor_ahead"
@@ -39,8 +46,8 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   /// What a client can do about it.
   public var action: ProblemAction {
     switch self {
-    case .parkFull, .unavailable, .internalError: .retry
-    case .deviceForked, .epochChanged, .cursorAhead, .historyLost, .cursorExpired,
+    case .parkFull, .writeQuota, .streamQuota, .rateLimited, .unavailable, .internalError: .retry
+    case .deviceForked, .deviceTaken, .epochChanged, .cursorAhead, .historyLost, .cursorExpired,
       .lostAndExpired:
       .resynchronise
     default: .fix
@@ -52,7 +59,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     switch self {
     case .malformedMessage, .invalidCursor: 400
     case .unauthorized: 401
-    case .forbidden: 403
+    case .forbidden, .deviceTaken: 403
     case .unknownSpace, .notFound: 404
     case .methodNotAllowed: 405
     case .deviceForked, .epochChanged, .cursorAhead, .historyLost, .schemaConflict,
@@ -60,13 +67,14 @@ public enum ProblemCode: String, Sendable, CaseIterable {
       409
     case .cursorExpired, .lostAndExpired: 410
     case .limitExceeded: 413
-    case .unsupportedCoding: 415
+    case .unsupportedCoding, .unsupportedMediaType: 415
     case .operationRefused, .contentMismatch: 422
     case .upgradeRequired: 426
-    case .parkFull: 429
+    case .cursorRequired: 428
+    case .parkFull, .writeQuota, .streamQuota, .rateLimited: 429
     case .internalError: 500
     case .unavailable: 503
-    case .uploadQuota: 507
+    case .uploadQuota, .storageQuota: 507
     }
   }
 
@@ -79,6 +87,11 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .invalidCursor: "The cursor is not one of this server's"
     case .unauthorized: "A valid token is needed"
     case .forbidden: "The token does not allow this"
+    case .deviceTaken: "The device identifier belongs to another user"
+    case .cursorRequired: "The space takes packets with a cursor only"
+    case .storageQuota: "What is stored has reached its limit"
+    case .writeQuota: "Too much was written today"
+    case .streamQuota: "Too many event streams are open"
     case .unknownSpace: "There is no such space"
     case .notFound: "There is nothing at this address"
     case .methodNotAllowed: "The method is not allowed here"
@@ -90,6 +103,8 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .uploadQuota: "Too much was begun to be uploaded and not finished"
     case .upgradeRequired: "The space asks for a newer client"
     case .parkFull: "Too many packets wait for an earlier one"
+    case .rateLimited: "Too many requests"
+    case .unsupportedMediaType: "The body has the wrong media type"
     case .deviceForked: "Another copy of this device has written"
     case .epochChanged: "The space has a new line of history"
     case .cursorAhead: "The cursor is ahead of the space"

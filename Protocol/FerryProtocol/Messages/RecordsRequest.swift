@@ -61,8 +61,8 @@ extension JSONReader {
 
   /// A table's name and a record's identifier, in an array of two.
   private mutating func recordKey(limits: Limits) throws(MalformedMessage) -> RecordKey {
-    var table: String?
-    var record: String?
+    var table: Name?
+    var record: Name?
     try array { (reader) throws(MalformedMessage) in
       if table == nil {
         table = try reader.tableName(limits: limits)

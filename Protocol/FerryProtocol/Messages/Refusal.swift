@@ -17,10 +17,15 @@ public struct RefusalCode: RawRepresentable, Hashable, Sendable, CustomStringCon
   public static let uniqueTaken = RefusalCode(rawValue: "unique_taken")
   /// A batch operation's condition cannot be evaluated, or matches too much.
   public static let invalidPredicate = RefusalCode(rawValue: "invalid_predicate")
+  /// The record would be larger than a record may be.
+  public static let recordTooLarge = RefusalCode(rawValue: "record_too_large")
+  /// A packet's batch operations cost too much to evaluate.
+  public static let batchTooExpensive = RefusalCode(rawValue: "batch_too_expensive")
 
   /// The codes of this version, in the order of SPEC.md §12.
   public static let known: [RefusalCode] = [
     .reservedTable, .forbiddenTable, .schemaViolation, .uniqueTaken, .invalidPredicate,
+    .recordTooLarge, .batchTooExpensive,
   ]
 
   public var description: String { rawValue }
@@ -36,16 +41,16 @@ public struct Refusal: Sendable, Equatable {
   /// What is wrong, for a person.
   public let detail: String
   /// The operation's table.
-  public let table: String
+  public let table: Name
   /// The operation's record.
-  public let record: String
+  public let record: Name
   /// The record that holds the unique key; `nil` for other codes.
-  public let holder: String?
+  public let holder: Name?
 
   /// A refusal from its parts.
   public init(
-    operation: OperationID, code: RefusalCode, detail: String, table: String, record: String,
-    holder: String? = nil
+    operation: OperationID, code: RefusalCode, detail: String, table: Name, record: Name,
+    holder: Name? = nil
   ) {
     self.operation = operation
     self.code = code
@@ -57,7 +62,7 @@ public struct Refusal: Sendable, Equatable {
 
   /// A refusal of an operation on one record.
   package init(
-    _ operation: Operation, _ code: RefusalCode, _ detail: String, holder: String? = nil
+    _ operation: Operation, _ code: RefusalCode, _ detail: String, holder: Name? = nil
   ) {
     self.init(
       operation: operation.id, code: code, detail: detail, table: operation.key.table,

@@ -1,16 +1,16 @@
 /// A record that exists and that a new schema does not allow (SPEC.md §11).
 public struct SchemaViolation: Sendable, Equatable {
   /// The record's table.
-  public let table: String
+  public let table: Name
   /// The record's identifier.
-  public let record: String
+  public let record: Name
   /// What is wrong with it, for a person.
   public let detail: String
   /// The record that has the same values of a new unique key; `nil` where none has.
-  public let holder: String?
+  public let holder: Name?
 
   /// A violation from its parts.
-  public init(table: String, record: String, detail: String, holder: String? = nil) {
+  public init(table: Name, record: Name, detail: String, holder: Name? = nil) {
     self.table = table
     self.record = record
     self.detail = detail
@@ -44,14 +44,15 @@ extension JSONWriter {
 
 extension JSONReader {
   mutating func violation() throws(MalformedMessage) -> SchemaViolation {
-    var (table, record, detail) = ("", "", "")
-    var holder: String?
+    var (table, record): (Name, Name) = ("", "")
+    var detail = ""
+    var holder: Name?
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
-      case "table": table = try reader.string()
-      case "record": record = try reader.string()
+      case "table": table = try reader.name()
+      case "record": record = try reader.name()
       case "detail": detail = try reader.string()
-      case "holder": if try !reader.null() { holder = try reader.string() }
+      case "holder": if try !reader.null() { holder = try reader.name() }
       default: try reader.skip()
       }
     }

@@ -6,7 +6,7 @@ extension MissionManifest {
   public func fault(limits: MissionLimits = .standard) -> String? {
     // A mission's name is its folder's, too.
     if let fault = MissionPath.fault(in: id.value) { return "the mission's name: \(fault)" }
-    if version < 1 { return "a version is a number from 1" }
+    if !(1...Limits.sequenceMax ~= version) { return "a version is a number from 1 to 2^62" }
     if !limits.priority.contains(priority) {
       return "priority \(priority) is not from \(limits.priority.lowerBound) to "
         + "\(limits.priority.upperBound)"

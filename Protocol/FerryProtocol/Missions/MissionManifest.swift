@@ -107,8 +107,13 @@ public struct MissionManifest: Sendable, Equatable {
     self.items = items
   }
 
-  /// Bytes of all items together.
-  public var size: Int64 { items.reduce(0) { $0 + $1.size } }
+  /// Bytes of all items together; saturates, since an unchecked manifest may say anything.
+  public var size: Int64 {
+    items.reduce(0) { sum, item in
+      let (next, overflows) = sum.addingReportingOverflow(max(0, item.size))
+      return overflows ? .max : next
+    }
+  }
 
   /// What is signed: the document's own bytes behind a line that names the purpose, so that a
   /// signature over something else can never pass for one over a manifest.

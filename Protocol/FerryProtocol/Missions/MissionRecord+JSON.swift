@@ -77,16 +77,16 @@ extension JSONWriter {
 
 extension JSONReader {
   fileprivate mutating func missionRecord() throws(MalformedMessage) -> MissionRecord {
-    var values: [String: Value] = [:]
+    var values: [Name: Value] = [:]
     var id = ""
     var after: [MissionID] = []
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "mission": id = try reader.string()
       case "version", "items", "size", "priority", "manifestSize", "publishedAt":
-        values[try key.text()] = .integer(try reader.integer())
-      case "title", "summary", "manifest": values[try key.text()] = .text(try reader.string())
-      case "signature", "signer": values[try key.text()] = .blob(try reader.base64())
+        values[try key.name()] = .integer(try reader.integer())
+      case "title", "summary", "manifest": values[try key.name()] = .text(try reader.string())
+      case "signature", "signer": values[try key.name()] = .blob(try reader.base64())
       case "after":
         try reader.array { (reader) throws(MalformedMessage) in
           after.append(try reader.missionID())

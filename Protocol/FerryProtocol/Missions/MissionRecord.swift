@@ -3,7 +3,7 @@
 /// was deleted.
 public struct MissionRecord: Sendable, Equatable {
   /// The reserved table; a record's identifier is the mission's.
-  public static let table = "ferry_missions"
+  public static let table: Name = "ferry_missions"
 
   public var id: MissionID
   public var version: Int64
@@ -59,20 +59,21 @@ public struct MissionRecord: Sendable, Equatable {
   }
 
   /// Reads a record; `nil` unless every column that a device needs is there and of its type.
-  package init?(id: String, value: (String) -> Value?) {
-    func integer(_ name: String) -> Int64? {
+  package init?(id: String, value: (Name) -> Value?) {
+    func integer(_ name: Name) -> Int64? {
       if case .integer(let number)? = value(name) { number } else { nil }
     }
-    func text(_ name: String) -> String? {
+    func text(_ name: Name) -> String? {
       if case .text(let text)? = value(name) { text } else { nil }
     }
-    func blob(_ name: String) -> [UInt8]? {
+    func blob(_ name: Name) -> [UInt8]? {
       if case .blob(let bytes)? = value(name) { bytes } else { nil }
     }
     guard let id = MissionID(id), let version = integer("version"), let size = integer("size"),
       let manifest = text("manifest").flatMap({ ContentHash($0) }),
       let manifestSize = integer("manifestSize"), let signature = blob("signature"),
-      let signer = blob("signer")
+      let signer = blob("signer"), 0...Limits.sequenceMax ~= version, Self.sizes.contains(size),
+      Self.sizes.contains(manifestSize)
     else { return nil }
     self.id = id
     self.version = version
@@ -83,11 +84,14 @@ public struct MissionRecord: Sendable, Equatable {
     self.signer = signer
     title = text("title") ?? ""
     summary = text("summary") ?? ""
-    items = integer("items") ?? 0
+    items = min(max(0, integer("items") ?? 0), Int64(MissionLimits.standard.items))
     priority = integer("priority") ?? 0
     after = (text("after") ?? "").split(separator: " ").compactMap { MissionID(String($0)) }
-    publishedAt = integer("publishedAt") ?? 0
+    publishedAt = min(max(0, integer("publishedAt") ?? 0), Limits.wallTimeMax)
   }
+
+  /// Bytes that a mission or its manifest may claim: sums of them stay far below 64 bits.
+  private static let sizes: ClosedRange<Int64> = 0...(1 << 56)
 
   /// Names hold no blanks.
   private var afterText: String { after.map(\.value).joined(separator: " ") }

@@ -4,16 +4,16 @@ extension Predicate {
   /// - Parameters:
   ///   - record: The record's identifier.
   ///   - columns: What it holds; names that stand nowhere here are NULL.
-  public func matches(record: String, columns: [Column]) -> Bool {
-    truth(record: .text(record)) { name in
+  public func matches(record: Name, columns: [Column]) -> Bool {
+    truth(record: .text(record.text)) { name in
       columns.first { $0.name == name }?.value ?? .null
     } == true
   }
 
   /// Whether a record of the server's matches. One that does not exist never does.
-  package func matches(record: String, _ state: RecordState) -> Bool {
+  package func matches(record: Name, _ state: RecordState) -> Bool {
     guard state.isAlive else { return false }
-    return truth(record: .text(record)) { name in
+    return truth(record: .text(record.text)) { name in
       let index = state.columns.partitioningIndex { $0.name >= name }
       guard index < state.columns.count, state.columns[index].name == name else { return .null }
       return state.columns[index].value
@@ -21,7 +21,7 @@ extension Predicate {
   }
 
   /// True, false, or `nil` for unknown.
-  package func truth(record: Value, _ value: (String) -> Value) -> Bool? {
+  package func truth(record: Value, _ value: (Name) -> Value) -> Bool? {
     func held(_ field: PredicateField) -> Value {
       switch field {
       case .column(let name): value(name)

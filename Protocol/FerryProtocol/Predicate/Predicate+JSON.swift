@@ -95,7 +95,7 @@ extension JSONReader {
 
   private mutating func field(limits: Limits) throws(MalformedMessage) -> PredicateField {
     if try peek() == 0x22 {
-      let name = try string()
+      let name = try self.name()
       if let fault = NameRule.fault(in: name, limits: limits) { throw malformed(fault) }
       return .column(name)
     }

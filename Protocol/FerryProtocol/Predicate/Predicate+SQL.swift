@@ -15,8 +15,8 @@ extension Predicate {
   /// are named with their table, since SQLite takes a quoted name that it does not know for text.
   ///
   /// - Parameter key: The table's own key column.
-  public func sql(table: String, key: String) -> PredicateSQL {
-    var writer = SQLWriter(table: SQLWriter.quoted(table), key: key)
+  public func sql(table: Name, key: Name) -> PredicateSQL {
+    var writer = SQLWriter(table: quoted(table), key: key)
     writer.write(normalized)
     return PredicateSQL(text: writer.text, values: writer.values)
   }
@@ -24,16 +24,11 @@ extension Predicate {
 
 private struct SQLWriter {
   let table: String
-  let key: String
+  let key: Name
   var text = ""
   var values: [Value] = []
 
-  static func quoted(_ name: String) -> String {
-    "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
-      + "\""
-  }
-
-  init(table: String, key: String) {
+  init(table: String, key: Name) {
     self.table = table
     self.key = key
   }
@@ -64,7 +59,7 @@ private struct SQLWriter {
       case .column(let name): name
       case .record: key
       }
-    return "((+\(table).\(Self.quoted(name))) COLLATE BINARY)"
+    return "((+\(table).\(quoted(name))) COLLATE BINARY)"
   }
 
   /// Joined in halves: SQLite's parser bounds the depth of an expression, not its length.

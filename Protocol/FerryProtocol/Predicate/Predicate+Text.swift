@@ -2,7 +2,7 @@ extension Predicate {
   /// The predicate in the words that ``init(_:key:limits:)`` reads: a subset of SQL's expressions.
   ///
   /// - Parameter key: What the table's key column is called.
-  public func text(key: String) -> String {
+  public func text(key: Name) -> String {
     var writer = PredicateWriter(key: key)
     writer.write(normalized, inside: .top)
     return writer.text
@@ -17,10 +17,10 @@ private struct PredicateWriter {
     case or
   }
 
-  let key: String
+  let key: Name
   var text = ""
 
-  init(key: String) { self.key = key }
+  init(key: Name) { self.key = key }
 
   mutating func write(_ predicate: Predicate, inside place: Place) {
     switch predicate {
@@ -59,20 +59,8 @@ private struct PredicateWriter {
     }
   }
 
-  private static func identifier(_ name: String) -> String {
-    if PredicateScanner.isPlain(name) { return name }
-    return quoted(name, with: "\"")
-  }
-
-  private static func quoted(_ text: String, with mark: Unicode.Scalar) -> String {
-    var quoted = String.UnicodeScalarView()
-    quoted.append(mark)
-    for scalar in text.unicodeScalars {
-      if scalar == mark { quoted.append(mark) }
-      quoted.append(scalar)
-    }
-    quoted.append(mark)
-    return String(quoted)
+  private static func identifier(_ name: Name) -> String {
+    PredicateScanner.isPlain(name.text) ? name.text : quoted(name)
   }
 
   private static func literal(_ value: Value) -> String {
@@ -83,7 +71,7 @@ private struct PredicateWriter {
       // SQL has no word for infinity; what no double can hold is one.
       if real.isInfinite { return real < 0 ? "-9e999" : "9e999" }
       return real.description
-    case .text(let text): return quoted(text, with: "'")
+    case .text(let text): return quoted(literal: text)
     case .blob(let bytes):
       var digits: [UInt8] = []
       for byte in bytes { digits += [hexDigit(UInt64(byte >> 4)), hexDigit(UInt64(byte))] }

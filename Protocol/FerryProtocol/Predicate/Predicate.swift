@@ -30,7 +30,7 @@ public indirect enum Predicate: Sendable, Equatable {
 /// What a predicate looks at.
 public enum PredicateField: Sendable, Hashable {
   /// A column by name.
-  case column(String)
+  case column(Name)
   /// The record's identifier, which each replica keeps in its table's own key column.
   case record
 }
@@ -73,8 +73,8 @@ extension Predicate {
   }
 
   /// All columns that it names, sorted, each once.
-  package var columns: [String] {
-    var names = Set<String>()
+  package var columns: [Name] {
+    var names = Set<Name>()
     visitFields { if case .column(let name) = $0 { names.insert(name) } }
     return names.sorted()
   }

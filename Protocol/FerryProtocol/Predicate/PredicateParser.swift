@@ -9,7 +9,7 @@ extension Predicate {
   ///
   /// - Parameter key: What the table's key column is called; it stands for the record.
   /// - Throws: ``PredicateError`` with what was expected, and where.
-  public init(_ text: String, key: String, limits: Limits = .standard) throws(PredicateError) {
+  public init(_ text: String, key: Name, limits: Limits = .standard) throws(PredicateError) {
     var parser = PredicateParser(text, key: key)
     self = try parser.predicate()
     if let fault = fault(limits: limits) { throw PredicateError(reason: fault, position: 1) }
@@ -23,12 +23,12 @@ private struct PredicateParser {
 
   private var scanner: PredicateScanner
   private var token = PredicateScanner.Token.end
-  private let key: String
+  private let key: Name
   private var nesting = 0
 
-  init(_ text: String, key: String) {
+  init(_ text: String, key: Name) {
     scanner = PredicateScanner(text)
-    self.key = PredicateScanner.lowered(key)
+    self.key = key.folded
   }
 
   /// All of the text.
@@ -123,15 +123,15 @@ private struct PredicateParser {
   // MARK: Operands
 
   private mutating func field() throws(PredicateError) -> PredicateField {
-    let name: String
+    let name: Name
     switch token {
-    case .name(let quoted): name = quoted
+    case .name(let quoted): name = Name(quoted)
     case .word(let word, let written) where !PredicateScanner.keywords.contains(word):
-      name = written
+      name = Name(written)
     default: throw expected("a column, 'not' or '('")
     }
     try advance()
-    return PredicateScanner.lowered(name) == key ? .record : .column(name)
+    return name.folded == key ? .record : .column(name)
   }
 
   private mutating func value() throws(PredicateError) -> Value {

@@ -26,8 +26,3 @@ extension Value {
     }
   }
 }
-
-extension String {
-  /// ASCII letters in lower case, the others as they are: as SQLite compares names.
-  package var asciiLowercased: String { PredicateScanner.lowered(self) }
-}

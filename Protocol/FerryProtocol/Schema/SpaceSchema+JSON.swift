@@ -9,6 +9,7 @@ extension SpaceSchema {
     json.number(version)
     json.raw(",\"minimumProtocol\":")
     json.number(Int64(minimumProtocol))
+    if requiresCursor { json.raw(",\"requireCursor\":true") }
     json.raw(",\"tables\":")
     json.members(tables) { json, rules in json.tableRules(rules) }
     json.raw("}")
@@ -80,7 +81,7 @@ extension JSONWriter {
   }
 
   fileprivate mutating func members<T>(
-    _ members: [String: T], _ write: (inout JSONWriter, T) -> Void
+    _ members: [Name: T], _ write: (inout JSONWriter, T) -> Void
   ) {
     var first = true
     raw("{")
@@ -107,7 +108,8 @@ extension JSONWriter {
 extension JSONReader {
   fileprivate mutating func schema(_ limits: Limits) throws(MalformedMessage) -> SpaceSchema {
     var schema = SpaceSchema()
-    var seen = NamesSeen(place: "the schema", known: "version, minimumProtocol, tables")
+    var seen = NamesSeen(
+      place: "the schema", known: "version, minimumProtocol, requireCursor, tables")
     try object { (key, reader) throws(MalformedMessage) in
       try seen.note(key, reader)
       switch key {
@@ -115,6 +117,7 @@ extension JSONReader {
         schema.version = try reader.whole("version", in: 0...exactIntegers.upperBound)
       case "minimumProtocol":
         schema.minimumProtocol = Int(try reader.whole("minimumProtocol", in: 1...1_000_000))
+      case "requireCursor": schema.requiresCursor = try reader.truth("requireCursor")
       case "tables": schema.tables = try reader.tables(limits)
       default: throw seen.unknown(key, reader)
       }
@@ -124,8 +127,8 @@ extension JSONReader {
 
   private mutating func tables(
     _ limits: Limits
-  ) throws(MalformedMessage) -> [String: TableRules] {
-    var tables: [String: TableRules] = [:]
+  ) throws(MalformedMessage) -> [Name: TableRules] {
+    var tables: [Name: TableRules] = [:]
     try expect(0x7B, at: "tables", "an object of the tables' rules by name")
     try object { (key, reader) throws(MalformedMessage) in
       let name = try reader.name(key, of: "tables", limits)
@@ -174,8 +177,8 @@ extension JSONReader {
 
   private mutating func columnRules(
     _ place: String, _ limits: Limits
-  ) throws(MalformedMessage) -> [String: ColumnRules] {
-    var columns: [String: ColumnRules] = [:]
+  ) throws(MalformedMessage) -> [Name: ColumnRules] {
+    var columns: [Name: ColumnRules] = [:]
     try expect(0x7B, at: place, "an object of the columns' rules by name")
     try object { (key, reader) throws(MalformedMessage) in
       let name = try reader.name(key, of: place, limits)
@@ -203,11 +206,7 @@ extension JSONReader {
       switch key {
       case "policy": policy = try reader.choice(place, "policy")
       case "type": type = try reader.choice(place, "type")
-      case "required":
-        guard [0x74, 0x66].contains(try reader.peek()) else {
-          throw reader.malformed("\(place).required: true or false was expected")
-        }
-        isRequired = try reader.bool()
+      case "required": isRequired = try reader.truth("\(place).required")
       default: throw seen.unknown(key, reader)
       }
     }
@@ -220,15 +219,15 @@ extension JSONReader {
 
   private mutating func uniqueKeys(
     _ place: String, _ limits: Limits
-  ) throws(MalformedMessage) -> [[String]] {
-    var keys: [[String]] = []
+  ) throws(MalformedMessage) -> [[Name]] {
+    var keys: [[Name]] = []
     try expect(0x5B, at: place, "a list of keys, each a list of columns")
     try array { (reader) throws(MalformedMessage) in
-      var key: [String] = []
+      var key: [Name] = []
       try reader.expect(0x5B, at: place, "a key that is a list of columns")
       try reader.array { (reader) throws(MalformedMessage) in
         try reader.expect(0x22, at: place, "a column's name")
-        let name = try reader.string()
+        let name = try reader.name()
         if let fault = NameRule.fault(in: name, limits: limits) {
           throw reader.malformed("\(place): \(fault)")
         }
@@ -256,6 +255,13 @@ extension JSONReader {
     guard try peek() == byte else { throw malformed("\(place): \(what) was expected") }
   }
 
+  fileprivate mutating func truth(_ place: String) throws(MalformedMessage) -> Bool {
+    guard [0x74, 0x66].contains(try peek()) else {
+      throw malformed("\(place): true or false was expected")
+    }
+    return try bool()
+  }
+
   private mutating func whole(
     _ place: String, in range: ClosedRange<Int64>
   ) throws(MalformedMessage) -> Int64 {
@@ -273,8 +279,8 @@ extension JSONReader {
 
   private func name(
     _ key: JSONKey, of place: String, _ limits: Limits
-  ) throws(MalformedMessage) -> String {
-    let name = try key.text()
+  ) throws(MalformedMessage) -> Name {
+    let name = try key.name()
     if let fault = NameRule.fault(in: name, limits: limits) {
       throw malformed("\(place): \(fault)")
     }
@@ -316,12 +322,12 @@ extension ConflictPolicy {
 private struct NamesSeen {
   let place: String
   let known: String
-  var names: Set<String> = []
+  var names: Set<Name> = []
 
   mutating func note(_ key: JSONKey, _ reader: JSONReader) throws(MalformedMessage) {
-    let name = try key.text()
+    let name = try key.name()
     guard names.insert(name).inserted else {
-      throw reader.malformed("\(place): \(name.prefix(40)) stands twice")
+      throw reader.malformed("\(place): \(name.text.prefix(40)) stands twice")
     }
   }
 

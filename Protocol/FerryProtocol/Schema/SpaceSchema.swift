@@ -6,13 +6,20 @@ public struct SpaceSchema: Sendable, Equatable {
   public var version: Int64
   /// The oldest protocol that a device may speak.
   public var minimumProtocol: Int
+  /// Whether every packet has to state a cursor, so that none enters a history that its device
+  /// does not know.
+  public var requiresCursor: Bool
   /// The rules of the tables that have any, by name.
-  public var tables: [String: TableRules]
+  public var tables: [Name: TableRules]
 
   /// A schema from its parts.
-  public init(version: Int64 = 0, minimumProtocol: Int = 1, tables: [String: TableRules] = [:]) {
+  public init(
+    version: Int64 = 0, minimumProtocol: Int = 1, requiresCursor: Bool = false,
+    tables: [Name: TableRules] = [:]
+  ) {
     self.version = version
     self.minimumProtocol = minimumProtocol
+    self.requiresCursor = requiresCursor
     self.tables = tables
   }
 
@@ -20,12 +27,12 @@ public struct SpaceSchema: Sendable, Equatable {
   public static let empty = SpaceSchema()
 
   /// The rules of one table; the standard ones where the schema does not name it.
-  public func rules(for table: String) -> TableRules {
+  public func rules(for table: Name) -> TableRules {
     tables.isEmpty ? .standard : tables[table] ?? .standard
   }
 
   /// How conflicts in one column end.
-  public func policy(of column: String, in table: String) -> ConflictPolicy {
+  public func policy(of column: Name, in table: Name) -> ConflictPolicy {
     rules(for: table).policy(of: column)
   }
 }
@@ -39,9 +46,9 @@ public struct TableRules: Sendable, Equatable {
   /// The role from which on a device may write the table: `writer` or `admin`.
   public var write: Role
   /// The columns that have rules, by name.
-  public var columns: [String: ColumnRules] { didSet { isPlain = Self.isPlain(self) } }
+  public var columns: [Name: ColumnRules] { didSet { isPlain = Self.isPlain(self) } }
   /// Lists of columns whose values no two records of the space may share.
-  public var unique: [[String]]
+  public var unique: [[Name]]
   /// Whether every column is last-writer-wins and deletes win: what a record without any rules
   /// does.
   package private(set) var isPlain = true
@@ -49,7 +56,7 @@ public struct TableRules: Sendable, Equatable {
   /// Rules from their parts.
   public init(
     policy: ConflictPolicy = .lastWriterWins, deletes: DeletePolicy = .deleteWins,
-    write: Role = .writer, columns: [String: ColumnRules] = [:], unique: [[String]] = []
+    write: Role = .writer, columns: [Name: ColumnRules] = [:], unique: [[Name]] = []
   ) {
     self.policy = policy
     self.deletes = deletes
@@ -63,15 +70,15 @@ public struct TableRules: Sendable, Equatable {
   public static let standard = TableRules()
 
   /// How conflicts in one column end.
-  public func policy(of column: String) -> ConflictPolicy {
+  public func policy(of column: Name) -> ConflictPolicy {
     columns.isEmpty ? policy : columns[column]?.policy ?? policy
   }
 
   /// The declared type of one column.
-  public func type(of column: String) -> ColumnType { columns[column]?.type ?? .any }
+  public func type(of column: Name) -> ColumnType { columns[column]?.type ?? .any }
 
   /// Names of the columns that may not be NULL, sorted.
-  package var requiredColumns: [String] {
+  package var requiredColumns: [Name] {
     columns.filter { $0.value.isRequired }.map(\.key).sorted()
   }
 

@@ -45,13 +45,16 @@ public enum Value: Hashable, Sendable {
 /// A named value.
 public struct Column: Hashable, Sendable {
   /// The column's name, ``Limits/nameBytes`` at most.
-  public let name: String
+  public let name: Name
   /// What it holds.
   public let value: Value
 
   /// A column from its two parts.
-  public init(_ name: String, _ value: Value) {
+  public init(_ name: Name, _ value: Value) {
     self.name = name
     self.value = value
   }
+
+  /// A column from its two parts, the name as a text.
+  public init(_ name: String, _ value: Value) { self.init(Name(name), value) }
 }

@@ -58,8 +58,7 @@ package struct RecordHasher {
 
   /// The digest of a record with these columns, in any order.
   package mutating func digest(of key: RecordKey, _ columns: [Column]) -> Digest {
-    var record = key.record
-    record.withUTF8 { begin(table: Self.framed(key.table), record: UnsafeRawBufferPointer($0)) }
+    key.record.withBytes { begin(table: Self.framed(key.table), record: $0) }
     for column in columns.sortedByBytes() { add(Self.framed(column.name), column.value) }
     return finish()
   }
@@ -67,7 +66,7 @@ package struct RecordHasher {
   // MARK: Part by part
 
   /// A name as it is hashed: its length in four bytes, least significant first, and its UTF-8.
-  package static func framed(_ name: String) -> [UInt8] {
+  package static func framed(_ name: Name) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(4 + name.utf8.count)
     bytes.append(littleEndian: UInt32(truncatingIfNeeded: name.utf8.count))
@@ -141,12 +140,9 @@ extension [UInt8] {
 }
 
 extension [Column] {
-  /// By the bytes of their names: Swift's own order of text goes by what text looks like.
+  /// By the bytes of their names.
   package func sortedByBytes() -> [Column] {
-    func precede(_ left: Column, _ right: Column) -> Bool {
-      left.name.utf8.lexicographicallyPrecedes(right.name.utf8)
-    }
-    let ascend = indices.dropFirst().allSatisfy { precede(self[$0 - 1], self[$0]) }
-    return ascend ? self : sorted(by: precede)
+    let ascend = indices.dropFirst().allSatisfy { self[$0 - 1].name < self[$0].name }
+    return ascend ? self : sorted { $0.name < $1.name }
   }
 }

@@ -30,9 +30,8 @@ package struct DigestNode: Hashable, Sendable, Comparable, CustomStringConvertib
   }
 
   /// Where a record belongs.
-  package static func leaf(of record: String) -> Int {
-    var record = record
-    return record.withUTF8 { leaf(of: UnsafeRawBufferPointer($0)) }
+  package static func leaf(of record: Name) -> Int {
+    record.withBytes { leaf(of: $0) }
   }
 
   package var isLeaf: Bool { depth == Self.depthMax }

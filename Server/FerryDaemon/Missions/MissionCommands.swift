@@ -17,6 +17,10 @@ enum MissionCommands {
       OptionSpec(
         "token", value: "TOKEN", help: "An admin's token, for --server.",
         environment: "FERRY_TOKEN"),
+      OptionSpec(
+        "ca", value: "FILE",
+        help: "A PEM file of certificate authorities to trust, for --server.", kind: .file,
+        environment: "FERRY_CA"),
     ],
     subcommands: [publish, list, show, retract, key, collect],
     examples: [

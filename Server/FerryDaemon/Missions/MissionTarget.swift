@@ -42,7 +42,9 @@ enum MissionTargets {
     let name = try SpaceCommands.name(try arguments.string("space"))
     if let url = arguments.stringIfPresent("server") {
       return try await body(
-        RemoteMissions(url, token: arguments.stringIfPresent("token"), space: name))
+        RemoteMissions(
+          url, token: arguments.stringIfPresent("token"), space: name,
+          authorities: arguments.stringIfPresent("ca")))
     }
     return try await LocalMissions.withContent(arguments) { store, content in
       guard let space = try await store.space(named: name) else {
@@ -143,13 +145,13 @@ struct LocalMissions: MissionTarget {
       }
     }
     return try await desk.publish(
-      manifest, in: space, ownContentOnly: false, isNewKey: isNewKey)
+      manifest, in: space, ownContentOnly: false, isNewKey: isNewKey,
+      by: CommandMark.principal)
   }
 
   func retract(_ id: MissionID) async throws {
-    guard
-      try await store.retractMission(id, in: space.id, now: ServiceClock.system.wall())
-    else {
+    let mark = CommandMark.now
+    guard try await store.retractMission(id, in: space.id, now: mark.at, by: mark) else {
       throw MissionTargets.unknown(id, space.name)
     }
   }

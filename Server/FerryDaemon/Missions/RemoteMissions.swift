@@ -13,10 +13,13 @@ struct RemoteMissions: MissionTarget {
   private let token: String?
   private let space: SpaceName
   var name: SpaceName { space }
-  private let transport = CurlTransport()
+  private let transport: CurlTransport
   private let thread = ThreadExecutor(name: "ferry-files")
 
-  init(_ url: String, token: String?, space: SpaceName) throws(UsageError) {
+  /// - Parameter authorities: a PEM file of certificate authorities to trust besides the system's.
+  init(
+    _ url: String, token: String?, space: SpaceName, authorities: String? = nil
+  ) throws(UsageError) {
     let lowered = url.lowercased()
     guard lowered.hasPrefix("http://") || lowered.hasPrefix("https://") else {
       throw UsageError(
@@ -25,6 +28,9 @@ struct RemoteMissions: MissionTarget {
     }
     base = url.hasSuffix("/") ? String(url.dropLast()) : url
     (self.token, self.space) = (token, space)
+    var configuration = CurlTransport.Configuration()
+    configuration.certificateAuthorities = authorities
+    transport = CurlTransport(configuration: configuration)
   }
 
   func list() async throws -> [MissionRecord] {
@@ -89,11 +95,12 @@ struct RemoteMissions: MissionTarget {
     bar?.advance(by: min(offset, size))
     if state.isComplete { return }
     var conflicts = 0
+    var standing = 0
     repeat {
       let count = Int(min(Int64(Self.partBytes), max(0, size - offset)))
       let part = try await content(offset, count)
       guard part.count == count else { throw BlobError.changed(path: hash.description) }
-      var headers = TransportHeaders()
+      var headers: TransportHeaders = ["Content-Type": "application/octet-stream"]
       if size > 0 {
         headers["Content-Range"] = "bytes \(offset)-\(offset + Int64(count) - 1)/\(size)"
       }
@@ -109,7 +116,16 @@ struct RemoteMissions: MissionTarget {
         bar?.advance(by: Int64(count))
         return
       }
-      offset = accepted.offset(in: size)
+      let reached = accepted.offset(in: size)
+      standing = reached > offset ? 0 : standing + 1
+      guard standing < 10 else {
+        throw CommandFailure(
+          "the upload makes no progress",
+          why: "after ten attempts the server still has \(reached) of \(size) bytes",
+          next: "report this to the server's administrator; the server keeps these bytes",
+          code: "upload_stands")
+      }
+      offset = reached
       bar?.advance(by: Int64(count))
     } while offset < size
   }
@@ -119,7 +135,8 @@ struct RemoteMissions: MissionTarget {
   private func send(
     _ method: TransportMethod, _ path: String, body: [UInt8]? = nil
   ) async throws -> TransportResponse {
-    try checked(try await exchange(method, path, body: body))
+    let headers: TransportHeaders = body == nil ? [:] : ["Content-Type": "application/json"]
+    return try checked(try await exchange(method, path, headers: headers, body: body))
   }
 
   private func exchange(
@@ -134,7 +151,11 @@ struct RemoteMissions: MissionTarget {
           method, "\(base)/v1/\(path)", headers: headers, body: body, timeout: .seconds(300)))
     } catch {
       throw CommandFailure(
-        "the server cannot be reached", why: error.description,
+        error.kind == .secureConnectionFailed
+          ? "the server could not be trusted"
+          : error.kind == .redirectRefused
+            ? "the server sends the request to another address" : "the server cannot be reached",
+        why: error.description,
         next: "check --server, and try again: what was sent is kept",
         status: error.isTransient ? .unreachable : .failed, code: error.kind.rawValue)
     }

@@ -11,7 +11,11 @@ struct RequestContext: Sendable {
   var device: DeviceID?
   /// `nil` before the request is admitted.
   var principal: Principal?
+  /// Whether the principal may administer the server itself.
+  var isServerAdmin = false
   var problem: ProblemCode?
+  /// How long the client waits, at least, before it tries again; `nil` for a second.
+  var retryAfter: Duration?
   /// Where an upload goes on that began at another place.
   var uploadOffset: Int64?
 }

@@ -10,18 +10,17 @@ extension SyncService {
   /// Answers with content. What is not here, and what the token's space may not read, is the same
   /// 404.
   func blob(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
-    let visitor = Self.visitor(context.request)
+    let visitor = Self.visitor(context.request, context.match.route)
     let gate = parts.gate
-    let space = try await ask { () async throws(StoreError) in
-      try await gate.admitReader(visitor)
+    let identity = try await ask { () async throws(StoreError) in
+      try await gate.identify(visitor)
     }.get()
-    context.space = space
+    context.principal = identity.principal
+    context.space = identity.grants.onlySpace
+    try count(&context)
     let desk = try missionDesk()
     guard let hash = ContentHash(context.match.itemText ?? "") else { throw .unknownContent }
-    let store = parts.store
-    let blob = try await ask { () async throws(StoreError) in
-      try await store.readableBlob(hash, in: space)
-    }
+    let blob = try await readableBlob(hash, identity.grants)
     guard let blob else { throw .unknownContent }
     let opened = try await call { () async throws(MissionFailure) in
       try await desk.content { (directory, _) throws(BlobError) in
@@ -37,6 +36,19 @@ extension SyncService {
       answering: context.request, with: .file(FileContent(file)),
       tag: EntityTag(strong: hash.description), mediaType: MediaType.unknown.name,
       cacheControl: Self.cacheControl)
+  }
+
+  /// The content, if a space that the caller may read names it.
+  private func readableBlob(
+    _ hash: ContentHash, _ grants: AccessGrants
+  ) async throws(Problem) -> MissionBlob? {
+    let store = parts.store
+    return try await ask { () async throws(StoreError) in
+      for (pattern, _) in grants.list {
+        if let blob = try await store.readableBlob(hash, in: pattern) { return blob }
+      }
+      return nil
+    }
   }
 
   // MARK: Uploads
@@ -74,6 +86,7 @@ extension SyncService {
     if let size = try await uploaded(hash, in: space, desk) {
       return Self.upload(at: size, isComplete: true, status: 204)
     }
+    try await checkUnpublished(range.total, in: space)
     let upload = BlobDirectory.Upload(
       owner: String(space.id), hash: hash, total: range.total, quota: desk.uploadQuota)
     let end: Int64
@@ -95,7 +108,23 @@ extension SyncService {
       try await store.noteUpload(
         MissionBlob(hash: hash, size: end), in: space.id, now: now)
     }
+    uploads.add(end, in: space.id)
     return Self.upload(at: end, isComplete: true, status: 201)
+  }
+
+  /// Refuses content that a space has no room for beside what it has sent and not published.
+  private func checkUnpublished(_ size: Int64, in space: SpaceSummary) async throws(Problem) {
+    let (store, quota) = (parts.store, parts.quotas.unpublishedBytes)
+    let bytes = try await uploads.bytes(in: space.id) { () async throws(Problem) in
+      try await ask { () async throws(StoreError) in
+        try await store.unpublishedBytes(in: space.id)
+      }
+    }
+    guard bytes > quota - min(quota, size) else { return }
+    throw Problem(
+      .uploadQuota,
+      "\(bytes) bytes were sent to this space and are in no mission yet; with this content they would be "
+        + "more than \(quota). Publish what was sent, or wait: what nobody publishes is removed")
   }
 
   /// Bytes of content that this space has sent, or that its missions name.

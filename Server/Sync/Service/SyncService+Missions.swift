@@ -31,6 +31,13 @@ extension SyncService {
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     let id = try Self.missionID(context)
+    let isNewKey = context.request.query["newKey"] == "true"
+    guard !isNewKey || context.isServerAdmin else {
+      throw Problem(
+        .forbidden,
+        "the key signs the missions of all spaces: only an admin of all spaces may renew it "
+          + "(newKey), or `ferryd mission publish --new-key` on the server")
+    }
     let desk = try missionDesk()
     let space = try await find(name)
     let document = try await document(context.request, of: space, desk)
@@ -42,8 +49,8 @@ extension SyncService {
     }
     let record = try await call { () async throws(MissionFailure) in
       try await desk.publish(
-        manifest, in: space, ownContentOnly: true,
-        isNewKey: context.request.query["newKey"] == "true")
+        manifest, in: space, ownContentOnly: true, isNewKey: isNewKey,
+        by: context.principal ?? .anonymous)
     }
     return .json(record.encoded())
   }
@@ -53,9 +60,9 @@ extension SyncService {
   ) async throws(Problem) -> HTTPResponse {
     let id = try Self.missionID(context)
     let space = try await find(name)
-    let (store, now) = (parts.store, parts.clock.wall())
+    let (store, mark) = (parts.store, mark(context.principal ?? .anonymous))
     let wasThere = try await ask { () async throws(StoreError) in
-      try await store.retractMission(id, in: space.id, now: now)
+      try await store.retractMission(id, in: space.id, now: mark.at, by: mark)
     }
     guard wasThere else { throw .unknownMission(id, in: name) }
     return HTTPResponse(status: 204, headers: ["Cache-Control": "no-store"])

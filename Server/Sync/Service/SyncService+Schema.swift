@@ -12,8 +12,10 @@ extension SyncService {
     return .json(schema.encoded())
   }
 
-  func applySchema(_ request: HTTPRequest, _ name: SpaceName) async throws(Problem) -> HTTPResponse
-  {
+  func applySchema(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let request = context.request
     let document: SpaceSchema
     do {
       document = try SpaceSchema(decoding: request.body, limits: parts.limits)
@@ -22,10 +24,10 @@ extension SyncService {
     }
     let keepsRecords = try Self.keepsRecords(request)
     let space = try await find(name)
-    let (store, now) = (parts.store, parts.clock.wall())
+    let (store, mark) = (parts.store, mark(context.principal ?? .anonymous))
     let schema = try await ask { () async throws(StoreError) in
       try await store.applySchema(
-        document, to: space.id, now: now, keepsRecords: keepsRecords)
+        document, to: space.id, now: mark.at, keepsRecords: keepsRecords, by: mark)
     }.get()
     return .json(schema.encoded())
   }

@@ -3,12 +3,20 @@ import HTTPServer
 
 // The requests about one space.
 extension SyncService {
-  func createSpace(_ name: SpaceName, _ role: Role) async throws(Problem) -> HTTPResponse {
-    let store = parts.store
+  func createSpace(
+    _ name: SpaceName, _ admission: Admission
+  ) async throws(Problem) -> HTTPResponse {
+    let (store, quota, mark) = (parts.store, parts.quotas.spaces, mark(admission.principal))
     let space = try await ask { () async throws(StoreError) in
-      try await store.createSpace(name)
+      try await store.createSpace(name, by: mark, quota: quota)
     }
-    return info(space, role)
+    guard let space else {
+      throw Problem(
+        .storageQuota,
+        "you have created \(quota) spaces, which is as many as one user may. Use one of them, or ask "
+          + "the server's administrator")
+    }
+    return info(space, admission.role)
   }
 
   func spaceInfo(_ name: SpaceName, _ role: Role) async throws(Problem) -> HTTPResponse {
@@ -36,7 +44,7 @@ extension SyncService {
         protocolVersion: version, cursor: cursor),
       into: space.id)
     let status = answer.receipt.status == .parked ? 202 : 200
-    return .json(answer.encoded(), status: status)
+    return .json(answer.encoded(quoting: parts.limits.pageBytes), status: status)
   }
 
   func changes(
@@ -56,17 +64,29 @@ extension SyncService {
     return .json(page)
   }
 
-  func events(_ request: HTTPRequest, _ name: SpaceName) async throws(Problem) -> HTTPResponse {
+  func events(
+    _ request: HTTPRequest, _ name: SpaceName, _ admission: Admission
+  ) async throws(Problem) -> HTTPResponse {
     if lifecycle.isStopping { throw Problem(.unavailable, "the server is stopping") }
     let space = try await find(name)
     let heard = request.headers["Last-Event-ID"].flatMap { SequenceNumber($0) }
     let stream = HTTPStream()
-    let (store, hub) = (parts.store, parts.hub)
-    try await ask { () async throws(StoreError) in
-      try await hub.add(stream, to: space, heard: heard) { () async throws(StoreError) in
-        try await store.space(named: name)
+    let (store, hub, streams) = (parts.store, parts.hub, streams)
+    let entry = EventStreams.Entry(
+      stream: stream, principal: admission.principal, visitor: Self.visitor(request, .events),
+      space: name)
+    let number = try streams.begin(entry, quota: parts.quotas.streams)
+    do {
+      try await ask { () async throws(StoreError) in
+        try await hub.add(stream, to: space, heard: heard) { () async throws(StoreError) in
+          try await store.space(named: name)
+        }
       }
+    } catch {
+      streams.end(number)
+      throw error
     }
+    stream.onClose { streams.end(number) }
     return HTTPResponse(
       status: 200,
       // X-Accel-Buffering: nginx passes events on as they come.

@@ -1,5 +1,6 @@
 import FerryProtocol
 import HTTPServer
+import Synchronization
 
 /// Answers Ferry's requests: decides who may, reads what is asked, and asks the store.
 package final class SyncService: Sendable {
@@ -12,15 +13,18 @@ package final class SyncService: Sendable {
     package var log: ServiceLog
     package var clock: ServiceClock
     package var limits: Limits
+    package var quotas: Quotas
     /// `nil` where there is no directory for missions' content.
     package var missions: MissionDesk?
+    /// Streams of events at once.
+    package var streamLimit = Int.max
     /// Where the service's own tasks run; `nil` for the shared pool.
     package var executor: (any TaskExecutor)?
 
     package init(
       store: any SyncStore, gate: AccessGate, hub: HeadHub, metrics: ServiceMetrics,
-      log: ServiceLog, clock: ServiceClock, limits: Limits, missions: MissionDesk? = nil,
-      executor: (any TaskExecutor)? = nil
+      log: ServiceLog, clock: ServiceClock, limits: Limits, quotas: Quotas = .standard,
+      missions: MissionDesk? = nil, executor: (any TaskExecutor)? = nil
     ) {
       self.store = store
       self.gate = gate
@@ -29,6 +33,7 @@ package final class SyncService: Sendable {
       self.log = log
       self.clock = clock
       self.limits = limits
+      self.quotas = quotas
       self.missions = missions
       self.executor = executor
     }
@@ -38,6 +43,10 @@ package final class SyncService: Sendable {
   let committer: PacketCommitter
   let directory: SpaceDirectory
   let lifecycle: ServiceLifecycle
+  let uploads: UploadShares
+  let streams: EventStreams
+  let admissions: AdmissionMemory
+  private let load = Mutex<@Sendable () -> HTTPServer.Load>({ HTTPServer.Load() })
   private let startedAt: Int64
 
   package init(_ parts: Parts) {
@@ -47,19 +56,20 @@ package final class SyncService: Sendable {
       executor: parts.executor)
     directory = SpaceDirectory(store: parts.store, clock: parts.clock)
     lifecycle = ServiceLifecycle()
+    uploads = UploadShares(clock: parts.clock)
+    streams = EventStreams(limit: parts.streamLimit)
+    admissions = AdmissionMemory(clock: parts.clock)
     startedAt = parts.clock.wall()
   }
 
   /// Answers one request; writes it to the log and counts it. A stream is logged when it ends.
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
-    let match = RouteMatch(method: request.method, segments: request.segments)
-    var context = RequestContext(request: request, match: match, started: parts.clock.uptime())
+    var context = begin(request)
     var response: HTTPResponse
     do {
       response = try await answer(&context)
     } catch {
-      context.problem = error.code
-      response = error.response(headers: headers(for: error, context))
+      response = refusal(error, &context)
     }
     if case .stream(let stream) = response.body {
       let status = response.status
@@ -69,6 +79,17 @@ package final class SyncService: Sendable {
         context, status: response.status, bytesOut: response.contentCount(for: request.method))
     }
     return response
+  }
+
+  func begin(_ request: HTTPRequest) -> RequestContext {
+    let match = RouteMatch(
+      method: request.method, segments: request.segments, path: request.path)
+    return RequestContext(request: request, match: match, started: parts.clock.uptime())
+  }
+
+  func refusal(_ problem: Problem, _ context: inout RequestContext) -> HTTPResponse {
+    context.problem = problem.code
+    return problem.response(headers: headers(for: problem, context))
   }
 
   /// Answers a request that the HTTP layer refused.
@@ -88,6 +109,11 @@ package final class SyncService: Sendable {
     parts.metrics.countSent(exchange.responseBytes, from: match.route)
   }
 
+  /// From now on the metrics show how busy the HTTP server is.
+  package func observe(_ load: @escaping @Sendable () -> HTTPServer.Load) {
+    self.load.withLock { $0 = load }
+  }
+
   /// From now on `/readyz` says no, so that no more requests are sent here.
   package func beginStopping() { lifecycle.beginStopping() }
 
@@ -95,35 +121,36 @@ package final class SyncService: Sendable {
 
   private func answer(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
     let match = context.match
-    if match.route == .unknown {
-      throw Problem(.notFound, "Ferry's addresses are below /v1/spaces/{space} and /v1/blobs")
-    }
-    guard match.isAllowed else {
-      throw Problem(
-        .methodNotAllowed, "\(match.route.rawValue) takes \(match.route.allow)")
-    }
+    try check(match)
     switch match.route {
     case .health: return .text("ok\n")
     case .readiness: return try await readiness()
     case .metrics: return metricsPage()
     case .blob: return try await blob(&context)
+    case .tokens: return try await tokens(&context)
+    case .token: return try await token(&context)
+    case .tokenRotation: return try await rotateToken(&context)
+    case .audit: return try await audit(&context)
     case .unknown, .space, .packets, .changes, .records, .events, .schema, .digests, .missions,
       .mission, .upload:
       break
     }
     let name = try space(named: match.spaceText ?? "")
     context.space = name
-    let admission = try await admit(context.request, to: name, need: match.need ?? .admin)
+    let admission = try await admit(
+      context.request, match.route, to: name, need: match.need ?? .admin)
     context.principal = admission.principal
+    context.isServerAdmin = admission.isServerAdmin
+    try count(&context)
     let role = admission.role
     switch match.route {
     case .packets: return try await receivePacket(&context, name, admission)
     case .changes: return try await changes(&context, name)
     case .records: return try await records(context.request, name)
-    case .events: return try await events(context.request, name)
+    case .events: return try await events(context.request, name, admission)
     case .schema:
       return context.request.method == "PUT"
-        ? try await applySchema(context.request, name) : try await schema(name)
+        ? try await applySchema(context, name) : try await schema(name)
     case .digests: return try await digests(context.request, name)
     case .missions: return try await missions(name)
     case .mission:
@@ -137,11 +164,24 @@ package final class SyncService: Sendable {
         ? try await receiveUpload(&context, name) : try await uploadState(context, name)
     default:
       return context.request.method == "PUT"
-        ? try await createSpace(name, role) : try await spaceInfo(name, role)
+        ? try await createSpace(name, admission) : try await spaceInfo(name, role)
     }
   }
 
-  private func space(named text: String) throws(Problem) -> SpaceName {
+  /// Whether anything is there that takes the method.
+  func check(_ match: RouteMatch) throws(Problem) {
+    if match.route == .unknown {
+      throw Problem(
+        .notFound,
+        "Ferry's addresses are below /v1/spaces/{space}, /v1/blobs, /v1/tokens and /v1/audit")
+    }
+    guard match.isAllowed else {
+      throw Problem(
+        .methodNotAllowed, "\(match.route.rawValue) takes \(match.route.allow)")
+    }
+  }
+
+  func space(named text: String) throws(Problem) -> SpaceName {
     guard let name = SpaceName(text) else {
       throw Problem(
         .unknownSpace,
@@ -151,20 +191,31 @@ package final class SyncService: Sendable {
     return name
   }
 
-  private func admit(
-    _ request: HTTPRequest, to space: SpaceName, need: Role
+  func admit(
+    _ request: HTTPRequest, _ route: Route, to space: SpaceName, need: Role
   ) async throws(Problem) -> Admission {
-    let visitor = Self.visitor(request)
+    let visitor = Self.visitor(request, route)
     let gate = parts.gate
     return try await ask { () async throws(StoreError) in
       try await gate.admit(visitor, to: space, need: need)
     }.get()
   }
 
-  static func visitor(_ request: HTTPRequest) -> Visitor {
-    Visitor(
-      credential: Credential(authorization: request.headers["Authorization"]),
-      host: request.headers["Host"], origin: request.headers["Origin"])
+  static func visitor(_ request: HTTPRequest, _ route: Route) -> Visitor {
+    var visitor = Visitor(
+      headers: request.headers, address: request.remoteAddress,
+      takesAnyContent: route == .upload)
+    if !request.body.isEmpty { visitor.hasContent = true }
+    return visitor
+  }
+
+  /// Counts an admitted request against the principal's rate.
+  func count(_ context: inout RequestContext) throws(Problem) {
+    guard let principal = context.principal else { return }
+    if let wait = parts.gate.countRequest(of: principal) {
+      context.retryAfter = wait
+      throw .rateLimited("\(principal) sends more than this server's rate allows", wait)
+    }
   }
 
   /// Calls the store; a failure goes to the log, and to the client as a problem.
@@ -191,7 +242,7 @@ package final class SyncService: Sendable {
     let page = MetricsPage(
       counts: parts.metrics.snapshot, listeners: parts.hub.listenerCount,
       droppedLogLines: parts.log.droppedLines, version: FerryVersion.current,
-      startedAt: startedAt)
+      startedAt: startedAt, load: load.withLock { $0 }(), streams: streams.counts)
     return .text(page.text(), mediaType: PrometheusText.mediaType)
   }
 
@@ -199,6 +250,8 @@ package final class SyncService: Sendable {
 
   private func headers(for problem: Problem, _ context: RequestContext) -> HTTPHeaders {
     switch problem.code {
+    case .rateLimited:
+      return context.retryAfter.map { ["Retry-After": String($0.wholeSeconds)] } ?? [:]
     case .unauthorized:
       let credential = Credential(authorization: context.request.headers["Authorization"])
       return ["WWW-Authenticate": AccessRule.challenge(for: credential)]
@@ -210,17 +263,24 @@ package final class SyncService: Sendable {
       return [
         "Upload-Offset": context.uploadOffset.map(String.init) ?? "0", "Upload-Complete": "?0",
       ]
+    case .streamQuota: return ["Connection": "close"]
+    case .unavailable where context.match.route == .events:
+      // A listener that is turned away leaves its connection to others.
+      return ["Connection": "close"]
     default: return [:]
     }
   }
 
-  private func record(_ context: RequestContext, status: Int, bytesOut: Int?) {
+  func record(_ context: RequestContext, status: Int, bytesOut: Int?) {
     let entry = RequestEntry(
       wall: parts.clock.wall(), method: context.request.method, route: context.match.route,
       path: context.request.path, status: status,
       duration: parts.clock.uptime() - context.started,
       bytesIn: context.request.bodyWireBytes, bytesOut: bytesOut, space: context.space,
       device: context.device, remote: context.request.remoteAddress, problem: context.problem)
+    if let principal = context.principal, context.problem != .rateLimited {
+      parts.gate.count(bytes: context.request.bodyWireBytes + (bytesOut ?? 0), of: principal)
+    }
     parts.metrics.count(entry)
     parts.log.write(entry)
   }

@@ -8,6 +8,13 @@ package final class HeadMoves: Sendable {
     var next = 0
     var listeners: [Int: AsyncStream<HeadMove>.Continuation] = [:]
     var isFinished = false
+
+    mutating func tell(_ moves: [HeadMove]) {
+      for move in moves {
+        newest[move.space] = move.head
+        for listener in listeners.values { listener.yield(move) }
+      }
+    }
   }
 
   private let state = Mutex(State())
@@ -35,21 +42,21 @@ package final class HeadMoves: Sendable {
   package func tell(_ move: HeadMove) {
     state.withLock { state in
       guard move.head > state.newest[move.space] ?? 0 else { return }
-      state.newest[move.space] = move.head
-      for listener in state.listeners.values { listener.yield(move) }
+      state.tell([move])
     }
   }
 
-  /// Tells the heads as they are, also those that were told before.
-  func tellAgain(_ heads: [HeadMove]) {
+  /// Tells the heads as the store has them, also those that were told before, and those that went
+  /// back: a failover may have lost commits. A head that was read a moment before another one was
+  /// told does no harm: who hears a lower head looks it up.
+  package func tellAgain(_ heads: [HeadMove]) {
+    state.withLock { $0.tell(heads) }
+  }
+
+  /// Takes the heads as the store has them, and tells those that are others than were told last.
+  package func correct(_ heads: [HeadMove]) {
     state.withLock { state in
-      for move in heads {
-        let head = max(move.head, state.newest[move.space] ?? 0)
-        state.newest[move.space] = head
-        for listener in state.listeners.values {
-          listener.yield(HeadMove(space: move.space, head: head))
-        }
-      }
+      state.tell(heads.filter { $0.head != state.newest[$0.space] ?? 0 })
     }
   }
 

@@ -109,11 +109,19 @@ struct PageBuilder {
   }
 
   /// Why a request cannot be answered from this space, or `nil` when it can.
-  static func fault(in request: PullRequest, _ space: SpaceSnapshot) -> Problem? {
+  ///
+  /// - Parameter owner: Of the request's device; `nil` if nobody has used it.
+  static func fault(
+    in request: PullRequest, _ space: SpaceSnapshot, owner: Principal? = nil
+  ) -> Problem? {
     if let fault = Problem.upgradeRequired(
       from: request.protocolVersion, to: space.minimumProtocol)
     {
       return fault
+    }
+    // What it was told, and how far it came, are its owner's business.
+    if let device = request.device, let owner, !owner.leaves(deviceTo: request.principal) {
+      return .deviceTaken(device)
     }
     guard let cursor = request.cursor else { return nil }
     // A device that is told of what was lost gives it back; one that is told of its age does not: so

@@ -98,22 +98,6 @@ package struct PullRequest: Sendable, Equatable {
   package var addressees: [DeviceID] { device.map { [$0] + former } ?? [] }
 }
 
-/// A token as it is kept: never the token itself, only its SHA-256.
-package struct StoredToken: Sendable, Equatable {
-  package let hash: [UInt8]
-  package let space: SpaceName
-  package let role: Role
-  /// Milliseconds since 1970.
-  package let createdAt: Int64
-
-  package init(hash: [UInt8], space: SpaceName, role: Role, createdAt: Int64) {
-    self.hash = hash
-    self.space = space
-    self.role = role
-    self.createdAt = createdAt
-  }
-}
-
 /// A space whose head moved.
 package struct HeadMove: Sendable, Equatable {
   package let space: Int64
@@ -129,15 +113,27 @@ package struct HeadMove: Sendable, Equatable {
 package enum StoreError: Error, Sendable, Equatable {
   /// The database cannot be reached or went away; the same call may succeed later.
   case unavailable(String)
+  /// The database is there, and has too much to do; the same call may succeed in a moment.
+  case busy(String)
+  /// The database takes no writes: it is a standby, or was set to read only.
+  case readOnly(String)
   /// The database refused what it should not have: a fault of Ferry's or of the disk's.
   case failed(String)
 }
 
 /// Where a server keeps its spaces. PostgreSQL and SQLite stand behind it, and both pass the
 /// contract suite in Tests/StoreContracts.
-package protocol SyncStore: RetentionStore, MissionStore {
+package protocol SyncStore: RetentionStore, MissionStore, AccessStore {
   /// Makes the space if it is not there. Answers with it either way.
-  func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary
+  func createSpace(
+    _ name: SpaceName, by mark: AuditMark?
+  ) async throws(StoreError) -> SpaceSummary
+
+  /// Makes the space if it is not there. Returns it either way, and `nil` if the principal of
+  /// `mark` has created as many as `quota` already.
+  func createSpace(
+    _ name: SpaceName, by mark: AuditMark, quota: Int64
+  ) async throws(StoreError) -> SpaceSummary?
 
   /// `nil` when there is no such space.
   func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary?
@@ -171,7 +167,7 @@ package protocol SyncStore: RetentionStore, MissionStore {
   /// Answers with the schema in force, or why it cannot be; records that exist and do not fit it
   /// are named. With `keepsRecords` they may go on breaking types and required columns.
   func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem>
 
   /// The digests asked for, from one snapshot; ``DigestAnswer/Content/behind`` while the sums do
@@ -189,20 +185,9 @@ package protocol SyncStore: RetentionStore, MissionStore {
     packets: Int, bytes: Int
   )
 
-  /// Keeps a token's hash. The space is made when absent.
-  func addToken(_ token: StoredToken) async throws(StoreError)
-
-  /// The token with this hash, unless there is none.
-  func token(hash: [UInt8]) async throws(StoreError) -> StoredToken?
-
-  /// All tokens, oldest first.
-  func tokens() async throws(StoreError) -> [StoredToken]
-
-  /// Whether it was there.
-  func removeToken(hash: [UInt8]) async throws(StoreError) -> Bool
-
-  /// Whether any token was ever made, also one removed since.
-  func hasEverHadTokens() async throws(StoreError) -> Bool
+  /// What principals take of a space, by principal; the first row is all of them together, and has
+  /// no name.
+  func usage(in space: Int64) async throws(StoreError) -> [(principal: String, usage: Usage)]
 
   /// Moves of heads that any process of this store made, this one included. After a lost
   /// connection the current heads come again.
@@ -215,11 +200,38 @@ package protocol SyncStore: RetentionStore, MissionStore {
   func close() async
 }
 
+// Without an entry in the audit log, for callers that no principal stands behind.
 extension SyncStore {
+  /// Makes the space if it is not there. Answers with it either way.
+  package func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
+    try await createSpace(name, by: nil)
+  }
+
   /// Puts a schema in force that all records fit.
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool = false
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
-    try await applySchema(document, to: space, now: now, keepsRecords: false)
+    try await applySchema(document, to: space, now: now, keepsRecords: keepsRecords, by: nil)
+  }
+
+  /// Sets how long the space keeps its history from now on.
+  package func setRetention(
+    _ retention: Retention, of space: Int64
+  ) async throws(StoreError) {
+    try await setRetention(retention, of: space, by: nil)
+  }
+
+  /// Puts a mission in force.
+  package func publishMission(
+    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<MissionRecord, Problem> {
+    try await publishMission(record, blobs: blobs, in: space, now: now, by: nil)
+  }
+
+  /// Deletes a mission's record. Answers whether it was in force.
+  package func retractMission(
+    _ id: MissionID, in space: Int64, now: Int64
+  ) async throws(StoreError) -> Bool {
+    try await retractMission(id, in: space, now: now, by: nil)
   }
 }

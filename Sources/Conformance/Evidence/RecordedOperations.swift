@@ -36,7 +36,7 @@ package enum RecordedOperations {
   }
 
   /// The columns that a replica's file has marked as increments, of the JSON that it keeps of them.
-  package static func increments(marked text: UnsafeRawBufferPointer) throws -> Set<String> {
+  package static func increments(marked text: UnsafeRawBufferPointer) throws -> Set<Name> {
     try StoredText.marks(text)
   }
 }

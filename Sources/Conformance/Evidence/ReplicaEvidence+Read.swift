@@ -91,7 +91,7 @@ extension ReplicaEvidence {
       .first { $0.int64(0) } ?? 0
     evidence.quarantined = try identifiers(in: "ferry_quarantine", connection)
     let tables = try connection.statement("SELECT name, signature FROM ferry_tables ORDER BY name")
-      .map { (name: $0.text(0), list: columnList($0.text(1))) }
+      .map { (name: $0.name(0), list: columnList($0.text(1))) }
     for table in tables {
       evidence.rows.tables.append(try rows(of: table.name, table.list, connection))
     }
@@ -101,14 +101,12 @@ extension ReplicaEvidence {
   /// A table's signature is a number and then its key and columns, quoted: what a SELECT wants,
   /// but for the marks before columns that are more than values.
   private static func columnList(_ signature: String) -> String {
-    let list = signature.drop { $0 != "\"" }
-    guard list.contains(",+") || list.contains(",~") else { return String(list) }
     var isQuoted = false
-    return String(
-      list.filter { character in
-        if character == "\"" { isQuoted.toggle() }
-        return isQuoted || character != "+" && character != "~"
-      })
+    let list = signature.unicodeScalars.drop { $0 != "\"" }.filter { character in
+      if character == "\"" { isQuoted.toggle() }
+      return isQuoted || character != "+" && character != "~"
+    }
+    return String(String.UnicodeScalarView(list))
   }
 
   private static func identifiers(
@@ -123,14 +121,13 @@ extension ReplicaEvidence {
   }
 
   private static func rows(
-    of name: String, _ list: String, _ connection: SQLiteConnection
+    of name: Name, _ list: String, _ connection: SQLiteConnection
   ) throws -> TableRows {
-    let quoted = "\"" + name.replacing("\"", with: "\"\"") + "\""
-    let select = try connection.statement("SELECT \(list) FROM \(quoted) ORDER BY 1")
+    let select = try connection.statement("SELECT \(list) FROM \(quoted(name)) ORDER BY 1")
     let count = select.columnCount
-    var table = TableRows(name: name, columns: (1..<count).map { select.columnName($0) })
+    var table = TableRows(name: name, columns: (1..<count).map { Name(select.columnName($0)) })
     try select.forEach { row in
-      table.begin(row.text(0))
+      table.begin(row.name(0))
       for index in 1..<count { table.append(row.anyValue(index)) }
     }
     return table
@@ -145,6 +142,9 @@ package struct UnreadableEvidence: Error, Sendable, CustomStringConvertible {
 }
 
 extension SQLiteStatement {
+  /// The name that a text column holds.
+  func name(_ index: Int32) -> Name { Name(text(index)) }
+
   /// The column's value in its own storage class.
   func anyValue(_ index: Int32) -> Value {
     switch type(index) {

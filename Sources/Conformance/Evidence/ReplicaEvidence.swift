@@ -67,11 +67,11 @@ package struct LocalOperation: Sendable, Equatable {
   /// The newest change its author had seen; `nil` where the harness does not know.
   package var base: SequenceNumber?
   /// Columns whose value is added to what is there.
-  package var increments: Set<String>
+  package var increments: Set<Name>
 
   package init(
     id: OperationID, key: RecordKey, kind: OperationKind, columns: [Column],
-    base: SequenceNumber? = nil, increments: Set<String> = []
+    base: SequenceNumber? = nil, increments: Set<Name> = []
   ) {
     self.id = id
     self.key = key

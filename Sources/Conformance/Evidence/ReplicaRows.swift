@@ -9,7 +9,7 @@ package struct ReplicaRows: Sendable, Equatable {
 
   /// By table, by record, by column. Rows of one table may name different columns; where one
   /// does not name a column, it holds NULL.
-  package init(_ nested: [String: [String: [String: Value]]]) {
+  package init(_ nested: [Name: [Name: [Name: Value]]]) {
     tables = nested.keys.sorted().map { name in
       let rows = nested[name] ?? [:]
       let columns = Set(rows.values.flatMap(\.keys)).sorted()
@@ -22,20 +22,20 @@ package struct ReplicaRows: Sendable, Equatable {
   }
 
   /// One table's rows; `nil` where it is not tracked.
-  package subscript(table: String) -> TableRows? { tables.first { $0.name == table } }
+  package subscript(table: Name) -> TableRows? { tables.first { $0.name == table } }
 }
 
 /// The rows of one table. They lie flat: a run looks at hundreds of thousands of them.
 package struct TableRows: Sendable, Equatable {
-  package var name: String
+  package var name: Name
   /// In the order of the schema, without the key.
-  package private(set) var columns: [String]
+  package private(set) var columns: [Name]
   /// The keys, ascending by their bytes.
-  package private(set) var records: [String]
+  package private(set) var records: [Name]
   /// Row by row.
   package private(set) var values: [Value]
 
-  package init(name: String, columns: [String]) {
+  package init(name: Name, columns: [Name]) {
     self.name = name
     self.columns = columns
     records = []
@@ -43,36 +43,31 @@ package struct TableRows: Sendable, Equatable {
   }
 
   /// Adds a row behind all others.
-  package mutating func append(_ record: String, _ row: some Sequence<Value>) {
+  package mutating func append(_ record: Name, _ row: some Sequence<Value>) {
     records.append(record)
     values.append(contentsOf: row)
   }
 
   /// Begins a row behind all others; ``append(_:)`` adds its values.
-  mutating func begin(_ record: String) { records.append(record) }
+  mutating func begin(_ record: Name) { records.append(record) }
 
   mutating func append(_ value: Value) { values.append(value) }
 
   /// A row's place; `nil` when there is no such record.
-  package func place(of record: String) -> Int? {
-    let place = records.partitioningIndex { !precedes($0, record) }
-    return place < records.count && records[place].utf8.elementsEqual(record.utf8) ? place : nil
+  package func place(of record: Name) -> Int? {
+    let place = records.partitioningIndex { $0 >= record }
+    return place < records.count && records[place] == record ? place : nil
   }
 
   /// A column's place; `nil` when the schema has none of that name.
-  package func place(ofColumn column: String) -> Int? { columns.firstIndex(of: column) }
+  package func place(ofColumn column: Name) -> Int? { columns.firstIndex(of: column) }
 
   /// The value in a row and a column, by their places.
   package func value(_ row: Int, _ column: Int) -> Value { values[row * columns.count + column] }
 
   /// The value of a record's column; `nil` when there is no such row or column.
-  package subscript(record: String, column: String) -> Value? {
+  package subscript(record: Name, column: Name) -> Value? {
     guard let row = place(of: record), let column = place(ofColumn: column) else { return nil }
     return value(row, column)
   }
-}
-
-/// Whether one text comes before another by their bytes, as SQLite compares keys.
-func precedes(_ left: String, _ right: String) -> Bool {
-  left.utf8.lexicographicallyPrecedes(right.utf8)
 }

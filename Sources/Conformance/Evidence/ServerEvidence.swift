@@ -12,18 +12,18 @@ package struct HistoryEntry: Sendable, Equatable {
   package var time: HybridTimestamp
   package var base: SequenceNumber
   package var columns: [Column]
-  package var columnTimes: [String: HybridTimestamp]
+  package var columnTimes: [Name: HybridTimestamp]
   package var outcome: Outcome
   /// Columns whose value is added to what is there.
-  package var increments: Set<String>
+  package var increments: Set<Name>
   /// The head at which it was pruned; `nil` while the server has it.
   package var prunedAt: SequenceNumber?
 
   package init(
     sequence: SequenceNumber, id: OperationID, device: DeviceID, key: RecordKey,
     kind: OperationKind, time: HybridTimestamp, base: SequenceNumber = 0, columns: [Column] = [],
-    columnTimes: [String: HybridTimestamp] = [:], outcome: Outcome = .applied,
-    increments: Set<String> = []
+    columnTimes: [Name: HybridTimestamp] = [:], outcome: Outcome = .applied,
+    increments: Set<Name> = []
   ) {
     self.sequence = sequence
     self.id = id

@@ -18,20 +18,20 @@ enum StoredText {
     return columns
   }
 
-  static func times(_ text: UnsafeRawBufferPointer) throws -> [String: HybridTimestamp] {
+  static func times(_ text: UnsafeRawBufferPointer) throws -> [Name: HybridTimestamp] {
     var reader = JSONReader(text)
-    var times: [String: HybridTimestamp] = [:]
+    var times: [Name: HybridTimestamp] = [:]
     try reader.object { (name, reader) throws(MalformedMessage) in
-      times[try name.text()] = try reader.timestamp()
+      times[try name.name()] = try reader.timestamp()
     }
     try reader.end()
     return times
   }
 
   /// The columns that an operation adds to, of what the store keeps as its marks.
-  static func increments(_ text: UnsafeRawBufferPointer) throws -> Set<String> {
+  static func increments(_ text: UnsafeRawBufferPointer) throws -> Set<Name> {
     var reader = JSONReader(text)
-    var increments: Set<String> = []
+    var increments: Set<Name> = []
     try reader.object { (name, reader) throws(MalformedMessage) in
       switch name {
       case "adds": increments = try reader.increments(limits: limits)
@@ -43,12 +43,12 @@ enum StoredText {
   }
 
   /// The columns that a replica adds to, of what it keeps as its marks.
-  static func marks(_ text: UnsafeRawBufferPointer) throws -> Set<String> {
+  static func marks(_ text: UnsafeRawBufferPointer) throws -> Set<Name> {
     var reader = JSONReader(text)
-    var increments: Set<String> = []
+    var increments: Set<Name> = []
     try reader.array { (reader) throws(MalformedMessage) in
-      let mark = try reader.string()
-      if mark.hasPrefix("+") { increments.insert(String(mark.dropFirst())) }
+      let mark = try reader.string().unicodeScalars
+      if mark.first == "+" { increments.insert(Name(String(mark.dropFirst()))) }
     }
     try reader.end()
     return increments

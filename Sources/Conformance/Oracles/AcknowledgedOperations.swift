@@ -212,7 +212,7 @@ private struct FileAudit {
       let cascade = Workload.cascades[insert.key.table],
       case .text(let parent)? = insert.columns.first(where: { $0.name == cascade.column })?.value
     else { return false }
-    return history.deleted.contains(RecordKey(table: cascade.parent, record: parent))
+    return history.deleted.contains(RecordKey(table: cascade.parent, record: Name(parent)))
   }
 
   // MARK: Content
@@ -256,7 +256,7 @@ private struct FileAudit {
     let isRescued = kind == .update && entry.kind == .insert && file.mayRescue
     if entry.kind != kind && !isRescued { return "was recorded as \(kind)" }
     if entry.key != merged.last?.key { return "is not of the record that was written" }
-    var expected: [String: (value: Value, time: HybridTimestamp)] = [:]
+    var expected: [Name: (value: Value, time: HybridTimestamp)] = [:]
     for (index, operation) in merged.enumerated() {
       // The server may have clamped the operation's time; its columns are no later than that.
       let time = index == merged.count - 1 ? entry.time : min(operation.time, entry.time)

@@ -22,7 +22,7 @@ struct ClampDoubts {
     guard !held.isEmpty else { return [] }
     let clamped = Set(
       server.history.lazy.filter { $0.key.table == "beats" && $0.time < $0.id.value.timestamp }
-        .map(\.key.record))
+        .map(\.key.record.text))
     return held.filter { !clamped.contains($0.device) }.map(\.violation)
   }
 }

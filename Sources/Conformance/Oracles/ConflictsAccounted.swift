@@ -49,7 +49,7 @@ private struct ContestedRecord {
 
   private var inserted: Stamp?
   private var deleted: Stamp?
-  private var columns: [String: Write] = [:]
+  private var columns: [Name: Write] = [:]
 
   private var exists: Bool {
     guard let inserted else { return false }
@@ -109,13 +109,13 @@ private struct ContestedRecord {
   }
 
   /// An operation's own value that does not stay.
-  private func lost(_ column: String, _ own: Write, _ entry: HistoryEntry) -> [String] {
+  private func lost(_ column: Name, _ own: Write, _ entry: HistoryEntry) -> [String] {
     let overruled = entry.outcome.isOverruled ? [] : ["it was overruled in \(column)"]
     return overruled + (unrecorded(column, own, entry).map { ["it lost \($0)"] } ?? [])
   }
 
   /// The value in words, where it is not among the conflicts.
-  private func unrecorded(_ column: String, _ write: Write, _ entry: HistoryEntry) -> String? {
+  private func unrecorded(_ column: Name, _ write: Write, _ entry: HistoryEntry) -> String? {
     let isRecorded = entry.outcome.conflicts.contains {
       $0.column == column && $0.loser == write.stamp && $0.lost == write.value
     }

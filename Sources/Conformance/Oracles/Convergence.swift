@@ -42,8 +42,8 @@ package struct Convergence: Oracle {
   /// By table, the records that exist, ascending.
   private static func rows(
     of server: ServerEvidence, besides orphans: Set<RecordKey>
-  ) -> [String: [(String, RecordState)]] {
-    var rows: [String: [(String, RecordState)]] = [:]
+  ) -> [Name: [(Name, RecordState)]] {
+    var rows: [Name: [(Name, RecordState)]] = [:]
     for (key, state) in server.records.sorted(by: { $0.key < $1.key })
     where state.isAlive && !orphans.contains(key) && key.table != "ferry_schema"
       && key.table != MissionRecord.table
@@ -70,7 +70,7 @@ package struct Convergence: Oracle {
   }
 
   private static func differences(
-    _ rows: ReplicaRows, _ expected: [String: [(String, RecordState)]]
+    _ rows: ReplicaRows, _ expected: [Name: [(Name, RecordState)]]
   ) -> [String] {
     var found: [String] = []
     for table in expected.keys.sorted() where rows[table] == nil {
@@ -117,7 +117,7 @@ extension ServerEvidence {
         guard state.isAlive, let cascade = Workload.cascades[key.table],
           case .text(let parent)? = state.columns.first(where: { $0.name == cascade.column })?.value
         else { return false }
-        return records[RecordKey(table: cascade.parent, record: parent)]?.isAlive != true
+        return records[RecordKey(table: cascade.parent, record: Name(parent))]?.isAlive != true
       }.map(\.key))
   }
 }

@@ -96,7 +96,7 @@ extension HistoryEntry {
   fileprivate var amount: Int64? { columns.amount }
 
   /// Whether the value is added to what is there.
-  func isSummand(_ column: String) -> Bool {
+  func isSummand(_ column: Name) -> Bool {
     increments.contains(column)
       || kind == .insert && key.table == Workload.counter.table
         && column == Workload.counter.column

@@ -24,7 +24,7 @@ package struct MonotonicReads: Oracle {
   private static let unheardMax: Int64 = 8
 
   private struct Reader {
-    var ledger: [String] = []
+    var ledger: [Name] = []
     /// By device: no lower number may be read.
     var floors: [String: Floor] = [:]
     /// The newest anchor that it was read at.
@@ -92,7 +92,8 @@ package struct MonotonicReads: Oracle {
 
   private mutating func note(_ operation: LocalOperation) {
     guard let beat = operation.beat else { return }
-    highest[operation.key.record] = max(highest[operation.key.record] ?? 0, beat)
+    let device = operation.key.record.text
+    highest[device] = max(highest[device] ?? 0, beat)
   }
 
   /// What a number says at least of how far the beat has come.
@@ -176,7 +177,7 @@ package struct MonotonicReads: Oracle {
   }
 
   /// Both ascending.
-  private static func firstMissing(of before: [String], in now: [String]) -> String? {
+  private static func firstMissing(of before: [Name], in now: [Name]) -> Name? {
     var place = 0
     for record in before {
       while place < now.count, now[place] != record { place += 1 }
@@ -193,9 +194,9 @@ extension ReplicaRows {
     guard let table = self["beats"], let column = table.place(ofColumn: "n") else { return [] }
     return table.records.indices.map { row in
       if case .integer(let beat) = table.value(row, column) {
-        (table.records[row], beat)
+        (table.records[row].text, beat)
       } else {
-        (table.records[row], 0)
+        (table.records[row].text, 0)
       }
     }
   }
@@ -210,7 +211,8 @@ extension Sequence<HistoryEntry> {
   /// Whether a beat has come to a number only by rows that were given back.
   fileprivate func haveGivenBack(_ beat: Int64, of device: String) -> Bool {
     let reaching = filter { entry in
-      entry.key.record == device && entry.columns.beat(in: entry.key).map { $0 >= beat } == true
+      entry.key.record == Name(device)
+        && entry.columns.beat(in: entry.key).map { $0 >= beat } == true
     }
     return !reaching.isEmpty && reaching.allSatisfy(\.id.isRescue)
   }

@@ -11,7 +11,7 @@ package struct NoSkippedChange: Oracle {
 
   /// Which tables and columns a replica knew.
   private struct Shape {
-    var tables: [(name: String, columns: [String])]
+    var tables: [(name: Name, columns: [Name])]
 
     func fits(_ rows: ReplicaRows) -> Bool {
       tables.count == rows.tables.count
@@ -143,8 +143,8 @@ private struct SumModel {
   subscript(slot: Int) -> UInt64 { sums[slot] }
 
   /// Where the sum of a table's records, or of one of its columns, stands.
-  mutating func slot(_ table: String, _ column: String?) -> Int {
-    let name = RecordKey(table: table, record: column.map { "." + $0 } ?? "")
+  mutating func slot(_ table: Name, _ column: Name?) -> Int {
+    let name = RecordKey(table: table, record: column.map { ".\($0)" } ?? "")
     if let slot = slots[name] { return slot }
     slots[name] = sums.count
     sums.append(0)

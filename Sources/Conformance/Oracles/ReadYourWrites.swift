@@ -21,7 +21,7 @@ package struct ReadYourWrites: Oracle {
     /// The lowest number that may be shown, where the file went back behind `highest`.
     var least: Int64?
     /// Posted since the last read.
-    var posted: [String] = []
+    var posted: [Name] = []
   }
 
   private var writers: [String: Writer] = [:]
@@ -51,7 +51,7 @@ package struct ReadYourWrites: Oracle {
   }
 
   private mutating func note(_ operation: LocalOperation, of device: String) {
-    if let beat = operation.beat, operation.key.record == device {
+    if let beat = operation.beat, operation.key.record == Name(device) {
       writers[device, default: Writer()].beat = beat
       writers[device, default: Writer()].highest = max(writers[device]?.highest ?? 0, beat)
     }

@@ -12,7 +12,7 @@ struct ReferenceRecord {
   private(set) var inserted: Stamp?
   private(set) var deleted: Stamp?
   /// The latest write to each column, also where a delete has erased it.
-  private(set) var latest: [String: Write] = [:]
+  private(set) var latest: [Name: Write] = [:]
 
   var exists: Bool {
     guard let inserted else { return false }
@@ -20,7 +20,7 @@ struct ReferenceRecord {
   }
 
   /// What no delete has erased.
-  var columns: [String: Write] {
+  var columns: [Name: Write] {
     guard let deleted else { return latest }
     return latest.filter { $0.value.stamp >= deleted }
   }
@@ -70,7 +70,7 @@ extension HistoryEntry {
   var stamp: Stamp { Stamp(time: time, device: device) }
 
   /// A column's own stamp, which is never later than its operation's.
-  func stamp(of column: String) -> Stamp {
+  func stamp(of column: Name) -> Stamp {
     Stamp(time: min(columnTimes[column] ?? time, time), device: device)
   }
 

@@ -4,7 +4,7 @@ import FerryProtocol
 /// and subtracting, and each column has a sum of its own, so that columns which a replica does not
 /// know can be left out. NULL counts nothing.
 enum RowDigest {
-  static func record(_ record: String) -> UInt64 { mixed(text(record, 0x6C65_6467_6572)) }
+  static func record(_ record: Name) -> UInt64 { mixed(text(record.text, 0x6C65_6467_6572)) }
 
   /// - Parameter record: The digest of the record that holds it.
   static func value(_ value: Value, in record: UInt64) -> UInt64 {

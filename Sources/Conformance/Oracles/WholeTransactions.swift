@@ -27,7 +27,7 @@ package struct WholeTransactions: Oracle {
     var count = PartCount()
     for (key, state) in final.server.records.sorted(by: { $0.key < $1.key })
     where key.table == "ledger" && state.isAlive {
-      func value(_ name: String) -> Value {
+      func value(_ name: Name) -> Value {
         state.columns.first { $0.name == name }?.value ?? .null
       }
       count.add(key.record, value("txn"), value("size"))
@@ -58,9 +58,9 @@ private struct PartCount {
 
   var isWhole: Bool { run == size && parts.isEmpty && odd.isEmpty }
 
-  mutating func add(_ record: String, _ txn: Value, _ size: Value) {
+  mutating func add(_ record: Name, _ txn: Value, _ size: Value) {
     guard case .text(let txn) = txn, case .integer(let size) = size else {
-      odd.append(record)
+      odd.append(record.text)
       return
     }
     if txn != self.txn {

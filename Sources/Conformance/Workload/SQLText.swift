@@ -11,7 +11,7 @@ extension Value {
       // SQL text ends at U+0000; as a blob's bytes it passes.
       text.utf8.contains(0)
         ? "CAST(\(Self.literal(text.utf8)) AS TEXT)"
-        : "'" + text.replacing("'", with: "''") + "'"
+        : quoted(literal: text)
     case .blob(let bytes): Self.literal(bytes)
     }
   }

@@ -3,11 +3,11 @@ import FerryProtocol
 extension Workload {
   /// A batch operation as a user asks for it.
   package struct BatchUpdate: Sendable, Equatable {
-    package var table: String
+    package var table: Name
     /// As text.
     package var predicate: String
     /// What to set, by column.
-    package var columns: [String: Value]
+    package var columns: [Name: Value]
   }
 
   /// What a ``UserAction/batch`` does instead of statements; `nil` for other actions. It fits every
@@ -25,7 +25,7 @@ extension Workload {
       "stars >= \(random.below(6))", "stars = \(random.below(6)) or title is null",
       "id <= 'n\(random.below(8))' and stars < \(1 + random.below(5))",
     ][random.below(3)]
-    var columns = ["title": ValueMaker.text(&random)]
+    var columns: [Name: Value] = ["title": ValueMaker.text(&random)]
     if random.chance(1, in: 2) { columns["stars"] = ValueMaker.stars(&random) }
     return BatchUpdate(table: "notes", predicate: predicate, columns: columns)
   }

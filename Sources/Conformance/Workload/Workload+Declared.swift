@@ -10,7 +10,7 @@ extension Workload {
     """
 
   /// The table with a counter, and the counter. Its records are never deleted.
-  package static let counter = (table: "tallies", column: "votes")
+  package static let counter: (table: Name, column: Name) = ("tallies", "votes")
 
   /// Tallies that all devices add to; any of them may insert them.
   private static let sharedTallies = (0..<4).map { "c\($0)" }

@@ -1,3 +1,5 @@
+import FerryProtocol
+
 extension Workload {
   /// The tables as the application first has them. None declares a default: a column that nobody
   /// wrote is NULL everywhere.
@@ -15,7 +17,9 @@ extension Workload {
   ]
 
   /// Those of them to track.
-  package static let tables = ["notes", "lists", "items", "ledger", "beats", "places", "tallies"]
+  package static let tables: [Name] = [
+    "notes", "lists", "items", "ledger", "beats", "places", "tallies",
+  ]
 
   /// Steps by which the application's schema grows, one statement each. Devices take them at
   /// different times, always in this order.
@@ -27,7 +31,9 @@ extension Workload {
 
   /// Tables whose rows go with their parents' (ON DELETE CASCADE): the column that names the
   /// parent, and its table.
-  package static let cascades = ["items": (column: "list", parent: "lists")]
+  package static let cascades: [Name: (column: Name, parent: Name)] = [
+    "items": (column: "list", parent: "lists")
+  ]
 
   /// Columns of `notes` that may be edited, in a schema with so many upgrades.
   static func noteColumns(level: Int) -> [String] {

@@ -65,7 +65,7 @@ private struct PulledRows {
       path: directory.file("replica.db").path, wallClock: SystemClock.milliseconds,
       random: EntropyPool().next)
     _ = try file.write { try $0.execute(TaskRow.creation()) }
-    try file.track([TaskRow.table])
+    try file.track([Name(TaskRow.table)])
     let watch = Stopwatch()
     for (body, head) in pages.dropLast() { try file.stage(body, head, changes: head.count) }
     guard let (body, head) = pages.last else { return 0 }

@@ -59,7 +59,7 @@ private enum CaptureSetup: CaseIterable {
       random: EntropyPool().next)
     _ = try file.write { try $0.execute(TaskRow.creation()) }
     switch self {
-    case .tracked: try file.track([TaskRow.table])
+    case .tracked: try file.track([Name(TaskRow.table)])
     case .handWritten: _ = try file.write { try $0.execute(Self.handWrittenTriggers) }
     case .plain: break
     }

@@ -57,7 +57,7 @@ extension Benchmark {
   private static func replica(_ path: String, _ daemon: Daemon) async throws -> Replica {
     let replica = try await Replica.open(path)
     try await replica.write { try $0.execute(TaskRow.creation()) }
-    try await replica.track(TaskRow.table)
+    try await replica.track(Name(TaskRow.table))
     try await replica.connect(to: daemon.url, space: "live")
     return replica
   }

@@ -82,8 +82,8 @@ private struct RawColumns {
   ) {
     ids.append(high: operation.id.value.high, low: operation.id.value.low)
     sequences.append(sequence)
-    tables.append(operation.key.table)
-    records.append(operation.key.record)
+    tables.append(operation.key.table.text)
+    records.append(operation.key.record.text)
     kinds.append(Int16(operation.kind == .insert ? 0 : 1))
     times.append(Int64(bitPattern: operation.time.rawValue))
     bases.append(operation.base)

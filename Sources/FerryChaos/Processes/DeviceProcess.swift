@@ -80,7 +80,7 @@ final class DeviceProcess: Sendable {
   func write(_ batch: Workload.BatchUpdate) async throws -> WriteEnding {
     let columns = batch.columns.sorted { $0.key < $1.key }
     return try await write(
-      ["batch", batch.table, "--where", batch.predicate, "--json", "--replica", file.path]
+      ["batch", batch.table.text, "--where", batch.predicate, "--json", "--replica", file.path]
         + columns.flatMap { ["--set", "\($0.key)=\($0.value.sqlLiteral)"] })
   }
 

@@ -41,7 +41,7 @@ final class World: Sendable {
         if index >= 4 { try await group.next() }
         group.addTask {
           try await device.setUp(
-            space: Self.space, schema: Application.schema, tables: Workload.tables)
+            space: Self.space, schema: Application.schema, tables: Workload.tables.map(\.text))
         }
       }
       try await group.waitForAll()

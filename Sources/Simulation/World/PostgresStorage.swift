@@ -84,8 +84,20 @@ private final class StandStillStore: SyncStore {
     return try await scheduler.standStill { () async throws(StoreError) in try await body(store) }
   }
 
-  func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
-    try await still { store async throws(StoreError) in try await store.createSpace(name) }
+  func createSpace(
+    _ name: SpaceName, by mark: AuditMark?
+  ) async throws(StoreError) -> SpaceSummary {
+    try await still { store async throws(StoreError) in
+      try await store.createSpace(name, by: mark)
+    }
+  }
+
+  func createSpace(
+    _ name: SpaceName, by mark: AuditMark, quota: Int64
+  ) async throws(StoreError) -> SpaceSummary? {
+    try await still { store async throws(StoreError) in
+      try await store.createSpace(name, by: mark, quota: quota)
+    }
   }
 
   func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary? {
@@ -111,10 +123,11 @@ private final class StandStillStore: SyncStore {
   }
 
   func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     let answer = try await still { store async throws(StoreError) in
-      try await store.applySchema(document, to: space, now: now, keepsRecords: keepsRecords)
+      try await store.applySchema(
+        document, to: space, now: now, keepsRecords: keepsRecords, by: mark)
     }
     if let head = try await spaces().first(where: { $0.id == space })?.head {
       moves.tell(HeadMove(space: space, head: head))
@@ -160,11 +173,27 @@ private final class StandStillStore: SyncStore {
     }
   }
 
-  func addToken(_ token: StoredToken) async throws(StoreError) {
-    try await still { store async throws(StoreError) in try await store.addToken(token) }
+  func usage(
+    in space: Int64
+  ) async throws(StoreError) -> [(principal: String, usage: Usage)] {
+    try await still { store async throws(StoreError) in try await store.usage(in: space) }
   }
 
-  func token(hash: [UInt8]) async throws(StoreError) -> StoredToken? {
+  func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64 {
+    try await still { store async throws(StoreError) in
+      try await store.unpublishedBytes(in: space)
+    }
+  }
+
+  func addToken(
+    _ token: StoredToken, hash: [UInt8], by mark: AuditMark?
+  ) async throws(StoreError) {
+    try await still { store async throws(StoreError) in
+      try await store.addToken(token, hash: hash, by: mark)
+    }
+  }
+
+  func token(hash: [UInt8]) async throws(StoreError) -> KnownToken? {
     try await still { store async throws(StoreError) in try await store.token(hash: hash) }
   }
 
@@ -172,17 +201,45 @@ private final class StandStillStore: SyncStore {
     try await still { store async throws(StoreError) in try await store.tokens() }
   }
 
-  func removeToken(hash: [UInt8]) async throws(StoreError) -> Bool {
-    try await still { store async throws(StoreError) in try await store.removeToken(hash: hash) }
+  func removeToken(_ id: TokenID, by mark: AuditMark?) async throws(StoreError) -> Bool {
+    try await still { store async throws(StoreError) in
+      try await store.removeToken(id, by: mark)
+    }
+  }
+
+  func rotateToken(
+    _ id: TokenID, hash: [UInt8], graceEnd: Int64, by mark: AuditMark?
+  ) async throws(StoreError) -> Bool {
+    try await still { store async throws(StoreError) in
+      try await store.rotateToken(id, hash: hash, graceEnd: graceEnd, by: mark)
+    }
+  }
+
+  func noteTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError) {
+    try await still { store async throws(StoreError) in try await store.noteTokenUses(uses) }
   }
 
   func hasEverHadTokens() async throws(StoreError) -> Bool {
     try await still { store async throws(StoreError) in try await store.hasEverHadTokens() }
   }
 
-  func setRetention(_ retention: Retention, of space: Int64) async throws(StoreError) {
+  func note(_ entry: AuditEntry) async throws(StoreError) {
+    try await still { store async throws(StoreError) in try await store.note(entry) }
+  }
+
+  func audit(_ query: AuditQuery) async throws(StoreError) -> [AuditEntry] {
+    try await still { store async throws(StoreError) in try await store.audit(query) }
+  }
+
+  func endAudit(before moment: Int64) async throws(StoreError) -> Int {
+    try await still { store async throws(StoreError) in try await store.endAudit(before: moment) }
+  }
+
+  func setRetention(
+    _ retention: Retention, of space: Int64, by mark: AuditMark?
+  ) async throws(StoreError) {
     try await still { store async throws(StoreError) in
-      try await store.setRetention(retention, of: space)
+      try await store.setRetention(retention, of: space, by: mark)
     }
   }
 
@@ -224,18 +281,19 @@ extension StandStillStore {
   }
 
   func publishMission(
-    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64
+    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64,
+    by mark: AuditMark?
   ) async throws(StoreError) -> Result<MissionRecord, Problem> {
     try await still { store async throws(StoreError) in
-      try await store.publishMission(record, blobs: blobs, in: space, now: now)
+      try await store.publishMission(record, blobs: blobs, in: space, now: now, by: mark)
     }
   }
 
   func retractMission(
-    _ id: MissionID, in space: Int64, now: Int64
+    _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool {
     try await still { store async throws(StoreError) in
-      try await store.retractMission(id, in: space, now: now)
+      try await store.retractMission(id, in: space, now: now, by: mark)
     }
   }
 
@@ -254,10 +312,10 @@ extension StandStillStore {
   }
 
   func readableBlob(
-    _ hash: ContentHash, in space: SpaceName?
+    _ hash: ContentHash, in pattern: SpacePattern
   ) async throws(StoreError) -> MissionBlob? {
     try await still { store async throws(StoreError) in
-      try await store.readableBlob(hash, in: space)
+      try await store.readableBlob(hash, in: pattern)
     }
   }
 

@@ -78,7 +78,9 @@ extension World {
     var published: [MissionID: Int64] = [:]
     for (key, state) in server.records where key.table == MissionRecord.table && state.isAlive {
       let version = state.columns.first { $0.name == "version" }?.value
-      guard let id = MissionID(key.record), case .integer(let number)? = version else { continue }
+      guard let id = MissionID(key.record.text), case .integer(let number)? = version else {
+        continue
+      }
       published[id] = number
     }
     let found = try devices.filter { $0.space == space }.map { try $0.finalMissions() }

@@ -133,7 +133,8 @@ final class DirectWorld {
 
   private func pull(_ device: DirectDevice) throws {
     while case let keys = try device.file.recordsToRefresh(), !keys.isEmpty {
-      try device.file.stageRefresh(try store.records(keys, in: space.id, now: now).get())
+      try device.file.stageRefresh(
+        try store.records(keys, in: space.id, now: now).get(), of: keys)
     }
     while true {
       let request = PullRequest(

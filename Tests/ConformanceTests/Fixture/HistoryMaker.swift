@@ -26,7 +26,7 @@ struct HistoryMaker {
 
   /// An operation that a device records at a time, and that is not sent yet.
   mutating func operation(
-    _ kind: OperationKind, _ record: String, at time: UInt64, _ columns: [String: Value] = [:],
+    _ kind: OperationKind, _ record: String, at time: UInt64, _ columns: [Name: Value] = [:],
     table: String = "notes"
   ) -> LocalOperation {
     made += 1
@@ -39,7 +39,7 @@ struct HistoryMaker {
   /// Takes an operation in. `earlier`: columns that were merged into it, with their times.
   mutating func take(
     _ operation: LocalOperation, by device: UInt64, base: SequenceNumber = 0,
-    earlier: [String: (Value, UInt64)] = [:]
+    earlier: [Name: (Value, UInt64)] = [:]
   ) {
     var sent = Operation(
       id: operation.id, key: operation.key, kind: operation.kind, time: operation.time,
@@ -73,7 +73,7 @@ struct HistoryMaker {
   @discardableResult
   mutating func add(
     _ kind: OperationKind, _ record: String, by device: UInt64, at time: UInt64,
-    _ columns: [String: Value] = [:], base: SequenceNumber = 0, table: String = "notes"
+    _ columns: [Name: Value] = [:], base: SequenceNumber = 0, table: String = "notes"
   ) -> LocalOperation {
     let operation = operation(kind, record, at: time, columns, table: table)
     take(operation, by: device, base: base)
@@ -88,7 +88,7 @@ struct HistoryMaker {
       waiting: 0, refused: 0)
   }
 
-  private static let columns = [
+  private static let columns: [Name: [Name]] = [
     "beats": ["n"], "items": ["list", "label", "done"], "ledger": ["txn", "size", "place"],
     "lists": ["name"], "notes": ["title", "body", "stars"], "tallies": ["votes"],
   ]

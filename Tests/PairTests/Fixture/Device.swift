@@ -27,7 +27,7 @@ struct Device: Sendable {
     let device = try Device()
     let replica = try await device.open()
     try await replica.write { try $0.execute(schema) }
-    try await replica.track(tables)
+    try await replica.track(tables.map { Name($0) })
     try await replica.connect(to: url, space: space, token: token)
     return device
   }

@@ -1,4 +1,5 @@
 import Foundation
+import Networking
 import Synchronization
 import TestSupport
 import Testing
@@ -106,8 +107,9 @@ final class Server: Sendable {
   }
 
   /// The newest sequence of a space: how many operations its history holds.
-  func head(of space: String = Device.space) async throws -> Int64 {
-    let answer = try await Wire.send(.get, "\(url)/v1/spaces/\(space)")
+  func head(of space: String = Device.space, token: String? = nil) async throws -> Int64 {
+    let headers: TransportHeaders = token.map { ["Authorization": "Bearer \($0)"] } ?? [:]
+    let answer = try await Wire.send(.get, "\(url)/v1/spaces/\(space)", headers: headers)
     try #require(answer.status == 200, "\(answer.text)")
     return try #require(Int64(answer.json["head"] as? String ?? ""))
   }

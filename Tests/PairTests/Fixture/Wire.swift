@@ -27,6 +27,8 @@ enum Wire {
     _ method: TransportMethod, _ url: String, headers: TransportHeaders = [:],
     body: [UInt8]? = nil
   ) async throws -> Answer {
+    var headers = headers
+    if body != nil, headers["Content-Type"] == nil { headers["Content-Type"] = "application/json" }
     let answer = try await transport.send(
       TransportRequest(method, url, headers: headers, body: body))
     return Answer(

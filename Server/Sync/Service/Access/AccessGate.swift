@@ -3,89 +3,205 @@ import Synchronization
 
 /// Decides over each request, asking the store about tokens as seldom as it can.
 ///
-/// While no token was ever made, everybody who reaches the server may do everything. That state is
-/// looked up again each second, so a token made by another process closes the gate by itself; it
-/// never opens again.
+/// While no token was ever made, everybody who reaches the server may do everything. The store is
+/// asked about that for each request, so that a token made by another process closes the gate at
+/// once; it never opens again.
 package final class AccessGate: Sendable {
-  /// How long "no token was ever made" is believed.
-  static let openTimeToLive = Duration.seconds(1)
-
   private struct State {
     var isGuarded = false
-    var openUntil: Duration?
-    var cache = TokenCache()
+    var cache = IdentityCache()
+    var uses: [TokenID: Int64] = [:]
+    var limiter: RateLimiter
   }
 
   private let store: any SyncStore
   private let clock: ServiceClock
-  private let checksLoopback: Bool
-  private let state = Mutex(State())
+  private let policy: OpenPolicy
+  private let verifier: SignedTokenVerifier?
+  private let state: Mutex<State>
 
-  /// - Parameter checksLoopback: Whether an open gate lets in only what names this machine and
-  ///   does not come from a web page.
-  package init(store: any SyncStore, clock: ServiceClock, checksLoopback: Bool) {
+  /// - Parameters:
+  ///   - policy: Which requests are let in while no token was ever made.
+  ///   - verifier: Checks JSON Web Tokens. A gate with one is never open.
+  package init(
+    store: any SyncStore, clock: ServiceClock, policy: OpenPolicy,
+    limits: RateLimits = .standard, verifier: SignedTokenVerifier? = nil
+  ) {
     self.store = store
     self.clock = clock
-    self.checksLoopback = checksLoopback
+    self.policy = policy
+    self.verifier = verifier
+    state = Mutex(State(limiter: RateLimiter(limits)))
+  }
+
+  /// A gate that, while it is open, lets in requests that name this machine, or all.
+  package convenience init(store: any SyncStore, clock: ServiceClock, checksLoopback: Bool) {
+    self.init(store: store, clock: clock, policy: checksLoopback ? .loopback() : .trusted)
   }
 
   /// Whether everybody is let in.
   package func isOpen() async throws(StoreError) -> Bool {
-    let now = clock.uptime()
-    let known: Bool? = state.withLock { state in
-      if state.isGuarded { return false }
-      if let until = state.openUntil, now < until { return true }
-      return nil
-    }
-    if let known { return known }
-    let hasTokens = try await store.hasEverHadTokens()
-    state.withLock { state in
-      if hasTokens { state.isGuarded = true }
-      state.openUntil = now + Self.openTimeToLive
-    }
-    return !hasTokens
+    if verifier != nil || state.withLock({ $0.isGuarded }) { return false }
+    guard try await store.hasEverHadTokens() else { return true }
+    state.withLock { $0.isGuarded = true }
+    return false
   }
 
   /// Returns the caller and its role in `space` if that is at least `need`; a `Problem` otherwise.
+  /// Long answers ask again from time to time: a token may expire or be revoked meanwhile.
   package func admit(
     _ visitor: Visitor, to space: SpaceName, need: Role
   ) async throws(StoreError) -> Result<Admission, Problem> {
+    try await identify(visitor).flatMap { AccessRule.decide($0, space: space, need: need) }
+  }
+
+  /// The identity behind a request, whatever it may do.
+  package func identify(
+    _ visitor: Visitor
+  ) async throws(StoreError) -> Result<Identity, Problem> {
     if try await isOpen() {
-      return loopbackFault(of: visitor).map { .failure($0) }
-        ?? .success(Admission(.anonymous, .admin))
+      if let fault = policy.fault(of: visitor) { return .failure(fault) }
+      if visitor.credential == .none { return .success(.anonymous) }
     }
-    var known: StoredToken?
-    if case .token(let token) = visitor.credential { known = try await lookUp(token) }
-    return AccessRule.decide(visitor.credential, known: known, space: space, need: need)
+    if let fault = AccessRule.fault(of: visitor.credential) { return .failure(fault) }
+    let found: Result<Identity, Problem>
+    switch visitor.credential {
+    case .token(let token):
+      found = try await lookUp(token, address: visitor.address)
+    case .signed(let text): found = await verify(text, address: visitor.address)
+    case .none, .unreadable: return .failure(.noCredential)
+    }
+    let now = clock.wall()
+    return found.flatMap { $0.isExpired(at: now) ? .failure(AccessRule.expired) : .success($0) }
   }
 
-  /// Why an open gate turns a visitor away, or `nil`.
-  func loopbackFault(of visitor: Visitor) -> Problem? {
-    checksLoopback
-      ? AccessRule.loopbackFault(host: visitor.host, origin: visitor.origin) : nil
-  }
+  // MARK: Credentials
 
-  func lookUp(_ token: AccessToken) async throws(StoreError) -> StoredToken? {
+  private func lookUp(
+    _ token: AccessToken, address: String
+  ) async throws(StoreError) -> Result<Identity, Problem> {
     let hash = token.hash
-    let now = clock.uptime()
-    if let kept = state.withLock({ $0.cache.lookUp(hash, now: now) }) { return kept }
-    let found = try await store.token(hash: hash)
-    state.withLock { $0.cache.keep(found, for: hash, now: now) }
+    switch remembered(hash, address: address) {
+    case .known(let identity): return .success(identity)
+    case .unknown: return AccessRule.recognise(nil, now: clock.wall())
+    case .tooManyFailures(let wait): return .failure(.tooManyFailures(wait))
+    case .nothing: break
+    }
+    let known = try await store.token(hash: hash)
+    let wall = clock.wall()
+    let found = AccessRule.recognise(known, now: wall)
+    keep(try? found.get(), for: hash, address: known == nil ? address : nil)
+    if let known { state.withLock { $0.uses[known.token.id] = wall } }
     return found
+  }
+
+  private func verify(_ text: SignedText, address: String) async -> Result<Identity, Problem> {
+    guard let verifier else {
+      return .failure(
+        Problem(.unauthorized, "this server takes no JSON Web Tokens (--jwt-issuer)"))
+    }
+    if verifier.keysChanged() { state.withLock { $0.cache.forgetAll() } }
+    let hash = text.hash
+    switch remembered(hash, address: address) {
+    case .known(let identity): return .success(identity)
+    case .unknown: return .failure(.badSignedToken("it was refused a moment ago"))
+    case .tooManyFailures(let wait): return .failure(.tooManyFailures(wait))
+    case .nothing: break
+    }
+    let found = await verifier.verify(text)
+    switch found {
+    case .success(let identity):
+      state.withLock {
+        $0.cache.keep(
+          identity, for: hash, now: clock.uptime(), timeToLive: SignedTokenVerifier.timeToLive)
+      }
+    case .failure(let problem):
+      // A server that has no keys yet may know the token in a moment.
+      if problem.code == .unauthorized { keep(nil, for: hash, address: address) }
+    }
+    return found
+  }
+
+  private enum Remembered {
+    case known(Identity)
+    case unknown
+    case tooManyFailures(Duration)
+    case nothing
+  }
+
+  private func remembered(_ hash: [UInt8], address: String) -> Remembered {
+    let now = clock.uptime()
+    return state.withLock { state in
+      if let kept = state.cache.lookUp(hash, now: now) {
+        return kept.map { .known($0) } ?? .unknown
+      }
+      // Somebody behind the same proxy guesses: that must not lock out a token that was good.
+      if state.cache.wasKnown(hash) { return .nothing }
+      return state.limiter.failureWait(at: address, now: now).map { .tooManyFailures($0) }
+        ?? .nothing
+    }
+  }
+
+  /// - Parameter address: Where an unknown credential came from, which counts as a guess; `nil` if
+  ///   it is known, and only at its end.
+  private func keep(_ identity: Identity?, for hash: [UInt8], address: String?) {
+    let now = clock.uptime()
+    state.withLock { state in
+      state.cache.keep(identity, for: hash, now: now)
+      if identity == nil, let address { state.limiter.noteFailure(at: address, now: now) }
+    }
+  }
+
+  // MARK: Rates
+
+  /// Counts a request of a principal. Returns how long to wait if it is one too many.
+  package func countRequest(of principal: Principal) -> Duration? {
+    guard principal != .anonymous else { return nil }
+    let now = clock.uptime()
+    return state.withLock { $0.limiter.countRequest(of: principal, now: now) }
+  }
+
+  /// Counts bytes that a principal has sent and got.
+  package func count(bytes: Int, of principal: Principal) {
+    guard principal != .anonymous else { return }
+    let now = clock.uptime()
+    state.withLock { $0.limiter.count(bytes: bytes, of: principal, now: now) }
+  }
+
+  // MARK: Uses
+
+  /// Writes down which tokens were used since the last call.
+  package func noteUses() async throws(StoreError) {
+    let uses = state.withLock { state in
+      defer { state.uses = [:] }
+      return state.uses
+    }
+    guard !uses.isEmpty else { return }
+    try await store.noteTokenUses(uses)
   }
 }
 
-/// What a request says about who sends it.
-package struct Visitor: Sendable, Equatable {
-  package var credential: Credential
-  /// The `Host` header.
-  package var host: String?
-  /// The `Origin` header, which browsers add.
-  package var origin: String?
+extension Problem {
+  fileprivate static let noCredential = Problem(.unauthorized, "send a token of this space")
 
-  package init(credential: Credential, host: String? = nil, origin: String? = nil) {
-    self.credential = credential
-    self.host = host
-    self.origin = origin
+  static func tooManyFailures(_ wait: Duration) -> Problem {
+    .rateLimited("too many tokens that are not known came from your address", wait)
+  }
+
+  /// Refused by a rate limit; the detail says how long to wait.
+  static func rateLimited(_ reason: String, _ wait: Duration) -> Problem {
+    Problem(.rateLimited, "\(reason); try again in \(wait.wholeSeconds) s")
+  }
+
+  static func badSignedToken(_ reason: String) -> Problem {
+    Problem(.unauthorized, "the JSON Web Token is refused: \(reason)")
+  }
+}
+
+extension Duration {
+  /// Rounded up to seconds, 1 at least.
+  var wholeSeconds: Int64 {
+    let (seconds, rest) = components
+    return max(1, rest > 0 ? seconds + 1 : seconds)
   }
 }

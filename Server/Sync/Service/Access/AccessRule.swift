@@ -1,45 +1,48 @@
 import FerryProtocol
 
-/// Who may do what; pure. A token is for one space, and its role is reader, writer or admin.
+/// Who may do what; pure.
 enum AccessRule {
-  /// What the caller may do in `space`, or why it is turned away.
-  /// - Parameters:
-  ///   - known: What the store knows of the token shown, `nil` when it knows none.
-  ///   - need: The role that the route asks for.
+  /// What a principal may do in `space`, or why it is refused.
+  ///
+  /// - Parameter need: The role that the route asks for.
   static func decide(
-    _ credential: Credential, known: StoredToken?, space: SpaceName, need: Role
+    _ identity: Identity, space: SpaceName, need: Role
   ) -> Result<Admission, Problem> {
-    recognise(credential, known: known).flatMap { known in
-      guard known.space == space else {
-        return .failure(Problem(.forbidden, "the token is for another space than \(space)"))
-      }
-      guard known.role >= need else {
-        return .failure(
-          Problem(
-            .forbidden,
-            "the token's role is \(known.role.rawValue); this needs \(need.rawValue)"))
-      }
-      return .success(Admission(Principal(known), known.role))
+    guard let role = identity.grants.role(in: space) else {
+      return .failure(Problem(.forbidden, "the token is for another space than \(space)"))
     }
+    guard role >= need else {
+      return .failure(
+        Problem(.forbidden, "the token's role is \(role.rawValue); this needs \(need.rawValue)"))
+    }
+    return .success(
+      Admission(
+        identity.principal, role, expiry: identity.expiry,
+        isServerAdmin: identity.grants.isServerAdmin))
   }
 
-  /// The token that was shown, or why there is none.
-  static func recognise(
-    _ credential: Credential, known: StoredToken?
-  ) -> Result<StoredToken, Problem> {
+  /// The identity behind a token of Ferry's, or why it is refused.
+  static func recognise(_ known: KnownToken?, now: Int64) -> Result<Identity, Problem> {
+    guard let known else {
+      return .failure(
+        Problem(.unauthorized, "the token is not known here; it may have been revoked"))
+    }
+    let identity = Identity(known)
+    return identity.isExpired(at: now) ? .failure(expired) : .success(identity)
+  }
+
+  static let expired = Problem(.unauthorized, "the token has expired; ask for another one")
+
+  /// Why a request without a usable credential is refused.
+  static func fault(of credential: Credential) -> Problem? {
     switch credential {
     case .none:
-      return .failure(
-        Problem(.unauthorized, "send `Authorization: Bearer ferry_…` with a token of this space"))
+      Problem(.unauthorized, "send `Authorization: Bearer …` with a token of this space")
     case .unreadable:
-      return .failure(
-        Problem(.unauthorized, "the Authorization header holds no token of the form ferry_…"))
-    case .token:
-      guard let known else {
-        return .failure(
-          Problem(.unauthorized, "the token is not known here; it may have been revoked"))
-      }
-      return .success(known)
+      Problem(
+        .unauthorized,
+        "the Authorization header holds neither a token of the form ferry_… nor a JSON Web Token")
+    case .token, .signed: nil
     }
   }
 
@@ -47,19 +50,5 @@ enum AccessRule {
   static func challenge(for credential: Credential) -> String {
     credential == .none
       ? "Bearer realm=\"ferry\"" : "Bearer realm=\"ferry\", error=\"invalid_token\""
-  }
-
-  /// Why a browser's request is turned away from a server that is open to this machine only, or
-  /// `nil`. Any web page can make a browser send requests to loopback: its own name bound to
-  /// 127.0.0.1 shows in `Host`, and its origin in `Origin`.
-  static func loopbackFault(host: String?, origin: String?) -> Problem? {
-    if let origin {
-      return Problem(
-        .forbidden, "requests from web pages (\(origin)) need a server with tokens")
-    }
-    guard let host, !ListenAddress.isLoopback(authority: host) else { return nil }
-    return Problem(
-      .forbidden,
-      "no tokens exist, so only this machine is served, but the request names host \(host)")
   }
 }

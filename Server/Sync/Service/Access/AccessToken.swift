@@ -48,14 +48,3 @@ package struct AccessToken: Sendable, Equatable, CustomStringConvertible {
 
   package var description: String { Self.prefix + "…" }
 }
-
-extension StoredToken {
-  /// The hash's first twelve hexadecimal digits, by which lists and `revoke` name a token.
-  package var shortID: String { String(fullID.prefix(12)) }
-
-  /// The hash in hexadecimal digits.
-  package var fullID: String {
-    String(
-      decoding: hash.flatMap { [hexDigit(UInt64($0 >> 4)), hexDigit(UInt64($0))] }, as: UTF8.self)
-  }
-}

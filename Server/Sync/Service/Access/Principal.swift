@@ -8,7 +8,8 @@ package struct Principal: Sendable, Hashable, CustomStringConvertible {
   /// The limit of ``id``, in bytes of UTF-8.
   package static let byteCountMax = 512
 
-  /// Stable text, 1 to 512 bytes: `token:` and the token's identifier, for example.
+  /// Stable text, 1 to 512 bytes: `token:` and the token's identifier, `owner:` and the name of a
+  /// token's owner, or `jwt:` with issuer and subject.
   package let id: String
 
   /// Returns `nil` if the text is empty or longer than 512 bytes.
@@ -22,8 +23,20 @@ package struct Principal: Sendable, Hashable, CustomStringConvertible {
   /// Every sender, as long as no token was created.
   package static let anonymous = Principal(known: "anonymous")
 
-  /// The owner of a token of Ferry's.
-  package init(_ token: StoredToken) { self.init(known: "token:\(token.fullID)") }
+  /// Whether a device of this principal may be used by another one from now on: only one from
+  /// before there were tokens.
+  func leaves(deviceTo other: Principal) -> Bool { self == other || self == .anonymous }
+
+  /// The holder of a token of Ferry's: its owner, and without one the token itself. Both stay when
+  /// the secret is replaced.
+  package init(_ token: StoredToken) {
+    self.init(known: token.owner.map { "owner:\($0)" } ?? "token:\(token.id)")
+  }
+
+  /// A user of the server's own command line.
+  package init(commandLine user: String) {
+    self.init(known: "local:\(String(user.prefix(64)))")
+  }
 
   package static func == (one: Principal, other: Principal) -> Bool {
     one.id.utf8.elementsEqual(other.id.utf8)
@@ -40,9 +53,17 @@ package struct Principal: Sendable, Hashable, CustomStringConvertible {
 package struct Admission: Sendable, Equatable {
   package let principal: Principal
   package let role: Role
+  /// From then on the credential is refused: milliseconds since 1970, `nil` for never.
+  package let expiry: Int64?
+  /// Whether the principal may administer the server itself.
+  package let isServerAdmin: Bool
 
-  package init(_ principal: Principal, _ role: Role) {
+  package init(
+    _ principal: Principal, _ role: Role, expiry: Int64? = nil, isServerAdmin: Bool = false
+  ) {
     self.principal = principal
     self.role = role
+    self.expiry = expiry
+    self.isServerAdmin = isServerAdmin
   }
 }

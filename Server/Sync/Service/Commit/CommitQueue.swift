@@ -48,17 +48,21 @@ struct CommitQueue<Ticket> {
   }
 
   /// The packets of the next transaction, in the order of their arrival; empty while one is under
-  /// way, and when nothing waits.
+  /// way, and when nothing waits. A packet with batch operations goes alone: finding what they match
+  /// takes time, and is paid from a budget that no other packet's operations may use up.
   mutating func takeBatch() -> [Entry] {
     guard !isCommitting else { return [] }
     var count = 0
     var operations = 0
     var bytes = 0
     for entry in waiting.prefix(bounds.batchPackets) {
+      let isAlone = entry.packet.packet.operations.contains { $0.batch != nil }
+      if isAlone, count > 0 { break }
       operations += entry.packet.packet.operations.count
       bytes += entry.packet.byteCount
       if count > 0, operations > bounds.batchOperations || bytes > bounds.batchBytes { break }
       count += 1
+      if isAlone { break }
     }
     let batch = Array(waiting.prefix(count))
     waiting.removeFirst(count)

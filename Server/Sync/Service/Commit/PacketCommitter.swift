@@ -137,6 +137,13 @@ extension Problem {
     switch error {
     case .unavailable:
       self.init(.unavailable, "the store cannot be reached; send the request again in a moment")
+    case .busy:
+      self.init(.unavailable, "the store is busy; send the request again in a moment")
+    case .readOnly:
+      self.init(
+        .unavailable,
+        "the store's database takes no writes: it is a standby or read-only; send the request "
+          + "again when its primary is back")
     case .failed:
       self.init(.internalError, "the store failed; the server's log tells more")
     }

@@ -75,8 +75,15 @@ package final class HeadHub: Sendable {
   }
 
   /// Sends a comment to everybody, for ever, until the task is cancelled.
-  package func keepAwake(every interval: Duration) async {
-    while (try? await sleep(interval)) != nil { heartbeat() }
+  /// - Parameter check: Runs after each, since it may wait for the store; it ends the streams of
+  ///   those who may listen no more.
+  package func keepAwake(
+    every interval: Duration, check: @Sendable () async -> Void = {}
+  ) async {
+    while (try? await sleep(interval)) != nil {
+      heartbeat()
+      await check()
+    }
   }
 
   /// Sends a comment to everybody.

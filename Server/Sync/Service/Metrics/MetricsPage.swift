@@ -1,3 +1,5 @@
+import HTTPServer
+
 /// The answer to `GET /metrics`; pure.
 struct MetricsPage {
   var counts: ServiceMetrics.Counts
@@ -8,12 +10,16 @@ struct MetricsPage {
   var version: String
   /// Milliseconds since 1970.
   var startedAt: Int64
+  /// How busy the HTTP server is.
+  var load = HTTPServer.Load()
+  var streams = EventStreams.Counts()
 
   func text() -> String {
     var text = PrometheusText()
     writeRequests(&text)
     writePackets(&text)
     writePulls(&text)
+    writeLoad(&text)
     writeRetention(&text)
     writeProcess(&text)
     return text.text
@@ -72,6 +78,30 @@ struct MetricsPage {
     text.sample("ferry_changes_served_total", counts.changes)
     text.metric("ferry_event_listeners", "gauge", "Streams of events that are open.")
     text.sample("ferry_event_listeners", listeners)
+  }
+
+  private func writeLoad(_ text: inout PrometheusText) {
+    text.metric(
+      "ferry_event_streams_refused_total", "counter",
+      "Streams of events refused because there were too many.")
+    text.sample("ferry_event_streams_refused_total", streams.refused)
+    text.metric(
+      "ferry_event_streams_revoked_total", "counter",
+      "Streams of events ended because their credential was not good any more.")
+    text.sample("ferry_event_streams_revoked_total", streams.revoked)
+    text.metric("ferry_http_connections", "gauge", "Connections that are open.")
+    text.sample("ferry_http_connections", load.connections)
+    text.metric(
+      "ferry_http_connections_refused_total", "counter",
+      "Connections closed at once because their address had too many.")
+    text.sample("ferry_http_connections_refused_total", load.refused)
+    text.metric(
+      "ferry_http_connections_late_total", "counter",
+      "Connections cut off because their client was too slow.")
+    text.sample("ferry_http_connections_late_total", load.late)
+    text.metric(
+      "ferry_http_content_memory_bytes", "gauge", "Memory that the contents of requests take.")
+    text.sample("ferry_http_content_memory_bytes", load.contentBytes)
   }
 
   private func writeRetention(_ text: inout PrometheusText) {

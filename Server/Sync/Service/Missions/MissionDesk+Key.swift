@@ -17,17 +17,33 @@ extension MissionDesk {
   ///
   /// - Parameter isNew: Whether it may be another than theirs, and be made where it is missing.
   func signingKey(
-    beside others: [MissionRecord], isNew: Bool
+    beside others: [MissionRecord], isNew: Bool, in space: SpaceSummary, by principal: Principal?
   ) async throws(MissionFailure) -> MissionSigner {
     if isNew {
-      if let signer = try await readKey() { return signer }
-      return try await makeKey()
+      let signer = if let known = try await readKey() { known } else { try await makeKey() }
+      try await note(signer, beside: others, in: space, by: principal)
+      return signer
     }
     let signer = try await signingKey()
     if let other = Neighbourhood(others).signer(besides: signer.publicKey) {
       throw .key(.other(path: keyFile, signer: Self.text(other)))
     }
     return signer
+  }
+
+  /// Writes to the audit log that another key signs from now on, before it does.
+  private func note(
+    _ signer: MissionSigner, beside others: [MissionRecord], in space: SpaceSummary,
+    by principal: Principal?
+  ) async throws(MissionFailure) {
+    guard let principal, Neighbourhood(others).signer(besides: signer.publicKey) != nil else {
+      return
+    }
+    let entry = AuditMark(principal, at: clock.wall()).entry(
+      .keyRenewed, space: space.name, "missions are signed by \(Self.text(signer.publicKey))")
+    try await MissionFailure.asking { () async throws(StoreError) in
+      try await self.store.note(entry)
+    }
   }
 
   private func readKey() async throws(MissionFailure) -> MissionSigner? {

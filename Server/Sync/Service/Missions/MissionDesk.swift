@@ -13,7 +13,7 @@ package final class MissionDesk: Sendable {
   /// Bytes of unfinished uploads that a space may have.
   package let uploadQuota: Int64
   let store: any SyncStore
-  private let clock: ServiceClock
+  let clock: ServiceClock
   let keyFile: String
   private let limits: MissionLimits
   /// The key where it is known already; otherwise it is in ``keyFile``.
@@ -53,16 +53,17 @@ package final class MissionDesk: Sendable {
   ///   - ownContentOnly: Whether items may name only what this space's missions name, or its
   ///     admins have sent: who only knows a hash shall not get at another space's content.
   ///   - isNewKey: Whether it may be signed with another key than the space's other missions.
+  ///   - principal: For the audit log.
   /// - Returns: The record in force. The same mission again writes nothing.
   package func publish(
     _ manifest: MissionManifest, in space: SpaceSummary, ownContentOnly: Bool,
-    isNewKey: Bool = false
+    isNewKey: Bool = false, by principal: Principal? = nil
   ) async throws(MissionFailure) -> MissionRecord {
     let others = try await MissionFailure.asking { () async throws(StoreError) in
       try await self.store.missions(in: space.id)
     }
     if let problem = Neighbourhood(others).problem(with: manifest) { throw .refused(problem) }
-    let signer = try await signingKey(beside: others, isNew: isNewKey)
+    let signer = try await signingKey(beside: others, isNew: isNewKey, in: space, by: principal)
     let hold = try await hold()
     defer { withExtendedLifetime(hold) {} }
     try await check(manifest, in: space, ownContentOnly: ownContentOnly)
@@ -70,7 +71,7 @@ package final class MissionDesk: Sendable {
       let known = try await MissionFailure.asking { () async throws(StoreError) in
         try await self.store.mission(manifest.id, in: space.id)
       }
-      let answer = try await publish(manifest, over: known, in: space, signer)
+      let answer = try await publish(manifest, over: known, in: space, signer, by: principal)
       switch answer {
       case .success(let record): return record
       case .failure(let problem):
@@ -86,7 +87,7 @@ package final class MissionDesk: Sendable {
 
   private func publish(
     _ manifest: MissionManifest, over known: StoredMission?, in space: SpaceSummary,
-    _ signer: MissionSigner
+    _ signer: MissionSigner, by principal: Principal?
   ) async throws(MissionFailure) -> Result<MissionRecord, Problem> {
     let last = known?.lastVersion ?? 0
     if let current = known?.record, manifest.version == 0 || manifest.version == last {
@@ -118,7 +119,8 @@ package final class MissionDesk: Sendable {
     let blobs = next.blobs + [MissionBlob(hash: hash, size: Int64(document.count))]
     return try await MissionFailure.asking { () async throws(StoreError) in
       try await self.store.publishMission(
-        record, blobs: Array(Set(blobs)).sorted(), in: space.id, now: now)
+        record, blobs: Array(Set(blobs)).sorted(), in: space.id, now: now,
+        by: principal.map { AuditMark($0, at: now) })
     }
   }
 

@@ -117,7 +117,7 @@ package struct Pruner: Sendable {
     let floor = try await store.raiseFloor(of: space.id, request)
     var result = PruneResult(floor: floor)
     guard retention != .forever else { return result }
-    var slice = PruneSlice(parkedBefore: request.cutoff, rows: pace.rows)
+    var slice = PruneSlice(request, rows: pace.rows)
     while true {
       switch try await store.prune(slice, of: space.id) {
       case .busy:

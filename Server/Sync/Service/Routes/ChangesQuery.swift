@@ -24,15 +24,18 @@ enum ChangesQuery {
       request.limit = min(limit, limits.changesPerPage)
     }
     if let text = value("device") {
-      guard let device = DeviceID(text) else {
-        return .failure(Problem(.malformedMessage, "device is a UUID of 36 characters"))
+      guard let device = DeviceID(text), device != .server else {
+        return .failure(
+          Problem(.malformedMessage, "device is a UUID of 36 characters, and not the nil one"))
       }
       request.device = device
     }
     if let text = value("former") {
       let names = text.split(separator: ",", omittingEmptySubsequences: false)
       request.former = names.compactMap { DeviceID($0) }
-      guard request.former.count == names.count, names.count <= limits.formerDevices else {
+      guard request.former.count == names.count, names.count <= limits.formerDevices,
+        !request.former.contains(.server)
+      else {
         return .failure(
           Problem(
             .malformedMessage,

@@ -10,7 +10,9 @@ extension Problem {
     var headers = headers
     headers["Content-Type"] = Problem.mediaType
     headers["Cache-Control"] = "no-store"
-    if code.action == .retry, code != .internalError { headers["Retry-After"] = Self.retryAfter }
+    if code.action == .retry, code != .internalError, headers["Retry-After"] == nil {
+      headers["Retry-After"] = Self.retryAfter
+    }
     return HTTPResponse(
       status: code.status, headers: headers, body: .bytes(encoded()), compressible: true)
   }
@@ -20,7 +22,9 @@ extension Problem {
     switch failure {
     case .contentTooLarge: self.init(.limitExceeded, failure.detail)
     case .unsupportedCoding: self.init(.unsupportedCoding, failure.detail)
-    case .malformedTarget, .ambiguousLength, .malformedContent:
+    case .outOfMemory: self.init(.unavailable, failure.detail)
+    case .malformedTarget, .malformedHost, .malformedHeader, .malformedChunk, .headersTooLarge,
+      .ambiguousLength, .malformedContent:
       self.init(.malformedMessage, failure.detail)
     }
   }

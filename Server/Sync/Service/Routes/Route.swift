@@ -13,6 +13,10 @@ package enum Route: String, Sendable, CaseIterable {
   case mission = "/v1/spaces/{space}/missions/{mission}"
   case upload = "/v1/spaces/{space}/blobs/{sha256}"
   case blob = "/v1/blobs/{sha256}"
+  case tokens = "/v1/tokens"
+  case token = "/v1/tokens/{id}"
+  case tokenRotation = "/v1/tokens/{id}/rotation"
+  case audit = "/v1/audit"
   case health = "/healthz"
   case readiness = "/readyz"
   case metrics = "/metrics"
@@ -32,9 +36,23 @@ package enum Route: String, Sendable, CaseIterable {
     case .missions, .blob: [("GET", .reader), ("HEAD", .reader)]
     case .mission:
       [("GET", .reader), ("HEAD", .reader), ("PUT", .admin), ("DELETE", .admin)]
+    case .tokens: [("GET", .admin), ("HEAD", .admin), ("POST", .admin)]
+    case .token: [("DELETE", .admin)]
+    case .tokenRotation: [("POST", .admin)]
+    case .audit: [("GET", .admin), ("HEAD", .admin)]
     case .upload: [("HEAD", .admin), ("PUT", .admin)]
     case .health, .readiness, .metrics: [("GET", nil), ("HEAD", nil)]
     case .unknown: []
+    }
+  }
+
+  /// Whether a request by this method has content.
+  package func takesContent(_ method: String) -> Bool {
+    switch (self, method) {
+    case (.packets, "POST"), (.records, "POST"), (.digests, "POST"), (.schema, "PUT"),
+      (.mission, "PUT"), (.upload, "PUT"), (.tokens, "POST"), (.tokenRotation, "POST"):
+      true
+    default: false
     }
   }
 
@@ -55,15 +73,29 @@ package struct RouteMatch: Sendable, Equatable {
   package var need: Role?
 
   /// Matches the decoded segments of a path.
-  package init(method: String, segments: [String]) {
-    (route, spaceText) = Self.find(segments)
-    if [.mission, .upload, .blob].contains(route) { itemText = segments.last }
+  /// - Parameter path: The path as it was sent. Names of its own Ferry takes only without
+  ///   percent-encoding: `/%6Detrics` is nothing, so that a proxy which bars `/metrics` bars it.
+  package init(method: String, segments: [String], path: String? = nil) {
+    (route, spaceText) = Self.hidesName(segments, path) ? (.unknown, nil) : Self.find(segments)
+    if [.mission, .upload, .blob, .token].contains(route) { itemText = segments.last }
+    if route == .tokenRotation { itemText = segments[2] }
     guard route != .unknown else { return }
     guard let entry = route.methods.first(where: { $0.name == method }) else {
       isAllowed = false
       return
     }
     need = entry.need
+  }
+
+  /// Whether a part that is the same in all addresses of a route is written by other characters.
+  private static func hidesName(_ segments: [String], _ path: String?) -> Bool {
+    guard let path, path.utf8.contains(UInt8(ascii: "%")) else { return false }
+    let raw = path.utf8.dropFirst()
+      .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    guard raw.count == segments.count else { return true }
+    return [0, 1, 3].contains { index in
+      index < raw.count && !raw[index].elementsEqual(segments[index].utf8)
+    }
   }
 
   private static func find(_ segments: [String]) -> (Route, String?) {
@@ -88,6 +120,14 @@ package struct RouteMatch: Sendable, Equatable {
       case "missions": return (.missions, segments[2])
       default: return (.unknown, nil)
       }
+    case 2 where segments == ["v1", "tokens"]: return (.tokens, nil)
+    case 2 where segments == ["v1", "audit"]: return (.audit, nil)
+    case 3 where segments.starts(with: ["v1", "tokens"]) && !segments[2].isEmpty:
+      return (.token, nil)
+    case 4
+    where segments.starts(with: ["v1", "tokens"]) && !segments[2].isEmpty
+      && segments[3] == "rotation":
+      return (.tokenRotation, nil)
     case 3 where segments.starts(with: ["v1", "blobs"]) && !segments[2].isEmpty:
       return (.blob, nil)
     case 5

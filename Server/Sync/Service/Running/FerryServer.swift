@@ -1,3 +1,4 @@
+import Executors
 import FerryProtocol
 import HTTPServer
 import MissionServer
@@ -15,6 +16,7 @@ package final class FerryServer: Sendable {
   private let http: HTTPServer
   private let service: SyncService
   private let hub: HeadHub
+  private let keeper: AccessKeeper
   private let background: [Task<Void, Never>]
   private let lock: DataLock?
 
@@ -54,9 +56,9 @@ package final class FerryServer: Sendable {
   private init(
     _ configuration: FerryServerConfiguration, store: any SyncStore, lock: DataLock?
   ) async throws(FerryServerError) {
-    let isOnlyForThisMachine = configuration.listen.isLoopback && !configuration.isInsecure
     let gate = AccessGate(
-      store: store, clock: configuration.clock, checksLoopback: isOnlyForThisMachine)
+      store: store, clock: configuration.clock, policy: configuration.openPolicy,
+      limits: configuration.rates, verifier: try await Self.verifier(configuration))
     // The database may go away once more since the store was opened.
     startedOpen = try await StoreOpener(configuration).retry { () async throws(StoreError) in
       try await gate.isOpen()
@@ -66,39 +68,76 @@ package final class FerryServer: Sendable {
     }
     let (hub, metrics) = (HeadHub(), ServiceMetrics())
     let desk = try MissionDesk(configuration, store: store)
-    let service = SyncService(
-      SyncService.Parts(
-        store: store, gate: gate, hub: hub, metrics: metrics, log: configuration.log,
-        clock: configuration.clock, limits: configuration.limits, missions: desk))
+    let workers = ThreadPoolExecutor(
+      name: "ferry-request", threads: ThreadPoolExecutor.usualThreadCount)
+    var parts = SyncService.Parts(
+      store: store, gate: gate, hub: hub, metrics: metrics, log: configuration.log,
+      clock: configuration.clock, limits: configuration.limits,
+      quotas: configuration.quotas, missions: desk,
+      executor: workers)
+    parts.streamLimit = configuration.streamLimit ?? max(1, configuration.connectionLimit / 2)
+    let service = SyncService(parts)
     let collector = desk.map {
       BlobCollector(
         store: store, blobs: $0.blobs, clock: configuration.clock, log: configuration.log)
     }
+    let keeper = AccessKeeper(
+      gate: gate, store: store, clock: configuration.clock, log: configuration.log,
+      retention: configuration.auditRetention)
     let pruner = Pruner(
       store: store, clock: configuration.clock, metrics: metrics, log: configuration.log,
       pace: Pruner.Pace(interval: configuration.pruneInterval))
     // Before anybody can listen, so that no move is missed.
     let moves = store.headMoves()
-    http = try Self.listen(configuration, service)
+    http = try Self.listen(configuration, service, workers)
     port = http.port
+    service.observe { [weak http] in http?.load ?? HTTPServer.Load() }
     background = [
       Task { await hub.follow(moves, of: store) },
-      Task { await hub.keepAwake(every: configuration.heartbeat) },
+      Task {
+        await hub.keepAwake(every: configuration.heartbeat) { await service.checkStreams() }
+      },
       Task { await pruner.run() },
       Task { await collector?.run(every: configuration.collectInterval) },
+      Task { await keeper.run() },
     ]
     (self.configuration, self.store, self.lock) = (configuration, store, lock)
-    (self.service, self.hub) = (service, hub)
+    (self.service, self.hub, self.keeper) = (service, hub, keeper)
+  }
+
+  private static func verifier(
+    _ configuration: FerryServerConfiguration
+  ) async throws(FerryServerError) -> SignedTokenVerifier? {
+    guard let issuer = configuration.issuer else { return nil }
+    let verifier = SignedTokenVerifier(
+      issuer.rules, keys: issuer.source, clock: configuration.clock, log: configuration.log)
+    do {
+      try await verifier.start()
+    } catch {
+      // A file is there or not; a URL may be away for a while, and is asked again.
+      guard !issuer.source.takesSecrets else { throw .issuerKeys(error.description) }
+      configuration.log.write(
+        .warning, "the issuer's keys cannot be read", detail: error.description)
+    }
+    return verifier
   }
 
   private static func listen(
-    _ configuration: FerryServerConfiguration, _ service: SyncService
+    _ configuration: FerryServerConfiguration, _ service: SyncService,
+    _ executor: any TaskExecutor
   ) throws(FerryServerError) -> HTTPServer {
-    let http = HTTPServer.Configuration(
+    var http = HTTPServer.Configuration(
       address: configuration.listen.host, port: configuration.listen.port,
       threads: configuration.threads, bodyLimit: configuration.limits.messageBytes,
       connectionLimit: configuration.connectionLimit,
       failure: { service.respond(to: $0) }, onComplete: { service.ended($0) })
+    http.connectionReserve = configuration.connectionReserve
+    http.addressLimit = configuration.addressLimit
+    http.pace = configuration.pace
+    http.memory = MemoryBudget(limit: configuration.bodyMemory)
+    http.admission = { service.admission(of: $0) }
+    http.executor = executor
+    http.clock = configuration.clock.uptime
     do {
       return try HTTPServer(configuration: http) { await service.respond(to: $0) }
     } catch {
@@ -118,6 +157,7 @@ package final class FerryServer: Sendable {
     hub.close()
     await http.stop(grace: configuration.stopGrace)
     for task in background { task.cancel() }
+    await keeper.noteUses()
     await store.close()
     configuration.log.flush()
   }
@@ -127,7 +167,7 @@ extension FerryServerError {
   /// What a store's error means at the start.
   init(_ error: StoreError, _ location: StoreLocation, waited: Duration) {
     switch error {
-    case .unavailable(let reason):
+    case .unavailable(let reason), .busy(let reason), .readOnly(let reason):
       self = .storeUnavailable(location.description, reason: reason, waited: waited)
     case .failed(let reason): self = .storeFailed(location.description, reason: reason)
     }

@@ -1,4 +1,5 @@
 import FerryProtocol
+import HTTPServer
 
 /// How a server runs.
 package struct FerryServerConfiguration: Sendable {
@@ -10,6 +11,18 @@ package struct FerryServerConfiguration: Sendable {
   package var threads = 2
   /// Connections at once; each listener to events holds one.
   package var connectionLimit = 4_096
+  /// Further connections, which serve probes and administration only.
+  package var connectionReserve = 16
+  /// Connections of one address that is not this machine's; `nil` for no limit.
+  package var addressLimit: Int? = 256
+  /// Streams of events at once; `nil` for half of the connections.
+  package var streamLimit: Int?
+  /// How slow clients may be.
+  package var pace = TransferPace()
+  /// Bytes that the contents of all requests may take in memory together.
+  package var bodyMemory = 256 << 20
+  /// Connections to a PostgreSQL database.
+  package var databaseConnections = PostgresStore.connectionsStandard
   /// Between two comments on an idle stream of events.
   package var heartbeat = Duration.seconds(15)
   /// How long requests in progress may take when the server stops.
@@ -27,7 +40,16 @@ package struct FerryServerConfiguration: Sendable {
   package var uploadQuota = MissionDesk.uploadQuotaStandard
   /// Between two runs that remove content which no space needs any more.
   package var collectInterval = Duration.seconds(3_600)
+  /// Names that requests to an open server may carry, besides this machine's.
+  package var allowedHosts: [String] = []
+  /// Whose JSON Web Tokens are taken; `nil` for none.
+  package var issuer: TokenIssuer?
+  package var rates = RateLimits.standard
+  /// How long entries of the audit log are kept.
+  package var auditRetention = Duration.seconds(400 * 86_400)
   package var limits = Limits.standard
+  /// What one principal, and one space, may take.
+  package var quotas = Quotas.standard
   package var clock = ServiceClock.system
   package var log: ServiceLog
 

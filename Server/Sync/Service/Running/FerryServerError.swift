@@ -21,6 +21,8 @@ package enum FerryServerError: Error, Sendable, Equatable {
   case storeFailed(String, reason: String)
   /// Others than this machine could connect, and nothing keeps them out.
   case needsTokens(ListenAddress)
+  /// The file with the keys of tokens' issuer cannot be read.
+  case issuerKeys(String)
   /// The address cannot be listened on.
   case listen(ListenAddress, HTTPServerError)
 }

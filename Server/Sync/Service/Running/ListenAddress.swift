@@ -1,3 +1,4 @@
+import Cryptography
 import Foundation
 
 /// Where a server listens: an IPv4 or IPv6 address and a port, `127.0.0.1:8080` or `[::1]:8080`.
@@ -40,11 +41,14 @@ package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
 
   /// Whether the authority of a URL (`Host` header) names this machine.
   static func isLoopback(authority: String) -> Bool {
-    if authority.hasPrefix("[") {
-      guard let end = authority.firstIndex(of: "]") else { return false }
-      return isLoopback(host: String(authority[authority.index(after: authority.startIndex)..<end]))
-    }
-    return isLoopback(host: String(authority.prefix { $0 != ":" }))
+    host(ofAuthority: authority).map { isLoopback(host: $0) } ?? false
+  }
+
+  /// The host of an authority, without port and brackets; `nil` if a bracket is not closed.
+  static func host(ofAuthority authority: String) -> String? {
+    guard authority.hasPrefix("[") else { return String(authority.prefix { $0 != ":" }) }
+    guard let end = authority.firstIndex(of: "]") else { return nil }
+    return String(authority[authority.index(after: authority.startIndex)..<end])
   }
 
   private static func isLoopback(host: String) -> Bool {
@@ -58,8 +62,16 @@ package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
 
 // The system's own parser decides what an address is.
 extension ListenAddress {
-  private static func isNumeric(_ host: String) -> Bool {
+  static func isNumeric(_ host: String) -> Bool {
     var storage = in6_addr()
     return inet_pton(host.contains(":") ? AF_INET6 : AF_INET, host, &storage) == 1
+  }
+
+  /// The first 64 bits of an IPv6 address; `nil` for other text.
+  static func network(of address: String) -> String? {
+    guard address.utf8.contains(UInt8(ascii: ":")) else { return nil }
+    var storage = in6_addr()
+    guard inet_pton(AF_INET6, address, &storage) == 1 else { return nil }
+    return withUnsafeBytes(of: storage) { Hexadecimal.text($0.prefix(8)) }
   }
 }

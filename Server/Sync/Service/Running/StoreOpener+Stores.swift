@@ -2,8 +2,12 @@ extension StoreOpener {
   /// Opens and migrates the store, or says why that cannot be done now.
   func openOnce() async throws(StoreError) -> any SyncStore {
     switch location {
-    case .embedded(let directory): try await SQLiteStore(directory: directory, limits: limits)
-    case .postgres(let url): try await PostgresStore(url: url, limits: limits, makes: makes)
+    case .embedded(let directory):
+      try await SQLiteStore(directory: directory, limits: limits, quotas: quotas)
+    case .postgres(let url):
+      try await PostgresStore(
+        url: url, limits: limits, quotas: quotas, connections: connections, makes: makes,
+        report: { [log] in log.write(.info, "migrating the database", detail: $0) })
     }
   }
 }

@@ -5,18 +5,22 @@ import FerryProtocol
 package struct StoreOpener: Sendable {
   let location: StoreLocation
   let limits: Limits
+  let quotas: Quotas
+  /// Connections to a database.
+  let connections: Int
   /// Whether a store is made where there is none.
   let makes: Bool
   private let patience: Duration
   private let clock: ServiceClock
-  private let log: ServiceLog
+  let log: ServiceLog
 
   /// The longest pause between two attempts.
   static let pauseMax = Duration.seconds(2)
 
   package init(_ configuration: FerryServerConfiguration) {
     self.init(
-      configuration.store, limits: configuration.limits, patience: configuration.startWait,
+      configuration.store, limits: configuration.limits, quotas: configuration.quotas,
+      connections: configuration.databaseConnections, patience: configuration.startWait,
       clock: configuration.clock, log: configuration.log)
   }
 
@@ -24,11 +28,14 @@ package struct StoreOpener: Sendable {
   ///   - patience: How long a database that is away is waited for.
   ///   - makes: Whether a store is made where there is none.
   package init(
-    _ location: StoreLocation, limits: Limits = .standard, makes: Bool = true, patience: Duration,
+    _ location: StoreLocation, limits: Limits = .standard, quotas: Quotas = .standard,
+    connections: Int = PostgresStore.connectionsStandard, makes: Bool = true, patience: Duration,
     clock: ServiceClock, log: ServiceLog
   ) {
     self.location = location
     self.limits = limits
+    self.quotas = quotas
+    self.connections = connections
     self.makes = makes
     self.patience = patience
     self.clock = clock
@@ -56,7 +63,7 @@ package struct StoreOpener: Sendable {
         failure = error
       }
       let waited = clock.uptime() - start
-      guard case .unavailable(let reason) = failure, waited + pause <= patience else {
+      guard let reason = failure.passingReason, waited + pause <= patience else {
         log.flush()
         throw FerryServerError(failure, location, waited: waited)
       }
@@ -67,6 +74,16 @@ package struct StoreOpener: Sendable {
         throw FerryServerError(failure, location, waited: waited)
       }
       pause = min(pause * 2, Self.pauseMax)
+    }
+  }
+}
+
+extension StoreError {
+  /// Why the store cannot work now, if that may pass.
+  fileprivate var passingReason: String? {
+    switch self {
+    case .unavailable(let reason), .busy(let reason), .readOnly(let reason): reason
+    case .failed: nil
     }
   }
 }

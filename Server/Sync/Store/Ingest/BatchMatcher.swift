@@ -1,33 +1,75 @@
 import FerryProtocol
+import Synchronization
 
-/// Finds the stored records that the batch operations of a plan match, while a store streams the
-/// records of their tables: only what matches is kept, and no more of it than the limits allow.
+/// Finds the stored records that the batch operations of a plan match; pure.
+///
+/// A store shows it the records that ``step`` asks for, outside of the space's lock and a slice at
+/// a time, so that nobody waits for it. Each packet has a budget (SPEC.md §10): one that needs more
+/// is refused, and no more of it is evaluated. A record costs its share of every packet that looks
+/// at it, and the cost of each predicate.
 package struct BatchMatcher: Sendable, Equatable {
+  /// What a store has to show next.
+  package enum Step: Sendable, Equatable {
+    /// Records of a table in the order of their identifiers, after one of them.
+    case page(table: Name, after: Name)
+    /// These, if they exist.
+    case keys([RecordKey])
+    /// Nothing.
+    case done
+  }
+
+  /// Why a packet's batches are refused.
+  enum Fault: Sendable, Equatable { case matchesTooMuch, costsTooMuch }
+
   private struct Search: Sendable, Equatable {
     let operation: Operation
     let predicate: Predicate
+    let cost: Int
+    /// The only records that can match; `nil` if any can.
+    let bound: Set<RecordKey>?
     /// The packet, by its place among the plan's.
     let packet: Int
     /// The packets that are applied together with it.
     let run: [IngestPlan.Source]
-    var keys: [RecordKey] = []
+    /// The records that match, with the bytes of their states.
+    var keys: [RecordKey: Int] = [:]
   }
 
-  /// What the batches of one packet have matched together.
+  /// What the batches of one packet have used up together.
   private struct Tally: Sendable, Equatable {
     var records = 0
     var bytes = 0
+    var cost = 0
+    var fault: Fault?
   }
 
+  /// What a packet pays for each record that it looks at: reading costs more than comparing.
+  package static let recordCost = 8
+  /// A slice ends behind this cost, or this many records: some 10 ms.
+  private static let sliceCost = 250_000
+  private static let sliceRecords = 2_000
+  private static let keysPerStep = 1_000
+
   private var searches: [Search] = []
-  private var tallies: [Int: Tally] = [:]
-  private var states: [RecordKey: RecordState] = [:]
+  /// By the table: a batch's key has no record.
+  private var searchesOfTable: [RecordKey: [Int]] = [:]
+  private var tallies: [Tally] = []
+  /// Tables to walk over, and how far that is.
+  private var tables: [RecordKey] = []
+  private var last: Name = ""
+  /// Records to look up.
+  private var keys: [RecordKey] = []
+  private var slice = (cost: 0, records: 0)
   private let limits: Limits
+
+  package static func == (left: BatchMatcher, right: BatchMatcher) -> Bool {
+    left.searches == right.searches && left.tallies == right.tallies
+      && left.tables == right.tables && left.last == right.last && left.keys == right.keys
+  }
 
   /// Looks for those batch operations of the plan whose matches the context lacks.
   init(_ plan: IngestPlan, of packets: [IncomingPacket], in context: IngestContext) {
     limits = context.limits
-    var place = 0
     for run in plan.runs {
       for source in run.sources {
         let packet: Packet? =
@@ -35,75 +77,289 @@ package struct BatchMatcher: Sendable, Equatable {
           case .incoming(let index): packets[index].packet
           case .parked(let key): context.bodies[key]
           }
-        place += 1
+        let place = tallies.count
+        tallies.append(Tally())
         for operation in packet?.operations ?? [] {
           guard let batch = operation.batch, context.known[operation.id] == nil,
             context.matches[operation.id] == nil
           else { continue }
-          searches.append(
-            Search(
-              operation: operation, predicate: batch.predicate, packet: place, run: run.sources))
+          add(operation, batch.predicate, place, run.sources)
         }
       }
     }
+    let walked = searchesOfTable.filter { $0.value.contains { searches[$0].bound == nil } }
+    tables = walked.keys.sorted(by: >)
+    var wanted = Set<RecordKey>()
+    for search in searches where walked[search.operation.key] == nil {
+      wanted.formUnion(search.bound ?? [])
+    }
+    keys = wanted.sorted(by: >)
+    leaveOut()
+  }
+
+  private mutating func add(
+    _ operation: Operation, _ predicate: Predicate, _ packet: Int, _ run: [IngestPlan.Source]
+  ) {
+    let bound = predicate.records.map { records in
+      Set(records.map { RecordKey(table: operation.key.table, record: $0) })
+    }
+    searchesOfTable[operation.key, default: []].append(searches.count)
+    searches.append(
+      Search(
+        operation: operation, predicate: predicate, cost: predicate.cost, bound: bound,
+        packet: packet, run: run))
+    // Also looking for what is not there costs something.
+    spend((bound?.count ?? 0) * Self.recordCost, packet)
   }
 
   /// Whether there is nothing to look for.
   var isEmpty: Bool { searches.isEmpty }
 
-  /// The tables whose records have to be shown, each once.
-  package var tables: [String] {
-    Set(searches.map(\.operation.key)).sorted().map(\.table)
+  /// The batch operations that are looked for.
+  var operations: [OperationID] { searches.map(\.operation.id) }
+
+  // MARK: Showing records
+
+  /// What to show next.
+  package var step: Step {
+    if !keys.isEmpty { return .keys(keys.suffix(Self.keysPerStep)) }
+    if let table = tables.last { return .page(table: table.table, after: last) }
+    return .done
+  }
+
+  /// Begins a slice of what ``step`` asks for.
+  package mutating func beginSlice() { slice = (0, 0) }
+
+  /// Whether the rest of the step is to be shown in another slice.
+  package var isSliceFull: Bool {
+    slice.cost >= Self.sliceCost || slice.records >= Self.sliceRecords
   }
 
   /// Takes one record of a table as it is stored.
   package mutating func take(
     _ key: RecordKey, _ state: UnsafeRawBufferPointer
   ) throws(MalformedMessage) {
-    let decoded = try RecordState(decoding: state, limits: .stored)
-    for index in searches.indices
-    where searches[index].operation.key.table.utf8.elementsEqual(key.table.utf8)
-      && searches[index].predicate.matches(record: key.record, decoded)
-    {
-      var tally = tallies[searches[index].packet] ?? Tally()
-      tally.records += 1
-      tally.bytes += state.count
-      tallies[searches[index].packet] = tally
-      guard !isExcessive(tally) else { continue }
-      searches[index].keys.append(key)
-      states[key] = decoded
+    slice.records += 1
+    let table = RecordKey(table: key.table, record: "")
+    guard let indices = searchesOfTable[table], indices.contains(where: { isLive($0) }) else {
+      return
     }
-  }
-
-  /// Hands over what was found. Packets whose batches match too much are refused.
-  package consuming func finish(into context: inout IngestContext) {
-    for search in searches {
-      if let tally = tallies[search.packet], isExcessive(tally) {
-        refuse(search, in: &context)
+    let decoded = try RecordState(decoding: state, limits: .stored)
+    var payer: Int?
+    for index in indices where isLive(index) {
+      let packet = searches[index].packet
+      if payer != packet { spend(Self.recordCost, packet) }
+      payer = packet
+      guard searches[index].bound?.contains(key) ?? true else { continue }
+      spend(searches[index].cost, packet)
+      guard isLive(index), searches[index].predicate.matches(record: key.record, decoded) else {
         continue
       }
-      context.matches[search.operation.id] = search.keys
-      for key in search.keys where context.records[key] == nil {
-        context.records[key] = states[key]
+      searches[index].keys[key] = state.count
+      tallies[packet].records += 1
+      tallies[packet].bytes += state.count
+      if tallies[packet].records > limits.batchRecords || tallies[packet].bytes > limits.batchBytes
+      {
+        fail(packet, .matchesTooMuch)
       }
     }
   }
 
-  private func refuse(_ search: Search, in context: inout IngestContext) {
+  /// What ``step`` asked for has been shown: all of it, or up to this record.
+  package mutating func advance(to record: Name? = nil) {
+    if !keys.isEmpty {
+      keys.removeLast(min(keys.count, Self.keysPerStep))
+    } else if let record {
+      last = record
+    } else {
+      _ = tables.popLast()
+      last = ""
+    }
+    leaveOut()
+  }
+
+  /// Leaves out what only packets look for that are refused already.
+  private mutating func leaveOut() {
+    if isOver(keys) { keys = [] }
+    while let table = tables.last, isOver([table]) {
+      tables.removeLast()
+      last = ""
+    }
+  }
+
+  /// Takes a record that was changed after it may have been shown.
+  mutating func revise(
+    _ key: RecordKey, _ state: UnsafeRawBufferPointer
+  ) throws(MalformedMessage) {
+    for index in searchesOfTable[RecordKey(table: key.table, record: "")] ?? [] {
+      guard let bytes = searches[index].keys.removeValue(forKey: key) else { continue }
+      tallies[searches[index].packet].records -= 1
+      tallies[searches[index].packet].bytes -= bytes
+    }
+    try take(key, state)
+  }
+
+  /// Whether nobody looks for records of these tables any more.
+  private func isOver(_ keys: [RecordKey]) -> Bool {
+    var seen = Set<RecordKey>()
+    return keys.allSatisfy { key in
+      let table = RecordKey(table: key.table, record: "")
+      guard seen.insert(table).inserted else { return true }
+      return !(searchesOfTable[table] ?? []).contains { isLive($0) }
+    }
+  }
+
+  private func isLive(_ search: Int) -> Bool { tallies[searches[search].packet].fault == nil }
+
+  private mutating func spend(_ cost: Int, _ packet: Int) {
+    slice.cost += cost
+    tallies[packet].cost += cost
+    if tallies[packet].cost > limits.batchEvaluations { fail(packet, .costsTooMuch) }
+  }
+
+  private mutating func fail(_ packet: Int, _ fault: Fault) {
+    guard tallies[packet].fault == nil else { return }
+    tallies[packet].fault = fault
+    for index in searches.indices where searches[index].packet == packet {
+      searches[index].keys = [:]
+    }
+  }
+
+  // MARK: What was found
+
+  /// What was found, for a transaction that comes later.
+  ///
+  /// - Parameter head: The space's, from before the first record was shown.
+  package func matches(at head: SequenceNumber) -> BatchMatches {
+    var matches = BatchMatches(head: head)
+    for search in searches {
+      matches.found[search.operation.id] = BatchMatches.Found(
+        keys: search.keys, fault: tallies[search.packet].fault)
+    }
+    return matches
+  }
+
+  /// Takes what was found before; `false` if that is not all.
+  mutating func adopt(_ matches: BatchMatches) -> Bool {
+    for index in searches.indices {
+      guard let found = matches.found[searches[index].operation.id] else { return false }
+      searches[index].keys = found.keys
+      tallies[searches[index].packet].records += found.keys.count
+      tallies[searches[index].packet].bytes += found.keys.values.reduce(0, +)
+      if let fault = found.fault { fail(searches[index].packet, fault) }
+    }
+    (tables, keys) = ([], [])
+    return true
+  }
+
+  /// Hands over what was found. Packets whose batches match or cost too much are refused. Answers
+  /// with the records whose states the context lacks; ``IngestContext/dropAbsentMatches()`` follows
+  /// when they have been loaded.
+  package consuming func finish(into context: inout IngestContext) -> [RecordKey] {
+    var lacking = Set<RecordKey>()
+    for search in searches {
+      if let fault = tallies[search.packet].fault {
+        refuse(search, fault, in: &context)
+        continue
+      }
+      context.matches[search.operation.id] = search.keys.keys.sorted()
+      lacking.formUnion(search.keys.keys.filter { context.records[$0] == nil })
+    }
+    return lacking.sorted()
+  }
+
+  private func refuse(_ search: Search, _ fault: Fault, in context: inout IngestContext) {
     let refusals = searches.filter { $0.packet == search.packet }.map { other in
-      Refusal(
-        other.operation, .invalidPredicate,
-        """
-        the batches of a packet match at most \(limits.batchRecords) records and \
-        \(limits.batchBytes >> 20) MiB of them: take a narrower predicate
-        """)
+      switch fault {
+      case .matchesTooMuch:
+        Refusal(
+          other.operation, .invalidPredicate,
+          """
+          the batches of a packet match at most \(limits.batchRecords) records and \
+          \(limits.batchBytes >> 20) MiB of them: take a narrower predicate
+          """)
+      case .costsTooMuch: Refusal(tooExpensive: other.operation)
+      }
     }
     for source in search.run where context.refused[source] == nil {
       context.refused[source] = .operationRefused(refusals)
     }
   }
+}
 
-  private func isExcessive(_ tally: Tally) -> Bool {
-    tally.records > limits.batchRecords || tally.bytes > limits.batchBytes
+extension Refusal {
+  /// A batch whose packet has used up what its predicates may cost.
+  init(tooExpensive operation: Operation) {
+    self.init(
+      operation, .batchTooExpensive,
+      """
+      the batches of a packet cost too much to evaluate: name the records by their keys, take \
+      shorter predicates, or send fewer batches at once
+      """)
+  }
+}
+
+/// What batch operations matched, as it was found outside of the transaction that applies them.
+package struct BatchMatches: Sendable, Equatable {
+  struct Found: Sendable, Equatable {
+    /// With the bytes of their states.
+    var keys: [RecordKey: Int]
+    var fault: BatchMatcher.Fault?
+  }
+
+  /// Records that were changed after this head have to be looked at again.
+  package private(set) var head: SequenceNumber
+  fileprivate(set) var found: [OperationID: Found] = [:]
+
+  package init(head: SequenceNumber = .max) { self.head = head }
+
+  /// Adds what was found in another round.
+  package mutating func merge(_ other: BatchMatches) {
+    head = min(head, other.head)
+    found.merge(other.found) { _, new in new }
+  }
+}
+
+/// A transaction cannot go on until the matches of its batches have been found, outside of it.
+package struct BatchesToMatch: Error {
+  package let matcher: BatchMatcher
+  /// The space's head in the transaction.
+  package let head: SequenceNumber
+}
+
+/// A matcher that the slices of its work share, one after the other.
+package final class SharedMatcher: Sendable {
+  private let matcher: Mutex<BatchMatcher>
+
+  package init(_ matcher: BatchMatcher) { self.matcher = Mutex(matcher) }
+
+  package var isDone: Bool { matcher.withLock { $0.step == .done } }
+
+  /// Works on one slice.
+  package func slice(_ body: (inout BatchMatcher) throws -> Void) rethrows {
+    try matcher.withLock { matcher in
+      matcher.beginSlice()
+      try body(&matcher)
+    }
+  }
+
+  package func matches(at head: SequenceNumber) -> BatchMatches {
+    matcher.withLock { $0.matches(at: head) }
+  }
+}
+
+/// How a store's attempt to apply packets ended.
+package enum IngestAttempt: Sendable {
+  case done(before: SequenceNumber, IngestBatch)
+  case needsMatches(BatchesToMatch)
+
+  /// Attempts before the space is taken for busy: its other writers are faster.
+  package static let roundsMax = 8
+}
+
+extension IngestContext {
+  /// Leaves out matches that are gone.
+  package mutating func dropAbsentMatches() {
+    matches = matches.mapValues { keys in keys.filter { records[$0] != nil } }
   }
 }

@@ -6,16 +6,16 @@ struct ClaimLedger {
   /// What a transaction did to one record of a table with unique keys.
   fileprivate struct Entry {
     let key: RecordKey
-    let unique: [[String]]
+    let unique: [[Name]]
     let before: [UniqueClaim]
     var operations: [Operation]
   }
 
   private let schema: SpaceSchema?
   /// As the store has it; what is not in it was not looked up.
-  private let stored: [UniqueClaim: String?]
+  private let stored: [UniqueClaim: Name?]
   /// As the batch has left it.
-  private var changed: [UniqueClaim: String?] = [:]
+  private var changed: [UniqueClaim: Name?] = [:]
   /// The transaction under way, in the order in which it touched its records.
   private var entries: [Entry] = []
   private var places: [RecordKey: Int] = [:]
@@ -79,7 +79,7 @@ struct ClaimLedger {
         unknown.insert(claim)
         continue
       }
-      if let holder, !holder.utf8.elementsEqual(entry.key.record.utf8) {
+      if let holder, holder != entry.key.record {
         refusal = refusal ?? entry.refusal(of: claim, to: holder)
       } else {
         changed[claim] = entry.key.record
@@ -91,13 +91,13 @@ struct ClaimLedger {
 
 extension ClaimLedger.Entry {
   /// Refuses the operation that wrote the key last.
-  fileprivate func refusal(of claim: UniqueClaim, to holder: String) -> Refusal? {
+  fileprivate func refusal(of claim: UniqueClaim, to holder: Name) -> Refusal? {
     let key = unique.first { UniqueClaim.stored(columns: $0) == claim.columns } ?? []
     let writer =
       operations.last { operation in
         operation.kind == .insert || operation.columns.contains { key.contains($0.name) }
       } ?? operations.last
-    let names = key.joined(separator: ", ")
+    let names = key.map(\.text).joined(separator: ", ")
     return writer.map {
       Refusal($0, .uniqueTaken, "record \(holder) holds the same \(names)", holder: holder)
     }
@@ -110,7 +110,7 @@ extension IngestContext {
   func claimsToLookUp(for packets: [Packet]) -> [UniqueClaim] {
     guard let schema, schema.tables.contains(where: { !$0.value.unique.isEmpty }) else { return [] }
     var wanted = Set<UniqueClaim>()
-    var values: [RecordKey: [String: Value]] = [:]
+    var values: [RecordKey: [Name: Value]] = [:]
     for packet in packets {
       var touched: [RecordKey] = []
       for operation in packet.operations {
@@ -133,8 +133,8 @@ extension IngestContext {
     return wanted.sorted()
   }
 
-  private func existingValues(of key: RecordKey) -> [String: Value] {
-    var values: [String: Value] = [:]
+  private func existingValues(of key: RecordKey) -> [Name: Value] {
+    var values: [Name: Value] = [:]
     for column in records[key]?.columns ?? [] { values[column.name] = column.value }
     return values
   }

@@ -6,6 +6,10 @@ extension Ingest {
   /// this place in the order, with the batch's stamp and a sequence of its own. Each is merged as
   /// an update or delete of that record would be.
   mutating func expand(_ operation: Operation, _ batch: Batch, of device: DeviceID) {
+    guard let keys = matches(of: operation, batch) else {
+      refusals.append(Refusal(tooExpensive: operation))
+      return
+    }
     let sequence = effects.space.place(operation.id)
     // Its effects, which follow it, move the space's print on.
     let print = effects.space.print
@@ -13,7 +17,7 @@ extension Ingest {
     effect.time = clamped(operation.time)
     let place = effects.operations.count
     var outcome = Outcome(records: 0)
-    for (ordinal, key) in matches(of: operation, batch).enumerated() {
+    for (ordinal, key) in keys.enumerated() {
       let id = OperationID(ofEffect: ordinal, of: operation.id)
       apply(effect.effect(on: key.record, id: id, of: batch), of: device, for: operation.id)
       outcome.records = ordinal + 1
@@ -28,14 +32,16 @@ extension Ingest {
   }
 
   /// The living records that match now, in the order of their bytes: what was stored, and what
-  /// the operations before this one have made of the records that they touched.
-  private func matches(of operation: Operation, _ batch: Batch) -> [RecordKey] {
+  /// the operations before this one have made of the records that they touched. `nil` when that
+  /// costs more than is left of the packet's budget: it is evaluated under the space's lock.
+  private mutating func matches(of operation: Operation, _ batch: Batch) -> [RecordKey]? {
     guard let stored = context.matches[operation.id] else {
       preconditionFailure("a batch's matches have to be loaded first")
     }
+    guard spend(batch.predicate.cost, times: records.count) else { return nil }
     var keys = stored.filter { recordIndex[$0] == nil }
     for record in records
-    where record.key.table.utf8.elementsEqual(operation.key.table.utf8)
+    where record.key.table == operation.key.table
       && batch.predicate.matches(record: record.key.record, record.state)
     {
       keys.append(record.key)

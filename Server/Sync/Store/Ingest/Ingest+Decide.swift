@@ -6,7 +6,7 @@ package enum IngestNeed: Sendable, Equatable {
   case bodies([ParkedKey])
   /// Which records hold these unique keys, where any does.
   case holders([UniqueClaim])
-  /// The stored records of some tables, shown to the matcher one by one; then it finishes.
+  /// The stored records that the matcher asks for, shown one by one; then it finishes.
   case matches(BatchMatcher)
 }
 
@@ -28,7 +28,13 @@ extension Ingest {
       }
       let matcher = BatchMatcher(plan, of: packets, in: context)
       if !matcher.isEmpty {
-        try load(.matches(matcher), &context)
+        // What can never be applied is known before anything is evaluated.
+        let refused = refusedUnmatched(plan, packets, in: context)
+        if refused.isEmpty {
+          try load(.matches(matcher), &context)
+        } else {
+          context.refused.merge(refused) { first, _ in first }
+        }
         continue
       }
       if context.schema != nil {
@@ -45,6 +51,37 @@ extension Ingest {
         return effects
       }
     }
+  }
+}
+
+extension Ingest {
+  /// The runs with batches that hold operations which can never be applied, whatever is stored.
+  private static func refusedUnmatched(
+    _ plan: IngestPlan, _ packets: [IncomingPacket], in context: IngestContext
+  ) -> [IngestPlan.Source: Problem] {
+    let check = OperationCheck(schema: context.schema)
+    var refused: [IngestPlan.Source: Problem] = [:]
+    for run in plan.runs {
+      var refusals: [Refusal] = []
+      var hasBatches = false
+      for source in run.sources {
+        let (packet, role): (Packet?, Role) =
+          switch source {
+          case .incoming(let index): (packets[index].packet, packets[index].role)
+          case .parked(let key):
+            (
+              context.bodies[key], context.parked.first { $0.key == key }?.role ?? .reader
+            )
+          }
+        for operation in packet?.operations ?? [] where context.known[operation.id] == nil {
+          hasBatches = hasBatches || operation.batch != nil
+          if let refusal = check.refusal(of: operation, by: role) { refusals.append(refusal) }
+        }
+      }
+      guard hasBatches, !refusals.isEmpty else { continue }
+      for source in run.sources { refused[source] = .operationRefused(refusals) }
+    }
+    return refused
   }
 }
 

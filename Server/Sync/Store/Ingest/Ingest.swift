@@ -4,24 +4,35 @@ import FerryProtocol
 /// ``IngestContext`` under the space's lock, asks for a plan until nothing is missing, applies it
 /// and writes the effects.
 package struct Ingest {
-  private let packets: [IncomingPacket]
+  let packets: [IncomingPacket]
   let context: IngestContext
-  private let plan: IngestPlan
+  let plan: IngestPlan
   var effects: IngestEffects
   var known: [OperationID: KnownOperation]
-  private(set) var records: [TouchedRecord] = []
+  var records: [TouchedRecord] = []
   private(set) var recordIndex: [RecordKey: Int] = [:]
   private var receipts: [IngestPlan.Source: PacketReceipt] = [:]
   private var released: [Int: [PacketReceipt]] = [:]
   private let check: OperationCheck
   private var claims: ClaimLedger
+  var usage: UsageLedger
   /// Of the run under way.
-  private var refusals: [Refusal] = []
+  var refusals: [Refusal] = []
+  /// Places in ``records`` of those that the packet under way has touched.
+  var touched: [Int] = []
+  /// What evaluating the batches of the packet under way has cost.
+  private var spent = 0
 
   struct TouchedRecord {
     let key: RecordKey
     var state: RecordState
     let isNew: Bool
+    /// As it was before the packet under way.
+    var measure: RecordMeasure
+    /// The packet's operation that wrote most to it; `nil` while it only deletes.
+    var writer: (operation: Operation, bytes: Int)?
+    /// Its JSON; `nil` while it changes.
+    var encoded: [UInt8]?
   }
 
   /// Which packets are applied, which wait and which are refused.
@@ -47,15 +58,20 @@ package struct Ingest {
     known = context.known
     check = OperationCheck(schema: context.schema)
     claims = ClaimLedger(context)
+    usage = UsageLedger(context)
     effects = IngestEffects(space: context.space)
     effects.chains = plan.chains
+    effects.owners = plan.owners
     effects.unparked = plan.unparked
   }
 
   private consuming func applied() -> IngestEffects {
+    countDevices()
     for run in plan.runs {
-      for source in run.sources { apply(source, closer: run.closer) }
-      judge(run)
+      let owner = owner(of: run)
+      usage.beginRun(of: owner)
+      for source in run.sources { apply(source, closer: run.closer, of: owner) }
+      judge(run, of: owner)
       if !effects.refused.isEmpty { break }
     }
     effects.missingClaims = claims.missing
@@ -65,19 +81,23 @@ package struct Ingest {
     for record in records where !record.isNew || record.state != RecordState() {
       let row = IngestEffects.RecordRow(
         key: record.key, sequence: record.state.sequence, wholeBelow: record.state.wholeBelow,
-        isDead: !record.state.isAlive, state: record.state.encoded(), isNew: record.isNew)
+        isDead: !record.state.isAlive, state: record.encoded ?? record.state.encoded(),
+        isNew: record.isNew)
       effects.records.append(row)
     }
     effects.parked = plan.parked.map { park($0) }
+    (effects.usage, effects.total) = (usage.changed, usage.changedTotal)
     effects.results = plan.verdicts.indices.map { result($0) }
     return effects
   }
 
   // MARK: Applying
 
-  private mutating func apply(_ source: IngestPlan.Source, closer: Int) {
+  private mutating func apply(_ source: IngestPlan.Source, closer: Int, of owner: Principal) {
     guard let packet = packet(source), let tail = packet.tail else { return }
+    spent = 0
     let before = effects.space
+    let rows = (effects.operations.count, effects.notices.count)
     let role = role(source)
     for operation in packet.operations where known[operation.id] == nil {
       if let refusal = check.refusal(of: operation, by: role) {
@@ -86,6 +106,7 @@ package struct Ingest {
         apply(operation, of: packet.device)
       }
     }
+    settle(owner, operations: rows.0, notices: rows.1)
     let count = effects.space.head - before.head
     effects.chains[packet.device]?.operations += count
     var receipt = receipt(for: packet, tail, count > 0 ? .applied : .duplicate)
@@ -96,6 +117,18 @@ package struct Ingest {
     }
     receipts[source] = receipt
     if case .parked = source { released[closer, default: []].append(receipt) }
+  }
+
+  /// A run is of one device.
+  private func owner(of run: IngestPlan.Run) -> Principal {
+    run.sources.first.flatMap { packet($0) }.map { owner(of: $0.device) } ?? .anonymous
+  }
+
+  /// Takes from the packet's budget for records that it has touched; `false` if that is not enough.
+  mutating func spend(_ cost: Int, times: Int) -> Bool {
+    let (product, overflows) = cost.multipliedReportingOverflow(by: times)
+    spent = overflows ? .max : min(product, .max - spent) + spent
+    return spent <= context.limits.batchEvaluations / 4
   }
 
   private func packet(_ source: IngestPlan.Source) -> Packet? {
@@ -113,10 +146,14 @@ package struct Ingest {
   }
 
   /// What one operation of a run breaks turns away all of it.
-  private mutating func judge(_ run: IngestPlan.Run) {
+  private mutating func judge(_ run: IngestPlan.Run, of owner: Principal) {
     refusals += claims.settle { key in recordIndex[key].map { records[$0].state } }
-    if refusals.isEmpty { return }
-    let problem = Problem.operationRefused(refusals.inOrder(of: run.sources.compactMap(packet)))
+    let refused: Problem? =
+      refusals.isEmpty
+      ? usage.excess(of: owner)
+      : Problem.operationRefused(
+        refusals.inOrder(of: run.sources.compactMap(packet)).bounded(by: context.limits.pageBytes))
+    guard let problem = refused else { return }
     for source in run.sources { effects.refused[source] = problem }
   }
 
@@ -132,6 +169,7 @@ package struct Ingest {
     let outcome = records[index].state.merge(
       operation, stamp: Stamp(time: time, device: device), sequence: sequence,
       rules: context.schema?.rules(for: operation.key.table) ?? .standard)
+    noteWriter(operation, named: batch, at: index)
     effects.tellLosers(of: operation, outcome, at: sequence)
     known[operation.id] = KnownOperation(sequence: sequence, device: device, outcome: outcome)
     effects.operations.append(
@@ -153,11 +191,21 @@ package struct Ingest {
   }
 
   private mutating func touch(_ key: RecordKey) -> Int {
-    if let index = recordIndex[key] { return index }
+    if let index = recordIndex[key] {
+      if records[index].encoded != nil {
+        records[index].encoded = nil
+        touched.append(index)
+      }
+      return index
+    }
     let existing = context.records[key]
     recordIndex[key] = records.count
+    touched.append(records.count)
     records.append(
-      TouchedRecord(key: key, state: existing ?? RecordState(), isNew: existing == nil))
+      TouchedRecord(
+        key: key, state: existing ?? RecordState(), isNew: existing == nil,
+        measure: existing.map { RecordMeasure($0, bytes: context.recordBytes[key]) }
+          ?? RecordMeasure()))
     return records.count - 1
   }
 

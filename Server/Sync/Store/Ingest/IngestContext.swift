@@ -7,6 +7,13 @@ package struct IngestContext: Sendable {
   /// The server's wall clock, milliseconds since 1970, read after the lock.
   package var now: Int64
   package var limits: Limits
+  package var quotas: Quotas
+  /// Who uses the batch's devices; a device that nobody has used yet is not in it.
+  package var owners: [DeviceID: Principal] = [:]
+  /// What the batch's senders take of the space, and ``Principal/anonymous``.
+  package var usage: [Principal: Usage] = [:]
+  /// What all principals take of the space together.
+  package var total = Usage()
   /// Of the batch's devices; a new device has none.
   package var chains: [DeviceID: DeviceChain] = [:]
   /// Packets of the batch's devices that wait.
@@ -20,20 +27,25 @@ package struct IngestContext: Sendable {
   package var timelineEnds: [Timeline: SequenceNumber] = [:]
   /// The records that the batch's operations touch, where they exist.
   package var records: [RecordKey: RecordState] = [:]
+  /// Bytes of those states as they are stored.
+  package var recordBytes: [RecordKey: Int] = [:]
   /// What the space declares of its tables; `nil` where it declares nothing.
   package var schema: SpaceSchema?
   /// Which record holds a unique key, `nil` where none does; what was not asked for is not in it.
-  package var holders: [UniqueClaim: String?] = [:]
+  package var holders: [UniqueClaim: Name?] = [:]
   /// Packets that hold operations which can never be applied: they stay out of the plan.
   package var refused: [IngestPlan.Source: Problem] = [:]
   /// For each batch operation that a plan applies: the records that matched as they were stored.
   /// Their states are in ``records``.
   package var matches: [OperationID: [RecordKey]] = [:]
 
-  package init(space: SpaceState, now: Int64, limits: Limits) {
+  package init(
+    space: SpaceState, now: Int64, limits: Limits, quotas: Quotas = .standard
+  ) {
     self.space = space
     self.now = now
     self.limits = limits
+    self.quotas = quotas
   }
 }
 
@@ -101,12 +113,24 @@ package struct DeviceChain: Sendable, Equatable {
   package private(set) var recent: [OperationID]
   /// Operations of this device in the history.
   package var operations: Int64
+  /// Whether tails before ``recent`` were forgotten since the device was away for long.
+  package private(set) var isTrimmed: Bool
 
-  package init(tail: OperationID, recent: [OperationID] = [], operations: Int64 = 0) {
+  package init(
+    tail: OperationID, recent: [OperationID] = [], operations: Int64 = 0, isTrimmed: Bool = false
+  ) {
     self.tail = tail
     self.recent = recent.isEmpty ? [tail] : recent
     self.operations = operations
+    self.isTrimmed = isTrimmed
   }
+
+  /// Tails that are kept of a device that was away for longer than the retention: as many packets
+  /// as it may have sent without an answer.
+  package static let trimmedCount = 8
+
+  /// Whether it has forgotten tails of packets that were applied.
+  package var hasForgotten: Bool { isTrimmed || recent.count >= Self.recentCount }
 
   package mutating func append(_ tail: OperationID) {
     self.tail = tail

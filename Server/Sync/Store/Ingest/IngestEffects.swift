@@ -51,7 +51,7 @@ package struct IngestEffects: Sendable, Equatable {
   package struct ClaimRow: Sendable, Equatable {
     package let claim: UniqueClaim
     /// `nil` where nobody does any more.
-    package let record: String?
+    package let record: Name?
   }
 
   /// A packet to keep until the one that it waits for is there.
@@ -67,6 +67,12 @@ package struct IngestEffects: Sendable, Equatable {
   /// In the order of their sequences; one at most of a device at each.
   package var notices: [NoticeRow] = []
   package var chains: [DeviceID: DeviceChain] = [:]
+  /// Who uses which device from now on, if that changes.
+  package var owners: [DeviceID: Principal] = [:]
+  /// What principals take of the space from now on, if that changes.
+  package var usage: [Principal: Usage] = [:]
+  /// What all of them take together, if that changes.
+  package var total: Usage?
   package var parked: [ParkedRow] = []
   package var unparked: [ParkedKey] = []
   /// Unique keys that changed hands.
@@ -82,7 +88,7 @@ package struct IngestEffects: Sendable, Equatable {
 
   /// Whether there is nothing to write.
   package var isEmpty: Bool {
-    operations.isEmpty && chains.isEmpty && parked.isEmpty && unparked.isEmpty
+    operations.isEmpty && chains.isEmpty && parked.isEmpty && unparked.isEmpty && owners.isEmpty
   }
 
   /// What the store answers once this is durable.

@@ -35,6 +35,8 @@ package struct IngestPlan: Sendable, Equatable {
   package var unparked: [ParkedKey] = []
   /// Chains as they are afterwards, where they moved; their `operations` is not counted on.
   package var chains: [DeviceID: DeviceChain] = [:]
+  /// Who uses which device from now on, if that changes.
+  package var owners: [DeviceID: Principal] = [:]
   /// Parked packets whose bodies the context lacks. Load them, their operations' history and
   /// records, and plan again.
   package var missing: [ParkedKey] = []

@@ -18,8 +18,7 @@ extension IngestPlanner {
   /// device's identifiers ascend, and it lies before all that its chain remembers. Where a device
   /// makes them otherwise it is told that it was copied, which loses nothing.
   func isForgotten(_ dependency: OperationID, by chain: DeviceChain) -> Bool {
-    guard context.space.floor > 0, chain.recent.count >= DeviceChain.recentCount,
-      let oldest = chain.recent.first
+    guard context.space.floor > 0, chain.hasForgotten, let oldest = chain.recent.first
     else { return false }
     return dependency < oldest
   }

@@ -28,6 +28,10 @@ struct IngestPlanner {
   private(set) var chains: [DeviceID: DeviceChain]
   /// Links that wait, in the order of arrival.
   private var waiting: [DeviceID: [Link]] = [:]
+  /// Who uses which device, as this batch leaves it.
+  private var owners: [DeviceID: Principal]
+  /// Devices that this batch brings, by who uses them.
+  private var claimed: [Principal: Int64] = [:]
   /// Operations that this batch brings into the history.
   private var placed: [OperationID: DeviceID] = [:]
 
@@ -35,6 +39,7 @@ struct IngestPlanner {
     self.context = context
     self.packets = packets
     chains = context.chains
+    owners = context.owners
     for parked in context.parked {
       if context.refused[.parked(parked.key)] != nil {
         plan.unparked.append(parked.key)
@@ -69,6 +74,7 @@ struct IngestPlanner {
       plan.verdicts[index] = .refused(problem)
       return
     }
+    claim(packet.device, for: packets[index].principal)
     let key = ParkedKey(device: packet.device, tail: tail)
     if let verdict = settled(packet, tail) {
       plan.verdicts[index] = verdict
@@ -94,12 +100,55 @@ struct IngestPlanner {
   /// Why a packet is not even looked at.
   private func fault(_ index: Int) -> Problem? {
     if !context.refused.isEmpty, let problem = context.refused[.incoming(index)] { return problem }
+    if let problem = ownershipFault(index) { return problem }
     if let problem = Problem.upgradeRequired(
       from: packets[index].protocolVersion, to: context.space.minimumProtocol)
     {
       return problem
     }
-    return packets[index].cursor.flatMap { lostHistory($0) }
+    guard let cursor = packets[index].cursor else {
+      if context.schema?.requiresCursor == true { return .cursorRequired }
+      return baseFault(packets[index].packet)
+    }
+    return lostHistory(cursor) ?? baseFault(packets[index].packet)
+  }
+
+  /// Nobody has seen what is not there yet. Such a base would make every value seen by its author,
+  /// and so switch off what protects values that others have written since. Only a server that lost
+  /// history meets it from an honest device.
+  private func baseFault(_ packet: Packet) -> Problem? {
+    let head = context.space.head
+    let operation = packet.operations.first { $0.base > head && context.known[$0.id] == nil }
+    return operation.map {
+      Problem(
+        .cursorAhead,
+        "operation \($0.id) says that its author had seen \($0.base); the space's head is \(head)")
+    }
+  }
+
+  // MARK: Ownership
+
+  /// Why the sender may not use the device; `nil` if it may.
+  private func ownershipFault(_ index: Int) -> Problem? {
+    let (device, principal) = (packets[index].packet.device, packets[index].principal)
+    if let owner = owners[device] {
+      return owner.leaves(deviceTo: principal) ? nil : .deviceTaken(device)
+    }
+    let count = (context.usage[principal]?.devices ?? 0) + (claimed[principal] ?? 0)
+    guard count >= context.quotas.devices else { return nil }
+    return Problem(
+      .storageQuota,
+      "you have used \(count) device identifiers in this space; \(context.quotas.devices) are "
+        + "allowed. Those that stay unused for long are forgotten")
+  }
+
+  /// The first principal that uses a device's identifier owns it. Before there were tokens nobody
+  /// did: such a device goes to the first principal with a credential.
+  private mutating func claim(_ device: DeviceID, for principal: Principal) {
+    if owners[device] == principal { return }
+    owners[device] = principal
+    plan.owners[device] = principal
+    claimed[principal, default: 0] += 1
   }
 
   /// A packet enters only the history that its sender knows. In another one it would come to a place
@@ -277,8 +326,10 @@ struct IngestPlanner {
   /// Parks what still waits, within the limits. What continues the chain's tail has the limits to
   /// itself, so that packets which wait for it can never keep it out.
   private mutating func boundWaiting() {
+    var shares = BufferShares(context, plan)
     for device in waiting.keys.sorted() {
       let links = waiting[device] ?? []
+      let owner = owners[device] ?? .anonymous
       let connected = connectedTails(links, from: chains[device]?.tail)
       var kept: [Link] = []
       for link in links {
@@ -288,10 +339,11 @@ struct IngestPlanner {
         }
         let isConnected = connected.contains(link.key.tail)
         let rivals = isConnected ? kept.filter { connected.contains($0.key.tail) } : kept
-        if let problem = overflow(rivals, link) {
+        if let problem = overflow(rivals, link) ?? shares.overflow(link.byteCount, of: owner) {
           plan.verdicts[index] = .refused(problem)
         } else {
           kept.append(link)
+          shares.add(link.byteCount, of: owner)
           plan.parked.append(index)
         }
       }

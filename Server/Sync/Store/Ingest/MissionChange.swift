@@ -5,7 +5,7 @@ import FerryProtocol
 package enum MissionChange {
   /// The record of a mission.
   package static func key(_ id: MissionID) -> RecordKey {
-    RecordKey(table: MissionRecord.table, record: id.value)
+    RecordKey(table: MissionRecord.table, record: Name(id.value))
   }
 
   /// What the store has to write, and the record as it stands then.

@@ -11,6 +11,19 @@ extension Problem {
       refusals: refusals)
   }
 
+  /// Somebody else uses the device's identifier.
+  package static func deviceTaken(_ device: DeviceID) -> Problem {
+    Problem(
+      .deviceTaken,
+      "device \(device) is another user's. Take a new device identifier, and send again what is not "
+        + "confirmed")
+  }
+
+  /// The space's schema asks for what a packet lacks.
+  static let cursorRequired = Problem(
+    .cursorRequired, "this space takes packets with ?cursor= only: pull first, and state the cursor"
+  )
+
   /// The sender is too old for the space; `nil` where it is not.
   static func upgradeRequired(from version: Int, to minimum: Int) -> Problem? {
     if version >= minimum { return nil }
@@ -29,5 +42,24 @@ extension [Refusal] {
       first[refusal.operation] = refusal
     }
     return packets.flatMap(\.operations).compactMap { first.removeValue(forKey: $0.id) }
+  }
+
+  /// The first ones that fit into an answer of so many bytes, one at least. A device that has taken
+  /// these out is told of the rest when it sends what is left.
+  func bounded(by bytes: Int) -> [Refusal] {
+    var room = bytes
+    let count = prefix { refusal in
+      room -= refusal.byteCount
+      return room >= 0
+    }.count
+    return Array(prefix(Swift.max(1, count)))
+  }
+}
+
+extension Refusal {
+  /// At most what it takes as JSON.
+  fileprivate var byteCount: Int {
+    let texts = detail.utf8.count + table.utf8.count + record.utf8.count
+    return 256 + 6 * (texts + (holder?.utf8.count ?? 0))
   }
 }

@@ -10,14 +10,14 @@ package struct SchemaAudit: Sendable {
 
   /// What is asked anew of one table's records.
   package struct Table: Sendable, Equatable {
-    let name: String
+    let name: Name
     /// By name; only what is asked anew of them.
     let columns: [Column]
-    let keys: [[String]]
+    let keys: [[Name]]
   }
 
   struct Column: Sendable, Equatable {
-    let name: String
+    let name: Name
     let type: ColumnType
     let isRequired: Bool
   }
@@ -53,12 +53,14 @@ package struct SchemaAudit: Sendable {
   ///
   /// - Parameter taken: New keys whose values another record has, with that record.
   mutating func look(
-    at record: String, _ state: RecordState, of table: Table,
-    taken: [(key: [String], holder: String)]
+    at record: Name, _ state: RecordState, of table: Table,
+    taken: [(key: [Name], holder: Name)]
   ) {
     guard state.isAlive else { return }
     var faults = table.columns.compactMap { Self.fault(in: $0, of: state) }
-    faults += taken.map { "it has the same \($0.key.joined(separator: ", ")) as \($0.holder)" }
+    faults += taken.map {
+      "it has the same \($0.key.map(\.text).joined(separator: ", ")) as \($0.holder)"
+    }
     if faults.isEmpty { return }
     count += 1
     guard violations.count < Self.recordsNamed else { return }

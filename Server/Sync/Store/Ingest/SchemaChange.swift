@@ -52,7 +52,7 @@ package enum SchemaChange {
   /// Unique keys that a schema declares and another does not, by table.
   package static func keysAdded(
     from old: SpaceSchema, to new: SpaceSchema
-  ) -> [(table: String, keys: [[String]])] {
+  ) -> [(table: Name, keys: [[Name]])] {
     new.tables.sorted { $0.key < $1.key }.compactMap { table, rules in
       let had = old.tables[table]?.unique ?? []
       let added = rules.unique.filter { !had.contains($0) }

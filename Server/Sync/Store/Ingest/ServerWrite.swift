@@ -3,7 +3,7 @@ import FerryProtocol
 /// Writes records as the server itself, so that devices hear of it by their pull lists; pure.
 package enum ServerWrite {
   /// Who writes them. No device has this identifier: versions of UUIDs are never 0.
-  package static let author = DeviceID(UniqueID(high: 0, low: 0))
+  package static let author = DeviceID.server
 }
 
 extension IngestEffects {

@@ -69,10 +69,14 @@ extension DeviceChain {
   }
 
   /// A chain from its stored parts.
-  init(tail: OperationID, recentBytes: UnsafeRawBufferPointer, operations: Int64) {
+  init(
+    tail: OperationID, recentBytes: UnsafeRawBufferPointer, operations: Int64, isTrimmed: Bool
+  ) {
     let recent = stride(from: 0, to: recentBytes.count - 15, by: 16).compactMap { offset in
       UniqueID(bytes: UnsafeRawBufferPointer(rebasing: recentBytes[offset..<offset + 16]))
     }
-    self.init(tail: tail, recent: recent.map { OperationID($0) }, operations: operations)
+    self.init(
+      tail: tail, recent: recent.map { OperationID($0) }, operations: operations,
+      isTrimmed: isTrimmed)
   }
 }

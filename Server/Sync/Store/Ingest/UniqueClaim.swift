@@ -6,20 +6,20 @@ package struct UniqueClaim: Sendable, Hashable, Comparable {
   /// Bytes of JSON that stand in a store as they are: PostgreSQL's indexes bound a key's size.
   static let plainBytes = 512
 
-  package let table: String
+  package let table: Name
   /// The key's columns as a JSON array; longer ones as `#` and their SHA-256.
   package let columns: [UInt8]
   /// Their values in the same order, written in the same way.
   package let value: [UInt8]
 
-  package init(table: String, columns: [UInt8], value: [UInt8]) {
+  package init(table: Name, columns: [UInt8], value: [UInt8]) {
     self.table = table
     self.columns = columns
     self.value = value
   }
 
   /// What a record with these columns claims of `key`; `nil` where one of them is NULL or absent.
-  init?(table: String, key: [String], value: (String) -> Value?) {
+  init?(table: Name, key: [Name], value: (Name) -> Value?) {
     var json = JSONWriter(capacity: 64)
     var first = true
     json.raw("[")
@@ -34,7 +34,7 @@ package struct UniqueClaim: Sendable, Hashable, Comparable {
   }
 
   /// How the columns of a key stand in a store.
-  static func stored(columns: [String]) -> [UInt8] {
+  static func stored(columns: [Name]) -> [UInt8] {
     var json = JSONWriter(capacity: 64)
     var first = true
     json.raw("[")
@@ -52,21 +52,13 @@ package struct UniqueClaim: Sendable, Hashable, Comparable {
     return [0x23] + digest.flatMap { [hexDigit(UInt64($0 >> 4)), hexDigit(UInt64($0))] }
   }
 
-  // Tables compare by their bytes, as the stores compare them.
-  package static func == (left: UniqueClaim, right: UniqueClaim) -> Bool {
-    left.value == right.value && left.columns == right.columns
-      && left.table.utf8.elementsEqual(right.table.utf8)
-  }
-
   package func hash(into hasher: inout Hasher) {
     hasher.combine(value)
     hasher.combine(columns)
   }
 
   package static func < (left: UniqueClaim, right: UniqueClaim) -> Bool {
-    if !left.table.utf8.elementsEqual(right.table.utf8) {
-      return left.table.utf8.lexicographicallyPrecedes(right.table.utf8)
-    }
+    if left.table != right.table { return left.table < right.table }
     if left.columns != right.columns {
       return left.columns.lexicographicallyPrecedes(right.columns)
     }
@@ -76,7 +68,7 @@ package struct UniqueClaim: Sendable, Hashable, Comparable {
 
 extension RecordState {
   /// What the record claims of a table's unique keys; nothing while it does not exist.
-  func claims(in table: String, _ keys: [[String]]) -> [UniqueClaim] {
+  func claims(in table: Name, _ keys: [[Name]]) -> [UniqueClaim] {
     if !isAlive { return [] }
     return keys.compactMap { key in
       UniqueClaim(table: table, key: key) { name in columns.first { $0.name == name }?.value }

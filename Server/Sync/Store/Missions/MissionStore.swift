@@ -48,13 +48,17 @@ package protocol MissionStore: Sendable {
   ///   - blobs: The manifest's document and the content of hosted items, each once.
   ///   - now: The wall clock, milliseconds since 1970.
   func publishMission(
-    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64
+    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64,
+    by mark: AuditMark?
   ) async throws(StoreError) -> Result<MissionRecord, Problem>
 
   /// Deletes a mission's record. Answers whether it was in force.
   func retractMission(
-    _ id: MissionID, in space: Int64, now: Int64
+    _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool
+
+  /// Bytes of content that was sent to a space and that no mission names yet.
+  func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64
 
   /// Notes that a space's admin has sent this content, which nobody may read yet.
   func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError)
@@ -64,9 +68,9 @@ package protocol MissionStore: Sendable {
     among hashes: [ContentHash], in space: Int64
   ) async throws(StoreError) -> [MissionBlob]
 
-  /// The content, where a mission of the space names it; of any space where none is given.
+  /// The content, if a mission of one of these spaces names it.
   func readableBlob(
-    _ hash: ContentHash, in space: SpaceName?
+    _ hash: ContentHash, in pattern: SpacePattern
   ) async throws(StoreError) -> MissionBlob?
 
   /// Forgets what former versions named, and what was sent and never published, where that ended

@@ -33,17 +33,17 @@ enum PostgresClaims {
   /// The records that hold these unique keys; those that none holds are not in it.
   static func holders(
     _ claims: [UniqueClaim], in space: Int64, on connection: PostgresConnection
-  ) throws -> [UniqueClaim: String] {
+  ) throws -> [UniqueClaim: Name] {
     if claims.isEmpty { return [:] }
     let columns = Columns(claims)
-    var holders: [UniqueClaim: String] = [:]
+    var holders: [UniqueClaim: Name] = [:]
     for row in try connection.query(
       find,
       [.int8(space), .array(columns.tables), .array(columns.keys), .array(columns.values)])
     {
       let claim = UniqueClaim(
-        table: try row.text(0), columns: try row.bytes(1), value: try row.bytes(2))
-      holders[claim] = try row.text(3)
+        table: try row.name(0), columns: try row.bytes(1), value: try row.bytes(2))
+      holders[claim] = try row.name(3)
     }
     return holders
   }
@@ -52,7 +52,7 @@ enum PostgresClaims {
     _ rows: [IngestEffects.ClaimRow], in space: Int64, to pipeline: inout PostgresPipeline
   ) {
     for row in rows where row.record == nil {
-      var parameters: PostgresParameters = [.int8(space), .text(row.claim.table)]
+      var parameters: PostgresParameters = [.int8(space), .text(row.claim.table.text)]
       parameters.append(utf8: row.claim.columns)
       parameters.append(utf8: row.claim.value)
       pipeline.add(free, parameters)
@@ -61,7 +61,7 @@ enum PostgresClaims {
     if taken.isEmpty { return }
     let columns = Columns(taken.map(\.claim))
     var records = PostgresArray<String>(reserving: taken.count)
-    for row in taken { records.append(row.record) }
+    for row in taken { records.append(row.record?.text) }
     pipeline.add(
       take,
       [

@@ -133,11 +133,11 @@ struct PostgresDigestFold {
     }
     var known: [RecordKey: Digest] = [:]
     for row in results[0] {
-      known[RecordKey(table: try row.text(0), record: try row.text(1))] = try row.digest(2)
+      known[RecordKey(table: try row.name(0), record: try row.name(1))] = try row.digest(2)
     }
     var sums: [DigestFold.LeafKey: DigestFold.LeafSum] = [:]
     for row in results[1] {
-      let key = DigestFold.LeafKey(table: try row.text(0), leaf: Int(try row.int8(1)))
+      let key = DigestFold.LeafKey(table: try row.name(0), leaf: Int(try row.int8(1)))
       sums[key] = DigestFold.LeafSum(digest: try row.digest(2), records: try row.int8(3))
     }
     return fold.effects(known: known, sums: sums)
@@ -150,7 +150,7 @@ private struct DigestKeys {
   var leaves = PostgresArray<Int64>()
   var records = PostgresArray<String>()
 
-  init(_ keys: [(table: String, leaf: Int, record: String)]) {
+  init(_ keys: [(table: Name, leaf: Int, record: Name)]) {
     for key in keys {
       tables.append(utf8: key.table.utf8)
       leaves.append(Int64(key.leaf))

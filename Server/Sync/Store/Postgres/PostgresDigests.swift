@@ -87,13 +87,13 @@ struct PostgresDigests {
     pipeline.add(
       Self.sums,
       [
-        .int8(space), .text(table),
+        .int8(space), .text(table.text),
         .array(PostgresArray(all: inner.map { Int64($0.leaves.lowerBound) })),
         .array(PostgresArray(all: inner.map { Int64($0.leaves.upperBound) })),
       ])
     let leaves = query.nodes.filter(\.isLeaf).map { Int64($0.prefix) }
     pipeline.add(
-      Self.records, [.int8(space), .text(table), .array(PostgresArray(all: leaves))])
+      Self.records, [.int8(space), .text(table.text), .array(PostgresArray(all: leaves))])
   }
 
   private func tables(_ rows: PostgresRows) throws -> [DigestAnswer.TableDigest] {
@@ -118,7 +118,7 @@ struct PostgresDigests {
     var listed: [Int: [NodeDigests.RecordDigest]] = [:]
     for row in records {
       listed[Int(try row.int8(0)), default: []].append(
-        NodeDigests.RecordDigest(record: try row.text(1), digest: try row.digest(2)))
+        NodeDigests.RecordDigest(record: try row.name(1), digest: try row.digest(2)))
     }
     var nodes: [DigestAnswer.Node] = []
     var (place, bytes) = (0, 0)
@@ -141,6 +141,9 @@ extension PostgresArray<Int64> {
 }
 
 extension PostgresRow {
+  /// A name that was stored as text.
+  func name(_ column: Int) throws(PostgresError) -> Name { Name(try text(column)) }
+
   func digest(_ column: Int) throws -> Digest {
     try bytes(column) { Digest(bytes: $0) ?? .zero }
   }

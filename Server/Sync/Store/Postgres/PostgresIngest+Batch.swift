@@ -16,23 +16,74 @@ extension PostgresIngest {
     ) AS summed WHERE before < 4194304 ORDER BY record
     """)
 
-  /// Finds what a plan's batch operations match.
+  /// What was changed after a head.
+  private static let changed = PostgresStatement(
+    "changed_records",
+    """
+    SELECT tbl, record, state FROM records WHERE space = $1 AND sequence > $2 ORDER BY sequence
+    """)
+
+  /// Hands over what a plan's batch operations match, as it was found outside of this transaction,
+  /// and looks again at what has changed since. Throws ``BatchesToMatch`` when that is not all.
   func match(
-    _ matcher: BatchMatcher, _ context: inout IngestContext, on connection: PostgresConnection
+    _ wanted: BatchMatcher, _ matches: BatchMatches, _ context: inout IngestContext,
+    on connection: PostgresConnection
   ) throws {
-    var matcher = matcher
-    for table in matcher.tables {
-      var last = ""
-      while true {
-        let page = try connection.query(Self.tablePage, [.int8(space), .text(table), .text(last)])
-        if page.isEmpty { break }
-        for row in page {
-          last = try row.text(0)
-          let key = RecordKey(table: table, record: last)
-          try row.bytes(1) { try matcher.take(key, $0) }
-        }
+    var matcher = wanted
+    guard matcher.adopt(matches) else {
+      throw BatchesToMatch(matcher: wanted, head: context.space.head)
+    }
+    if matches.head < context.space.head {
+      for row in try connection.query(Self.changed, [.int8(space), .int8(matches.head)]) {
+        let key = RecordKey(table: try row.name(0), record: try row.name(1))
+        try row.bytes(2) { try matcher.revise(key, $0) }
       }
     }
-    matcher.finish(into: &context)
+    let lacking = matcher.finish(into: &context)
+    for row in try Self.states(of: lacking, in: space, on: connection) {
+      let key = RecordKey(table: try row.name(0), record: try row.name(1))
+      context.records[key] = try row.bytes(2) {
+        context.recordBytes[key] = $0.count
+        return try RecordState(decoding: $0, limits: .stored)
+      }
+    }
+    context.dropAbsentMatches()
+  }
+
+  /// Shows a matcher one slice of what it asks for.
+  static func show(
+    _ matcher: inout BatchMatcher, in space: Int64, on connection: PostgresConnection
+  ) throws {
+    switch matcher.step {
+    case .done: return
+    case .keys(let keys):
+      for row in try states(of: keys, in: space, on: connection) {
+        let key = RecordKey(table: try row.name(0), record: try row.name(1))
+        try row.bytes(2) { try matcher.take(key, $0) }
+      }
+      matcher.advance()
+    case .page(let table, let after):
+      let page = try connection.query(
+        tablePage, [.int8(space), .text(table.text), .text(after.text)])
+      var last: Name?
+      for row in page where !matcher.isSliceFull {
+        let record = try row.name(0)
+        try row.bytes(1) { try matcher.take(RecordKey(table: table, record: record), $0) }
+        last = record
+      }
+      matcher.advance(to: last)
+    }
+  }
+
+  private static func states(
+    of keys: [RecordKey], in space: Int64, on connection: PostgresConnection
+  ) throws -> PostgresRows {
+    var tables = PostgresArray<String>(reserving: keys.count)
+    var records = PostgresArray<String>(reserving: keys.count)
+    for key in keys {
+      tables.append(utf8: key.table.utf8)
+      records.append(utf8: key.record.utf8)
+    }
+    return try connection.query(Self.records, [.int8(space), .array(tables), .array(records)])
   }
 }

@@ -7,16 +7,27 @@ import Postgres
 struct PostgresIngest {
   let space: Int64
   let limits: Limits
+  let quotas: Quotas
   let now: Int64
   let schemas: SchemaCache
   let timelines: OwnTimelines
 
   private var spaceTimelines: PostgresTimelines { PostgresTimelines(space: space, own: timelines) }
 
-  /// Answers with the batch, and whether the head moved.
+  /// Applies the packets, unless what their batch operations match is not known yet.
   func run(
-    _ packets: [IncomingPacket], on connection: PostgresConnection
-  ) throws -> (moved: Bool, batch: IngestBatch) {
+    _ packets: [IncomingPacket], _ matches: BatchMatches, on connection: PostgresConnection
+  ) throws -> IngestAttempt {
+    do {
+      return try apply(packets, matches, on: connection)
+    } catch let wanted as BatchesToMatch {
+      return .needsMatches(wanted)
+    }
+  }
+
+  private func apply(
+    _ packets: [IncomingPacket], _ matches: BatchMatches, on connection: PostgresConnection
+  ) throws -> IngestAttempt {
     let (before, effects) = try connection.transaction { connection in
       var context = try load(packets, on: connection)
       let before = context.space.head
@@ -27,14 +38,14 @@ struct PostgresIngest {
           for (claim, record) in try PostgresClaims.holders(claims, in: space, on: connection) {
             context.holders[claim] = record
           }
-        case .matches(let matcher): try match(matcher, &context, on: connection)
+        case .matches(let matcher): try match(matcher, matches, &context, on: connection)
         }
       }
       try save(effects, on: connection)
       return (before, effects)
     }
     timelines.note(effects.space, of: space)
-    return (effects.space.head > before, effects.batch)
+    return .done(before: before, effects.batch)
   }
 
   // MARK: Loading
@@ -47,7 +58,7 @@ struct PostgresIngest {
     "chains",
     """
     SELECT found.* FROM unnest($2::uuid[]) AS wanted(device) CROSS JOIN LATERAL (
-      SELECT d.device, d.tail, d.recent, d.operations FROM devices AS d
+      SELECT d.device, d.tail, d.recent, d.operations, d.principal, d.trimmed FROM devices AS d
       WHERE d.space = $1 AND d.device = wanted.device OFFSET 0
     ) AS found
     """)
@@ -70,7 +81,7 @@ struct PostgresIngest {
     ) AS found
     """)
 
-  private static let records = PostgresStatement(
+  static let records = PostgresStatement(
     "records",
     """
     SELECT found.* FROM unnest($2::text[], $3::text[]) AS wanted(tbl, record)
@@ -102,28 +113,33 @@ struct PostgresIngest {
       spaceTimelines.addLock(to: &pipeline)
       pipeline.add(Self.chains, [.int8(space), .array(devices)])
       pipeline.add(Self.parked, [.int8(space), .array(devices)])
+      PostgresUsage.addLookUp(of: incoming.map(\.principal), in: space, to: &pipeline)
       addLookUps(
         packets, anchors: incoming.compactMap { $0.cursor?.anchor?.operation }, to: &pipeline)
     }
     let state = try spaceTimelines.state(results[0])
-    var context = IngestContext(space: state, now: now, limits: limits)
+    var context = IngestContext(space: state, now: now, limits: limits, quotas: quotas)
     context.schema = try schemas.schema(of: space, state) {
       try SpaceSchema(stored: PostgresSchemaChange.record(in: space, on: connection))
     }
-    for row in results[1] {
-      guard let device = DeviceID(uuidBytes: try row.uuidBytes(0)),
-        let tail = OperationID(uuidBytes: try row.uuidBytes(1))
-      else { continue }
-      let operations = try row.int8(3)
-      context.chains[device] = try row.bytes(2) {
-        DeviceChain(tail: tail, recentBytes: $0, operations: operations)
-      }
-    }
+    for row in results[1] { try take(device: row, into: &context) }
     context.parked = try results[2].compactMap { try ParkedPacket($0) }
-    try take(results[3], results[4], into: &context)
+    try PostgresUsage.take(results[3], into: &context)
+    try take(results[4], results[5], into: &context)
     context.timelineEnds = try spaceTimelines.ends(
       of: incoming.compactMap { $0.cursor?.timeline(before: state.floor) }, on: connection)
     return context
+  }
+
+  private func take(device row: PostgresRow, into context: inout IngestContext) throws {
+    guard let device = DeviceID(uuidBytes: try row.uuidBytes(0)) else { return }
+    context.owners[device] = Principal(try row.text(4)) ?? .anonymous
+    // Of a device of which nothing was applied yet there is no tail.
+    guard !row.isNull(1), let tail = OperationID(uuidBytes: try row.uuidBytes(1)) else { return }
+    let (operations, isTrimmed) = (try row.int8(3), try row.bool(5))
+    context.chains[device] = try row.bytes(2) {
+      DeviceChain(tail: tail, recentBytes: $0, operations: operations, isTrimmed: isTrimmed)
+    }
   }
 
   /// What the history and the records know of these packets.
@@ -165,8 +181,11 @@ struct PostgresIngest {
         print: row.isNull(4) ? nil : UInt64(bitPattern: try row.int8(4)))
     }
     for row in records {
-      let key = RecordKey(table: try row.text(0), record: try row.text(1))
-      context.records[key] = try row.bytes(2) { try RecordState(decoding: $0, limits: .stored) }
+      let key = RecordKey(table: try row.name(0), record: try row.name(1))
+      context.records[key] = try row.bytes(2) {
+        context.recordBytes[key] = $0.count
+        return try RecordState(decoding: $0, limits: .stored)
+      }
     }
   }
 

@@ -11,6 +11,7 @@ struct PostgresIngestWrites {
     if !effects.operations.isEmpty { addOperations(effects.operations, to: &pipeline) }
     addRecords(effects.records.filter(\.isNew), Self.newRecords, to: &pipeline)
     addRecords(effects.records.filter { !$0.isNew }, Self.records, to: &pipeline)
+    if !effects.owners.isEmpty { addOwners(effects.owners, to: &pipeline) }
     if !effects.chains.isEmpty { addChains(effects.chains, to: &pipeline) }
     addPark(effects, to: &pipeline)
     if !effects.notices.isEmpty { addNotices(effects.notices, to: &pipeline) }
@@ -28,6 +29,7 @@ struct PostgresIngestWrites {
     state.append(effects.space.timeline)
     pipeline.add(Self.space, state)
     PostgresTimelines.add(effects.space, in: space, to: &pipeline)
+    PostgresUsage.add(effects, in: space, to: &pipeline)
   }
 
   private static let space = PostgresStatement(
@@ -141,6 +143,25 @@ struct PostgresIngestWrites {
     ON CONFLICT (space, device) DO UPDATE SET tail = excluded.tail, recent = excluded.recent,
       operations = excluded.operations, seen_at = excluded.seen_at
     """)
+
+  private static let owners = PostgresStatement(
+    "owners_save",
+    """
+    INSERT INTO devices(space, device, principal, seen_at)
+    SELECT $1, *, $4 FROM unnest($2::uuid[], $3::text[])
+    ON CONFLICT (space, device) DO UPDATE SET principal = excluded.principal
+    """)
+
+  private func addOwners(_ owners: [DeviceID: Principal], to pipeline: inout PostgresPipeline) {
+    var devices = PostgresArray<UUID>()
+    var principals = PostgresArray<String>()
+    for (device, principal) in owners {
+      devices.append(high: device.value.high, low: device.value.low)
+      principals.append(utf8: principal.id.utf8)
+    }
+    pipeline.add(
+      Self.owners, [.int8(space), .array(devices), .array(principals), .int8(now)])
+  }
 
   private func addChains(
     _ chains: [DeviceID: DeviceChain], to pipeline: inout PostgresPipeline

@@ -5,6 +5,8 @@ import Postgres
 struct PostgresMissions {
   let space: Int64
   let now: Int64
+  /// For the audit log.
+  var mark: AuditMark?
 
   private static let record = PostgresStatement(
     "mission_record",
@@ -80,6 +82,9 @@ struct PostgresMissions {
         pipeline.add(Self.version, [.int8(space), mission, .int8(record.version)])
         pipeline.add(Self.end, [.int8(space), mission, .int8(now)])
         add(blobs, of: record.id.value, ended: nil, to: &pipeline)
+        PostgresAccess.append(
+          mark, .missionPublished, of: space, "\(record.id) version \(record.version)",
+          to: &pipeline)
         pipeline.commit()
       }
       return (change.effects, .success(change.record))
@@ -99,6 +104,7 @@ struct PostgresMissions {
       _ = try connection.pipeline { pipeline in
         if !effects.isEmpty {
           PostgresIngestWrites(space: space, now: now).add(effects, to: &pipeline)
+          PostgresAccess.append(mark, .missionRetracted, of: space, id.value, to: &pipeline)
         }
         pipeline.add(Self.forget, [.int8(space), .text(id.value)])
         pipeline.commit()
@@ -131,6 +137,19 @@ struct PostgresMissions {
         .int8(space), .text(mission), .array(Self.array(blobs.map(\.hash))), .array(sizes),
         .int8(ended),
       ])
+  }
+
+  private static let unpublished = PostgresStatement(
+    "mission_blobs_unpublished",
+    """
+    SELECT coalesce(sum(size), 0)::bigint FROM mission_blobs AS sent
+    WHERE space = $1 AND mission = '' AND NOT EXISTS (
+      SELECT 1 FROM mission_blobs AS named
+      WHERE named.sha256 = sent.sha256 AND named.space = $1 AND named.mission <> '')
+    """)
+
+  func unpublishedBytes(on connection: PostgresConnection) throws -> Int64 {
+    try connection.query(Self.unpublished, [.int8(space)])[0].int8(0)
   }
 
   func noteUpload(_ blob: MissionBlob, on connection: PostgresConnection) throws {
@@ -168,7 +187,7 @@ struct PostgresMissions {
     "mission_blob",
     """
     SELECT size FROM mission_blobs WHERE sha256 = $1 AND mission <> ''
-      AND space = (SELECT id FROM spaces WHERE name = $2) LIMIT 1
+      AND space IN (SELECT id FROM spaces WHERE name >= $2 AND name <= $3) LIMIT 1
     """)
 
   private static let readableAnywhere = PostgresStatement(
@@ -176,13 +195,14 @@ struct PostgresMissions {
   )
 
   static func readable(
-    _ hash: ContentHash, in space: SpaceName?, on connection: PostgresConnection
+    _ hash: ContentHash, in pattern: SpacePattern, on connection: PostgresConnection
   ) throws -> MissionBlob? {
     let rows =
-      if let space {
-        try connection.query(readable, [.bytea(hash.bytes), .text(space.value)])
-      } else {
+      if pattern == .everything {
         try connection.query(readableAnywhere, [.bytea(hash.bytes)])
+      } else {
+        try connection.query(
+          readable, [.bytea(hash.bytes), .text(pattern.first), .text(pattern.last)])
       }
     return try rows.first.map { MissionBlob(hash: hash, size: try $0.int8(0)) }
   }

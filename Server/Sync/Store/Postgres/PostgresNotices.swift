@@ -39,12 +39,21 @@ extension NoticeFeed {
         SELECT sequence, string_agg(body, ',') AS body
         FROM unnest($2::uuid[]) AS name(device), LATERAL (
           SELECT sequence, body FROM notices
-          WHERE space = $1 AND device = name.device AND sequence > $3 ORDER BY sequence LIMIT $4
+          WHERE space = $1 AND device = name.device AND sequence > $3
+            AND \(isOwn("$6")) ORDER BY sequence LIMIT $4
         ) AS told
         GROUP BY sequence ORDER BY sequence LIMIT $4
       ) AS listed
     ) AS summed WHERE before < $5 ORDER BY sequence
     """)
+
+  /// Whether the principal of a parameter may read what `name.device` is told.
+  static func isOwn(_ principal: String) -> String {
+    """
+    EXISTS (SELECT 1 FROM devices AS own WHERE own.space = $1 AND own.device = name.device
+      AND own.principal IN (\(principal), 'anonymous'))
+    """
+  }
 
   /// Asks for a device's notices after the request's cursor; for nothing where it names no device.
   static func addQuery(
@@ -55,6 +64,7 @@ extension NoticeFeed {
     parameters.append(.int8(request.cursor?.received ?? 0))
     parameters.append(.int8(Int64(request.limit)))
     parameters.append(.int8(Int64(request.byteLimit)))
+    parameters.append(.text(request.principal.id))
     pipeline.add(Self.rows, parameters)
   }
 

@@ -8,6 +8,8 @@ struct PostgresPruning {
 
   /// Parked packets that one slice deletes at most: each may have 8 MiB.
   private static let parkedRows = 50
+  /// Rows of devices that one slice changes at most.
+  private static let deviceRows = 1_000
 
   // MARK: Floor
 
@@ -97,8 +99,48 @@ struct PostgresPruning {
   private static let parked = PostgresStatement(
     "prune_parked",
     """
-    DELETE FROM parked WHERE ctid = ANY(ARRAY(
-      SELECT ctid FROM parked WHERE space = $1 AND arrived_at <= $2 LIMIT $3))
+    WITH gone AS (
+      DELETE FROM parked WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM parked WHERE space = $1 AND arrived_at <= $2 LIMIT $3))
+      RETURNING device, bytes
+    ), counted AS (
+      SELECT d.principal, count(*) AS packets, sum(g.bytes)::bigint AS bytes
+      FROM gone AS g JOIN devices AS d ON d.space = $1 AND d.device = g.device GROUP BY d.principal
+    ), credited AS (
+      UPDATE usage SET packets = greatest(0, usage.packets - counted.packets),
+        packet_bytes = greatest(0, usage.packet_bytes - counted.bytes)
+      FROM counted WHERE usage.space = $1 AND usage.principal = counted.principal
+    ) SELECT count(*) FROM gone
+    """)
+
+  /// Keeps the last tails of chains that nobody has written to for long.
+  private static let trim = PostgresStatement(
+    "trim_chains",
+    """
+    WITH trimmed AS (
+      UPDATE devices SET trimmed = true,
+        recent = substring(recent FROM (octet_length(recent) - $4 + 1)::integer)
+      WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM devices
+        WHERE space = $1 AND seen_at <= $2 AND octet_length(recent) > $4 LIMIT $3))
+      RETURNING 1
+    ) SELECT count(*) FROM trimmed
+    """)
+
+  private static let forgetDevices = PostgresStatement(
+    "forget_devices",
+    """
+    WITH gone AS (
+      DELETE FROM devices WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM devices AS d WHERE space = $1 AND seen_at <= $2 AND NOT EXISTS (
+          SELECT 1 FROM parked AS p WHERE p.space = $1 AND p.device = d.device) LIMIT $3))
+      RETURNING principal
+    ), counted AS (
+      SELECT principal, count(*) AS devices FROM gone GROUP BY principal
+    ), credited AS (
+      UPDATE usage SET devices = greatest(0, usage.devices - counted.devices)
+      FROM counted WHERE usage.space = $1 AND usage.principal = counted.principal
+    ) SELECT count(*) FROM gone
     """)
 
   func prune(_ slice: PruneSlice, on connection: PostgresConnection) throws -> PruneStep {
@@ -130,19 +172,37 @@ struct PostgresPruning {
       guard reached >= last, rows.count == 0 else {
         return .pruned(rows, reached: reached, isLast: false)
       }
-      rows.parked = try pruneParked(slice, on: connection)
-      return .pruned(rows, reached: reached, isLast: rows.parked < Self.parkedRows)
+      (rows.parked, rows.devices) = try pruneDevices(slice, floor: floor, on: connection)
+      return .pruned(
+        rows, reached: reached,
+        isLast: rows.parked < Self.parkedRows && rows.devices < Self.deviceRows / 2)
     }
   }
 
-  /// Under the space's lock: a writer may be about to apply them. Nothing else was deleted in this
-  /// transaction, so that no writer can wait for it and be waited for.
-  private func pruneParked(_ slice: PruneSlice, on connection: PostgresConnection) throws -> Int {
-    try connection.pipeline { pipeline in
+  /// Under the space's lock: a writer may be about to apply what is buffered, or to follow a chain.
+  /// Nothing else was deleted in this transaction, so that no writer can wait for it and be waited
+  /// for.
+  private func pruneDevices(
+    _ slice: PruneSlice, floor: SequenceNumber, on connection: PostgresConnection
+  ) throws -> (parked: Int, devices: Int) {
+    let found = try connection.pipeline { pipeline in
       pipeline.add(Self.lock, [.int8(space)])
       pipeline.add(
         Self.parked, [.int8(space), .int8(slice.parkedBefore), .int8(Int64(Self.parkedRows))])
-    }[1].affected
+      // While all history is kept, each operation is known by its identifier; nothing is forgotten.
+      guard floor > 0 else { return }
+      pipeline.add(
+        Self.forgetDevices,
+        [.int8(space), .int8(slice.devicesBefore), .int8(Int64(Self.deviceRows / 2))])
+      pipeline.add(
+        Self.trim,
+        [
+          .int8(space), .int8(slice.chainsBefore), .int8(Int64(Self.deviceRows / 2)),
+          .int8(Int64(DeviceChain.trimmedCount * 16)),
+        ])
+    }
+    let counts = try found.dropFirst().map { Int(try $0[0].int8(0)) }
+    return (counts.first ?? 0, counts.dropFirst().reduce(0, +))
   }
 }
 

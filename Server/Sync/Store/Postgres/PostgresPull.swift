@@ -14,14 +14,16 @@ struct PostgresPull {
     """
     SELECT epoch, head,
       (SELECT sequence FROM records WHERE space = $1 ORDER BY sequence DESC LIMIT 1),
-      (SELECT tail FROM devices WHERE space = $1 AND device = $2), newest,
+      d.tail, newest,
       o.sequence,
       (SELECT max(last.sequence) FROM unnest($4::uuid[]) AS name(device), LATERAL (
         SELECT sequence FROM notices WHERE space = $1 AND device = name.device
+          AND \(NoticeFeed.isOwn("$6"))
         ORDER BY sequence DESC LIMIT 1) AS last), minimum_protocol, floor, o.print, s.print,
-      s.timeline, t.timeline, \(PostgresTimelines.end)
+      s.timeline, t.timeline, \(PostgresTimelines.end), d.principal
     FROM spaces AS s LEFT JOIN operations AS o ON o.space = $1 AND o.id = $3
       LEFT JOIN timelines AS t ON t.space = $1 AND t.timeline = $5
+      LEFT JOIN devices AS d ON d.space = $1 AND d.device = $2
     WHERE s.id = $1
     """)
 
@@ -55,6 +57,7 @@ struct PostgresPull {
         }
         parameters.append(.array(NoticeFeed.addressees(of: request)))
         parameters.append(request.cursor?.anchor?.timeline)
+        parameters.append(.text(request.principal.id))
         pipeline.add(Self.state, parameters)
         pipeline.add(
           Self.rows,
@@ -76,7 +79,10 @@ struct PostgresPull {
       anchored: try HistoryPlace(state, 5, print: 9),
       timelineEnd: try state.timelineEnd(12, 13),
       floor: try state.int8(8), minimumProtocol: Int(try state.int8(7)))
-    if let fault = PageBuilder.fault(in: request, snapshot) { return .failure(fault) }
+    let owner = state.isNull(14) ? nil : Principal(try state.text(14))
+    if let fault = PageBuilder.fault(in: request, snapshot, owner: owner) {
+      return .failure(fault)
+    }
     let notices =
       request.device == nil || state.isNull(6)
       ? NoticeFeed() : try NoticeFeed(results[2], newest: try state.int8(6))

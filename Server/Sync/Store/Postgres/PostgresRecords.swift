@@ -61,7 +61,7 @@ struct PostgresRecords {
       guard page.hasRoomForRecord else { break }
       let isThere = row.isNull(2) ? false : try add(row, to: &page)
       if !isThere {
-        page.addAbsent(RecordKey(table: try row.text(0), record: try row.text(1)))
+        page.addAbsent(RecordKey(table: try row.name(0), record: try row.name(1)))
       }
     }
     return page.finishRecords(epoch: epoch, head: head, now: now)

@@ -11,6 +11,8 @@ struct PostgresSchemaChange {
   /// Whether records may go on breaking types and required columns.
   let keepsRecords: Bool
   let timelines: OwnTimelines
+  /// For the audit log.
+  var mark: AuditMark?
 
   private static let read = PostgresStatement(
     "schema",
@@ -69,6 +71,8 @@ struct PostgresSchemaChange {
           .int8(space), .int8(effects.space.schemaVersion),
           .int8(Int64(effects.space.minimumProtocol)),
         ])
+      PostgresAccess.append(
+        mark, .schemaApplied, of: space, "version \(effects.space.schemaVersion)", to: &pipeline)
       pipeline.commit()
     }
   }
@@ -91,14 +95,14 @@ struct PostgresSchemaChange {
   ) throws {
     for (table, keys) in SchemaChange.keysAdded(from: new, to: old) {
       for key in keys {
-        var parameters: PostgresParameters = [.int8(space), .text(table)]
+        var parameters: PostgresParameters = [.int8(space), .text(table.text)]
         parameters.append(utf8: UniqueClaim.stored(columns: key))
         _ = try connection.query(Self.forget, parameters)
       }
     }
     var audit = SchemaAudit(from: old, to: new, keepsRecords: keepsRecords)
     for table in audit.tables {
-      var last: String? = ""
+      var last: Name? = ""
       while let from = last {
         last = try look(at: table, after: from, &audit, on: connection)
       }
@@ -109,14 +113,14 @@ struct PostgresSchemaChange {
   /// Looks at some of a table's records, in their order, and lets those that exist claim new keys.
   /// Answers with the last of them, or `nil` when there were none.
   private func look(
-    at table: SchemaAudit.Table, after record: String, _ audit: inout SchemaAudit,
+    at table: SchemaAudit.Table, after record: Name, _ audit: inout SchemaAudit,
     on connection: PostgresConnection
-  ) throws -> String? {
+  ) throws -> Name? {
     let records = try connection.query(
-      Self.list, [.int8(space), .text(table.name), .text(record), .int8(Self.chunk)]
+      Self.list, [.int8(space), .text(table.name.text), .text(record.text), .int8(Self.chunk)]
     ).map { row in
       (
-        id: try row.text(0),
+        id: try row.name(0),
         state: try row.bytes(1) { try RecordState(decoding: $0, limits: .stored) }
       )
     }
@@ -129,7 +133,7 @@ struct PostgresSchemaChange {
       claims.flatMap { $0.map(\.claim) }, in: space, on: connection)
     var rows: [IngestEffects.ClaimRow] = []
     for (record, claims) in zip(records, claims) {
-      var taken: [(key: [String], holder: String)] = []
+      var taken: [(key: [Name], holder: Name)] = []
       for (key, claim) in claims {
         if let holder = holders[claim] {
           taken.append((key, holder))

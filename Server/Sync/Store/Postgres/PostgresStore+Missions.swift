@@ -13,9 +13,10 @@ extension PostgresStore {
   }
 
   package func publishMission(
-    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64
+    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64,
+    by mark: AuditMark?
   ) async throws(StoreError) -> Result<MissionRecord, Problem> {
-    let missions = PostgresMissions(space: space, now: now)
+    let missions = PostgresMissions(space: space, now: now, mark: mark)
     let random = makeRandom()
     return try await run { [moves, timelines] connection in
       let (head, answer) = try missions.publish(
@@ -26,9 +27,9 @@ extension PostgresStore {
   }
 
   package func retractMission(
-    _ id: MissionID, in space: Int64, now: Int64
+    _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool {
-    let missions = PostgresMissions(space: space, now: now)
+    let missions = PostgresMissions(space: space, now: now, mark: mark)
     let random = makeRandom()
     return try await run { [moves, timelines] connection in
       guard
@@ -39,6 +40,10 @@ extension PostgresStore {
       Self.tell(HeadMove(space: space, head: head), moves, connection)
       return true
     }
+  }
+
+  package func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64 {
+    try await run { try PostgresMissions(space: space, now: 0).unpublishedBytes(on: $0) }
   }
 
   package func noteUpload(
@@ -54,9 +59,9 @@ extension PostgresStore {
   }
 
   package func readableBlob(
-    _ hash: ContentHash, in space: SpaceName?
+    _ hash: ContentHash, in pattern: SpacePattern
   ) async throws(StoreError) -> MissionBlob? {
-    try await run { try PostgresMissions.readable(hash, in: space, on: $0) }
+    try await run { try PostgresMissions.readable(hash, in: pattern, on: $0) }
   }
 
   package func endBlobs(before moment: Int64) async throws(StoreError) -> Int {

@@ -6,8 +6,13 @@ import Postgres
 /// A row lock on the space makes the order of commits the order of sequences, so no reader ever
 /// skips a change; spaces are independent of each other.
 package final class PostgresStore: SyncStore {
-  /// Connections of one node. Each holds a thread; commits of one space use one at a time.
-  private static let connections = 8
+  /// Connections of one node, unless it is told otherwise. Each holds a thread; commits of one
+  /// space use one at a time.
+  package static let connectionsStandard = 8
+  /// A call that has taken longer is not tried again: its caller would wait in vain.
+  private static let retryLimit = Duration.seconds(2)
+  /// How long a check may take.
+  private static let checkLimit = Duration.seconds(2)
   /// How often a batch is tried again when the database breaks off. Operations take effect once,
   /// so a commit whose answer was lost may be repeated.
   private static let attempts = 3
@@ -20,14 +25,17 @@ package final class PostgresStore: SyncStore {
   private static let sweepInterval = Duration.seconds(20)
 
   private let pool: PostgresPool
+  /// One connection, so that a check says what the database does and not how much there is to do.
+  private let checkPool: PostgresPool
   private let listener: PostgresListener
   let moves: HeadMoves
   private let sweep: Task<Void, Never>
-  private let makeEpoch: @Sendable () -> Epoch
+  let makeEpoch: @Sendable () -> Epoch
   let makeRandom: @Sendable () -> UInt64
   private let schemas = SchemaCache()
   let timelines: OwnTimelines
   let limits: Limits
+  private let quotas: Quotas
 
   /// Connects and migrates.
   package convenience init(url: String) async throws(StoreError) {
@@ -35,15 +43,20 @@ package final class PostgresStore: SyncStore {
   }
 
   /// - Parameters:
+  ///   - connections: How many at most, besides one that listens and one that checks.
+  ///   - report: Takes what a migration does, in words.
   ///   - makes: Whether a store is made in a database that has none.
   ///   - makeEpoch: Where the lines of history of new spaces, and timelines in them, come from.
   ///   - makeRandom: Where the random part of the server's own identifiers comes from.
   package init(
-    url: String, limits: Limits, makes: Bool = true,
+    url: String, limits: Limits, quotas: Quotas = .standard,
+    connections: Int = PostgresStore.connectionsStandard, makes: Bool = true,
+    report: @escaping @Sendable (String) -> Void = { _ in },
     makeEpoch: @escaping @Sendable () -> Epoch = { .random },
     makeRandom: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }
   ) async throws(StoreError) {
     self.limits = limits
+    self.quotas = quotas
     self.makeRandom = makeRandom
     self.makeEpoch = makeEpoch
     let timelines = OwnTimelines { makeEpoch().value }
@@ -51,16 +64,18 @@ package final class PostgresStore: SyncStore {
     let moves = HeadMoves()
     self.moves = moves
     do {
+      try await PostgresStoreSchema.migrate(url, makes: makes, report: report)
       let pool = try PostgresPool(
-        url: url, connections: Self.connections,
-        prepareConnection: PostgresStoreSchema.connectionSettings)
+        url: url, connections: connections,
+        prepareConnection: PostgresStoreSchema.connectionSettings,
+        options: Self.options(connections))
       self.pool = pool
-      try await pool.run { try PostgresStoreSchema.migrate($0, makes: makes) }
+      checkPool = try PostgresPool(url: url, connections: 1, options: Self.checkOptions)
       listener = try PostgresListener(url: url, channels: [Self.channel]) { event in
         switch event {
         case .listening:
           // What moved while nobody listened is read now.
-          Task { moves.tellAgain((try? await pool.run(Self.heads)) ?? []) }
+          Task { moves.tellAgain((try? await pool.run(in: .authentication, Self.heads)) ?? []) }
         case .notification(_, let payload):
           guard let move = HeadMove(payload: payload) else { return }
           timelines.note(move)
@@ -70,10 +85,9 @@ package final class PostgresStore: SyncStore {
       }
       sweep = Task {
         while (try? await Task.sleep(for: Self.sweepInterval)) != nil {
-          for move in (try? await pool.run(Self.heads)) ?? [] {
-            timelines.note(move)
-            moves.tell(move)
-          }
+          let heads = (try? await pool.run(in: .upkeep, Self.heads)) ?? []
+          for move in heads { timelines.note(move) }
+          moves.correct(heads)
         }
       }
     } catch {
@@ -83,16 +97,38 @@ package final class PostgresStore: SyncStore {
 
   deinit { sweep.cancel() }
 
+  /// A statement ends by its own timeout. So a longer silence is of a server that stands still.
+  private static func options(_ connections: Int) -> PostgresPool.Options {
+    var options = PostgresPool.Options()
+    options.shares = .standard(connections: connections)
+    options.answerLimit = .seconds(60)
+    options.feelsPulse = true
+    options.needsWrites = true
+    return options
+  }
+
+  private static var checkOptions: PostgresPool.Options {
+    var options = PostgresPool.Options()
+    options.shares.patience = checkLimit
+    options.shares.waitingMax = 256
+    options.answerLimit = checkLimit
+    options.needsWrites = true
+    return options
+  }
+
   /// Runs `body` on a connection, again where the database broke off.
   func run<T: Sendable>(
-    _ body: @escaping @Sendable (PostgresConnection) throws -> T
+    in lane: PoolLane = .push, _ body: @escaping @Sendable (PostgresConnection) throws -> T
   ) async throws(StoreError) -> T {
     var attempt = 1
+    let start = ContinuousClock.now
     while true {
       do {
-        return try await pool.run(body)
+        return try await pool.run(in: lane, body)
       } catch {
-        guard attempt < Self.attempts, (error as? PostgresError)?.isRetryable == true else {
+        guard attempt < Self.attempts, .now - start < Self.retryLimit,
+          (error as? PostgresError)?.isRetryable == true
+        else {
           throw StoreError(postgres: error)
         }
         attempt += 1
@@ -101,7 +137,7 @@ package final class PostgresStore: SyncStore {
   }
 
   @Sendable private static func heads(_ connection: PostgresConnection) throws -> [HeadMove] {
-    try connection.query(PostgresStatement("heads", "SELECT id, head FROM spaces WHERE head > 0"))
+    try connection.query(PostgresStatement("heads", "SELECT id, head FROM spaces"))
       .map {
         HeadMove(space: try $0.int8(0), head: try $0.int8(1))
       }
@@ -112,14 +148,39 @@ package final class PostgresStore: SyncStore {
   package func ingest(
     _ packets: [IncomingPacket], into space: Int64, now: Int64
   ) async throws(StoreError) -> IngestBatch {
-    let (limits, schemas, timelines) = (limits, schemas, timelines)
-    return try await run { [moves] connection in
-      let ingest = PostgresIngest(
-        space: space, limits: limits, now: now, schemas: schemas, timelines: timelines)
-      let (moved, batch) = try ingest.run(packets, on: connection)
-      if moved { Self.tell(HeadMove(space: space, head: batch.head), moves, connection) }
-      return batch
+    let ingest = PostgresIngest(
+      space: space, limits: limits, quotas: quotas, now: now, schemas: schemas,
+      timelines: timelines)
+    var matches = BatchMatches()
+    for _ in 0..<IngestAttempt.roundsMax {
+      let known = matches
+      let attempt = try await run { [moves] connection in
+        let attempt = try ingest.run(packets, known, on: connection)
+        if case .done(let before, let batch) = attempt, batch.head > before {
+          Self.tell(HeadMove(space: space, head: batch.head), moves, connection)
+        }
+        return attempt
+      }
+      switch attempt {
+      case .done(_, let batch): return batch
+      case .needsMatches(let wanted): matches.merge(try await find(wanted, in: space))
+      }
     }
+    throw .busy("the space changes faster than its batches can be matched")
+  }
+
+  /// Finds what batch operations match, without the space's lock and a slice at a time: a
+  /// connection is given back after each.
+  private func find(
+    _ wanted: BatchesToMatch, in space: Int64
+  ) async throws(StoreError) -> BatchMatches {
+    let shared = SharedMatcher(wanted.matcher)
+    while !shared.isDone {
+      try await run(in: .upkeep) { connection in
+        try shared.slice { try PostgresIngest.show(&$0, in: space, on: connection) }
+      }
+    }
+    return shared.matches(at: wanted.head)
   }
 
   /// What is told is durable whether or not the other nodes hear of it now.
@@ -137,10 +198,10 @@ package final class PostgresStore: SyncStore {
   }
 
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     let change = PostgresSchemaChange(
-      space: space, now: now, keepsRecords: keepsRecords, timelines: timelines)
+      space: space, now: now, keepsRecords: keepsRecords, timelines: timelines, mark: mark)
     let random = makeRandom()
     return try await run { [moves] connection in
       let (head, answer) = try change.apply(document, random: random, on: connection)
@@ -153,7 +214,7 @@ package final class PostgresStore: SyncStore {
     in space: Int64, _ request: PullRequest, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
     let pull = PostgresPull(space: space, request: request, now: now)
-    return try await run { try pull.run(on: $0) }
+    return try await run(in: .pull) { try pull.run(on: $0) }
   }
 
   package func records(
@@ -161,17 +222,17 @@ package final class PostgresStore: SyncStore {
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
     let fetch = PostgresRecords(
       space: space, keys: keys, byteLimit: limits.pageBytes, now: now)
-    return try await run { try fetch.run(on: $0) }
+    return try await run(in: .pull) { try fetch.run(on: $0) }
   }
 
   package func digests(
     in space: Int64, _ query: DigestQuery
   ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
-    try await run { try PostgresDigests(space: space).answer(query, on: $0) }
+    try await run(in: .pull) { try PostgresDigests(space: space).answer(query, on: $0) }
   }
 
   package func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
-    try await run { try PostgresDigestFold(space: space).run(on: $0) }
+    try await run(in: .upkeep) { try PostgresDigestFold(space: space).run(on: $0) }
   }
 
   package func parked(
@@ -191,21 +252,48 @@ package final class PostgresStore: SyncStore {
     }
   }
 
+  package func usage(
+    in space: Int64
+  ) async throws(StoreError) -> [(principal: String, usage: Usage)] {
+    try await run { try PostgresUsage.list(in: space, on: $0) }
+  }
+
   // MARK: Spaces
 
   private static let summaryColumns = "id, name, epoch, head, floor, retention"
 
-  package func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
-    let epoch = Int64(bitPattern: makeEpoch().value)
+  private static let insert = PostgresStatement(
+    "space_create",
+    """
+    INSERT INTO spaces(name, epoch, retention) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING
+    RETURNING id
+    """)
+
+  /// Makes a space within the transaction under way, unless it is there.
+  static func insertSpace(
+    _ name: SpaceName, epoch: Epoch, by mark: AuditMark?, on connection: PostgresConnection
+  ) throws {
+    var parameters: PostgresParameters = [
+      .text(name.value), .int8(Int64(bitPattern: epoch.value)),
+    ]
+    parameters.append(Retention.standard.milliseconds)
+    guard try connection.query(insert, parameters).first != nil, let mark else { return }
+    try PostgresAccess.note(mark.entry(.spaceCreated, space: name), on: connection)
+  }
+
+  package func createSpace(
+    _ name: SpaceName, by mark: AuditMark?
+  ) async throws(StoreError) -> SpaceSummary {
+    let epoch = makeEpoch()
     return try await run { connection in
-      var parameters: PostgresParameters = [.text(name.value), .int8(epoch)]
-      parameters.append(Retention.standard.milliseconds)
-      _ = try connection.query(
-        PostgresStatement(
-          "space_create",
-          """
-          INSERT INTO spaces(name, epoch, retention) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING
-          """), parameters)
+      if mark == nil {
+        try Self.insertSpace(name, epoch: epoch, by: nil, on: connection)
+      } else {
+        try connection.transaction { connection in
+          try Self.insertSpace(name, epoch: epoch, by: mark, on: connection)
+          _ = try connection.pipeline { $0.commit() }
+        }
+      }
       guard let space = try Self.space(name, connection) else {
         throw StoreError.failed("space \(name) was not made")
       }
@@ -213,8 +301,35 @@ package final class PostgresStore: SyncStore {
     }
   }
 
+  package func createSpace(
+    _ name: SpaceName, by mark: AuditMark, quota: Int64
+  ) async throws(StoreError) -> SpaceSummary? {
+    let epoch = Int64(bitPattern: makeEpoch().value)
+    return try await run { connection in
+      var parameters: PostgresParameters = [.text(name.value), .int8(epoch)]
+      parameters.append(Retention.standard.milliseconds)
+      parameters.append(.text(mark.principal.id))
+      parameters.append(.int8(quota))
+      let own = PostgresStatement(
+        "space_create_own",
+        """
+        INSERT INTO spaces(name, epoch, retention, creator)
+        SELECT $1::text, $2::bigint, $3::bigint, $4::text
+        WHERE (SELECT count(*) FROM spaces WHERE creator = $4) < $5::bigint
+        ON CONFLICT DO NOTHING RETURNING 1
+        """)
+      try connection.transaction { connection in
+        if try connection.query(own, parameters).first != nil {
+          try PostgresAccess.note(mark.entry(.spaceCreated, space: name), on: connection)
+        }
+        _ = try connection.pipeline { $0.commit() }
+      }
+      return try Self.space(name, connection)
+    }
+  }
+
   package func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary? {
-    try await run { try Self.space(name, $0) }
+    try await run(in: .authentication) { try Self.space(name, $0) }
   }
 
   package func spaces() async throws(StoreError) -> [SpaceSummary] {
@@ -234,76 +349,30 @@ package final class PostgresStore: SyncStore {
     ).first.flatMap { try SpaceSummary($0) }
   }
 
-  // MARK: Tokens
-
-  package func addToken(_ token: StoredToken) async throws(StoreError) {
-    _ = try await createSpace(token.space)
-    try await run { connection in
-      try connection.transaction { connection in
-        _ = try connection.pipeline { pipeline in
-          pipeline.add(
-            PostgresStatement("token_add", "INSERT INTO tokens VALUES ($1, $2, $3, $4)"),
-            [
-              .bytea(token.hash), .text(token.space.value), .text(token.role.rawValue),
-              .int8(token.createdAt),
-            ])
-          pipeline.add(
-            PostgresStatement(
-              "token_noted",
-              "INSERT INTO meta VALUES ('had_tokens', '1') ON CONFLICT DO NOTHING"))
-          pipeline.commit()
-        }
-      }
-    }
-  }
-
-  private static let selectTokens = "SELECT hash, space, role, created_at FROM tokens"
-
-  package func token(hash: [UInt8]) async throws(StoreError) -> StoredToken? {
-    try await run { connection in
-      try connection.query(
-        PostgresStatement("token", "\(Self.selectTokens) WHERE hash = $1"), [.bytea(hash)]
-      ).first.flatMap { try StoredToken($0) }
-    }
-  }
-
-  package func tokens() async throws(StoreError) -> [StoredToken] {
-    try await run { connection in
-      try connection.query(
-        PostgresStatement("tokens", "\(Self.selectTokens) ORDER BY created_at, hash")
-      ).compactMap { try StoredToken($0) }
-    }
-  }
-
-  package func removeToken(hash: [UInt8]) async throws(StoreError) -> Bool {
-    try await run { connection in
-      try connection.query(
-        PostgresStatement("token_remove", "DELETE FROM tokens WHERE hash = $1 RETURNING 1"),
-        [.bytea(hash)]
-      ).first != nil
-    }
-  }
-
-  package func hasEverHadTokens() async throws(StoreError) -> Bool {
-    try await run { connection in
-      try connection.query(
-        PostgresStatement("had_tokens", "SELECT 1 FROM meta WHERE key = 'had_tokens'")
-      ).first != nil
-    }
-  }
-
   // MARK: Life
 
   package func headMoves() -> AsyncStream<HeadMove> { moves.stream() }
 
   package func check() async throws(StoreError) {
-    try await run { _ = try $0.query(PostgresStatement("check", "SELECT 1 FROM spaces LIMIT 1")) }
+    let checkPool = checkPool
+    do {
+      try await withinLimit(Self.checkLimit) {
+        try await checkPool.run { connection in
+          _ = try connection.query(PostgresStatement("check", "SELECT 1 FROM spaces LIMIT 1"))
+          // What it reports of itself has come with the answer.
+          if connection.isReadOnly { throw PostgresError.readOnly }
+        }
+      }
+    } catch {
+      throw StoreError(postgres: error)
+    }
   }
 
   package func close() async {
     sweep.cancel()
     await listener.close()
     moves.finish()
+    await checkPool.close()
     await pool.close()
   }
 }
@@ -327,9 +396,17 @@ extension StoreError {
     switch error {
     case let error as StoreError: self = error
     case let error as PostgresError:
-      self =
-        error.isRetryable || error.sqlState?.hasPrefix("53") == true
-        ? .unavailable(String(describing: error)) : .failed(String(describing: error))
+      let reason = String(describing: error)
+      switch (error.kind, error.sqlState) {
+      case (.readOnly, _), (_, "25006"): self = .readOnly(reason)
+      case (.noAnswer, _): self = .unavailable(reason)
+      // A lock or a statement took too long: the database is there.
+      case (.busy, _), (.server, "55P03"), (.server, "57014"): self = .busy(reason)
+      default:
+        self =
+          error.isRetryable || error.sqlState?.hasPrefix("53") == true
+          ? .unavailable(reason) : .failed(reason)
+      }
     default: self = .failed(String(describing: error))
     }
   }
@@ -342,15 +419,5 @@ extension SpaceSummary {
       id: try row.int8(0), name: name,
       epoch: Epoch(UInt64(bitPattern: try row.int8(2))), head: try row.int8(3),
       floor: try row.int8(4), retention: Retention(milliseconds: try row.ifPresent(5)))
-  }
-}
-
-extension StoredToken {
-  fileprivate init?(_ row: PostgresRow) throws {
-    guard let space = SpaceName(try row.text(1)), let role = Role(rawValue: try row.text(2)) else {
-      return nil
-    }
-    self.init(
-      hash: try row.bytes(0), space: space, role: role, createdAt: try row.int8(3))
   }
 }

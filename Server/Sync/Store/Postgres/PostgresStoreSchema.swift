@@ -4,7 +4,7 @@ import Postgres
 /// by it as it is.
 enum PostgresStoreSchema {
   /// Each step raises the version by one; steps that have been released are never changed.
-  private static let migrations = [
+  private static let migrations: [PostgresMigration.Step] = [
     """
     CREATE TABLE spaces(
       id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -169,10 +169,81 @@ enum PostgresStoreSchema {
     );
     CREATE UNIQUE INDEX timelines_by_name ON timelines(space, timeline);
     """,
+    // Who uses which device, also one of which nothing was applied yet, and what principals take of
+    // a space; the empty one is all of them. Devices from before there were owners go to the first
+    // principal with a credential that uses them.
+    """
+    ALTER TABLE devices ALTER COLUMN tail DROP NOT NULL;
+    ALTER TABLE devices ALTER COLUMN recent SET DEFAULT '';
+    ALTER TABLE devices ALTER COLUMN operations SET DEFAULT 0;
+    ALTER TABLE devices ADD COLUMN principal text COLLATE "C" NOT NULL DEFAULT 'anonymous';
+    ALTER TABLE devices ADD COLUMN trimmed boolean NOT NULL DEFAULT false;
+    CREATE TABLE usage(
+      space bigint NOT NULL,
+      principal text COLLATE "C" NOT NULL,
+      bytes bigint NOT NULL DEFAULT 0,
+      records bigint NOT NULL DEFAULT 0,
+      devices bigint NOT NULL DEFAULT 0,
+      packets bigint NOT NULL DEFAULT 0,
+      packet_bytes bigint NOT NULL DEFAULT 0,
+      day bigint NOT NULL DEFAULT 0,
+      written bigint NOT NULL DEFAULT 0,
+      PRIMARY KEY(space, principal)
+    ) WITH (fillfactor = 50);
+    INSERT INTO devices(space, device, seen_at)
+      SELECT space, device, max(arrived_at) FROM parked GROUP BY space, device
+      ON CONFLICT DO NOTHING;
+    INSERT INTO usage(space, principal, devices, packets, packet_bytes)
+      SELECT id, 'anonymous', (SELECT count(*) FROM devices WHERE space = id), count(p.space),
+        coalesce(sum(p.bytes), 0)
+      FROM spaces LEFT JOIN parked AS p ON p.space = id GROUP BY id;
+    INSERT INTO usage(space, principal, records, bytes)
+      SELECT space, '', count(*), sum(octet_length(state)) FROM records
+      WHERE NOT dead AND left(lower(tbl), 6) <> 'ferry_' GROUP BY space;
+    ALTER TABLE spaces ADD COLUMN creator text COLLATE "C";
+    CREATE INDEX spaces_by_creator ON spaces(creator) WHERE creator IS NOT NULL;
+    """,
+    access,
   ]
 
+  /// Tokens apart from their secrets, which can be replaced, and the audit log.
+  private static let access: PostgresMigration.Step = """
+    CREATE TABLE access_tokens(
+      id text COLLATE "C" PRIMARY KEY,
+      name text NOT NULL,
+      owner text,
+      grants text NOT NULL,
+      created_at bigint NOT NULL,
+      expires_at bigint,
+      used_at bigint
+    );
+    CREATE TABLE token_secrets(
+      hash bytea PRIMARY KEY,
+      token text COLLATE "C" NOT NULL,
+      expires_at bigint
+    );
+    CREATE INDEX token_secrets_by_token ON token_secrets(token);
+    INSERT INTO access_tokens(id, name, grants, created_at)
+      SELECT encode(substring(hash FROM 1 FOR 8), 'hex'), '',
+        json_build_object(space, role)::text, created_at FROM tokens;
+    INSERT INTO token_secrets(hash, token)
+      SELECT hash, encode(substring(hash FROM 1 FOR 8), 'hex') FROM tokens;
+    DROP TABLE tokens;
+    CREATE TABLE audit(
+      number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      at bigint NOT NULL,
+      principal text NOT NULL,
+      action text NOT NULL,
+      space text COLLATE "C",
+      detail text NOT NULL
+    );
+    CREATE INDEX audit_by_space ON audit(space, number);
+    CREATE INDEX audit_by_time ON audit(at);
+    """
+
   /// Spaces that are there already go on keeping everything.
-  private static let retention = """
+  private static let retention = PostgresMigration.Step(
+    """
     ALTER TABLE spaces ADD COLUMN floor bigint NOT NULL DEFAULT 0;
     ALTER TABLE spaces ADD COLUMN retention bigint;
     CREATE TABLE head_times(
@@ -187,10 +258,14 @@ enum PostgresStoreSchema {
     CREATE INDEX notices_by_sequence ON notices((space + 0), sequence);
     ALTER TABLE records ADD COLUMN dead boolean NOT NULL DEFAULT false;
     CREATE INDEX records_dead ON records(space, sequence) WHERE dead;
-    \(markTombstones);
     ALTER TABLE parked ADD COLUMN arrived_at bigint NOT NULL DEFAULT 0;
     UPDATE parked SET arrived_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
-    """
+    """,
+    slice: PostgresMigration.slice(
+      """
+      \(markTombstones)
+      AND (space, tbl, record) IN (SELECT space, tbl, record FROM part)
+      """))
 
   /// A tombstone is known by the stamps of its insert and delete, which stand in this form nowhere
   /// else: a user's columns are sorted by name.
@@ -207,50 +282,42 @@ enum PostgresStoreSchema {
   }
 
   /// What every connection is set to. All reads are look-ups by key or walks of one index; a
-  /// planner without statistics would otherwise scan a freshly filled table whole.
+  /// planner without statistics would otherwise scan a freshly filled table whole. A space's lock
+  /// is waited for as long as a few large commits take.
   static let connectionSettings = [
     """
     SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
     SET enable_mergejoin = off; SET enable_material = off; SET enable_memoize = off;
-    SET jit = off; SET plan_cache_mode = force_generic_plan; SET statement_timeout = '60s';
-    SET idle_in_transaction_session_timeout = '30s'
+    SET jit = off; SET plan_cache_mode = force_generic_plan; SET statement_timeout = '30s';
+    SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '30s'
     """
   ]
 
-  /// Brings the database up to date. Several nodes may start at once: one migrates, the others
-  /// wait for its lock.
+  /// Brings the database up to date, on a connection of its own. Several nodes may start at once.
   ///
   /// - Parameter makes: whether a store is made where there is none.
-  static func migrate(_ connection: PostgresConnection, makes: Bool = true) throws {
-    if !makes {
-      let found = try connection.query(
-        .once("SELECT count(*) FROM pg_class WHERE oid = to_regclass('ferry_schema')"))
-      guard try found[0].int8(0) > 0 else {
-        throw StoreError.failed("the database holds no store of Ferry's")
-      }
-    }
-    try connection.execute(
-      """
-      BEGIN;
-      SELECT pg_advisory_xact_lock(7380945921);
-      CREATE TABLE IF NOT EXISTS ferry_schema(version integer NOT NULL)
-      """)
+  static func migrate(
+    _ url: String, makes: Bool, report: @escaping @Sendable (String) -> Void
+  ) async throws {
+    var options = PostgresPool.Options()
+    options.feelsPulse = true
+    options.needsWrites = true
+    let pool = try PostgresPool(
+      url: url, connections: 1, prepareConnection: PostgresMigration.connectionSettings,
+      options: options)
+    let migration = PostgresMigration(steps: migrations, makes: makes, report: report)
+    let result = await Result { try await pool.run { try migration.run(on: $0) } }
+    await pool.close()
+    try result.get()
+  }
+}
+
+extension Result where Failure == any Error {
+  fileprivate init(_ body: () async throws -> Success) async {
     do {
-      let found = try connection.query(.once("SELECT coalesce(max(version), 0) FROM ferry_schema"))
-      let version = Int(try found[0].int8(0))
-      guard version <= migrations.count else {
-        throw StoreError.failed(
-          "the database was written by a newer ferryd (format \(version)); this one knows "
-            + "\(migrations.count)")
-      }
-      for step in migrations[version...] { try connection.execute(step) }
-      if version < migrations.count {
-        try connection.execute("INSERT INTO ferry_schema VALUES (\(migrations.count))")
-      }
-      try connection.execute("COMMIT")
+      self = .success(try await body())
     } catch {
-      try? connection.execute("ROLLBACK")
-      throw error
+      self = .failure(error)
     }
   }
 }

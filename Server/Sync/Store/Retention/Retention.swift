@@ -16,6 +16,9 @@ package struct Retention: Sendable, Equatable {
   /// Whether devices may send again what was pruned (SPEC.md §13).
   package var isShort: Bool { milliseconds.map { $0 < Limits.confirmedAgeMax } ?? false }
 
+  /// For the audit log.
+  var detail: String { milliseconds.map { "\($0) ms" } ?? "forever" }
+
   /// The longest time between two marks of a moving head.
   package static let markIntervalMax: Int64 = 3_600_000
 
@@ -56,7 +59,24 @@ package struct FloorRequest: Sendable, Equatable {
   /// Marks at or before this moment are old enough.
   package var cutoff: Int64 {
     guard let olderThan else { return .min }
-    let (moment, overflow) = now.subtractingReportingOverflow(olderThan)
+    return Self.moment(olderThan, before: now)
+  }
+
+  /// Chains of devices that were not seen since are trimmed: as old as what is pruned, but never
+  /// younger than what devices keep to send again.
+  package var chainCutoff: Int64 {
+    olderThan.map { Self.moment(max($0, Limits.confirmedAgeMax), before: now) } ?? .min
+  }
+
+  /// Devices that were not seen since are forgotten: four times as long ago.
+  package var deviceCutoff: Int64 {
+    guard let olderThan else { return .min }
+    let (age, overflow) = max(olderThan, Limits.confirmedAgeMax).multipliedReportingOverflow(by: 4)
+    return overflow ? .min : Self.moment(age, before: now)
+  }
+
+  private static func moment(_ age: Int64, before now: Int64) -> Int64 {
+    let (moment, overflow) = now.subtractingReportingOverflow(age)
     return overflow ? .min : moment
   }
 }
@@ -112,11 +132,26 @@ package struct PruneSlice: Sendable, Equatable {
   package var after: SequenceNumber?
   /// Packets parked at or before this moment go, milliseconds since 1970.
   package var parkedBefore: Int64
+  /// Chains of devices that were last seen at or before this moment are trimmed.
+  package var chainsBefore: Int64
+  /// Devices that were last seen at or before this moment are forgotten.
+  package var devicesBefore: Int64
   /// Rows at most.
   package var rows: Int
 
-  package init(after: SequenceNumber? = nil, parkedBefore: Int64, rows: Int) {
+  package init(
+    after: SequenceNumber? = nil, parkedBefore: Int64, chainsBefore: Int64 = .min,
+    devicesBefore: Int64 = .min, rows: Int
+  ) {
     (self.after, self.parkedBefore, self.rows) = (after, parkedBefore, rows)
+    (self.chainsBefore, self.devicesBefore) = (chainsBefore, devicesBefore)
+  }
+
+  /// - Parameter request: By which the floor was raised.
+  package init(_ request: FloorRequest, rows: Int) {
+    self.init(
+      parkedBefore: request.cutoff, chainsBefore: request.chainCutoff,
+      devicesBefore: request.deviceCutoff, rows: rows)
   }
 }
 
@@ -127,6 +162,8 @@ package struct PrunedRows: Sendable, Equatable {
   package var notices = 0
   /// Packets that waited for an earlier one that never came.
   package var parked = 0
+  /// Devices that were away for long: chains trimmed, and devices forgotten. Not among ``count``.
+  package var devices = 0
 
   package init(operations: Int = 0, tombstones: Int = 0, notices: Int = 0, parked: Int = 0) {
     (self.operations, self.tombstones) = (operations, tombstones)
@@ -140,6 +177,7 @@ package struct PrunedRows: Sendable, Equatable {
     sum.tombstones += part.tombstones
     sum.notices += part.notices
     sum.parked += part.parked
+    sum.devices += part.devices
   }
 }
 
@@ -185,7 +223,9 @@ package struct ReclaimDebt: Sendable, Equatable {
 /// so that no cursor is served that would miss one.
 package protocol RetentionStore: Sendable {
   /// Sets how long the space keeps its history from now on. What is gone stays gone.
-  func setRetention(_ retention: Retention, of space: Int64) async throws(StoreError)
+  func setRetention(
+    _ retention: Retention, of space: Int64, by mark: AuditMark?
+  ) async throws(StoreError)
 
   /// Notes the head's time where that is due, and raises the floor.
   func raiseFloor(

@@ -12,18 +12,19 @@ extension SQLiteStore {
   }
 
   package func publishMission(
-    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64
+    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64,
+    by mark: AuditMark?
   ) async throws(StoreError) -> Result<MissionRecord, Problem> {
     try await change(space) { file, random in
-      try file.publishMission(record, blobs: blobs, in: space, now: now, random: random)
+      try file.publishMission(record, blobs: blobs, in: space, now: now, random: random, by: mark)
     }
   }
 
   package func retractMission(
-    _ id: MissionID, in space: Int64, now: Int64
+    _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool {
     try await change(space) { file, random in
-      try file.retractMission(id, in: space, now: now, random: random)
+      try file.retractMission(id, in: space, now: now, random: random, by: mark)
     }
   }
 
@@ -39,6 +40,10 @@ extension SQLiteStore {
     return answer
   }
 
+  package func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64 {
+    try await read { try $0.unpublishedBytes(in: space) }
+  }
+
   package func noteUpload(
     _ blob: MissionBlob, in space: Int64, now: Int64
   ) async throws(StoreError) {
@@ -52,9 +57,9 @@ extension SQLiteStore {
   }
 
   package func readableBlob(
-    _ hash: ContentHash, in space: SpaceName?
+    _ hash: ContentHash, in pattern: SpacePattern
   ) async throws(StoreError) -> MissionBlob? {
-    try await read { try $0.readableBlob(hash, in: space) }
+    try await read { try $0.readableBlob(hash, in: pattern) }
   }
 
   package func endBlobs(before moment: Int64) async throws(StoreError) -> Int {

@@ -16,7 +16,7 @@ package final class SQLiteStore: SyncStore {
   /// Reads under way on each of them.
   private let load = Mutex([Int](repeating: 0, count: SQLiteStore.readerCount))
   let moves = HeadMoves()
-  private let makeEpoch: @Sendable () -> Epoch
+  let makeEpoch: @Sendable () -> Epoch
   let makeRandom: @Sendable () -> UInt64
 
   /// Opens `ferry.sqlite` in `directory`, which exists.
@@ -30,7 +30,7 @@ package final class SQLiteStore: SyncStore {
   ///   - makeEpoch: Where the lines of history of new spaces, and timelines in them, come from.
   ///   - makeRandom: Where the random part of the server's own identifiers comes from.
   package init(
-    directory: String, limits: Limits, fileSystem: String? = nil,
+    directory: String, limits: Limits, quotas: Quotas = .standard, fileSystem: String? = nil,
     makeExecutor: (String) -> any WorkExecutor = { ThreadExecutor(name: $0) },
     makeEpoch: @escaping @Sendable () -> Epoch = { .random },
     makeRandom: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }
@@ -41,7 +41,7 @@ package final class SQLiteStore: SyncStore {
     let timelines = OwnTimelines { makeEpoch().value }
     let open = { @Sendable in
       try SQLiteStoreFile(
-        path: path, limits: limits, fileSystem: fileSystem, timelines: timelines)
+        path: path, limits: limits, quotas: quotas, fileSystem: fileSystem, timelines: timelines)
     }
     writer = StoreThread(executor: makeExecutor("ferry-store"), open: open)
     readers = (0..<Self.readerCount).map { _ in
@@ -70,9 +70,20 @@ package final class SQLiteStore: SyncStore {
     return try await readers[index].run(body)
   }
 
-  package func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
+  package func createSpace(
+    _ name: SpaceName, by mark: AuditMark?
+  ) async throws(StoreError) -> SpaceSummary {
     let epoch = makeEpoch()
-    return try await writer.run { try $0.createSpace(name, epoch: epoch) }
+    return try await writer.run { try $0.createSpace(name, epoch: epoch, by: mark) }
+  }
+
+  package func createSpace(
+    _ name: SpaceName, by mark: AuditMark, quota: Int64
+  ) async throws(StoreError) -> SpaceSummary? {
+    let epoch = makeEpoch()
+    return try await writer.run {
+      try $0.createSpace(name, epoch: epoch, by: mark, quota: quota)
+    }
   }
 
   package func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary? {
@@ -89,11 +100,31 @@ package final class SQLiteStore: SyncStore {
     if PlantedFault.headBeforeChanges.isPlanted {
       try await writer.run { try $0.tellHead(of: packets, in: space) }
     }
-    let (before, batch) = try await writer.run { file in
-      (try file.head(of: space), try file.ingest(packets, into: space, now: now))
+    var matches = BatchMatches()
+    for _ in 0..<IngestAttempt.roundsMax {
+      let known = matches
+      let attempt = try await writer.run { try $0.ingest(packets, into: space, now: now, known) }
+      switch attempt {
+      case .done(let before, let batch):
+        if batch.head > before { moves.tell(HeadMove(space: space, head: batch.head)) }
+        return batch
+      case .needsMatches(let wanted):
+        matches.merge(try await find(wanted, in: space))
+      }
     }
-    if batch.head > before { moves.tell(HeadMove(space: space, head: batch.head)) }
-    return batch
+    throw .busy("the space changes faster than its batches can be matched")
+  }
+
+  /// Finds what batch operations match, beside the writer and a slice at a time, so that neither
+  /// other writers nor other readers wait for long.
+  private func find(
+    _ wanted: BatchesToMatch, in space: Int64
+  ) async throws(StoreError) -> BatchMatches {
+    let shared = SharedMatcher(wanted.matcher)
+    while !shared.isDone {
+      try await read { file in try shared.slice { try file.show(&$0, in: space) } }
+    }
+    return shared.matches(at: wanted.head)
   }
 
   package func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
@@ -101,14 +132,14 @@ package final class SQLiteStore: SyncStore {
   }
 
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     let random = makeRandom()
     let (before, answer, head) = try await writer.run { file in
       (
         try file.head(of: space),
         try file.applySchema(
-          document, to: space, now: now, keepsRecords: keepsRecords, random: random),
+          document, to: space, now: now, keepsRecords: keepsRecords, random: random, by: mark),
         try file.head(of: space)
       )
     }
@@ -144,25 +175,10 @@ package final class SQLiteStore: SyncStore {
     try await read { try $0.parked(in: space, of: device) }
   }
 
-  package func addToken(_ token: StoredToken) async throws(StoreError) {
-    let epoch = makeEpoch()
-    try await writer.run { try $0.addToken(token, epoch: epoch) }
-  }
-
-  package func token(hash: [UInt8]) async throws(StoreError) -> StoredToken? {
-    try await read { try $0.token(hash: hash) }
-  }
-
-  package func tokens() async throws(StoreError) -> [StoredToken] {
-    try await read { try $0.tokens() }
-  }
-
-  package func removeToken(hash: [UInt8]) async throws(StoreError) -> Bool {
-    try await writer.run { try $0.removeToken(hash: hash) }
-  }
-
-  package func hasEverHadTokens() async throws(StoreError) -> Bool {
-    try await read { try $0.hasEverHadTokens() }
+  package func usage(
+    in space: Int64
+  ) async throws(StoreError) -> [(principal: String, usage: Usage)] {
+    try await read { try $0.usageList(in: space) }
   }
 
   package func headMoves() -> AsyncStream<HeadMove> { moves.stream() }

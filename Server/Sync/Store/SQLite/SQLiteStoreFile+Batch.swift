@@ -2,20 +2,63 @@ import FerryProtocol
 import SQLite
 
 extension SQLiteStoreFile {
-  /// Finds what a plan's batch operations match.
+  /// Hands over what a plan's batch operations match, as it was found outside of this transaction,
+  /// and looks again at what has changed since. Throws ``BatchesToMatch`` when that is not all.
   func match(
-    _ matcher: BatchMatcher, in space: Int64, _ context: inout IngestContext
+    _ wanted: BatchMatcher, _ matches: BatchMatches, in space: Int64,
+    _ context: inout IngestContext
   ) throws {
-    var matcher = matcher
-    let rows = try connection.statement(
-      "SELECT record, state FROM records WHERE space = ? AND tbl = ?")
-    for table in matcher.tables {
-      rows.bind(1, space)
-      rows.bind(2, table)
-      try rows.forEach { row in
-        try matcher.take(RecordKey(table: table, record: row.text(0)), row.textBytes(1))
+    var matcher = wanted
+    guard matcher.adopt(matches) else {
+      throw BatchesToMatch(matcher: wanted, head: context.space.head)
+    }
+    if matches.head < context.space.head {
+      let changed = try connection.statement(
+        "SELECT tbl, record, state FROM records WHERE space = ? AND sequence > ?")
+      changed.bind(1, space)
+      changed.bind(2, matches.head)
+      try changed.forEach { row in
+        try matcher.revise(RecordKey(table: row.name(0), record: row.name(1)), row.textBytes(2))
       }
     }
-    matcher.finish(into: &context)
+    for key in matcher.finish(into: &context) {
+      try loadRecord(key, in: space, into: &context)
+    }
+    context.dropAbsentMatches()
+  }
+
+  /// Shows a matcher one slice of what it asks for.
+  func show(_ matcher: inout BatchMatcher, in space: Int64) throws {
+    switch matcher.step {
+    case .done: return
+    case .keys(let keys):
+      let find = try connection.statement(
+        "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?")
+      for key in keys {
+        find.bind(1, space)
+        find.bind(2, key.table)
+        find.bind(3, key.record)
+        try find.forEach { row in try matcher.take(key, row.textBytes(0)) }
+      }
+      matcher.advance()
+    case .page(let table, let after):
+      let rows = try connection.statement(
+        """
+        SELECT record, state FROM records WHERE space = ? AND tbl = ? AND record > ?
+        ORDER BY record
+        """)
+      defer { rows.reset() }
+      rows.bind(1, space)
+      rows.bind(2, table)
+      rows.bind(3, after)
+      var last: Name?
+      while !matcher.isSliceFull {
+        guard try rows.step() else { return matcher.advance() }
+        let record = rows.name(0)
+        try matcher.take(RecordKey(table: table, record: record), rows.textBytes(1))
+        last = record
+      }
+      matcher.advance(to: last)
+    }
   }
 }

@@ -219,7 +219,7 @@ extension SQLiteStoreFile {
   }
 
   private func children(
-    of node: DigestNode, of table: String, in space: Int64
+    of node: DigestNode, of table: Name, in space: Int64
   ) throws -> NodeDigests {
     let rows = try connection.statement(
       """
@@ -237,7 +237,7 @@ extension SQLiteStoreFile {
   }
 
   private func records(
-    of leaf: Int, of table: String, in space: Int64
+    of leaf: Int, of table: Name, in space: Int64
   ) throws -> NodeDigests {
     let rows = try connection.statement(
       """
@@ -250,7 +250,7 @@ extension SQLiteStoreFile {
     return .records(
       try rows.map { row in
         NodeDigests.RecordDigest(
-          record: row.text(0), digest: Digest(bytes: row.blobBytes(1)) ?? .zero)
+          record: row.name(0), digest: Digest(bytes: row.blobBytes(1)) ?? .zero)
       })
   }
 }

@@ -2,12 +2,25 @@ import FerryProtocol
 import SQLite
 
 extension SQLiteStoreFile {
-  /// Applies, answers or parks packets in one durable transaction.
-  package func ingest(
-    _ packets: [IncomingPacket], into space: Int64, now: Int64
+  /// Applies, answers or parks packets in one durable transaction, unless it lacks what their batch
+  /// operations match.
+  func ingest(
+    _ packets: [IncomingPacket], into space: Int64, now: Int64, _ matches: BatchMatches
+  ) throws -> IngestAttempt {
+    let before = try head(of: space)
+    do {
+      return .done(
+        before: before, try apply(packets, to: space, now: now, matches))
+    } catch let wanted as BatchesToMatch {
+      return .needsMatches(wanted)
+    }
+  }
+
+  private func apply(
+    _ packets: [IncomingPacket], to space: Int64, now: Int64, _ matches: BatchMatches
   ) throws -> IngestBatch {
     try change(space) {
-      var context = try context(for: packets.map(\.packet), in: space, now: now)
+      var context = try context(for: packets, in: space, now: now)
       for case let cursor? in packets.map(\.cursor) {
         if let anchor = cursor.anchor {
           context.known[anchor.operation] = try known(anchor.operation, in: space)
@@ -17,7 +30,7 @@ extension SQLiteStoreFile {
         }
       }
       let effects = try Ingest.decide(packets, in: &context) { need, context in
-        try load(need, in: space, into: &context)
+        try load(need, in: space, matches, into: &context)
       }
       try save(effects, in: space, now: now)
       return effects.batch
@@ -27,7 +40,8 @@ extension SQLiteStoreFile {
   // MARK: Loading
 
   private func load(
-    _ need: IngestNeed, in space: Int64, into context: inout IngestContext
+    _ need: IngestNeed, in space: Int64, _ matches: BatchMatches,
+    into context: inout IngestContext
   ) throws {
     switch need {
     case .bodies(let keys):
@@ -38,7 +52,7 @@ extension SQLiteStoreFile {
       for claim in claims {
         if let record = try holder(of: claim, in: space) { context.holders[claim] = record }
       }
-    case .matches(let matcher): try match(matcher, in: space, &context)
+    case .matches(let matcher): try match(matcher, matches, in: space, &context)
     }
   }
 
@@ -66,17 +80,20 @@ extension SQLiteStoreFile {
   }
 
   private func context(
-    for packets: [Packet], in space: Int64, now: Int64
+    for incoming: [IncomingPacket], in space: Int64, now: Int64
   ) throws -> IngestContext {
+    let packets = incoming.map(\.packet)
     let state = try spaceState(space)
-    var context = IngestContext(space: state, now: now, limits: limits)
+    var context = IngestContext(space: state, now: now, limits: limits, quotas: quotas)
     context.schema = try schemas.schema(of: space, state) {
       try SpaceSchema(stored: record(SchemaChange.key, in: space))
     }
     for device in Set(packets.map(\.device)) {
-      context.chains[device] = try chain(of: device, in: space)
+      let known = try self.device(device, in: space)
+      (context.owners[device], context.chains[device]) = (known?.owner, known?.chain)
       context.parked += try parkedPackets(of: device, in: space)
     }
+    try loadUsage(of: incoming.map(\.principal), in: space, into: &context)
     try load(packets, in: space, into: &context)
     return context
   }
@@ -89,7 +106,7 @@ extension SQLiteStoreFile {
       for operation in packet.operations {
         context.known[operation.id] = try known(operation.id, in: space)
         if context.records[operation.key] == nil {
-          context.records[operation.key] = try record(operation.key, in: space)
+          try loadRecord(operation.key, in: space, into: &context)
         }
       }
       if let dependency = packet.dependency {
@@ -98,17 +115,25 @@ extension SQLiteStoreFile {
     }
   }
 
-  private func chain(of device: DeviceID, in space: Int64) throws -> DeviceChain? {
+  /// Who uses a device, and how far its packets were applied; `nil` if nobody has used it.
+  func device(
+    _ device: DeviceID, in space: Int64
+  ) throws -> (owner: Principal, chain: DeviceChain?)? {
     let find = try connection.statement(
-      "SELECT tail, recent, operations FROM devices WHERE space = ? AND device = ?")
+      """
+      SELECT principal, tail, recent, operations, trimmed FROM devices
+      WHERE space = ? AND device = ?
+      """)
     find.bind(1, space)
     find.bind(2, device.value)
     return try find.first { row in
-      row.uniqueID(0).map {
+      let chain = row.uniqueID(1).map {
         DeviceChain(
-          tail: OperationID($0), recentBytes: row.blobBytes(1), operations: row.int64(2))
+          tail: OperationID($0), recentBytes: row.blobBytes(2), operations: row.int64(3),
+          isTrimmed: row.int64(4) != 0)
       }
-    } ?? nil
+      return (Principal(row.text(0)) ?? .anonymous, chain)
+    }
   }
 
   private func parkedPackets(of device: DeviceID, in space: Int64) throws -> [ParkedPacket] {
@@ -167,13 +192,31 @@ extension SQLiteStoreFile {
     return try find.first { try RecordState(decoding: $0.textBytes(0), limits: .stored) }
   }
 
+  func loadRecord(
+    _ key: RecordKey, in space: Int64, into context: inout IngestContext
+  ) throws {
+    let find = try connection.statement(
+      "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?")
+    find.bind(1, space)
+    find.bind(2, key.table)
+    find.bind(3, key.record)
+    let found = try find.first { row in
+      (try RecordState(decoding: row.textBytes(0), limits: .stored), row.textBytes(0).count)
+    }
+    if let (state, bytes) = found {
+      (context.records[key], context.recordBytes[key]) = (state, bytes)
+    }
+  }
+
   // MARK: Saving
 
   func save(_ effects: IngestEffects, in space: Int64, now: Int64) throws {
     guard !effects.isEmpty else { return }
     try saveOperations(effects.operations, in: space)
     try saveRecords(effects.records, in: space)
+    try saveOwners(effects.owners, in: space, now: now)
     try saveChains(effects.chains, in: space, now: now)
+    try saveUsage(effects, in: space)
     try savePark(effects, in: space, now: now)
     try saveNotices(effects.notices, in: space)
     try saveClaims(effects.claims, in: space)

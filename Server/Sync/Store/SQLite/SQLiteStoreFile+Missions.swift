@@ -34,7 +34,8 @@ extension SQLiteStoreFile {
   // MARK: Changes
 
   func publishMission(
-    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64, random: UInt64
+    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64, random: UInt64,
+    by mark: AuditMark? = nil
   ) throws -> Result<MissionRecord, Problem> {
     try change(space) {
       let decision = MissionChange.publish(
@@ -61,11 +62,14 @@ extension SQLiteStoreFile {
       end.bind(3, record.id.value)
       try end.run()
       try saveBlobs(blobs, of: record.id.value, in: space, ended: nil)
+      try append(mark, .missionPublished, of: space, "\(record.id) version \(record.version)")
       return .success(change.record)
     }
   }
 
-  func retractMission(_ id: MissionID, in space: Int64, now: Int64, random: UInt64) throws -> Bool {
+  func retractMission(
+    _ id: MissionID, in space: Int64, now: Int64, random: UInt64, by mark: AuditMark? = nil
+  ) throws -> Bool {
     try change(space) {
       let effects = MissionChange.retract(
         id, stored: try record(MissionChange.key(id), in: space), in: try spaceState(space),
@@ -76,11 +80,24 @@ extension SQLiteStoreFile {
       forget.bind(1, space)
       forget.bind(2, id.value)
       try forget.run()
+      if !effects.isEmpty { try append(mark, .missionRetracted, of: space, id.value) }
       return !effects.isEmpty
     }
   }
 
   // MARK: Content
+
+  func unpublishedBytes(in space: Int64) throws -> Int64 {
+    let find = try connection.statement(
+      """
+      SELECT coalesce(sum(size), 0) FROM mission_blobs AS sent
+      WHERE space = ?1 AND mission = '' AND NOT EXISTS (
+        SELECT 1 FROM mission_blobs AS named
+        WHERE named.sha256 = sent.sha256 AND named.space = ?1 AND named.mission <> '')
+      """)
+    find.bind(1, space)
+    return try find.first { $0.int64(0) } ?? 0
+  }
 
   func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) throws {
     try connection.transaction { try saveBlobs([blob], of: "", in: space, ended: now) }
@@ -115,16 +132,19 @@ extension SQLiteStoreFile {
     }
   }
 
-  func readableBlob(_ hash: ContentHash, in space: SpaceName?) throws -> MissionBlob? {
+  func readableBlob(_ hash: ContentHash, in pattern: SpacePattern) throws -> MissionBlob? {
     let find = try connection.statement(
-      space == nil
+      pattern == .everything
         ? "SELECT size FROM mission_blobs WHERE sha256 = ?1 AND mission <> '' LIMIT 1"
         : """
         SELECT size FROM mission_blobs WHERE sha256 = ?1 AND mission <> ''
-          AND space = (SELECT id FROM spaces WHERE name = ?2) LIMIT 1
+          AND space IN (SELECT id FROM spaces WHERE name >= ?2 AND name <= ?3) LIMIT 1
         """)
     find.bind(1, blob: hash.bytes)
-    if let space { find.bind(2, space.value) }
+    if pattern != .everything {
+      find.bind(2, pattern.first)
+      find.bind(3, pattern.last)
+    }
     return try find.first { MissionBlob(hash: hash, size: $0.int64(0)) }
   }
 

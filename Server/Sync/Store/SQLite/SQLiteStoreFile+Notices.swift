@@ -20,9 +20,14 @@ extension SQLiteStoreFile {
   func notices(for request: PullRequest, in space: Int64) throws -> NoticeFeed {
     if request.device == nil { return NoticeFeed() }
     let received = request.cursor?.received ?? 0
-    let newest = try newestNotice(for: request.addressees, in: space)
+    // What a device of another principal was told is that one's business.
+    let names = try request.addressees.filter { name in
+      try device(name, in: space)?.owner.leaves(deviceTo: request.principal) ?? false
+    }
+    if names.isEmpty { return NoticeFeed() }
+    let newest = try newestNotice(for: names, in: space)
     guard newest > received else { return NoticeFeed() }
-    let places = Array(repeating: "?", count: request.addressees.count).joined(separator: ", ")
+    let places = Array(repeating: "?", count: names.count).joined(separator: ", ")
     let find = try connection.statement(
       """
       SELECT sequence, group_concat(body) FROM notices
@@ -32,7 +37,7 @@ extension SQLiteStoreFile {
     defer { find.reset() }
     find.bind(1, space)
     find.bind(2, received)
-    for (place, device) in request.addressees.enumerated() {
+    for (place, device) in names.enumerated() {
       find.bind(Int32(place) + 3, device.value)
     }
     var rows: [NoticeFeed.Row] = []

@@ -4,18 +4,23 @@ import SQLite
 extension SQLiteStoreFile {
   /// Parked packets that one slice deletes at most: each may have 8 MiB.
   private static let parkedRows = 50
+  /// Rows of devices that one slice changes at most.
+  private static let deviceRows = 1_000
   /// Pages that one call gives back at most.
   private static let reclaimedPages: Int64 = 1_000
 
-  func setRetention(_ retention: Retention, of space: Int64) throws {
-    let save = try connection.statement("UPDATE spaces SET retention = ? WHERE id = ?")
-    if let milliseconds = retention.milliseconds {
-      save.bind(1, milliseconds)
-    } else {
-      save.bindNull(1)
+  func setRetention(_ retention: Retention, of space: Int64, by mark: AuditMark? = nil) throws {
+    try connection.transaction {
+      let save = try connection.statement("UPDATE spaces SET retention = ? WHERE id = ?")
+      if let milliseconds = retention.milliseconds {
+        save.bind(1, milliseconds)
+      } else {
+        save.bindNull(1)
+      }
+      save.bind(2, space)
+      try save.run()
+      try append(mark, .retentionSet, of: space, retention.detail)
     }
-    save.bind(2, space)
-    try save.run()
   }
 
   // MARK: Floor
@@ -99,13 +104,71 @@ extension SQLiteStoreFile {
       guard reached >= last, rows.count == 0 else {
         return .pruned(rows, reached: reached, isLast: false)
       }
-      rows.parked = try delete(
-        """
-        parked WHERE rowid IN (SELECT rowid FROM parked
-          WHERE space = ?1 AND arrived_at <= ?2 ORDER BY rowid LIMIT ?3)
-        """, space, slice.parkedBefore, Int64(Self.parkedRows))
-      return .pruned(rows, reached: reached, isLast: rows.parked < Self.parkedRows)
+      rows.parked = try pruneParked(slice, of: space)
+      if floor > 0 { rows.devices = try pruneDevices(slice, of: space) }
+      return .pruned(
+        rows, reached: reached,
+        isLast: rows.parked < Self.parkedRows && rows.devices < Self.deviceRows / 2)
     }
+  }
+
+  private func pruneParked(_ slice: PruneSlice, of space: Int64) throws -> Int {
+    let credit = try connection.statement(
+      """
+      UPDATE usage SET packets = max(0, packets - gone.count),
+        packet_bytes = max(0, packet_bytes - gone.bytes)
+      FROM (SELECT d.principal AS name, count(*) AS count, sum(p.bytes) AS bytes
+        FROM (SELECT device, bytes FROM parked WHERE space = ?1 AND arrived_at <= ?2
+          ORDER BY rowid LIMIT ?3) AS p
+        JOIN devices AS d ON d.space = ?1 AND d.device = p.device GROUP BY d.principal) AS gone
+      WHERE space = ?1 AND principal = gone.name
+      """)
+    credit.bind(1, space)
+    credit.bind(2, slice.parkedBefore)
+    credit.bind(3, Int64(Self.parkedRows))
+    try credit.run()
+    return try delete(
+      """
+      parked WHERE rowid IN (SELECT rowid FROM parked
+        WHERE space = ?1 AND arrived_at <= ?2 ORDER BY rowid LIMIT ?3)
+      """, space, slice.parkedBefore, Int64(Self.parkedRows))
+  }
+
+  /// Forgets devices that nobody has seen for very long, and trims the chains of those that nobody
+  /// has seen for long. While all history is kept, each operation is known by its identifier, and
+  /// nothing is forgotten.
+  private func pruneDevices(_ slice: PruneSlice, of space: Int64) throws -> Int {
+    let old = """
+      SELECT device FROM devices AS d WHERE space = ?1 AND seen_at <= ?2 AND NOT EXISTS (
+        SELECT 1 FROM parked AS p WHERE p.space = ?1 AND p.device = d.device)
+      ORDER BY device LIMIT ?3
+      """
+    let credit = try connection.statement(
+      """
+      UPDATE usage SET devices = max(0, devices - gone.count)
+      FROM (SELECT principal AS name, count(*) AS count FROM devices
+        WHERE space = ?1 AND device IN (\(old)) GROUP BY principal) AS gone
+      WHERE space = ?1 AND principal = gone.name
+      """)
+    let room = Int64(Self.deviceRows / 2)
+    credit.bind(1, space)
+    credit.bind(2, slice.devicesBefore)
+    credit.bind(3, room)
+    try credit.run()
+    let forgotten = try delete(
+      "devices WHERE space = ?1 AND device IN (\(old))", space, slice.devicesBefore, room)
+    let trim = try connection.statement(
+      """
+      UPDATE devices SET trimmed = 1, recent = substr(recent, -?4)
+      WHERE space = ?1 AND device IN (SELECT device FROM devices
+        WHERE space = ?1 AND seen_at <= ?2 AND length(recent) > ?4 ORDER BY device LIMIT ?3)
+      """)
+    trim.bind(1, space)
+    trim.bind(2, slice.chainsBefore)
+    trim.bind(3, room)
+    trim.bind(4, Int64(DeviceChain.trimmedCount * 16))
+    try trim.run()
+    return forgotten + connection.changes
   }
 
   private func floor(of space: Int64) throws -> SequenceNumber {

@@ -14,7 +14,7 @@ extension SQLiteStoreFile {
   ///   - random: For the identifier of the operation that says so.
   package func applySchema(
     _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool = false,
-    random: UInt64
+    random: UInt64, by mark: AuditMark? = nil
   ) throws -> Result<SpaceSchema, Problem> {
     do {
       return try change(space) {
@@ -33,6 +33,7 @@ extension SQLiteStoreFile {
         if let problem = audit.problem { throw SchemaRefused(problem: problem) }
         try save(change.effects, in: space, now: now)
         try saveVersion(change.effects.space, of: space)
+        try append(mark, .schemaApplied, of: space, "version \(change.schema.version)")
         return .success(change.schema)
       }
     } catch let refused as SchemaRefused {
@@ -51,7 +52,7 @@ extension SQLiteStoreFile {
 
   // MARK: What exists already
 
-  private func forget(_ keys: [[String]], of table: String, in space: Int64) throws {
+  private func forget(_ keys: [[Name]], of table: Name, in space: Int64) throws {
     let remove = try connection.statement(
       "DELETE FROM unique_keys WHERE space = ? AND tbl = ? AND key_columns = ?")
     for key in keys {
@@ -72,9 +73,9 @@ extension SQLiteStoreFile {
     rows.bind(1, space)
     rows.bind(2, table.name)
     while try rows.step() {
-      let record = rows.text(0)
+      let record = rows.name(0)
       let state = try RecordState(decoding: rows.textBytes(1), limits: .stored)
-      var taken: [(key: [String], holder: String)] = []
+      var taken: [(key: [Name], holder: Name)] = []
       for key in table.keys {
         guard let claim = state.claims(in: table.name, [key]).first else { continue }
         if let holder = try holder(of: claim, in: space) {
@@ -88,7 +89,7 @@ extension SQLiteStoreFile {
   }
 
   /// The record that holds a unique key; `nil` when none does.
-  func holder(of claim: UniqueClaim, in space: Int64) throws -> String? {
+  func holder(of claim: UniqueClaim, in space: Int64) throws -> Name? {
     let find = try connection.statement(
       """
       SELECT record FROM unique_keys WHERE space = ? AND tbl = ? AND key_columns = ? AND value = ?
@@ -97,7 +98,7 @@ extension SQLiteStoreFile {
     find.bind(2, claim.table)
     find.bind(3, text: claim.columns)
     find.bind(4, text: claim.value)
-    return try find.first { $0.text(0) }
+    return try find.first { $0.name(0) }
   }
 
   func saveClaims(_ rows: [IngestEffects.ClaimRow], in space: Int64) throws {

@@ -2,46 +2,128 @@ import FerryProtocol
 import SQLite
 
 extension SQLiteStoreFile {
-  func addToken(_ token: StoredToken, epoch: Epoch) throws {
-    _ = try createSpace(token.space, epoch: epoch)
+  private static let columns =
+    "t.id, t.name, t.owner, t.grants, t.created_at, t.expires_at, t.used_at"
+
+  func addToken(
+    _ token: StoredToken, hash: [UInt8], epoch: () -> Epoch, by mark: AuditMark?
+  ) throws {
     try connection.transaction {
+      for (pattern, _) in token.grants.list {
+        guard let space = pattern.space else { continue }
+        try insertSpace(space, epoch: epoch(), by: mark)
+      }
       let insert = try connection.statement(
-        "INSERT INTO tokens(hash, space, role, created_at) VALUES (?, ?, ?, ?)")
-      insert.bind(1, blob: token.hash)
-      insert.bind(2, token.space.value)
-      insert.bind(3, token.role.rawValue)
-      insert.bind(4, token.createdAt)
+        """
+        INSERT INTO access_tokens(id, name, owner, grants, created_at, expires_at)
+        VALUES (?, ?, ?, ?, ?, ?)
+        """)
+      insert.bind(1, token.id.text)
+      insert.bind(2, token.name)
+      insert.bind(3, token.owner)
+      insert.bind(4, text: token.grants.encoded())
+      insert.bind(5, token.createdAt)
+      if let end = token.expiresAt { insert.bind(6, end) } else { insert.bindNull(6) }
       try insert.run()
+      try addSecret(hash, of: token.id)
       try connection.execute(
         "INSERT INTO meta(key, value) VALUES ('had_tokens', '1') ON CONFLICT DO NOTHING")
+      if let mark {
+        try append(mark.entry(.tokenCreated, space: token.grants.onlySpace, token.text))
+      }
     }
   }
 
-  func token(hash: [UInt8]) throws -> StoredToken? {
+  private func addSecret(_ hash: [UInt8], of id: TokenID) throws {
+    let insert = try connection.statement("INSERT INTO token_secrets(hash, token) VALUES (?, ?)")
+    insert.bind(1, blob: hash)
+    insert.bind(2, id.text)
+    try insert.run()
+  }
+
+  func token(hash: [UInt8]) throws -> KnownToken? {
     let find = try connection.statement(
-      "SELECT hash, space, role, created_at FROM tokens WHERE hash = ?")
+      """
+      SELECT \(Self.columns), s.expires_at FROM token_secrets AS s
+      JOIN access_tokens AS t ON t.id = s.token WHERE s.hash = ?
+      """)
     find.bind(1, blob: hash)
-    return try find.first { token($0) } ?? nil
+    let found = try find.first { row in
+      token(row).map { KnownToken($0, secretExpiresAt: row.optionalInt64(7)) }
+    }
+    return found ?? nil
   }
 
   func tokens() throws -> [StoredToken] {
     try connection.statement(
-      "SELECT hash, space, role, created_at FROM tokens ORDER BY created_at, hash"
+      "SELECT \(Self.columns) FROM access_tokens AS t ORDER BY t.created_at, t.id"
     ).map { token($0) }.compactMap { $0 }
   }
 
-  private func token(_ row: SQLiteStatement) -> StoredToken? {
-    guard let space = SpaceName(row.text(1)), let role = Role(rawValue: row.text(2)) else {
-      return nil
-    }
-    return StoredToken(hash: row.blob(0), space: space, role: role, createdAt: row.int64(3))
+  private func token(id: TokenID) throws -> StoredToken? {
+    let find = try connection.statement(
+      "SELECT \(Self.columns) FROM access_tokens AS t WHERE t.id = ?")
+    find.bind(1, id.text)
+    return try find.first { token($0) } ?? nil
   }
 
-  func removeToken(hash: [UInt8]) throws -> Bool {
-    let remove = try connection.statement("DELETE FROM tokens WHERE hash = ?")
-    remove.bind(1, blob: hash)
-    try remove.run()
-    return connection.changes > 0
+  private func token(_ row: SQLiteStatement) -> StoredToken? {
+    guard let id = TokenID(row.text(0)), let grants = AccessGrants(stored: row.text(3)) else {
+      return nil
+    }
+    return StoredToken(
+      id: id, name: row.text(1), owner: row.optionalText(2), grants: grants,
+      createdAt: row.int64(4), expiresAt: row.optionalInt64(5), lastUsedAt: row.optionalInt64(6))
+  }
+
+  func removeToken(_ id: TokenID, by mark: AuditMark?) throws -> Bool {
+    try connection.transaction {
+      guard let token = try token(id: id) else { return false }
+      for sql in [
+        "DELETE FROM token_secrets WHERE token = ?", "DELETE FROM access_tokens WHERE id = ?",
+      ] {
+        let remove = try connection.statement(sql)
+        remove.bind(1, id.text)
+        try remove.run()
+      }
+      if let mark {
+        try append(mark.entry(.tokenRevoked, space: token.grants.onlySpace, token.text))
+      }
+      return true
+    }
+  }
+
+  func rotateToken(
+    _ id: TokenID, hash: [UInt8], graceEnd: Int64, by mark: AuditMark?
+  ) throws -> Bool {
+    try connection.transaction {
+      guard let token = try token(id: id) else { return false }
+      let end = try connection.statement(
+        """
+        UPDATE token_secrets SET expires_at = min(coalesce(expires_at, ?1), ?1) WHERE token = ?2
+        """)
+      end.bind(1, graceEnd)
+      end.bind(2, id.text)
+      try end.run()
+      try addSecret(hash, of: id)
+      if let mark {
+        try append(mark.entry(.tokenRotated, space: token.grants.onlySpace, token.text))
+      }
+      return true
+    }
+  }
+
+  func noteTokenUses(_ uses: [TokenID: Int64]) throws {
+    try connection.transaction {
+      let note = try connection.statement(
+        "UPDATE access_tokens SET used_at = max(coalesce(used_at, 0), ?) WHERE id = ?")
+      for id in uses.keys.sorted() {
+        note.bind(1, uses[id] ?? 0)
+        note.bind(2, id.text)
+        try note.run()
+        note.reset()
+      }
+    }
   }
 
   func hasEverHadTokens() throws -> Bool {

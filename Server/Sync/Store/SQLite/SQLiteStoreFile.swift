@@ -6,6 +6,7 @@ import SQLite
 package final class SQLiteStoreFile {
   let connection: SQLiteConnection
   let limits: Limits
+  let quotas: Quotas
   let schemas = SchemaCache()
   let timelines: OwnTimelines
   /// The space as the transaction under way leaves it.
@@ -13,10 +14,11 @@ package final class SQLiteStoreFile {
 
   /// Opens and migrates the file.
   package init(
-    path: String, limits: Limits, fileSystem: String? = nil,
+    path: String, limits: Limits, quotas: Quotas = .standard, fileSystem: String? = nil,
     timelines: OwnTimelines = OwnTimelines()
   ) throws {
     self.limits = limits
+    self.quotas = quotas
     self.timelines = timelines
     connection = try SQLiteConnection(path: path, fileSystem: fileSystem)
     try connection.execute(SQLiteStoreSchema.settings)
@@ -25,19 +27,49 @@ package final class SQLiteStoreFile {
 
   // MARK: Spaces
 
-  func createSpace(_ name: SpaceName, epoch: Epoch) throws -> SpaceSummary {
+  func createSpace(
+    _ name: SpaceName, epoch: Epoch, by mark: AuditMark? = nil
+  ) throws -> SpaceSummary {
     try connection.transaction {
-      let insert = try connection.statement(
-        "INSERT INTO spaces(name, epoch, retention) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
-      insert.bind(1, name.value)
-      insert.bind(2, Int64(bitPattern: epoch.value))
-      if let milliseconds = Retention.standard.milliseconds { insert.bind(3, milliseconds) }
-      try insert.run()
+      try insertSpace(name, epoch: epoch, by: mark)
       guard let space = try space(named: name) else {
         throw StoreError.failed("space \(name) was not made")
       }
       return space
     }
+  }
+
+  /// Returns `nil` if the principal has created as many spaces as it may.
+  func createSpace(
+    _ name: SpaceName, epoch: Epoch, by mark: AuditMark, quota: Int64
+  ) throws -> SpaceSummary? {
+    try connection.transaction {
+      let insert = try connection.statement(
+        """
+        INSERT INTO spaces(name, epoch, retention, creator) SELECT ?1, ?2, ?3, ?4
+        WHERE (SELECT count(*) FROM spaces WHERE creator = ?4) < ?5 ON CONFLICT DO NOTHING
+        """)
+      insert.bind(1, name.value)
+      insert.bind(2, Int64(bitPattern: epoch.value))
+      if let milliseconds = Retention.standard.milliseconds { insert.bind(3, milliseconds) }
+      insert.bind(4, mark.principal.id)
+      insert.bind(5, quota)
+      try insert.run()
+      if connection.changes > 0 { try append(mark.entry(.spaceCreated, space: name)) }
+      return try space(named: name)
+    }
+  }
+
+  /// Makes a space within the transaction under way, unless it is there.
+  func insertSpace(_ name: SpaceName, epoch: Epoch, by mark: AuditMark?) throws {
+    let insert = try connection.statement(
+      "INSERT INTO spaces(name, epoch, retention) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
+    insert.bind(1, name.value)
+    insert.bind(2, Int64(bitPattern: epoch.value))
+    if let milliseconds = Retention.standard.milliseconds { insert.bind(3, milliseconds) }
+    try insert.run()
+    guard connection.changes > 0, let mark else { return }
+    try append(mark.entry(.spaceCreated, space: name))
   }
 
   func space(named name: SpaceName) throws -> SpaceSummary? {
@@ -93,7 +125,8 @@ package final class SQLiteStoreFile {
       }
       var snapshot = stored
       try snapshot.noteEnd(of: request.cursor) { try end(of: $0, in: space) }
-      if let fault = PageBuilder.fault(in: request, snapshot) {
+      let own = try request.device.flatMap { try self.device($0, in: space) }
+      if let fault = PageBuilder.fault(in: request, snapshot, owner: own?.owner) {
         return .failure(fault)
       }
       var page = PageBuilder(request, notices: try notices(for: request, in: space))
@@ -110,17 +143,9 @@ package final class SQLiteStoreFile {
           sequence: rows.int64(0), table: rows.textBytes(1), record: rows.textBytes(2),
           state: rows.textBytes(3), wholeBelow: rows.int64(4))
       }
-      let tail = try request.device.flatMap { try self.tail(of: $0, in: space) }
       return .success(
-        page.finish(snapshot, newest: newest, appliedTail: tail, now: now))
+        page.finish(snapshot, newest: newest, appliedTail: own?.chain?.tail, now: now))
     }
-  }
-
-  private func tail(of device: DeviceID, in space: Int64) throws -> OperationID? {
-    let find = try connection.statement("SELECT tail FROM devices WHERE space = ? AND device = ?")
-    find.bind(1, space)
-    find.bind(2, device.value)
-    return try find.first { $0.uniqueID(0).map(OperationID.init) } ?? nil
   }
 
   func parked(in space: Int64, of device: DeviceID) throws -> (packets: Int, bytes: Int) {
@@ -138,6 +163,14 @@ extension SQLiteStatement {
   }
 
   func uniqueID(_ index: Int32) -> UniqueID? { UniqueID(bytes: blobBytes(index)) }
+
+  func bind(_ index: Int32, _ name: Name) { name.withBytes { bind(index, text: $0) } }
+
+  func bind(_ index: Int32, _ name: Name?) {
+    if let name { bind(index, name) } else { bindNull(index) }
+  }
+
+  func name(_ index: Int32) -> Name { Name(text(index)) }
 }
 
 extension HistoryPlace {

@@ -163,7 +163,84 @@ enum SQLiteStoreSchema {
     ) WITHOUT ROWID;
     CREATE UNIQUE INDEX timelines_by_name ON timelines(space, timeline);
     """,
+    // Who uses which device, also one of which nothing was applied yet, and what principals take of
+    // a space; the empty one is all of them. Devices from before there were owners go to the first
+    // principal with a credential that uses them.
+    """
+    ALTER TABLE devices RENAME TO devices_before;
+    CREATE TABLE devices(
+      space INTEGER NOT NULL,
+      device BLOB NOT NULL,
+      tail BLOB,
+      recent BLOB NOT NULL DEFAULT x'',
+      operations INTEGER NOT NULL DEFAULT 0,
+      seen_at INTEGER NOT NULL,
+      principal TEXT NOT NULL DEFAULT 'anonymous',
+      trimmed INTEGER NOT NULL DEFAULT 0,
+      PRIMARY KEY(space, device)
+    ) WITHOUT ROWID;
+    INSERT INTO devices(space, device, tail, recent, operations, seen_at)
+      SELECT space, device, tail, recent, operations, seen_at FROM devices_before;
+    INSERT OR IGNORE INTO devices(space, device, seen_at)
+      SELECT space, device, max(arrived_at) FROM parked GROUP BY space, device;
+    DROP TABLE devices_before;
+    CREATE TABLE usage(
+      space INTEGER NOT NULL,
+      principal TEXT NOT NULL,
+      bytes INTEGER NOT NULL DEFAULT 0,
+      records INTEGER NOT NULL DEFAULT 0,
+      devices INTEGER NOT NULL DEFAULT 0,
+      packets INTEGER NOT NULL DEFAULT 0,
+      packet_bytes INTEGER NOT NULL DEFAULT 0,
+      day INTEGER NOT NULL DEFAULT 0,
+      written INTEGER NOT NULL DEFAULT 0,
+      PRIMARY KEY(space, principal)
+    ) WITHOUT ROWID;
+    INSERT INTO usage(space, principal, devices, packets, packet_bytes)
+      SELECT id, 'anonymous', (SELECT count(*) FROM devices WHERE space = id),
+        (SELECT count(*) FROM parked WHERE space = id),
+        (SELECT coalesce(sum(bytes), 0) FROM parked WHERE space = id) FROM spaces;
+    INSERT INTO usage(space, principal, records, bytes)
+      SELECT space, '', count(*), sum(length(CAST(state AS BLOB))) FROM records
+      WHERE NOT dead AND substr(lower(tbl), 1, 6) <> 'ferry_' GROUP BY space;
+    ALTER TABLE spaces ADD COLUMN creator TEXT;
+    CREATE INDEX spaces_by_creator ON spaces(creator) WHERE creator IS NOT NULL;
+    """,
+    access,
   ]
+
+  /// Tokens apart from their secrets, which can be replaced, and the audit log.
+  private static let access = """
+    CREATE TABLE access_tokens(
+      id TEXT PRIMARY KEY,
+      name TEXT NOT NULL,
+      owner TEXT,
+      grants TEXT NOT NULL,
+      created_at INTEGER NOT NULL,
+      expires_at INTEGER,
+      used_at INTEGER
+    ) WITHOUT ROWID;
+    CREATE TABLE token_secrets(
+      hash BLOB PRIMARY KEY,
+      token TEXT NOT NULL,
+      expires_at INTEGER
+    ) WITHOUT ROWID;
+    CREATE INDEX token_secrets_by_token ON token_secrets(token);
+    INSERT INTO access_tokens(id, name, grants, created_at)
+      SELECT lower(hex(substr(hash, 1, 8))), '', json_object(space, role), created_at FROM tokens;
+    INSERT INTO token_secrets(hash, token) SELECT hash, lower(hex(substr(hash, 1, 8))) FROM tokens;
+    DROP TABLE tokens;
+    CREATE TABLE audit(
+      number INTEGER PRIMARY KEY AUTOINCREMENT,
+      at INTEGER NOT NULL,
+      principal TEXT NOT NULL,
+      action TEXT NOT NULL,
+      space TEXT,
+      detail TEXT NOT NULL
+    );
+    CREATE INDEX audit_by_space ON audit(space, number);
+    CREATE INDEX audit_by_time ON audit(at);
+    """
 
   /// Spaces that are there already go on keeping everything.
   private static let retention = """

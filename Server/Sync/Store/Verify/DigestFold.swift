@@ -19,22 +19,22 @@ package struct DigestFold {
 
   /// A leaf of a table.
   struct LeafKey: Hashable, Comparable {
-    let table: String
+    let table: Name
     let leaf: Int
 
     // By bytes, as in every key of a store.
     static func == (left: LeafKey, right: LeafKey) -> Bool {
-      left.leaf == right.leaf && left.table.utf8.elementsEqual(right.table.utf8)
+      left.leaf == right.leaf && left.table == right.table
     }
 
     func hash(into hasher: inout Hasher) {
       hasher.combine(leaf)
-      for byte in table.utf8 { hasher.combine(byte) }
+      table.hash(into: &hasher)
     }
 
     static func < (left: LeafKey, right: LeafKey) -> Bool {
       if left.leaf != right.leaf { return left.leaf < right.leaf }
-      return left.table.utf8.lexicographicallyPrecedes(right.table.utf8)
+      return left.table < right.table
     }
   }
 
@@ -116,13 +116,13 @@ package struct DigestFold {
 /// Adds up sums of leaves, which come in the order of tables' bytes.
 struct TableDigestBuilder {
   private(set) var tables: [DigestAnswer.TableDigest] = []
-  private var name: String?
+  private var name: Name?
   private var sum = DigestFold.LeafSum()
 
   mutating func add(table: UnsafeRawBufferPointer, digest: Digest, records: Int64) {
     if name.map({ !$0.utf8.elementsEqual(table) }) ?? true {
       close()
-      name = String(decoding: table, as: UTF8.self)
+      name = Name(String(decoding: table, as: UTF8.self))
     }
     sum.digest += digest
     sum.records += records

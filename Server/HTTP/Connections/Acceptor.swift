@@ -6,22 +6,17 @@ import Synchronization
 /// libmicrohttpd could listen itself, but its `MHD_quiesce_daemon` races with its workers, and
 /// its thread pool does not spread connections evenly.
 final class Acceptor: Sendable {
-  private struct State {
-    var connections = 0
-    var isStopping = false
-  }
-
-  private let state = Mutex(State())
+  private let isStopping = Atomic(false)
   private let listener: ListeningSocket
+  private let table: ConnectionTable
   /// Interrupts the thread's poll.
   private let wakeup = Pipe()
-  private let limit: Int
   private let ended = DispatchGroup()
 
-  /// `limit`: connections at once; further ones wait in the kernel's queue.
-  init(listener: ListeningSocket, limit: Int) {
+  /// `table`: what holds the limits; connections beyond them wait in the kernel's queue.
+  init(listener: ListeningSocket, table: ConnectionTable) {
     self.listener = listener
-    self.limit = limit
+    self.table = table
   }
 
   /// Starts accepting. `take` gets each connection's socket and owns it; it answers false when
@@ -38,25 +33,21 @@ final class Acceptor: Sendable {
   }
 
   /// A connection that was handed on is closed.
-  func connectionClosed() {
-    let wasFull = state.withLock { state in
-      state.connections -= 1
-      return state.connections == limit - 1
-    }
-    if wasFull { wake() }
+  func connectionClosed(_ connection: ClientConnection) {
+    if table.close(connection) { wake() }
   }
 
   /// Stops accepting and waits until the thread has ended and the port is free. Call it once.
   func stop() {
-    state.withLock { $0.isStopping = true }
+    isStopping.store(true, ordering: .relaxed)
     wake()
     ended.wait()
   }
 
   /// Waits for one event; false when it is time to stop.
   private func acceptNext(_ take: (Int32, inout SocketAddress) -> Bool) -> Bool {
-    let (isStopping, isFull) = state.withLock { ($0.isStopping, $0.connections >= limit) }
-    guard !isStopping else { return false }
+    guard !isStopping.load(ordering: .relaxed) else { return false }
+    let isFull = table.isFull
     var events = [
       pollfd(fd: wakeup.fileHandleForReading.fileDescriptor, events: Int16(POLLIN), revents: 0),
       // A negative descriptor is ignored.
@@ -84,7 +75,10 @@ final class Acceptor: Sendable {
       return
     }
     _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
-    state.withLock { $0.connections += 1 }
-    if !take(socket, &peer) { connectionClosed() }
+    guard let connection = table.open(socket, from: peer.client) else {
+      close(socket)
+      return
+    }
+    if !take(socket, &peer) { connectionClosed(connection) }
   }
 }

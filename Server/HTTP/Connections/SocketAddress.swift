@@ -55,6 +55,22 @@ struct SocketAddress {
     }
   }
 
+  /// Who is at the other end.
+  var client: ClientAddress {
+    withUnsafeBytes(of: storage) { storage in
+      // in_addr starts at byte 4 of sockaddr_in, in6_addr at byte 8 of sockaddr_in6.
+      guard isIPv6 else {
+        return ClientAddress(
+          ipv4: UInt32(bigEndian: storage.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
+      }
+      return ClientAddress(
+        ipv6Network: UInt64(
+          bigEndian: storage.loadUnaligned(fromByteOffset: 8, as: UInt64.self)),
+        interface: UInt64(
+          bigEndian: storage.loadUnaligned(fromByteOffset: 16, as: UInt64.self)))
+    }
+  }
+
   /// The numeric host of `address`, an IPv4-mapped one as IPv4; empty for another family.
   static func host(of address: UnsafePointer<sockaddr>?) -> String {
     guard let address else { return "" }

@@ -72,11 +72,7 @@ final class ConnectionRegistry: Sendable {
   func disconnect(_ exchange: Exchange) {
     state.withLock { state in
       guard let socket = state.entries[ObjectIdentifier(exchange)]?.socket else { return }
-      // Gives up what the kernel still holds for a reader that does not read.
-      var abandon = linger(l_onoff: 1, l_linger: 0)
-      setsockopt(
-        socket, SOL_SOCKET, SO_LINGER, &abandon, socklen_t(MemoryLayout<linger>.size))
-      shutdown(socket, Int32(SHUT_RDWR))
+      SocketReset.begin(socket)
       state.entries[ObjectIdentifier(exchange)]?.resume()
     }
   }

@@ -1,0 +1,61 @@
+import CCurl
+
+/// Why TLS failed, as far as a person can do something about it.
+enum HandshakeFault: Equatable {
+  /// Nobody whom this device trusts vouches for the certificate.
+  case unknownIssuer
+  case expired
+  case notYetValid
+  /// It is for another host.
+  case otherName
+  /// The file of certificate authorities cannot be read.
+  case badAuthorities(file: String)
+  /// Anything else, as curl tells it.
+  case other
+
+  /// - Parameters:
+  ///   - code: curl's result.
+  ///   - verifyResult: OpenSSL's (x509_vfy.h), 0 when the chain itself is good.
+  ///   - file: of certificate authorities, where one was given.
+  init(_ code: CURLcode, verifyResult: Int, file: String?) {
+    switch code {
+    case CURLE_SSL_CACERT_BADFILE: self = .badAuthorities(file: file ?? "the system's file")
+    // curl compares names itself, before it asks OpenSSL about the chain: then there is no result.
+    case CURLE_PEER_FAILED_VERIFICATION where verifyResult <= 1: self = .otherName
+    default: self.init(verifyResult: verifyResult)
+    }
+  }
+
+  /// What OpenSSL found wrong with a chain of certificates.
+  init(verifyResult: Int) {
+    switch verifyResult {
+    case 2, 18...21, 26, 27: self = .unknownIssuer
+    case 9: self = .notYetValid
+    case 10: self = .expired
+    case 62, 64: self = .otherName
+    default: self = .other
+    }
+  }
+
+  /// What is wrong and what helps.
+  func explanation(host: String, _ detail: String) -> String {
+    switch self {
+    case .unknownIssuer:
+      "its certificate is from an authority that this device does not trust; if it is your own, "
+        + "name its certificate as a PEM file (--ca FILE, or FERRY_CA)"
+    case .expired: "its certificate has expired, or this device's clock is ahead"
+    case .notYetValid: "its certificate is not valid yet, or this device's clock is behind"
+    case .otherName: "its certificate is for another name than \(host)"
+    case .badAuthorities(let file):
+      "the certificate authorities in \(file) cannot be read: it has to be a PEM file"
+    case .other: detail
+    }
+  }
+
+  /// Whether the connection broke during the handshake, so that nothing is known of the server: the
+  /// network may be to blame, and another attempt may succeed. What TLS itself objects to comes with
+  /// one of OpenSSL's error numbers.
+  static func isBreak(_ text: String) -> Bool {
+    !text.contains("error:") || text.contains("unexpected eof")
+  }
+}

@@ -1,0 +1,60 @@
+import FerryProtocol
+import Networking
+
+/// An answer that no Ferry server gave: the page of a proxy, a portal or another program.
+struct ForeignAnswer: Error, Sendable, Equatable {
+  /// The HTTP status.
+  let status: Int
+  /// What it says, for a person.
+  let text: String
+  /// Bytes of the request's body as it was sent.
+  let bytesSent: Int
+
+  /// Whether requests of this size are too large for whoever answered (RFC 9110 §15.5.14).
+  var isTooLarge: Bool { status == 413 }
+
+  /// Whether it may be what the request holds that was refused, as by a filter that looks into
+  /// bodies. What may pass is tried again instead.
+  var mayConcernContent: Bool {
+    switch status {
+    case 401, 404, 405, 407: false
+    default: !RetryPolicy.isTransient(status: status)
+    }
+  }
+}
+
+extension ForeignAnswer {
+  /// The answer to a request whose body had `bytesSent` bytes.
+  init(_ response: NetworkResponse, bytesSent: Int) {
+    status = response.status
+    self.bytesSent = bytesSent
+    let page =
+      Self.title(in: response.body).map { "a web page, “\($0)”" }
+      ?? "“\(Self.beginning(of: response.body))”"
+    let what = "\(page): a proxy or another program answered in place of a Ferry server"
+    text =
+      response.status == 413
+      ? "a request of \(bytesSent) bytes is larger than it takes; \(what)" : what
+  }
+
+  /// Whether an answer is a web page, whatever its status.
+  static func isWebPage(_ response: NetworkResponse) -> Bool {
+    response.headers["Content-Type"]?.lowercased().hasPrefix("text/html") ?? false
+  }
+
+  /// Bytes of a page that are looked at.
+  private static let lookedAt = 4_096
+
+  /// What a page in HTML calls itself.
+  private static func title(in body: [UInt8]) -> String? {
+    let text = String(decoding: body.prefix(lookedAt), as: UTF8.self)
+    guard let match = text.firstMatch(of: /(?is)<title[^>]*>\s*([^<]{1,100})/) else { return nil }
+    let title = match.output.1.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    return title.isEmpty ? nil : title
+  }
+
+  private static func beginning(of body: [UInt8]) -> String {
+    let text = String(decoding: body.prefix(200), as: UTF8.self)
+    return text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+  }
+}

@@ -1,0 +1,89 @@
+import FerryProtocol
+
+/// Packets that a proxy refused in place of the server.
+extension SyncEngine {
+  /// Makes packets smaller, or puts the one transaction of a packet into quarantine, so that
+  /// everything else is exchanged.
+  ///
+  /// - Throws: ``ForeignAnswer`` when even a small request is not let through: then it is not the
+  ///   packet that is refused.
+  func settle(
+    _ answer: ForeignAnswer, ofPacket number: Int64, _ cut: PacketCut, _ api: SyncAPI,
+    _ report: inout SyncReport
+  ) async throws -> PacketCut {
+    let found = try await thread.run { file in
+      try file.packetFacts(number).map { ($0, try file.transactionCount(ofPacket: number)) }
+    }
+    guard let (facts, transactions) = found else { return cut }
+    let decided =
+      answer.isTooLarge
+      ? cut.afterTooLarge(
+        bytes: facts.bytes, operations: facts.operations, transactions: transactions,
+        transactionBytes: facts.transactionBytes, partsMax: limits.parkedPackets / 2)
+      : cut.afterRefusal(transactions: transactions)
+    switch decided {
+    case .narrow(let smaller):
+      try await thread.run { try $0.reopen(packet: number) }
+      if let bytes = smaller.bytesMax { shared.note(packetBytesMax: bytes) }
+      return smaller
+    case .quarantine:
+      guard try await letsSmallRequestsThrough(api, facts.key) else { throw answer }
+      let (code, detail) = (answer.refusalCode, answer.text)
+      report.quarantined += try await thread.run {
+        try $0.quarantine(packet: number, code: code, detail: detail)
+      }
+      return PacketCut(bytesMax: cut.bytesMax)
+    }
+  }
+
+  /// Whether a request with a small body reaches the server.
+  private func letsSmallRequestsThrough(_ api: SyncAPI, _ key: RecordKey) async throws -> Bool {
+    do {
+      _ = try await retrying { try await api.records([key]) }
+      return true
+    } catch is ForeignAnswer {
+      return false
+    }
+  }
+}
+
+extension ForeignAnswer {
+  /// Why an operation is in quarantine.
+  fileprivate var refusalCode: RefusalCode { isTooLarge ? .tooLargeForProxy : .refusedByProxy }
+}
+
+extension RefusalCode {
+  /// A request with the transaction is larger than a proxy takes. Not on the wire.
+  static let tooLargeForProxy = RefusalCode(rawValue: "too_large_for_proxy")
+  /// A proxy refuses requests that hold the transaction. Not on the wire.
+  static let refusedByProxy = RefusalCode(rawValue: "refused_by_proxy")
+}
+
+/// What is to be known of a packet that cannot be sent.
+struct PacketFacts: Sendable {
+  /// Bytes of the packet, and of all operations of its first transaction.
+  var bytes: Int
+  var transactionBytes: Int
+  var operations: Int
+  /// A record of it.
+  var key: RecordKey
+}
+
+extension ReplicaFile {
+  /// What is known of a packet; `nil` when there is none of that number.
+  func packetFacts(_ number: Int64) throws -> PacketFacts? {
+    guard let row = try packets(where: "number = \(number)").first else { return nil }
+    let packet = try packet(row)
+    guard let first = packet.operations.first else { return nil }
+    let find = try connection.statement(
+      """
+      SELECT sum(coalesce(length(data), 0) + length(record) + 256) FROM ferry_pending
+      WHERE grp = (SELECT grp FROM ferry_pending WHERE seq = ?)
+      """)
+    find.bind(1, row.orders.lowerBound)
+    let bytes = packet.encoded().count
+    return PacketFacts(
+      bytes: bytes, transactionBytes: try find.first { Int($0.int64(0)) } ?? bytes,
+      operations: packet.operations.count, key: first.key)
+  }
+}

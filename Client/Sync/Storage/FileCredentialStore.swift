@@ -1,0 +1,112 @@
+import FerryProtocol
+import Foundation
+import Synchronization
+
+/// Keeps each replica's token in a file of its own beside it, `<replica>-token`, which its owner
+/// alone may read (mode 0600 from its creation).
+public struct FileCredentialStore: CredentialStore {
+  /// A file longer than this, in bytes, is none of Ferry's.
+  private static let bytesMax = 64 << 10
+
+  /// The store.
+  public init() {}
+
+  /// The file that holds the token of the replica at `path`.
+  public static func file(of path: String) -> String { path + "-token" }
+
+  public func credential(of path: String) throws -> Credential? {
+    let name = Self.file(of: path)
+    let descriptor = open(name, O_RDONLY | O_CLOEXEC)
+    if descriptor < 0 && errno == ENOENT { return nil }
+    guard descriptor >= 0 else { throw Self.failure(name) }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw Self.failure(name) }
+    // Such as a copy that took the mode of its surroundings.
+    if status.st_mode & 0o077 != 0 { fchmod(descriptor, 0o600) }
+    var bytes = [UInt8](repeating: 0, count: Self.bytesMax)
+    let count = read(descriptor, &bytes, bytes.count)
+    guard count >= 0 else { throw Self.failure(name) }
+    guard let credential = Credential(decoding: Array(bytes.prefix(count))) else {
+      throw ReplicaError.tokenMissing("\(name) is not a file that Ferry wrote")
+    }
+    return credential
+  }
+
+  public func keep(_ credential: Credential?, of path: String) throws {
+    let name = Self.file(of: path)
+    guard let credential else {
+      guard unlink(name) == 0 || errno == ENOENT else { throw Self.failure(name) }
+      return
+    }
+    // Whole under its name, or the one before.
+    let partial = "\(name).\(getpid()).new"
+    unlink(partial)
+    let descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw Self.failure(partial) }
+    let bytes = credential.encoded()
+    let isWritten = write(descriptor, bytes, bytes.count) == bytes.count && fsync(descriptor) == 0
+    close(descriptor)
+    guard isWritten, rename(partial, name) == 0 else {
+      let failure = Self.failure(name)
+      unlink(partial)
+      throw failure
+    }
+  }
+
+  private static func failure(_ name: String) -> ReplicaError {
+    .tokenMissing("\(name): \(String(cString: strerror(errno)))")
+  }
+}
+
+/// Keeps tokens in memory, for as long as the process runs.
+public final class MemoryCredentialStore: CredentialStore {
+  private let kept = Mutex<[String: Credential]>([:])
+
+  /// An empty store.
+  public init() {}
+
+  public func credential(of path: String) -> Credential? { kept.withLock { $0[path] } }
+
+  public func keep(_ credential: Credential?, of path: String) {
+    kept.withLock { $0[path] = credential }
+  }
+}
+
+extension Credential {
+  fileprivate func encoded() -> [UInt8] {
+    var json = JSONWriter()
+    json.raw("{\"server\":")
+    json.string(server)
+    json.raw(",\"space\":")
+    json.string(space.value)
+    json.raw(",\"token\":")
+    json.string(token)
+    json.raw("}\n")
+    return json.finish()
+  }
+
+  fileprivate init?(decoding bytes: [UInt8]) {
+    let found = bytes.withUnsafeBytes { bytes -> Credential? in
+      var reader = JSONReader(bytes)
+      var (server, space, token): (String?, SpaceName?, String?)
+      do throws(MalformedMessage) {
+        try reader.object { (key, reader) throws(MalformedMessage) in
+          switch key {
+          case "server": server = try reader.string()
+          case "space": space = SpaceName(try reader.string())
+          case "token": token = try reader.string()
+          default: try reader.skip()
+          }
+        }
+        try reader.end()
+      } catch {
+        return nil
+      }
+      guard let server, let space, let token else { return nil }
+      return Credential(server: server, space: space, token: token)
+    }
+    guard let found else { return nil }
+    self = found
+  }
+}

@@ -1,0 +1,100 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// The name of a table or a column, or the identifier of a record (SPEC.md §2).
+///
+/// Names compare, hash and sort by the bytes of their UTF-8, as SQLite and PostgreSQL do. Swift's
+/// strings compare by canonical equivalence: they take U+212A KELVIN SIGN and `K` for the same.
+///
+/// ```swift
+/// let column: Name = "title"
+/// let key = RecordKey(table: "notes", record: Name(uuid.uuidString))
+/// ```
+public struct Name: Hashable, Sendable, Comparable, CustomStringConvertible,
+  ExpressibleByStringInterpolation
+{
+  /// The characters of the name.
+  public let text: String
+
+  /// Wraps a text as it is.
+  public init(_ text: some StringProtocol) {
+    var text = String(text)
+    text.makeContiguousUTF8()
+    self.text = text
+  }
+
+  /// Wraps a literal.
+  public init(stringLiteral value: String) { self.init(value) }
+
+  /// The bytes that the name is compared by.
+  public var utf8: String.UTF8View { text.utf8 }
+
+  /// Whether the name has no byte.
+  public var isEmpty: Bool { text.isEmpty }
+
+  public var description: String { text }
+
+  public static func == (left: Name, right: Name) -> Bool {
+    left.utf8.count == right.utf8.count && order(left, right) == 0
+  }
+
+  public static func < (left: Name, right: Name) -> Bool { order(left, right) < 0 }
+
+  public func hash(into hasher: inout Hasher) {
+    withBytes { hasher.combine(bytes: $0) }
+    hasher.combine(0xFF as UInt8)
+  }
+
+  /// Calls `body` with the bytes of the name.
+  package func withBytes<T>(_ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
+    var text = text
+    return try text.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// Negative, zero or positive, as `left` stands before, at or after `right`.
+  private static func order(_ left: Name, _ right: Name) -> Int {
+    left.withBytes { left in
+      right.withBytes { right in
+        let count = min(left.count, right.count)
+        if count > 0, let left = left.baseAddress, let right = right.baseAddress {
+          let order = memcmp(left, right, count)
+          if order != 0 { return Int(order) }
+        }
+        return left.count - right.count
+      }
+    }
+  }
+}
+
+extension Name {
+  /// The name with its ASCII letters in lower case. SQLite takes two names of tables or columns
+  /// for the same if these are equal; it folds no other letter.
+  package var folded: Name {
+    guard utf8.contains(where: { (0x41...0x5A).contains($0) }) else { return self }
+    let bytes = utf8.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
+    return Name(String(decoding: bytes, as: UTF8.self))
+  }
+}
+
+/// The name as an identifier in SQL: in double quotes, with each quote in it doubled.
+///
+/// Works on bytes, so that a quote is found whatever combining mark follows it. SQL with U+0000
+/// is refused where it is prepared.
+package func quoted(_ name: Name) -> String { doubling(0x22, in: name.utf8) }
+
+/// The text as a literal in SQL: in single quotes, with each quote in it doubled.
+package func quoted(literal text: String) -> String { doubling(0x27, in: text.utf8) }
+
+private func doubling(_ mark: UInt8, in bytes: String.UTF8View) -> String {
+  var quoted: [UInt8] = [mark]
+  quoted.reserveCapacity(bytes.count + 2)
+  for byte in bytes {
+    if byte == mark { quoted.append(mark) }
+    quoted.append(byte)
+  }
+  quoted.append(mark)
+  return String(decoding: quoted, as: UTF8.self)
+}

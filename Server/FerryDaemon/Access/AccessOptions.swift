@@ -1,0 +1,145 @@
+import CommandLineKit
+import Foundation
+import Networking
+import SyncServer
+
+/// The flags of `ferryd serve` about access.
+enum AccessOptions {
+  static let options = [
+    OptionSpec(
+      "allowed-host", value: "NAME",
+      help: """
+        A name that requests to an open server may carry in Host, besides this machine's; with \
+        --insecure numeric addresses are allowed, too.
+        """,
+      environment: "FERRY_ALLOWED_HOST", repeated: true),
+    OptionSpec(
+      "jwt-issuer", value: "URL",
+      help: "Take JSON Web Tokens of this issuer: the claim iss, exactly.",
+      environment: "FERRY_JWT_ISSUER"),
+    OptionSpec(
+      "jwt-audience", value: "TEXT", help: "The claim aud that they must have.",
+      environment: "FERRY_JWT_AUDIENCE", repeated: true),
+    OptionSpec(
+      "jwks", value: "FILE|URL",
+      help: """
+        The issuer's keys: a file, which may hold secrets for HS256, or an https URL (http on \
+        loopback).
+        """,
+      environment: "FERRY_JWKS"),
+    OptionSpec(
+      "jwt-claim", value: "NAME",
+      help: "The claim with spaces and roles: {\"list-7\": \"writer\"}.", default: "ferry",
+      environment: "FERRY_JWT_CLAIM"),
+    OptionSpec(
+      "jwt-leeway", value: "TIME", help: "How far the issuer's clock may differ.",
+      kind: .duration, default: "60s", environment: "FERRY_JWT_LEEWAY"),
+    OptionSpec(
+      "rate-limit", value: "N", help: "Requests a second of each principal; 0 for no limit.",
+      kind: .integer(0...1_000_000), default: String(RateLimits.standard.requests),
+      environment: "FERRY_RATE_LIMIT"),
+    OptionSpec(
+      "rate-burst", value: "N", help: "Requests of each principal at once after a pause.",
+      kind: .integer(1...10_000_000), default: String(RateLimits.standard.requestBurst),
+      environment: "FERRY_RATE_BURST"),
+    OptionSpec(
+      "rate-bytes", value: "SIZE",
+      help: "Bytes a second of each principal, both directions together; 0 for no limit.",
+      kind: .byteSize, default: "256MiB", environment: "FERRY_RATE_BYTES"),
+    OptionSpec(
+      "auth-failures", value: "N",
+      help: "Unknown tokens a minute from each address; 0 for no limit.",
+      kind: .integer(0...1_000_000), default: String(RateLimits.standard.failures),
+      environment: "FERRY_AUTH_FAILURES"),
+    OptionSpec(
+      "audit-retention", value: "TIME", help: "How long entries of the audit log are kept.",
+      kind: .duration, default: "400d", environment: "FERRY_AUDIT_RETENTION"),
+  ]
+
+  static func apply(
+    _ arguments: ParsedArguments, to configuration: inout FerryServerConfiguration
+  ) throws {
+    configuration.allowedHosts = arguments.strings("allowed-host")
+    configuration.rates = RateLimits(
+      requests: try arguments.integer("rate-limit"),
+      requestBurst: try arguments.integer("rate-burst"),
+      bytes: try arguments.byteSize("rate-bytes"),
+      failures: try arguments.integer("auth-failures"))
+    configuration.auditRetention = max(
+      .seconds(1), try arguments.duration("audit-retention"))
+    configuration.issuer = try issuer(arguments)
+  }
+
+  private static func issuer(_ arguments: ParsedArguments) throws -> TokenIssuer? {
+    let issuer = arguments.stringIfPresent("jwt-issuer")
+    let keys = arguments.stringIfPresent("jwks")
+    let audiences = arguments.strings("jwt-audience")
+    guard let issuer, let keys, !audiences.isEmpty else {
+      guard issuer == nil, keys == nil, audiences.isEmpty else {
+        throw UsageError(
+          .missingOption, "JSON Web Tokens need an issuer, an audience and keys",
+          why: "a token that was meant for another service must not be good here",
+          next: "give --jwt-issuer, --jwt-audience and --jwks together")
+      }
+      return nil
+    }
+    guard let leeway = Retention(try arguments.duration("jwt-leeway")).milliseconds,
+      leeway <= 600_000
+    else {
+      throw UsageError(
+        .invalidValue, "--jwt-leeway is too long", why: "it prolongs every token",
+        next: "write ten minutes at most, and set the clocks")
+    }
+    return TokenIssuer(
+      rules: ClaimRules(
+        issuer: issuer, audiences: audiences, grantsClaim: try arguments.string("jwt-claim"),
+        leeway: leeway),
+      source: try KeySource(commandLine: keys))
+  }
+}
+
+extension KeySource {
+  /// A file, or a URL that nobody on the way can change.
+  fileprivate init(commandLine text: String) throws(UsageError) {
+    let lowered = text.lowercased()
+    guard lowered.hasPrefix("http://") || lowered.hasPrefix("https://") else {
+      self.init(takesSecrets: true) { () throws(KeySourceError) in try Self.read(file: text) }
+      return
+    }
+    let host = URLComponents(string: text)?.host ?? ""
+    guard lowered.hasPrefix("https://") || ListenAddress(host: host, port: 0).isLoopback else {
+      throw UsageError(
+        .invalidValue, "the keys at \(text) cannot be trusted",
+        why: "without TLS anybody on the way can put other keys in their place",
+        next: "write an https:// URL, or a file")
+    }
+    let transport = CurlTransport()
+    self.init(takesSecrets: false) { () async throws(KeySourceError) in
+      let answer: TransportResponse
+      do throws(TransportError) {
+        answer = try await transport.send(
+          TransportRequest(
+            .get, text, headers: ["Accept": "application/jwk-set+json, application/json"],
+            timeout: .seconds(10), responseLimit: SignatureKeys.byteCountMax))
+      } catch {
+        throw KeySourceError("\(text): \(error.description)")
+      }
+      guard answer.status == 200 else {
+        throw KeySourceError("\(text) answered with status \(answer.status)")
+      }
+      return answer.body
+    }
+  }
+
+  private static func read(file path: String) throws(KeySourceError) -> [UInt8] {
+    guard let file = FileHandle(forReadingAtPath: path) else {
+      throw KeySourceError("\(path): \(String(cString: strerror(errno)))")
+    }
+    defer { try? file.close() }
+    do {
+      return Array(try file.read(upToCount: SignatureKeys.byteCountMax + 1) ?? Data())
+    } catch {
+      throw KeySourceError("\(path): \(error.localizedDescription)")
+    }
+  }
+}

@@ -1,0 +1,60 @@
+import CommandLineKit
+import FerryProtocol
+import SyncServer
+
+/// `ferryd audit`.
+enum AuditCommand {
+  static let root = CommandSpec(
+    "audit", summary: "Show which principal changed what, and when.",
+    discussion: """
+      The log has an entry for each space that was made, retention, schema, prune by hand, mission, \
+      key and token. An entry is written together with its change. `ferryd serve \
+      --audit-retention` says how long entries are kept.
+      """,
+    options: [
+      OptionSpec("space", value: "NAME", help: "Only entries about this space."),
+      OptionSpec(
+        "since", value: "TIME", help: "Only entries of the last so many days, hours or minutes.",
+        kind: .duration),
+    ],
+    flags: [JSONOption.flag],
+    examples: [ExampleSpec("The last week of one space", "ferryd audit --space notes --since 7d")]
+  ) { arguments in
+    let space = try arguments.stringIfPresent("space").map { try SpaceCommands.name($0) }
+    let age = try arguments.durationIfPresent("since").flatMap { Retention($0).milliseconds }
+    let since = age.map { max(0, ServiceClock.system.wall() - $0) } ?? 0
+    try await StoreOptions.withStore(arguments) { store, _ in
+      var entries: [AuditEntry] = []
+      var query = AuditQuery(space: space, since: since)
+      while true {
+        let page = try await store.audit(query)
+        entries += page
+        guard page.count == query.limit, let last = page.last else { break }
+        query.after = last.number
+      }
+      if arguments.flag("json") {
+        let answer = JSONText.object([("entries", .array(entries.map(\.json)))])
+        return try TextOutput.standardOutput.line(answer.text)
+      }
+      var table = TextTable(["TIME", "PRINCIPAL", "ACTION", "SPACE", "DETAIL"])
+      for entry in entries {
+        table.append([
+          RFC3339.text(milliseconds: entry.at), entry.principal, entry.action,
+          entry.space?.value ?? "", entry.detail,
+        ])
+      }
+      try TextOutput.standardOutput.lines(table.lines(width: Terminal.current().tableWidth))
+    }
+    return .done
+  }
+}
+
+extension AuditEntry {
+  fileprivate var json: JSONText {
+    .object([
+      ("number", .int(number)), ("time", .string(RFC3339.text(milliseconds: at))),
+      ("principal", .string(principal)), ("action", .string(action)),
+      ("space", .string(orNull: space?.value)), ("detail", .string(detail)),
+    ])
+  }
+}

@@ -1,0 +1,268 @@
+import CommandLineKit
+import FerryProtocol
+import Foundation
+import SyncServer
+
+/// `ferryd token …`.
+enum TokenCommands {
+  static let root = CommandSpec(
+    "token", summary: "Make, list, rotate and revoke tokens.",
+    discussion: """
+      A token has a role in one space, in several, or in all: a reader pulls, a writer pushes as \
+      well, an admin also makes the space and manages its schema, missions and tokens. An admin of \
+      all spaces administers the server. Only a hash of the secret is stored. From the first token \
+      on, all servers of this store refuse requests without one.
+      """,
+    subcommands: [create, list, rotate, revoke])
+
+  static let create = CommandSpec(
+    "create", summary: "Make a token and print it, this once.",
+    options: [
+      OptionSpec(
+        "space", value: "NAME[=ROLE]",
+        help: """
+          A space it is for, made when absent; `list-*` stands for all whose names begin so. May be \
+          given more than once.
+          """,
+        repeated: true),
+      OptionSpec(
+        "role", value: "ROLE", help: "Its role in the spaces that are named without one.",
+        kind: .choice(Role.allCases.map(\.rawValue))),
+      OptionSpec("name", value: "TEXT", help: "What it is for, for people."),
+      OptionSpec(
+        "owner", value: "TEXT",
+        help: """
+          The person or service that it is for. Tokens of one owner are one principal: they share \
+          devices, quotas and rates.
+          """),
+      OptionSpec(
+        "expires", value: "TIME", help: "How long it is valid; without it for ever.",
+        kind: .duration),
+      SecretOutput.option,
+    ],
+    flags: [
+      FlagSpec("all-spaces", help: "For all spaces; with the role admin, for the server itself."),
+      JSONOption.flag,
+    ],
+    examples: [
+      ExampleSpec(
+        "For the devices of one space", "ferryd token create --space notes --role writer"),
+      ExampleSpec(
+        "For an administrator, into a file",
+        "ferryd token create --all-spaces --role admin --name ops --out ops.token"),
+    ]
+  ) { arguments in
+    let request = try request(arguments)
+    let output = try SecretOutput(arguments)
+    try await StoreOptions.withStore(arguments, makes: true) { store, _ in
+      var random = SystemRandomNumberGenerator()
+      let isFirst = try await !store.hasEverHadTokens()
+      let mark = CommandMark.now
+      let (stored, secret) = request.make(now: mark.at, random: &random)
+      // A secret that cannot be kept must not become valid.
+      try output.prepare(secret)
+      try await store.addToken(stored, hash: secret.hash, by: mark)
+      try output.show(secret, stored, "is not shown again")
+      if isFirst {
+        try TextOutput.standardError.line(
+          "ferryd: this is the first token, so from now on every request needs one")
+      }
+    }
+    return .done
+  }
+
+  static let list = CommandSpec(
+    "list", summary: "List the tokens: not themselves, but what they allow.",
+    flags: [JSONOption.flag]
+  ) { arguments in
+    try await StoreOptions.withStore(arguments) { store, _ in
+      let tokens = try await store.tokens()
+      if arguments.flag("json") {
+        let answer = JSONText.object([("tokens", .array(tokens.map(\.json)))])
+        return try TextOutput.standardOutput.line(answer.text)
+      }
+      let now = ServiceClock.system.wall()
+      var table = TextTable(["ID", "NAME", "OWNER", "ALLOWS", "CREATED", "EXPIRES", "USED"])
+      for token in tokens {
+        table.append([
+          token.id.text, token.name, token.owner ?? "", token.grants.text,
+          RFC3339.text(milliseconds: token.createdAt), token.expiryText(now: now),
+          token.lastUsedAt.map { RFC3339.text(milliseconds: $0) } ?? "never",
+        ])
+      }
+      try TextOutput.standardOutput.lines(table.lines(width: Terminal.current().tableWidth))
+    }
+    return .done
+  }
+
+  static let rotate = CommandSpec(
+    "rotate", summary: "Give a token another secret and print it, this once.",
+    discussion: """
+      The token keeps its ID, what it allows, and the devices that it owns. The secret before stays \
+      valid for the time of --grace, so that devices can change over.
+      """,
+    options: [
+      OptionSpec(
+        "grace", value: "TIME", help: "How long the secret before stays valid.", kind: .duration,
+        default: "0s"),
+      SecretOutput.option,
+    ],
+    flags: [JSONOption.flag], arguments: [idArgument]
+  ) { arguments in
+    let text = try arguments.string("id")
+    let grace = Retention(try arguments.duration("grace")).milliseconds ?? 0
+    let output = try SecretOutput(arguments)
+    try await StoreOptions.withStore(arguments) { store, _ in
+      let token = try await find(text, in: store, "rotated")
+      var random = SystemRandomNumberGenerator()
+      let secret = AccessToken(random: &random)
+      let mark = CommandMark.now
+      try output.prepare(secret)
+      let end = mark.at + min(grace, TokenRequest.secondsMax * 1_000)
+      guard try await store.rotateToken(token.id, hash: secret.hash, graceEnd: end, by: mark)
+      else { throw unknown("rotated") }
+      try output.show(secret, token, "has a new secret, which is not shown again")
+    }
+    return .done
+  }
+
+  static let revoke = CommandSpec(
+    "revoke", summary: "Make a token invalid.",
+    discussion: "Servers that are running let it in for up to five more seconds.",
+    flags: [JSONOption.flag], arguments: [idArgument]
+  ) { arguments in
+    let text = try arguments.string("id")
+    try await StoreOptions.withStore(arguments) { store, _ in
+      let token = try await find(text, in: store, "revoked")
+      guard try await store.removeToken(token.id, by: CommandMark.now) else {
+        throw unknown("revoked")
+      }
+      if arguments.flag("json") {
+        try TextOutput.standardOutput.line(JSONText.object([("revoked", token.json)]).text)
+      } else {
+        try TextOutput.standardOutput.line("revoked \(token.text)")
+      }
+    }
+    return .done
+  }
+
+  private static let idArgument = ArgumentSpec(
+    "id", help: "Its ID in `ferryd token list`, the beginning of it, or the token itself.")
+
+  // MARK: What is asked for
+
+  private static func request(_ arguments: ParsedArguments) throws -> TokenRequest {
+    let role = arguments.stringIfPresent("role").flatMap { Role(rawValue: $0) }
+    var roles: [SpacePattern: Role] = [:]
+    if arguments.flag("all-spaces") { roles[.everything] = try required(role) }
+    for text in arguments.strings("space") {
+      let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard let pattern = SpacePattern(String(parts[0])) else {
+        throw UsageError(
+          .invalidValue, "\"\(parts[0])\" cannot be a space's name",
+          why: "a name has 1 to 63 characters of A–Z a–z 0–9 . _ -, the first a letter or digit",
+          next: "write a name, or the beginning of names and *")
+      }
+      guard roles[pattern] == nil else {
+        throw UsageError(
+          .invalidValue, "--space \(pattern.text) is given twice",
+          why: "a token has one role for each space", next: "give each space once")
+      }
+      if parts.count == 2 {
+        guard let own = Role(rawValue: String(parts[1])) else {
+          throw UsageError(
+            .invalidValue, "\"\(parts[1])\" is no role", why: "of --space \(text)",
+            next: "write reader, writer or admin")
+        }
+        roles[pattern] = own
+      } else {
+        roles[pattern] = try required(role)
+      }
+    }
+    guard let grants = AccessGrants(roles) else {
+      throw UsageError(
+        .missingOption, "the token is for no space, or for more than \(AccessGrants.countMax)",
+        why: "--space NAME names one, --all-spaces means all",
+        next: "write --space NAME --role ROLE")
+    }
+    let lifetime = try arguments.durationIfPresent("expires").map { $0.components.seconds }
+    let request = TokenRequest(
+      name: arguments.stringIfPresent("name") ?? "", owner: arguments.stringIfPresent("owner"),
+      grants: grants, lifetime: lifetime)
+    if let fault = request.fault {
+      throw UsageError(
+        .invalidValue, "there can be no such token", why: fault,
+        next: "change --name, --owner or --expires")
+    }
+    return request
+  }
+
+  private static func required(_ role: Role?) throws(UsageError) -> Role {
+    guard let role else {
+      throw UsageError(
+        .missingOption, "--role is missing", why: "a token has a role in each of its spaces",
+        next: "add --role reader, writer or admin")
+    }
+    return role
+  }
+
+  private static func find(
+    _ text: String, in store: any SyncStore, _ done: String
+  ) async throws -> StoredToken {
+    if let secret = AccessToken(text) {
+      guard let known = try await store.token(hash: secret.hash) else { throw unknown(done) }
+      return known.token
+    }
+    let found = try await store.tokens().filter {
+      text.utf8.count >= 4 && $0.id.text.hasPrefix(text.lowercased())
+    }
+    guard let token = found.first else { throw unknown(done) }
+    guard found.count == 1 else {
+      throw CommandFailure(
+        "nothing was \(done)", why: "\(found.count) tokens have an ID that begins so",
+        next: "write more of it; `ferryd token list` has the whole ID", code: "ambiguous_token")
+    }
+    return token
+  }
+
+  private static func unknown(_ done: String) -> CommandFailure {
+    // The text is not repeated: it may be a secret with a slip in it.
+    CommandFailure(
+      "nothing was \(done)", why: "no token has this ID",
+      next: "`ferryd token list` shows those that exist; an ID has four characters at least",
+      code: "unknown_token")
+  }
+}
+
+extension StoredToken {
+  /// What may be shown of it.
+  var json: JSONText {
+    .object([
+      ("id", .string(id.text)), ("name", .string(name)), ("owner", .string(orNull: owner)),
+      (
+        "spaces",
+        .object(grants.list.map { ($0.pattern.text, .string($0.role.rawValue)) })
+      ),
+      ("createdAt", .string(RFC3339.text(milliseconds: createdAt))),
+      ("expiresAt", .string(orNull: expiresAt.map { RFC3339.text(milliseconds: $0) })),
+      ("lastUsedAt", .string(orNull: lastUsedAt.map { RFC3339.text(milliseconds: $0) })),
+    ])
+  }
+
+  fileprivate func expiryText(now: Int64) -> String {
+    guard let expiresAt else { return "never" }
+    return now < expiresAt ? RFC3339.text(milliseconds: expiresAt) : "expired"
+  }
+}
+
+/// The author of changes that commands make, for the audit log.
+enum CommandMark {
+  static var principal: Principal { Principal(commandLine: NSUserName()) }
+
+  static var now: AuditMark { AuditMark(principal, at: ServiceClock.system.wall()) }
+}
+
+/// `--json` of the commands that answer.
+enum JSONOption {
+  static let flag = FlagSpec("json", help: "Answer with one JSON object.")
+}

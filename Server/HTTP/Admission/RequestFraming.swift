@@ -1,0 +1,87 @@
+/// What a request's headers say about whom it is for and where it ends (RFC 9112 §3.2, §6). Pure.
+///
+/// Requests that two servers could read differently are refused, for the way here may lead through
+/// another one.
+struct RequestFraming: Equatable {
+  /// Bytes of content; `nil` for chunks.
+  var declaredLength: Int?
+  var expectsContinue = false
+
+  /// - Parameters:
+  ///   - version: `HTTP/1.1`, `HTTP/1.0`, …
+  ///   - authority: What an absolute target names.
+  init(
+    headers: HTTPHeaders, version: String, authority: String?
+  ) throws(HTTPFailure) {
+    let isFirst = version == "HTTP/1.0"
+    var hosts = 0
+    var lengths: [String] = []
+    var codings: [String] = []
+    for field in headers.fields {
+      guard Self.isToken(field.name), Self.isClean(field.value) else { throw .malformedHeader }
+      switch field.name.utf8.count {
+      case 4 where field.isNamed("Host"):
+        hosts += 1
+        try Self.check(host: field.value, authority: authority)
+      case 14 where field.isNamed("Content-Length"): lengths.append(field.value)
+      case 17 where field.isNamed("Transfer-Encoding"): codings.append(field.value)
+      case 6 where field.isNamed("Expect"):
+        expectsContinue = expectsContinue || field.value.lowercased() == "100-continue"
+      default: continue
+      }
+    }
+    guard hosts == 1 || hosts == 0 && isFirst else { throw .malformedHost }
+    declaredLength = try Self.length(lengths, codings, allowsChunks: !isFirst)
+  }
+
+  private static func length(
+    _ lengths: [String], _ codings: [String], allowsChunks: Bool
+  ) throws(HTTPFailure) -> Int? {
+    guard lengths.count + codings.count <= 1 else { throw .ambiguousLength }
+    if let coding = codings.first {
+      guard allowsChunks, coding.lowercased() == "chunked" else { throw .ambiguousLength }
+      return nil
+    }
+    guard let text = lengths.first else { return 0 }
+    // `Int` takes a sign as well.
+    guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+      throw .ambiguousLength
+    }
+    return Int(text) ?? .max
+  }
+
+  private static func check(host: String, authority: String?) throws(HTTPFailure) {
+    let allowed = host.utf8.allSatisfy { byte in
+      byte > 0x20 && byte < 0x7F && !Self.notInHosts.contains(byte)
+    }
+    guard allowed else { throw .malformedHost }
+    guard let authority else { return }
+    guard !authority.isEmpty, Self.bare(authority) == Self.bare(host) else {
+      throw .malformedHost
+    }
+  }
+
+  private static let notInHosts = Array("/?#@,\\\"<>".utf8)
+
+  /// Without case and without the port that `http` means anyway.
+  private static func bare(_ authority: String) -> String {
+    let lowered = authority.lowercased()
+    return lowered.hasSuffix(":80") ? String(lowered.dropLast(3)) : lowered
+  }
+
+  /// RFC 9110 §5.6.2. `Content-Length : 5` would be another header to the next reader.
+  private static func isToken(_ name: String) -> Bool {
+    !name.isEmpty
+      && name.utf8.allSatisfy { byte in
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E...0x60, 0x7C, 0x7E: true
+        default: false
+        }
+      }
+  }
+
+  private static func isClean(_ value: String) -> Bool {
+    value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+  }
+}

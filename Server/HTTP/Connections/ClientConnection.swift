@@ -1,0 +1,37 @@
+import Synchronization
+
+/// One connection, from its acceptance to its end.
+final class ClientConnection: Sendable {
+  let socket: Int32
+  let address: ClientAddress
+  /// Whether it serves probes and administration only.
+  let isReserve: Bool
+  /// Nanoseconds on the server's clock; `never` while the client owes nothing.
+  private let deadline: Atomic<Int64>
+
+  private static let never = Int64.max
+
+  init(socket: Int32, address: ClientAddress, isReserve: Bool, deadline: Duration) {
+    self.socket = socket
+    self.address = address
+    self.isReserve = isReserve
+    self.deadline = Atomic(Self.nanoseconds(deadline))
+  }
+
+  /// The client has until then; `nil` for as long as it likes.
+  func expect(by time: Duration?) {
+    deadline.store(time.map(Self.nanoseconds) ?? Self.never, ordering: .relaxed)
+  }
+
+  /// Whether the client is late.
+  func isLate(_ now: Duration) -> Bool {
+    deadline.load(ordering: .relaxed) < Self.nanoseconds(now)
+  }
+
+  private static func nanoseconds(_ time: Duration) -> Int64 {
+    let (seconds, attoseconds) = time.components
+    let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    return overflow
+      ? never : product.addingReportingOverflow(attoseconds / 1_000_000_000).partialValue
+  }
+}

@@ -1,0 +1,104 @@
+import CMicroHTTPD
+import Glibc
+
+extension Exchange {
+  /// Bytes that libmicrohttpd may hold of a chunk's head without being stuck in it.
+  private static let chunkHeadMax: UInt64 = 128
+
+  /// Answers and closes in the middle of a request, which libmicrohttpd cannot do: it would
+  /// first read all content, and reset the connection where it does not.
+  func refuse(_ failure: HTTPFailure) -> Bool {
+    refuse(core.configuration.failure(failure).negotiated(acceptEncoding: nil))
+  }
+
+  func refuse(_ response: HTTPResponse) -> Bool {
+    let message = response.closingMessage(omitsContent: method == "HEAD")
+    let flags = Int32(MSG_DONTWAIT | MSG_NOSIGNAL)
+    // Nothing else is on its way here, so the kernel's buffer takes the message whole.
+    if send(socket, message, message.count, flags) == message.count {
+      status = response.status
+      responseBytes = message.count
+      isRefused = true
+      LingeringClose.begin(socket)
+    }
+    phase = .answered
+    return false
+  }
+
+  /// Answers in libmicrohttpd's place when it is about to answer an error badly: twice where the
+  /// headers cannot be understood as a whole, by 500 where a chunk's head is too long. Its own
+  /// answers then meet a closed socket. Called on the thread of a connection that met an error,
+  /// for each exchange of that thread.
+  func answerDaemonFault() {
+    guard let failure = daemonFault else { return }
+    _ = refuse(failure)
+    // The daemon goes on to send; nothing of it may go out.
+    shutdown(socket, Int32(SHUT_WR))
+  }
+
+  /// What is wrong with the request, if it is this one.
+  private var daemonFault: HTTPFailure? {
+    // One that has been answered may still wait for its answer to go out.
+    guard ferry_mhd_status(connection) == 0 else { return nil }
+    switch phase {
+    case .headers:
+      // Complete headers that `proceed` has not seen: they are looked at this very moment.
+      guard ferry_mhd_has_headers(connection) else { return nil }
+      let framing = Result { () throws(HTTPFailure) in
+        try RequestFraming(headers: receivedHeaders(), version: "HTTP/1.1", authority: nil)
+      }
+      switch framing {
+      case .failure(let failure): return failure
+      case .success(let framing) where framing.declaredLength == .max:
+        return .contentTooLarge(limit: core.configuration.bodyLimit)
+      case .success: return .headersTooLarge
+      }
+    case .content(let intake) where intake.declaredLength == nil:
+      guard let before = consumedBytes, let now = SocketProgress.consumedBytes(of: socket),
+        now > before + Self.chunkHeadMax
+      else { return nil }
+      return .malformedChunk
+    default: return nil
+    }
+  }
+
+  /// The request's header fields, in order. Bytes that are not UTF-8 are replaced.
+  func receivedHeaders() -> HTTPHeaders {
+    var headers = HTTPHeaders()
+    withUnsafeMutablePointer(to: &headers) { headers in
+      _ = MHD_get_connection_values_n(
+        connection, .HEADER_KIND,
+        { headers, _, name, nameSize, value, valueSize in
+          let headers = headers?.assumingMemoryBound(to: HTTPHeaders.self)
+          headers?.pointee.append(text(name, nameSize), text(value, valueSize))
+          return .YES
+        }, headers)
+    }
+    return headers
+  }
+}
+
+/// A request's target, as libmicrohttpd hands it on before it decodes it.
+struct RequestLineTarget {
+  let text: String
+  /// Where it stood, to tell how long it was.
+  private let start: UInt
+  private let count: Int
+
+  init(_ target: UnsafePointer<CChar>?) {
+    start = UInt(bitPattern: target)
+    count = target.map { strlen($0) } ?? 0
+    text = target.map { String(cString: $0) } ?? ""
+  }
+
+  /// The target, whose end is where the version begins. A NUL would end it too early for C, so a
+  /// longer one comes back with the NUL in it and is refused.
+  func text(before version: UnsafePointer<CChar>) -> String {
+    UInt(bitPattern: version) == start + UInt(count) + 1 ? text : text + "\0"
+  }
+}
+
+private func text(_ start: UnsafePointer<CChar>?, _ count: Int) -> String {
+  String(
+    decoding: UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count), as: UTF8.self)
+}

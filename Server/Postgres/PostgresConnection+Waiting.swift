@@ -1,0 +1,74 @@
+import CPostgres
+import Foundation
+
+/// How long a connection waits for an answer, before the work is given up.
+///
+/// A server that stands still (SIGSTOP, a frozen machine or disk) keeps its connections: neither an
+/// error nor TCP tells of it.
+struct PostgresPatience: Sendable {
+  /// The longest silence in an answer; `nil` waits for ever.
+  var limit: Duration?
+  /// A silence after which the server is asked whether it lives, and how long that may take.
+  var doubt = Duration.seconds(2)
+  /// Asks on another connection; `nil` believes that it lives.
+  var pulse: PostgresPulse?
+}
+
+extension PostgresConnection {
+  /// Sends the rest of libpq's buffer, reading meanwhile.
+  func flush() -> Bool {
+    while true {
+      switch PQflush(handle) {
+      case 0: return true
+      case 1:
+        guard let ready = wait(for: POLLIN | POLLOUT) else { return false }
+        let isReadable = ready & ~Int16(POLLOUT) != 0
+        if isReadable && PQconsumeInput(handle) == 0 { return false }
+      default: return false
+      }
+    }
+  }
+
+  /// The next result of what was sent; `nil` at its end, and when the server was given up.
+  func nextResult() -> OpaquePointer? {
+    while PQisBusy(handle) != 0 {
+      guard wait(for: POLLIN) != nil else { return nil }
+      // What is wrong with the connection is in the result.
+      if PQconsumeInput(handle) == 0 { break }
+    }
+    return PQgetResult(handle)
+  }
+
+  /// Waits until the socket can be read or written, and returns for which it is ready. `nil` when
+  /// patience is at its end: the connection is not to be used again.
+  private func wait(for events: Int32) -> Int16? {
+    let clock = ContinuousClock()
+    let start = clock.now
+    var doubt = start + patience.doubt
+    while true {
+      let end = patience.limit.map { start + $0 }
+      let next = min(doubt, end ?? doubt)
+      var descriptor = pollfd(fd: PQsocket(handle), events: Int16(events), revents: 0)
+      if poll(&descriptor, 1, max(.zero, next - clock.now).wholeMilliseconds) > 0 {
+        return descriptor.revents
+      }
+      let now = clock.now
+      if let end, now >= end { return giveUp() }
+      guard now >= doubt else { continue }
+      if let pulse = patience.pulse, !pulse.beats(at: address) { return giveUp() }
+      doubt = clock.now + patience.doubt
+    }
+  }
+
+  private func giveUp() -> Int16? {
+    (hasGivenUp, isStale) = (true, true)
+    return nil
+  }
+
+  /// The server at the other end.
+  private var address: PostgresAddress {
+    func text(_ value: UnsafePointer<CChar>?) -> String { value.map { String(cString: $0) } ?? "" }
+    return PostgresAddress(
+      host: text(PQhost(handle)), address: text(PQhostaddr(handle)), port: text(PQport(handle)))
+  }
+}

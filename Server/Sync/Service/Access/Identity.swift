@@ -1,0 +1,26 @@
+import FerryProtocol
+
+/// The result of checking a credential: the principal and what it may do.
+package struct Identity: Sendable, Equatable {
+  package let principal: Principal
+  package let grants: AccessGrants
+  /// From then on the credential is refused: milliseconds since 1970, `nil` for never.
+  package let expiry: Int64?
+
+  package init(_ principal: Principal, _ grants: AccessGrants, expiry: Int64? = nil) {
+    self.principal = principal
+    self.grants = grants
+    self.expiry = expiry
+  }
+
+  /// The holder of a token of Ferry's.
+  package init(_ known: KnownToken) {
+    self.init(Principal(known.token), known.token.grants, expiry: known.validUntil)
+  }
+
+  /// Every sender, as long as no token was created.
+  package static let anonymous = Identity(.anonymous, AccessGrants(everywhere: .admin))
+
+  /// Whether the credential is refused at a moment of the wall clock.
+  package func isExpired(at now: Int64) -> Bool { expiry.map { now >= $0 } ?? false }
+}

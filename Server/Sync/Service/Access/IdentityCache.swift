@@ -1,0 +1,53 @@
+/// Answers about credentials, kept for a while by the credential's hash; pure.
+///
+/// A revoked token is let in until its entry expires, on this process at most `timeToLive` long.
+struct IdentityCache: Sendable {
+  /// How long a known token is believed.
+  static let timeToLive = Duration.seconds(5)
+  /// How long an unknown one is refused without a look-up.
+  static let unknownTimeToLive = Duration.seconds(2)
+
+  private struct Entry {
+    var identity: Identity?
+    var expiry: Duration
+  }
+
+  private var entries: [[UInt8]: Entry] = [:]
+  private let countMax: Int
+
+  /// - Parameter countMax: Entries at most; past it, all are forgotten.
+  init(countMax: Int = 10_000) { self.countMax = countMax }
+
+  /// Entries kept, expired ones too.
+  var count: Int { entries.count }
+
+  /// `nil` when nothing is known; `.some(nil)` when the credential is known to be no good.
+  func lookUp(_ hash: [UInt8], now: Duration) -> Identity?? {
+    guard let entry = entries[hash], now < entry.expiry else { return nil }
+    return .some(entry.identity)
+  }
+
+  /// Whether the credential was good when it was last looked up.
+  func wasKnown(_ hash: [UInt8]) -> Bool { entries[hash]?.identity != nil }
+
+  mutating func keep(
+    _ identity: Identity?, for hash: [UInt8], now: Duration,
+    timeToLive: Duration = IdentityCache.timeToLive
+  ) {
+    if entries.count >= countMax {
+      entries = entries.filter { $0.value.identity != nil }
+      if entries.count >= countMax { entries = entries.filter { now < $0.value.expiry } }
+      if entries.count >= countMax { entries = [:] }
+    }
+    let life = identity == nil ? Self.unknownTimeToLive : timeToLive
+    entries[hash] = Entry(identity: identity, expiry: now + life)
+  }
+
+  /// Asks about every credential again. Those that were good stay known as such: guesses from the
+  /// same address do not lock them out.
+  mutating func forgetAll() {
+    entries = entries.compactMapValues { entry in
+      entry.identity.map { Entry(identity: $0, expiry: .zero) }
+    }
+  }
+}

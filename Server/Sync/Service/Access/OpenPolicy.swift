@@ -1,0 +1,65 @@
+import FerryProtocol
+
+/// Which requests a server without tokens lets in. Any web page can make a browser send requests
+/// to an address that the browser's machine can reach, so an open server refuses everything that
+/// shows signs of a browser or a proxy (SPEC.md §8).
+package struct OpenPolicy: Sendable, Equatable {
+  private enum Hosts: Sendable, Equatable {
+    case all
+    /// This machine's names; with `addresses`, also every numeric address.
+    case named(Set<String>, addresses: Bool)
+  }
+
+  private let hosts: Hosts
+
+  /// Checks nothing: for a service that no network reaches.
+  package static let trusted = OpenPolicy(hosts: .all)
+
+  /// For a server that only this machine can reach, under these names and those of loopback.
+  package static func loopback(alsoNamed names: [String] = []) -> OpenPolicy {
+    OpenPolicy(hosts: .named(Set(names.map { $0.lowercased() }), addresses: false))
+  }
+
+  /// For `--insecure`: numeric addresses count, too. A page that bound its own name to the server's
+  /// address shows that name.
+  package static func insecure(alsoNamed names: [String] = []) -> OpenPolicy {
+    OpenPolicy(hosts: .named(Set(names.map { $0.lowercased() }), addresses: true))
+  }
+
+  /// Why a request is refused, or `nil`.
+  func fault(of visitor: Visitor) -> Problem? {
+    guard case .named(let names, let addresses) = hosts else { return nil }
+    if let origin = visitor.origin {
+      return Problem(
+        .forbidden,
+        "requests from web pages (\(origin.prefix(200))) need a server with tokens")
+    }
+    if let site = visitor.fetchSite, site != "none" {
+      return Problem(.forbidden, "requests from web pages need a server with tokens")
+    }
+    if let header = visitor.forwarded {
+      return Problem(
+        .forbidden,
+        "no tokens exist, and the request came through a proxy (\(header)): a server behind a "
+          + "proxy needs tokens")
+    }
+    if let host = visitor.host, !allows(host, names, addresses: addresses) {
+      return Problem(
+        .forbidden,
+        "no tokens exist, and the request names host \(host.prefix(200)): create a token, or allow "
+          + "the name with --allowed-host")
+    }
+    if visitor.hasContent, !visitor.takesAnyContent, !visitor.isJSON {
+      return Problem(
+        .unsupportedMediaType,
+        "no tokens exist, so that a body has to be application/json (Content-Type)")
+    }
+    return nil
+  }
+
+  private func allows(_ authority: String, _ names: Set<String>, addresses: Bool) -> Bool {
+    if ListenAddress.isLoopback(authority: authority) { return true }
+    guard let host = ListenAddress.host(ofAuthority: authority) else { return false }
+    return names.contains(host.lowercased()) || addresses && ListenAddress.isNumeric(host)
+  }
+}

@@ -1,0 +1,147 @@
+import FerryProtocol
+import Synchronization
+
+/// Why keys could not be read: for the log.
+package struct KeySourceError: Error, Sendable, Equatable, CustomStringConvertible {
+  package let description: String
+
+  package init(_ description: String) { self.description = description }
+}
+
+/// Where an issuer's keys come from.
+package struct KeySource: Sendable {
+  /// Whether shared secrets count: of a local file only.
+  package var takesSecrets: Bool
+  /// Reads the document.
+  package var load: @Sendable () async throws(KeySourceError) -> [UInt8]
+
+  package init(
+    takesSecrets: Bool, load: @escaping @Sendable () async throws(KeySourceError) -> [UInt8]
+  ) {
+    self.takesSecrets = takesSecrets
+    self.load = load
+  }
+}
+
+/// Checks JSON Web Tokens of one issuer, and keeps its keys up to date.
+///
+/// The last good keys stay when newer ones cannot be read. Keys that are gone from the set count no
+/// longer as soon as the set was read again.
+package final class SignedTokenVerifier: Sendable {
+  /// How long the result for a token is believed: keys may be withdrawn.
+  static let timeToLive = KeyRefresh.ageMax
+
+  private struct State {
+    var keys: SignatureKeys?
+    var document: [UInt8] = []
+    var refresh = KeyRefresh()
+    var fetch: Task<Void, Never>?
+    var hasChanged = false
+  }
+
+  private let rules: ClaimRules
+  private let source: KeySource
+  private let clock: ServiceClock
+  private let log: ServiceLog
+  private let state = Mutex(State())
+
+  package init(_ rules: ClaimRules, keys source: KeySource, clock: ServiceClock, log: ServiceLog) {
+    self.rules = rules
+    self.source = source
+    self.clock = clock
+    self.log = log
+  }
+
+  /// Reads the keys for the first time. Throws if they cannot be read now.
+  package func start() async throws(KeySourceError) {
+    try await load()
+  }
+
+  /// Whether other keys are in force since the last call.
+  func keysChanged() -> Bool {
+    state.withLock { state in
+      defer { state.hasChanged = false }
+      return state.hasChanged
+    }
+  }
+
+  /// The identity behind a token, or why it is refused.
+  func verify(_ text: SignedText) async -> Result<Identity, Problem> {
+    do {
+      let token = try SignedToken(text)
+      if let fault = await fault(of: token) { return .failure(fault) }
+      return try SignedClaims(token.payload, grantsClaim: rules.grantsClaim)
+        .checked(by: rules, now: clock.wall())
+    } catch {
+      return .failure(.badSignedToken(error.reason))
+    }
+  }
+
+  private func fault(of token: SignedToken) async -> Problem? {
+    let now = clock.uptime()
+    let (keys, isDue) = state.withLock { ($0.keys, $0.refresh.isDue(now: now)) }
+    var verdict = keys?.check(token) ?? .unknownKey
+    if verdict == .unknownKey {
+      await refresh(now: now)
+      guard let keys = state.withLock({ $0.keys }) else {
+        return Problem(.unavailable, "the keys of the tokens' issuer cannot be read at the moment")
+      }
+      verdict = keys.check(token)
+    } else if isDue {
+      beginRefresh(now: now)
+    }
+    switch verdict {
+    case .valid: return nil
+    case .forged: return .badSignedToken("its signature is wrong")
+    case .unknownKey:
+      return .badSignedToken("no key of the issuer has its identifier and type, and signed it")
+    }
+  }
+
+  // MARK: Keys
+
+  /// Waits for newer keys, if it is time for them.
+  private func refresh(now: Duration) async { await beginRefresh(now: now)?.value }
+
+  @discardableResult
+  private func beginRefresh(now: Duration) -> Task<Void, Never>? {
+    state.withLock { state -> Task<Void, Never>? in
+      if let fetch = state.fetch { return fetch }
+      guard state.refresh.isAllowed(now: now) else { return nil }
+      state.refresh.attempt(now: now)
+      let fetch = Task {
+        do throws(KeySourceError) {
+          try await self.load()
+        } catch {
+          self.log.write(.warning, "the issuer's keys cannot be read", detail: error.description)
+        }
+        self.state.withLock { $0.fetch = nil }
+      }
+      state.fetch = fetch
+      return fetch
+    }
+  }
+
+  private func load() async throws(KeySourceError) {
+    let now = clock.uptime()
+    state.withLock { $0.refresh.attempt(now: now) }
+    let document = try await source.load()
+    let keys: SignatureKeys
+    do {
+      keys = try SignatureKeys(document, takesSecrets: source.takesSecrets)
+    } catch {
+      throw KeySourceError("the key set is malformed: \(error)")
+    }
+    guard keys.count > 0 else {
+      throw KeySourceError(
+        "the key set has no key for RS256, ES256 or EdDSA"
+          + (source.takesSecrets ? ", nor a secret of 32 bytes for HS256" : ""))
+    }
+    let arrived = clock.uptime()
+    state.withLock { state in
+      state.refresh.succeed(now: arrived)
+      guard state.document != document else { return }
+      (state.keys, state.document, state.hasChanged) = (keys, document, true)
+    }
+  }
+}

@@ -1,0 +1,42 @@
+/// An allowance that fills at a steady rate up to a burst, and may go below zero by as much; pure.
+struct TokenBucket: Sendable, Equatable {
+  private var level: Double
+  private var updated: Duration
+
+  /// A full bucket.
+  init(burst: Double, now: Duration) {
+    level = burst
+    updated = now
+  }
+
+  /// Takes the amount if anything is left. Returns how long to wait otherwise.
+  mutating func take(_ amount: Double, rate: Double, burst: Double, now: Duration) -> Duration? {
+    fill(rate: rate, burst: burst, now: now)
+    guard level > 0 else { return .seconds((1 - level) / rate) }
+    level -= amount
+    return nil
+  }
+
+  /// Takes the amount, also if nothing is left. The debt is bounded by the burst.
+  mutating func force(_ amount: Double, rate: Double, burst: Double, now: Duration) {
+    fill(rate: rate, burst: burst, now: now)
+    level = max(-burst, level - amount)
+  }
+
+  /// How long to wait until anything is left; `nil` if something is.
+  mutating func wait(rate: Double, burst: Double, now: Duration) -> Duration? {
+    take(0, rate: rate, burst: burst, now: now)
+  }
+
+  /// Whether nothing was taken for so long that the bucket need not be kept.
+  mutating func isFull(rate: Double, burst: Double, now: Duration) -> Bool {
+    fill(rate: rate, burst: burst, now: now)
+    return level >= burst
+  }
+
+  private mutating func fill(rate: Double, burst: Double, now: Duration) {
+    let (seconds, attoseconds) = max(.zero, now - updated).components
+    level = min(burst, level + rate * (Double(seconds) + Double(attoseconds) * 1e-18))
+    updated = max(updated, now)
+  }
+}

@@ -1,0 +1,18 @@
+/// An issuer of JSON Web Tokens, and where its keys are.
+package struct TokenIssuer: Sendable {
+  package var rules: ClaimRules
+  package var source: KeySource
+
+  package init(rules: ClaimRules, source: KeySource) {
+    self.rules = rules
+    self.source = source
+  }
+}
+
+extension FerryServerConfiguration {
+  /// Which requests are let in while no token was ever made.
+  var openPolicy: OpenPolicy {
+    listen.isLoopback && !isInsecure
+      ? .loopback(alsoNamed: allowedHosts) : .insecure(alsoNamed: allowedHosts)
+  }
+}

@@ -1,0 +1,126 @@
+import FerryProtocol
+
+/// Who may manage which tokens; pure.
+///
+/// A server-wide admin manages all. An admin of spaces manages tokens for these spaces only, and
+/// none with an owner: tokens of one owner are one principal, and own the same devices.
+enum TokenRule {
+  /// Why the caller may not create such a token, or `nil`.
+  static func fault(creating token: TokenRequest, by caller: Identity) -> Problem? {
+    if caller.grants.isServerAdmin { return nil }
+    if token.owner != nil {
+      return Problem(.forbidden, "only an admin of all spaces creates tokens with an owner")
+    }
+    guard caller.grants.administers(token.grants) else {
+      return Problem(
+        .forbidden, "you are no admin of all that the token is for: \(token.grants.text)")
+    }
+    return nil
+  }
+
+  /// Whether the caller sees the token in lists, and may revoke it.
+  static func manages(_ token: StoredToken, _ caller: Identity) -> Bool {
+    caller.grants.isServerAdmin || caller.grants.administers(token.grants)
+  }
+
+  /// Why the caller may not get another secret of the token, or `nil`.
+  static func fault(rotating token: StoredToken, by caller: Identity) -> Problem? {
+    if caller.grants.isServerAdmin || token.owner == nil { return nil }
+    return Problem(.forbidden, "only an admin of all spaces rotates tokens with an owner")
+  }
+}
+
+/// A token as somebody asks for it.
+package struct TokenRequest: Sendable, Equatable {
+  /// The longest life, and the longest grace of a replaced secret: 100 years in seconds.
+  package static let secondsMax: Int64 = 3_155_760_000
+
+  package var name: String
+  package var owner: String?
+  package var grants: AccessGrants
+  /// Seconds that it is valid; `nil` for ever.
+  package var lifetime: Int64?
+
+  package init(
+    name: String = "", owner: String? = nil, grants: AccessGrants, lifetime: Int64? = nil
+  ) {
+    self.name = name
+    self.owner = owner
+    self.grants = grants
+    self.lifetime = lifetime
+  }
+
+  /// Why there can be no such token, or `nil`.
+  package var fault: String? {
+    if !Self.isFit(name) {
+      return "a name has at most \(StoredToken.textBytesMax) bytes and no control characters"
+    }
+    if let owner, owner.isEmpty || !Self.isFit(owner) {
+      return
+        "an owner has 1 to \(StoredToken.textBytesMax) bytes and no control characters"
+    }
+    if let lifetime, lifetime < 1 || lifetime > Self.secondsMax {
+      return "a token is valid for 1 to \(Self.secondsMax) seconds, or for ever"
+    }
+    return nil
+  }
+
+  private static func isFit(_ text: String) -> Bool {
+    text.utf8.count <= StoredToken.textBytesMax
+      && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+  }
+
+  /// The token and its secret. `random` must be fit for secrets.
+  package func make(
+    now: Int64, random: inout some RandomNumberGenerator
+  ) -> (token: StoredToken, secret: AccessToken) {
+    let secret = AccessToken(random: &random)
+    let token = StoredToken(
+      id: TokenID(hash: secret.hash), name: name, owner: owner, grants: grants, createdAt: now,
+      expiresAt: lifetime.map { now + $0 * 1_000 })
+    return (token, secret)
+  }
+}
+
+extension TokenRequest {
+  /// Reads the body of `POST /v1/tokens`.
+  init(decoding body: [UInt8]) throws(MalformedMessage) {
+    self = try decode(body) { (reader) throws(MalformedMessage) in
+      var (name, owner, lifetime): (String, String?, Int64?) = ("", nil, nil)
+      var grants: AccessGrants?
+      try reader.uniqueObject { (key, reader) throws(MalformedMessage) in
+        switch key {
+        case "name": name = try reader.string()
+        case "owner": if try !reader.null() { owner = try reader.string() }
+        case "spaces": grants = try AccessGrants(reading: &reader)
+        case "expiresIn": if try !reader.null() { lifetime = try reader.integer() }
+        default: try reader.uniqueSkip()
+        }
+      }
+      guard let grants else {
+        throw reader.malformed("a token needs the member spaces, as {\"notes\":\"writer\"}")
+      }
+      let request = TokenRequest(name: name, owner: owner, grants: grants, lifetime: lifetime)
+      if let fault = request.fault { throw reader.malformed(fault) }
+      return request
+    }
+  }
+
+  /// Reads the body of a rotation: the seconds for which the secret before stays valid.
+  static func grace(decoding body: [UInt8]) throws(MalformedMessage) -> Int64 {
+    if body.isEmpty { return 0 }
+    return try decode(body) { (reader) throws(MalformedMessage) in
+      var grace: Int64 = 0
+      try reader.uniqueObject { (key, reader) throws(MalformedMessage) in
+        switch key {
+        case "grace": grace = try reader.integer()
+        default: try reader.uniqueSkip()
+        }
+      }
+      guard (0...secondsMax).contains(grace) else {
+        throw reader.malformed("a grace has 0 to \(secondsMax) seconds")
+      }
+      return grace
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import FerryProtocol
+import Synchronization
+
+/// How many bytes each space has in uploads that are finished and that no mission names yet.
+///
+/// The store is asked for a space's sum once a minute at most. Between two questions the uploads
+/// that finish here are added, so that a large publication is not counted again with each of its
+/// files; what is published meanwhile counts until the next question.
+final class UploadShares: Sendable {
+  /// How long a sum is believed.
+  static let timeToLive = Duration.seconds(60)
+  private static let countMax = 10_000
+
+  private struct Sum {
+    var bytes: Int64
+    let expiry: Duration
+  }
+
+  private let clock: ServiceClock
+  private let sums = Mutex([Int64: Sum]())
+
+  init(clock: ServiceClock) { self.clock = clock }
+
+  /// The bytes of a space's uploads, by `ask` where they are not known.
+  func bytes(
+    in space: Int64, ask: () async throws(Problem) -> Int64
+  ) async throws(Problem) -> Int64 {
+    let now = clock.uptime()
+    let known = sums.withLock { sums in
+      sums[space].flatMap { now < $0.expiry ? $0.bytes : nil }
+    }
+    if let known { return known }
+    let bytes = try await ask()
+    sums.withLock { sums in
+      if sums.count >= Self.countMax { sums = [:] }
+      sums[space] = Sum(bytes: bytes, expiry: now + Self.timeToLive)
+    }
+    return bytes
+  }
+
+  /// An upload has finished here.
+  func add(_ bytes: Int64, in space: Int64) { sums.withLock { $0[space]?.bytes += bytes } }
+}

@@ -1,0 +1,96 @@
+import FerryProtocol
+import HTTPServer
+
+// What is decided before the content of a request is read.
+extension SyncService {
+  /// Decides whether a request's content is worth reading. The request is checked once more, and
+  /// for good, when it is answered.
+  package func admission(of arrival: HTTPArrival) -> HTTPAdmission {
+    var context = begin(arrival.request)
+    do {
+      return try admit(arrival, context)
+    } catch {
+      return refuse(error, &context)
+    }
+  }
+
+  /// Ends the streams of events whose credential is not good any more. While the store is away,
+  /// nobody knows, and they go on.
+  package func checkStreams() async {
+    let gate = parts.gate
+    await streams.end { entry in
+      guard let admitted = try? await gate.admit(entry.visitor, to: entry.space, need: .reader)
+      else { return nil }
+      guard case .failure(let problem) = admitted else { return true }
+      return problem.code != .unauthorized && problem.code != .forbidden
+    }
+  }
+
+  private func admit(
+    _ arrival: HTTPArrival, _ context: RequestContext
+  ) throws(Problem) -> HTTPAdmission {
+    let (request, match) = (context.request, context.match)
+    if arrival.isOnReserve, !match.isServedOnReserve {
+      throw Problem(
+        .unavailable,
+        "the server has as many connections as it may; send the request again in a moment")
+    }
+    try check(match)
+    guard arrival.hasContent, match.route.takesContent(request.method), let need = match.need
+    else { return .proceed(limit: 0) }
+    let limit = parts.limits.messageBytes
+    if let length = arrival.declaredLength, length > limit { return .proceed(limit: limit) }
+    guard let text = match.spaceText else { return admitToken(request, context) }
+    let name = try space(named: text)
+    // A web page's request is judged each time: its origin counts as well.
+    let memory = request.headers["Origin"] == nil ? admissions : nil
+    let key = AdmissionMemory.Key(
+      authorization: request.headers["Authorization"], space: name, need: need)
+    if memory?.knows(key) == true { return .proceed(limit: limit) }
+    return .decide { [self] in
+      var context = context
+      context.space = name
+      do throws(Problem) {
+        _ = try await admit(request, match.route, to: name, need: need)
+        memory?.keep(key)
+        return .proceed(limit: limit)
+      } catch {
+        return refuse(error, &context)
+      }
+    }
+  }
+
+  /// Admits a request about tokens, which is about no single space.
+  private func admitToken(_ request: HTTPRequest, _ context: RequestContext) -> HTTPAdmission {
+    .decide { [self] in
+      var context = context
+      do throws(Problem) {
+        _ = try await identify(request, context.match.route)
+        return .proceed(limit: Self.tokenRequestBytes)
+      } catch {
+        return refuse(error, &context)
+      }
+    }
+  }
+
+  /// Content of a request about tokens, in bytes.
+  private static let tokenRequestBytes = 64 << 10
+
+  private func refuse(_ problem: Problem, _ context: inout RequestContext) -> HTTPAdmission {
+    let response = refusal(problem, &context)
+    record(
+      context, status: response.status,
+      bytesOut: response.contentCount(for: context.request.method))
+    return .refuse(response)
+  }
+}
+
+extension RouteMatch {
+  /// Whether it is answered although all ordinary connections are taken.
+  var isServedOnReserve: Bool {
+    switch route {
+    case .health, .readiness, .metrics: true
+    default: isAllowed && need == .admin
+    }
+  }
+}

@@ -1,0 +1,197 @@
+import FerryProtocol
+import HTTPServer
+
+// The requests about tokens and the audit log, which are about no single space.
+extension SyncService {
+  /// The caller of a route that is about no single space.
+  private func caller(_ context: inout RequestContext) async throws(Problem) -> Identity {
+    let identity = try await identify(context.request, context.match.route)
+    context.principal = identity.principal
+    try count(&context)
+    return identity
+  }
+
+  /// Returns the sender of a request that is about no single space.
+  ///
+  /// Throws `forbidden` if it administers no space.
+  func identify(_ request: HTTPRequest, _ route: Route) async throws(Problem) -> Identity {
+    let visitor = Self.visitor(request, route)
+    let gate = parts.gate
+    let identity = try await ask { () async throws(StoreError) in
+      try await gate.identify(visitor)
+    }.get()
+    guard identity.grants.administersAny else {
+      throw Problem(.forbidden, "this needs the role admin")
+    }
+    return identity
+  }
+
+  func tokens(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
+    let caller = try await caller(&context)
+    if context.request.method == "POST" { return try await createToken(context, caller) }
+    let store = parts.store
+    let tokens = try await ask { () async throws(StoreError) in try await store.tokens() }
+    var json = JSONWriter(capacity: 256 + tokens.count * 256)
+    json.raw("{\"tokens\":[")
+    var first = true
+    for token in tokens where TokenRule.manages(token, caller) {
+      json.separate(&first)
+      json.raw("{")
+      json.tokenMembers(token)
+      json.raw("}")
+    }
+    json.raw("]}")
+    return .json(json.finish())
+  }
+
+  private func createToken(
+    _ context: RequestContext, _ caller: Identity
+  ) async throws(Problem) -> HTTPResponse {
+    let request = try read(context.request.body) { (body, _) throws(MalformedMessage) in
+      try TokenRequest(decoding: body)
+    }
+    if let fault = TokenRule.fault(creating: request, by: caller) { throw fault }
+    var random = SystemRandomNumberGenerator()
+    let (token, secret) = request.make(now: parts.clock.wall(), random: &random)
+    let (store, mark) = (parts.store, mark(caller.principal))
+    try await ask { () async throws(StoreError) in
+      try await store.addToken(token, hash: secret.hash, by: mark)
+    }
+    return .json(Self.secret(secret, of: token), status: 201)
+  }
+
+  /// Revokes a token.
+  func token(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
+    let caller = try await caller(&context)
+    let token = try await managedToken(context, caller)
+    let (store, mark) = (parts.store, mark(caller.principal))
+    let wasThere = try await ask { () async throws(StoreError) in
+      try await store.removeToken(token.id, by: mark)
+    }
+    guard wasThere else { throw .unknownToken }
+    return HTTPResponse(status: 204, headers: ["Cache-Control": "no-store"])
+  }
+
+  /// Gives a token another secret.
+  func rotateToken(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
+    let caller = try await caller(&context)
+    let token = try await managedToken(context, caller)
+    if let fault = TokenRule.fault(rotating: token, by: caller) { throw fault }
+    let grace = try read(context.request.body) { (body, _) throws(MalformedMessage) in
+      try TokenRequest.grace(decoding: body)
+    }
+    var random = SystemRandomNumberGenerator()
+    let secret = AccessToken(random: &random)
+    let (store, mark) = (parts.store, mark(caller.principal))
+    let graceEnd = parts.clock.wall() + grace * 1_000
+    let wasThere = try await ask { () async throws(StoreError) in
+      try await store.rotateToken(token.id, hash: secret.hash, graceEnd: graceEnd, by: mark)
+    }
+    guard wasThere else { throw .unknownToken }
+    return .json(Self.secret(secret, of: token))
+  }
+
+  private func managedToken(
+    _ context: RequestContext, _ caller: Identity
+  ) async throws(Problem) -> StoredToken {
+    guard let id = TokenID(context.match.itemText ?? "") else { throw .unknownToken }
+    let store = parts.store
+    let tokens = try await ask { () async throws(StoreError) in try await store.tokens() }
+    // What the caller does not manage is as unknown as what is not there.
+    guard let token = tokens.first(where: { $0.id == id }), TokenRule.manages(token, caller)
+    else { throw .unknownToken }
+    return token
+  }
+
+  private static func secret(_ secret: AccessToken, of token: StoredToken) -> [UInt8] {
+    var json = JSONWriter(capacity: 512)
+    json.raw("{\"token\":")
+    json.string(secret.text)
+    json.raw(",")
+    json.tokenMembers(token)
+    json.raw("}")
+    return json.finish()
+  }
+
+  /// The author of a change, for the audit log.
+  func mark(_ principal: Principal) -> AuditMark { AuditMark(principal, at: parts.clock.wall()) }
+
+  // MARK: The audit log
+
+  func audit(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
+    let caller = try await caller(&context)
+    guard caller.grants.isServerAdmin else {
+      throw Problem(.forbidden, "the audit log is for admins of all spaces")
+    }
+    let query = try Self.auditQuery(context.request.query)
+    let store = parts.store
+    let entries = try await ask { () async throws(StoreError) in try await store.audit(query) }
+    var json = JSONWriter(capacity: 256 + entries.count * 256)
+    json.raw("{\"entries\":[")
+    var first = true
+    for entry in entries {
+      json.separate(&first)
+      json.auditEntry(entry)
+    }
+    json.raw("]}")
+    return .json(json.finish())
+  }
+
+  private static func auditQuery(_ query: [String: String]) throws(Problem) -> AuditQuery {
+    func number(_ name: String) throws(Problem) -> Int64? {
+      guard let text = query[name] else { return nil }
+      guard let value = Int64(text), value >= 0 else {
+        throw Problem(.malformedMessage, "\(name) is a whole number from 0 up")
+      }
+      return value
+    }
+    var space: SpaceName?
+    if let text = query["space"] {
+      space = SpaceName(text)
+      guard space != nil else { throw Problem(.malformedMessage, "space is a space's name") }
+    }
+    return AuditQuery(
+      space: space, since: try number("since") ?? 0, after: try number("after") ?? 0,
+      limit: Int(clamping: try number("limit") ?? Int64(AuditQuery.countMax)))
+  }
+}
+
+extension JSONWriter {
+  /// A token without its secret.
+  fileprivate mutating func tokenMembers(_ token: StoredToken) {
+    raw("\"id\":")
+    string(token.id.text)
+    raw(",\"name\":")
+    string(token.name)
+    raw(",\"owner\":")
+    if let owner = token.owner { string(owner) } else { raw("null") }
+    raw(",\"spaces\":")
+    raw(token.grants.encoded())
+    raw(",\"createdAt\":")
+    number(token.createdAt)
+    raw(",\"expiresAt\":")
+    if let end = token.expiresAt { number(end) } else { raw("null") }
+    raw(",\"lastUsedAt\":")
+    if let use = token.lastUsedAt { number(use) } else { raw("null") }
+  }
+
+  fileprivate mutating func auditEntry(_ entry: AuditEntry) {
+    raw("{\"number\":")
+    number(entry.number)
+    raw(",\"time\":")
+    number(entry.at)
+    raw(",\"principal\":")
+    string(entry.principal)
+    raw(",\"action\":")
+    string(entry.action)
+    raw(",\"space\":")
+    if let space = entry.space { string(space.value) } else { raw("null") }
+    raw(",\"detail\":")
+    string(entry.detail)
+    raw("}")
+  }
+}
+
+extension Problem {
+  fileprivate static let unknownToken = Problem(.notFound, "there is no such token")
+}

@@ -1,0 +1,127 @@
+import FerryProtocol
+
+/// What a principal may do: a role for each space or set of spaces. The strongest role counts.
+///
+/// An admin of `*` is a server-wide admin: only such a principal manages tokens with owners, reads
+/// the audit log and renews the key that signs missions.
+package struct AccessGrants: Sendable, Equatable {
+  /// Patterns at most.
+  package static let countMax = 100
+
+  /// Each pattern once.
+  package let roles: [SpacePattern: Role]
+  /// Those for more than one space, which are compared one by one.
+  private let broad: [SpacePattern]
+
+  /// Returns `nil` for none and for more than ``countMax``.
+  package init?(_ roles: [SpacePattern: Role]) {
+    guard !roles.isEmpty, roles.count <= Self.countMax else { return nil }
+    self.init(known: roles)
+  }
+
+  private init(known roles: [SpacePattern: Role]) {
+    self.roles = roles
+    broad = roles.keys.filter { $0.space == nil }.sorted()
+  }
+
+  /// One role for one space.
+  package init(_ space: SpaceName, _ role: Role) {
+    self.init(known: [SpacePattern(space): role])
+  }
+
+  /// One role for every space.
+  package init(everywhere role: Role) { self.init(known: [.everything: role]) }
+
+  /// The role in a space; `nil` if none is granted.
+  package func role(in space: SpaceName) -> Role? {
+    let pattern = SpacePattern(space)
+    var role = roles[pattern]
+    for other in broad where other.covers(pattern) {
+      role = max(role ?? .reader, roles[other] ?? .reader)
+    }
+    return role
+  }
+
+  /// Whether the server itself may be administered.
+  package var isServerAdmin: Bool { roles[.everything] == .admin }
+
+  /// Whether every space of a pattern may be administered.
+  package func administers(_ pattern: SpacePattern) -> Bool {
+    roles.contains { $0.value == .admin && $0.key.covers(pattern) }
+  }
+
+  /// Whether every space of the other grants may be administered.
+  package func administers(_ other: AccessGrants) -> Bool {
+    other.roles.keys.allSatisfy { administers($0) }
+  }
+
+  /// The space, if the grants are for only one.
+  package var onlySpace: SpaceName? { roles.count == 1 ? roles.keys.first?.space : nil }
+
+  /// Whether any space may be administered.
+  package var administersAny: Bool { roles.values.contains(.admin) }
+
+  /// The patterns in order, each with its role.
+  package var list: [(pattern: SpacePattern, role: Role)] {
+    roles.keys.sorted().compactMap { pattern in roles[pattern].map { (pattern, $0) } }
+  }
+
+  /// For people: `writer of notes, reader of list-*`.
+  package var text: String {
+    list.map { pattern, role in
+      "\(role.rawValue) of \(pattern == .everything ? "all spaces" : pattern.text)"
+    }.joined(separator: ", ")
+  }
+}
+
+// As JSON: {"list-7":"writer","*":"reader"}.
+extension AccessGrants {
+  /// The JSON object that tokens and stores hold.
+  package func encoded() -> [UInt8] {
+    var json = JSONWriter(capacity: 64)
+    json.raw("{")
+    var first = true
+    for (pattern, role) in list {
+      json.separate(&first)
+      json.string(pattern.text)
+      json.raw(":")
+      json.string(role.rawValue)
+    }
+    json.raw("}")
+    return json.finish()
+  }
+
+  /// Reads the JSON object; a pattern twice, an unknown role and no pattern at all are refused.
+  package init(reading reader: inout JSONReader) throws(MalformedMessage) {
+    var roles: [SpacePattern: Role] = [:]
+    try reader.object { (key, reader) throws(MalformedMessage) in
+      let text = try key.text()
+      guard let pattern = SpacePattern(text) else {
+        throw reader.malformed(
+          "\"\(text.prefix(80))\" is no space's name, nor the beginning of names and *")
+      }
+      guard let role = Role(rawValue: try reader.string()) else {
+        throw reader.malformed("a role is reader, writer or admin")
+      }
+      guard roles.updateValue(role, forKey: pattern) == nil else {
+        throw reader.malformed("\(pattern) twice")
+      }
+      guard roles.count <= Self.countMax else {
+        throw reader.malformed("more than \(Self.countMax) spaces")
+      }
+    }
+    guard !roles.isEmpty else { throw reader.malformed("no space is named") }
+    self.init(known: roles)
+  }
+
+  /// Grants as a store holds them; `nil` for text of another form.
+  init?(stored text: String) {
+    do {
+      self = try decode(Array(text.utf8)) { (reader) throws(MalformedMessage) in
+        try AccessGrants(reading: &reader)
+      }
+    } catch {
+      return nil
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import Cryptography
+import FerryProtocol
+
+/// Names a token for good, also after its secret was replaced: 16 hexadecimal digits.
+package struct TokenID: Sendable, Hashable, Comparable, CustomStringConvertible {
+  package let text: String
+
+  /// Returns `nil` for text of another form.
+  package init?(_ text: String) {
+    let isHexadecimal = text.utf8.allSatisfy { byte in
+      (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+        || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+    }
+    guard text.utf8.count == 16, isHexadecimal else { return nil }
+    self.text = text
+  }
+
+  /// The identifier that a token gets whose first secret has this hash.
+  package init(hash: [UInt8]) { text = Hexadecimal.text(hash.prefix(8)) }
+
+  package static func < (left: TokenID, right: TokenID) -> Bool { left.text < right.text }
+
+  package var description: String { text }
+}
+
+/// A token as it is kept. Its secret is kept apart, and only as a SHA-256.
+package struct StoredToken: Sendable, Equatable {
+  /// Bytes of a name or an owner.
+  package static let textBytesMax = 200
+
+  package let id: TokenID
+  /// For people; may be empty.
+  package var name: String
+  /// The person or service that it was made for: tokens of one owner are one principal.
+  package var owner: String?
+  package var grants: AccessGrants
+  /// Milliseconds since 1970, as all times here.
+  package var createdAt: Int64
+  /// From then on it is refused; `nil` for never.
+  package var expiresAt: Int64?
+  /// About when it was shown last, to a minute; `nil` for never.
+  package var lastUsedAt: Int64?
+
+  package init(
+    id: TokenID, name: String = "", owner: String? = nil, grants: AccessGrants, createdAt: Int64,
+    expiresAt: Int64? = nil, lastUsedAt: Int64? = nil
+  ) {
+    self.id = id
+    self.name = name
+    self.owner = owner
+    self.grants = grants
+    self.createdAt = createdAt
+    self.expiresAt = expiresAt
+    self.lastUsedAt = lastUsedAt
+  }
+
+  /// For people: the identifier, the name and the grants.
+  package var text: String {
+    let names = [name.isEmpty ? nil : name, owner.map { "owner \($0)" }].compactMap { $0 }
+    return names.isEmpty
+      ? "\(id) (\(grants.text))" : "\(id) (\(names.joined(separator: ", ")): \(grants.text))"
+  }
+}
+
+/// A token that was found by a secret's hash.
+package struct KnownToken: Sendable, Equatable {
+  package let token: StoredToken
+  /// From then on this secret is refused: the token's own end, or that of a replaced secret.
+  package let validUntil: Int64?
+
+  package init(_ token: StoredToken, secretExpiresAt: Int64? = nil) {
+    self.token = token
+    validUntil =
+      if let end = token.expiresAt, let other = secretExpiresAt {
+        min(end, other)
+      } else {
+        token.expiresAt ?? secretExpiresAt
+      }
+  }
+}

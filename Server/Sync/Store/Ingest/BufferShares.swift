@@ -1,0 +1,39 @@
+import FerryProtocol
+
+/// How much each principal has buffered in a space, of all its devices, while a plan is made.
+struct BufferShares {
+  private let quotas: Quotas
+  private var usage: [Principal: Usage]
+
+  /// - Parameter plan: As far as it goes: its devices have owners, and the packets that go are known.
+  init(_ context: IngestContext, _ plan: IngestPlan) {
+    quotas = context.quotas
+    var ledger = UsageLedger(context)
+    ledger.move(plan.owners, in: context)
+    for key in plan.unparked {
+      let packet = context.parked.first { $0.key == key }
+      let owner = plan.owners[key.device] ?? context.owners[key.device] ?? .anonymous
+      ledger.unpark(packet?.byteCount ?? 0, of: owner)
+    }
+    usage = ledger.usage
+  }
+
+  mutating func add(_ byteCount: Int, of owner: Principal) {
+    usage[owner, default: Usage()].add(packets: 1, bytes: Int64(byteCount))
+  }
+
+  /// Why another packet has no room; `nil` if it has.
+  func overflow(_ byteCount: Int, of owner: Principal) -> Problem? {
+    let own = usage[owner] ?? Usage()
+    guard
+      own.packets >= quotas.bufferedPackets
+        || own.packetBytes + Int64(byteCount) > quotas.bufferedBytes
+    else { return nil }
+    return Problem(
+      .parkFull,
+      """
+      \(own.packets) packets of your devices wait already; \(quotas.bufferedPackets) packets and \
+      \(quotas.bufferedBytes) bytes are kept of one user. Send first what they wait for
+      """)
+  }
+}

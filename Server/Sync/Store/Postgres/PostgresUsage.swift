@@ -1,0 +1,92 @@
+import FerryProtocol
+import Postgres
+
+/// What principals take of a space, read and written with the packets that change it.
+enum PostgresUsage {
+  /// What all principals take together.
+  private static let everybody = ""
+
+  private static let columns = "bytes, records, devices, packets, packet_bytes, day, written"
+
+  private static let find = PostgresStatement(
+    "usage",
+    """
+    SELECT found.* FROM unnest($2::text[]) AS wanted(principal) CROSS JOIN LATERAL (
+      SELECT u.principal, \(columns) FROM usage AS u
+      WHERE u.space = $1 AND u.principal = wanted.principal OFFSET 0
+    ) AS found
+    """)
+
+  private static let save = PostgresStatement(
+    "usage_save",
+    """
+    INSERT INTO usage(space, principal, \(columns))
+    SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+      $7::bigint[], $8::bigint[], $9::bigint[])
+    ON CONFLICT (space, principal) DO UPDATE SET bytes = excluded.bytes,
+      records = excluded.records, devices = excluded.devices, packets = excluded.packets,
+      packet_bytes = excluded.packet_bytes, day = excluded.day, written = excluded.written
+    """)
+
+  private static let list = PostgresStatement(
+    "usage_list", "SELECT principal, \(columns) FROM usage WHERE space = $1 ORDER BY principal")
+
+  // MARK: Packets
+
+  static func addLookUp(
+    of principals: [Principal], in space: Int64, to pipeline: inout PostgresPipeline
+  ) {
+    var names = PostgresArray<String>()
+    for name in Set(principals + [.anonymous]) { names.append(utf8: name.id.utf8) }
+    names.append(utf8: everybody.utf8)
+    pipeline.add(find, [.int8(space), .array(names)])
+  }
+
+  static func take(_ rows: PostgresRows, into context: inout IngestContext) throws {
+    for row in rows {
+      let usage = try Usage(row)
+      if let principal = Principal(try row.text(0)) {
+        context.usage[principal] = usage
+      } else {
+        context.total = usage
+      }
+    }
+  }
+
+  static func add(
+    _ effects: IngestEffects, in space: Int64, to pipeline: inout PostgresPipeline
+  ) {
+    var rows = effects.usage.map { ($0.key.id, $0.value) }
+    if let total = effects.total { rows.append((everybody, total)) }
+    if rows.isEmpty { return }
+    var principals = PostgresArray<String>()
+    var numbers = Array(repeating: PostgresArray<Int64>(), count: 7)
+    for (name, usage) in rows {
+      principals.append(utf8: name.utf8)
+      for (index, number) in usage.stored.enumerated() { numbers[index].append(number) }
+    }
+    var parameters: PostgresParameters = [.int8(space), .array(principals)]
+    for array in numbers { parameters.append(.array(array)) }
+    pipeline.add(save, parameters)
+  }
+
+  /// All of a space's rows, by principal; the first one is everybody's.
+  static func list(
+    in space: Int64, on connection: PostgresConnection
+  ) throws -> [(principal: String, usage: Usage)] {
+    try connection.query(list, [.int8(space)]).map { (try $0.text(0), try Usage($0)) }
+  }
+}
+
+extension Usage {
+  fileprivate init(_ row: PostgresRow) throws {
+    self.init()
+    bytes = try row.int8(1)
+    records = try row.int8(2)
+    devices = try row.int8(3)
+    packets = try row.int8(4)
+    packetBytes = try row.int8(5)
+    day = try row.int8(6)
+    written = try row.int8(7)
+  }
+}

@@ -1,0 +1,33 @@
+/// How much one principal, and one space, may take of a server (SPEC.md §10).
+///
+/// Each limit is far above honest use. It keeps one member of a space from filling the disk, or
+/// the memory, that all of them share. `Int64.max` is no limit.
+package struct Quotas: Sendable, Equatable {
+  /// Bytes of the records by which one principal made a space grow.
+  package var principalBytes: Int64 = 64 << 30
+  /// Records by which one principal made a space grow.
+  package var principalRecords: Int64 = 50_000_000
+  /// Bytes of all records of a space.
+  package var spaceBytes: Int64 = 256 << 30
+  /// All records of a space.
+  package var spaceRecords: Int64 = 100_000_000
+  /// Bytes that one principal writes to a space's history in a day.
+  package var dailyBytes: Int64 = 64 << 30
+  /// Packets of one principal that a space buffers, of all its devices.
+  package var bufferedPackets: Int64 = 5_000
+  /// Bytes of those packets.
+  package var bufferedBytes: Int64 = 512 << 20
+  /// Device identifiers that one principal owns in a space.
+  package var devices: Int64 = 10_000
+  /// Spaces that one principal creates.
+  package var spaces: Int64 = 10_000
+  /// Event streams that one principal has open on one server.
+  package var streams = 1_000
+  /// Bytes of a space's uploads that are finished and that no mission names yet.
+  package var unpublishedBytes: Int64 = 256 << 30
+
+  /// The defaults.
+  package init() {}
+
+  package static let standard = Quotas()
+}

@@ -1,0 +1,49 @@
+/// What one principal takes of a space, or all of them together. Counted with each change, in its
+/// transaction; never negative.
+package struct Usage: Sendable, Equatable {
+  /// Bytes of the states of living records.
+  package var bytes: Int64 = 0
+  /// Living records.
+  package var records: Int64 = 0
+  /// Device identifiers.
+  package var devices: Int64 = 0
+  /// Buffered packets.
+  package var packets: Int64 = 0
+  /// Bytes of buffered packets.
+  package var packetBytes: Int64 = 0
+  /// The day to which ``written`` belongs: days since 1970 by the server's clock.
+  package var day: Int64 = 0
+  /// Bytes written to the history on that day.
+  package var written: Int64 = 0
+
+  package init() {}
+
+  /// Milliseconds of a day.
+  package static let dayLength: Int64 = 86_400_000
+
+  /// The same on the day of `now`: what was written on another day counts no more.
+  package func today(_ now: Int64) -> Usage {
+    var usage = self
+    let day = now / Self.dayLength
+    if usage.day != day { (usage.day, usage.written) = (day, 0) }
+    return usage
+  }
+
+  /// Counts living records that grew, appeared, shrank or went.
+  package mutating func add(bytes: Int64, records: Int64) {
+    self.bytes = max(0, self.bytes + bytes)
+    self.records = max(0, self.records + records)
+  }
+
+  /// Counts packets that are buffered from now on, or no more.
+  package mutating func add(packets: Int64, bytes: Int64) {
+    self.packets = max(0, self.packets + packets)
+    packetBytes = max(0, packetBytes + bytes)
+  }
+
+  /// The numbers as they are stored, one after the other.
+  var stored: [Int64] { [bytes, records, devices, packets, packetBytes, day, written] }
+
+  /// Counts device identifiers.
+  package mutating func add(devices: Int64) { self.devices = max(0, self.devices + devices) }
+}

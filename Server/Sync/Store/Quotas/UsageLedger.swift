@@ -1,0 +1,102 @@
+import FerryProtocol
+
+/// What a batch changes of who takes how much of a space; pure.
+///
+/// A principal is charged for the growth that its own operations cause, and has the credit for what
+/// they shrink. So nobody is charged for another one's data, and a space's total bounds all.
+struct UsageLedger {
+  private let before: [Principal: Usage]
+  private let totalBefore: Usage
+  private let quotas: Quotas
+  private let now: Int64
+  private(set) var usage: [Principal: Usage]
+  private(set) var total: Usage
+  /// As they were when the run under way began.
+  private var runStart: (own: Usage, total: Usage) = (Usage(), Usage())
+
+  init(_ context: IngestContext) {
+    (before, totalBefore) = (context.usage, context.total)
+    (usage, total) = (context.usage, context.total)
+    (quotas, now) = (context.quotas, context.now)
+  }
+
+  /// What the store has to write: whatever changed.
+  var changed: [Principal: Usage] { usage.filter { before[$0.key] != $0.value } }
+
+  /// The space's total, if it changed.
+  var changedTotal: Usage? { total == totalBefore ? nil : total }
+
+  // MARK: Devices and buffered packets
+
+  /// Device identifiers got an owner, or another one, with the packets that were buffered of them.
+  mutating func move(_ owners: [DeviceID: Principal], in context: IngestContext) {
+    for (device, owner) in owners {
+      let parked = context.parked.filter { $0.key.device == device }
+      let bytes = parked.reduce(0) { $0 + Int64($1.byteCount) }
+      if let former = context.owners[device] {
+        usage[former, default: Usage()].add(devices: -1)
+        usage[former, default: Usage()].add(packets: -Int64(parked.count), bytes: -bytes)
+        usage[owner, default: Usage()].add(packets: Int64(parked.count), bytes: bytes)
+      }
+      usage[owner, default: Usage()].add(devices: 1)
+    }
+  }
+
+  mutating func park(_ byteCount: Int, of owner: Principal) {
+    usage[owner, default: Usage()].add(packets: 1, bytes: Int64(byteCount))
+  }
+
+  mutating func unpark(_ byteCount: Int, of owner: Principal) {
+    usage[owner, default: Usage()].add(packets: -1, bytes: -Int64(byteCount))
+  }
+
+  // MARK: Runs
+
+  mutating func beginRun(of owner: Principal) {
+    runStart = ((usage[owner] ?? Usage()).today(now), total)
+  }
+
+  /// Counts what one packet did to records, and what it wrote to the history.
+  mutating func charge(_ owner: Principal, bytes: Int64, records: Int64, written: Int64) {
+    if bytes == 0 && records == 0 && written == 0 { return }
+    var own = (usage[owner] ?? Usage()).today(now)
+    own.add(bytes: bytes, records: records)
+    own.written += written
+    usage[owner] = own
+    total.add(bytes: bytes, records: records)
+  }
+
+  /// Why the run under way takes too much; `nil` if it does not. A run that frees room, and one
+  /// that takes none, is never too much.
+  func excess(of owner: Principal) -> Problem? {
+    let own = usage[owner] ?? Usage()
+    if own.written > runStart.own.written, runStart.own.written >= quotas.dailyBytes {
+      return Problem(
+        .writeQuota,
+        "\(runStart.own.written) bytes were written to this space today; \(quotas.dailyBytes) are "
+          + "allowed to each user. Send the rest tomorrow (UTC)")
+    }
+    return Self.excess(
+      "your records in this space", own, since: runStart.own, bytes: quotas.principalBytes,
+      records: quotas.principalRecords)
+      ?? Self.excess(
+        "all records of this space", total, since: runStart.total, bytes: quotas.spaceBytes,
+        records: quotas.spaceRecords)
+  }
+
+  private static func excess(
+    _ what: String, _ usage: Usage, since start: Usage, bytes: Int64, records: Int64
+  ) -> Problem? {
+    let advice = "Delete some, or ask the server's administrator for more room"
+    if usage.bytes > bytes, usage.bytes > start.bytes {
+      return Problem(
+        .storageQuota,
+        "\(what) would take \(usage.bytes) bytes; \(bytes) are allowed. \(advice)")
+    }
+    if usage.records > records, usage.records > start.records {
+      return Problem(
+        .storageQuota, "\(what) would be \(usage.records); \(records) are allowed. \(advice)")
+    }
+    return nil
+  }
+}

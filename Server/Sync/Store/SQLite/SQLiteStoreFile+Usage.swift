@@ -1,0 +1,91 @@
+import FerryProtocol
+import SQLite
+
+/// Who uses which device, and what principals take of a space.
+extension SQLiteStoreFile {
+  /// What all principals take together.
+  private static let everybody = ""
+
+  func loadUsage(
+    of principals: [Principal], in space: Int64, into context: inout IngestContext
+  ) throws {
+    for principal in Set(principals + [.anonymous]) {
+      context.usage[principal] = try usage(of: principal.id, in: space)
+    }
+    context.total = try usage(of: Self.everybody, in: space) ?? Usage()
+  }
+
+  private func usage(of principal: String, in space: Int64) throws -> Usage? {
+    let find = try connection.statement(
+      """
+      SELECT bytes, records, devices, packets, packet_bytes, day, written FROM usage
+      WHERE space = ? AND principal = ?
+      """)
+    find.bind(1, space)
+    find.bind(2, principal)
+    return try find.first { Usage($0, from: 0) }
+  }
+
+  /// All of a space's rows, by principal; the first one is everybody's.
+  func usageList(in space: Int64) throws -> [(principal: String, usage: Usage)] {
+    let find = try connection.statement(
+      """
+      SELECT principal, bytes, records, devices, packets, packet_bytes, day, written FROM usage
+      WHERE space = ? ORDER BY principal
+      """)
+    find.bind(1, space)
+    return try find.map { ($0.text(0), Usage($0, from: 1)) }
+  }
+
+  func saveOwners(_ owners: [DeviceID: Principal], in space: Int64, now: Int64) throws {
+    if owners.isEmpty { return }
+    let upsert = try connection.statement(
+      """
+      INSERT INTO devices(space, device, principal, seen_at) VALUES (?, ?, ?, ?)
+      ON CONFLICT(space, device) DO UPDATE SET principal = excluded.principal
+      """)
+    for (device, principal) in owners.sorted(by: { $0.key < $1.key }) {
+      upsert.bind(1, space)
+      upsert.bind(2, device.value)
+      upsert.bind(3, principal.id)
+      upsert.bind(4, now)
+      try upsert.run()
+    }
+  }
+
+  func saveUsage(_ effects: IngestEffects, in space: Int64) throws {
+    for (principal, usage) in effects.usage.sorted(by: { $0.key.id < $1.key.id }) {
+      try save(usage, of: principal.id, in: space)
+    }
+    if let total = effects.total { try save(total, of: Self.everybody, in: space) }
+  }
+
+  private func save(_ usage: Usage, of principal: String, in space: Int64) throws {
+    let upsert = try connection.statement(
+      """
+      INSERT INTO usage(space, principal, bytes, records, devices, packets, packet_bytes, day,
+        written) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT(space, principal) DO UPDATE SET bytes = excluded.bytes,
+        records = excluded.records, devices = excluded.devices, packets = excluded.packets,
+        packet_bytes = excluded.packet_bytes, day = excluded.day, written = excluded.written
+      """)
+    upsert.bind(1, space)
+    upsert.bind(2, principal)
+    for (index, number) in usage.stored.enumerated() { upsert.bind(Int32(index) + 3, number) }
+    try upsert.run()
+  }
+}
+
+extension Usage {
+  /// From a row's columns, beginning at one of them.
+  fileprivate init(_ row: SQLiteStatement, from first: Int32) {
+    self.init()
+    bytes = row.int64(first)
+    records = row.int64(first + 1)
+    devices = row.int64(first + 2)
+    packets = row.int64(first + 3)
+    packetBytes = row.int64(first + 4)
+    day = row.int64(first + 5)
+    written = row.int64(first + 6)
+  }
+}

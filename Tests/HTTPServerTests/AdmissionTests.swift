@@ -1,0 +1,240 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import HTTPServer
+
+@Suite("Admission before content", .hangLimit)
+struct AdmissionTests {
+  static func refusal(_ status: Int) -> HTTPResponse { .text("no", status: status) }
+
+  func configuration(
+    _ admission: @escaping @Sendable (HTTPArrival) -> HTTPAdmission
+  ) -> HTTPServer.Configuration {
+    var configuration = HTTPServer.Configuration(bodyLimit: 8 << 20)
+    configuration.admission = admission
+    return configuration
+  }
+
+  @Test("a request that is refused is answered before its content comes, and asked for none")
+  func refusedEarly() async throws {
+    let handled = Collector<String>()
+    let configuration = configuration { arrival in
+      #expect(arrival.declaredLength == 5_000_000)
+      return .refuse(Self.refusal(403))
+    }
+    let handler: HTTPHandler = { request in
+      handled.add(request.path)
+      return .text("handled")
+    }
+    try await withServer(configuration, handler: handler) { server in
+      try await onThread {
+        for expectation in ["", "Expect: 100-continue\r\n"] {
+          let client = try RawClient(port: server.port)
+          try client.send(
+            "POST /a HTTP/1.1\r\nHost: t\r\n\(expectation)Content-Length: 5000000\r\n\r\n")
+          #expect(try client.response().status == 403)
+        }
+      }
+    }
+    #expect(handled.count == 0)
+  }
+
+  @Test("a small content of a refused request is thrown away, and the connection lives on")
+  func refusedSmall() async throws {
+    let configuration = configuration {
+      $0.request.path == "/no" ? .refuse(Self.refusal(403)) : .proceed(limit: 100)
+    }
+    try await withServer(configuration, handler: describe) { server in
+      try await onThread {
+        let client = try RawClient(port: server.port)
+        for _ in 0..<3 {
+          let body = [UInt8](repeating: 1, count: 60_000)
+          #expect(try client.exchange("POST", "/no", body: body).status == 403)
+          #expect(try client.exchange("POST", "/yes", body: [1]).text == "POST /yes 1")
+        }
+      }
+    }
+  }
+
+  @Test("a decision may take its time; 100 Continue waits for it")
+  func decides() async throws {
+    let gate = Gate()
+    let configuration = configuration { _ in
+      .decide {
+        await gate.wait()
+        return .proceed(limit: 10)
+      }
+    }
+    try await withServer(configuration, handler: describe) { server in
+      try await onThread {
+        let asking = try RawClient(port: server.port)
+        try asking.send(
+          "POST /a HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
+        let eager = try RawClient(port: server.port)
+        try eager.send(RawClient.message("POST", "/b", body: [1, 2]))
+        // Others are served meanwhile.
+        #expect(try RawClient(port: server.port).exchange("GET", "/c").text == "GET /c 0")
+        gate.open()
+        #expect(try asking.response(hasBody: false).status == 100)
+        try asking.send("abc")
+        #expect(try asking.response().text == "POST /a 3")
+        #expect(try eager.response().text == "POST /b 2")
+        #expect(
+          try eager.exchange("POST", "/big", body: [UInt8](repeating: 1, count: 11)).status == 413)
+      }
+    }
+  }
+
+  @Test("a server that stops in the middle of a decision closes the connection")
+  func stopsWhileDeciding() async throws {
+    let gate = Gate()
+    let begun = Gate()
+    let configuration = configuration { _ in
+      .decide {
+        begun.open()
+        await gate.wait()
+        return .proceed(limit: 10)
+      }
+    }
+    let server = try HTTPServer(configuration: configuration, handler: describe)
+    let client = try RawClient(port: server.port)
+    try client.send(RawClient.message("POST", "/b", body: [1, 2]))
+    await begun.wait()
+    await server.stop(grace: .zero)
+    gate.open()
+    #expect(throws: (any Error).self) { try client.response() }
+  }
+
+  @Test("a route without content takes none, chunked or not")
+  func noContent() async throws {
+    try await withServer(configuration { _ in .proceed(limit: 0) }, handler: describe) { server in
+      try await onThread {
+        let plain = try RawClient(port: server.port)
+        #expect(try plain.exchange("GET", "/a").status == 200)
+        #expect(try plain.exchange("GET", "/a", body: []).status == 200)
+        #expect(try plain.exchange("GET", "/a", body: [1]).status == 413)
+        let chunked = try RawClient(port: server.port)
+        try chunked.send(
+          "GET / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+        #expect(try chunked.response().status == 413)
+      }
+    }
+  }
+
+  @Test("contents take no more memory than is set aside for all of them")
+  func memory() async throws {
+    var configuration = HTTPServer.Configuration(bodyLimit: 1 << 20)
+    configuration.memory = MemoryBudget(limit: 3 << 20)
+    let budget = configuration.memory
+    try await withServer(configuration, handler: describe) { server in
+      try await onThread {
+        let head = "POST /a HTTP/1.1\r\nHost: t\r\nContent-Length: 1048576\r\n\r\n"
+        var clients: [RawClient] = []
+        for _ in 0..<3 {
+          let client = try RawClient(port: server.port)
+          try client.send(
+            "POST /a HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\n"
+              + "Content-Length: 1048576\r\n\r\n")
+          // By then its memory is taken.
+          #expect(try client.response(hasBody: false).status == 100)
+          clients.append(client)
+        }
+        #expect(budget.used == 3 << 20)
+        let fourth = try RawClient(port: server.port)
+        try fourth.send(head)
+        #expect(try fourth.response().status == 503)
+        let body = [UInt8](repeating: 7, count: 1 << 20)
+        for client in clients {
+          try client.send(body)
+          #expect(try client.response().text == "POST /a 1048576")
+        }
+        #expect(try clients[0].exchange("POST", "/b", body: body).status == 200)
+      }
+    }
+    #expect(budget.used == 0)
+  }
+
+  @Test("clients that trickle headers or content are cut off, and others are not")
+  func late() async throws {
+    let time = Mutex(Duration.seconds(100))
+    var configuration = HTTPServer.Configuration(idleTimeout: .seconds(3_600))
+    configuration.clock = { time.withLock { $0 } }
+    configuration.cutsOffLate = false
+    configuration.pace = TransferPace(
+      headers: .seconds(10), grace: .seconds(60), bytesPerSecond: 1)
+    let gate = Gate()
+    let handling = Gate()
+    let handler: HTTPHandler = { request in
+      if request.path == "/slow" {
+        handling.open()
+        await gate.wait()
+      }
+      return .text("done")
+    }
+    try await withServer(configuration, handler: handler) { server in
+      // Used by one thread after another.
+      nonisolated(unsafe) let slow = try RawClient(port: server.port)
+      try slow.send(RawClient.message("GET", "/slow"))
+      await handling.wait()
+      try await onThread {
+        let headers = try RawClient(port: server.port)
+        try headers.send("GET / HTTP/1.1\r\nHost: t\r\nX: ")
+        let content = try RawClient(port: server.port)
+        let message =
+          "POST / HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 200\r\n\r\n"
+        try content.send(message)
+        #expect(try content.response(hasBody: false).status == 100)
+        let steady = try RawClient(port: server.port)
+        try steady.send(message)
+        #expect(try steady.response(hasBody: false).status == 100)
+        let idle = try RawClient(port: server.port)
+        #expect(try idle.exchange("GET", "/").text == "done")
+
+        time.withLock { $0 += .seconds(11) }
+        server.cutOffLate()
+        #expect(throws: (any Error).self) { try headers.response() }
+        #expect(try idle.exchange("GET", "/").text == "done")
+        try steady.send([UInt8](repeating: 1, count: 200))
+        #expect(try steady.response().text == "done")
+        time.withLock { $0 += .seconds(50) }
+        server.cutOffLate()
+        #expect(throws: (any Error).self) { try content.response() }
+        #expect(server.load.late >= 2)
+      }
+      gate.open()
+      let answer = try await onThread { try slow.response().text }
+      #expect(answer == "done")
+    }
+  }
+
+  @Test("when all connections are taken, those that are kept free still serve one request each")
+  func reserve() async throws {
+    var configuration = configuration { arrival in
+      guard arrival.isOnReserve, arrival.request.path != "/healthz" else {
+        return .proceed(limit: 100)
+      }
+      return .refuse(Self.refusal(503))
+    }
+    configuration.connectionLimit = 3
+    configuration.connectionReserve = 2
+    try await withServer(configuration, handler: describe) { server in
+      try await onThread {
+        let taken = try (0..<3).map { _ in try RawClient(port: server.port) }
+        for client in taken { #expect(try client.exchange("GET", "/a").status == 200) }
+        for _ in 0..<4 {
+          let probe = try RawClient(port: server.port)
+          let answer = try probe.exchange("GET", "/healthz")
+          #expect(answer.text == "GET /healthz 0")
+          #expect(answer.headers["connection"] == "close")
+          let other = try RawClient(port: server.port)
+          #expect(try other.exchange("POST", "/a", body: [1, 2]).status == 503)
+          #expect(try other.isClosedByPeer())
+        }
+        for client in taken { #expect(try client.exchange("GET", "/a").status == 200) }
+        #expect(server.load.connections >= 3)
+      }
+    }
+  }
+}

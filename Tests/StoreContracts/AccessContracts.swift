@@ -1,0 +1,140 @@
+import FerryProtocol
+import SyncServer
+
+extension StoreContract {
+  private static let mark = AuditMark(.anonymous, at: SpaceUnderTest.now)
+
+  private static func hash(_ number: UInt8) -> [UInt8] { [UInt8](repeating: number, count: 32) }
+
+  private static func token(
+    _ number: UInt8, _ grants: AccessGrants, createdAt: Int64 = 1, expiresAt: Int64? = nil
+  ) -> StoredToken {
+    StoredToken(
+      id: TokenID(hash: hash(number)), name: "token \(number)", owner: "owner \u{1F600}",
+      grants: grants, createdAt: createdAt, expiresAt: expiresAt)
+  }
+
+  private static func roles(_ roles: [String: Role]) throws -> AccessGrants {
+    let patterns = try roles.map { (try unwrap(SpacePattern($0.key), "a pattern"), $0.value) }
+    return try unwrap(AccessGrants(Dictionary(uniqueKeysWithValues: patterns)), "grants")
+  }
+
+  static let access = [
+    StoreContract("tokens are kept, found by their secret and removed for good") { under in
+      let store = try await under.open(.standard)
+      try require(try await !store.hasEverHadTokens(), "a new store has had tokens")
+      let tokens = try Role.allCases.enumerated().map { index, role in
+        token(
+          UInt8(index + 1), try roles(["made-for-it": role, "list-*": .reader]),
+          createdAt: Int64(10 - index), expiresAt: index == 1 ? 99 : nil)
+      }
+      for (index, token) in tokens.enumerated() {
+        try await store.addToken(token, hash: hash(UInt8(index + 1)), by: nil)
+      }
+      let found = try await store.token(hash: hash(2))
+      try require(found, is: KnownToken(tokens[1]), "a token")
+      try require(found?.validUntil, is: 99, "its end")
+      try require(try await store.token(hash: [9]) == nil, "a token nobody made")
+      try require(try await store.tokens(), is: tokens.reversed(), "tokens, oldest first")
+      try require(try await store.space(named: .name("made-for-it")) != nil, "no space was made")
+      try require(try await store.spaces().count, is: 1, "spaces")
+      for token in tokens {
+        try require(try await store.removeToken(token.id, by: nil), "a token was not removed")
+      }
+      try require(try await !store.removeToken(tokens[0].id, by: nil), "removed twice")
+      try require(try await store.tokens().isEmpty, "tokens are left")
+      try require(try await store.token(hash: hash(1)) == nil, "a removed token is found")
+      try require(try await store.hasEverHadTokens(), "the store forgot that it had tokens")
+      await store.close()
+    },
+    StoreContract("a rotated token keeps its identifier, and its former secret ends") { under in
+      let store = try await under.open(.standard)
+      let token = token(1, AccessGrants(everywhere: .admin))
+      try await store.addToken(token, hash: hash(1), by: nil)
+      try require(
+        try await store.rotateToken(token.id, hash: hash(2), graceEnd: 500, by: nil), "no token")
+      try require(try await store.token(hash: hash(1))?.validUntil, is: 500, "the first secret")
+      try require(try await store.token(hash: hash(2)), is: KnownToken(token), "the second secret")
+      // A later rotation does not prolong what ends already.
+      _ = try await store.rotateToken(token.id, hash: hash(3), graceEnd: 900, by: nil)
+      try require(try await store.token(hash: hash(1))?.validUntil, is: 500, "the first secret")
+      try require(try await store.token(hash: hash(2))?.validUntil, is: 900, "the second secret")
+      try require(try await store.token(hash: hash(3))?.validUntil == nil, "the third one ends")
+      try require(try await store.tokens().count, is: 1, "tokens")
+      _ = try await store.endAudit(before: 600)
+      try require(try await store.token(hash: hash(1)) == nil, "an ended secret is kept")
+      try require(try await store.token(hash: hash(2)) != nil, "a secret is gone")
+      let unknown = TokenID(hash: hash(9))
+      try require(
+        try await !store.rotateToken(unknown, hash: hash(4), graceEnd: 0, by: nil), "a token")
+      try require(try await store.token(hash: hash(4)) == nil, "a secret of no token")
+      await store.close()
+    },
+    StoreContract("the last use of a token only moves forward") { under in
+      let store = try await under.open(.standard)
+      let token = token(1, AccessGrants(everywhere: .reader))
+      try await store.addToken(token, hash: hash(1), by: nil)
+      for use in [70, 90, 80] as [Int64] { try await store.noteTokenUses([token.id: use]) }
+      try await store.noteTokenUses([TokenID(hash: hash(9)): 1])
+      try require(try await store.tokens().first?.lastUsedAt, is: 90, "the last use")
+      await store.close()
+    },
+    StoreContract("each administrative change is in the audit log, once, and nothing else") {
+      under in
+      let store = try await under.open(.standard)
+      let name = SpaceName.name("audited")
+      let space = try await store.createSpace(name, by: mark)
+      _ = try await store.createSpace(name, by: mark)
+      try await store.setRetention(.forever, of: space.id, by: mark)
+      let schema = SpaceSchema(version: 1)
+      for _ in 0..<2 {
+        _ = try await store.applySchema(
+          schema, to: space.id, now: SpaceUnderTest.now, keepsRecords: false, by: mark
+        ).get()
+      }
+      let token = token(1, AccessGrants(.name("audited"), .writer))
+      try await store.addToken(token, hash: hash(1), by: mark)
+      _ = try await store.rotateToken(token.id, hash: hash(2), graceEnd: 0, by: mark)
+      _ = try await store.removeToken(token.id, by: mark)
+      _ = try await store.removeToken(token.id, by: mark)
+      try await store.note(
+        AuditMark(.anonymous, at: SpaceUnderTest.now + 5).entry(.spacePruned, "by hand"))
+      let entries = try await store.audit(AuditQuery())
+      try require(
+        entries.map(\.action),
+        is: [
+          "space_created", "retention_set", "schema_applied", "token_created", "token_rotated",
+          "token_revoked", "space_pruned",
+        ], "actions")
+      try require(entries.map(\.number), is: entries.map(\.number).sorted(), "the order")
+      try require(Set(entries.map(\.principal)), is: ["anonymous"], "principals")
+      try require(entries.dropLast().allSatisfy { $0.space == name }, "a space is missing")
+      try require(entries.last?.space == nil, "a space nobody named")
+      try require(
+        try await store.audit(AuditQuery(space: name)).count, is: 6, "entries of the space")
+      try require(
+        try await store.audit(AuditQuery(space: .name("other"))).isEmpty, "entries of another")
+      let later = AuditQuery(since: SpaceUnderTest.now + 1)
+      try require(try await store.audit(later).map(\.detail), is: ["by hand"], "later entries")
+      let page = AuditQuery(after: entries[1].number, limit: 2)
+      try require(try await store.audit(page), is: Array(entries[2...3]), "a page")
+      try require(try await store.endAudit(before: SpaceUnderTest.now + 1), is: 6, "ended")
+      try require(try await store.audit(AuditQuery()).count, is: 1, "entries left")
+      await store.close()
+    },
+    StoreContract("a change that fails leaves nothing in the audit log") { under in
+      let store = try await under.open(.standard)
+      let token = token(1, AccessGrants(.name("twice"), .writer))
+      try await store.addToken(token, hash: hash(1), by: nil)
+      do {
+        try await store.addToken(token, hash: hash(2), by: mark)
+      } catch {
+        try require(try await store.audit(AuditQuery()).isEmpty, "an entry without its change")
+        try require(try await store.token(hash: hash(2)) == nil, "a secret without its token")
+        await store.close()
+        return
+      }
+      throw ContractViolation(description: "a token was made twice")
+    },
+  ]
+}

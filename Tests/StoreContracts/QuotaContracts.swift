@@ -1,0 +1,187 @@
+import FerryProtocol
+import SyncServer
+
+extension StoreContract {
+  private static let one = Principal.member(1)
+  private static let two = Principal.member(2)
+
+  private static func quotas(_ change: (inout Quotas) -> Void) -> Quotas {
+    var quotas = Quotas.standard
+    change(&quotas)
+    return quotas
+  }
+
+  static let quotas = [
+    StoreContract("above a quota nothing is added, and a delete is applied") { under in
+      let quotas = quotas {
+        $0.principalBytes = 2_000
+        $0.spaceRecords = 12
+      }
+      try await under.withSpace(quotas: quotas) { space in
+        var (author, other) = (Author(1), Author(2))
+        let text = Value.text(String(repeating: "x", count: 700))
+        try await space.send(author.packet([author.insert("a", ["x": text])]), from: one)
+        try await space.send(author.packet([author.insert("b", ["x": text])]), from: one)
+        let tail = author.tail
+        let third = author.insert("c", ["x": text])
+        let packet = Packet(device: author.device, dependency: tail, operations: [third])
+        let problem = try await space.send(packet, from: one).problem
+        try require(problem?.code, is: .storageQuota, "a third record")
+        try require(problem?.code.status, is: 507, "its status")
+        try require(try await space.head(), is: 2, "the head")
+        // Others have a quota of their own; and room that is freed can be used again.
+        let records = (0..<10).map { "r\($0)" }
+        try require(
+          try await space.send(other.packet(inserting: records), from: two).status, is: .applied,
+          "another principal's records")
+        let full = Packet(
+          device: author.device, dependency: tail, operations: [author.insert("d", [:])])
+        try require(
+          try await space.send(full, from: one).problem?.code, is: .storageQuota,
+          "a record more than the space may have")
+        let delete = Packet(
+          device: author.device, dependency: tail, operations: [author.delete("a")])
+        try require(try await space.send(delete, from: one).status, is: .applied, "a delete")
+        let again = Packet(device: author.device, dependency: delete.tail, operations: [third])
+        try require(try await space.send(again, from: one).status, is: .applied, "in its place")
+        try require(try await space.usage().records, is: 12, "records of the space")
+        try require(try await space.usage(of: two).records, is: 10, "another principal's")
+      }
+    },
+    StoreContract("nobody is charged for what another one stored") { under in
+      try await under.withSpace { space in
+        var (author, other) = (Author(1), Author(2))
+        let text = Value.text(String(repeating: "x", count: 5_000))
+        try await space.send(author.packet([author.insert("a", ["x": text])]), from: one)
+        let before = try await space.usage(of: one)
+        try require(before.bytes > 5_000, "the author was charged \(before.bytes) bytes")
+        try await space.send(other.packet([other.update("a", ["y": 1])]), from: two)
+        try require(try await space.usage(of: one), is: before, "the author's")
+        let second = try await space.usage(of: two)
+        try require(second.bytes < 500, "a small edit was charged \(second.bytes) bytes")
+        try await space.send(other.packet([other.delete("a")]), from: two)
+        try require(try await space.usage(of: two).bytes, is: 0, "after a delete: never below 0")
+        try require(try await space.usage().bytes, is: 0, "all of the space")
+      }
+    },
+    StoreContract("what is written in a day is bounded, and the next day begins anew") { under in
+      try await under.withSpace(quotas: quotas { $0.dailyBytes = 2_000 }) { space in
+        var author = Author(1)
+        let text = Value.text(String(repeating: "x", count: 1_500))
+        let first = author.packet([author.insert("a", ["x": text])])
+        try await space.send(first, from: one)
+        try await space.send(author.packet([author.update("a", ["x": text])]), from: one)
+        let packet = author.packet([author.delete("a")])
+        let problem = try await space.send(packet, from: one).problem
+        try require(problem?.code, is: .writeQuota, "the third packet of the day")
+        try require(problem?.code.action, is: .retry, "what helps")
+        try require(try await space.send(first, from: one).status, is: .duplicate, "a duplicate")
+        let tomorrow = SpaceUnderTest.now + Usage.dayLength
+        let result = try await space.send(packet, from: one, now: tomorrow)
+        try require(result.status, is: .applied, "the next day")
+      }
+    },
+    StoreContract("what a principal has buffered is bounded over all its devices") { under in
+      let quotas = quotas {
+        $0.bufferedPackets = 2
+        $0.bufferedBytes = 1_000
+      }
+      try await under.withSpace(quotas: quotas) { space in
+        var authors = (1...4).map { Author(UInt64($0)) }
+        let firsts = authors.indices.map { authors[$0].packet(inserting: ["a\($0)"]) }
+        let seconds = authors.indices.map { authors[$0].packet(inserting: ["b\($0)"]) }
+        for index in 0..<2 {
+          let result = try await space.send(seconds[index], from: one, byteCount: 400)
+          try require(result.status, is: .parked, "packet \(index)")
+        }
+        try require(
+          try await space.send(seconds[2], from: one).problem?.code, is: .parkFull, "a third one")
+        try require(
+          try await space.send(seconds[3], from: two, byteCount: 1_001).problem?.code,
+          is: .parkFull, "too many bytes")
+        try require(
+          try await space.send(seconds[3], from: two).status, is: .parked, "another principal's")
+        let used = try await space.usage(of: one)
+        try require([used.packets, used.packetBytes], is: [2, 800], "what is counted")
+        try require(
+          try await space.send(firsts[0], from: one).released.count, is: 1, "what is released")
+        try require(
+          try await space.send(seconds[2], from: one).status, is: .parked, "in its place")
+        try await space.pruneSlices(parkedBefore: SpaceUnderTest.now)
+        let left = try await space.usage(of: one)
+        try require([left.packets, left.packetBytes], is: [0, 0], "after pruning")
+      }
+    },
+    StoreContract("a principal has so many devices and no more") { under in
+      try await under.withSpace(quotas: quotas { $0.devices = 2 }) { space in
+        var authors = (1...4).map { Author(UInt64($0)) }
+        let packets = authors.indices.map { authors[$0].packet(inserting: ["a\($0)"]) }
+        try await space.send(packets[0], from: one)
+        try await space.send(packets[1], from: one)
+        try require(
+          try await space.send(packets[2], from: one).problem?.code, is: .storageQuota, "a third")
+        try require(
+          try await space.send(authors[0].packet(inserting: ["c"]), from: one).status,
+          is: .applied, "one that is known")
+        try require(
+          try await space.send(packets[2], from: two).status, is: .applied, "another principal's")
+      }
+    },
+  ]
+
+  static let deviceAges = [
+    StoreContract("the chain of a device that was away is trimmed, and still applies all once") {
+      under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        let packets = (0..<20).map { author.packet(inserting: ["r\($0)"]) }
+        for packet in packets { try await space.send(packet, from: one) }
+        try await space.prune()
+        let slice = PruneSlice(
+          parkedBefore: 0, chainsBefore: SpaceUnderTest.now, rows: 50)
+        guard case .pruned(let rows, _, _) = try await space.store.prune(slice, of: space.space.id)
+        else { throw ContractViolation(description: "another server prunes") }
+        try require(rows.devices, is: 1, "chains that were trimmed")
+        // What may have been sent without an answer is known; what is older is never applied again.
+        for packet in packets.suffix(8) {
+          try require(try await space.send(packet, from: one).status, is: .duplicate, "sent again")
+        }
+        for packet in [packets[3], packets[0]] {
+          let result = try await space.send(packet, from: one)
+          try require(result.problem?.code, is: .deviceForked, "an older packet")
+        }
+        try require(
+          try await space.send(author.packet(inserting: ["x"]), from: two).problem?.code,
+          is: .deviceTaken, "another principal's")
+        try require(try await space.head(), is: 20, "the head")
+        let next = Packet(
+          device: author.device, dependency: packets[19].tail,
+          operations: [author.insert("next", [:])])
+        try require(try await space.send(next, from: one).status, is: .applied, "its next packet")
+      }
+    },
+    StoreContract("a device that was away for very long is forgotten, and counts no more") {
+      under in
+      try await under.withSpace { space in
+        var (author, other) = (Author(1), Author(2))
+        try await space.send(author.packet(inserting: ["a"]), from: one)
+        _ = other.packet(inserting: ["b"])
+        try await space.send(other.packet(inserting: ["c"]), from: one)
+        let slice = PruneSlice(parkedBefore: 0, devicesBefore: SpaceUnderTest.now, rows: 50)
+        // While all history is kept, nothing is forgotten.
+        _ = try await space.store.prune(slice, of: space.space.id)
+        try require(try await space.usage(of: one).devices, is: 2, "devices before pruning")
+        try await space.prune()
+        _ = try await space.store.prune(slice, of: space.space.id)
+        try require(try await space.usage(of: one).devices, is: 1, "devices after it")
+        try require(try await space.appliedTail(of: author.device) == nil, "its tail is there")
+        let parked = try await space.store.parked(in: space.space.id, of: other.device)
+        try require(parked.packets, is: 1, "what another device has buffered")
+        var renamed = author.renamed(3)
+        try require(
+          try await space.send(renamed.packet(inserting: ["d"]), from: one).status, is: .applied,
+          "the device under a new name")
+      }
+    },
+  ]
+}

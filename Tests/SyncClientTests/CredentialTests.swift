@@ -1,0 +1,100 @@
+import FerryProtocol
+import Foundation
+import TestSupport
+import Testing
+
+@testable import SyncClient
+
+@Suite("The token", .hangLimit)
+struct CredentialTests {
+  private func address(
+    _ url: String = "https://sync.example.org", _ space: String = "team"
+  ) throws -> ServerAddress {
+    ServerAddress(url: url, space: try #require(SpaceName(space)))
+  }
+
+  @Test("of a file of an earlier format leaves it, and no byte of it stays")
+  func migration() throws {
+    let fixture = try ReplicaFixture.withTasks()
+    let token = "ferry_\(String(repeating: "s3cret", count: 8))"
+    try fixture.file.connection.execute(
+      """
+      ALTER TABLE ferry_replica ADD COLUMN token TEXT;
+      ALTER TABLE ferry_replica DROP COLUMN has_token;
+      ALTER TABLE ferry_replica DROP COLUMN authorities;
+      UPDATE ferry_replica SET version = 6, server = 'https://a', space = 'team', token = '\(token)'
+      """)
+    try fixture.file.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    try fixture.reopen()
+    #expect(try fixture.file.access()?.token == token)
+    #expect(fixture.credentials.credential(of: fixture.path)?.server == "https://a")
+    for suffix in ["", "-wal"] {
+      let bytes = try Data(contentsOf: URL(filePath: fixture.path + suffix))
+      #expect(bytes.range(of: Data(token.utf8)) == nil, "\(suffix)")
+    }
+  }
+
+  @Test("is for one server and one space, and a replica that lost it says so")
+  func bound() throws {
+    let fixture = try ReplicaFixture.withTasks()
+    let file = fixture.file
+    #expect(try file.access() == nil)
+    try file.configure(address(), token: "secret")
+    #expect(try file.access()?.token == "secret")
+    for change in ["server = 'https://evil.example'", "space = 'other'"] {
+      try file.connection.execute("SAVEPOINT s; UPDATE ferry_replica SET \(change)")
+      #expect {
+        try file.access()
+      } throws: {
+        guard case .tokenMissing(let why) = $0 as? ReplicaError else { return false }
+        return why.contains("goes nowhere else") && !why.contains("secret")
+      }
+      try file.connection.execute("ROLLBACK TO s; RELEASE s")
+    }
+    fixture.credentials.keep(nil, of: fixture.path)
+    #expect(throws: ReplicaError.self) { try file.access() }
+    try file.configure(address(), token: nil)
+    #expect(try file.access()?.token == nil)
+  }
+
+  @Test("is kept in a file of its own mode, replaced whole, and removed")
+  func file() throws {
+    let directory = try TemporaryDirectory()
+    let (store, path) = (FileCredentialStore(), directory.file("r.db").path)
+    #expect(try store.credential(of: path) == nil)
+    let space = try #require(SpaceName("team"))
+    for token in ["one", "two \"quoted\""] {
+      let credential = Credential(server: "https://a", space: space, token: token)
+      try store.keep(credential, of: path)
+      #expect(try store.credential(of: path) == credential)
+      #expect(!"\(credential)".contains(token))
+    }
+    let name = FileCredentialStore.file(of: path)
+    chmod(name, 0o644)
+    _ = try store.credential(of: path)
+    let mode = try FileManager.default.attributesOfItem(atPath: name)[.posixPermissions] as? Int
+    #expect(mode == 0o600)
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == ["r.db-token"])
+    try Data("{}".utf8).write(to: URL(filePath: name))
+    #expect(throws: ReplicaError.self) { try store.credential(of: path) }
+    try store.keep(nil, of: path)
+    #expect(try store.credential(of: path) == nil)
+  }
+
+  @Test(
+    "over http to another machine is warned of",
+    arguments: [
+      ("http://192.0.2.1:8080", 1), ("http://sync.example.org", 1), ("HTTP://[2001:db8::1]/x", 1),
+      ("https://sync.example.org", 0), ("http://127.0.0.1:8080", 0), ("http://localhost", 0),
+      ("http://[::1]:80", 0),
+    ])
+  func exposed(url: String, count: Int) throws {
+    let fixture = try ReplicaFixture.withTasks()
+    try fixture.file.configure(address(url), token: "secret")
+    #expect(try fixture.file.warnings().count == count)
+    #expect(try fixture.file.log(limit: 10).count { $0.event == "warning" } == count)
+    try fixture.file.configure(address(url), token: nil)
+    #expect(try fixture.file.warnings().isEmpty)
+  }
+}

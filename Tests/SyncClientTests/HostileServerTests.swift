@@ -1,0 +1,104 @@
+import FerryProtocol
+import Networking
+import TestSupport
+import Testing
+
+@testable import SyncClient
+
+@Suite("A server that means harm, or is broken", .hangLimit)
+struct HostileServerTests {
+  private static func text(_ body: [UInt8], replacing old: String, by new: String) -> [UInt8] {
+    Array(String(decoding: body, as: UTF8.self).replacing(old, with: new).utf8)
+  }
+
+  @Test(
+    "cannot make a device fail by a time or a count",
+    arguments: [
+      (#""time":0"#, #""time":-9223372036854775808"#),
+      (#""time":0"#, #""time":9223372036854775807"#),
+      (#""count":0"#, #""count":9223372036854775807"#),
+      (#""count":0"#, #""count":-9223372036854775808"#),
+      (#""head":"0""#, #""head":"9223372036854775807""#),
+    ])
+  func extremes(old: String, new: String) async throws {
+    let directory = try TemporaryDirectory()
+    let server = ScriptedServer { request, _ in
+      guard request.url.contains("/changes") else { return nil }
+      return ScriptedServer.json(
+        Self.text(PageMaker().page([], head: 0).body, replacing: old, by: new))
+    }
+    let replica = try await server.replica(in: directory)
+    try await replica.write { try $0.execute("INSERT INTO notes VALUES ('a', 'x')") }
+    await #expect(throws: ReplicaError.self) { try await replica.sync() }
+    #expect(try await replica.status().pending == 1)
+  }
+
+  @Test("is not asked for ever for pages that do not bring the list on")
+  func standingCursor() async throws {
+    let directory = try TemporaryDirectory()
+    let server = ScriptedServer { request, number in
+      guard request.url.contains("/changes") else { return nil }
+      let change = PageMaker().change(5, "notes", "r\(number)", [Column("body", "x")])
+      return ScriptedServer.json(PageMaker().page([change], head: 9, more: true).body)
+    }
+    let replica = try await server.replica(in: directory)
+    await #expect {
+      try await replica.pull()
+    } throws: {
+      guard case .unexpectedAnswer(_, let found) = $0 as? ReplicaError else { return false }
+      return found.contains("does not go on")
+    }
+    #expect(server.requests.count { $0.url.contains("/changes") } == 2)
+  }
+
+  @Test("is not asked for ever for records that it never gives")
+  func otherRecords() async throws {
+    let directory = try TemporaryDirectory()
+    let server = ScriptedServer { request, _ in
+      guard request.url.contains("/records") else { return nil }
+      return ScriptedServer.json(PageMaker().page([PageMaker().deletion(0, "notes", "other")]).body)
+    }
+    let replica = try await server.replica(in: directory)
+    try await replica.pull()
+    try await replica.thread.run { try $0.refresh([RecordKey(table: "notes", record: "a")]) }
+    await #expect(throws: ReplicaError.self) { try await replica.sync() }
+    #expect(server.requests.count { $0.url.contains("/records") } == 1)
+  }
+
+  @Test("that confirms another packet than the one it got has confirmed nothing")
+  func otherReceipt() async throws {
+    let directory = try TemporaryDirectory()
+    let tail = OperationID(UniqueID(high: 1, low: 1))
+    let server = ScriptedServer { request, _ in
+      guard request.url.contains("/packets") else { return nil }
+      let receipt = PacketReceipt(tail: tail, status: .applied, sequences: 1...1, outcomes: [])
+      return ScriptedServer.json(
+        PacketAnswer(receipt: receipt, epoch: PageMaker().epoch, head: 1, serverTime: 0).encoded())
+    }
+    let replica = try await server.replica(in: directory)
+    try await replica.write { try $0.execute("INSERT INTO notes VALUES ('a', 'x')") }
+    await #expect(throws: ReplicaError.self) { try await replica.sync() }
+    #expect(try await replica.status().pending == 1)
+  }
+
+  @Test("gets no request but within the origin that the user named")
+  func redirects() async throws {
+    let directory = try TemporaryDirectory()
+    let server = ScriptedServer()
+    let replica = try await server.replica(in: directory)
+    try await replica.sync()
+    #expect(server.requests.allSatisfy { $0.redirects == .withinOrigin })
+  }
+
+  @Test(
+    "failures that time does not heal are told apart from a missing network",
+    arguments: [
+      (TransportError.Kind.secureConnectionFailed, ReplicaError.untrusted("why")),
+      (.responseTooLarge, .tooLarge("why")), (.redirectRefused, .redirected("why")),
+      (.badAddress, .badAddress("why")), (.interrupted, .offline("why")),
+    ])
+  func kinds(kind: TransportError.Kind, expected: ReplicaError) {
+    #expect(ReplicaError(TransportError(kind, "why")) == expected)
+    #expect(expected.isTransient == (kind == .interrupted))
+  }
+}

@@ -1,0 +1,47 @@
+import FerryProtocol
+import TestSupport
+import Testing
+
+@testable import SyncClient
+
+@Suite("Changes that wait for the local schema", .hangLimit)
+struct KeptOrderTests {
+  private let maker = PageMaker()
+
+  @Test("are read one by one in the order of sequences, of one table, all or those refused")
+  func order() throws {
+    let fixture = try ReplicaFixture()
+    try fixture.run("CREATE TABLE held(id TEXT PRIMARY KEY, n INTEGER CHECK (n < 5))")
+    try fixture.file.track(["held"])
+    try fixture.apply([
+      maker.change(1, "late", "z", [Column("a", "1")]),
+      maker.change(2, "held", "h", [Column("n", 9)]),
+      maker.change(3, "other", "o", []), maker.change(4, "late", "a", [Column("b", "2")]),
+    ])
+    func records(_ choice: KeptChoice) throws -> [Name] {
+      try fixture.file.keptChanges(choice, limit: 10).map(\.change.key.record)
+    }
+    #expect(try records(.all) == ["z", "h", "o", "a"])
+    #expect(try records(.refused) == ["h"])
+    #expect(try records(.ofTable("late")) == ["z", "a"])
+    #expect(try fixture.file.keptChanges(.all, limit: 2).count == 2)
+    #expect(try fixture.file.tablesWaitedFor() == ["late", "other"])
+    try fixture.file.track(["late"], creatingKey: "id")
+    #expect(
+      try fixture.rows("SELECT id, a, b FROM late ORDER BY id") == [
+        ["a", nil, "2"], ["z", "1", nil],
+      ])
+    #expect(try records(.all) == ["h", "o"])
+  }
+
+  @Test("are tried again with each pull while they are refused, and each once")
+  func retried() throws {
+    let fixture = try ReplicaFixture()
+    try fixture.run("CREATE TABLE held(id TEXT PRIMARY KEY, n INTEGER CHECK (n < 5))")
+    try fixture.file.track(["held"])
+    let changes = (1...20).map { maker.change($0, "held", "h\($0)", [Column("n", .integer($0))]) }
+    #expect(try fixture.apply(changes).refused == 16)
+    #expect(try fixture.apply([maker.change(21, "held", "h9", [Column("n", 1)])]).refused == 15)
+    #expect(try fixture.rows("SELECT count(*) FROM held") == [[5]])
+  }
+}

@@ -1,0 +1,98 @@
+import FerryProtocol
+import Networking
+import TestSupport
+import Testing
+
+@testable import SyncClient
+
+@Suite("A proxy that answers in place of the server", .hangLimit)
+struct ProxyRefusalTests {
+  /// Refuses bodies above a size, as nginx does.
+  private static func limiting(to bytes: Int) -> ScriptedServer {
+    ScriptedServer { request, _ in
+      (request.body?.count ?? 0) > bytes
+        ? ScriptedServer.webPage(413, "413 Request Entity Too Large") : nil
+    }
+  }
+
+  @Test("gets smaller packets where it refuses large ones, of one transaction as well")
+  func smaller() async throws {
+    let directory = try TemporaryDirectory()
+    let server = Self.limiting(to: 20_000)
+    let replica = try await server.replica(in: directory)
+    let text = String(repeating: "x", count: 1_000)
+    try await replica.write { database in
+      for number in 0..<40 {
+        try database.execute("INSERT INTO notes VALUES (?, ?)", [.text("a\(number)"), .text(text)])
+      }
+    }
+    for number in 0..<40 {
+      try await replica.write {
+        try $0.execute("INSERT INTO notes VALUES (?, ?)", [.text("b\(number)"), .text(text)])
+      }
+    }
+    let report = try await replica.sync()
+    #expect(report.quarantined == 0)
+    #expect(Set(server.operations.map(\.key)).count == 80)
+    #expect(try await replica.status().pending == 0)
+  }
+
+  @Test("that takes no request with one row leaves that row in quarantine, with its limit")
+  func tooLarge() async throws {
+    let directory = try TemporaryDirectory()
+    let server = Self.limiting(to: 20_000)
+    let replica = try await server.replica(in: directory)
+    for (name, count) in [("small", 10), ("large", 50_000), ("other", 10)] {
+      let text = String(repeating: "x", count: count)
+      try await replica.write {
+        try $0.execute("INSERT INTO notes VALUES (?, ?)", [.text(name), .text(text)])
+      }
+    }
+    let report = try await replica.sync()
+    #expect(report.quarantined == 1)
+    #expect(Set(server.operations.map(\.key.record)) == ["small", "other"])
+    let entry = try #require(try await replica.quarantine(limit: 10).first)
+    #expect(entry.operations.map(\.key.record) == ["large"])
+    #expect(entry.code.rawValue == "too_large_for_proxy")
+    #expect(entry.detail.contains("413 Request Entity Too Large"))
+  }
+
+  @Test("that refuses one row's content leaves that row in quarantine")
+  func content() async throws {
+    let directory = try TemporaryDirectory()
+    let server = ScriptedServer { request, _ in
+      let body = String(decoding: request.body ?? [], as: UTF8.self)
+      return body.contains("DROP TABLE") ? ScriptedServer.webPage(403, "Blocked") : nil
+    }
+    let replica = try await server.replica(in: directory)
+    for (name, text) in [("a", "x"), ("b", "'; DROP TABLE notes"), ("c", "z")] {
+      try await replica.write {
+        try $0.execute("INSERT INTO notes VALUES (?, ?)", [.text(name), .text(text)])
+      }
+    }
+    let report = try await replica.sync()
+    #expect(report.quarantined == 1)
+    #expect(Set(server.operations.map(\.key.record)) == ["a", "c"])
+  }
+
+  @Test("that lets nothing through takes nothing out of the queue", arguments: [403, 413, 200])
+  func everything(status: Int) async throws {
+    let directory = try TemporaryDirectory()
+    let server = ScriptedServer { request, _ in
+      request.url.contains("/packets") || request.url.contains("/records")
+        ? ScriptedServer.webPage(status, "Portal") : nil
+    }
+    let replica = try await server.replica(in: directory)
+    for name in ["a", "b"] {
+      try await replica.write { try $0.execute("INSERT INTO notes VALUES (?, 'x')", [.text(name)]) }
+    }
+    await #expect {
+      try await replica.sync()
+    } throws: {
+      guard case .unexpectedAnswer(let found, let text) = $0 as? ReplicaError else { return false }
+      return found == status && text.contains("“Portal”") && text.contains("proxy")
+    }
+    let after = try await replica.status()
+    #expect(after.pending == 2 && after.quarantined == 0)
+  }
+}

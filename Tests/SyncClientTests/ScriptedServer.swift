@@ -1,0 +1,110 @@
+import FerryProtocol
+import Networking
+import Synchronization
+import TestSupport
+
+@testable import SyncClient
+
+/// A server in memory: takes every packet, tells the head, and has whatever a test makes of it.
+final class ScriptedServer: Transport {
+  /// What a test puts in the place of an answer; `nil` lets the server answer.
+  typealias Rule = @Sendable (_ request: TransportRequest, _ number: Int) -> TransportResponse?
+
+  private struct State {
+    var head: SequenceNumber = 0
+    var tails: [String: OperationID] = [:]
+    var operations: [Operation] = []
+    var requests: [TransportRequest] = []
+  }
+
+  private let state = Mutex(State())
+  private let rule: Rule
+
+  init(_ rule: @escaping Rule = { _, _ in nil }) { self.rule = rule }
+
+  /// What devices have sent.
+  var operations: [Operation] { state.withLock { $0.operations } }
+  var requests: [TransportRequest] { state.withLock { $0.requests } }
+
+  func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
+    let number = state.withLock { state in
+      state.requests.append(request)
+      return state.requests.count
+    }
+    if let answer = rule(request, number) { return answer }
+    if request.url.contains("/packets") { return take(request.body ?? []) }
+    if request.url.contains("/records") { return records(request.body ?? []) }
+    if request.url.contains("/changes") { return page(for: request.url) }
+    return space()
+  }
+
+  func stream(_ request: TransportRequest) async throws(TransportError) -> TransportStream {
+    throw TransportError(.offline, "no streams")
+  }
+
+  static func json(_ body: [UInt8], status: Int = 200) -> TransportResponse {
+    TransportResponse(
+      status: status, headers: ["Content-Type": "application/json"], body: body)
+  }
+
+  static func webPage(_ status: Int, _ title: String) -> TransportResponse {
+    TransportResponse(
+      status: status, headers: ["Content-Type": "text/html"],
+      body: Array("<html><head><title>\(title)</title></head><body>x</body></html>".utf8))
+  }
+
+  private func space() -> TransportResponse {
+    guard let name = SpaceName("demo") else { return Self.json([], status: 500) }
+    let info = SpaceInfo(
+      space: name, epoch: PageMaker().epoch, head: state.withLock { $0.head }, role: .writer,
+      serverTime: 0)
+    return Self.json(info.encoded())
+  }
+
+  private func page(for url: String) -> TransportResponse {
+    let device = url.split(separator: "device=").last.map { String($0.prefix(36)) } ?? ""
+    let (head, tail) = state.withLock { ($0.head, $0.tails[device]) }
+    return Self.json(PageMaker().page([], head: head, tail: tail).body)
+  }
+
+  private func records(_ body: [UInt8]) -> TransportResponse {
+    let keys = (try? RecordsRequest(decoding: body, limits: .standard))?.keys ?? []
+    let changes = keys.map { PageMaker().deletion(0, $0.table, $0.record) }
+    return Self.json(PageMaker().page(changes, head: state.withLock { $0.head }).body)
+  }
+
+  private func take(_ body: [UInt8]) -> TransportResponse {
+    guard let packet = try? Packet(decoding: body, limits: .standard),
+      let tail = packet.operations.last?.id
+    else { return Self.json(Problem(.malformedMessage, "no packet").encoded(), status: 400) }
+    let (first, last) = state.withLock { state in
+      let first = state.head + 1
+      state.head += SequenceNumber(packet.operations.count)
+      state.tails["\(packet.device)"] = tail
+      state.operations += packet.operations
+      return (first, state.head)
+    }
+    let receipt = PacketReceipt(
+      tail: tail, status: .applied, sequences: first...last,
+      outcomes: packet.operations.map { _ in .applied },
+      printBefore: PageMaker.print(at: first - 1), print: PageMaker.print(at: last),
+      timeline: PageMaker.timeline(at: last))
+    return Self.json(
+      PacketAnswer(receipt: receipt, epoch: PageMaker().epoch, head: last, serverTime: 0)
+        .encoded())
+  }
+
+  /// A replica with a table of notes that is connected to this server.
+  func replica(in directory: TemporaryDirectory) async throws -> Replica {
+    var surroundings = Surroundings.system
+    surroundings.sleep = { _ in }
+    let replica = try await Replica.open(
+      directory.file("replica.db").path, transport: self, in: surroundings)
+    try await replica.write {
+      try $0.execute("CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)")
+    }
+    try await replica.track("notes")
+    try await replica.connect(to: "http://127.0.0.1:1", space: "demo")
+    return replica
+  }
+}

@@ -1,0 +1,50 @@
+import FerryProtocol
+import TestSupport
+import Testing
+
+@testable import SyncServer
+
+@Suite(.hangLimit)
+struct HeadMovesTests {
+  /// What is told while `tell` runs.
+  static func heads(_ tell: (HeadMoves) -> Void) async -> [SequenceNumber] {
+    let moves = HeadMoves()
+    let stream = moves.stream()
+    tell(moves)
+    moves.finish()
+    return await stream.reduce(into: []) { $0.append($1.head) }
+  }
+
+  static func move(_ head: SequenceNumber) -> HeadMove { HeadMove(space: 1, head: head) }
+
+  @Test("moves that arrive late or twice are told once")
+  func order() async {
+    let told = await Self.heads { moves in
+      for head in [SequenceNumber(1), 3, 2, 3, 4] { moves.tell(Self.move(head)) }
+    }
+    #expect(told == [1, 3, 4])
+  }
+
+  @Test("after a failover that lost commits the lower head is told, and every one after it")
+  func failover() async {
+    let told = await Self.heads { moves in
+      moves.tell(Self.move(302))
+      moves.tellAgain([Self.move(2)])
+      moves.tell(Self.move(3))
+      moves.tell(Self.move(4))
+    }
+    #expect(told == [302, 2, 3, 4])
+  }
+
+  @Test("heads that are read now and then are told only if they are others")
+  func corrects() async {
+    let told = await Self.heads { moves in
+      moves.tell(Self.move(302))
+      moves.correct([Self.move(302)])
+      moves.correct([Self.move(2)])
+      moves.correct([Self.move(2)])
+      moves.tell(Self.move(3))
+    }
+    #expect(told == [302, 2, 3])
+  }
+}

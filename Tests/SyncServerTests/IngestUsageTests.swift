@@ -1,0 +1,138 @@
+import FerryProtocol
+import SyncServer
+import TestSupport
+import Testing
+
+/// What the ingest machine counts of who takes how much.
+@Suite("Quotas by the machine alone", .hangLimit)
+struct IngestUsageTests {
+  private static let members = (0..<3).compactMap { Principal("token:\($0)") }
+
+  /// A space after packets of three principals with two devices each: complete, early, merged in one
+  /// transaction, of inserts, updates and deletes.
+  private static func busySpace(_ seed: UInt64) -> IngestSpace {
+    var random = SeededNumbers(seed)
+    var space = IngestSpace()
+    var makers = (0..<6).map { PacketMaker(UInt64($0) + 1) }
+    var held: [IncomingPacket] = []
+    for _ in 0..<60 {
+      var batch: [IncomingPacket] = []
+      for _ in 0..<(1 + random.below(3)) {
+        let device = random.below(6)
+        let packet = makers[device].packet(
+          (0..<(1 + random.below(3))).map { _ in
+            let kind: OperationKind = [.insert, .update, .update, .delete][random.below(4)]
+            let text = String(repeating: "x", count: random.below(300))
+            let columns =
+              kind == .delete ? [] : [Column("c\(random.below(3))", .text(text))]
+            return makers[device].operation(kind, "r\(random.below(8))", columns)
+          })
+        let incoming = IncomingPacket(
+          packet, byteCount: 10 + random.below(50), principal: members[device / 2])
+        if random.below(5) == 0 { held.append(incoming) } else { batch.append(incoming) }
+      }
+      if random.below(4) == 0 {
+        batch += held
+        held = []
+      }
+      _ = space.send(batch)
+    }
+    return space
+  }
+
+  @Test("what is counted is what is there, after any packets of several principals")
+  func recount() {
+    for seed in 0..<20 {
+      let space = Self.busySpace(UInt64(seed))
+      let living = space.records.values.filter(\.isAlive)
+      #expect(space.total.records == Int64(living.count), "seed \(seed)")
+      let bytes = living.reduce(0) { $0 + $1.encoded().count }
+      #expect(space.total.bytes == Int64(bytes), "seed \(seed)")
+      for member in Self.members {
+        let usage = space.usage[member] ?? Usage()
+        let devices = space.owners.filter { $0.value == member }
+        #expect(usage.devices == Int64(devices.count), "seed \(seed)")
+        let parked = space.parked.filter { devices[$0.key.device] != nil }
+        #expect(usage.packets == Int64(parked.count), "seed \(seed)")
+        let parkedBytes = parked.reduce(0) { $0 + $1.byteCount }
+        #expect(usage.packetBytes == Int64(parkedBytes), "seed \(seed)")
+      }
+      #expect(space.usage.keys.allSatisfy { Self.members.contains($0) }, "seed \(seed)")
+    }
+  }
+
+  @Test("a principal is charged for its own packets' growth within one transaction of many")
+  func sharedTransaction() throws {
+    var (first, second) = (PacketMaker(1), PacketMaker(2))
+    second.milliseconds += 1_000
+    var space = IngestSpace()
+    let large = first.packet([
+      first.operation(.insert, "a", [Column("x", .text(String(repeating: "x", count: 9_000)))])
+    ])
+    let small = second.packet([second.operation(.update, "a", [Column("y", 1)])])
+    let results = space.send(
+      zip([large, small], Self.members).map {
+        IncomingPacket($0, byteCount: 9, principal: $1)
+      })
+    #expect(results.map(\.word) == ["applied", "applied"])
+    let charged = Self.members.prefix(2).map { space.usage[$0]?.bytes ?? 0 }
+    #expect(charged[0] > 9_000 && charged[1] < 500)
+    #expect(charged[0] + charged[1] == space.total.bytes)
+  }
+
+  @Test("the packet of a transaction that is too large leaves the others of the transaction alone")
+  func oneTooLarge() {
+    var (first, second) = (PacketMaker(1), PacketMaker(2))
+    var space = IngestSpace()
+    space.quotas.principalBytes = 1_000
+    let text = Value.text(String(repeating: "x", count: 2_000))
+    let results = space.send([
+      IncomingPacket(
+        first.packet([first.operation(.insert, "a", [Column("x", text)])]), byteCount: 9,
+        principal: Self.members[0]),
+      IncomingPacket(second.packet("b"), byteCount: 9, principal: Self.members[1]),
+    ])
+    #expect(results.map(\.word) == ["storage_quota", "applied"])
+    #expect(space.usage[Self.members[0]] == nil && space.owners.count == 1)
+  }
+
+  @Test("a record is named by the operation that wrote most to it, and deletes are never named")
+  func culprit() throws {
+    var maker = PacketMaker(1)
+    var space = IngestSpace()
+    space.limits.recordStateBytes = 2_000
+    func column(_ name: String, _ count: Int) -> [Column] {
+      [Column(name, .text(String(repeating: "x", count: count)))]
+    }
+    let operations = [
+      maker.operation(.insert, "a", column("a", 700)),
+      maker.operation(.update, "a", column("b", 1_200)),
+      maker.operation(.update, "a", column("c", 10)),
+    ]
+    let result = space.send(maker.packet(operations))
+    #expect(result.refusals.map(\.operation) == [operations[1].id])
+    #expect(result.refusals.map(\.code) == [.recordTooLarge])
+    // In one packet with a delete nothing is too large in the end.
+    var other = PacketMaker(2)
+    let whole = other.packet([
+      other.operation(.insert, "b", column("a", 1_500)),
+      other.operation(.update, "b", column("b", 1_500)), other.operation(.delete, "b"),
+    ])
+    #expect(space.send(whole).word == "applied")
+  }
+}
+
+/// SplitMix64 (Steele, Lea, Flood, 2014).
+private struct SeededNumbers {
+  private var state: UInt64
+
+  init(_ seed: UInt64) { state = seed }
+
+  mutating func below(_ bound: Int) -> Int {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+    return Int((mixed ^ mixed >> 31) % UInt64(bound))
+  }
+}

@@ -1,0 +1,97 @@
+import FerryProtocol
+import HTTPServer
+import TestSupport
+import Testing
+
+@testable import SyncServer
+
+@Suite("What an open server lets in", .hangLimit)
+struct OpenPolicyTests {
+  private static let policies: [OpenPolicy] = [
+    .loopback(), .loopback(alsoNamed: ["ferry.test"]), .insecure(),
+    .insecure(alsoNamed: ["ferry.test"]),
+  ]
+
+  private func visitor(_ headers: HTTPHeaders, host: String = "127.0.0.1:8080") -> Visitor {
+    var headers = headers
+    headers["Host"] = host
+    return Visitor(headers: headers, address: "127.0.0.1")
+  }
+
+  @Test(
+    "an open server refuses what web pages and proxies send, however it was started",
+    arguments: [
+      ("Origin", "https://evil.example", ProblemCode.forbidden), ("Origin", "null", .forbidden),
+      ("Origin", "http://127.0.0.1:8080", .forbidden), ("Forwarded", "for=1.2.3.4", .forbidden),
+      ("X-Forwarded-For", "1.2.3.4", .forbidden), ("x-real-ip", "1.2.3.4", .forbidden),
+      ("Via", "1.1 proxy", .forbidden), ("X-Forwarded-Host", "a", .forbidden),
+      ("Sec-Fetch-Site", "cross-site", .forbidden), ("Sec-Fetch-Site", "same-origin", .forbidden),
+      ("Content-Length", "2", .unsupportedMediaType),
+      ("Transfer-Encoding", "chunked", .unsupportedMediaType),
+    ])
+  func refused(_ name: String, _ value: String, _ code: ProblemCode) {
+    var headers = HTTPHeaders()
+    headers[name] = value
+    for policy in Self.policies { #expect(policy.fault(of: visitor(headers))?.code == code) }
+    #expect(OpenPolicy.trusted.fault(of: visitor(headers)) == nil)
+  }
+
+  @Test(
+    "a body is application/json, with any parameters, and nothing that a form can send",
+    arguments: [
+      ("application/json", true), ("Application/JSON ; charset=utf-8", true),
+      ("text/plain", false), ("application/x-www-form-urlencoded", false),
+      ("multipart/form-data; boundary=a", false), ("application/jsonp", false),
+      ("text/plain; application/json", false), ("", false),
+    ])
+  func mediaTypes(_ type: String, _ isFine: Bool) {
+    let headers: HTTPHeaders = ["Content-Type": type, "Content-Length": "2"]
+    for policy in Self.policies {
+      #expect((policy.fault(of: visitor(headers)) == nil) == isFine)
+    }
+    let upload = Visitor(headers: headers, address: "", takesAnyContent: true)
+    #expect(OpenPolicy.loopback().fault(of: upload) == nil)
+  }
+
+  @Test("a request without a body needs no media type, also with a length of 0")
+  func noBody() {
+    for policy in Self.policies {
+      #expect(policy.fault(of: visitor([:])) == nil)
+      #expect(policy.fault(of: visitor(["Content-Length": "0"])) == nil)
+      #expect(policy.fault(of: visitor(["Sec-Fetch-Site": "none"])) == nil, "typed by a person")
+    }
+  }
+
+  @Test(
+    "a name in Host is this machine's, or one that was allowed; others are a page's own",
+    arguments: [
+      ("localhost", [true, true, true, true]), ("[::1]:80", [true, true, true, true]),
+      ("127.3.2.1", [true, true, true, true]), ("evil.example", [false, false, false, false]),
+      ("127.0.0.1.evil.example", [false, false, false, false]),
+      ("Ferry.Test:8080", [false, true, false, true]),
+      ("ferry.test.evil", Array(repeating: false, count: 4)),
+      ("192.168.1.2:8080", [false, false, true, true]),
+      ("[fe80::1]:8080", [false, false, true, true]),
+      ("[::1", [false, false, false, false]), ("1.2.3.4.5", [false, false, false, false]),
+    ])
+  func hosts(_ host: String, _ isFine: [Bool]) {
+    for (policy, isFine) in zip(Self.policies, isFine) {
+      #expect((policy.fault(of: visitor([:], host: host)) == nil) == isFine)
+    }
+  }
+
+  @Test("a form that a page posts to an open service writes nothing")
+  func service() async {
+    let fixture = ServiceFixture(checksLoopback: true)
+    let body = Packet.serviceSample(1).encoded()
+    let path = "/v1/spaces/notes/packets"
+    let form = await fixture.send(
+      "POST", path, headers: ["Host": "127.0.0.1", "Content-Type": "text/plain"], body: body)
+    #expect(form.status == 415 && form.problem?.code == .unsupportedMediaType)
+    #expect(fixture.store.state.withLock { $0.batches.isEmpty })
+    let client = await fixture.send(
+      "POST", path, headers: ["Host": "127.0.0.1", "Content-Type": "application/json"],
+      body: body)
+    #expect(client.status == 200)
+  }
+}

@@ -1,0 +1,147 @@
+import FerryProtocol
+import Foundation
+import HTTPServer
+import TestSupport
+import Testing
+
+@testable import SyncServer
+
+@Suite("Tokens and the audit log over HTTP", .hangLimit)
+struct TokenRequestTests {
+  private let fixture = ServiceFixture(spaces: ["notes", "other"])
+
+  private func token(_ roles: [String: Role]) async throws -> AccessToken {
+    let patterns = try roles.map { (try #require(SpacePattern($0.key)), $0.value) }
+    let secret = AccessRuleTests.token()
+    try await fixture.store.addToken(
+      secret, try #require(AccessGrants(Dictionary(uniqueKeysWithValues: patterns))))
+    return secret
+  }
+
+  private func create(_ json: String, by token: AccessToken?) async -> HTTPResponse {
+    await fixture.send("POST", "/v1/tokens", token: token, body: Array(json.utf8))
+  }
+
+  private func object(_ answer: HTTPResponse) throws -> [String: Any] {
+    try #require(
+      try JSONSerialization.jsonObject(with: Data(answer.bytes)) as? [String: Any])
+  }
+
+  private func secret(_ answer: [String: Any]) throws -> AccessToken {
+    let text = try #require(answer["token"] as? String)
+    return try #require(AccessToken(text))
+  }
+
+  @Test("an admin of the server makes, lists, rotates and revokes tokens")
+  func life() async throws {
+    let root = try await token(["*": .admin])
+    let made = await create(
+      #"{"name":"phone","owner":"ada","spaces":{"notes":"writer"},"expiresIn":60}"#, by: root)
+    #expect(made.status == 201)
+    let token = try object(made)
+    let id = try #require(token["id"] as? String)
+    let secret = try self.secret(token)
+    #expect(token["expiresAt"] as? Int64 == ServiceClockDouble.wall + 60_000)
+    #expect(await fixture.send("GET", "/v1/spaces/notes", token: secret).status == 200)
+    let listed = await fixture.send("GET", "/v1/tokens", token: root)
+    let list = try #require(object(listed)["tokens"] as? [[String: Any]])
+    #expect(list.count == 2 && list[1]["name"] as? String == "phone")
+    #expect(list[1]["owner"] as? String == "ada" && list[1]["token"] == nil)
+    #expect(!String(decoding: listed.bytes, as: UTF8.self).contains("ferry_"))
+    let rotated = await fixture.send(
+      "POST", "/v1/tokens/\(id)/rotation", token: root, body: Array(#"{"grace":0}"#.utf8))
+    #expect(rotated.status == 200)
+    let next = try self.secret(object(rotated))
+    #expect(next != secret)
+    #expect(try object(rotated)["id"] as? String == id)
+    #expect(await fixture.send("GET", "/v1/spaces/notes", token: next).status == 200)
+    fixture.clock.advance(IdentityCache.timeToLive)
+    #expect(await fixture.send("GET", "/v1/spaces/notes", token: secret).status == 401)
+    let path = "/v1/tokens/\(id)"
+    #expect(await fixture.send("DELETE", path, token: root).status == 204)
+    #expect(await fixture.send("DELETE", path, token: root).status == 404)
+    fixture.clock.advance(IdentityCache.timeToLive)
+    #expect(await fixture.send("GET", "/v1/spaces/notes", token: next).status == 401)
+    let log = try #require(
+      object(await fixture.send("GET", "/v1/audit", token: root))["entries"] as? [[String: Any]])
+    #expect(
+      log.compactMap { $0["action"] as? String }
+        == ["token_created", "token_rotated", "token_revoked"])
+    #expect(
+      log.allSatisfy { $0["principal"] as? String == "token:\(TokenID(hash: root.hash))" })
+  }
+
+  @Test("an admin of some spaces manages tokens of these alone")
+  func escalation() async throws {
+    let root = try await token(["*": .admin])
+    let admin = try await token(["notes": .admin, "list-*": .admin, "other": .writer])
+    for spaces in [#"{"notes":"admin"}"#, #"{"list-7":"reader"}"#, #"{"list-a*":"admin"}"#] {
+      #expect(await create("{\"spaces\":\(spaces)}", by: admin).status == 201)
+    }
+    for json in [
+      #"{"spaces":{"*":"reader"}}"#, #"{"spaces":{"other":"reader"}}"#,
+      #"{"spaces":{"notes":"reader","other":"reader"}}"#, #"{"spaces":{"li*":"reader"}}"#,
+      #"{"spaces":{"notes":"reader"},"owner":"root"}"#,
+    ] {
+      #expect(await create(json, by: admin).problem?.code == .forbidden, "\(json)")
+    }
+    let owned = try object(
+      await create(#"{"spaces":{"notes":"reader"},"owner":"ada"}"#, by: root))
+    let id = try #require(owned["id"] as? String)
+    let rotated = await fixture.send("POST", "/v1/tokens/\(id)/rotation", token: admin)
+    #expect(rotated.problem?.code == .forbidden, "its secret would be ada's")
+    #expect(await fixture.send("DELETE", "/v1/tokens/\(id)", token: admin).status == 204)
+    let others = "/v1/tokens/\(TokenID(hash: root.hash))"
+    #expect(await fixture.send("DELETE", others, token: admin).status == 404)
+    #expect(await fixture.send("POST", others + "/rotation", token: admin).status == 404)
+    let list = try #require(
+      object(await fixture.send("GET", "/v1/tokens", token: admin))["tokens"] as? [[String: Any]])
+    #expect(list.count == 3, "its own spans a space that it does not administer")
+    #expect(await fixture.send("GET", "/v1/audit", token: admin).problem?.code == .forbidden)
+    for role in [Role.reader, .writer] {
+      let small = try await token(["*": role])
+      for (method, path) in [
+        ("GET", "/v1/tokens"), ("POST", "/v1/tokens"), ("GET", "/v1/audit"),
+        ("DELETE", others), ("POST", others + "/rotation"),
+      ] {
+        #expect(await fixture.send(method, path, token: small).problem?.code == .forbidden)
+        #expect(await fixture.send(method, path).problem?.code == .unauthorized)
+      }
+    }
+  }
+
+  @Test("the first token can be made over an open server, which is closed by it")
+  func first() async throws {
+    #expect(await create(#"{"spaces":{"*":"admin"}}"#, by: nil).status == 201)
+    #expect(await create(#"{"spaces":{"*":"admin"}}"#, by: nil).status == 401)
+    #expect(await fixture.send("GET", "/v1/spaces/notes").status == 401)
+  }
+
+  @Test(
+    "requests that break a rule are refused",
+    arguments: [
+      "", "{}", "[]", #"{"spaces":{}}"#, #"{"spaces":{"notes":"owner"}}"#,
+      #"{"spaces":{"notes":"reader"},"expiresIn":0}"#,
+      #"{"spaces":{"notes":"reader"},"expiresIn":9223372036854775807}"#,
+      #"{"spaces":{"notes":"reader"},"owner":""}"#,
+      #"{"spaces":{"notes":"reader"},"name":"a\nb"}"#,
+      #"{"spaces":{"notes":"reader"},"spaces":{"*":"admin"}}"#,
+    ])
+  func malformed(_ json: String) async throws {
+    let root = try await token(["*": .admin])
+    #expect(await create(json, by: root).problem?.code == .malformedMessage)
+    let long = #"{"spaces":{"notes":"reader"},"name":"\#(String(repeating: "a", count: 201))"}"#
+    #expect(await create(long, by: root).problem?.code == .malformedMessage)
+    let id = TokenID(hash: root.hash)
+    for grace in ["-1", "\"1\"", "9223372036854775807"] {
+      let answer = await fixture.send(
+        "POST", "/v1/tokens/\(id)/rotation", token: root,
+        body: Array("{\"grace\":\(grace)}".utf8))
+      #expect(answer.problem?.code == .malformedMessage, "\(grace)")
+    }
+    for query in ["since=x", "after=-1", "limit=x", "space=-"] {
+      let answer = await fixture.send("GET", "/v1/audit?\(query)", token: root)
+      #expect(answer.problem?.code == .malformedMessage, "\(query)")
+    }
+  }
+}
