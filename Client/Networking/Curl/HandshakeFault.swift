@@ -37,7 +37,7 @@ enum HandshakeFault: Equatable {
     }
   }
 
-  /// What is wrong and what helps.
+  /// The fault, and the remedy.
   func explanation(host: String, _ detail: String) -> String {
     switch self {
     case .unknownIssuer:

@@ -10,7 +10,7 @@ import FerryProtocol
 /// let replica = try await Replica.open("notes.db", credentials: KeyChainStore())
 /// ```
 public protocol CredentialStore: Sendable {
-  /// What is kept for the replica at `path`; nil for nothing.
+  /// Returns the credential of the replica at `path`, or `nil` if there is none.
   ///
   /// - Throws: when it cannot be read, with the reason.
   func credential(of path: String) throws -> Credential?

@@ -256,7 +256,7 @@ public final class Replica: Sendable {
     try await typed { try await thread.run { try $0.status() } }
   }
 
-  /// What is not as safe as it could be; see ``ReplicaStatus/warnings``.
+  /// Warnings about security; see ``ReplicaStatus/warnings``.
   public func warnings() async throws -> [String] {
     try await typed { try await thread.run { try $0.warnings() } }
   }

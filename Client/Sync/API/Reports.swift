@@ -87,7 +87,7 @@ public struct ReplicaStatus: Sendable, Equatable {
   /// The newest entry of the log on a copy or a server that was set back, which the replica got
   /// over by itself; `nil` when that never happened.
   public var lastRecovery: LogEntry?
-  /// What is not as safe as it could be, such as a token that travels without encryption.
+  /// Warnings about security, such as a token that travels without encryption.
   public var warnings: [String] = []
 }
 

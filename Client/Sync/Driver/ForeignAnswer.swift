@@ -10,7 +10,7 @@ struct ForeignAnswer: Error, Sendable, Equatable {
   /// Bytes of the request's body as it was sent.
   let bytesSent: Int
 
-  /// Whether requests of this size are too large for whoever answered (RFC 9110 §15.5.14).
+  /// Whether requests of this size are too large for the program that answered (RFC 9110 §15.5.14).
   var isTooLarge: Bool { status == 413 }
 
   /// Whether it may be what the request holds that was refused, as by a filter that looks into

@@ -52,7 +52,7 @@ struct SyncAPI: Sendable {
     var configuration = NetworkConfiguration(base)
     configuration.retry = .never
     configuration.responseLimit = limits.answerBytes
-    // What is sent, and what is believed, is for this server alone.
+    // Requests and answers concern this server alone.
     configuration.redirects = .withinOrigin
     configuration.certificateAuthorities = address.certificateAuthorities
     return configuration

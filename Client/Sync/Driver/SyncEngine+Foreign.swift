@@ -59,7 +59,7 @@ extension RefusalCode {
   static let refusedByProxy = RefusalCode(rawValue: "refused_by_proxy")
 }
 
-/// What is to be known of a packet that cannot be sent.
+/// The facts about a packet that cannot be sent.
 struct PacketFacts: Sendable {
   /// Bytes of the packet, and of all operations of its first transaction.
   var bytes: Int
@@ -70,7 +70,7 @@ struct PacketFacts: Sendable {
 }
 
 extension ReplicaFile {
-  /// What is known of a packet; `nil` when there is none of that number.
+  /// Returns the facts about a packet, or `nil` if no packet has that number.
   func packetFacts(_ number: Int64) throws -> PacketFacts? {
     guard let row = try packets(where: "number = \(number)").first else { return nil }
     let packet = try packet(row)
