@@ -21,8 +21,12 @@ struct ChildProcessTests {
 
   @Test("A line is seen as soon as it is printed, and signals reach the program")
   func linesAndSignals() async throws {
-    let script = "trap 'kill $!; echo caught; exit 0' TERM; tail -f /dev/null & echo ready; wait"
-    let child = try ChildProcess(shell, ["-c", script])
+    // `tail` says "ready" itself: a shell that has forked and not yet started it loses the signal.
+    let directory = try TemporaryDirectory()
+    let ready = directory.file("ready").path
+    try Data("ready\n".utf8).write(to: URL(filePath: ready))
+    let script = "trap 'kill $!; echo caught; exit 0' TERM; tail -f \"$1\" & wait"
+    let child = try ChildProcess(shell, ["-c", script, "name", ready])
     #expect(try await child.line { $0.hasPrefix("rea") } == "ready")
     #expect(child.endedWith == nil)
     child.send(SIGTERM)
