@@ -119,5 +119,16 @@ struct NameTests {
     #expect(throws: MalformedMessage.self) {
       try Array(page.utf8).withUnsafeBytes { try PageReader.read($0, limits: .standard) { _ in } }
     }
+    // What was damaged on its way is no change that breaks a rule: the page is asked for again.
+    let bytes = Array(page.utf8)
+    for index in bytes.indices {
+      var damaged = bytes
+      damaged[index] = 0xFF
+      #expect(throws: MalformedMessage.self, "byte \(index)") {
+        try damaged.withUnsafeBytes {
+          try PageReader.read($0, limits: .standard) { _ in } unreadable: { _ in }
+        }
+      }
+    }
   }
 }

@@ -81,6 +81,7 @@ package struct JSONReader {
         if refusingRepeats {
           try reader.skipUnknown(key, &names)
         } else {
+          _ = try key.text()
           try reader.skip()
         }
       }

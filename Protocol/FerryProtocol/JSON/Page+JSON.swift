@@ -203,11 +203,11 @@ extension JSONReader {
       switch key {
       case "sequence":
         change.sequence =
-          reader.ifReadable { (reader) throws(MalformedMessage) in try reader.sequence() } ?? 0
+          try reader.ifReadable { (reader) throws(MalformedMessage) in try reader.sequence() } ?? 0
       case "table":
-        table = reader.ifReadable { (reader) throws(MalformedMessage) in try reader.name() }
+        table = try reader.ifReadable { (reader) throws(MalformedMessage) in try reader.name() }
       case "record":
-        record = reader.ifReadable { (reader) throws(MalformedMessage) in try reader.name() }
+        record = try reader.ifReadable { (reader) throws(MalformedMessage) in try reader.name() }
       case "writes": change.writes = Array(try reader.skip())
       default: try reader.skip()
       }
@@ -217,15 +217,17 @@ extension JSONReader {
   }
 
   /// Returns what `read` gives; passes over the value and returns `nil` if that fails.
+  ///
+  /// - Throws: `MalformedMessage` if it is not even JSON.
   private mutating func ifReadable<T>(
     _ read: (inout JSONReader) throws(MalformedMessage) -> T
-  ) -> T? {
+  ) throws(MalformedMessage) -> T? {
     var reader = self
     if let value = try? read(&reader) {
       self = reader
       return value
     }
-    _ = try? skip()
+    try skip()
     return nil
   }
 
