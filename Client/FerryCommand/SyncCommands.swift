@@ -114,7 +114,8 @@ extension FerryCommand {
       if report.summary == nil { return }
       try output.line(asJSON ? report.json.text : "\(time)  \(report.text)")
     case .offline(let error):
-      try TextOutput.standardError.line("\(time)  offline: \(error); trying again")
+      let state = error.isTransient ? "offline" : "waiting"
+      try TextOutput.standardError.line("\(time)  \(state): \(error); trying again")
     case .connected:
       if !asJSON { try TextOutput.standardError.line("\(time)  connected") }
     }

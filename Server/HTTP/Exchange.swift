@@ -165,9 +165,9 @@ final class Exchange: @unchecked Sendable {
 
   private func follow(_ admission: HTTPAdmission, _ intake: RequestIntake) -> Bool {
     switch admission {
-    case .proceed(let limit):
+    case .proceed(let limit, let account):
       var intake = intake
-      if let failure = intake.admit(limit: limit) { return refuse(failure) }
+      if let failure = intake.admit(limit: limit, account: account) { return refuse(failure) }
       contentStarted = core.configuration.clock()
       noteProgress(of: intake)
       phase = .content(intake)

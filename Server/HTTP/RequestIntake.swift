@@ -5,8 +5,8 @@ struct RequestIntake {
   /// Content that decodes to more than so many times its size is a bomb, unless it is small.
   static let expansionMax = 256
   static let expansionFree = 1 << 20
-  /// Steps in which memory is taken for content of unknown size.
-  private static let step = 64 << 10
+  /// Content is first decoded into so many times its size, then into as many times more.
+  private static let expansionStep = 8
 
   let method: String
   let headers: HTTPHeaders
@@ -19,6 +19,7 @@ struct RequestIntake {
   /// `nil` for as long as it has taken nothing.
   private var memory: MemoryShare?
   private let budget: MemoryBudget
+  private var account: String?
 
   /// `target` is the request target as sent; `limit` holds before and after decoding, in bytes.
   init(
@@ -63,15 +64,13 @@ struct RequestIntake {
       headers: headers, remoteAddress: remoteAddress)
   }
 
-  /// Sets the limit of this request, and takes memory for what is announced. Answers why the
-  /// content is not read, or nil to go on.
-  mutating func admit(limit: Int) -> HTTPFailure? {
+  /// Sets the limit of this request and who answers for its memory. Answers why the content is not
+  /// read, or nil to go on.
+  mutating func admit(limit: Int, account: String? = nil) -> HTTPFailure? {
     self.limit = min(self.limit, limit)
+    self.account = account
     guard let length = declaredLength else { return nil }
     guard length <= self.limit else { return .contentTooLarge(limit: self.limit) }
-    guard keepsContent else { return nil }
-    guard grow(to: length) else { return .outOfMemory }
-    body.reserveCapacity(length)
     return nil
   }
 
@@ -81,7 +80,11 @@ struct RequestIntake {
     guard wireBytes <= limit else { return .contentTooLarge(limit: limit) }
     guard keepsContent else { return nil }
     if wireBytes > memory?.count ?? 0 {
-      guard grow(to: min(limit, wireBytes + Self.step)) else { return .outOfMemory }
+      let whole = min(limit, declaredLength ?? limit)
+      let steps = (wireBytes - 1) / MemoryBudget.step + 1
+      guard grow(to: min(whole, steps * MemoryBudget.step)) else { return .outOfMemory }
+      // Pages that nothing was written to take no memory.
+      if body.isEmpty, let length = declaredLength { body.reserveCapacity(length) }
     }
     body.append(contentsOf: piece)
     return nil
@@ -106,7 +109,7 @@ struct RequestIntake {
 
   private mutating func grow(to count: Int) -> Bool {
     guard count > 0 else { return true }
-    let share = memory ?? MemoryShare(of: budget)
+    let share = memory ?? MemoryShare(of: budget, account: account)
     memory = share
     return share.grow(to: count)
   }
@@ -117,16 +120,20 @@ struct RequestIntake {
     swap(&coded, &body)
     guard let coding, !coded.isEmpty else { return coded }
     let bound = min(limit, max(Self.expansionFree, coded.count * Self.expansionMax))
-    // While it is decoded it needs room for both forms.
-    guard grow(to: coded.count + bound) else { throw .outOfMemory }
-    do {
-      let content = try coding.decompress(coded, limit: bound)
-      memory?.shrink(to: coded.count + content.count)
-      return content
-    } catch .tooLarge {
-      throw .contentTooLarge(limit: bound)
-    } catch {
-      throw .malformedContent
+    var room = min(bound, coded.count * Self.expansionStep)
+    while true {
+      // While it is decoded it needs room for both forms.
+      guard grow(to: coded.count + room) else { throw .outOfMemory }
+      do {
+        let content = try coding.decompress(coded, limit: room)
+        memory?.shrink(to: coded.count + content.count)
+        return content
+      } catch .tooLarge {
+        guard room < bound else { throw .contentTooLarge(limit: bound) }
+        room = min(bound, room * Self.expansionStep)
+      } catch {
+        throw .malformedContent
+      }
     }
   }
 

@@ -49,23 +49,64 @@ struct RequestIntakeTests {
     }
   }
 
-  @Test("what is announced counts against the memory of all, until the request is forgotten")
+  @Test("what is announced takes no memory, what has come does until the request is forgotten")
   func memory() throws {
     let mebibyte = hosted([("Content-Length", String(1 << 20))])
     var taken = (0..<4).map { _ in intake(mebibyte, limit: 1 << 20) }
     for index in taken.indices { #expect(taken[index].admit(limit: 1 << 20) == nil) }
-    #expect(budget.used == 4 << 20)
-    var chunked = intake(hosted([("Transfer-Encoding", "chunked")]), limit: 1 << 20)
-    #expect(chunked.admit(limit: 1 << 20) == nil)
-    #expect(
-      [UInt8](repeating: 0, count: 10).withUnsafeBytes { chunked.receive($0) } == .outOfMemory)
-    taken.removeLast()
-    #expect(budget.used == 3 << 20)
-    #expect([UInt8](repeating: 0, count: 10).withUnsafeBytes { chunked.receive($0) } == nil)
-    #expect(budget.used > 3 << 20 && budget.used < 4 << 20)
-    taken = []
-    chunked = intake([:])
     #expect(budget.used == 0)
+    let whole = [UInt8](repeating: 0, count: 1 << 20)
+    for index in 0..<3 { #expect(receive(whole, &taken[index]) == nil) }
+    #expect(budget.used == 3 << 20)
+    // An eighth of the budget is left to small contents.
+    #expect(receive(whole, &taken[3]) == .outOfMemory)
+    taken[0] = intake([:])
+    taken[3] = intake(mebibyte, limit: 1 << 20)
+    #expect(taken[3].admit(limit: 1 << 20) == nil)
+    #expect(receive(whole, &taken[3]) == nil)
+    #expect(budget.used == 3 << 20)
+    taken = []
+    #expect(budget.used == 0)
+  }
+
+  @Test("small contents find room when large ones have taken theirs")
+  func smallContents() {
+    let large = hosted([("Transfer-Encoding", "chunked")])
+    let piece = [UInt8](repeating: 0, count: MemoryBudget.step)
+    var taken: [RequestIntake] = []
+    var failure: HTTPFailure?
+    while failure == nil, taken.count < 100 {
+      var next = intake(large, limit: 1 << 20)
+      for _ in 0..<2 where failure == nil { failure = receive(piece, &next) }
+      taken.append(next)
+    }
+    #expect(failure == .outOfMemory)
+    var small = intake(hosted([("Content-Length", "100")]))
+    #expect(receive([UInt8](repeating: 0, count: 100), &small) == nil)
+  }
+
+  @Test("one sender may hold a quarter, however many requests it trickles")
+  func account() {
+    let mebibyte = hosted([("Content-Length", String(1 << 20))])
+    let piece = [UInt8](repeating: 0, count: 256 << 10)
+    var taken = (0..<5).map { _ in intake(mebibyte, limit: 1 << 20) }
+    let refused = taken.indices.map { index in
+      #expect(taken[index].admit(limit: 1 << 20, account: "mallory") == nil)
+      return receive(piece, &taken[index])
+    }
+    #expect(refused.prefix(3) == [nil, nil, nil])
+    #expect(refused.last == .outOfMemory)
+    var other = intake(mebibyte, limit: 1 << 20)
+    #expect(other.admit(limit: 1 << 20, account: "alice") == nil)
+    for _ in 0..<4 { #expect(receive(piece, &other) == nil) }
+    taken = []
+    var again = intake(mebibyte, limit: 1 << 20)
+    #expect(again.admit(limit: 1 << 20, account: "mallory") == nil)
+    for _ in 0..<4 { #expect(receive(piece, &again) == nil) }
+  }
+
+  func receive(_ piece: [UInt8], _ intake: inout RequestIntake) -> HTTPFailure? {
+    piece.withUnsafeBytes { intake.receive($0) }
   }
 
   @Test("content that is decoded counts as it came and as it is")

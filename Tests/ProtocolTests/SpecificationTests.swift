@@ -55,6 +55,7 @@ struct SpecificationTests {
         + "\(limits.operationBytes >> 20) MiB", "| \(Self.grouped(limits.columns)) |",
       "\(limits.nameBytes) / \(limits.recordBytes)", "| \(limits.depth) |",
       "\(limits.recordStateBytes >> 20) MiB / \(Self.grouped(limits.recordColumns))",
+      "\(limits.packetStateBytes >> 20) MiB |",
       "they have \((limits.noticeBytes + (1 << 20) - 1) >> 20) MiB at most",
       "larger than \((limits.answerBytes + (1 << 20) - 1) >> 20) MiB",
       "\(limits.parkedPackets) / \(limits.parkedBytes >> 20) MiB",

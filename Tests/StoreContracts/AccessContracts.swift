@@ -60,6 +60,8 @@ extension StoreContract {
       try require(try await store.token(hash: hash(1))?.validUntil, is: 500, "the first secret")
       try require(try await store.token(hash: hash(2))?.validUntil, is: 900, "the second secret")
       try require(try await store.token(hash: hash(3))?.validUntil == nil, "the third one ends")
+      try require(
+        try await Set(store.secretHashes()), is: Set([1, 2, 3].map { hash($0) }), "all secrets")
       try require(try await store.tokens().count, is: 1, "tokens")
       _ = try await store.endAudit(before: 600)
       try require(try await store.token(hash: hash(1)) == nil, "an ended secret is kept")

@@ -48,6 +48,29 @@ extension StoreContract {
           try await space.send(other.packet([other.delete("a")])).status, is: .applied, "a delete")
       }
     },
+    StoreContract("a packet writes to so many bytes of records and no more, and others go on") {
+      under in
+      var limits = small
+      limits.packetStateBytes = 100_000
+      try await under.withSpace(limits: limits) { space in
+        var author = Author(1)
+        for record in ["a", "b", "c"] {
+          try await space.send(
+            author.packet([author.insert(record, columns(0..<10, bytes: 4_000))]))
+        }
+        var other = Author(2)
+        let three = other.packet(["a", "b", "c"].map { other.update($0, ["x": 1]) })
+        let problem = try await space.send(three).problem
+        try require(problem?.code, is: .limitExceeded, "three records of 40,000 bytes")
+        try require(try await space.head(), is: 3, "the head")
+        var third = Author(2)
+        let two = third.packet(["a", "b"].map { third.update($0, ["x": 1]) })
+        try require(try await space.send(two).status, is: .applied, "two of them")
+        // A new record costs nothing here.
+        let new = third.packet([third.insert("d", columns(0..<10, bytes: 4_000))])
+        try require(try await space.send(new).status, is: .applied, "a new record")
+      }
+    },
     StoreContract("a record has so many columns and no more") { under in
       try await under.withSpace(limits: small) { space in
         var author = Author(1)

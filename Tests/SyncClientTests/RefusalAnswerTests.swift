@@ -38,6 +38,20 @@ struct RefusalAnswerTests {
   @Test("who sends and where to is no matter of a packet's content")
   func concerns() {
     let content = ProblemCode.allCases.filter { RefusalAnswer.concerns($0) }
-    #expect(Set(content) == [.operationRefused, .malformedMessage, .limitExceeded])
+    #expect(Set(content) == [.operationRefused, .malformedMessage, .limitExceeded, .storageQuota])
+  }
+
+  @Test("what finds no room is tried with the deletes behind it, and then waits")
+  func quota() {
+    let problem = Problem(.storageQuota, "full")
+    for count in [1, 1_000] {
+      #expect(RefusalAnswer.decide(problem, transactions: count) == .widen)
+      #expect(RefusalAnswer.decide(problem, transactions: count, isWidest: true) == .wait)
+    }
+    let limits = Limits.standard
+    #expect(PacketCut().bytesTarget(limits) == limits.packetBytesTarget)
+    #expect(PacketCut(isWidest: true).bytesTarget(limits) > limits.packetBytesTarget)
+    #expect(PacketCut(isWidest: true).bytesTarget(limits) < limits.messageBytes)
+    #expect(PacketCut(bytesMax: 7, isWidest: true).bytesTarget(limits) == 7)
   }
 }

@@ -186,6 +186,26 @@ struct AccessGateTests {
     #expect(try await admit(good, at: "10.0.0.1") == nil, "it was good before")
   }
 
+  @Test("a token that nobody has seen yet is let in beside a stranger who guesses")
+  func guessesBesideMembers() async throws {
+    let gate = gate()
+    func admit(_ token: AccessToken) async throws -> ProblemCode? {
+      var visitor = Visitor(credential: .token(token))
+      visitor.address = "10.0.0.1"
+      return try await gate.admit(visitor, to: space, need: .reader).problemCode
+    }
+    let early = try await add()
+    for _ in 0..<(RateLimits.standard.failures + 100) {
+      _ = try await admit(AccessRuleTests.token())
+    }
+    #expect(try await admit(early) == nil, "made before the guesses, and never used")
+    #expect(store.state.withLock { $0.hashReads } == 1, "guesses do not reach the store")
+    let late = try await add()
+    #expect(try await admit(late) == .rateLimited)
+    time.advance(SecretFilter.ageMax)
+    #expect(try await admit(late) == nil)
+  }
+
   @Test("what is remembered of credentials is bounded")
   func cacheIsBounded() {
     var cache = IdentityCache(countMax: 100)

@@ -16,9 +16,9 @@ struct CommitQueueTests {
   func goesAtOnce() {
     var queue = Queue(bounds: .init())
     #expect(queue.add(Self.packet(1), ticket: 1) == true)
-    #expect(queue.takeBatch().map(\.ticket) == [1])
-    #expect(queue.isCommitting)
-    queue.finishBatch()
+    #expect(queue.takeBatch(.plain).map(\.ticket) == [1])
+    #expect(!queue.isIdle)
+    queue.finishBatch(.plain)
     #expect(queue.isIdle)
     #expect(queue.waitingBytes == 0)
   }
@@ -27,31 +27,41 @@ struct CommitQueueTests {
   func gathers() {
     var queue = Queue(bounds: .init())
     #expect(queue.add(Self.packet(0), ticket: 0) == true)
-    #expect(queue.takeBatch().count == 1)
+    #expect(queue.takeBatch(.plain).count == 1)
     for number in 1...5 {
       #expect(queue.add(Self.packet(UInt64(number)), ticket: number) == true)
-      #expect(queue.takeBatch().isEmpty, "one transaction at a time")
+      #expect(queue.takeBatch(.plain).isEmpty, "one transaction at a time")
     }
-    queue.finishBatch()
-    #expect(queue.takeBatch().map(\.ticket) == [1, 2, 3, 4, 5])
+    queue.finishBatch(.plain)
+    #expect(queue.takeBatch(.plain).map(\.ticket) == [1, 2, 3, 4, 5])
   }
 
-  @Test("a packet with batch operations goes alone, in its turn")
+  @Test("a packet with batch operations goes alone, and packets of other devices go on beside it")
   func alone() throws {
     var queue = Queue(bounds: .init())
-    var maker = PacketMaker(1)
-    for number in 0..<6 {
+    var makers = [PacketMaker(1), PacketMaker(2)]
+    for number in 0..<8 {
       let packet =
-        number == 0 || number == 3
-        ? maker.packet([try maker.batch(where: "true", [Column("v", 1)])]) : maker.packet("a")
+        number % 4 == 0
+        ? makers[0].packet([try makers[0].batch(where: "true", [Column("v", 1)])])
+        : makers[number % 2].packet("a")
       #expect(queue.add(IncomingPacket(packet, byteCount: 1), ticket: number) == true)
     }
-    var batches: [[Int]] = []
-    while !queue.isIdle {
-      batches.append(queue.takeBatch().map(\.ticket))
-      queue.finishBatch()
-    }
-    #expect(batches == [[0], [1, 2], [3], [4, 5]])
+    #expect(queue.takeBatch(.searching).map(\.ticket) == [0])
+    #expect(queue.takeBatch(.plain).map(\.ticket) == [1, 3, 5, 7], "the other device's")
+    #expect(queue.takeBatch(.searching).isEmpty, "one at a time")
+    queue.finishBatch(.plain)
+    #expect(queue.takeBatch(.plain).isEmpty, "a device's packets keep their order")
+    queue.finishBatch(.searching)
+    #expect(queue.takeBatch(.searching).isEmpty, "2 is before 4")
+    #expect(queue.takeBatch(.plain).map(\.ticket) == [2])
+    #expect(queue.takeBatch(.searching).isEmpty, "2 is under way")
+    queue.finishBatch(.plain)
+    #expect(queue.takeBatch(.searching).map(\.ticket) == [4])
+    queue.finishBatch(.searching)
+    #expect(queue.takeBatch(.plain).map(\.ticket) == [6])
+    queue.finishBatch(.plain)
+    #expect(queue.isIdle && queue.waitingBytes == 0)
   }
 
   @Test(
@@ -69,8 +79,8 @@ struct CommitQueueTests {
     }
     var seen: [[Int]] = []
     while !queue.isIdle {
-      seen.append(queue.takeBatch().map(\.ticket))
-      queue.finishBatch()
+      seen.append(queue.takeBatch(.plain).map(\.ticket))
+      queue.finishBatch(.plain)
     }
     #expect(seen.map(\.count) == sizes)
     #expect(seen.flatMap(\.self) == Array(0..<7), "none is lost, none overtakes")
@@ -83,7 +93,7 @@ struct CommitQueueTests {
     #expect(byCount.add(Self.packet(1), ticket: 1) == true)
     #expect(byCount.add(Self.packet(2), ticket: 2) == true)
     #expect(byCount.add(Self.packet(3), ticket: 3) == false)
-    #expect(byCount.takeBatch().count == 2)
+    #expect(byCount.takeBatch(.plain).count == 2)
     #expect(byCount.add(Self.packet(3), ticket: 3) == true)
     var byBytes = Queue(bounds: .init(waitingBytes: 250))
     #expect(byBytes.add(Self.packet(1, bytes: 200), ticket: 1) == true)

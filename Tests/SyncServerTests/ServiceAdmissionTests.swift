@@ -26,7 +26,7 @@ struct ServiceAdmissionTests {
     let arrival = HTTPArrival(
       request: request, declaredLength: length, isOnReserve: isOnReserve)
     switch await fixture.service.admission(of: arrival).settled() {
-    case .proceed(let limit): return .proceeds(limit)
+    case .proceed(let limit, _): return .proceeds(limit)
     case .refuse(let response): return .refused(response.status)
     case .decide: throw TestSupportError("a decision is none")
     }

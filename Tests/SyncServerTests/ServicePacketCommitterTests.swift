@@ -71,6 +71,20 @@ struct ServicePacketCommitterTests {
     #expect(try await slow.get().head == 1)
   }
 
+  @Test("packets of other devices do not wait for one whose batches are being matched")
+  func searchesBeside() async throws {
+    let committer = committer()
+    var maker = PacketMaker(1)
+    let batch = maker.packet([try maker.batch(where: "true", [Column("v", 1)])])
+    store.hold()
+    async let slow = Self.commit(IncomingPacket(batch, byteCount: 100), committer)
+    await store.waitUntilHeld()
+    store.state.withLock { $0.isHolding = false }
+    #expect(await Self.commit(Self.packet(2), committer).problemCode == nil)
+    store.release()
+    #expect(await slow.problemCode == nil)
+  }
+
   @Test("one packet that the database refuses does not turn the others away")
   func isolatesPoison() async throws {
     let committer = committer()

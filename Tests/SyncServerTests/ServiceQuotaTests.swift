@@ -60,6 +60,25 @@ struct ServiceQuotaTests {
     #expect(await fixture.send("PUT", "/v1/spaces/second").status == 200)
   }
 
+  @Test("a token for spaces that are not there makes no more of them than a user may create")
+  func spacesOfTokens() async throws {
+    let fixture = ServiceFixture(
+      spaces: ["notes"], quotas: Self.quotas { $0.spaces = 2 })
+    let secret = AccessRuleTests.token()
+    let pattern = try #require(SpacePattern("list-*"))
+    try await fixture.store.addToken(secret, try #require(AccessGrants([pattern: .admin])))
+    func create(_ space: String) async -> HTTPResponse {
+      await fixture.send(
+        "POST", "/v1/tokens", token: secret,
+        body: Array("{\"spaces\":{\"\(space)\":\"reader\"}}".utf8))
+    }
+    #expect(await create("list-1").status == 201)
+    #expect(await create("list-2").problem?.code == .storageQuota)
+    #expect(await create("list-1").status == 201)
+    let names = try await fixture.store.spaces().map(\.name.value)
+    #expect(Set(names) == ["notes", "list-1"])
+  }
+
   @Test("content that is sent and never published is bounded for each space")
   func uploads() async throws {
     let fixture = try await MissionFixture(quotas: Self.quotas { $0.unpublishedBytes = 1_000 })

@@ -23,6 +23,13 @@ extension ServiceStoreDouble {
     }
   }
 
+  func secretHashes() async throws(StoreError) -> [[UInt8]] {
+    state.withLock { state in
+      state.hashReads += 1
+      return state.tokens.map(\.hash)
+    }
+  }
+
   func tokens() async throws(StoreError) -> [StoredToken] {
     state.withLock { state in
       state.tokens.reduce(into: []) { list, entry in

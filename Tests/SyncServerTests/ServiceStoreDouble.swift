@@ -22,6 +22,7 @@ final class ServiceStoreDouble: SyncStore {
     var batches: [Int] = []
     var status = PacketReceipt.Status.applied
     var tokenLookUps = 0
+    var hashReads = 0
     var spaceLookUps = 0
     var folds = 0
     var isClosed = false

@@ -69,6 +69,11 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     }
   }
 
+  /// Whether the replica has more to send than the server has room for. Others' changes still come.
+  var isOverQuota: Bool {
+    if case .refused(let problem) = self { problem.code == .storageQuota } else { false }
+  }
+
   /// Whether there is no secure connection.
   var isUntrusted: Bool {
     if case .untrusted = self { true } else { false }

@@ -46,22 +46,32 @@ extension SyncEngine {
       do {
         return try await pushChain(api, &report, inFlightMax, cut, progress)
       } catch let refused as PacketRefused {
-        cut.groupsMax = try await settle(refused, &report) ?? .max
+        cut = try await settle(refused, cut, &report)
       } catch let refused as PacketRefusedByProxy {
         cut = try await settle(refused.answer, ofPacket: refused.packet, cut, api, &report)
       }
     }
   }
 
-  /// Answers a refusal. Returns how many transactions a packet is to have from here on; `nil` for
-  /// as many as it takes.
-  private func settle(_ refused: PacketRefused, _ report: inout SyncReport) async throws -> Int? {
+  /// Answers a refusal. Returns how packets are cut from here on.
+  private func settle(
+    _ refused: PacketRefused, _ cut: PacketCut, _ report: inout SyncReport
+  ) async throws -> PacketCut {
     let (number, problem) = (refused.packet, refused.problem)
     let transactions = try await thread.run { try $0.transactionCount(ofPacket: number) }
-    switch RefusalAnswer.decide(problem, transactions: transactions) {
+    var next = cut
+    next.groupsMax = .max
+    switch RefusalAnswer.decide(problem, transactions: transactions, isWidest: cut.isWidest) {
     case .narrow(let count):
       try await thread.run { try $0.reopen(packet: number) }
-      return count
+      next.groupsMax = count
+    case .widen:
+      try await thread.run { try $0.reopen(packet: number) }
+      next.isWidest = true
+    case .wait:
+      // What is deleted until the next sync shrinks what is sent then.
+      try await thread.run { try $0.reopen(packet: number) }
+      throw ReplicaError.refused(problem)
     case .quarantineNamed:
       let count = try await thread.run { try $0.quarantine(packet: number, problem.refusals) }
       guard count > 0 else { throw ReplicaError.refused(problem) }
@@ -69,7 +79,7 @@ extension SyncEngine {
     case .quarantineAll:
       report.quarantined += try await thread.run { try $0.quarantine(packet: number, problem) }
     }
-    return nil
+    return next
   }
 
   /// New identities that one push may take, and histories that it may find gone.

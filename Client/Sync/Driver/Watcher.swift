@@ -124,7 +124,9 @@ package struct Watcher: Sendable {
         if failure == .cancelled { throw CancellationError() }
         // A server that was trusted before may be behind a portal's page now, or renew its
         // certificate soon; one that never was is set up wrongly.
-        guard failure.isTransient || hasSynced && failure.isUntrusted else { throw failure }
+        guard
+          failure.isTransient || failure.isOverQuota || hasSynced && failure.isUntrusted
+        else { throw failure }
         onEvent(.offline(failure))
         try await pauses.rest(.sync)
         wakeups.wake()

@@ -1,9 +1,20 @@
-/// How packets are cut smaller than usual, since the server or a proxy before it refused one.
+import FerryProtocol
+
+/// How packets are cut otherwise than usual, since the server or a proxy before it refused one.
 struct PacketCut: Sendable, Equatable {
   /// Transactions in a packet.
   var groupsMax = Int.max
   /// Bytes of a packet that it aims at; nil for the usual ones.
   var bytesMax: Int?
+  /// Whether a packet takes as much as a message may hold. A quota judges what a packet leaves
+  /// behind: one that also carries the deletes behind the inserts may fit.
+  var isWidest = false
+
+  /// Bytes of a packet to aim at.
+  func bytesTarget(_ limits: Limits) -> Int {
+    let usual = isWidest ? limits.messageBytes / 4 * 3 : limits.packetBytesTarget
+    return min(usual, bytesMax ?? .max)
+  }
 
   /// What becomes of a packet that a proxy refused.
   enum Answer: Equatable {
@@ -25,13 +36,14 @@ struct PacketCut: Sendable, Equatable {
     let half = max(1, min(bytes, bytesMax ?? .max) / 2)
     if operations <= 1 { return .quarantine }
     if transactions <= 1, transactionBytes / half >= partsMax { return .quarantine }
-    return .narrow(PacketCut(groupsMax: groupsMax, bytesMax: half))
+    return .narrow(PacketCut(groupsMax: groupsMax, bytesMax: half, isWidest: isWidest))
   }
 
   /// Decides about a packet whose content a proxy refused: fewer transactions are tried until one is
   /// left.
   func afterRefusal(transactions: Int) -> Answer {
     if transactions <= 1 { return .quarantine }
-    return .narrow(PacketCut(groupsMax: transactions / 2, bytesMax: bytesMax))
+    return .narrow(
+      PacketCut(groupsMax: transactions / 2, bytesMax: bytesMax, isWidest: isWidest))
   }
 }

@@ -9,21 +9,31 @@ enum RefusalAnswer: Equatable {
   case quarantineAll
   /// The queue is cut anew, with so many transactions in a packet.
   case narrow(to: Int)
+  /// The queue is cut anew, with as much in a packet as a message may hold.
+  case widen
+  /// The queue stays as it is until there is room for it.
+  case wait
 
   /// How often the server has to find a packet malformed before it is believed: what was damaged on
   /// its way is malformed once, what was made so is each time.
   static let malformedMax = 4
 
-  /// - Parameter transactions: in the packet.
-  static func decide(_ problem: Problem, transactions: Int) -> RefusalAnswer {
+  /// - Parameters:
+  ///   - transactions: in the packet.
+  ///   - isWidest: whether the packet holds as much as it may.
+  static func decide(
+    _ problem: Problem, transactions: Int, isWidest: Bool = false
+  ) -> RefusalAnswer {
+    if problem.code == .storageQuota { return isWidest ? .wait : .widen }
     if !problem.refusals.isEmpty { return .quarantineNamed }
     return transactions > 1 ? .narrow(to: transactions / 2) : .quarantineAll
   }
 
   /// Whether it is what a packet holds that the server refuses, and not who sends it or where to.
+  /// ``decide(_:transactions:isWidest:)`` answers these.
   static func concerns(_ code: ProblemCode) -> Bool {
     switch code {
-    case .operationRefused, .malformedMessage, .limitExceeded: true
+    case .operationRefused, .malformedMessage, .limitExceeded, .storageQuota: true
     default: false
     }
   }

@@ -163,7 +163,7 @@ extension ReplicaFile {
   /// Answers whether there was anything to freeze.
   private func freezeNext(_ cut: PacketCut) throws -> Bool {
     var limits = limits
-    limits.packetBytesTarget = min(limits.packetBytesTarget, cut.bytesMax ?? .max)
+    limits.packetBytesTarget = cut.bytesTarget(limits)
     var planner = PacketPlanner(
       limits: limits, schema: try spaceSchema(), groupsMax: cut.groupsMax)
     var group: [PendingOperation] = []

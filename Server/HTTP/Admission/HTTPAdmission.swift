@@ -20,8 +20,9 @@ package struct HTTPArrival: Sendable {
 
 /// Whether the content of a request is worth reading.
 package enum HTTPAdmission: Sendable {
-  /// Read up to `limit` bytes of content, before and after decoding, and call the handler.
-  case proceed(limit: Int)
+  /// Read up to `limit` bytes of content, before and after decoding, and call the handler. The
+  /// memory that the content takes counts for `account`, if the sender is known.
+  case proceed(limit: Int, account: String? = nil)
   /// Answer at once. No handler sees the request.
   case refuse(HTTPResponse)
   /// The connection waits for the answer, which may take a while.

@@ -1,45 +1,74 @@
 import Synchronization
 
 /// Bytes of memory that the contents of all requests may take together, as they come and decoded.
+///
+/// Memory is taken for what has arrived, never for what is announced. No account may hold more than
+/// a quarter, and an eighth is left to contents of up to 64 KiB, so that a few large or slow ones do
+/// not keep out the small packets of everybody else.
 package final class MemoryBudget: Sendable {
+  /// Memory is taken in such steps, in bytes. Contents that fit in one may use all of the budget.
+  package static let step = 64 << 10
+
+  private struct State {
+    var used = 0
+    var accounts: [String: Int] = [:]
+  }
+
   /// In bytes.
   package let limit: Int
-  private let taken = Atomic(0)
+  private let state = Mutex(State())
 
   package init(limit: Int) {
     self.limit = limit
   }
 
   /// Bytes in use.
-  package var used: Int { taken.load(ordering: .relaxed) }
+  package var used: Int { state.withLock { $0.used } }
+
+  /// Bytes that one account may hold.
+  private var accountMax: Int { limit / 4 }
+  /// Bytes that contents above ``step`` may hold together.
+  private var largeMax: Int { limit - limit / 8 }
 
   /// Takes all of `count` bytes, or none.
-  func reserve(_ count: Int) -> Bool {
-    var before = used
-    while count <= limit - before {
-      let (exchanged, now) = taken.compareExchange(
-        expected: before, desired: before + count, ordering: .relaxed)
-      if exchanged { return true }
-      before = now
+  /// - Parameters:
+  ///   - total: What the content holds with them.
+  ///   - account: Who sends it; `nil` when the server does not tell senders apart.
+  func reserve(_ count: Int, total: Int, account: String?) -> Bool {
+    state.withLock { state in
+      let ceiling = total <= Self.step ? limit : largeMax
+      guard count <= ceiling - state.used else { return false }
+      if let account {
+        let held = state.accounts[account, default: 0]
+        guard count <= accountMax - held else { return false }
+        state.accounts[account] = held + count
+      }
+      state.used += count
+      return true
     }
-    return false
   }
 
-  func release(_ count: Int) {
-    taken.wrappingSubtract(count, ordering: .relaxed)
+  func release(_ count: Int, account: String?) {
+    state.withLock { state in
+      state.used -= count
+      guard let account, let held = state.accounts[account] else { return }
+      state.accounts[account] = held > count ? held - count : nil
+    }
   }
 }
 
 /// What one request has taken of the budget, until it is forgotten. One thread uses it at a time.
 final class MemoryShare: Sendable {
   private let budget: MemoryBudget
+  private let account: String?
   private let taken = Atomic(0)
 
-  init(of budget: MemoryBudget) {
+  init(of budget: MemoryBudget, account: String?) {
     self.budget = budget
+    self.account = account
   }
 
-  deinit { budget.release(count) }
+  deinit { budget.release(count, account: account) }
 
   var count: Int { taken.load(ordering: .relaxed) }
 
@@ -47,7 +76,7 @@ final class MemoryShare: Sendable {
   func grow(to wanted: Int) -> Bool {
     let count = count
     guard wanted > count else { return true }
-    guard budget.reserve(wanted - count) else { return false }
+    guard budget.reserve(wanted - count, total: wanted, account: account) else { return false }
     taken.store(wanted, ordering: .relaxed)
     return true
   }
@@ -57,6 +86,6 @@ final class MemoryShare: Sendable {
     let count = count
     guard wanted < count else { return }
     taken.store(wanted, ordering: .relaxed)
-    budget.release(count - wanted)
+    budget.release(count - wanted, account: account)
   }
 }

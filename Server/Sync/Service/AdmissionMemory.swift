@@ -17,25 +17,26 @@ final class AdmissionMemory: Sendable {
   private static let countMax = 10_000
 
   private let clock: ServiceClock
-  private let expiries = Mutex([Key: Duration]())
+  private let entries = Mutex([Key: (principal: Principal, expiry: Duration)]())
 
   init(clock: ServiceClock) {
     self.clock = clock
   }
 
-  func knows(_ key: Key) -> Bool {
+  /// Who was admitted; `nil` when nothing is known.
+  func principal(of key: Key) -> Principal? {
     let now = clock.uptime()
-    return expiries.withLock { expiries in
-      guard let expiry = expiries[key] else { return false }
-      return now < expiry
+    return entries.withLock { entries in
+      guard let entry = entries[key], now < entry.expiry else { return nil }
+      return entry.principal
     }
   }
 
-  func keep(_ key: Key) {
+  func keep(_ principal: Principal, for key: Key) {
     let expiry = clock.uptime() + Self.timeToLive
-    expiries.withLock { expiries in
-      if expiries.count >= Self.countMax { expiries = [:] }
-      expiries[key] = expiry
+    entries.withLock { entries in
+      if entries.count >= Self.countMax { entries = [:] }
+      entries[key] = (principal, expiry)
     }
   }
 }

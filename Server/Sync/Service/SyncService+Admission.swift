@@ -46,14 +46,16 @@ extension SyncService {
     let memory = request.headers["Origin"] == nil ? admissions : nil
     let key = AdmissionMemory.Key(
       authorization: request.headers["Authorization"], space: name, need: need)
-    if memory?.knows(key) == true { return .proceed(limit: limit) }
+    if let principal = memory?.principal(of: key) {
+      return .proceed(limit: limit, account: principal.memoryAccount)
+    }
     return .decide { [self] in
       var context = context
       context.space = name
       do throws(Problem) {
-        _ = try await admit(request, match.route, to: name, need: need)
-        memory?.keep(key)
-        return .proceed(limit: limit)
+        let principal = try await admit(request, match.route, to: name, need: need).principal
+        memory?.keep(principal, for: key)
+        return .proceed(limit: limit, account: principal.memoryAccount)
       } catch {
         return refuse(error, &context)
       }
@@ -65,8 +67,8 @@ extension SyncService {
     .decide { [self] in
       var context = context
       do throws(Problem) {
-        _ = try await identify(request, context.match.route)
-        return .proceed(limit: Self.tokenRequestBytes)
+        let identity = try await identify(request, context.match.route)
+        return .proceed(limit: Self.tokenRequestBytes, account: identity.principal.memoryAccount)
       } catch {
         return refuse(error, &context)
       }
@@ -93,4 +95,9 @@ extension RouteMatch {
     default: isAllowed && need == .admin
     }
   }
+}
+
+extension Principal {
+  /// Whose share of the memory for contents is used. Nobody is told apart on an open server.
+  fileprivate var memoryAccount: String? { self == .anonymous ? nil : id }
 }

@@ -6,7 +6,14 @@ extension SyncService {
   func createSpace(
     _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
-    let (store, quota, mark) = (parts.store, parts.quotas.spaces, mark(admission.principal))
+    info(try await makeSpace(name, by: admission.principal), admission.role)
+  }
+
+  /// The space; it is made if it is not there and the principal may have one more.
+  func makeSpace(
+    _ name: SpaceName, by principal: Principal
+  ) async throws(Problem) -> SpaceSummary {
+    let (store, quota, mark) = (parts.store, parts.quotas.spaces, mark(principal))
     let space = try await ask { () async throws(StoreError) in
       try await store.createSpace(name, by: mark, quota: quota)
     }
@@ -16,7 +23,7 @@ extension SyncService {
         "you have created \(quota) spaces, which is as many as one user may. Use one of them, or ask "
           + "the server's administrator")
     }
-    return info(space, admission.role)
+    return space
   }
 
   func spaceInfo(_ name: SpaceName, _ role: Role) async throws(Problem) -> HTTPResponse {

@@ -54,6 +54,10 @@ extension SyncService {
     var random = SystemRandomNumberGenerator()
     let (token, secret) = request.make(now: parts.clock.wall(), random: &random)
     let (store, mark) = (parts.store, mark(caller.principal))
+    for (pattern, _) in token.grants.list {
+      guard let space = pattern.space else { continue }
+      _ = try await makeSpace(space, by: caller.principal)
+    }
     try await ask { () async throws(StoreError) in
       try await store.addToken(token, hash: secret.hash, by: mark)
     }

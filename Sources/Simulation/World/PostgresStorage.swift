@@ -197,6 +197,10 @@ private final class StandStillStore: SyncStore {
     try await still { store async throws(StoreError) in try await store.token(hash: hash) }
   }
 
+  func secretHashes() async throws(StoreError) -> [[UInt8]] {
+    try await still { store async throws(StoreError) in try await store.secretHashes() }
+  }
+
   func tokens() async throws(StoreError) -> [StoredToken] {
     try await still { store async throws(StoreError) in try await store.tokens() }
   }

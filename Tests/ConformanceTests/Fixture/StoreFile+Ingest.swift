@@ -15,7 +15,8 @@ extension SQLiteStoreFile {
       case .needsMatches(let wanted):
         let shared = SharedMatcher(wanted.matcher)
         while !shared.isDone { try shared.slice { try show(&$0, in: space) } }
-        matches.merge(shared.matches(at: wanted.head))
+        matches = wanted.kept
+        matches.merge(shared.matches(since: wanted.origin))
       }
     }
   }

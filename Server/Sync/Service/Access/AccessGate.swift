@@ -12,6 +12,7 @@ package final class AccessGate: Sendable {
     var cache = IdentityCache()
     var uses: [TokenID: Int64] = [:]
     var limiter: RateLimiter
+    var secrets = SecretFilter()
   }
 
   private let store: any SyncStore
@@ -84,7 +85,8 @@ package final class AccessGate: Sendable {
     switch remembered(hash, address: address) {
     case .known(let identity): return .success(identity)
     case .unknown: return AccessRule.recognise(nil, now: clock.wall())
-    case .tooManyFailures(let wait): return .failure(.tooManyFailures(wait))
+    case .tooManyFailures(let wait):
+      guard try await mayBeSecret(hash) else { return .failure(.tooManyFailures(wait)) }
     case .nothing: break
     }
     let known = try await store.token(hash: hash)
@@ -105,7 +107,11 @@ package final class AccessGate: Sendable {
     switch remembered(hash, address: address) {
     case .known(let identity): return .success(identity)
     case .unknown: return .failure(.badSignedToken("it was refused a moment ago"))
-    case .tooManyFailures(let wait): return .failure(.tooManyFailures(wait))
+    case .tooManyFailures(let wait):
+      let now = clock.uptime()
+      guard state.withLock({ $0.limiter.takeSpareCheck(now: now) }) else {
+        return .failure(.tooManyFailures(wait))
+      }
     case .nothing: break
     }
     let found = await verifier.verify(text)
@@ -136,9 +142,25 @@ package final class AccessGate: Sendable {
         return kept.map { .known($0) } ?? .unknown
       }
       // Somebody behind the same proxy guesses: that must not lock out a token that was good.
+      // One that was never seen here is looked for in the filter of all secrets.
       if state.cache.wasKnown(hash) { return .nothing }
       return state.limiter.failureWait(at: address, now: now).map { .tooManyFailures($0) }
         ?? .nothing
+    }
+  }
+
+  /// Whether a token from an address that guesses is worth a look-up.
+  private func mayBeSecret(_ hash: [UInt8]) async throws(StoreError) -> Bool {
+    let now = clock.uptime()
+    let (mayBe, reads) = state.withLock { state in
+      let mayBe = state.secrets.mayContain(hash)
+      return (mayBe, !mayBe && state.secrets.beginsReading(now: now))
+    }
+    guard reads else { return mayBe }
+    let hashes = try await store.secretHashes()
+    return state.withLock { state in
+      state.secrets.replace(with: hashes)
+      return state.secrets.mayContain(hash)
     }
   }
 

@@ -57,36 +57,49 @@ package final class PacketCommitter: Sendable {
   }
 
   private func add(_ packet: IncomingPacket, _ space: Int64, _ ticket: Ticket) {
-    let (isAdded, batch) = state.withLock { state -> (Bool, [Queue.Entry]) in
-      guard state.waitingBytes + packet.byteCount <= Self.totalBytes else { return (false, []) }
+    let isAdded = state.withLock { state in
+      guard state.waitingBytes + packet.byteCount <= Self.totalBytes else { return false }
       var queue = state.queues[space] ?? Queue(bounds: bounds)
-      guard queue.add(packet, ticket: ticket) else { return (false, []) }
-      let batch = queue.takeBatch()
+      guard queue.add(packet, ticket: ticket) else { return false }
       state.queues[space] = queue
-      state.waitingBytes += packet.byteCount - batch.byteCount
-      return (true, batch)
+      state.waitingBytes += packet.byteCount
+      return true
     }
     guard isAdded else {
       let fault = Problem(
         .unavailable, "too many packets wait for the store; send this one again in a moment")
       return ticket.resume(returning: .failure(fault))
     }
-    guard !batch.isEmpty else { return }
-    Task.detached(executorPreference: executor) { await self.drain(space, from: batch) }
+    start(space)
   }
 
-  private func drain(_ space: Int64, from first: [Queue.Entry]) async {
+  /// Starts the lanes of a space that have something to do.
+  private func start(_ space: Int64) {
+    for lane in Queue.Lane.allCases {
+      let batch = take(lane, space)
+      guard !batch.isEmpty else { continue }
+      Task.detached(executorPreference: executor) { await self.drain(lane, space, from: batch) }
+    }
+  }
+
+  private func drain(_ lane: Queue.Lane, _ space: Int64, from first: [Queue.Entry]) async {
     var batch = first
     while !batch.isEmpty {
       await commit(batch, space)
-      batch = state.withLock { state in
-        guard var queue = state.queues[space] else { return [] }
-        queue.finishBatch()
-        let next = queue.takeBatch()
-        state.waitingBytes -= next.byteCount
-        state.queues[space] = queue.isIdle ? nil : queue
-        return next
-      }
+      state.withLock { $0.queues[space]?.finishBatch(lane) }
+      batch = take(lane, space)
+      // What is done here may have held up packets of the other lane.
+      start(space)
+    }
+  }
+
+  private func take(_ lane: Queue.Lane, _ space: Int64) -> [Queue.Entry] {
+    state.withLock { state in
+      guard var queue = state.queues[space] else { return [] }
+      let batch = queue.takeBatch(lane)
+      state.waitingBytes -= batch.byteCount
+      state.queues[space] = queue.isIdle ? nil : queue
+      return batch
     }
   }
 

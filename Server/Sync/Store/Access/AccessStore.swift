@@ -10,6 +10,9 @@ package protocol AccessStore: Sendable {
   /// The token whose secret has this hash; `nil` if there is none. Expired ones are returned.
   func token(hash: [UInt8]) async throws(StoreError) -> KnownToken?
 
+  /// The hashes of all secrets that are kept, in any order.
+  func secretHashes() async throws(StoreError) -> [[UInt8]]
+
   /// All tokens, oldest first.
   func tokens() async throws(StoreError) -> [StoredToken]
 

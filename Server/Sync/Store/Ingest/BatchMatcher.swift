@@ -229,9 +229,9 @@ package struct BatchMatcher: Sendable, Equatable {
 
   /// What was found, for a transaction that comes later.
   ///
-  /// - Parameter head: The space's, from before the first record was shown.
-  package func matches(at head: SequenceNumber) -> BatchMatches {
-    var matches = BatchMatches(head: head)
+  /// - Parameter origin: The space as it was before the first record was shown.
+  package func matches(since origin: HistoryOrigin) -> BatchMatches {
+    var matches = BatchMatches(since: origin)
     for search in searches {
       matches.found[search.operation.id] = BatchMatches.Found(
         keys: search.keys, fault: tallies[search.packet].fault)
@@ -307,24 +307,58 @@ package struct BatchMatches: Sendable, Equatable {
     var fault: BatchMatcher.Fault?
   }
 
-  /// Records that were changed after this head have to be looked at again.
-  package private(set) var head: SequenceNumber
+  /// Records that were changed since have to be looked at again; `nil` when nothing was found yet.
+  package private(set) var origin: HistoryOrigin?
   fileprivate(set) var found: [OperationID: Found] = [:]
 
-  package init(head: SequenceNumber = .max) { self.head = head }
+  package init(since origin: HistoryOrigin? = nil) { self.origin = origin }
+
+  /// What still counts when the space is as it is now.
+  ///
+  /// - Parameter place: Where the space's history has the newest operation of ``origin``.
+  func kept(in space: SpaceState, place: HistoryPlace?) -> BatchMatches {
+    origin?.leads(to: space, place: place) == true ? self : BatchMatches()
+  }
 
   /// Adds what was found in another round.
   package mutating func merge(_ other: BatchMatches) {
-    head = min(head, other.head)
+    if let first = origin, let second = other.origin {
+      origin = first.head <= second.head ? first : second
+    } else {
+      origin = origin ?? other.origin
+    }
     found.merge(other.found) { _, new in new }
+  }
+}
+
+/// Where a history stood when something was read outside of a transaction. A store that lost commits
+/// meanwhile has another history behind the same number.
+package struct HistoryOrigin: Sendable, Equatable {
+  package let head: SequenceNumber
+  /// The operation at ``head``; `nil` in an empty space.
+  package let newest: OperationID?
+  package let print: UInt64
+
+  package init(_ space: SpaceState) {
+    (head, newest, print) = (space.head, space.newest, space.print)
+  }
+
+  /// Whether the history of `space` goes on from here.
+  ///
+  /// - Parameter place: Where the history of `space` has ``newest`` now.
+  func leads(to space: SpaceState, place: HistoryPlace?) -> Bool {
+    if head == 0 || self == HistoryOrigin(space) { return true }
+    return place?.sequence == head && place?.print == print && head <= space.head
   }
 }
 
 /// A transaction cannot go on until the matches of its batches have been found, outside of it.
 package struct BatchesToMatch: Error {
   package let matcher: BatchMatcher
-  /// The space's head in the transaction.
-  package let head: SequenceNumber
+  /// The space as the transaction saw it.
+  package let origin: HistoryOrigin
+  /// What was found before and still counts.
+  package let kept: BatchMatches
 }
 
 /// A matcher that the slices of its work share, one after the other.
@@ -343,8 +377,8 @@ package final class SharedMatcher: Sendable {
     }
   }
 
-  package func matches(at head: SequenceNumber) -> BatchMatches {
-    matcher.withLock { $0.matches(at: head) }
+  package func matches(since origin: HistoryOrigin) -> BatchMatches {
+    matcher.withLock { $0.matches(since: origin) }
   }
 }
 

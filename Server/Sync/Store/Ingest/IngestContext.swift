@@ -29,6 +29,8 @@ package struct IngestContext: Sendable {
   package var records: [RecordKey: RecordState] = [:]
   /// Bytes of those states as they are stored.
   package var recordBytes: [RecordKey: Int] = [:]
+  /// Whether states were left out, since all of them are more than a packet may touch.
+  package var lacksStates = false
   /// What the space declares of its tables; `nil` where it declares nothing.
   package var schema: SpaceSchema?
   /// Which record holds a unique key, `nil` where none does; what was not asked for is not in it.
@@ -46,6 +48,20 @@ package struct IngestContext: Sendable {
     self.now = now
     self.limits = limits
     self.quotas = quotas
+  }
+
+  /// Refuses what touches more bytes of records than a transaction may load.
+  ///
+  /// - Parameter count: Packets that go together. Of several, each is tried by itself.
+  package mutating func refuseIfStatesLack(_ count: Int) throws(StoreError) {
+    guard lacksStates else { return }
+    guard count == 1 else {
+      throw .failed("packets touch too much together; each is tried by itself")
+    }
+    refused[.incoming(0)] = Problem(
+      .limitExceeded,
+      "the records that this packet writes to hold more than \(limits.packetStateBytes >> 20) MiB; "
+        + "send fewer at once")
   }
 }
 

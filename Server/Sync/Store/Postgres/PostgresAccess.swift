@@ -59,6 +59,12 @@ enum PostgresAccess {
     return KnownToken(token, secretExpiresAt: try row.ifPresent(7))
   }
 
+  private static let hashes = PostgresStatement("token_hashes", "SELECT hash FROM token_secrets")
+
+  static func secretHashes(on connection: PostgresConnection) throws -> [[UInt8]] {
+    try connection.query(hashes).map { try $0.value(0) }
+  }
+
   private static let all = PostgresStatement(
     "tokens_all", "SELECT \(columns) FROM access_tokens AS t ORDER BY t.created_at, t.id")
 

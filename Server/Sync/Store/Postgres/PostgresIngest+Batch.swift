@@ -30,11 +30,13 @@ extension PostgresIngest {
     on connection: PostgresConnection
   ) throws {
     var matcher = wanted
-    guard matcher.adopt(matches) else {
-      throw BatchesToMatch(matcher: wanted, head: context.space.head)
+    let place = try place(of: matches.origin?.newest, on: connection)
+    let kept = matches.kept(in: context.space, place: place)
+    guard let origin = kept.origin, matcher.adopt(kept) else {
+      throw BatchesToMatch(matcher: wanted, origin: HistoryOrigin(context.space), kept: kept)
     }
-    if matches.head < context.space.head {
-      for row in try connection.query(Self.changed, [.int8(space), .int8(matches.head)]) {
+    if origin.head < context.space.head {
+      for row in try connection.query(Self.changed, [.int8(space), .int8(origin.head)]) {
         let key = RecordKey(table: try row.name(0), record: try row.name(1))
         try row.bytes(2) { try matcher.revise(key, $0) }
       }
@@ -48,6 +50,20 @@ extension PostgresIngest {
       }
     }
     context.dropAbsentMatches()
+  }
+
+  private static let place = PostgresStatement(
+    "history_place", "SELECT sequence, print FROM operations WHERE space = $1 AND id = $2")
+
+  private func place(
+    of operation: OperationID?, on connection: PostgresConnection
+  ) throws -> HistoryPlace? {
+    guard let operation else { return nil }
+    var parameters: PostgresParameters = [.int8(space)]
+    parameters.append(uuidBytes: operation.value.bytes)
+    return try connection.query(Self.place, parameters).first.flatMap {
+      try HistoryPlace($0, 0, print: 1)
+    }
   }
 
   /// Shows a matcher one slice of what it asks for.
@@ -84,6 +100,7 @@ extension PostgresIngest {
       tables.append(utf8: key.table.utf8)
       records.append(utf8: key.record.utf8)
     }
-    return try connection.query(Self.records, [.int8(space), .array(tables), .array(records)])
+    return try connection.query(
+      Self.records, [.int8(space), .array(tables), .array(records), .int8(.max)])
   }
 }

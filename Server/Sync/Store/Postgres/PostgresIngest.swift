@@ -33,7 +33,8 @@ struct PostgresIngest {
       let before = context.space.head
       let effects = try Ingest.decide(packets, in: &context) { need, context in
         switch need {
-        case .bodies(let keys): try loadBodies(keys, into: &context, on: connection)
+        case .bodies(let keys):
+          try loadBodies(keys, for: packets.count, into: &context, on: connection)
         case .holders(let claims):
           for (claim, record) in try PostgresClaims.holders(claims, in: space, on: connection) {
             context.holders[claim] = record
@@ -84,7 +85,10 @@ struct PostgresIngest {
   static let records = PostgresStatement(
     "records",
     """
-    SELECT found.* FROM unnest($2::text[], $3::text[]) AS wanted(tbl, record)
+    SELECT found.tbl, found.record, CASE
+      WHEN sum(octet_length(found.state)) OVER (ROWS UNBOUNDED PRECEDING) <= $4::bigint
+      THEN found.state END
+    FROM unnest($2::text[], $3::text[]) AS wanted(tbl, record)
     CROSS JOIN LATERAL (
       SELECT r.tbl, r.record, r.state FROM records AS r
       WHERE r.space = $1 AND r.tbl = wanted.tbl AND r.record = wanted.record OFFSET 0
@@ -126,6 +130,7 @@ struct PostgresIngest {
     context.parked = try results[2].compactMap { try ParkedPacket($0) }
     try PostgresUsage.take(results[3], into: &context)
     try take(results[4], results[5], into: &context)
+    try context.refuseIfStatesLack(incoming.count)
     context.timelineEnds = try spaceTimelines.ends(
       of: incoming.compactMap { $0.cursor?.timeline(before: state.floor) }, on: connection)
     return context
@@ -164,7 +169,8 @@ struct PostgresIngest {
       }
     }
     pipeline.add(Self.known, [.int8(space), .array(ids)])
-    pipeline.add(Self.records, [.int8(space), .array(tables), .array(records)])
+    let room = Int64(limits.packetStateBytes)
+    pipeline.add(Self.records, [.int8(space), .array(tables), .array(records), .int8(room)])
   }
 
   private func take(
@@ -181,6 +187,8 @@ struct PostgresIngest {
         print: row.isNull(4) ? nil : UInt64(bitPattern: try row.int8(4)))
     }
     for row in records {
+      if row.isNull(2) { context.lacksStates = true }
+      guard !context.lacksStates else { return }
       let key = RecordKey(table: try row.name(0), record: try row.name(1))
       context.records[key] = try row.bytes(2) {
         context.recordBytes[key] = $0.count
@@ -190,7 +198,8 @@ struct PostgresIngest {
   }
 
   private func loadBodies(
-    _ keys: [ParkedKey], into context: inout IngestContext, on connection: PostgresConnection
+    _ keys: [ParkedKey], for incoming: Int, into context: inout IngestContext,
+    on connection: PostgresConnection
   ) throws {
     var devices = PostgresArray<UUID>()
     var tails = PostgresArray<UUID>()
@@ -212,6 +221,7 @@ struct PostgresIngest {
     guard bodies.count == keys.count else { throw StoreError.failed("a parked packet is gone") }
     let results = try connection.pipeline { addLookUps(bodies, to: &$0) }
     try take(results[0], results[1], into: &context)
+    try context.refuseIfStatesLack(incoming)
   }
 
   // MARK: Saving

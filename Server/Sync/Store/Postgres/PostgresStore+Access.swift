@@ -15,6 +15,10 @@ extension PostgresStore {
     try await run(in: .authentication) { try PostgresAccess.token(hash: hash, on: $0) }
   }
 
+  package func secretHashes() async throws(StoreError) -> [[UInt8]] {
+    try await run(in: .authentication) { try PostgresAccess.secretHashes(on: $0) }
+  }
+
   package func tokens() async throws(StoreError) -> [StoredToken] {
     try await run { try PostgresAccess.tokens(on: $0) }
   }

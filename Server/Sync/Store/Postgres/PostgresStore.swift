@@ -163,7 +163,9 @@ package final class PostgresStore: SyncStore {
       }
       switch attempt {
       case .done(_, let batch): return batch
-      case .needsMatches(let wanted): matches.merge(try await find(wanted, in: space))
+      case .needsMatches(let wanted):
+        matches = wanted.kept
+        matches.merge(try await find(wanted, in: space))
       }
     }
     throw .busy("the space changes faster than its batches can be matched")
@@ -180,7 +182,7 @@ package final class PostgresStore: SyncStore {
         try shared.slice { try PostgresIngest.show(&$0, in: space, on: connection) }
       }
     }
-    return shared.matches(at: wanted.head)
+    return shared.matches(since: wanted.origin)
   }
 
   /// What is told is durable whether or not the other nodes hear of it now.

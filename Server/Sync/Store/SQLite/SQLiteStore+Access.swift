@@ -12,6 +12,10 @@ extension SQLiteStore {
     try await read { try $0.token(hash: hash) }
   }
 
+  package func secretHashes() async throws(StoreError) -> [[UInt8]] {
+    try await read { try $0.secretHashes() }
+  }
+
   package func tokens() async throws(StoreError) -> [StoredToken] {
     try await read { try $0.tokens() }
   }

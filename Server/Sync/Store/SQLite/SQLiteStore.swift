@@ -109,6 +109,7 @@ package final class SQLiteStore: SyncStore {
         if batch.head > before { moves.tell(HeadMove(space: space, head: batch.head)) }
         return batch
       case .needsMatches(let wanted):
+        matches = wanted.kept
         matches.merge(try await find(wanted, in: space))
       }
     }
@@ -124,7 +125,7 @@ package final class SQLiteStore: SyncStore {
     while !shared.isDone {
       try await read { file in try shared.slice { try file.show(&$0, in: space) } }
     }
-    return shared.matches(at: wanted.head)
+    return shared.matches(since: wanted.origin)
   }
 
   package func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {

@@ -9,14 +9,16 @@ extension SQLiteStoreFile {
     _ context: inout IngestContext
   ) throws {
     var matcher = wanted
-    guard matcher.adopt(matches) else {
-      throw BatchesToMatch(matcher: wanted, head: context.space.head)
+    let place = try place(of: matches.origin?.newest, in: space)
+    let kept = matches.kept(in: context.space, place: place)
+    guard let origin = kept.origin, matcher.adopt(kept) else {
+      throw BatchesToMatch(matcher: wanted, origin: HistoryOrigin(context.space), kept: kept)
     }
-    if matches.head < context.space.head {
+    if origin.head < context.space.head {
       let changed = try connection.statement(
         "SELECT tbl, record, state FROM records WHERE space = ? AND sequence > ?")
       changed.bind(1, space)
-      changed.bind(2, matches.head)
+      changed.bind(2, origin.head)
       try changed.forEach { row in
         try matcher.revise(RecordKey(table: row.name(0), record: row.name(1)), row.textBytes(2))
       }
@@ -25,6 +27,15 @@ extension SQLiteStoreFile {
       try loadRecord(key, in: space, into: &context)
     }
     context.dropAbsentMatches()
+  }
+
+  private func place(of operation: OperationID?, in space: Int64) throws -> HistoryPlace? {
+    guard let operation else { return nil }
+    let find = try connection.statement(
+      "SELECT sequence, print FROM operations WHERE space = ? AND id = ?")
+    find.bind(1, space)
+    find.bind(2, operation.value)
+    return try find.first { HistoryPlace($0, 0, print: 1) } ?? nil
   }
 
   /// Shows a matcher one slice of what it asks for.

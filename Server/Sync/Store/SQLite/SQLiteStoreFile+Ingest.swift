@@ -30,7 +30,7 @@ extension SQLiteStoreFile {
         }
       }
       let effects = try Ingest.decide(packets, in: &context) { need, context in
-        try load(need, in: space, matches, into: &context)
+        try load(need, of: packets.count, in: space, matches, into: &context)
       }
       try save(effects, in: space, now: now)
       return effects.batch
@@ -40,13 +40,14 @@ extension SQLiteStoreFile {
   // MARK: Loading
 
   private func load(
-    _ need: IngestNeed, in space: Int64, _ matches: BatchMatches,
+    _ need: IngestNeed, of count: Int, in space: Int64, _ matches: BatchMatches,
     into context: inout IngestContext
   ) throws {
     switch need {
     case .bodies(let keys):
       let bodies = try bodies(of: keys, in: space)
       try load(bodies.values.map { $0 }, in: space, into: &context)
+      try context.refuseIfStatesLack(count)
       context.bodies.merge(bodies) { _, new in new }
     case .holders(let claims):
       for claim in claims {
@@ -95,6 +96,7 @@ extension SQLiteStoreFile {
     }
     try loadUsage(of: incoming.map(\.principal), in: space, into: &context)
     try load(packets, in: space, into: &context)
+    try context.refuseIfStatesLack(incoming.count)
     return context
   }
 
@@ -102,11 +104,13 @@ extension SQLiteStoreFile {
   private func load(
     _ packets: [Packet], in space: Int64, into context: inout IngestContext
   ) throws {
+    var room = limits.packetStateBytes
     for packet in packets {
       for operation in packet.operations {
         context.known[operation.id] = try known(operation.id, in: space)
-        if context.records[operation.key] == nil {
-          try loadRecord(operation.key, in: space, into: &context)
+        if context.records[operation.key] == nil, !context.lacksStates {
+          try loadRecord(operation.key, in: space, room: room, into: &context)
+          room -= context.recordBytes[operation.key] ?? 0
         }
       }
       if let dependency = packet.dependency {
@@ -192,19 +196,25 @@ extension SQLiteStoreFile {
     return try find.first { try RecordState(decoding: $0.textBytes(0), limits: .stored) }
   }
 
+  /// - Parameter room: Bytes that the state may have; a larger one is left out.
   func loadRecord(
-    _ key: RecordKey, in space: Int64, into context: inout IngestContext
+    _ key: RecordKey, in space: Int64, room: Int = .max, into context: inout IngestContext
   ) throws {
     let find = try connection.statement(
       "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?")
     find.bind(1, space)
     find.bind(2, key.table)
     find.bind(3, key.record)
-    let found = try find.first { row in
-      (try RecordState(decoding: row.textBytes(0), limits: .stored), row.textBytes(0).count)
+    let found = try find.first { row -> (RecordState, Int)? in
+      let bytes = row.textBytes(0)
+      if bytes.count > room { return nil }
+      return (try RecordState(decoding: bytes, limits: .stored), bytes.count)
     }
-    if let (state, bytes) = found {
+    switch found {
+    case .some(.some(let (state, bytes))):
       (context.records[key], context.recordBytes[key]) = (state, bytes)
+    case .some(.none): context.lacksStates = true
+    case .none: break
     }
   }
 

@@ -54,6 +54,10 @@ extension SQLiteStoreFile {
     return found ?? nil
   }
 
+  func secretHashes() throws -> [[UInt8]] {
+    try connection.statement("SELECT hash FROM token_secrets").map { $0.blob(0) }
+  }
+
   func tokens() throws -> [StoredToken] {
     try connection.statement(
       "SELECT \(Self.columns) FROM access_tokens AS t ORDER BY t.created_at, t.id"

@@ -1,0 +1,28 @@
+/// Which secrets may exist: the first 64 bits of their hashes, as they were when last read; pure.
+///
+/// It tells the token of a member from guesses that come from the same address, without asking the
+/// store about each.
+struct SecretFilter: Sendable {
+  /// How long a secret that was made since may be taken for a guess.
+  static let ageMax = Duration.seconds(2)
+
+  private var prefixes: Set<UInt64> = []
+  private var readAt: Duration?
+
+  func mayContain(_ hash: [UInt8]) -> Bool { prefixes.contains(Self.prefix(of: hash)) }
+
+  /// Whether the hashes should be read again. The caller that hears so reads them.
+  mutating func beginsReading(now: Duration) -> Bool {
+    if let readAt, now - readAt < Self.ageMax { return false }
+    readAt = now
+    return true
+  }
+
+  mutating func replace(with hashes: [[UInt8]]) {
+    prefixes = Set(hashes.map(Self.prefix))
+  }
+
+  private static func prefix(of hash: [UInt8]) -> UInt64 {
+    hash.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+  }
+}
