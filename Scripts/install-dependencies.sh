@@ -13,7 +13,13 @@ browser() {
   echo chromium-headless-shell
 }
 
+# Debian has the OpenID Connect provider that the tests use. Where it is not packaged, as in some
+# releases of Ubuntu, these tests are skipped. dbconfig-sqlite3 is the smallest of its choices.
+provider=(glewlwyd dbconfig-sqlite3)
+is_debian() { grep -qxs 'ID=debian' /etc/os-release; }
+
 packages=()
+optional=()
 for purpose in "${@:-build}"; do
   case $purpose in
     build)
@@ -24,15 +30,24 @@ for purpose in "${@:-build}"; do
       packages+=(postgresql iso-codes openssl nginx haproxy util-linux aria2 python3-jwt
         python3-cryptography)
       # Word by word: it may be none.
-      packages+=($(browser)) ;;
+      packages+=($(browser))
+      if is_debian; then packages+=("${provider[@]}"); else optional+=("${provider[@]}"); fi ;;
     *) echo "unknown purpose: $purpose (build, demo, test)" >&2; exit 2 ;;
   esac
 done
 
+is_installed() {
+  dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed
+}
+is_packaged() { apt-cache show "$1" 2>/dev/null | grep -q '^Package:'; }
+
 missing=()
 for package in "${packages[@]}"; do
-  dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed \
-    || missing+=("$package")
+  is_installed "$package" || missing+=("$package")
+done
+for package in ${optional[@]+"${optional[@]}"}; do
+  # A machine without lists of packages misses others as well: it asks again below.
+  if ! is_installed "$package" && is_packaged "$package"; then missing+=("$package"); fi
 done
 
 if [ ${#missing[@]} -gt 0 ]; then
@@ -51,9 +66,24 @@ if [ ${#missing[@]} -gt 0 ]; then
     }
     as_root=(sudo)
   fi
-  echo "Installing ${missing[*]}"
   export DEBIAN_FRONTEND=noninteractive
   "${as_root[@]}" apt-get update -qq
+  for package in ${optional[@]+"${optional[@]}"}; do
+    case " ${missing[*]} " in *" $package "*) continue ;; esac
+    if ! is_installed "$package" && is_packaged "$package"; then missing+=("$package"); fi
+  done
+  case " ${missing[*]} " in
+    *" glewlwyd "*)
+      # The tests start it themselves. Its service would listen on all addresses, and its password
+      # is public: the service stays masked (`systemctl unmask glewlwyd` undoes that).
+      unit=/etc/systemd/system/glewlwyd.service
+      if [ -d "${unit%/*}" ]; then
+        [ -e "$unit" ] || "${as_root[@]}" ln -s /dev/null "$unit"
+        # The package would lift a mask that its last removal has left.
+        "${as_root[@]}" rm -f "/var/lib/systemd/deb-systemd-helper-masked/${unit##*/}"
+      fi ;;
+  esac
+  echo "Installing ${missing[*]}"
   "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 

@@ -30,16 +30,17 @@ package final class VerificationKey: Sendable {
     key = try Self.parse(DER.sequence(algorithm, DER.bitString(numbers)))
   }
 
-  /// A point of P-256. Throws ``CryptographyError/invalidKey`` unless both coordinates have 32 bytes
-  /// and the point lies on the curve.
+  /// A point of P-256: both coordinates with their most significant byte first. RFC 7518 §6.2.1.2
+  /// wants 32 bytes of each, but real issuers leave out leading zeros, or add one. Throws
+  /// ``CryptographyError/invalidKey`` unless the point lies on the curve.
   package init(p256 x: [UInt8], _ y: [UInt8]) throws(CryptographyError) {
-    guard x.count == 32, y.count == 32 else { throw .invalidKey }
+    let point = try [4] + Self.coordinate(x) + Self.coordinate(y)
     scheme = .p256
     // 1.2.840.10045.2.1 and 1.2.840.10045.3.1.7
     let algorithm = DER.sequence(
       DER.identifier([0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]),
       DER.identifier([0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]))
-    key = try Self.parse(DER.sequence(algorithm, DER.bitString([4] + x + y)))
+    key = try Self.parse(DER.sequence(algorithm, DER.bitString(point)))
   }
 
   deinit { EVP_PKEY_free(key) }
@@ -59,6 +60,13 @@ package final class VerificationKey: Sendable {
     }
     return EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, key) == 1
       && EVP_DigestVerify(context, encoded, encoded.count, message, message.count) == 1
+  }
+
+  /// The same number in 32 bytes.
+  private static func coordinate(_ bytes: [UInt8]) throws(CryptographyError) -> [UInt8] {
+    let number = bytes.drop { $0 == 0 }
+    guard !bytes.isEmpty, number.count <= 32 else { throw .invalidKey }
+    return [UInt8](repeating: 0, count: 32 - number.count) + number
   }
 
   /// Reads a SubjectPublicKeyInfo (RFC 5280 §4.1.2.7).

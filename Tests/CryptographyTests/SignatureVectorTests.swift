@@ -54,6 +54,25 @@ struct SignatureVectorTests {
     }
   }
 
+  @Test("a coordinate of P-256 is a number, however many zeros lead it")
+  func coordinates() throws {
+    let x = try bytes("Zg9BMyr2H2jCiV_zeRltOdSkyY5HltgDUngK85rjOw")
+    let y = try bytes("RB4ovqaZPYDNVVe6Aa4erCpC3X-Kjmu5Hklr26i-Cv0")
+    let signature = try bytes(
+      "mf-kIFMrh6_tDrR2p7zwDXwttfPypaAFbUQ6SIu72uuKT446ihfGA4RcbCP_q90uhlFExobs3jOMhr1hdyLjTA")
+    let message = Array("A key of Glewlwyd 2.7.5".utf8)
+    #expect(x.count == 31 && y.count == 32)
+    for zeros in [0, 1, 2, 9] {
+      let padding = [UInt8](repeating: 0, count: zeros)
+      let key = try VerificationKey(p256: padding + x, padding + y)
+      #expect(key.isValid(signature, for: message), "\(zeros)")
+      #expect(!key.isValid(signature, for: message + [0]), "\(zeros)")
+    }
+    for (wrongX, wrongY) in [(x + [0], y), (x, y + [0]), ([1] + x, y), ([1, 0] + x, y), ([], y)] {
+      #expect(throws: CryptographyError.invalidKey) { try VerificationKey(p256: wrongX, wrongY) }
+    }
+  }
+
   @Test("RSA keys that are short, even or without an exponent are no keys")
   func weakRSA() throws {
     let odd = [UInt8](repeating: 0xFF, count: 256)

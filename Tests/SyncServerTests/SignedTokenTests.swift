@@ -186,6 +186,8 @@ struct SignedTokenTests {
       (#"{"kty":"oct","k":"\#(long)","alg":"RS256"}"#, 0), (#"{"kty":"quantum"}"#, 0),
       (#"{"kty":"OKP","crv":"X25519","x":"\#(long)"}"#, 0),
       (#"{"kty":"EC","crv":"P-256","x":"\#(long)","y":"\#(long)"}"#, 0),
+      (#"{"kty":"EC","crv":"P-256","x":"","y":"\#(long)"}"#, 0),
+      (#"{"kty":"EC","crv":"P-256","x":"AQ\#(long)","y":"\#(long)"}"#, 0),
       (#"{"kty":"RSA","n":"\#(long)","e":"AQAB"}"#, 0),
     ] {
       #expect(count(#"{"keys":[\#(key)]}"#) == number, "\(key)")

@@ -29,7 +29,11 @@ enum AccessOptions {
       environment: "FERRY_JWKS"),
     OptionSpec(
       "jwt-claim", value: "NAME",
-      help: "The claim with spaces and roles: {\"list-7\": \"writer\"}.", default: "ferry",
+      help: """
+        The claim with spaces and roles: {"list-7": "writer"}, the text list-7=writer,note*=reader, \
+        or a list of such texts.
+        """,
+      default: "ferry",
       environment: "FERRY_JWT_CLAIM"),
     OptionSpec(
       "jwt-leeway", value: "TIME", help: "How far the issuer's clock may differ.",

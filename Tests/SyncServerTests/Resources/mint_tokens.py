@@ -44,6 +44,14 @@ def ec_jwk(key, **more):
     return {"kty": "EC", "crv": "P-256", "x": number(public.x, 32), "y": number(public.y, 32), **more}
 
 
+def short_key():
+    """A key whose x begins with a zero byte, as one in 256 does."""
+    while True:
+        key = ec.generate_private_key(ec.SECP256R1())
+        if key.public_key().public_numbers().x < 1 << 248:
+            return key
+
+
 def ed_jwk(key, **more):
     return {"kty": "OKP", "crv": "Ed25519", "x": encoded(key.public_key().public_bytes(*raw)), **more}
 
@@ -52,6 +60,13 @@ keys = [
     rsa_jwk(rsa_key, kid="r", use="sig", alg="RS256"),
     ec_jwk(ec_key, kid="e", key_ops=["verify"]),
     ed_jwk(ed_key, kid="d"),
+]
+# Coordinates without their leading zeros, and with one too many.
+short_ec = short_key()
+short_public = short_ec.public_key().public_numbers()
+keys += [
+    ec_jwk(short_ec, kid="short", x=number(short_public.x), y=number(short_public.y)),
+    ec_jwk(short_ec, kid="long", x=number(short_public.x, 33), y=number(short_public.y, 33)),
 ]
 oct_key = {"kty": "oct", "k": encoded(secret), "kid": "h"}
 
@@ -101,6 +116,11 @@ good = {
     "audiences": sign(aud=["x", "ferry"]), "access token": sign(header={"typ": "at+JWT"}),
     "fractions": sign(exp=now + 600.0, nbf=now - 0.5), "within the leeway": sign(nbf=now + 59),
     "other claims": sign(ferry={"list-7": "writer"}, nonce={"deep": [1, {"a": None}]}),
+    "a key with a short coordinate": sign("ES256", short_ec, header={"kid": "short"}),
+    "a key with long coordinates": sign("ES256", short_ec, header={"kid": "long"}),
+    "grants as text": sign(ferry="list-7=writer"),
+    "grants as words": sign(ferry=" list-*=reader, list-7=writer,list-7=reader "),
+    "grants as texts": sign(ferry=["list-9=reader", "list-7=writer list-8=reader"]),
     "another jwk inside": sign(header={"jwk": ec_jwk(other_ec), "jku": "https://evil.example"}),
 }
 head, payload, signature = good["ES256"].split(".")
@@ -160,6 +180,17 @@ refused = {
         {"alg": "EdDSA", "kid": "d"}, text[:-1] + ',"x":{"a":1,"a":2}}'),
     "two grants": ed_signed({"alg": "EdDSA", "kid": "d"}, text[:-1] + ',"ferry":{"*":"admin"}}'),
     "an unknown role": sign(ferry={"list-7": "owner"}), "grants as text": sign(ferry="admin"),
+    "grants as no text": sign(ferry=""), "grants as no texts": sign(ferry=[]),
+    "grants as commas": sign(ferry=" , ,"), "grants as null": sign(ferry=None),
+    "grants as a number": sign(ferry=7), "grants as numbers": sign(ferry=[7]),
+    "grants as objects": sign(ferry=[{"list-7": "writer"}]),
+    "a word without a role": sign(ferry="list-7=writer,notes"),
+    "a word with two roles": sign(ferry="list-7=writer=admin"),
+    "a word with an unknown role": sign(ferry=["list-7=writer", "notes=owner"]),
+    "a word with a bad name": sign(ferry="list-7=writer,*x=reader"),
+    "a word without a name": sign(ferry="=writer"),
+    "words without end": sign(ferry=",".join(f"s{n}=reader" for n in range(101))),
+    "grants as JSON in a text": sign(ferry='{"list-7":"writer"}'),
     "a bad name": sign(ferry={"li st": "reader"}), "no grants at all": sign(ferry={}),
     "claims that end early": ed_signed({"alg": "EdDSA", "kid": "d"}, text[:-1]),
     "claims as a list": ed_signed({"alg": "EdDSA", "kid": "d"}, "[]"),

@@ -6,7 +6,7 @@ package struct ClaimRules: Sendable, Equatable {
   package var issuer: String
   /// Audiences of which the claim `aud` must name one.
   package var audiences: [String]
-  /// The claim with an object of spaces and roles.
+  /// The claim with spaces and roles.
   package var grantsClaim: String
   /// How far the clocks of issuer and server may differ, in milliseconds.
   package var leeway: Int64
@@ -49,7 +49,7 @@ struct SignedClaims: Equatable {
     var claims = self
     try reader.uniqueObject { (key, reader) throws(MalformedMessage) in
       if try key.text().utf8.elementsEqual(grantsClaim.utf8) {
-        claims.grants = try AccessGrants(reading: &reader)
+        claims.grants = try AccessGrants(readingClaim: &reader)
         return
       }
       switch key {
