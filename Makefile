@@ -24,14 +24,18 @@ MISSIONS := PairTests\.Mission
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# `make demo CONFIGURATION=debug` shows the programs that the tests have built.
+CONFIGURATION ?= release
+DEMO_BUILD := $(SWIFT) build -c $(CONFIGURATION) $(if $(filter debug,$(CONFIGURATION)),$(TEST_BUILD))
+
 .PHONY: demo
 demo: ## Three devices and a server on real data, start to end
 	@Scripts/install-dependencies.sh build demo
-	@echo "Building ferry, the device's command (1 of 2, optimised; some minutes the first time)"
-	@$(SWIFT) build -c release --product ferry
+	@echo "Building ferry, the device's command (1 of 2, $(CONFIGURATION); some minutes the first time)"
+	@$(DEMO_BUILD) --product ferry
 	@echo "Building ferryd, the server (2 of 2)"
-	@$(SWIFT) build -c release --product ferryd
-	@Scripts/demo.sh $(RELEASE)
+	@$(DEMO_BUILD) --product ferryd
+	@Scripts/demo.sh .build/$(CONFIGURATION)
 
 .PHONY: test
 test: ## All tests, with a PostgreSQL of their own
