@@ -56,6 +56,10 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case contentNotSynced
   /// With a version goes all of its content, also what other missions have.
   case sharedContentRemoved
+  /// A time is clamped by the server's wall clock alone, below what its author has seen.
+  case clampedBelowSeen
+  /// A batch that is applied once more gives its effects the identifiers that they had before.
+  case effectsNamedAlike
 }
 
 extension PlantedFault {

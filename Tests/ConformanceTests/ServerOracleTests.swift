@@ -30,6 +30,31 @@ struct ServerOracleTests {
         == ["the server's record notes/b lacks column title"])
   }
 
+  // MARK: Later than seen
+
+  @Test("a write that is older than what its author had seen of the record is found")
+  func olderThanSeen() {
+    #expect(LaterThanSeen.found(LaterThanSeen(), [], HistoryMaker.busy().final()) == [])
+    var maker = HistoryMaker.busy()
+    maker.add(.update, "b", by: 1, at: 35, ["title": "undone"], base: 7)
+    #expect(LaterThanSeen.found(LaterThanSeen(), [], maker.final()) == [])
+    maker.add(.update, "b", by: 1, at: 36, ["title": "undone"], base: 8)
+    maker.add(.delete, "b", by: 1, at: 37, base: 8)
+    maker.add(.insert, "a", by: 1, at: 45, ["title": "undone"], base: 10)
+    #expect(LaterThanSeen.found(LaterThanSeen(), [], maker.final()).count == 3)
+  }
+
+  @Test("a row that was given back, and a record whose tombstone is gone, are older than nothing")
+  func olderThanNothing() {
+    var maker = HistoryMaker.busy()
+    maker.take(
+      maker.operation(.update, "b", at: 41, ["title": "later"]), by: 1, base: 8,
+      earlier: ["stars": (3, 0)])
+    maker.prune("a")
+    maker.add(.insert, "a", by: 1, at: 45, ["title": "anew"], base: 10)
+    #expect(LaterThanSeen.found(LaterThanSeen(), [], maker.final()) == [])
+  }
+
   @Test("a record that came back to life, that is gone or that nobody wrote is found")
   func wrongLife() {
     var final = HistoryMaker.busy().final()

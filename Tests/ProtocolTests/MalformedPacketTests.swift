@@ -68,6 +68,10 @@ struct MalformedPacketTests {
   }
 
   static let batches: [Case] = [
+    Case(
+      "an operation with the identifier of an effect",
+      packet(operation(id: "0199c82c-c001-8000-800a-000000000001", rest: ",\"data\":{}")),
+      "a UUID of version 8"),
     Case("a batch without predicate", batch(",\"data\":{\"a\":1}"), "a predicate in \"where\""),
     Case("a batch without effect", batch(",\"where\":[\"always\"]"), "columns of \"data\""),
     Case("a batch of no columns", batch(",\"where\":[\"always\"],\"data\":{}"), "of \"data\""),

@@ -80,6 +80,19 @@
         (options.retention, options.pruneEvery, options.watchers) = (2, 1, 0)
         options.syncPause = 6_000
         return options
+      case .clampedBelowSeen:
+        // Nodes whose clocks step, and devices that sync often: each sees what the others wrote.
+        var options = drawn(operations: 200)
+        (options.nodes, options.nodeClockJumps) = (2, 6)
+        (options.syncPause, options.absences) = (1_000, 0)
+        return options
+      case .effectsNamedAlike:
+        // A batch that nothing follows before it is pruned.
+        var options = drawn(operations: 30)
+        (options.retention, options.pruneEvery, options.batchCopies) = (1, 1, 6)
+        (options.copies, options.restores, options.absences) = (0, 0, 0)
+        options.syncPause = 1_000
+        return options
       case .missionInUseEarly, .chunkUnchecked, .contentNotSynced, .sharedContentRemoved:
         var options = drawn()
         Self.setMissions(&options)

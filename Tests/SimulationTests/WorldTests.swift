@@ -40,6 +40,7 @@ struct WorldTests {
     "server-power-losses": (3, .lostPower), "clock-jumps": (3, .clockMoved),
     "copies": (2, .copied), "restores": (2, .copied), "absences": (2, .crashed),
     "crash": (2_000, .crashed), "server-restores": (1, .copied),
+    "batch-copies": (2, .copied), "node-clock-jumps": (3, .clockMoved),
   ]
 
   @Test(

@@ -6,7 +6,8 @@ struct Author: Sendable {
   let device: DeviceID
   /// The last operation of the last packet made.
   private(set) var tail: OperationID?
-  private var clock = HybridClock()
+  /// Runs ahead of every time that the device has seen.
+  var clock = HybridClock()
   private var made: UInt64 = 0
   /// The device's wall clock, milliseconds since 1970.
   var wall = SpaceUnderTest.now

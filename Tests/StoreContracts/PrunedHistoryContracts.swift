@@ -27,6 +27,26 @@ extension StoreContract {
         try require(try await space.receipt(for: next).status, is: .applied, "the next packet")
       }
     },
+    StoreContract("a batch that a copied device sends after it was pruned is applied once more") {
+      under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        try await space.send(author.packet(inserting: ["a", "b"]))
+        let batch = try author.batch(where: "title is not null", set: ["title": "two"])
+        try await space.send(author.packet([batch]))
+        // What goes is the batch; of its effects the last one stays, at the floor.
+        try await space.prune()
+        var copy = author.renamed(2)
+        let before = try await space.everything().records
+        let receipt = try await space.receipt(for: copy.packet([batch]))
+        try require(receipt.status, is: .applied, "the packet of the copy")
+        try require(receipt.outcomes.map(\.records), is: [2], "its effects")
+        try require(try await space.everything().records, is: before, "the data")
+        try require(try await space.head(), is: 8, "the head")
+        let next = copy.packet(inserting: ["c"])
+        try require(try await space.receipt(for: next).status, is: .applied, "the copy's work")
+      }
+    },
     StoreContract("what a device made before the floor and sends after it is applied, in any order")
     { under in
       try await under.withSpace { space in

@@ -108,7 +108,36 @@ extension StoreContract {
           try await space.everything().records[.task("a")]?["x"], is: 5, "the last write")
       }
     },
-    StoreContract("the clamp clock never goes back, not even with the server's clock") { under in
+    StoreContract("a write whose author has seen a value stands, whatever the nodes' clocks say") {
+      under in
+      let node = try await under.open(.standard)
+      let other = under.isShared ? try await under.open(.standard) : node
+      let summary = try await node.createSpace(.test)
+      let nodes = [node, other].map { SpaceUnderTest(store: $0, space: summary) }
+      var seen = HybridTimestamp.zero
+      let minute: Int64 = 60_000
+      let steps = [0, -2, -60, -1_440, 525_600, -5].map { $0 * minute }
+      for (round, step) in steps.enumerated() {
+        var author = Author(UInt64(round + 1))
+        // Devices correct their clocks by the node's, and run ahead of each time that they have seen.
+        author.wall += step
+        author.clock.observe(seen)
+        author.base = try await nodes[0].head()
+        let now = SpaceUnderTest.now + step
+        let value = Value.integer(Int64(round))
+        try await nodes[round % 2].send(
+          author.packet([author.insert("a", ["x": value]), author.insert("b", [:])]), now: now)
+        let reader = try await nodes[1 - round % 2].everything()
+        try require(reader.records[.task("a")]?["x"], is: value, "the value at step \(step)")
+        try await nodes[round % 2].send(author.packet([author.delete("b")]), now: now - 60 * minute)
+        let after = try await nodes[0].everything()
+        try require(after.records[.task("b")], is: nil, "the deleted record at step \(step)")
+        seen = after.changes.map(\.state.newestTime).max() ?? seen
+      }
+      if under.isShared { await other.close() }
+      await node.close()
+    },
+    StoreContract("the space's clock never goes back, not even with the server's clock") { under in
       var ahead = Author(1)
       ahead.wall += 1 << 40
       let packets = (0..<4).map { value in
@@ -124,4 +153,11 @@ extension StoreContract {
       }
     },
   ]
+}
+
+extension RecordState {
+  fileprivate var newestTime: HybridTimestamp {
+    let stamps = [inserted?.stamp, deleted?.stamp].compactMap { $0 } + columns.map(\.stamp)
+    return stamps.map(\.time).max() ?? .zero
+  }
 }

@@ -119,6 +119,22 @@ struct IngestChainTests {
     #expect(space.send(packet).word == (place.word == "applied" ? "duplicate" : place.word))
   }
 
+  @Test("a new device's packet after an operation of its former name waits for that under its own")
+  func newDevice() throws {
+    var former = PacketMaker(2)
+    let known = former.packet("b1")
+    var space = IngestSpace()
+    _ = space.send(known)
+    let device = PacketMaker(1).device
+    let later = Packet(
+      device: device, dependency: known.tail, operations: PacketMaker.stranger.operations)
+    #expect(space.send(later).word == "parked")
+    let first = Packet(device: device, dependency: nil, operations: known.operations)
+    let answer = space.send(first)
+    #expect(answer.word == "duplicate" && answer.released.map(\.status) == [.applied])
+    #expect(space.send(later).word == "duplicate")
+  }
+
   @Test("all that is known moves the chain on when it is its next link")
   func knownLink() {
     var first = PacketMaker(1)

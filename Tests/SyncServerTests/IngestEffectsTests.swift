@@ -52,7 +52,7 @@ struct IngestEffectsTests {
     #expect(space.rows.map(\.sequence) == [1])
   }
 
-  @Test("a timestamp ahead of the limit becomes the next reading of the clamp clock")
+  @Test("a timestamp ahead of the limit becomes the next reading of the space's clock")
   func clamps() {
     var maker = PacketMaker(1)
     var space = IngestSpace()
@@ -67,7 +67,7 @@ struct IngestEffectsTests {
     _ = space.send(maker.packet([onLimit, ahead, further]))
     let clamp = HybridTimestamp(milliseconds: limit)
     #expect(space.rows.map(\.time) == [clamp, clamp.next, clamp.next.next])
-    #expect(space.state.clamp == clamp.next.next)
+    #expect(space.state.clock == clamp.next.next)
     let times = space.rows[1].times.map { String(decoding: $0, as: UTF8.self) }
     #expect(times == "{\"x\":\"\(early)\",\"y\":\"\(clamp)\"}")
     let columns = space.records[ahead.key]?.columns.map(\.stamp.time)
@@ -85,7 +85,7 @@ struct IngestEffectsTests {
     let limit = space.now + space.limits.clockSkewMax
     maker.milliseconds = limit + 500_000
     _ = space.send(maker.packet([maker.operation(.insert, "a")]))
-    // The server's clock was set back: its limit lies an hour before the clamp clock.
+    // The server's clock was set back: its limit lies an hour before the space's clock.
     space.now -= 3_600_000
     other.milliseconds = limit - 1_800_000
     let ahead = other.operation(.insert, "b", [Column("x", 1)])

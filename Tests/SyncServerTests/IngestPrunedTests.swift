@@ -29,6 +29,21 @@ struct IngestPrunedTests {
     #expect(space.state.head == head)
   }
 
+  @Test("effects of a batch that is applied once more have identifiers of their own")
+  func batchAgain() throws {
+    var (space, maker) = (IngestSpace(), PacketMaker(1))
+    _ = space.send(maker.packet("a", "b"))
+    let batch = try maker.batch(where: "true", [Column("w", 1)])
+    _ = space.send(maker.packet([batch]))
+    space.prune()
+    let kept = space.rows.filter { $0.sequence >= space.state.floor }.map(\.id)
+    #expect(kept.count == 1)
+    let copy = Packet(device: PacketMaker(2).device, dependency: nil, operations: [batch])
+    #expect(space.send(copy).word == "applied")
+    let ids = space.rows.filter { $0.sequence >= space.state.floor }.map(\.id)
+    #expect(ids.count == 4 && Set(ids).count == 4)
+  }
+
   @Test("an operation made at the floor or later is never taken for a pruned one")
   func newOperation() {
     var (space, maker, sent) = Self.pruned(packets: 3)

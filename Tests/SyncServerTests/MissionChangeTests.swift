@@ -11,11 +11,12 @@ struct MissionChangeTests {
   private let id = MissionSamples.id("tour")
 
   private func publish(
-    _ version: Int64, last: Int64, over stored: RecordState? = nil, now: Int64 = 1_000
+    _ version: Int64, last: Int64, over stored: RecordState? = nil, in state: SpaceState? = nil,
+    now: Int64 = 1_000
   ) -> Result<MissionChange.Decision, Problem> {
     MissionChange.publish(
-      MissionSamples.record(version: version), last: last, stored: stored, in: space, now: now,
-      random: 5)
+      MissionSamples.record(version: version), last: last, stored: stored, in: state ?? space,
+      now: now, random: 5)
   }
 
   private func state(_ effects: IngestEffects) throws -> RecordState {
@@ -40,14 +41,16 @@ struct MissionChangeTests {
   @Test("a later version stands although the server's clock was set back")
   func clock() throws {
     let first = try publish(1, last: 0, now: 1_000_000).get()
-    let second = try publish(2, last: 1, over: state(first.effects), now: 5).get()
+    let second = try publish(
+      2, last: 1, over: state(first.effects), in: first.effects.space, now: 5
+    ).get()
     #expect(second.effects.operations.map(\.kind) == [.update])
     #expect(MissionRecord(id, stored: try state(second.effects)) == second.record)
     let gone = MissionChange.retract(
-      id, stored: try state(second.effects), in: space, now: 5, random: 6)
+      id, stored: try state(second.effects), in: second.effects.space, now: 5, random: 6)
     #expect(gone.operations.map(\.kind) == [.delete] && gone.operations[0].data == nil)
     #expect(gone.records.map(\.isDead) == [true])
-    let third = try publish(3, last: 2, over: state(gone), now: 5).get()
+    let third = try publish(3, last: 2, over: state(gone), in: gone.space, now: 5).get()
     #expect(third.effects.operations.map(\.kind) == [.insert])
     #expect(MissionRecord(id, stored: try state(third.effects)) == third.record)
   }
@@ -59,7 +62,7 @@ struct MissionChangeTests {
     #expect(again.effects.isEmpty && again.record == first.record)
     #expect(MissionChange.retract(id, stored: nil, in: space, now: 1, random: 1).isEmpty)
     let gone = MissionChange.retract(
-      id, stored: try state(first.effects), in: space, now: 1, random: 1)
+      id, stored: try state(first.effects), in: first.effects.space, now: 1, random: 1)
     #expect(
       MissionChange.retract(id, stored: try state(gone), in: space, now: 1, random: 1).isEmpty)
   }

@@ -11,10 +11,10 @@ struct SchemaChangeTests {
 
   private func decide(
     _ document: SpaceSchema, current: SpaceSchema = .empty, record: RecordState? = nil,
-    now: Int64 = 1_000, random: UInt64 = 5
+    in state: SpaceState? = nil, now: Int64 = 1_000, random: UInt64 = 5
   ) throws -> SchemaChange.Decision {
     try SchemaChange.decide(
-      document, current: current, record: record, in: space, now: now, random: random
+      document, current: current, record: record, in: state ?? space, now: now, random: random
     ).get()
   }
 
@@ -46,7 +46,7 @@ struct SchemaChangeTests {
     let first = try decide(SpaceSchema(), now: 1_000_000)
     let second = try decide(
       SpaceSchema(version: 2, tables: ["t": TableRules(write: .admin)]), current: first.schema,
-      record: record(first), now: 5)
+      record: record(first), in: first.effects.space, now: 5)
     #expect(try SpaceSchema(stored: record(second)) == second.schema)
     #expect(second.effects.operations.map(\.kind) == [.update])
     #expect(second.effects.records.map(\.isNew) == [false])

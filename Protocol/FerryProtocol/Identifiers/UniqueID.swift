@@ -26,6 +26,12 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
     return HybridTimestamp(rawValue: (high & 0xFFFF_FFFF_FFFF_0000) | counter)
   }
 
+  /// The version that RFC 9562 §4.2 puts into the thirteenth digit.
+  package var version: UInt8 { UInt8(truncatingIfNeeded: high >> 12 & 0xF) }
+
+  /// The version of what a batch did to one record (SPEC.md §14).
+  package static let effectVersion: UInt8 = 8
+
   /// Parses the 36-character form; `nil` when it is anything else. Upper case is accepted.
   public init?(_ text: some StringProtocol) {
     var text = String(text)

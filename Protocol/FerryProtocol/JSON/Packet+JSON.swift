@@ -53,7 +53,7 @@ extension Packet {
       throw reader.malformed("device \(device) is the server's own; a device takes another one")
     }
     guard !operations.isEmpty else { throw reader.malformed("the packet has no operations") }
-    try refuseRepeats(operations, reader)
+    try checkIdentifiers(of: operations, reader)
     // Members come in any order, so the packet's base may stand after its operations.
     for index in operations.indices where operations[index].base == unstatedBase {
       operations[index].base = base
@@ -79,13 +79,21 @@ private struct MembersSeen {
   }
 }
 
-/// Ids in one packet ascend, as the device's clock does; so none stands twice.
-private func refuseRepeats(
-  _ operations: [Operation], _ reader: JSONReader
+/// Ids in one packet ascend, as the device's clock does; so none stands twice. Those of a batch's
+/// effects are the server's own (SPEC.md §14).
+private func checkIdentifiers(
+  of operations: [Operation], _ reader: JSONReader
 ) throws(MalformedMessage) {
   var seen = Set<OperationID>(minimumCapacity: operations.count)
-  for operation in operations where !seen.insert(operation.id).inserted {
-    throw reader.malformed("operation \(operation.id) stands twice")
+  for operation in operations {
+    guard seen.insert(operation.id).inserted else {
+      throw reader.malformed("operation \(operation.id) stands twice")
+    }
+    guard operation.id.value.version != UniqueID.effectVersion else {
+      throw reader.malformed(
+        "operation \(operation.id) is a UUID of version 8, which the server keeps for the effects "
+          + "of batches; a device takes version 7")
+    }
   }
 }
 

@@ -9,7 +9,8 @@ package struct OracleBench {
   package init() {
     oracles = [
       WholeTransactions(), MonotonicReads(), ReadYourWrites(), AcknowledgedOperations(),
-      OwnOrder(), ReferenceState(), CounterSums(), QuarantineApart(), ConflictsAccounted(),
+      OwnOrder(), LaterThanSeen(), ReferenceState(), CounterSums(), QuarantineApart(),
+      ConflictsAccounted(),
       NoSkippedChange(),
       Convergence(),
     ]

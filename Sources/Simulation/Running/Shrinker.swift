@@ -136,9 +136,11 @@ extension WorldPlan {
 
 extension PlannedFault.Kind {
   fileprivate var isOfServer: Bool {
-    [.serverCrash, .serverPowerLoss, .serverRestore].contains(self)
+    [.serverCrash, .serverPowerLoss, .serverRestore, .nodeClockJump].contains(self)
   }
 
   /// Whether it goes on for a while, or the way back from it does.
-  fileprivate var lasts: Bool { self != .clockJump && self != .copy && self != .upgrade }
+  fileprivate var lasts: Bool {
+    ![.clockJump, .nodeClockJump, .copy, .upgrade].contains(self)
+  }
 }

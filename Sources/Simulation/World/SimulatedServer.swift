@@ -14,7 +14,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   private let scheduler: Scheduler
   private let trace: Trace
   private let limits: Limits
-  private let clock: ServiceClock
+  private let clocks: NodeClocks
   let storage: any SimulatedStorage
   /// Made before the first request, with what is declared of them.
   private let spaces: [SpaceName]
@@ -27,19 +27,20 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   private var isRetired = false
 
   private struct Process {
-    let service: SyncService
+    /// Of each node; they share a store, as nodes on one database do.
+    let services: [SyncService]
     let store: any SyncStore
     let hub: HeadHub
     let background: [Task<Void, Never>]
   }
 
   init(
-    _ scheduler: Scheduler, trace: Trace, limits: Limits, clock: ServiceClock,
+    _ scheduler: Scheduler, trace: Trace, limits: Limits, clocks: NodeClocks,
     storage: any SimulatedStorage, spaces: [SpaceName], pruning: ServerPruning,
     missions: ServerMissions? = nil
   ) {
     (self.scheduler, self.trace, self.limits) = (scheduler, trace, limits)
-    (self.clock, self.storage, self.spaces) = (clock, storage, spaces)
+    (self.clocks, self.storage, self.spaces) = (clocks, storage, spaces)
     (self.pruning, self.missions) = (pruning, missions)
   }
 
@@ -73,27 +74,30 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     let schema = try SpaceSchema(json: Workload.declared)
     for space in spaces {
       let id = try await store.createSpace(space).id
-      _ = try await store.applySchema(schema, to: id, now: clock.wall()).get()
+      _ = try await store.applySchema(schema, to: id, now: clocks.right.wall()).get()
       if let retention = pruning.retention { try await store.setRetention(retention, of: id) }
     }
   }
 
   private func listen(on store: any SyncStore, _ generation: Int) {
-    let (scheduler, clock) = (scheduler, clock)
+    let (scheduler, clock) = (scheduler, clocks.right)
     let hub = HeadHub(sleep: { try await scheduler.sleep($0) }, executor: scheduler)
     let log = ServiceLog(level: .error, sink: NoLog(), clock: clock)
     let metrics = ServiceMetrics()
     let pruner = Pruner(
       store: store, clock: clock, metrics: metrics, log: log, pace: pruning.pace,
       sleep: { try await scheduler.sleep($0) })
-    let service = SyncService(
-      SyncService.Parts(
-        store: store, gate: AccessGate(store: store, clock: clock, checksLoopback: false),
-        hub: hub, metrics: metrics, log: log, clock: clock, limits: limits,
-        missions: desk(on: store, generation), executor: scheduler))
+    let desk = desk(on: store, generation)
+    let services = clocks.nodes.map { clock in
+      SyncService(
+        SyncService.Parts(
+          store: store, gate: AccessGate(store: store, clock: clock, checksLoopback: false),
+          hub: hub, metrics: metrics, log: log, clock: clock, limits: limits, missions: desk,
+          executor: scheduler))
+    }
     let moves = store.headMoves()
     process = Process(
-      service: service, store: store, hub: hub,
+      services: services, store: store, hub: hub,
       background: [
         scheduler.task { await hub.follow(moves, of: store) },
         scheduler.task { await hub.keepAwake(every: .seconds(15)) },
@@ -112,7 +116,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
           self.starts == generation
         }
       }
-      return MissionDesk(store: store, blobs: blobs, signer: missions.signer, clock: clock)
+      return MissionDesk(store: store, blobs: blobs, signer: missions.signer, clock: clocks.right)
     }
   }
 
@@ -146,8 +150,9 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   // MARK: Requests
 
   package func respond(to request: HTTPRequest, message: Int) async -> HTTPResponse {
-    guard let service = process?.service else { return HTTPResponse(status: 503) }
-    let response = await service.respond(to: request)
+    guard let process else { return HTTPResponse(status: 503) }
+    let node = clocks.node(of: request.remoteAddress)
+    let response = await process.services[node].respond(to: request)
     if case .stream(let stream) = response.body {
       streams.append(stream)
       if isRetired { forgetStreams() }

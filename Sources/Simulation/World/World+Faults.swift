@@ -21,6 +21,8 @@ extension World {
     case .serverRestore: restoreServer(after: duration, fault.ordinal)
     case .absence: sendAway(device, for: duration, &random)
     case .upgrade: device.process?.upgrade()
+    case .batchCopy: copyAfterBatch(device, startAfter: duration, fault)
+    case .nodeClockJump: nodeClocks.jump(&random, trace)
     }
   }
 
@@ -53,13 +55,31 @@ extension World {
     trace.note(.clockMoved, device.name, "\(leap) ms")
   }
 
-  private func copy(_ original: SimulatedDevice) {
-    guard !disk.fileNames(under: original.path).isEmpty else { return }
+  private func copy(_ original: SimulatedDevice) { makeCopy(of: original)?.start() }
+
+  /// The user makes a batch; somebody copies the file before it is sent, or soon after, and takes
+  /// the copy into use later.
+  private func copyAfterBatch(
+    _ original: SimulatedDevice, startAfter delay: Int64, _ fault: PlannedFault
+  ) {
+    let batch = PlannedAction(
+      ordinal: -1 - fault.ordinal, at: fault.at, device: fault.device, action: .batch,
+      seed: fault.seed)
+    original.process?.perform(batch)
+    scheduler.after(20_000) { [self] in
+      guard let copy = makeCopy(of: original) else { return }
+      copy.switchOff()
+      scheduler.after(delay) { copy.switchOn() }
+    }
+  }
+
+  private func makeCopy(of original: SimulatedDevice) -> SimulatedDevice? {
+    guard !disk.fileNames(under: original.path).isEmpty else { return nil }
     let copy = addDevice(devices.count, to: original.space)
     trace.note(.copied, copy.name, "a copy of \(original.name)")
     disk.copyFiles(under: "/\(original.name)/", to: "/\(copy.name)/")
     copy.inherit(from: original)
-    copy.start()
+    return copy
   }
 
   private func restore(_ device: SimulatedDevice, after duration: Int64, _ ordinal: Int) {

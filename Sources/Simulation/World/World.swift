@@ -25,6 +25,7 @@ package final class World: @unchecked Sendable {
   private var judges: [SpaceName: OracleBench] = [:]
   private(set) var violations: [Violation] = []
   let skipped: SkippedTime
+  let nodeClocks: NodeClocks
   private(set) var committed = 0
   /// Both `nil` in a world without missions.
   private(set) var missions: MissionSetting?
@@ -63,12 +64,11 @@ package final class World: @unchecked Sendable {
     }
     let skipped = SkippedTime()
     self.skipped = skipped
-    let clock = DeviceClock(offset: 0, drift: 0, step: max(1, Int64(options.clockStep)))
+    let nodeClocks = NodeClocks(
+      scheduler, nodes: options.nodes, step: Int64(options.clockStep), skipped)
+    self.nodeClocks = nodeClocks
     server = SimulatedServer(
-      scheduler, trace: trace, limits: limits,
-      clock: ServiceClock(
-        wall: { clock.wall(at: scheduler.now) + skipped.milliseconds },
-        uptime: { .microseconds(scheduler.now) }),
+      scheduler, trace: trace, limits: limits, clocks: nodeClocks,
       storage: storage,
       spaces: (0..<min(options.spaces, options.devices)).map { Self.space($0) },
       pruning: ServerPruning(options),

@@ -27,6 +27,7 @@ extension WorldOptions {
     [
       Field("devices", \.devices, "devices at the start"),
       Field("spaces", \.spaces, "spaces; devices belong to them in turn"),
+      Field("nodes", \.nodes, "nodes of the server, each with a clock of its own"),
       Field("operations", \.operations, "local transactions that users make"),
       Field("seconds", \.seconds, "virtual seconds in which faults happen"),
       Field("liveness-seconds", \.livenessSeconds, "virtual seconds to drain in after the heal"),
@@ -94,6 +95,11 @@ extension WorldOptions {
         "server-restores", \.serverRestores, isFault: true,
         "times the server is set back to an earlier copy"),
       Field("absences", \.absences, isFault: true, "devices switched off for months"),
+      Field(
+        "batch-copies", \.batchCopies, isFault: true,
+        "device files copied after a batch, the copy being started later"),
+      Field(
+        "node-clock-jumps", \.nodeClockJumps, isFault: true, "leaps of a server node's clock"),
     ]
   }
 

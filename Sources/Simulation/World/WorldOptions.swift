@@ -12,6 +12,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var spaces = 1
   /// Local transactions that users make.
   package var operations = 1_000
+  /// Nodes of the server, each with a clock of its own. Devices go from one to another.
+  package var nodes = 1
   /// Virtual seconds of the safety phase, in which faults happen.
   package var seconds = 240
   /// Virtual seconds after the heal in which everything has to drain and converge.
@@ -85,6 +87,11 @@ package struct WorldOptions: Sendable, Equatable {
   package var serverRestores = 0
   /// Devices that are switched off for months.
   package var absences = 0
+  /// A device's file is copied right after a batch; the copy is started when that was sent, and
+  /// perhaps pruned.
+  package var batchCopies = 0
+  /// A node's wall clock steps, up to a day, either way.
+  package var nodeClockJumps = 0
 
   // MARK: The server's memory
 
@@ -157,6 +164,7 @@ extension WorldOptions {
     serverRestores = 1
     (clockSkew, clockDrift) = (600_000, 1_000)
     (packetOperations, pageChanges, spaces) = (12, 25, 2)
+    (nodes, nodeClockJumps, batchCopies) = (2, 3, 1)
   }
 
   /// Small worlds of every kind, drawn from the seed: what a swarm runs.
@@ -174,7 +182,7 @@ extension WorldOptions {
     options.delayMin = 1 + random.below(30)
     options.delayMax = options.delayMin + random.below(1_500)
     options.clockSkew = [0, 1_000, 600_000, 86_400_000][random.below(4)]
-    for field in Field.all where field.isFault && field.name != "server-restores" {
+    for field in Field.all where field.isFault && !drawnApart.contains(field.name) {
       // A third of all faults is absent in a world, the rest is between nothing and twice as much.
       let usual = field.get(options)
       field.set(&options, random.chance(1, in: 3) ? 0 : random.below(2 * usual + 2))
@@ -191,6 +199,20 @@ extension WorldOptions {
       options.missions = 1 + missions.below(3)
     }
     options.drawRetention(seed: seed)
+    options.drawNodes(seed: seed)
+    var copies = SeededRandom(seed, "batch-copies")
+    options.batchCopies = copies.chance(1, in: 3) ? 1 + copies.below(3) : 0
     return options
+  }
+
+  /// Faults with streams of their own, so that they change no other draw.
+  private static let drawnApart: Set<String> = [
+    "server-restores", "batch-copies", "node-clock-jumps",
+  ]
+
+  private mutating func drawNodes(seed: UInt64) {
+    var random = SeededRandom(seed, "nodes")
+    nodes = 1 + random.below(3)
+    nodeClockJumps = random.chance(1, in: 2) ? 1 + random.below(6) : 0
   }
 }

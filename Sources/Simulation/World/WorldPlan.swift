@@ -6,6 +6,7 @@ package struct PlannedFault: Sendable, Equatable {
     case partition, partitionUp, partitionDown
     case deviceCrash, devicePowerLoss, serverCrash, serverPowerLoss
     case clockJump, copy, restore, serverRestore, absence, upgrade
+    case batchCopy, nodeClockJump
   }
 
   /// Names the event in shrunk histories.
@@ -47,6 +48,7 @@ package struct WorldPlan: Sendable, Equatable {
       (.serverCrash, options.serverCrashes), (.serverPowerLoss, options.serverPowerLosses),
       (.clockJump, options.clockJumps), (.copy, options.copies), (.restore, options.restores),
       (.serverRestore, options.serverRestores), (.absence, options.absences),
+      (.batchCopy, options.batchCopies), (.nodeClockJump, options.nodeClockJumps),
     ]
     var faults: [PlannedFault] = []
     for (kind, count) in counts {

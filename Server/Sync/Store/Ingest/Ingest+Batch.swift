@@ -14,11 +14,11 @@ extension Ingest {
     // Its effects, which follow it, move the space's print on.
     let print = effects.space.print
     var effect = operation
-    effect.time = clamped(operation.time)
+    effect.time = admitted(operation.time)
     let place = effects.operations.count
     var outcome = Outcome(records: 0)
     for (ordinal, key) in keys.enumerated() {
-      let id = OperationID(ofEffect: ordinal, of: operation.id)
+      let id = OperationID(ofEffect: ordinal, of: operation.id, at: sequence)
       apply(effect.effect(on: key.record, id: id, of: batch), of: device, for: operation.id)
       outcome.records = ordinal + 1
       if known[id]?.outcome.isOverruled == true { outcome.isOverruled = true }
@@ -51,11 +51,13 @@ extension Ingest {
 }
 
 extension OperationID {
-  /// The id of what a batch did to one record: the same whenever the batch is applied. UUID
-  /// version 8 (RFC 9562 §5.8): the batch's own time, then bits of the SHA-256 of its id and the
-  /// effect's number, so that nobody can make an operation whose id is taken in this way.
-  init(ofEffect ordinal: Int, of batch: OperationID) {
-    let digest = SHA256.digest(of: "ferry batch \(batch) \(ordinal)")
+  /// The id of what a batch did to one record: the same whenever the batch is applied at this place.
+  /// A batch that a copied device sends again after the history was pruned has another place, and
+  /// other effects. UUID version 8 (RFC 9562 §5.8), which no device's operation has: the batch's own
+  /// time, then bits of the SHA-256 of its id, its place and the effect's number.
+  init(ofEffect ordinal: Int, of batch: OperationID, at sequence: SequenceNumber) {
+    let place = PlantedFault.effectsNamedAlike.isPlanted ? 0 : sequence
+    let digest = SHA256.digest(of: "ferry batch \(batch) \(place) \(ordinal)")
     func bits(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
     self.init(
       UniqueID(

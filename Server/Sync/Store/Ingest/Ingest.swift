@@ -163,7 +163,7 @@ package struct Ingest {
   ) {
     if let batch = operation.batch { return expand(operation, batch, of: device) }
     let sequence = effects.space.place(operation.id)
-    let time = clamped(operation.time)
+    let time = admitted(operation.time)
     let index = touch(operation.key)
     claims.note(operation.named(batch), before: records[index].state)
     let outcome = records[index].state.merge(
@@ -181,13 +181,11 @@ package struct Ingest {
         outcome: outcome == .applied ? nil : outcome.encoded(), marks: operation.encodedMarks()))
   }
 
-  /// A timestamp from the far future becomes the next reading of the space's clamp clock: what
-  /// comes later stays later. That never raises it, so that its device's next write is later still.
-  mutating func clamped(_ time: HybridTimestamp) -> HybridTimestamp {
-    let limit = HybridTimestamp(milliseconds: context.now + context.limits.clockSkewMax)
-    guard time > limit else { return time }
-    effects.space.clamp = max(limit, effects.space.clamp).next
-    return min(time, effects.space.clamp)
+  /// The time under which an operation enters: see ``SpaceState/admit(_:until:)``.
+  mutating func admitted(_ time: HybridTimestamp) -> HybridTimestamp {
+    let (limit, overflows) = context.now.addingReportingOverflow(context.limits.clockSkewMax)
+    return effects.space.admit(
+      time, until: HybridTimestamp(milliseconds: overflows ? .max : limit))
   }
 
   private mutating func touch(_ key: RecordKey) -> Int {

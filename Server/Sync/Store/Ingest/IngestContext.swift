@@ -74,8 +74,9 @@ package struct SpaceState: Sendable, Equatable {
   package var newest: OperationID?
   /// The history's running print after ``newest``.
   package var print: UInt64
-  /// The last timestamp that a timestamp from the far future was replaced by.
-  package var clamp: HybridTimestamp
+  /// The space's hybrid clock: at or past every stamp in the space, whatever the servers' wall
+  /// clocks did.
+  package private(set) var clock: HybridTimestamp
   /// The version of its schema; 0 where it has none.
   package var schemaVersion: Int64
   /// The oldest protocol that its schema admits.
@@ -92,18 +93,46 @@ package struct SpaceState: Sendable, Equatable {
 
   package init(
     epoch: Epoch, head: SequenceNumber = 0, newest: OperationID? = nil,
-    print: UInt64 = HistoryPrint.empty, clamp: HybridTimestamp = .zero, schemaVersion: Int64 = 0,
+    print: UInt64 = HistoryPrint.empty, clock: HybridTimestamp = .zero, schemaVersion: Int64 = 0,
     minimumProtocol: Int = 1, floor: SequenceNumber = 0, timeline: Timeline? = nil
   ) {
     self.epoch = epoch
     self.head = head
     self.newest = newest
     self.print = print
-    self.clamp = clamp
+    self.clock = clock
     self.schemaVersion = schemaVersion
     self.minimumProtocol = minimumProtocol
     self.floor = floor
     self.timeline = timeline
+  }
+
+  /// The time under which an operation enters the space. A time that is ahead of `limit` and of the
+  /// clock becomes the clock's next reading. So it never goes below a stamp in the space: a write
+  /// stays later than all that its author has seen. It never becomes later than it was, so that its
+  /// device's next write is later still.
+  ///
+  /// - Parameter limit: The latest time that the server's wall clock admits.
+  package mutating func admit(
+    _ time: HybridTimestamp, until limit: HybridTimestamp
+  ) -> HybridTimestamp {
+    if PlantedFault.clampedBelowSeen.isPlanted {
+      guard time > limit else { return time }
+      clock = max(limit, clock).next
+      return min(time, clock)
+    }
+    let newest = max(limit, clock)
+    let admitted = time > newest ? newest.next : time
+    clock = max(clock, admitted)
+    return admitted
+  }
+
+  /// A time for the server's own writing, past every stamp in the space.
+  ///
+  /// - Parameter now: The server's wall clock, milliseconds since 1970.
+  package mutating func tick(wall now: Int64) -> HybridTimestamp {
+    clock = max(HybridTimestamp(milliseconds: now), clock.next)
+    return clock
   }
 
   /// Gives an operation the next place of the order.

@@ -188,6 +188,8 @@ struct IngestPlanner {
   }
 
   private func placement(of dependency: OperationID?, in device: DeviceID) -> Placement {
+    // Of a new device the dependency may be known by the identifier that it had before; then the
+    // packet with it comes under this one, too.
     guard let chain = chains[device] else { return dependency == nil ? .next : .unknown }
     guard let dependency else { return .past }
     if dependency == chain.tail { return .next }

@@ -7,8 +7,8 @@ package enum ServerWrite {
 }
 
 extension IngestEffects {
-  /// Gives an operation of the server's the next sequence, later than all that the record has seen,
-  /// whatever the clock did. A record that is not alive is inserted.
+  /// Gives an operation of the server's the next sequence and a time past every stamp in the space.
+  /// A record that does not exist is inserted.
   ///
   /// - Parameters:
   ///   - columns: `nil` to delete the record.
@@ -18,9 +18,7 @@ extension IngestEffects {
     _ key: RecordKey, _ columns: [Column]?, over record: RecordState?, now: Int64, random: UInt64
   ) {
     let base = space.head
-    let stamps = [record?.inserted?.stamp.time, record?.deleted?.stamp.time].compactMap { $0 }
-    let last = (stamps + (record?.columns.map(\.stamp.time) ?? [])).max() ?? .zero
-    let time = max(HybridTimestamp(milliseconds: now), last.next)
+    let time = space.tick(wall: now)
     let operation = Operation(
       id: OperationID(UniqueID(timestamp: time, random: random)), key: key,
       kind: columns == nil ? .delete : record?.isAlive == true ? .update : .insert, time: time,

@@ -18,7 +18,7 @@ struct PostgresIngestWrites {
     if !effects.claims.isEmpty { PostgresClaims.add(effects.claims, in: space, to: &pipeline) }
     var state: PostgresParameters = [
       .int8(space), .int8(effects.space.head),
-      .int8(Int64(bitPattern: effects.space.clamp.rawValue)),
+      .int8(Int64(bitPattern: effects.space.clock.rawValue)),
     ]
     if let newest = effects.space.newest {
       state.append(uuidBytes: newest.value.bytes)
@@ -35,7 +35,7 @@ struct PostgresIngestWrites {
   private static let space = PostgresStatement(
     "space_save",
     """
-    UPDATE spaces SET head = $2, clamp = $3, newest = $4, print = $5, timeline = $6 WHERE id = $1
+    UPDATE spaces SET head = $2, clock = $3, newest = $4, print = $5, timeline = $6 WHERE id = $1
     """)
 
   private static let operations = PostgresStatement(
@@ -141,7 +141,8 @@ struct PostgresIngestWrites {
     INSERT INTO devices(space, device, tail, recent, operations, seen_at)
     SELECT $1, *, $6 FROM unnest($2::uuid[], $3::uuid[], $4::bytea[], $5::bigint[])
     ON CONFLICT (space, device) DO UPDATE SET tail = excluded.tail, recent = excluded.recent,
-      operations = excluded.operations, seen_at = excluded.seen_at
+      operations = excluded.operations,
+      seen_at = greatest(devices.seen_at, excluded.seen_at)
     """)
 
   private static let owners = PostgresStatement(

@@ -11,7 +11,7 @@ enum PostgresStoreSchema {
       name text COLLATE "C" NOT NULL UNIQUE,
       epoch bigint NOT NULL,
       head bigint NOT NULL DEFAULT 0,
-      clamp bigint NOT NULL DEFAULT 0
+      clock bigint NOT NULL DEFAULT 0
     ) WITH (fillfactor = 50);
     CREATE TABLE operations(
       space bigint NOT NULL,

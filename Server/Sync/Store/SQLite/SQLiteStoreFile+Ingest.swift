@@ -63,7 +63,7 @@ extension SQLiteStoreFile {
       ? "coalesce((SELECT max(sequence) FROM operations WHERE space = spaces.id), 0)" : "head"
     let find = try connection.statement(
       """
-      SELECT epoch, \(head), clamp, newest, schema_version, minimum_protocol, floor, print, timeline
+      SELECT epoch, \(head), clock, newest, schema_version, minimum_protocol, floor, print, timeline
       FROM spaces WHERE id = ?
       """)
     find.bind(1, space)
@@ -71,7 +71,7 @@ extension SQLiteStoreFile {
       SpaceState(
         epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
         newest: row.uniqueID(3).map(OperationID.init), print: UInt64(bitPattern: row.int64(7)),
-        clamp: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(2))),
+        clock: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(2))),
         schemaVersion: row.int64(4), minimumProtocol: Int(row.int64(5)),
         floor: row.int64(6), timeline: row.timeline(8))
     }
@@ -232,9 +232,9 @@ extension SQLiteStoreFile {
     try saveClaims(effects.claims, in: space)
     try saveTimeline(effects.space, in: space)
     let head = try connection.statement(
-      "UPDATE spaces SET head = ?, clamp = ?, newest = ?, print = ?, timeline = ? WHERE id = ?")
+      "UPDATE spaces SET head = ?, clock = ?, newest = ?, print = ?, timeline = ? WHERE id = ?")
     head.bind(1, effects.space.head)
-    head.bind(2, Int64(bitPattern: effects.space.clamp.rawValue))
+    head.bind(2, Int64(bitPattern: effects.space.clock.rawValue))
     if let newest = effects.space.newest { head.bind(3, newest.value) }
     head.bind(4, Int64(bitPattern: effects.space.print))
     if let timeline = effects.space.timeline { head.bind(5, Int64(bitPattern: timeline.value)) }
@@ -299,7 +299,7 @@ extension SQLiteStoreFile {
       INSERT INTO devices(space, device, tail, recent, operations, seen_at)
       VALUES (?, ?, ?, ?, ?, ?)
       ON CONFLICT(space, device) DO UPDATE SET tail = excluded.tail, recent = excluded.recent,
-        operations = excluded.operations, seen_at = excluded.seen_at
+        operations = excluded.operations, seen_at = max(seen_at, excluded.seen_at)
       """)
     for (device, chain) in chains {
       upsert.bind(1, space)

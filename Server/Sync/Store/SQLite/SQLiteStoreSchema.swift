@@ -9,7 +9,7 @@ enum SQLiteStoreSchema {
       name TEXT NOT NULL UNIQUE,
       epoch INTEGER NOT NULL,
       head INTEGER NOT NULL DEFAULT 0,
-      clamp INTEGER NOT NULL DEFAULT 0
+      clock INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE operations(
       space INTEGER NOT NULL,

@@ -1,0 +1,75 @@
+import FerryProtocol
+
+/// A write is later than every write to its record that its author had seen, whatever the clocks of
+/// devices and nodes said: so no author is undone by an older value (SPEC.md §6). An author had seen
+/// the operations at or below the operation's `base`.
+///
+/// Left out are operations that were overruled, since a pull list may not show them, and rows that
+/// were given back to a server, which are older than everything. An insert is compared with deletes
+/// alone: a deleted record does not show what it hides. Deletes of rows with a parent are left out as
+/// well: where one goes with a parent that a change took away, it is later than what the pull list had
+/// until then, and not than all of it (SPEC.md §5).
+package struct LaterThanSeen: Oracle {
+  package static let name = "later-than-seen"
+
+  /// The newest stamps of a record up to a place of the order.
+  private struct Newest {
+    var sequence: SequenceNumber
+    var write: Stamp?
+    var delete: Stamp?
+  }
+
+  /// Tables whose rows go with their parents.
+  private static let children: Set<Name> = ["items"]
+
+  package init() {}
+
+  package mutating func see(_ event: RunEvent) -> [Violation] { [] }
+
+  package mutating func judge(_ final: FinalEvidence) -> [Violation] {
+    var records: [RecordKey: [Newest]] = [:]
+    var found: [Violation] = []
+    var walk = HistoryWalk(final.server)
+    walk.advance { entry in
+      if entry.kind == .batch { return }
+      let before = records[entry.key, default: []]
+      if let violation = Self.violation(entry, before.last { $0.sequence <= entry.base }) {
+        found.append(violation)
+      }
+      if entry.outcome.isOverruled { return }
+      var newest = before.last ?? Newest(sequence: 0)
+      newest.sequence = entry.sequence
+      newest.write = [newest.write, entry.newestStamp].compactMap { $0 }.max()
+      if entry.kind == .delete {
+        newest.delete = [newest.delete, entry.stamp].compactMap { $0 }.max()
+      }
+      records[entry.key, default: []].append(newest)
+    } forget: { key in
+      records[key] = nil
+    }
+    return found
+  }
+
+  private static func violation(_ entry: HistoryEntry, _ seen: Newest?) -> Violation? {
+    if entry.kind == .delete && children.contains(entry.key.table) { return nil }
+    guard let own = entry.oldestStamp,
+      let newest = entry.kind == .insert ? seen?.delete : seen?.write, newest >= own
+    else { return nil }
+    return Violation(
+      oracle: name,
+      "\(entry.place) is at \(own.time), and its author had seen up to #\(entry.base), where the "
+        + "record was written at \(newest.time) by \(newest.device)")
+  }
+}
+
+extension HistoryEntry {
+  private var stamps: [Stamp] {
+    columns.isEmpty ? [stamp] : columns.map { stamp(of: $0.name) }
+  }
+
+  /// The newest of its parts' stamps.
+  fileprivate var newestStamp: Stamp? { stamps.max() }
+
+  /// The oldest of its parts' stamps, without what was given back to a server.
+  fileprivate var oldestStamp: Stamp? { stamps.filter { $0.time > .rescue }.min() }
+}
