@@ -57,7 +57,8 @@ extension ReplicaError: CommandFailureConvertible {
     case .cannotTrack(let table, let why):
       CommandFailure(
         "table \(table) cannot be tracked", why: why,
-        next: "tracked tables have one TEXT PRIMARY KEY column", code: "cannot_track")
+        next: "correct that, and track it again; tracked tables have one TEXT PRIMARY KEY column",
+        code: "cannot_track")
     case .cannotOpen(let path, let why):
       CommandFailure(
         "\(path) cannot be used as a replica", why: why, next: "name another file with --replica",
@@ -69,9 +70,7 @@ extension ReplicaError: CommandFailureConvertible {
     case .database(let message, let code):
       CommandFailure(
         "SQLite refused it", why: message,
-        next: code & 0xFF == 13
-          ? "free some disk space; nothing that was recorded is lost" : "correct it and try again",
-        code: "sqlite_\(code & 0xFF)")
+        next: Self.next(afterSQLite: code & 0xFF), code: "sqlite_\(code & 0xFF)")
     case .invalidBatch(let why):
       CommandFailure(
         "the batch was not recorded", why: why, next: "see `ferry batch --help`",
@@ -80,6 +79,21 @@ extension ReplicaError: CommandFailureConvertible {
       CommandFailure(
         "interrupted", why: "the command was cancelled",
         next: "run it again; it goes on where it was", code: "cancelled")
+    }
+  }
+}
+
+extension ReplicaError {
+  /// What to do about a primary result code of SQLite's (https://sqlite.org/rescode.html).
+  private static func next(afterSQLite code: Int32) -> String {
+    switch code {
+    case 8:
+      "make the file and its folder writable (the disk may be mounted read-only), then try again; "
+        + "nothing that was recorded is lost"
+    case 10:
+      "look whether the disk is full or fails, then try again; nothing that was recorded is lost"
+    case 13: "free some disk space, then try again; nothing that was recorded is lost"
+    default: "correct it and try again"
     }
   }
 }

@@ -127,7 +127,10 @@ struct ImportJob: Sendable {
   private func makeTable(_ database: Database) throws -> Bool {
     let exists = try database.query(
       "SELECT 1 FROM sqlite_schema WHERE name = ? COLLATE NOCASE", [.text(table.text)])
-    if !exists.isEmpty { return false }
+    guard exists.isEmpty else {
+      try checkTypes(database)
+      return false
+    }
     guard survey.rows > 0 else {
       throw ImportError("the file has no rows, so the table's columns are not known")
     }
@@ -140,6 +143,27 @@ struct ImportJob: Sendable {
       single: "CREATE TABLE \(quoted(table))(\(quoted(key)) TEXT PRIMARY KEY NOT NULL"
         + columns.joined() + ")")
     return true
+  }
+
+  /// A column of reals would round integers that are too large for it.
+  private func checkTypes(_ database: Database) throws {
+    let columns = try database.query(
+      "SELECT name, upper(type) AS type FROM pragma_table_info(?)", [.text(table.text)])
+    for column in columns {
+      guard case .text(let name) = column["name"], case .text(let type) = column["type"],
+        survey.wideIntegers.contains(where: { $0.folded == Name(name).folded }),
+        Self.isReal(type)
+      else { continue }
+      throw ImportError(
+        "column \(name) of the table is of type \(type), which would round some of the file's "
+          + "integers; give the column another type, such as NUMERIC")
+    }
+  }
+
+  /// Whether a declared type has the affinity REAL (https://sqlite.org/datatype3.html §3.1).
+  private static func isReal(_ type: String) -> Bool {
+    !["INT", "CHAR", "CLOB", "TEXT", "BLOB"].contains { type.contains($0) }
+      && ["REAL", "FLOA", "DOUB"].contains { type.contains($0) }
   }
 
   private func insert(_ rows: [[Column]], _ database: Database) throws {

@@ -16,6 +16,8 @@ package struct ImportSurvey: Sendable, Equatable {
   package private(set) var columns: [Name] = []
   package private(set) var affinities: [Name: Affinity] = [:]
   package private(set) var rows = 0
+  /// Columns with an integer that no real number is equal to.
+  package private(set) var wideIntegers: Set<Name> = []
   /// The names of all columns so far, by what SQLite takes them for.
   private var spellings: [Name: Name] = [:]
   /// The column that identifies a row; `nil` when rows get a new identifier each.
@@ -40,7 +42,11 @@ package struct ImportSurvey: Sendable, Equatable {
     for column in row where column.name != key {
       let known = affinities[column.name]
       if known == nil { columns.append(column.name) }
-      affinities[column.name] = (known ?? .unknown).joined(with: column.value)
+      let joined = (known ?? .unknown).joined(with: column.value)
+      if column.value.isWideInteger { wideIntegers.insert(column.name) }
+      // A REAL column would round such an integer.
+      let isRounded = joined == .real && wideIntegers.contains(column.name)
+      affinities[column.name] = isRounded ? .mixed : joined
     }
   }
 
@@ -105,5 +111,16 @@ extension ImportSurvey.Affinity {
     if other == .unknown { return self }
     let isNumeric = [self, other].allSatisfy { $0 == .integer || $0 == .real }
     return isNumeric ? .real : .mixed
+  }
+}
+
+extension Value {
+  /// Whether a column of reals would make another number of it.
+  fileprivate var isWideInteger: Bool {
+    if case .integer(let integer) = self {
+      Int64(exactly: Double(integer)) != integer
+    } else {
+      false
+    }
   }
 }

@@ -20,6 +20,8 @@ package final class SQLiteConnection {
   let handle: OpaquePointer
   private var statements: [SQLText: SQLiteStatement] = [:]
   var hooks: ConnectionHooks?
+  /// Kept for as long as SQLite may ask it.
+  var keeper: SQLiteGuard?
   private var isDeferring = false
 
   /// Opens `path`. `busyTimeout`: how long a statement waits for another connection's lock;
@@ -36,13 +38,15 @@ package final class SQLiteConnection {
       case .readWrite: SQLITE_OPEN_READWRITE
       case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
       }
-    if mode == .create, fileSystem == nil { makePrivateFile(at: path) }
+    let fault = mode == .create && fileSystem == nil ? makePrivateFile(at: path) : 0
     let code = sqlite3_open_v2(
       path, &opened, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, fileSystem)
     guard code == SQLITE_OK, let opened else {
       let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
       sqlite3_close_v2(opened)
-      throw SQLiteError(code: code, message: "\(path): \(message)")
+      // SQLite says of each file that it cannot make that it cannot open it; the system says why.
+      throw SQLiteError(diskFault: fault, path: path)
+        ?? SQLiteError(code: code, message: "\(path): \(message)")
     }
     handle = opened
     let milliseconds =
@@ -209,10 +213,25 @@ package struct SQLiteInterrupter: @unchecked Sendable {
   package func interrupt() { sqlite3_interrupt(connection.handle) }
 }
 
-/// Makes an empty file that its owner alone may read, unless there is one. What fails here SQLite
-/// tells.
-private func makePrivateFile(at path: String) {
-  if path.isEmpty || path.utf8.first == UInt8(ascii: ":") { return }
+/// Makes an empty file that its owner alone may read, unless there is one. Answers with the system's
+/// error, 0 where there is none; SQLite fails as well then.
+private func makePrivateFile(at path: String) -> Int32 {
+  if path.isEmpty || path.utf8.first == UInt8(ascii: ":") { return 0 }
   let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-  if descriptor >= 0 { close(descriptor) }
+  guard descriptor >= 0 else { return errno }
+  close(descriptor)
+  return 0
+}
+
+extension SQLiteError {
+  /// A file that cannot be made since the disk is full or read-only; `nil` for other reasons.
+  init?(diskFault: Int32, path: String) {
+    let code: Int32
+    switch diskFault {
+    case ENOSPC, EDQUOT: code = SQLITE_FULL
+    case EROFS: code = SQLITE_READONLY
+    default: return nil
+    }
+    self.init(code: code, message: "\(path): \(String(cString: strerror(diskFault)))")
+  }
 }

@@ -37,6 +37,11 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
   /// The disk or the configured size is full.
   package var isDiskFull: Bool { primaryCode == SQLITE_FULL }
 
+  /// The disk or the file's permissions are at fault, and not what was asked for.
+  package var concernsDisk: Bool {
+    [SQLITE_FULL, SQLITE_READONLY, SQLITE_IOERR].contains(primaryCode)
+  }
+
   /// The file is not a SQLite database.
   package var isNotADatabase: Bool { primaryCode == SQLITE_NOTADB }
 

@@ -69,7 +69,7 @@ struct CredentialTests {
   func otherServer() async throws {
     let (server, other) = (try await Server.start(), try await Server.start())
     let (device, token) = try await joined(server)
-    try await device.write("UPDATE ferry_replica SET server = '\(other.url)'")
+    try await device.tamper("UPDATE ferry_replica SET server = '\(other.url)'")
     let refused = try await device.ferry("sync", exits: 4)
     #expect(refused.error.contains("which goes nowhere else"))
     #expect(!refused.error.contains(token))
@@ -81,7 +81,7 @@ struct CredentialTests {
     let (device, _) = try await joined(server)
     #expect(try await !device.ferry("sync").error.contains("warning"))
     let address = "http://192.0.2.1:9"
-    try await device.write("UPDATE ferry_replica SET server = '\(address)'")
+    try await device.tamper("UPDATE ferry_replica SET server = '\(address)'")
     let synced = try await device.ferry("sync", exits: 4)
     #expect(synced.error.split(separator: "\n").count { $0.contains("warning") } == 1)
     #expect(synced.error.contains("the token is sent to \(address) without encryption"))

@@ -13,7 +13,7 @@ struct OfflineTests {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
     // An address that would have to be routed, instead of this machine's own.
-    try await device.write("UPDATE ferry_replica SET server = 'http://192.0.2.1:8080'")
+    try await device.tamper("UPDATE ferry_replica SET server = 'http://192.0.2.1:8080'")
     try await device.write("INSERT INTO notes VALUES ('a', 'written offline', 1)")
     let ferry = try Executables.ferry()
     let finished = try await ChildProcess.run(

@@ -1,6 +1,8 @@
-import SQLite
+import Glibc
 import TestSupport
 import Testing
+
+@testable import SQLite
 
 @Suite("What SQLite refuses", .hangLimit)
 struct FailureTests {
@@ -28,6 +30,17 @@ struct FailureTests {
     #expect(error.isForeignKey == (code == 787))
     #expect(error.sql == sql)
     #expect(!error.isBusy && !error.isDiskFull && !error.isNotADatabase && !error.isInterrupted)
+  }
+
+  @Test("a file that cannot be made on a full or read-only disk says so; else SQLite says why")
+  func diskFaults() {
+    for (fault, code, word) in [(ENOSPC, 13, "space"), (EROFS, 8, "Read-only")] {
+      let error = SQLiteError(diskFault: fault, path: "a.db")
+      #expect(error?.primaryCode == Int32(code) && error?.concernsDisk == true)
+      #expect(error?.message.contains("a.db: ") == true && error?.message.contains(word) == true)
+    }
+    #expect(SQLiteError(diskFault: EACCES, path: "a.db") == nil)
+    #expect(SQLiteError(diskFault: 0, path: "a.db") == nil)
   }
 
   @Test("a file that is no database is told so at the first use")

@@ -3,7 +3,9 @@ import SQLite
 
 /// Plain SQL within one transaction of a replica. Valid only inside the closure it is given to.
 ///
-/// What is written to tracked tables is recorded by the same transaction.
+/// What is written to tracked tables is recorded by the same transaction. Statements that would begin or
+/// end a transaction, that change a table of Ferry's (`ferry_…`, which may be read), or that write to a
+/// table of another replica that is attached, are refused before they run.
 public final class Database {
   /// For this package's own programs.
   package let connection: SQLiteConnection
@@ -71,7 +73,7 @@ public final class Database {
     changes = 0
     do {
       var rest = sql[...]
-      while let statement = try connection.prepareNext(&rest) {
+      while let statement = try connection.prepareNext(&rest, guarded: true) {
         guard !isSingle || rest.isEmpty else {
           throw ReplicaError.database("more than one statement", code: 21)
         }
@@ -93,8 +95,7 @@ public final class Database {
         }
         guard connection.isInTransaction else {
           throw ReplicaError.database(
-            "the statement ended the transaction; leave out BEGIN, COMMIT and ROLLBACK: the "
-              + "statements given together are one transaction", code: 1)
+            "the statement rolled the transaction back, and nothing of it was kept", code: 1)
         }
         if statement.changesSchema {
           try schemaChanged()

@@ -55,6 +55,7 @@ private final class Reader: @unchecked Sendable {
   private func opened() throws -> SQLiteConnection {
     if let connection { return connection }
     let opened = try SQLiteConnection(path: path, mode: .readOnly, fileSystem: fileSystem)
+    opened.guardUserStatements()
     connection = opened
     return opened
   }

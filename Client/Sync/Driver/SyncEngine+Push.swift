@@ -11,14 +11,17 @@ extension SyncEngine {
     _ api: SyncAPI, _ report: inout SyncReport, inFlight: Int? = nil,
     _ progress: @escaping Progress
   ) async throws {
-    let inFlight = inFlight ?? options.packetsInFlight
     try await thread.run { try $0.prepareUploads() }
+    var inFlight = inFlight ?? options.packetsInFlight
     var isRefused = false
     for _ in 0..<identitiesMax {
       do {
         return try await pushAround(api, &report, inFlight, progress)
       } catch ReplicaError.refused(let problem) where problem.code.needsIdentity {
         try await thread.run { try $0.takeNewIdentity(problem.code) }
+        // The history may hold some of these operations under the former identifier. A packet that
+        // overtakes one of them would follow another device's operation, and be a fork again.
+        inFlight = 1
       } catch ReplicaError.refused(let problem) where problem.code.needsReplacement {
         // The server was set back since the pull before. The next one tells what it lost; where it
         // tells nothing, all is pulled anew.

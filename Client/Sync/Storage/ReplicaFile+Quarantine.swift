@@ -229,7 +229,9 @@ extension ReplicaFile {
         if try requeue(operation, of: number, changing: isRefused ? changes : []) { continue }
         try replay(isRefused ? operation.changing(changes) : operation, in: database)
       }
-      try database.execute("DELETE FROM ferry_quarantine WHERE entry = ?", [.integer(number)])
+      let remove = try connection.statement("DELETE FROM ferry_quarantine WHERE entry = ?")
+      remove.bind(1, number)
+      try remove.run()
     }
   }
 

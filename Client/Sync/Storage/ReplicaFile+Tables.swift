@@ -196,18 +196,33 @@ extension ReplicaFile {
   private func recordExistingRows(of table: TableSchema) throws {
     let key = quoted(table.key)
     let unusable = try connection.prepare(
-      "SELECT count(*) FROM \(quoted(table.name)) WHERE typeof(\(key)) <> 'text' OR \(key) = ''"
-    ).first { $0.int64(0) }
-    guard unusable == 0 else {
+      """
+      SELECT count(*), quote(min(\(key))) FROM \(quoted(table.name))
+      WHERE typeof(\(key)) <> 'text' OR \(key) = ''
+      """
+    ).first { (count: $0.int64(0), example: $0.text(1)) }
+    if let unusable, unusable.count > 0 {
       throw ReplicaError.cannotTrack(
-        table: table.name, "\(unusable ?? 0) of its rows have no text in their key \(table.key)")
+        table: table.name,
+        "\(unusable.count) of its rows have no text in their key \(table.key), such as the row with "
+          + unusable.example)
     }
     try recordAsInserts(of: table) { record in
       try connection.prepare("SELECT \(key) FROM \(quoted(table.name))").forEach { row in
-        try record(row.textBytes(0))
+        let key = row.textBytes(0)
+        do {
+          try record(key)
+        } catch let error as SQLiteError where error.concernsRow {
+          let shown = String(decoding: key.prefix(Self.shownKeyMax), as: UTF8.self)
+          throw ReplicaError.cannotTrack(
+            table: table.name, "its row '\(shown)' cannot be recorded: \(error.message)")
+        }
       }
     }
   }
+
+  /// Bytes of a record's identifier that messages show: one that cannot be tracked may be too long.
+  private static let shownKeyMax = 100
 
   /// Records rows as they are as inserts, in groups that fit a packet.
   ///
@@ -222,7 +237,7 @@ extension ReplicaFile {
       insert.bind(1, text: key)
       try insert.run()
       inGroup += 1
-      if inGroup == limits.operationsPerPacket {
+      if inGroup == limits.operationsPerPacket || capture.isGroupFull {
         capture.endTransaction()
         inGroup = 0
       }

@@ -44,6 +44,7 @@ package final class ReplicaFile {
     self.random = random
     do {
       connection = try SQLiteConnection(path: path, fileSystem: fileSystem)
+      connection.guardUserStatements()
       capture = CaptureContext(limits: limits, wallClock: wallClock, random: random)
       try connection.execute(ReplicaSchema.connectionSettings)
       try ReplicaSchema.prepare(connection, path: path, credentials) {
@@ -52,6 +53,8 @@ package final class ReplicaFile {
       try capture.install(on: connection)
       try connection.transaction { try refreshTriggersOfNewSchema() }
       try takeKeptMissions()
+    } catch let error as SQLiteError where error.concernsDisk {
+      throw ReplicaError.database("\(path): \(error.message)", code: error.code)
     } catch let error as SQLiteError {
       throw ReplicaError.cannotOpen(
         path: path, error.isNotADatabase ? "it is not a SQLite database" : error.message)

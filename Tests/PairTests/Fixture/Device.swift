@@ -1,5 +1,6 @@
 import Ferry
 import Foundation
+import SQLite
 import TestSupport
 import Testing
 
@@ -40,6 +41,11 @@ struct Device: Sendable {
   /// One transaction.
   func write(_ sql: String, _ parameters: [Value] = []) async throws {
     try await open().write { _ = try $0.execute(sql, parameters) }
+  }
+
+  /// Writes to Ferry's own tables, as a program does that does not know them.
+  func tamper(_ sql: String) async throws {
+    try await open().write { try $0.connection.execute(sql) }
   }
 
   /// The rows of a query, from one snapshot.
