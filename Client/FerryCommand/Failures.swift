@@ -34,6 +34,12 @@ extension ReplicaError: CommandFailureConvertible {
         "the server sends the request to another address", why: why,
         next: "nothing was sent there; if that address is right, run `ferry init --server URL "
           + "--space NAME` with it", code: "redirected")
+    case .leftBehind(let why):
+      CommandFailure(
+        "changes of this replica do not reach the server", why: why,
+        next:
+          "your changes are safe in the replica; sync again, and show `ferry log` to the server's "
+          + "administrator if it goes on", code: "left_behind")
     case .tooLarge(let why):
       CommandFailure(
         "the server's answer is too large for this device", why: why,

@@ -23,13 +23,14 @@ extension FerryCommand {
   ) { arguments in
     let entries = try await open(arguments).quarantine()
     try Presentation.print(
-      ["entry", "code", "table", "record", "operations", "detail"],
+      ["entry", "code", "table", "record", "holder", "operations", "detail"],
       entries.map { entry in
         let key = entry.subject
         return [
           ("\(entry.number)", .int(entry.number)),
           (entry.code.rawValue, .string(entry.code.rawValue)),
           (key.table.text, .string(key.table.text)), (key.record.text, .string(key.record.text)),
+          (entry.holder?.text ?? "", .string(orNull: entry.holder?.text)),
           ("\(entry.operations.count)", .int(entry.operations.count)),
           (entry.detail, .string(entry.detail)),
         ]

@@ -66,7 +66,14 @@ extension FerryCommand {
     }
     progress.finish()
     try TextOutput.standardOutput.line(arguments.flag("json") ? report.json.text : report.text)
-    return try await verdict(replica)
+    let verdict = try await verdict(replica)
+    guard report.left > 0 else { return verdict }
+    try TextOutput.standardError.lines([
+      "ferry: \(report.left.counted("operation")) did not reach the server yet",
+      "  why: while this replica synced the server lost history, or a copy of this replica wrote",
+      "  next: your changes are safe in the replica; run `ferry sync` again",
+    ])
+    return verdict == .done ? .unreachable : verdict
   }
 
   /// Done, unless records wait for the user.
@@ -127,7 +134,7 @@ extension SyncReport {
     .object([
       ("pushed", .int(pushed)), ("pulled", .int(pulled)), ("duplicates", .int(duplicates)),
       ("parked", .int(parked)), ("refused", .int(refused)), ("quarantined", .int(quarantined)),
-      ("conflicts", .int(conflicts)),
+      ("left", .int(left)), ("conflicts", .int(conflicts)),
       ("cursor", .string(orNull: cursor?.description)),
     ])
   }

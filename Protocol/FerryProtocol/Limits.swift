@@ -31,8 +31,9 @@ public struct Limits: Sendable, Equatable {
   public var parkedPackets = 100
   /// Bytes of those packets.
   public var parkedBytes = 16 << 20
-  /// Operations of one local transaction: what ``parkedPackets`` packets can carry.
-  public var operationsPerTransaction = 50_000
+  /// Operations of one local transaction. So many fit into ``transactionBytes`` if their rows are
+  /// short: each counts 256 bytes beside its values.
+  public var operationsPerTransaction = 40_000
   /// Bytes of one local transaction, within what may be parked.
   public var transactionBytes = 12 << 20
   /// Changes in one page of a pull list that a client may ask for.
@@ -89,6 +90,10 @@ extension Limits {
   /// Bytes that a record's state may have above ``recordStateBytes``: places and stamps, which
   /// deletes and writes that lost add to it.
   package var recordStateSlack: Int { (recordColumns + 2) * 64 + 1_024 }
+
+  /// Bytes that a row's columns may have as JSON where a device writes them, so that the record's
+  /// state has room for the columns' places and stamps, each written by itself.
+  package func rowBytes(columns: Int) -> Int { recordStateBytes - 1_024 - columns * 240 }
 
   /// Bytes of the notices that one operation causes: each of its values, and each of the record's,
   /// is quoted once at most, with two stamps.

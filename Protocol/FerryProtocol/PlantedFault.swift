@@ -48,6 +48,9 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case expiredCursorServed
   /// What is added to a counter is sent as if it were the counter's new value.
   case incrementSentAsValue
+  /// A row whose unique values another row still has is left as it is, also if that row waits for
+  /// the same.
+  case valuesNotMoved
   /// A mission is put in use before its content is there.
   case missionInUseEarly
   /// A chunk is taken for right whatever came.

@@ -18,6 +18,13 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
   /// The lower eight bits: the kind of failure.
   package var primaryCode: Int32 { code & 0xFF }
 
+  /// The code of a constraint that refuses a row.
+  package static let constraintCode = SQLITE_CONSTRAINT
+
+  /// A UNIQUE constraint or index refused the row (SQLITE_CONSTRAINT_UNIQUE): another row has its
+  /// values.
+  package var isUnique: Bool { code == SQLITE_CONSTRAINT | 8 << 8 }
+
   /// A constraint of the schema refused the row.
   package var isConstraint: Bool { primaryCode == SQLITE_CONSTRAINT }
 

@@ -43,6 +43,7 @@ struct QuarantineTests {
     let listed = try JSONLine.all(try await two.ferry("--json", "quarantine", "list").output)
     #expect(listed.map { $0.text("code") } == ["unique_taken"])
     #expect(listed.map { $0.text("record") } == ["b"])
+    #expect(listed.map { $0.text("holder") } == ["a"])
     let shown = try await two.ferry("quarantine", "show", "1")
     #expect(shown.output.contains("the value belongs to notes a"))
     #expect(shown.output.contains("body=x"))
@@ -119,6 +120,38 @@ struct QuarantineTests {
     try await expectEqual([one, two], tables: tables)
     #expect(
       try await one.rows("SELECT title FROM items WHERE list = 'taken'") == [["after it"]])
+  }
+
+  @Test("rows that go with their parents stay out of another transaction's quarantine")
+  func cascades() async throws {
+    let schema = """
+      CREATE TABLE p(id TEXT PRIMARY KEY, email TEXT);
+      CREATE TABLE k(id TEXT PRIMARY KEY, p TEXT REFERENCES p(id) ON DELETE CASCADE)
+      """
+    let server = try await Server.start()
+    try await apply(#"{"tables":{"p":{"unique":[["email"]]}}}"#, to: server)
+    var devices: [Device] = []
+    for _ in 0..<3 {
+      devices.append(try await .joined(server.url, schema: schema, tracking: ["p", "k"]))
+    }
+    let (one, two) = (devices[0], devices[1])
+    try await one.write("INSERT INTO p VALUES ('H', 'K'), ('P1', 'a'), ('P2', 'b')")
+    for device in devices { try await device.exchange() }
+    try await two.write(
+      "INSERT INTO p VALUES ('bad', 'K'); INSERT INTO k VALUES ('k1', 'P1')")
+    try await two.write("INSERT INTO k VALUES ('k2', 'P2')")
+    try await one.write("DELETE FROM p WHERE id <> 'H'")
+    try await one.exchange()
+    try await two.exchange(exits: 4)
+    let entry = try #require(try await entries(two).first)
+    #expect(entry.operations.allSatisfy { $0.key.record != "k2" })
+    for device in [one, devices[2], one] { try await device.exchange() }
+    try await two.ferry("quarantine", "discard", "\(entry.number)")
+    try await two.exchange()
+    try await expectEqual(devices, tables: ["p", "k"])
+    let fresh = try await Device.joined(server.url, schema: schema, tracking: ["p", "k"])
+    try await fresh.exchange()
+    #expect(try await fresh.count("k") == 0)
   }
 
   @Test("a transaction of several packets that is refused goes as a whole, and holds nothing up")

@@ -126,7 +126,9 @@ struct NameTests {
       damaged[index] = 0xFF
       #expect(throws: MalformedMessage.self, "byte \(index)") {
         try damaged.withUnsafeBytes {
-          try PageReader.read($0, limits: .standard) { _ in } unreadable: { _ in }
+          try PageReader.read($0, limits: .standard) { _ in
+          } unreadable: { _ in
+          }
         }
       }
     }

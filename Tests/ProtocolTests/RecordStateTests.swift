@@ -88,7 +88,9 @@ struct RecordStateTests {
 
   @Test("an update of a record that nobody inserted waits unseen for its insert")
   func ghost() {
-    var state = RecordState([.update(at: 5, [Column("a", 5)])])
+    var state = RecordState()
+    let outcome = state.merge(.update(at: 5, [Column("a", 5)]), at: 1)
+    #expect(outcome.isOverruled && outcome.conflicts.isEmpty, "it has lost to nobody")
     #expect(state.row == nil)
     #expect(state.since(0) == nil, "there is nothing to tell")
     #expect(state.wholeBelow == 0)

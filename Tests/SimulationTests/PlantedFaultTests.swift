@@ -46,7 +46,12 @@
         (options.clockJumps, options.absences) = (0, 0)
         (options.watchers, options.syncPause) = (0, 10_000)
         (options.pageChanges, options.packetOperations) = (5_000, 1_000)
-        (options.counters, options.batches, options.claims) = (0, 0, 0)
+        (options.counters, options.batches, options.claims, options.drafts) = (0, 0, 0, 0)
+        (options.moves, options.growth) = (0, 0)
+        return options
+      case .valuesNotMoved:
+        var options = drawn()
+        options.moves = 400
         return options
       case .transactionTornOnServer:
         // Parts of transactions that come apart, while everybody looks.
@@ -88,8 +93,9 @@
         return options
       case .effectsNamedAlike:
         // A batch that nothing follows before it is pruned.
-        var options = drawn(operations: 30)
-        (options.retention, options.pruneEvery, options.batchCopies) = (1, 1, 6)
+        var options = drawn(operations: 60)
+        (options.drafts, options.moves, options.growth, options.batches) = (0, 0, 0, 300)
+        (options.retention, options.pruneEvery, options.batchCopies) = (1, 1, 12)
         (options.copies, options.restores, options.absences) = (0, 0, 0)
         options.syncPause = 1_000
         return options

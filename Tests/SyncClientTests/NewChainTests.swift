@@ -87,6 +87,84 @@ struct NewChainTests {
     #expect(again.last?.operations.map(\.time.milliseconds) == [1])
   }
 
+  private func schema(_ columns: String) -> Change {
+    let document = #"{"version":1,"tables":{"tasks":{"columns":\#(columns)}}}"#
+    return maker.change(
+      1, "ferry_schema", "schema", [Column("document", .text(document)), Column("version", 1)])
+  }
+
+  @Test(
+    "has operations apart that were apart, also where their authors' knowledge is forgotten since",
+    arguments: ["ask", "text-merge", "server-wins", "client-wins"])
+  func apart(policy: String) throws {
+    let replica = try ReplicaFixture.withTasks()
+    let page = [
+      schema(#"{"title":"\#(policy)"}"#), maker.change(2, "tasks", "a", [Column("title", "one")]),
+    ]
+    try replica.apply(page)
+    try replica.run("UPDATE tasks SET title = 'two' WHERE id = 'a'")
+    try replica.apply([], head: 5)
+    try replica.run("UPDATE tasks SET title = 'three' WHERE id = 'a'")
+    let sent = try replica.freeze()
+    #expect(sent.map { $0.operations.map(\.base) } == [[2, 5]])
+    for _ in 0..<2 {
+      try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+      let again = maker.page(page, head: 2)
+      _ = try replica.file.apply(last: again.body, again.head)
+      #expect(try replica.pending.map(\.base) == [0, 0])
+      #expect(try contents(replica.freeze()) == contents(sent))
+      #expect(try replica.file.meet(RecordKey(table: "tasks", record: "a")).count == 2)
+    }
+  }
+
+  @Test("has a row that is given back apart from an edit, however often it is given back")
+  func givenBackAgain() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([
+      schema(#"{"title":"ask"}"#), maker.change(2, "tasks", "a", [Column("title", "theirs")]),
+    ])
+    try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
+    let page = maker.page([schema(#"{"title":"ask"}"#)], head: 1)
+    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    _ = try replica.file.apply(last: page.body, page.head)
+    let sent = try replica.freeze()
+    #expect(sent.map { $0.operations.map(\.kind) } == [[.update, .insert]])
+    _ = try replica.file.receive(replica.receipt(sent[0], first: 2))
+    // The server is restored from the same backup once more.
+    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    _ = try replica.file.apply(last: page.body, page.head)
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('b', 'new')")
+    let again = try replica.freeze()
+    #expect(contents([again[0]]) == contents(sent))
+    #expect(again.map(\.dependency) == [nil, sent[0].tail])
+    for packet in again {
+      #expect(try replica.file.receive(replica.receipt(packet, first: 2)).count == 1)
+    }
+    #expect(try replica.file.pendingCount() == 0)
+  }
+
+  @Test("is merged by the schema that it was frozen with, also where its version comes again")
+  func otherSchema() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([schema("{}")])
+    try replica.run("INSERT INTO tasks(id, title, done) VALUES ('a', 'one', 1)")
+    try replica.run("UPDATE tasks SET title = 'two' WHERE id = 'a'")
+    let sent = try replica.freeze()
+    #expect(sent.map { $0.operations.map(\.kind) } == [[.insert]])
+    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    let page = maker.page([schema(#"{"done":"counter"}"#)], head: 1)
+    _ = try replica.file.apply(last: page.body, page.head)
+    #expect(try contents(replica.freeze()) == contents(sent))
+    #expect(try replica.file.spaceSchema().rules(for: "tasks").policy(of: "done") == .counter)
+  }
+
+  @Test("a packet that is not what was frozen is never sent")
+  func damaged() throws {
+    let (replica, _) = try insertedAndEdited()
+    try replica.file.connection.execute("UPDATE ferry_packets SET operations = operations + 1")
+    #expect(throws: ReplicaError.self) { try replica.freeze() }
+  }
+
   @Test("does not uncover what was written to a row that is given back")
   func shielded() throws {
     let replica = try ReplicaFixture.withTasks()

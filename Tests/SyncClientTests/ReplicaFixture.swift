@@ -11,24 +11,26 @@ final class ReplicaFixture {
   private(set) var file: ReplicaFile
   let clock = TestClock()
   let credentials = MemoryCredentialStore()
+  private let limits: Limits
 
-  init() throws {
+  init(limits: Limits = .standard) throws {
+    self.limits = limits
     directory = try TemporaryDirectory()
     path = directory.file("replica.db").path
-    file = try Self.open(path, clock, credentials)
+    file = try Self.open(path, clock, credentials, limits)
   }
 
   /// Opens the file anew, as a process does that starts again.
-  func reopen() throws { file = try Self.open(path, clock, credentials) }
+  func reopen() throws { file = try Self.open(path, clock, credentials, limits) }
 
   /// A second writer on the same file, as another process has.
-  func other() throws -> ReplicaFile { try Self.open(path, clock, credentials) }
+  func other() throws -> ReplicaFile { try Self.open(path, clock, credentials, limits) }
 
   private static func open(
-    _ path: String, _ clock: TestClock, _ credentials: MemoryCredentialStore
+    _ path: String, _ clock: TestClock, _ credentials: MemoryCredentialStore, _ limits: Limits
   ) throws -> ReplicaFile {
     try ReplicaFile(
-      path: path, wallClock: { clock.now }, random: { clock.nextRandom() },
+      path: path, limits: limits, wallClock: { clock.now }, random: { clock.nextRandom() },
       credentials: credentials)
   }
 

@@ -54,7 +54,8 @@ struct RowComparisonTests {
     "what a column's declared type makes of a value is no difference",
     arguments: [
       ("TEXT", Value.integer(5), Value.text("5")), ("VARCHAR(10)", .real(2.5), "2.5"),
-      ("REAL", .integer(2), .real(2)), ("DOUBLE", "1.5", .real(1.5)),
+      ("REAL", .integer(2), .real(2)), ("REAL", .real(-0.0), .real(0)),
+      ("DOUBLE", "1.5", .real(1.5)),
       ("INTEGER", .real(3), .integer(3)), ("NUMERIC", "12", .integer(12)),
       ("DECIMAL(10,2)", "1.25", .real(1.25)),
     ])

@@ -16,6 +16,9 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   case untrusted(String)
   /// The server sends requests on to another address, which gets none of them.
   case redirected(String)
+  /// The work of this replica does not reach the server, for a reason that neither another pull nor
+  /// another identifier removes. It stays in the replica; the reason names the obstacle.
+  case leftBehind(String)
   /// The server's answer is larger than this device takes; names the limit.
   case tooLarge(String)
   /// The replica's token is not where it is kept, or is for another server; says where it was looked
@@ -46,7 +49,7 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     case .refused(let problem): problem.description
     case .unexpectedAnswer(let status, let found): "the server answered \(status): \(found)"
     case .untrusted(let message), .redirected(let message), .tooLarge(let message),
-      .badAddress(let message), .tokenMissing(let message):
+      .badAddress(let message), .tokenMissing(let message), .leftBehind(let message):
       message
     case .notConfigured: "this replica has no server yet"
     case .cannotTrack(let table, let reason): "table \(table) cannot be tracked: \(reason)"

@@ -8,9 +8,12 @@ public struct SyncReport: Sendable, Equatable {
   public var duplicates = 0
   /// Operations that wait on the server for an earlier packet.
   public var parked = 0
+  /// Operations that the sync was to send and that the server has not confirmed: more came back to
+  /// the queue than one sync sends. The next one goes on.
+  public var left = 0
   /// Changes received and applied here.
   public var pulled = 0
-  /// Changes kept back because the local schema refuses them.
+  /// Changes that the local schema refuses and that are deferred at the end of the sync.
   public var refused = 0
   /// Operations that the server refuses for good, and what depends on them.
   public var quarantined = 0
@@ -27,7 +30,8 @@ public struct SyncReport: Sendable, Equatable {
     let parts = [
       (pushed, "pushed"), (pulled, "pulled"), (duplicates, "known already"),
       (parked, "waiting on the server"), (refused, "kept back"),
-      (quarantined, "quarantined"), (conflicts, "conflicts settled"),
+      (quarantined, "quarantined"), (left, "left for the next sync"),
+      (conflicts, "conflicts settled"),
     ].filter { $0.0 > 0 }
     return parts.isEmpty ? nil : parts.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
   }

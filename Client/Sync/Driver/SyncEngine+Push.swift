@@ -12,31 +12,46 @@ extension SyncEngine {
     _ progress: @escaping Progress
   ) async throws {
     try await thread.run { try $0.prepareUploads() }
-    var inFlight = inFlight ?? options.packetsInFlight
-    var isRefused = false
-    for _ in 0..<identitiesMax {
-      do {
-        return try await pushAround(api, &report, inFlight, progress)
-      } catch ReplicaError.refused(let problem) where problem.code.needsIdentity {
-        try await thread.run { try $0.takeNewIdentity(problem.code) }
-        // The history may hold some of these operations under the former identifier. A packet that
-        // overtakes one of them would follow another device's operation, and be a fork again.
-        inFlight = 1
-      } catch ReplicaError.refused(let problem) where problem.code.needsReplacement {
-        // The server was set back since the pull before. The next one tells what it lost; where it
-        // tells nothing, all is pulled anew.
-        if isRefused { try await thread.run { try $0.beginReplacement(problem) } }
-        isRefused = true
+    var recovery = PushRecovery(isOrdered: try await thread.run { try $0.isChainSentAgain() })
+    while true {
+      let width = recovery.isOrdered ? 1 : inFlight ?? options.packetsInFlight
+      let (obstacle, problem) = try await obstacle(api, &report, width, progress)
+      guard let obstacle else { return }
+      switch recovery.step(after: obstacle) {
+      case .takeIdentity:
+        let reason = obstacle == .buffered ? problem.detail : nil
+        try await thread.run { try $0.takeNewIdentity(problem.code, because: reason) }
+      case .pull:
         try await pull(api, &report, progress)
         try await thread.run { try $0.prepareUploads() }
+      case .pullFromStart:
+        try await thread.run { try $0.beginReplacement(problem) }
+        try await pull(api, &report, progress)
+        try await thread.run { try $0.prepareUploads() }
+      case .giveUp: throw ReplicaError.leftBehind(problem.detail)
       }
     }
-    throw ReplicaError.refused(
+  }
+
+  /// Sends what is pending, and returns what keeps it from being sent: `nil` for nothing.
+  private func obstacle(
+    _ api: SyncAPI, _ report: inout SyncReport, _ width: Int, _ progress: @escaping Progress
+  ) async throws -> (PushRecovery.Obstacle?, Problem) {
+    do {
+      try await pushAround(api, &report, width, progress)
+    } catch ReplicaError.refused(let problem)
+      where problem.code.needsIdentity || problem.code.needsReplacement
+    {
+      return (.refused(problem.code), problem)
+    }
+    let waiting =
+      report.parked == 1 ? "1 operation waits" : "\(report.parked) operations wait"
+    return (
+      report.parked > 0 ? .buffered : nil,
       Problem(
         .deviceForked,
-        "the server rejected the identifier or the history of this device \(identitiesMax) times in "
-          + "one sync. Nothing is lost: sync again, and ask the server's administrator if it goes on"
-      ))
+        "\(waiting) on the server for an earlier one of this replica, which it does not have")
+    )
   }
 
   /// Sends what is pending and takes out of the queue what the server can never apply, until
@@ -85,9 +100,6 @@ extension SyncEngine {
     return next
   }
 
-  /// New identities that one push may take, and histories that it may find gone.
-  private var identitiesMax: Int { 3 }
-
   /// Rounds in which packets may stay parked before the push leaves them to the server.
   private var parkedRoundsMax: Int { 3 }
 
@@ -95,6 +107,7 @@ extension SyncEngine {
     _ api: SyncAPI, _ report: inout SyncReport, _ inFlightMax: Int, _ cut: PacketCut,
     _ progress: @escaping Progress
   ) async throws {
+    report.parked = 0
     let total = try await thread.run { try $0.pendingCount() }
     guard total > 0 else { return }
     var done = 0

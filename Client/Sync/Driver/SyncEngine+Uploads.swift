@@ -26,7 +26,8 @@ extension ReplicaError {
   /// Whether it is the server, or the way to it, that stood in the way.
   fileprivate var isOfDelivery: Bool {
     switch self {
-    case .offline, .refused, .unexpectedAnswer, .untrusted, .redirected, .tooLarge: true
+    case .offline, .refused, .unexpectedAnswer, .untrusted, .redirected, .tooLarge, .leftBehind:
+      true
     default: false
     }
   }

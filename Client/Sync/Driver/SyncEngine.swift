@@ -45,7 +45,9 @@ package struct SyncEngine: Sendable {
     try await lockedToSend { api in
       var report = SyncReport()
       try await pull(api, &report, progress)
+      let newest = try await thread.run { try $0.newestRecorded() }
       try await push(api, &report, progress)
+      report.left = try await thread.run { try $0.unconfirmedCount(through: newest) }
       return report
     }
   }
@@ -64,7 +66,9 @@ package struct SyncEngine: Sendable {
       {
         try await pull(api, &report, progress)
       }
+      var toSend: Int64 = 0
       for attempt in 0..<pushesMax {
+        toSend = try await thread.run { try $0.newestRecorded() }
         try await push(api, &report, inFlight: attempt == 0 ? nil : 1, progress)
         let after = try await thread.run { try $0.syncState() }
         let isToRefresh = try await thread.run { try $0.hasRefresh() }
@@ -72,6 +76,9 @@ package struct SyncEngine: Sendable {
         try await pull(api, &report, progress)
         // What a server that was set back has lost is to be sent again.
         guard try await thread.run({ try $0.hasUnsent() }) else { break }
+      }
+      report.left = try await thread.run { [toSend] in
+        try $0.unconfirmedCount(through: toSend)
       }
       return report
     }
@@ -186,7 +193,8 @@ package struct SyncEngine: Sendable {
       return AppliedPull()
     }
     report.pulled += applied.applied
-    report.refused += applied.refused
+    // What an earlier pull deferred is tried again by each.
+    if !applied.isToRepeat { report.refused = applied.refused }
     return applied.isToRepeat
   }
 

@@ -115,10 +115,16 @@ package struct Watcher: Sendable {
         let now = live.now
         let head = now.trusted
         guard try await hasWork(head) else { continue }
-        onEvent(.synced(try await engine.sync(trustingHead: head, progress: progress)))
+        let report = try await engine.sync(trustingHead: head, progress: progress)
+        onEvent(.synced(report))
         live.update { $0.trust(now.history) }
         hasSynced = true
-        pauses.succeed(.sync)
+        guard report.left > 0 else {
+          pauses.succeed(.sync)
+          continue
+        }
+        try await pauses.rest(.sync)
+        wakeups.wake()
       } catch {
         let failure = ReplicaError(error)
         if failure == .cancelled { throw CancellationError() }

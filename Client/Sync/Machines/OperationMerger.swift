@@ -30,24 +30,42 @@ struct OperationMerger {
   /// What is left, ids ascending.
   var operations: [Operation] { slots.compactMap { $0 } }
 
-  /// - Parameter isMet: whether the server has told of the record since the operation was made.
-  mutating func add(_ operation: Operation, isMet: Bool = false) {
-    if operation.batch != nil { return separate(by: operation) }
+  /// - Parameters:
+  ///   - isMet: whether the server has told of the record since the operation was made.
+  ///   - isApart: whether a packet that holds the operation kept it apart from the one before it.
+  /// - Returns: whether the operation stays apart from the one before it on its record, although
+  ///   the two could be one under other rules, or with other bases. A packet remembers that: what
+  ///   its authors had seen may be forgotten before it is sent again.
+  @discardableResult
+  mutating func add(_ operation: Operation, isMet: Bool = false, isApart: Bool = false) -> Bool {
+    if operation.batch != nil {
+      separate(by: operation)
+      return false
+    }
     if isMet { met.insert(operation.key) }
     guard let position = positions[operation.key], let earlier = slots[position],
       operation.kind != .delete || earlier.time <= operation.time
-    else { return append(operation) }
+    else {
+      append(operation)
+      return false
+    }
     switch (earlier.kind, operation.kind) {
     case (.insert, .update), (.update, .update), (.insert, .insert), (.update, .insert):
       // A rescued row is recorded after what was written to it, and is older than that.
       let isRescue = operation.time < earlier.time
       let (older, newer) = isRescue ? (operation, earlier) : (earlier, operation)
-      guard earlier.packetBytes + operation.packetBytes <= limits.operationBytes,
+      guard !isApart, earlier.packetBytes + operation.packetBytes <= limits.operationBytes,
         let joined = older.joined(with: newer, rules: schema.rules(for: operation.key.table))
-      else { return append(operation) }
-      if isRescue { return replace(position, with: joined) }
-      remove(position)
-      append(joined)
+      else {
+        append(operation)
+        return true
+      }
+      if isRescue {
+        replace(position, with: joined)
+      } else {
+        remove(position)
+        append(joined)
+      }
     case (.insert, .delete) where !met.contains(operation.key):
       remove(position)
       positions[operation.key] = nil
@@ -57,6 +75,7 @@ struct OperationMerger {
     case (.delete, _), (.batch, _), (_, .batch):
       append(operation)
     }
+    return false
   }
 
   /// A batch stands between the operations of its table before and after it: what it does depends
@@ -90,6 +109,8 @@ struct OperationMerger {
 extension Operation {
   /// The bytes that the operation takes in a packet, or a few more.
   var packetBytes: Int {
+    // What a delete has of its row stays here.
+    if kind == .delete { return 240 + key.record.utf8.count + key.table.utf8.count }
     let added = increments.reduce(0) { $0 + $1.utf8.count + 4 } + predicateBytes
     return (originals.isEmpty ? columns : columns + originals).reduce(
       240 + key.record.utf8.count + key.table.utf8.count + added

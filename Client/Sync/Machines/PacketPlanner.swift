@@ -14,6 +14,8 @@ struct PacketPlanner {
     var isMerged: Bool
     /// Whether the next packet carries more of the same transaction.
     var continues: Bool
+    /// The pending rows that merging kept apart from those before them on the same records.
+    var apart: [Int64] = []
   }
 
   private let limits: Limits
@@ -23,11 +25,12 @@ struct PacketPlanner {
   private var merger: OperationMerger
   private var orders: ClosedRange<Int64>?
   private var largeGroup: [PendingOperation] = []
+  private var apart: [Int64] = []
 
   /// - Parameter schema: by whose policies operations are merged.
   init(limits: Limits, schema: SpaceSchema = .empty, groupsMax: Int = .max) {
     self.limits = limits
-    merger = OperationMerger(schema: schema)
+    merger = OperationMerger(limits: limits, schema: schema)
     self.groupsMax = groupsMax
   }
 
@@ -43,7 +46,9 @@ struct PacketPlanner {
     guard let first = group.first?.order, let last = group.last?.order else { return }
     if orders == nil { largeGroup = group }
     groups += 1
-    for pending in group { merger.add(pending.operation, isMet: pending.isMet) }
+    for pending in group where merger.add(pending.operation, isMet: pending.isMet) {
+      apart.append(pending.order)
+    }
     orders = (orders?.lowerBound ?? first)...last
   }
 
@@ -52,7 +57,9 @@ struct PacketPlanner {
     guard let orders else { return [] }
     if merger.count <= limits.operationsPerPacket && merger.bytes <= limits.packetBytesTarget {
       return [
-        Plan(operations: merger.operations, orders: orders, isMerged: true, continues: false)
+        Plan(
+          operations: merger.operations, orders: orders, isMerged: true, continues: false,
+          apart: apart)
       ]
     }
     return split()

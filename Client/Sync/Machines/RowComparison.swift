@@ -31,6 +31,8 @@ enum ColumnAffinity: Sendable, Equatable {
     case (.text, .integer(let integer), .text(let text)): return text == String(integer)
     case (.text, .real(let real), .text(let text)): return Self.isAbout(real, text)
     case (.real, .integer(let integer), .real(let real)): return Double(integer) == real
+    // A whole real is stored as an integer there, which has no −0.0.
+    case (.real, .real(let real), .real(let shown)): return real == 0 && shown == 0
     case (.numeric, .real(let real), .integer(let integer)): return Double(integer) == real
     case (.real, .text(let text), .real(let real)), (.numeric, .text(let text), .real(let real)):
       return Self.number(text) == real

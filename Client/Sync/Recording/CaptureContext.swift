@@ -33,6 +33,8 @@ final class CaptureContext {
   private(set) var isDeleting = false
   /// The record that a remote change is being applied to.
   private(set) var appliedRecord = RecordKey(table: "", record: "")
+  /// Whether that record's row is being taken out of its table for a moment.
+  var isTakingAside = false
   /// Whether that record has its new values: what is written after that is the doing of triggers.
   var isApplied = false
   /// Whether the write being looked at is a batch's own.
@@ -65,7 +67,10 @@ final class CaptureContext {
 
   // MARK: The row
 
-  /// Hands the row's JSON to `body`.
+  /// What comes before the row's last part, since one operation does not hold the row.
+  var fullParts: [CapturedRow.Part] { row.fullParts }
+
+  /// Hands the JSON of the row, or of its last part, to `body`.
   func withRow(_ body: (UnsafeBufferPointer<UInt8>) -> Void) { row.end(body) }
 
   /// Hands what the row's columns held before to `body`, where there is anything.
@@ -100,38 +105,51 @@ final class CaptureContext {
     return overflows ? wall : sum
   }
 
-  /// A new operation's id, or why there can be no more in this transaction.
-  func nextOperation() -> Result<OperationID, CaptureRefusal> {
-    group?.operations += 1
-    group?.bytes += row.byteCount + 256
-    guard let group else { return .failure(CaptureRefusal("ferry: no group was begun")) }
-    guard group.operations <= limits.operationsPerTransaction,
-      group.bytes <= limits.transactionBytes
-    else {
-      return .failure(
-        CaptureRefusal(
-          "ferry: the transaction writes more than \(limits.operationsPerTransaction) records or "
-            + "\(limits.transactionBytes >> 20) MiB; write it in smaller transactions"))
-    }
-    guard row.byteCount <= limits.operationBytes else {
-      return .failure(
-        CaptureRefusal(
-          "ferry: the row takes \(row.byteCount) bytes as JSON; \(limits.operationBytes >> 20) MiB "
-            + "can be synced. Keep large content in a mission"))
-    }
+  /// A new operation's id.
+  func nextOperation() -> OperationID {
     let time =
       mode == .rescuing
       ? .rescue : clock.tick(wall: corrected(wallClock()))
-    return .success(OperationID(UniqueID(timestamp: time, random: random())))
+    return OperationID(UniqueID(timestamp: time, random: random()))
   }
 
-  /// Whether the group under way may have no room for another operation.
-  var isGroupFull: Bool {
+  /// What a pull deletes along with a parent is no transaction of the user's: each row is deleted for
+  /// a reason of its own, and one that the server refuses takes no other with it.
+  func endCascade() {
+    if mode == .applying { group = nil }
+  }
+
+  /// Takes the row that was collected into the group under way. Answers with why it cannot be.
+  func admitRow() -> CaptureRefusal? {
+    if let fault = row.sizeFault { return CaptureRefusal(fault) }
+    return admit(operations: row.partCount, bytes: row.byteCount)
+  }
+
+  /// Takes operations into the group under way. Answers with why they cannot be.
+  func admit(operations: Int, bytes: Int) -> CaptureRefusal? {
+    group?.operations += operations
+    group?.bytes += bytes + operations * Self.operationBytes
+    guard let group else { return CaptureRefusal("ferry: no group was begun") }
+    guard group.operations <= limits.operationsPerTransaction else {
+      return CaptureRefusal(
+        "ferry: the transaction writes more than \(limits.operationsPerTransaction) records; write "
+          + "it in smaller transactions")
+    }
+    return group.bytes > limits.transactionBytes ? tooManyBytes : nil
+  }
+
+  /// What an operation takes beside its values.
+  private static let operationBytes = 256
+
+  /// Whether the row that was collected has to begin another group: what is no transaction of the
+  /// user's is divided as it fits.
+  var isRowBeyondGroup: Bool {
     guard let group else { return false }
     let packetsMax = limits.parkedPackets / 2
-    return group.operations
-      >= min(limits.operationsPerTransaction, limits.operationsPerPacket * packetsMax)
-      || group.bytes + limits.operationBytes > limits.transactionBytes
+    let operations = group.operations + row.partCount
+    return operations
+      > min(limits.operationsPerTransaction, limits.operationsPerPacket * packetsMax)
+      || group.bytes + row.byteCount + row.partCount * Self.operationBytes > limits.transactionBytes
   }
 
   /// Counts what was recorded beside the row towards the transaction's size. Answers with why it
@@ -139,14 +157,22 @@ final class CaptureContext {
   func takeBytes(_ count: Int) -> CaptureRefusal? {
     group?.bytes += count
     guard let group, group.bytes > limits.transactionBytes else { return nil }
-    return CaptureRefusal(
-      "ferry: the transaction writes more than \(limits.transactionBytes >> 20) MiB; write it in "
-        + "smaller transactions")
+    return tooManyBytes
   }
+
+  private var tooManyBytes: CaptureRefusal {
+    CaptureRefusal(
+      "ferry: the transaction writes more than \(limits.transactionBytes >> 20) MiB, counting "
+        + "\(Self.operationBytes) bytes a record beside its values; write it in smaller "
+        + "transactions")
+  }
+
+  /// The next recorded operation begins a new group.
+  func endGroup() { group = nil }
 
   /// The transaction ended; the next recorded operation begins a new group.
   func endTransaction() {
-    group = nil
+    endGroup()
     row.drop()
   }
 }

@@ -18,17 +18,14 @@ extension CaptureContext {
     try connection.addFunction("ferry_delete", argumentCount: -1) { [unowned self] in
       record(.delete, $0, $1, recorder)
     }
-    try connection.addFunction("ferry_row", argumentCount: -1) { [unowned self] in
-      switch collect($0, stride: 2) {
-      case .success(let isCollected): $1.set(isCollected ? 1 : 0)
-      case .failure(let refusal): $1.fail(refusal.message)
-      }
-    }
-    try connection.addFunction("ferry_data", argumentCount: 0) { [unowned self] _, answer in
-      withRow { answer.set(text: $0) }
+    try connection.addFunction("ferry_existing", argumentCount: -1) { [unowned self] in
+      record(.insert, isExisting: true, $0, $1, recorder)
     }
     try connection.addFunction("ferry_nested", argumentCount: 2) { [unowned self] in
       $1.set(isNested($0) ? 1 : 0)
+    }
+    try connection.addFunction("ferry_aside", argumentCount: 2) { [unowned self] in
+      $1.set(isTakingAside && !isAppliedRecord($0, table: 0) ? 1 : 0)
     }
     try installGroupFunctions(on: connection, recorder)
   }
@@ -40,7 +37,8 @@ extension CaptureContext {
       [unowned self] _, answer in
       do {
         _ = try currentGroup(start: recorder.readStart)
-        let id = try nextOperation().get().value
+        if let refusal = admit(operations: 1, bytes: 0) { return answer.fail(refusal.message) }
+        let id = nextOperation().value
         withUnsafeBytes(of: (id.high.bigEndian, id.low.bigEndian)) { answer.set(blob: $0) }
       } catch let refusal as CaptureRefusal {
         answer.fail(refusal.message)
@@ -57,16 +55,20 @@ extension CaptureContext {
   }
 
   /// Collects a row, or a part of it, and records it when that was the last. Answers with 0.
+  ///
+  /// - Parameter isExisting: the row was there before its table was tracked: its author knew of
+  ///   nothing that the server has sent.
   private func record(
-    _ kind: OperationKind, _ arguments: SQLiteArguments, _ answer: SQLiteAnswer,
-    _ recorder: OperationRecorder
+    _ kind: OperationKind, isExisting: Bool = false, _ arguments: SQLiteArguments,
+    _ answer: SQLiteAnswer, _ recorder: OperationRecorder
   ) {
     answer.set(0)
     do {
-      let isCollected = try collect(arguments, stride: kind == .update ? 3 : 2).get()
+      let isCollected = try collect(arguments, kind).get()
       guard isCollected, arguments.int64(0) & CapturedPart.last != 0 else { return }
       try recorder.record(
-        kind, table: arguments.textBytes(1), record: arguments.textBytes(2))
+        kind, table: arguments.textBytes(1), record: arguments.textBytes(2),
+        isExisting: isExisting)
     } catch let refusal as CaptureRefusal {
       answer.fail(refusal.message)
     } catch let error as SQLiteError {
@@ -79,30 +81,55 @@ extension CaptureContext {
   /// Arguments: part, table, key, then for each column its JSON name and one value (a row) or
   /// the old and the new one (a difference). Answers with whether there is something to record.
   private func collect(
-    _ arguments: SQLiteArguments, stride: Int
+    _ arguments: SQLiteArguments, _ kind: OperationKind
   ) -> Result<Bool, CaptureRefusal> {
     if mode == .applying && !isCascade(arguments) {
       isApplied = isApplied || isAppliedRecord(arguments, table: 1)
       return .success(false)
     }
-    if mode == .batching && isOfBatch(arguments) { return .success(false) }
+    let isOfBatch = mode == .batching && isOfBatch(arguments)
+    if isOfBatch && kind != .update { return .success(false) }
     let isFirst = arguments.int64(0) & CapturedPart.first != 0
     if isFirst, let fault = keyFault(arguments) { return .failure(CaptureRefusal(fault)) }
-    return collect { row in
-      if isFirst { row.begin() }
-      var index = 3
-      while index + stride <= arguments.count {
-        defer { index += stride }
-        if stride == 3 && isSame(arguments, index + 1, index + 2) { continue }
-        let name = arguments.textBytes(index)
-        let fault =
-          stride == 3
-          ? row.addDifference(name: name, arguments, old: index + 1, new: index + 2)
-          : row.add(name: name, arguments, at: index + 1)
-        if let fault { return .failure(CaptureRefusal(fault)) }
-      }
-      return .success(stride == 2 || row.hasColumns)
+    let fault: String? = collect { row in
+      if isFirst { row.begin(kind) }
+      if kind != .update { return collectRow(arguments, into: &row) }
+      return collectDifference(arguments, into: &row, isOfBatch: isOfBatch)
     }
+    if let fault { return .failure(CaptureRefusal(fault)) }
+    if isOfBatch {
+      let isLast = arguments.int64(0) & CapturedPart.last != 0
+      if isLast, let fault = collect({ $0.sizeFault }) { return .failure(CaptureRefusal(fault)) }
+      return .success(false)
+    }
+    return .success(kind != .update || collect { $0.hasColumns })
+  }
+
+  /// Answers with why a column cannot be recorded.
+  private func collectRow(_ arguments: SQLiteArguments, into row: inout CapturedRow) -> String? {
+    for index in stride(from: 3, to: arguments.count - 1, by: 2) {
+      if let fault = row.add(name: arguments.textBytes(index), arguments, at: index + 1) {
+        return fault
+      }
+    }
+    return nil
+  }
+
+  private func collectDifference(
+    _ arguments: SQLiteArguments, into row: inout CapturedRow, isOfBatch: Bool
+  ) -> String? {
+    for index in stride(from: 3, to: arguments.count - 2, by: 3) {
+      let name = arguments.textBytes(index)
+      if isSame(arguments, index + 1, index + 2) {
+        row.measure(name: name, arguments, at: index + 2)
+      } else if isOfBatch {
+        row.measure(name: name, arguments, old: index + 1, new: index + 2)
+      } else if let fault = row.addDifference(name: name, arguments, old: index + 1, new: index + 2)
+      {
+        return fault
+      }
+    }
+    return nil
   }
 
   /// Whether a row is deleted along with another one to which a remote delete is being applied.

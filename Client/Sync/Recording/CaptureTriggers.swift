@@ -62,13 +62,8 @@ enum CaptureTriggers {
   /// - Parameter counters: columns of which integers are recorded as 0.
   static func recordExisting(_ table: TableSchema, counters: [Name] = []) -> String {
     let name = quoted(table.name)
-    let collected = row("ferry_row", table, name, counters: counters)
-    return """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data)
-      SELECT ferry_operation(), ferry_group(), 0, \(quoted(literal: table.name.text)),
-        \(name).\(quoted(table.key)), 'insert', ferry_data()
-      FROM \(name) WHERE \(name).\(quoted(table.key)) = ? AND \(collected) > 0
-      """
+    let recorded = row("ferry_existing", table, name, counters: counters)
+    return "SELECT \(recorded) FROM \(name) WHERE \(name).\(quoted(table.key)) = ?"
   }
 
   /// A trigger whose condition records the row and answers with 0. That its body could take the

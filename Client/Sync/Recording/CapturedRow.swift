@@ -7,35 +7,85 @@ struct CapturedRow {
   /// Memory above this is not kept for the next row.
   private static let keptBytes = 64 << 10
 
+  /// What one operation records of a row, as JSON; empty where there is nothing.
+  struct Part {
+    let json: [UInt8]
+    /// What the columns held before.
+    let former: [UInt8]
+    /// Names of columns that are more than values.
+    let marks: [UInt8]
+    /// Bytes that count for the transaction's size.
+    let byteCount: Int
+  }
+
   private var json = JSONWriter(capacity: 256)
   private var former = JSONWriter(capacity: 256)
   private var marks = JSONWriter(capacity: 64)
   private var isBegun = false
   private var isEmpty = true
+  /// Bytes of former texts that travel with the operation.
+  private var originalBytes = 0
+  /// Whether the row is kept to be shown only: then it is one operation, however large.
+  private var isDeleted = false
+  /// The size of the whole row, about.
+  private var size = RowSize()
   private let limits: Limits
+  /// Parts that came before, since one operation does not hold the row.
+  private(set) var fullParts: [Part] = []
 
   init(limits: Limits) { self.limits = limits }
 
   var hasColumns: Bool { !isEmpty }
 
-  /// Bytes so far.
-  var byteCount: Int { isBegun ? json.count : 0 }
+  /// Operations that the row takes.
+  var partCount: Int { fullParts.count + 1 }
+
+  /// Bytes so far that travel. A deleted row does not.
+  var byteCount: Int {
+    guard isBegun, !isDeleted else { return 0 }
+    return fullParts.reduce(json.count + originalBytes) { $0 + $1.byteCount }
+  }
+
+  /// Why the row cannot be synced as it would be, once all of its columns are here.
+  var sizeFault: String? {
+    isDeleted ? nil : size.fault(limits)
+  }
 
   /// Begins a row with no columns.
-  mutating func begin() {
-    if json.count > Self.keptBytes { json = JSONWriter(capacity: 256) } else { json.restart() }
-    if former.count > Self.keptBytes {
-      former = JSONWriter(capacity: 256)
-    } else {
-      former.restart()
-    }
+  mutating func begin(_ kind: OperationKind) {
+    if json.count > Self.keptBytes { json = JSONWriter(capacity: 256) }
+    if former.count > Self.keptBytes { former = JSONWriter(capacity: 256) }
+    if !fullParts.isEmpty { fullParts = [] }
+    isDeleted = kind == .delete
+    size = RowSize()
+    beginPart()
+  }
+
+  private mutating func beginPart() {
+    json.restart()
+    former.restart()
     if marks.count > 0 { marks.restart() }
     json.raw("{")
     isBegun = true
     isEmpty = true
+    originalBytes = 0
   }
 
-  /// Hands the row's JSON to `body`.
+  /// Ends a part that has no room for `bytes` more; the row goes on in another one.
+  private mutating func makeRoom(for bytes: Int) {
+    guard !isEmpty, !isDeleted,
+      json.count + originalBytes + bytes > limits.operationBytes
+    else { return }
+    let count = json.count + originalBytes
+    json.raw("}")
+    if former.count > 0 { former.raw("}") }
+    if marks.count > 0 { marks.raw("]") }
+    fullParts.append(
+      Part(json: json.bytes, former: former.bytes, marks: marks.bytes, byteCount: count))
+    beginPart()
+  }
+
+  /// Hands the JSON of the row's last part to `body`.
   mutating func end(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
     guard isBegun else { return }
     json.raw("}")
@@ -60,22 +110,59 @@ struct CapturedRow {
   }
 
   /// Forgets what has been collected.
-  mutating func drop() { isBegun = false }
+  mutating func drop() {
+    isBegun = false
+    fullParts = []
+  }
 
-  /// Adds one column, given its JSON name with the colon. Answers with why it cannot be recorded.
+  /// Counts a column that an update leaves as it is, or that is recorded otherwise.
+  mutating func measure(
+    name: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, old: Int, new: Int
+  ) {
+    let bytes = RowSize.bytes(of: arguments, at: new)
+    size.add(name.count + bytes, growth: bytes - RowSize.bytes(of: arguments, at: old))
+  }
+
+  /// Counts a column that stays as it is.
+  mutating func measure(
+    name: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, at index: Int
+  ) {
+    size.add(name.count + RowSize.bytes(of: arguments, at: index), growth: 0)
+  }
+
+  /// Adds one column of a row that is inserted or deleted, given its JSON name with the colon.
+  /// Answers with why it cannot be recorded. What cannot be kept of a deleted row is left out: that
+  /// it was deleted can always be recorded.
   mutating func add(
     name: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, at index: Int
   ) -> String? {
+    if isDeleted && !isKeepable(arguments, index) { return nil }
+    let bytes = isDeleted ? 0 : RowSize.bytes(of: arguments, at: index)
+    size.add(name.count + bytes, growth: bytes)
+    return addValue(name: name, arguments, at: index, bytes: bytes)
+  }
+
+  private mutating func addValue(
+    name: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, at index: Int, bytes: Int,
+    originals: Int = 0
+  ) -> String? {
+    let type = arguments.type(index)
+    if !isDeleted, type == .text || type == .blob {
+      let count =
+        type == .text ? arguments.textBytes(index).count : arguments.blobBytes(index).count
+      if count > limits.valueBytes { return tooLarge(name, count) }
+      if bytes > limits.operationBytes { return tooLargeAsJSON(name, bytes) }
+      makeRoom(for: name.count + bytes + originals + 2)
+    } else {
+      makeRoom(for: name.count + RowSize.numberBytes)
+    }
     if let fault = begin(name) { return fault }
-    switch arguments.type(index) {
+    switch type {
     case .null: json.raw("null")
     case .integer: json.integerValue(arguments.int64(index))
     case .real: json.realValue(arguments.double(index))
     case .text: return addText(arguments.textBytes(index), name)
-    case .blob:
-      let blob = arguments.blobBytes(index)
-      if blob.count > limits.valueBytes { return tooLarge(name, blob.count) }
-      json.blobValue(blob)
+    case .blob: json.blobValue(arguments.blobBytes(index))
     }
     return nil
   }
@@ -87,18 +174,28 @@ struct CapturedRow {
     let mark = marked.first == UInt8(ascii: "\"") ? nil : marked.first
     let name =
       mark == nil ? marked : UnsafeBufferPointer(rebasing: marked[1...])
+    let bytes = RowSize.bytes(of: arguments, at: new)
+    let formerBytes = RowSize.bytes(of: arguments, at: old)
+    size.add(name.count + bytes, growth: bytes - formerBytes)
     if mark == UInt8(ascii: "+"), arguments.type(new) == .integer {
+      makeRoom(for: name.count + RowSize.numberBytes)
       if let fault = begin(name) { return fault }
       let before = arguments.type(old) == .integer ? arguments.int64(old) : 0
       json.integerValue(arguments.int64(new) &- before)
       add(mark: "+", name)
     } else {
-      if let fault = add(name: name, arguments, at: new) { return fault }
-      if mark == UInt8(ascii: "~"), arguments.type(old) == .text, arguments.type(new) == .text,
-        json.count + arguments.textBytes(old).count <= limits.operationBytes / 2
+      // What is too large to be merged by travels as any value does.
+      let isMerged =
+        mark == UInt8(ascii: "~") && arguments.type(old) == .text && arguments.type(new) == .text
+        && bytes + formerBytes <= limits.operationBytes / 2
+      let originals = isMerged ? formerBytes : 0
+      if let fault = addValue(
+        name: name, arguments, at: new, bytes: bytes, originals: originals)
       {
-        add(mark: "~", name)
+        return fault
       }
+      originalBytes += originals
+      if isMerged { add(mark: "~", name) }
     }
     addFormer(name, arguments, old)
     return nil
@@ -119,16 +216,25 @@ struct CapturedRow {
     marks.raw(UnsafeBufferPointer(rebasing: name[1..<(name.count - 1)]))
   }
 
-  /// What cannot be kept, since it was there before the table was tracked, is left out.
+  /// Whether a value can be read back. One that was there before the table was tracked may not.
+  private func isKeepable(_ arguments: SQLiteArguments, _ index: Int) -> Bool {
+    switch arguments.type(index) {
+    case .null, .integer, .real: return true
+    case .blob: return arguments.blobBytes(index).count <= limits.valueBytes
+    case .text:
+      let text = arguments.textBytes(index)
+      return text.count <= limits.valueBytes && isValidUTF8(text)
+    }
+  }
+
+  /// What cannot be kept is left out.
   private mutating func addFormer(
     _ name: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, _ index: Int
   ) {
+    guard isKeepable(arguments, index),
+      former.count + RowSize.bytes(of: arguments, at: index) <= limits.recordStateBytes
+    else { return }
     let type = arguments.type(index)
-    let bytes =
-      type == .text
-      ? arguments.textBytes(index).count : type == .blob ? arguments.blobBytes(index).count : 0
-    guard bytes <= limits.valueBytes, former.count + bytes <= limits.operationBytes else { return }
-    if type == .text && !isValidUTF8(arguments.textBytes(index)) { return }
     former.raw(former.count == 0 ? "{" : ",")
     former.raw(name)
     switch type {
@@ -143,7 +249,6 @@ struct CapturedRow {
   private mutating func addText(
     _ text: UnsafeBufferPointer<UInt8>, _ name: UnsafeBufferPointer<UInt8>
   ) -> String? {
-    if text.count > limits.valueBytes { return tooLarge(name, text.count) }
     guard isValidUTF8(text) else {
       return "ferry: column \(String(decoding: name, as: UTF8.self)) holds text that is not UTF-8"
     }
@@ -154,5 +259,10 @@ struct CapturedRow {
   private func tooLarge(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) -> String {
     "ferry: column \(String(decoding: name, as: UTF8.self)) holds \(count) bytes; "
       + "\(limits.valueBytes) can be synced. Keep large content in a mission"
+  }
+
+  private func tooLargeAsJSON(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) -> String {
+    "ferry: column \(String(decoding: name, as: UTF8.self)) takes \(count) bytes as JSON; "
+      + "\(limits.operationBytes) can be synced. Keep large content in a mission"
   }
 }

@@ -13,38 +13,63 @@ final class OperationRecorder {
     self.context = context
   }
 
-  /// Records the row that was collected as one operation.
+  /// Records the row that was collected as one operation, or as several where one does not hold it.
   ///
+  /// - Parameter isExisting: the row was there before.
   /// - Throws: ``CaptureRefusal`` for what is too large; ``SQLiteError``.
   func record(
-    _ kind: OperationKind, table: UnsafeBufferPointer<UInt8>, record: UnsafeBufferPointer<UInt8>
+    _ kind: OperationKind, table: UnsafeBufferPointer<UInt8>, record: UnsafeBufferPointer<UInt8>,
+    isExisting: Bool = false
   ) throws {
+    let isDivided = isExisting || context.mode == .applying || context.mode == .rescuing
+    if isDivided && context.isRowBeyondGroup { context.endGroup() }
     let group = try context.currentGroup(start: readStart)
-    let id = try context.nextOperation().get().value
+    // All or none: only a trigger's statement takes back what it has written.
+    if let refusal = context.admitRow() { throw refusal }
     let (table, record) = (UnsafeRawBufferPointer(table), UnsafeRawBufferPointer(record))
     // What was kept of a record that is deleted would bring it back in parts; the server has it.
     let met = kind == .delete ? try forgetKept(table, record) : 0
+    // The user asks for the row of the user's own.
+    let lastRow = connection.lastInsertedRow
+    let base = isExisting ? 0 : group.base
+    var kind = kind
+    for part in context.fullParts {
+      let insert = try begin(kind, table, record, group: group.number, base: base, met: met)
+      insert.bind(7, text: part.json)
+      if !part.former.isEmpty { insert.bind(9, text: part.former) }
+      if !part.marks.isEmpty { insert.bind(10, text: part.marks) }
+      try insert.run()
+      kind = .update
+    }
+    let insert = try begin(kind, table, record, group: group.number, base: base, met: met)
+    context.withRow { insert.bind(7, text: UnsafeRawBufferPointer($0)) }
+    if kind == .update {
+      context.withFormer { insert.bind(9, text: UnsafeRawBufferPointer($0)) }
+      context.withMarks { insert.bind(10, text: UnsafeRawBufferPointer($0)) }
+    }
+    try insert.run()
+    connection.lastInsertedRow = lastRow
+    context.endCascade()
+  }
+
+  private func begin(
+    _ kind: OperationKind, _ table: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer,
+    group: Int64, base: SequenceNumber, met: Int
+  ) throws -> SQLiteStatement {
+    let id = context.nextOperation().value
     let insert = try connection.statement(
       """
       INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met, was, marks)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     withUnsafeBytes(of: (id.high.bigEndian, id.low.bigEndian)) { insert.bind(1, blob: $0) }
-    insert.bind(2, group.number)
-    insert.bind(3, group.base)
+    insert.bind(2, group)
+    insert.bind(3, base)
     insert.bind(4, text: table)
     insert.bind(5, text: record)
     insert.bind(6, kind.rawValue)
-    context.withRow { insert.bind(7, text: UnsafeRawBufferPointer($0)) }
     insert.bind(8, met)
-    if kind == .update {
-      context.withFormer { insert.bind(9, text: UnsafeRawBufferPointer($0)) }
-      context.withMarks { insert.bind(10, text: UnsafeRawBufferPointer($0)) }
-    }
-    // The user asks for the row of the user's own.
-    let lastRow = connection.lastInsertedRow
-    try insert.run()
-    connection.lastInsertedRow = lastRow
+    return insert
   }
 
   /// What a group begins with, read inside the user's transaction.

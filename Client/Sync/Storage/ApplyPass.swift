@@ -3,16 +3,15 @@ import SQLite
 
 /// One run over staged changes, inside the transaction that makes them visible.
 struct ApplyPass {
-  private let file: ReplicaFile
-  private let connection: SQLiteConnection
+  let file: ReplicaFile
+  let connection: SQLiteConnection
   private let limits: Limits
   private let device: DeviceID
-  /// Records that are deferred without trying, with the reason; `nil` for a broken foreign key.
-  private let held: [RecordKey: String?]
+  private let deferred: DeferredRecords
   /// Tables for which nothing is pulled back.
   private let uploads: [Name]
   private var hasPending: Bool
-  private var hasKept: Bool
+  private(set) var hasKept: Bool
   private var hasQuestions = false
   private var plans: [Name: ApplyPlan?] = [:]
   private var lastPlan: ApplyPlan?
@@ -24,15 +23,28 @@ struct ApplyPass {
   private var noted: SQLiteStatement?
   /// The newest timestamp seen; the device's clock moves past it.
   private(set) var newestTime = HybridTimestamp.zero
+  /// Values that rows of other tables may follow.
+  private(set) var moves: [KeyMove] = []
+  /// Rows that are out of their tables while values move between them.
+  var aside: RowsAside?
 
-  var result: AppliedPull { AppliedPull(applied: applied, refused: refused.count) }
+  /// What was done. A record that was deferred may have gone since, with the one that it refers to.
+  func result() throws -> AppliedPull {
+    let deferred = try refused.filter { key in
+      try file.isKept(key) || file.isToRefresh(key)
+    }
+    return AppliedPull(applied: applied, refused: deferred.count)
+  }
 
-  init(file: ReplicaFile, device: DeviceID, held: [RecordKey: String?]) throws {
+  /// Records that the server says are deleted, where they are looked for.
+  private(set) var deleted = Set<RecordKey>()
+
+  init(file: ReplicaFile, device: DeviceID, _ deferred: DeferredRecords) throws {
     self.file = file
     connection = file.connection
     limits = file.limits
     self.device = device
-    self.held = held
+    self.deferred = deferred
     uploads = try file.uploadTables()
     hasPending = try file.hasPending()
     hasKept = try file.hasKept()
@@ -71,18 +83,6 @@ struct ApplyPass {
     try file.keep(change, of: key)
   }
 
-  /// Tries what was kept back again: its parent row or its column may be there now.
-  mutating func retryKept(table: Name? = nil) throws {
-    guard hasKept else { return }
-    let choice: KeptChoice = table.map { .ofTable($0) } ?? .refused
-    var place = KeptPlace.start
-    while let kept = try file.nextKept(choice, after: place) {
-      place = KeptPlace(kept.change)
-      guard kept.isReadable else { continue }
-      try apply(kept.change, isRetry: true)
-    }
-  }
-
   /// Notes from here on which records the pull list names, in the temporary table `ferry_named`.
   mutating func noteRecords() throws {
     try connection.execute(
@@ -101,7 +101,15 @@ struct ApplyPass {
     try apply(Change(sequence: 0, key: key, state: state))
   }
 
-  private mutating func apply(_ change: Change, isRetry: Bool = false) throws {
+  /// How a change came out.
+  enum Outcome {
+    case settled
+    /// Kept back; what stands in the way may be another row's values.
+    case blocked
+  }
+
+  @discardableResult
+  mutating func apply(_ change: Change, isRetry: Bool = false) throws -> Outcome {
     observe(change.state)
     if let noted, !isRetry {
       noted.bind(1, change.key.table)
@@ -115,28 +123,39 @@ struct ApplyPass {
       } else if change.state.inserted == nil && change.state.deleted == nil {
         // A part alone is no record: the whole is fetched with the next pull.
         refused.insert(change.key)
-        return try file.refresh([change.key])
+        try file.refresh([change.key])
+        return .settled
       }
     }
+    if deferred.isSearching && !isRetry { search(change) }
     if hasQuestions && !isRetry { try file.settleQuestions(by: change.state, on: change.key) }
-    if !uploads.isEmpty && isUpload(change.key.table) { return }
+    if !uploads.isEmpty && isUpload(change.key.table) { return .settled }
     if change.key.table == ReplicaFile.schemaTable {
       if try file.take(schemaRecord: change.state) { hasNewSchema = true }
-      return
+      return .settled
     }
     guard let plan = try plan(for: change.key.table) else {
       try keep(change, reason: nil)
       applied += 1
-      return
+      return .settled
     }
-    if !held.isEmpty, let reason = held[change.key] {
+    if deferred.orphans.contains(change.key) {
+      if try aside?.holds(change.key) ?? false { try aside?.putBack(change.key) }
+      file.capture.observe(newestTime)
+      try file.deleteOrphan(change, plan)
+      (hasPending, applied) = (true, applied + 1)
+      refused.remove(change.key)
+      return .settled
+    }
+    if !deferred.reasons.isEmpty, let reason = deferred.reasons[change.key] {
+      if !isRetry, let parent = deferred.parents[change.key] { try file.refresh([parent]) }
       try keep(
         change,
         reason: reason
           ?? (change.state.isAlive
             ? "it refers to a record that is not here (foreign key)"
             : "records here refer to it (foreign key)"))
-      return
+      return .settled
     }
     let knowsAll = plan.knowsAll(change.state.columns)
     let unknown =
@@ -151,12 +170,22 @@ struct ApplyPass {
         throw RecordEndedTransaction(key: change.key, reason: error.message)
       }
       try keep(change, reason: error.message)
-      return
+      return error.isUnique || error == ApplyPlan.ignored ? .blocked : .settled
     }
     if !unknown.isEmpty {
       change.state.columns = unknown
       change.state.inserted = nil
       try keep(change, reason: nil)
+    }
+    return .settled
+  }
+
+  /// A record that never was is told of as one deleted at time 0 (SPEC.md §15).
+  private mutating func search(_ change: Change) {
+    if let stamp = change.state.deleted?.stamp, !change.state.isAlive, stamp.time > .zero {
+      deleted.insert(change.key)
+    } else {
+      deleted.remove(change.key)
     }
   }
 
@@ -167,6 +196,10 @@ struct ApplyPass {
     let pending = isShielded ? try file.meet(change.key) : []
     let effect = RemoteChange.effect(
       of: change.state, pending: pending, device: device, rules: plan.rules)
+    let aside = aside
+    let isAside = try aside?.holds(change.key) ?? false
+    // Only a write takes a row's values from it.
+    if isAside, !effect.isWrite { try aside?.putBack(change.key) }
     file.capture.beginApplying(change.key, isDeleting: effect == .delete)
     switch effect {
     case .none: break
@@ -179,10 +212,37 @@ struct ApplyPass {
     case .upsert(let columns, let isWhole, let kept):
       let columns = knowsAll ? columns : columns.filter { plan.known.contains($0.name) }
       let kept = kept.filter { plan.known.contains($0.name) }
-      if columns.isEmpty && !isWhole { return }
-      // Parts that were kept add to a record; they do not make one that has gone meanwhile.
-      if isRetry && !isWhole { return _ = try plan.update(change.key.record, columns) }
-      try plan.upsert(change.key.record, columns, isWhole: isWhole, kept: kept)
+      if columns.isEmpty && !isWhole && !isAside { return }
+      let before = try followed(change.key, plan, isAside: isAside)
+      if isAside && !isWhole {
+        try aside?.putBack(change.key, changing: columns)
+      } else if isRetry && !isWhole {
+        // Parts that were kept add to a record; they do not make one that has gone meanwhile.
+        try plan.change(change.key.record, columns)
+      } else {
+        try plan.upsert(change.key.record, columns, isWhole: isWhole, kept: kept)
+      }
+      try noteMoves(of: change.key, plan, from: before)
+    }
+  }
+
+  /// What a record holds that rows of other tables may follow, for each of the plan's followers.
+  private func followed(
+    _ key: RecordKey, _ plan: ApplyPlan, isAside: Bool
+  ) throws -> [[Value]?] {
+    try plan.followers.map { follower in
+      if isAside { return try aside?.values(of: key, follower.to) }
+      return try file.values(of: key, follower.to, in: plan.table)
+    }
+  }
+
+  private mutating func noteMoves(
+    of key: RecordKey, _ plan: ApplyPlan, from before: [[Value]?]
+  ) throws {
+    for (follower, old) in zip(plan.followers, before) {
+      let new = try file.values(of: key, follower.to, in: plan.table)
+      guard let old, let new, old != new, !old.contains(.null) else { continue }
+      moves.append(KeyMove(parent: plan.table, follower: follower, old: old, new: new))
     }
   }
 
@@ -215,6 +275,12 @@ struct ApplyPass {
     }
     if let inserted = state.inserted { newestTime = max(newestTime, inserted.stamp.time) }
     if let deleted = state.deleted { newestTime = max(newestTime, deleted.stamp.time) }
+  }
+}
+
+extension RowEffect {
+  fileprivate var isWrite: Bool {
+    if case .upsert = self { true } else { false }
   }
 }
 

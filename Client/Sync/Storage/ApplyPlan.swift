@@ -13,11 +13,20 @@ final class ApplyPlan {
   private var lastKnownNames: [Name] = []
   private var lastUpsert: SQLiteStatement?
   private var isLastDeferred = false
+  private var lastUpdatedNames: [Name] = []
+  private var lastUpdate: SQLiteStatement?
+  private var isLastUpdateDeferred = false
+  /// Foreign keys by which rows of tracked tables follow a value of this table that changes.
+  let followers: [KeyFollower]
 
-  init(table: TableSchema, rules: TableRules, connection: SQLiteConnection) {
+  init(
+    table: TableSchema, rules: TableRules, connection: SQLiteConnection,
+    followers: [KeyFollower] = []
+  ) {
     self.table = table
     self.rules = rules
     self.connection = connection
+    self.followers = followers
     known = Set(table.columns.map(\.name))
   }
 
@@ -40,9 +49,14 @@ final class ApplyPlan {
   /// Sets columns of a record, or makes it.
   ///
   /// - Parameter kept: what a row that is there keeps, and one that is made begins with.
+  /// - Throws: ``SQLiteError``, also if a constraint or a trigger of the table ignores the row
+  ///   without a word.
   func upsert(_ record: Name, _ columns: [ColumnState], isWhole: Bool, kept: [Column]) throws {
-    if !isWhole && !columns.isEmpty && (!kept.isEmpty || lacksRequired(columns)) {
+    // An insert would be refused for what the change does not name before its ON CONFLICT is looked
+    // at, although the row has it.
+    if !isWhole && !columns.isEmpty && !PlantedFault.replaceOnApply.isPlanted {
       if try update(record, columns) { return }
+      if try exists(record) { return try checkIgnored(record, columns) }
     }
     let kept = kept.filter { own in !columns.contains { $0.name == own.name } }
     let statement =
@@ -52,14 +66,35 @@ final class ApplyPlan {
       statement.bind(Int32(columns.count + index) + 2, column.value)
     }
     try statement.run()
+    if connection.changes == 0 { try checkIgnored(record, columns) }
   }
 
+  /// Nothing was changed: the row holds these columns already, or the table has ignored the write.
+  private func checkIgnored(_ record: Name, _ columns: [ColumnState]) throws {
+    let conditions = columns.enumerated().map {
+      " AND \(quoted($1.name)) COLLATE BINARY IS ?\($0 + 2)"
+    }
+    let find = try connection.statement(
+      "SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?1"
+        + conditions.joined())
+    bind(find, record, columns)
+    if try find.first({ _ in true }) == nil { throw Self.ignored }
+  }
+
+  /// A constraint with ON CONFLICT IGNORE, or a trigger with RAISE(IGNORE), says no more.
+  static let ignored = SQLiteError(
+    code: SQLiteError.constraintCode,
+    message: "the table ignores the row (ON CONFLICT IGNORE of a constraint, or a trigger)")
+
   /// Removes a record, if it is there.
+  ///
+  /// - Throws: ``SQLiteError``, also if a trigger of the table keeps the row without a word.
   func delete(_ record: Name) throws {
     let statement = try connection.foreignKeyStatement(
       "DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
     statement.bind(1, record)
     try statement.run()
+    if try connection.changes == 0 && exists(record) { throw Self.ignored }
   }
 
   /// Whether the record has a row.
@@ -79,23 +114,34 @@ final class ApplyPlan {
     }
   }
 
-  private func lacksRequired(_ columns: [ColumnState]) -> Bool {
-    table.columns.contains { info in
-      info.isRequired && !columns.contains { $0.name == info.name }
-    }
+  /// Sets columns of a record if it is there, and answers whether it was.
+  func update(_ record: Name, _ columns: [ColumnState]) throws -> Bool {
+    let statement = try updateStatement(columns)
+    bind(statement, record, columns)
+    try statement.run()
+    return connection.changes > 0
   }
 
-  /// Sets columns of a record if it is there, and answers whether it was. Where required columns
-  /// are not named, or a CHECK looks at what is kept, an insert would be refused before its ON
-  /// CONFLICT is looked at.
-  func update(_ record: Name, _ columns: [ColumnState]) throws -> Bool {
+  /// Sets columns of a record if it is there.
+  ///
+  /// - Throws: ``SQLiteError``, also if the table ignores the write without a word.
+  func change(_ record: Name, _ columns: [ColumnState]) throws {
+    if try !update(record, columns) && exists(record) { try checkIgnored(record, columns) }
+  }
+
+  private func updateStatement(_ columns: [ColumnState]) throws -> SQLiteStatement {
+    let isDeferred = connection.defersForeignKeys
+    if let lastUpdate, isLastUpdateDeferred == isDeferred, isNamed(columns, lastUpdatedNames) {
+      return lastUpdate
+    }
     let sets = columns.enumerated().map { "\(quoted($1.name)) = ?\($0 + 2)" }
     let statement = try connection.foreignKeyStatement(
       "UPDATE \(quoted(table.name)) SET \(sets.joined(separator: ", ")) "
         + "WHERE \(quoted(table.key)) = ?1")
-    bind(statement, record, columns)
-    try statement.run()
-    return connection.changes > 0
+    lastUpdatedNames = columns.map(\.name)
+    lastUpdate = statement
+    isLastUpdateDeferred = isDeferred
+    return statement
   }
 
   private func bind(_ statement: SQLiteStatement, _ record: Name, _ columns: [ColumnState]) {

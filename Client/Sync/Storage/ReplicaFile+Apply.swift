@@ -56,7 +56,7 @@ extension ReplicaFile {
   private func showEarly(_ page: [UInt8]) throws {
     capture.mode = .applying
     defer { capture.mode = .recording }
-    var pass = try ApplyPass(file: self, device: identity().device, held: [:])
+    var pass = try ApplyPass(file: self, device: identity().device, DeferredRecords())
     try page.withUnsafeBytes { _ = try pass.applyPage($0) }
   }
 
@@ -77,7 +77,7 @@ extension ReplicaFile {
   package func apply(last body: [UInt8], _ head: PageHead) throws -> AppliedPull {
     if try saysNothingNew(head) { return AppliedPull() }
     do {
-      return try applyOnce(last: body, head, holding: [:])
+      return try applyOnce(last: body, head, DeferredRecords())
     } catch let error as SQLiteError where error.isForeignKey {
       return try applyAroundViolations(last: body, head, [:])
     } catch let ended as RecordEndedTransaction {
@@ -98,8 +98,8 @@ extension ReplicaFile {
   }
 
   private func applyOnce(
-    last body: [UInt8], _ head: PageHead, holding held: [RecordKey: String?],
-    beforeCommit: () throws -> Void = {}
+    last body: [UInt8], _ head: PageHead, _ deferred: DeferredRecords,
+    beforeCommit: (ApplyPass) throws -> Void = { _ in }
   ) throws -> AppliedPull {
     defer { capture.mode = .recording }
     if PlantedFault.cursorApartFromRows.isPlanted {
@@ -114,7 +114,7 @@ extension ReplicaFile {
       let replacement = try syncState().replacement
       try moveCursor(to: head)
       if !PlantedFault.appliedChangesRecorded.isPlanted { capture.mode = .applying }
-      var pass = try ApplyPass(file: self, device: identity().device, held: held)
+      var pass = try ApplyPass(file: self, device: identity().device, deferred)
       if replacement != nil { try pass.noteRecords() }
       try forEachStagedPage { _ = try pass.applyPage($0) }
       try body.withUnsafeBytes { _ = try pass.applyPage($0) }
@@ -124,12 +124,13 @@ extension ReplicaFile {
         try refreshTriggers()
         if !PlantedFault.appliedChangesRecorded.isPlanted { capture.mode = .applying }
       }
-      try pass.retryKept()
+      try pass.settleKept()
+      try follow(pass.moves, after: pass.newestTime)
       try connection.statement("DELETE FROM ferry_to_apply").run()
       try connection.statement("DELETE FROM ferry_refresh WHERE fetched = 1").run()
       try moveClock(past: pass.newestTime)
-      try beforeCommit()
-      return pass.result
+      try beforeCommit(pass)
+      return try pass.result()
     }
   }
 
@@ -147,38 +148,82 @@ extension ReplicaFile {
   /// Smaller pages are staged as they are, bytes.
   private static let compressedMin = 2_048
 
-  /// A deferred foreign key failed at commit. The rows that break one are found and kept back
-  /// with the reason; where such a row is the user's own, the change that took away what it refers
-  /// to is kept back instead. Everything else is applied.
+  /// A deferred foreign key failed at commit. The rows that break one are found and deferred with the
+  /// reason; where such a row is the user's own, the change that took away what it refers to is
+  /// deferred instead. A row that goes with a record which the server says is deleted is deleted:
+  /// nobody else can hold it. Everything else is applied.
   ///
   /// - Parameter ending: records that end the transaction when they are applied, with the reason.
   private func applyAroundViolations(
     last body: [UInt8], _ head: PageHead, _ ending: [RecordKey: String?]
   ) throws -> AppliedPull {
-    var held = ending
+    var deferred = DeferredRecords(reasons: ending, isSearching: true)
     var settled = Set<RecordKey>()
     while true {
       do {
-        return try applyOnce(last: body, head, holding: held) {
+        return try applyOnce(last: body, head, deferred) { pass in
           let rows = try danglingRows()
           if rows.contains(where: { !settled.contains($0.child) }) {
-            throw ViolationsFound(rows: rows)
+            throw ViolationsFound(rows: rows, deleted: pass.deleted)
           }
         }
       } catch let violations as ViolationsFound {
-        let added = Set(violations.rows.map(\.child)).subtracting(held.keys).subtracting(settled)
-        for key in added { held.updateValue(nil, forKey: key) }
+        let rows = try orphans(among: violations, &deferred)
+        let added = Set(rows.map(\.child)).subtracting(deferred.reasons.keys).subtracting(settled)
+        for key in added { deferred.reasons.updateValue(nil, forKey: key) }
         guard added.isEmpty else { continue }
-        for row in violations.rows where settled.insert(row.child).inserted {
+        for row in rows where settled.insert(row.child).inserted {
           guard let target = try target(of: row) else { continue }
-          held[row.child] = nil
-          held.updateValue(nil, forKey: target)
+          deferred.reasons[row.child] = nil
+          deferred.reasons.updateValue(nil, forKey: target)
         }
       } catch let ended as RecordEndedTransaction {
-        guard held[ended.key] == nil else { throw ended }
-        held.updateValue(ended.reason, forKey: ended.key)
+        guard deferred.reasons[ended.key] == nil else { throw ended }
+        deferred.reasons.updateValue(ended.reason, forKey: ended.key)
       }
     }
+  }
+
+  /// Takes the rows to delete out of the dangling ones, and notes the records that others go with.
+  private func orphans(
+    among violations: ViolationsFound, _ deferred: inout DeferredRecords
+  ) throws -> [DanglingRow] {
+    var rest: [DanglingRow] = []
+    for row in violations.rows {
+      guard let parent = try cascadeParent(of: row) else {
+        rest.append(row)
+        continue
+      }
+      if violations.deleted.contains(parent), deferred.orphans.insert(row.child).inserted {
+        continue
+      }
+      deferred.parents[row.child] = parent
+      rest.append(row)
+    }
+    return rest
+  }
+
+  /// Deletes a record that goes with one which is deleted, here and, by an operation, on the server.
+  func deleteOrphan(_ change: Change, _ plan: ApplyPlan) throws {
+    capture.beginApplying(change.key, isDeleting: true)
+    try plan.delete(change.key.record)
+    var json = JSONWriter()
+    json.columns(change.state.columns.map { Column($0.name, $0.value) })
+    let insert = try connection.statement(
+      """
+      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met)
+      VALUES (ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'delete', ?, 1)
+      """)
+    insert.bind(1, change.key.table)
+    insert.bind(2, change.key.record)
+    insert.bind(3, text: json.finish())
+    try insert.run()
+    capture.endCascade()
+    try forgetKept(change.key)
+    try note(
+      "orphan",
+      "\(change.key.table)/\(change.key.record) is deleted: it goes with a record that was deleted "
+        + "when it was written")
   }
 
   private func moveCursor(to head: PageHead) throws {
@@ -227,8 +272,8 @@ extension ReplicaFile {
     let before = capture.mode
     capture.mode = .applying
     defer { capture.mode = before }
-    var pass = try ApplyPass(file: self, device: identity().device, held: [:])
-    try pass.retryKept(table: table)
+    var pass = try ApplyPass(file: self, device: identity().device, DeferredRecords())
+    try pass.settleKept(of: table)
   }
 
   func plan(for table: Name) throws -> ApplyPlan? {
@@ -244,7 +289,8 @@ extension ReplicaFile {
       let schema = try? schema(of: table)
     else { return nil }
     let plan = ApplyPlan(
-      table: schema, rules: try spaceSchema().rules(for: table), connection: connection)
+      table: schema, rules: try spaceSchema().rules(for: table), connection: connection,
+      followers: try followers(of: schema))
     applyPlans[table] = plan
     return plan
   }
@@ -252,4 +298,18 @@ extension ReplicaFile {
 
 private struct ViolationsFound: Error {
   let rows: [DanglingRow]
+  /// Records that the server says are deleted.
+  let deleted: Set<RecordKey>
+}
+
+/// Records that a pull does not apply as they come.
+struct DeferredRecords {
+  /// Deferred without trying, with the reason; `nil` for a broken foreign key.
+  var reasons: [RecordKey: String?] = [:]
+  /// Which record a deferred one goes with. It is fetched once: the server may say that it is deleted.
+  var parents: [RecordKey: RecordKey] = [:]
+  /// Deleted, since they go with a record that is deleted.
+  var orphans: Set<RecordKey> = []
+  /// Whether records that the server says are deleted are looked for.
+  var isSearching = false
 }

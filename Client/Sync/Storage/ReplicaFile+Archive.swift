@@ -47,7 +47,10 @@ extension ReplicaFile {
     find.bind(1, now - Self.archiveAgeMax)
     find.bind(2, order)
     guard let last = try find.first({ $0.optionalInt64(0) }) ?? nil else { return }
-    for table in ["ferry_archive WHERE seq", "ferry_archived_packets WHERE to_order"] {
+    let tables = [
+      "ferry_archive WHERE seq", "ferry_archived_packets WHERE to_order", "ferry_apart WHERE seq",
+    ]
+    for table in tables {
       let remove = try connection.statement("DELETE FROM \(table) <= ?")
       remove.bind(1, last)
       try remove.run()

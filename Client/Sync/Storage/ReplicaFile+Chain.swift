@@ -45,6 +45,16 @@ extension ReplicaFile {
     return device
   }
 
+  /// Whether the chain begins again with packets that may have been sent under a former name.
+  func isChainSentAgain() throws -> Bool {
+    try connection.statement(
+      """
+      SELECT 1 FROM ferry_packets WHERE state <> 'acknowledged' AND dependency IS NULL
+        AND EXISTS (SELECT 1 FROM ferry_former_names) LIMIT 1
+      """
+    ).first { _ in true } ?? false
+  }
+
   private func takeNewName() throws -> DeviceID {
     try keepName()
     let save = try connection.statement(

@@ -8,6 +8,8 @@ struct DanglingRow {
   let parent: Name
   let columns: [Name]
   let values: [Value]
+  /// Whether the row goes with the record that it refers to (ON DELETE CASCADE).
+  let isCascading: Bool
 }
 
 /// Foreign keys that a pull would leave dangling.
@@ -31,18 +33,29 @@ extension ReplicaFile {
     return try find.first { RecordKey(table: parent.name, record: $0.name(0)) }
   }
 
+  /// The tracked record with which a dangling row goes; `nil` where it does not go with one.
+  func cascadeParent(of row: DanglingRow) throws -> RecordKey? {
+    guard row.isCascading, row.columns.count == 1, case .text(let record) = row.values[0],
+      let tracked = try trackedTables().first(where: { $0.folded == row.parent.folded }),
+      let parent = try? schema(of: tracked), parent.key.folded == row.columns[0].folded
+    else { return nil }
+    return RecordKey(table: tracked, record: Name(record))
+  }
+
   /// Found by their columns, since a table WITHOUT ROWID has no other name for a row.
   private func danglingRows(of name: Name, foreignKey: Int64) throws -> [DanglingRow] {
     guard let table = try? schema(of: name) else { return [] }
     let list = try connection.prepare(
       """
       SELECT "table", "from", coalesce("to", (SELECT name FROM pragma_table_info("table")
-        WHERE pk = seq + 1)) FROM pragma_foreign_key_list(?) WHERE id = ? ORDER BY seq
+        WHERE pk = seq + 1)), on_delete FROM pragma_foreign_key_list(?) WHERE id = ? ORDER BY seq
       """)
     list.bind(1, name)
     list.bind(2, foreignKey)
-    let pairs = try list.map { (parent: $0.name(0), from: quoted($0.name(1)), to: $0.name(2)) }
-    guard let parent = pairs.first?.parent else { return [] }
+    let pairs = try list.map {
+      (parent: $0.name(0), from: quoted($0.name(1)), to: $0.name(2), action: $0.text(3))
+    }
+    guard let (parent, action) = pairs.first.map({ ($0.parent, $0.action) }) else { return [] }
     let match = pairs.map { "p.\(quoted($0.to)) = c.\($0.from)" }.joined(separator: " AND ")
     let find = try connection.prepare(
       """
@@ -54,7 +67,8 @@ extension ReplicaFile {
     return try find.map { row in
       DanglingRow(
         child: RecordKey(table: table.name, record: row.name(0)), parent: parent,
-        columns: pairs.map(\.to), values: pairs.indices.map { row.value(Int32($0) + 1) })
+        columns: pairs.map(\.to), values: pairs.indices.map { row.value(Int32($0) + 1) },
+        isCascading: action == "CASCADE")
     }
   }
 }

@@ -84,6 +84,14 @@ extension ReplicaFile {
     try remove.run()
   }
 
+  /// Whether anything is kept of a record.
+  func isKept(_ key: RecordKey) throws -> Bool {
+    let find = try connection.statement("SELECT 1 FROM ferry_kept WHERE tbl = ? AND record = ?")
+    find.bind(1, key.table)
+    find.bind(2, key.record)
+    return try find.first { _ in true } ?? false
+  }
+
   /// What is kept of a record.
   func kept(of key: RecordKey) throws -> KeptState? {
     let find = try connection.statement("SELECT state FROM ferry_kept WHERE tbl = ? AND record = ?")
@@ -92,6 +100,23 @@ extension ReplicaFile {
     return try find.first { row in
       KeptState(state: try? RecordState(decoding: row.textBytes(0), limits: limits))
     }
+  }
+
+  /// The change that is kept of a record, as far as this version can read it.
+  func keptChange(of key: RecordKey) throws -> KeptChange? {
+    let find = try connection.statement(
+      "SELECT sequence, state, reason FROM ferry_kept WHERE tbl = ? AND record = ?")
+    find.bind(1, key.table)
+    find.bind(2, key.record)
+    let found = try find.first { row -> KeptChange? in
+      guard let state = try? RecordState(decoding: row.textBytes(1), limits: limits) else {
+        return nil
+      }
+      return KeptChange(
+        change: Change(sequence: row.int64(0), key: key, state: state),
+        reason: row.optionalText(2))
+    }
+    return found ?? nil
   }
 
   /// The next change that is kept, in the order of sequences; `nil` after the last. They are read

@@ -12,11 +12,35 @@ extension ReplicaFile {
     guard try hasPending() else { return 0 }
     return try count(
       """
-      SELECT count(*) FROM ferry_pending WHERE seq > coalesce(
-        (SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'
-         AND number < coalesce((SELECT min(number) FROM ferry_packets
-                                WHERE state <> 'acknowledged'), 9223372036854775807)), 0)
+      SELECT count(*) FROM ferry_pending WHERE seq > \(Self.confirmedOrder)
       """)
+  }
+
+  /// Up to where the server has confirmed everything.
+  private static let confirmedOrder = """
+    coalesce((SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'
+      AND number < coalesce((SELECT min(number) FROM ferry_packets
+        WHERE state <> 'acknowledged'), 9223372036854775807)), 0)
+    """
+
+  /// The place of the newest operation that was ever recorded.
+  func newestRecorded() throws -> Int64 {
+    try connection.statement("SELECT seq FROM sqlite_sequence WHERE name = 'ferry_pending'")
+      .first { $0.int64(0) } ?? 0
+  }
+
+  /// Operations up to a place, and rows that are given back to the server, that it has not confirmed,
+  /// but for those of upload-only tables that wait for the user.
+  func unconfirmedCount(through order: Int64) throws -> Int {
+    guard try hasPending() else { return 0 }
+    let find = try connection.statement(
+      """
+      SELECT count(*) FROM ferry_pending WHERE (seq <= ? OR id < x'000000000002')
+        AND seq > \(Self.confirmedOrder)
+        AND NOT EXISTS (SELECT 1 FROM ferry_failed WHERE ferry_failed.seq = ferry_pending.seq)
+      """)
+    find.bind(1, order)
+    return try find.first { Int($0.int64(0)) } ?? 0
   }
 
   /// Whether there is anything to send that no packet which waits at the server holds already.
@@ -39,7 +63,7 @@ extension ReplicaFile {
     let find = try connection.statement(
       """
       SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks,
-        (SELECT iif(merged, number, -number) FROM ferry_packets
+        \(Self.isApart), (SELECT iif(merged, number, -number) FROM ferry_packets
          WHERE seq BETWEEN from_order AND to_order)
       FROM ferry_pending WHERE seq IN (
         SELECT seq FROM ferry_pending WHERE record = ?1 AND tbl = ?2
@@ -49,7 +73,7 @@ extension ReplicaFile {
     find.bind(1, key.record)
     find.bind(2, key.table)
     var sent: [Operation] = []
-    let schema = try spaceSchema()
+    var schema = try spaceSchema()
     var merger = OperationMerger(limits: limits, schema: schema)
     var packet: Int64?
     var isNews = false
@@ -58,13 +82,14 @@ extension ReplicaFile {
       let operation = pending.operation
       if let effect = operation.batchEffect(on: key.record) {
         sent += merger.operations + [effect]
-        merger = OperationMerger(limits: limits)
+        merger = OperationMerger(limits: limits, schema: schema)
         return
       }
-      let number = row.optionalInt64(11)
+      let number = row.optionalInt64(12)
       isNews = isNews || row.int64(8) == 0
       if number != packet {
         sent += merger.operations
+        schema = try spaceSchema(ofPacket: number.map { abs($0) })
         merger = OperationMerger(limits: limits, schema: schema)
         packet = number
       }
@@ -72,7 +97,8 @@ extension ReplicaFile {
       if let number, number < 0 {
         sent.append(operation)
       } else {
-        merger.add(operation, isMet: number == nil || pending.isMet)
+        merger.add(
+          operation, isMet: number == nil || pending.isMet, isApart: row.int64(11) == 1)
       }
     }
     if isNews { try markMet(key) }
@@ -94,6 +120,18 @@ extension ReplicaFile {
 
   static let selectPending =
     "SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks FROM ferry_pending"
+
+  /// Whether the packet that holds a row of `ferry_pending` keeps it apart.
+  private static let isApart =
+    "EXISTS (SELECT 1 FROM ferry_apart WHERE ferry_apart.seq = ferry_pending.seq)"
+
+  /// The schema by which a packet was merged; the present one for what is in none.
+  private func spaceSchema(ofPacket number: Int64?) throws -> SpaceSchema {
+    guard let number else { return try spaceSchema() }
+    let find = try connection.statement("SELECT schema FROM ferry_packets WHERE number = ?")
+    find.bind(1, number)
+    return try spaceSchema(version: find.first { $0.int64(0) } ?? 0)
+  }
 
   /// Reads a row of ``selectPending``.
   func pending(_ row: SQLiteStatement) throws -> PendingOperation {
@@ -209,6 +247,11 @@ extension ReplicaFile {
     let move = try connection.statement("UPDATE ferry_replica SET tail = ?")
     move.bind(1, tail)
     try move.run()
+    let keep = try connection.statement("INSERT OR IGNORE INTO ferry_apart(seq) VALUES (?)")
+    for order in plan.apart {
+      keep.bind(1, order)
+      try keep.run()
+    }
   }
 
   /// Operations that cancelled each other out before they were sent.
@@ -234,18 +277,41 @@ extension ReplicaFile {
     ).map { try PacketRow($0) }
   }
 
-  /// The packet as it was frozen: the same bytes however often it is sent.
+  /// The packet as it was frozen: the same operations however often it is sent.
+  ///
+  /// - Throws: ``ReplicaError/database(_:code:)`` for one that is not what was frozen. Sent, it
+  ///   would get a receipt that nobody waits for, and what follows it would wait for ever.
   func packet(_ row: PacketRow) throws -> Packet {
+    let operations = try operations(of: row)
+    guard
+      operations.last?.id == row.tail && operations.count == row.operations
+        || PlantedFault.packetNotFrozen.isPlanted
+    else {
+      throw ReplicaError.database(
+        "packet \(row.number) in ferry_packets is not what was frozen: it has "
+          + "\(operations.count) operations, and had \(row.operations)", code: 11)
+    }
+    return Packet(
+      device: try identity().device, dependency: row.dependency, operations: operations,
+      continues: row.continues)
+  }
+
+  /// What is in the queue of a packet's operations, merged as they were.
+  func operations(of row: PacketRow) throws -> [Operation] {
     let rows = try connection.statement(
-      "\(Self.selectPending) WHERE seq BETWEEN ? AND ? ORDER BY seq")
+      """
+      SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks, \(Self.isApart)
+      FROM ferry_pending WHERE seq BETWEEN ? AND ? ORDER BY seq
+      """)
     rows.bind(1, row.orders.lowerBound)
     rows.bind(2, PlantedFault.packetNotFrozen.isPlanted ? .max : row.orders.upperBound)
-    var merger = OperationMerger(schema: try spaceSchema(version: row.schema))
+    var merger = OperationMerger(
+      limits: limits, schema: try spaceSchema(version: row.schema))
     var plain: [Operation] = []
     try rows.forEach { pendingRow in
       let next = try pending(pendingRow)
       if row.isMerged {
-        merger.add(next.operation, isMet: next.isMet)
+        merger.add(next.operation, isMet: next.isMet, isApart: pendingRow.int64(11) == 1)
       } else {
         plain.append(next.operation)
       }
@@ -254,9 +320,7 @@ extension ReplicaFile {
     for index in operations.indices where operations[index].kind == .delete {
       operations[index].columns = []
     }
-    return Packet(
-      device: try identity().device, dependency: row.dependency, operations: operations,
-      continues: row.continues)
+    return operations
   }
 }
 

@@ -69,7 +69,11 @@ extension ReplicaFile {
     var kept = try openPackets().filter { $0.number < row.number }
     var first = row
     while let part = kept.last, part.continues { first = kept.removeLast() }
-    try connection.execute("DELETE FROM ferry_packets WHERE number >= \(first.number)")
+    try connection.execute(
+      """
+      DELETE FROM ferry_apart WHERE seq >= \(first.orders.lowerBound);
+      DELETE FROM ferry_packets WHERE number >= \(first.number)
+      """)
     _ = try beginChain(with: kept)
   }
 
@@ -105,7 +109,8 @@ extension ReplicaFile {
   }
 
   /// Adds, until nothing is added: the rest of the transactions, later operations on the same
-  /// records, and what refers to records whose insert is among them. Rows that are given back to a
+  /// records, what refers to records whose insert is among them, and later deletes of records to
+  /// which others refer again when what is among them does not count. Rows that are given back to a
   /// server (at time 1 ms) were no transaction of the user's: each is refused by itself.
   private func addDependants() throws {
     let links = try foreignKeyLinks()
@@ -124,7 +129,10 @@ extension ReplicaFile {
           JOIN ferry_pending AS later ON later.record = bad.record AND later.tbl = bad.tbl
             AND later.seq > bad.seq
         """)
-      for link in links { try addChildren(link) }
+      for link in links {
+        try addChildren(link)
+        try addParents(link)
+      }
     }
   }
 
@@ -136,6 +144,28 @@ extension ReplicaFile {
         SELECT bad.record FROM ferry_pending AS bad
         WHERE bad.seq IN (SELECT seq FROM temp.ferry_poisoned) AND bad.tbl = ?3
           AND bad.kind = 'insert')
+      """)
+    add.bind(1, link.child)
+    add.bind(2, "$.\(quoted(link.column))")
+    add.bind(3, link.parent)
+    try add.run()
+  }
+
+  /// A parent's delete depends on what took its children away before: without that it would leave
+  /// them on the server as orphans, which no replica can hold.
+  private func addParents(_ link: ForeignKeyLink) throws {
+    let add = try connection.statement(
+      """
+      INSERT OR IGNORE INTO temp.ferry_poisoned SELECT parent.seq FROM ferry_pending AS parent
+      WHERE parent.tbl = ?3 AND parent.kind = 'delete' AND EXISTS (
+        SELECT 1 FROM ferry_pending AS bad
+        WHERE bad.seq IN (SELECT seq FROM temp.ferry_poisoned) AND bad.seq < parent.seq
+          AND bad.tbl = ?1 AND parent.record = json_extract(
+            CASE bad.kind WHEN 'delete' THEN bad.data WHEN 'update' THEN bad.was END, ?2)
+          AND NOT EXISTS (SELECT 1 FROM ferry_pending AS born
+            WHERE born.record = bad.record AND born.tbl = bad.tbl AND born.kind = 'insert'
+              AND born.seq < bad.seq
+              AND born.seq IN (SELECT seq FROM temp.ferry_poisoned)))
       """)
     add.bind(1, link.child)
     add.bind(2, "$.\(quoted(link.column))")

@@ -201,11 +201,19 @@ extension ReplicaFile {
   /// Another copy of this file has written under this device's name, or the name is another user's.
   /// What is not confirmed is sent again under a new one; nothing is lost.
   ///
-  /// - Parameter why: ``ProblemCode/deviceForked`` or ``ProblemCode/deviceTaken``.
-  func takeNewIdentity(_ why: ProblemCode = .deviceForked) throws {
+  /// - Parameters:
+  ///   - why: ``ProblemCode/deviceForked`` or ``ProblemCode/deviceTaken``.
+  ///   - reason: for the log, where it is another one.
+  func takeNewIdentity(_ why: ProblemCode = .deviceForked, because reason: String? = nil) throws {
     try connection.transaction {
       let device = try leaveIdentity()
-      if why == .deviceTaken { try noteTaken(as: device) } else { try noteCopied(as: device) }
+      if let reason {
+        try note("identity", "\(reason); this replica is \(device) now and sends all of it again")
+      } else if why == .deviceTaken {
+        try noteTaken(as: device)
+      } else {
+        try noteCopied(as: device)
+      }
     }
   }
 

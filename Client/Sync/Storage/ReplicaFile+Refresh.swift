@@ -35,6 +35,14 @@ extension ReplicaFile {
     try connection.statement("SELECT 1 FROM ferry_refresh LIMIT 1").first { _ in true } ?? false
   }
 
+  /// Whether a record is to be fetched.
+  func isToRefresh(_ key: RecordKey) throws -> Bool {
+    let find = try connection.statement("SELECT 1 FROM ferry_refresh WHERE tbl = ? AND record = ?")
+    find.bind(1, key.table)
+    find.bind(2, key.record)
+    return try find.first { _ in true } ?? false
+  }
+
   /// Keeps single records, as the server has them, with the pull list's pages. They are no older
   /// than the pages that came before and no newer than those that come after: applied between
   /// them, they give what the list gives. What the answer leaves out is to be asked for again.

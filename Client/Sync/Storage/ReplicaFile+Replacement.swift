@@ -72,6 +72,7 @@ extension ReplicaFile {
     switch replacement {
     case .removing, .removingLost:
       if replacement == .removingLost { try noteContent(of: notNamed) }
+      if replacement == .removing { try noteEdits(of: notNamed) }
       for (table, records) in notNamed {
         for record in records { try pass.remove(RecordKey(table: table.name, record: record)) }
       }
@@ -107,6 +108,27 @@ extension ReplicaFile {
           "\(table.name)/\(record) is not on the server any more; here it \(Self.held(columns))")
       }
       room -= records.count
+    }
+  }
+
+  /// Notes what rows held that were edited here and are deleted meanwhile: the server has forgotten
+  /// the delete, so that no conflict names it.
+  private func noteEdits(of notNamed: [(table: TableSchema, records: [Name])]) throws {
+    guard try hasPending() else { return }
+    let find = try connection.statement("SELECT 1 FROM ferry_pending WHERE record = ? AND tbl = ?")
+    var room = Self.notedRowsMax
+    for (table, records) in notNamed where !records.isEmpty {
+      let scan = try TableScan(table.name, on: connection, limits: limits)
+      for record in records where room > 0 {
+        find.bind(1, record)
+        find.bind(2, table.name)
+        guard try find.first({ _ in true }) != nil else { continue }
+        let columns = try scan.received(RecordKey(table: table.name, record: record)) ?? []
+        try note(
+          "edited",
+          "\(table.name)/\(record) was deleted before it was edited here; it \(Self.held(columns))")
+        room -= 1
+      }
     }
   }
 
@@ -150,7 +172,6 @@ extension ReplicaFile {
       let insert = try connection.prepare(
         CaptureTriggers.recordExisting(table, counters: counters))
       for record in records {
-        if capture.isGroupFull { capture.endTransaction() }
         let key = RecordKey(table: table.name, record: record)
         let own = isKept || counters.isEmpty ? [] : try meet(key)
         insert.bind(1, record)

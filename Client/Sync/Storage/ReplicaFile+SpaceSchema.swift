@@ -45,16 +45,31 @@ extension ReplicaFile {
       return false
     }
     guard try schema != spaceSchema() else { return false }
+    let number = try number(for: text, version: schema.version)
     let save = try connection.statement(
       "INSERT OR REPLACE INTO ferry_schemas(version, document) VALUES (?, ?)")
-    save.bind(1, schema.version)
+    save.bind(1, number)
     save.bind(2, text)
     try save.run()
     let current = try connection.statement("UPDATE ferry_replica SET schema = ?")
-    current.bind(1, schema.version)
+    current.bind(1, number)
     try current.run()
-    knownSpaceSchemas[schema.version] = schema
+    knownSpaceSchemas[number] = schema
     try note("schema", "version \(schema.version) of the space's schema is in force")
     return true
+  }
+
+  /// Under which number a document is kept: its version, unless a server that was restored from a
+  /// backup gives that version to another document. Packets were merged by the former one.
+  private func number(for document: String, version: Int64) throws -> Int64 {
+    let find = try connection.statement(
+      """
+      SELECT coalesce((SELECT version FROM ferry_schemas WHERE document = ?1),
+        (SELECT max(version) + 1 FROM ferry_schemas
+         WHERE EXISTS (SELECT 1 FROM ferry_schemas WHERE version = ?2)), ?2)
+      """)
+    find.bind(1, document)
+    find.bind(2, version)
+    return try find.first { $0.int64(0) } ?? version
   }
 }

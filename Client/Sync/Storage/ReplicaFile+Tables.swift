@@ -237,7 +237,7 @@ extension ReplicaFile {
       insert.bind(1, text: key)
       try insert.run()
       inGroup += 1
-      if inGroup == limits.operationsPerPacket || capture.isGroupFull {
+      if inGroup == limits.operationsPerPacket {
         capture.endTransaction()
         inGroup = 0
       }

@@ -144,7 +144,7 @@ extension ReplicaFile {
       WHERE number = ?
       """)
     for row in rows {
-      let operations = try packet(row).operations
+      let operations = try operations(of: row)
       guard let tail = operations.last?.id else {
         try connection.execute(
           """

@@ -5,7 +5,7 @@ import SQLite
 /// file is the user's.
 enum ReplicaSchema {
   /// Raised with every change to the statements below.
-  static let version: Int64 = 7
+  static let version: Int64 = 8
 
   static let statements = """
     CREATE TABLE ferry_replica(
@@ -102,7 +102,7 @@ enum ReplicaSchema {
       event TEXT NOT NULL,
       detail TEXT NOT NULL
     );
-    """ + sinceVersion3 + sinceVersion4
+    """ + sinceVersion3 + sinceVersion4 + apart
 
   /// Tables that the third format brought.
   private static let sinceVersion3 = """
@@ -179,6 +179,14 @@ enum ReplicaSchema {
   /// Tables that the fourth format brought.
   private static let sinceVersion4 = checks + formerNames + marks + missions
 
+  /// Operations that a packet keeps apart from those before them on the same records: what their
+  /// authors had seen decided so when it was frozen, and may be forgotten since.
+  private static let apart = """
+    CREATE TABLE IF NOT EXISTS ferry_apart(
+      seq INTEGER PRIMARY KEY                 -- as in ferry_pending and ferry_archive
+    );
+    """
+
   /// What pending batches have changed here.
   private static let batches = """
     CREATE TABLE IF NOT EXISTS ferry_batch_rows(
@@ -246,6 +254,11 @@ enum ReplicaSchema {
     ALTER TABLE ferry_replica DROP COLUMN token;
     """
 
+  private static let fromVersion7 = """
+    \(apart)
+    UPDATE ferry_replica SET version = 8;
+    """
+
   /// The token leaves the database: first it is kept elsewhere, then its bytes are overwritten.
   private static func moveToken(
     out connection: SQLiteConnection, path: String, to credentials: any CredentialStore
@@ -309,6 +322,10 @@ enum ReplicaSchema {
         try moveToken(out: connection, path: path, to: credentials)
         hasMovedToken = true
         found = 7
+      }
+      if found == 7 {
+        try connection.execute(fromVersion7)
+        found = 8
       }
       guard found == version else {
         throw ReplicaError.cannotOpen(

@@ -131,10 +131,14 @@ package struct RecordState: Sendable, Equatable {
     _ outcome: inout Outcome
   ) {
     write(operation, stamp, sequence, rules, &outcome)
-    if !isAlive {
-      outcome.lose(.existence(stamp, to: deleted?.stamp ?? stamp))
-      deleted?.sequence = sequence
+    guard !isAlive else { return }
+    guard let deleted else {
+      // Nobody's write stands against it: the record has not been inserted yet.
+      outcome.isOverruled = true
+      return
     }
+    outcome.lose(.existence(stamp, to: deleted.stamp))
+    self.deleted?.sequence = sequence
   }
 
   private mutating func delete(

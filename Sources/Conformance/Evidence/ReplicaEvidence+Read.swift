@@ -64,6 +64,14 @@ extension ReplicaEvidence {
     return evidence
   }
 
+  /// Operations that the server has not confirmed, in order.
+  package static func unconfirmedOperations(
+    _ connection: SQLiteConnection
+  ) throws -> [OperationID] {
+    let count = try connection.statement(state).first { Int($0.int64(3)) } ?? 0
+    return count == 0 ? [] : try identifiers(in: "ferry_pending", connection).suffix(count)
+  }
+
   private static func confirmed(
     after head: SequenceNumber, _ connection: SQLiteConnection
   ) throws -> Cursor.Anchor? {

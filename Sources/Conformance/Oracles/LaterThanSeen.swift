@@ -20,7 +20,7 @@ package struct LaterThanSeen: Oracle {
   }
 
   /// Tables whose rows go with their parents.
-  private static let children: Set<Name> = ["items"]
+  private static let children = Set(Workload.cascades.keys)
 
   package init() {}
 

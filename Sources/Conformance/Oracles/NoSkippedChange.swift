@@ -2,7 +2,8 @@ import FerryProtocol
 
 /// A replica with nothing pending, nothing refused and no record to fetch whole shows exactly what the history makes of all
 /// operations up to its cursor: no change before it is missing, and none after it is there.
-/// Compared are the tables and columns that the replica knows, at the moment of each read.
+/// Compared are the tables and columns that the replica knows, at the moment of each read, but for
+/// the table where users are asked.
 ///
 /// A read whose cursor is anchored in a history that is gone, since the server was set back, is not
 /// judged, nor is one that was made before everything was pulled anew.
@@ -76,9 +77,14 @@ package struct NoSkippedChange: Oracle {
     return shapes.count - 1
   }
 
+  /// What stands where users are asked depends on what they had seen.
+  private static func judged(_ shape: Shape) -> [(name: Name, columns: [Name])] {
+    shape.tables.filter { !Workload.asksUsers(of: $0.name) }
+  }
+
   private static func sums(_ rows: ReplicaRows) -> [UInt64] {
     var sums: [UInt64] = []
-    for table in rows.tables {
+    for table in rows.tables where !Workload.asksUsers(of: table.name) {
       let start = sums.count
       let width = table.columns.count
       sums.append(contentsOf: repeatElement(0, count: width + 1))
@@ -97,7 +103,7 @@ package struct NoSkippedChange: Oracle {
     for (name, replica) in final.replicas.sorted(by: { $0.key < $1.key }) { note(name, replica) }
     var model = SumModel()
     let slots = shapes.map { shape in
-      shape.tables.flatMap { table in
+      Self.judged(shape).flatMap { table in
         [model.slot(table.name, nil)] + table.columns.map { model.slot(table.name, $0) }
       }
     }
@@ -124,7 +130,7 @@ package struct NoSkippedChange: Oracle {
   }
 
   private func violation(_ sight: Sight, _ index: Int) -> Violation {
-    let names = shapes[sight.shape].tables.flatMap { table in
+    let names = Self.judged(shapes[sight.shape]).flatMap { table in
       ["the records of \(table.name)"] + table.columns.map { "\(table.name).\($0)" }
     }
     return Violation(

@@ -6,8 +6,17 @@ extension Workload {
   /// The space's schema, in force from the start.
   package static let declared = """
     {"tables":{"places":{"columns":{"seats":{"type":"integer"}},"unique":[["name"]]},\
-    "tallies":{"columns":{"votes":"counter"}}}}
+    "slots":{"unique":[["shelf","place"]]},\
+    "tallies":{"columns":{"votes":"counter"}},"drafts":{"columns":{"body":"ask"}}}}
     """
+
+  /// Whether a table's values are decided by other rules than that the latest write stays.
+  package static func hasPolicies(_ table: Name) -> Bool {
+    table == counter.table || asksUsers(of: table)
+  }
+
+  /// Whether the users are asked about a table's conflicts.
+  package static func asksUsers(of table: Name) -> Bool { table == "drafts" }
 
   /// The table with a counter, and the counter. Its records are never deleted.
   package static let counter: (table: Name, column: Name) = ("tallies", "votes")
@@ -41,13 +50,51 @@ extension Workload {
     let seats = random.chance(1, in: 6) ? "'many'" : "\(random.below(9))"
     if places.isEmpty || random.chance(1, in: 2) {
       let id = fresh("p-", &random)
-      return ["INSERT INTO places(id, name, seats) VALUES ('\(id)', \(name), \(seats))"]
+      let insert = "INSERT INTO places(id, name, seats) VALUES ('\(id)', \(name), \(seats))"
+      let lists = try records("lists", query)
+      guard !lists.isEmpty, random.chance(1, in: 2) else { return [insert] }
+      let list = pick(from: lists, &random)
+      return [
+        insert,
+        """
+        INSERT INTO items(id, list, label, done) \
+        SELECT '\(fresh("i-", &random))', id, 'booked', 0 FROM lists WHERE id = '\(list)'
+        """,
+      ]
     }
     let id = pick(from: places, &random)
     switch random.below(4) {
     case 0: return ["DELETE FROM places WHERE id = '\(id)'"]
     case 1: return ["UPDATE places SET seats = \(seats) WHERE id = '\(id)'"]
     default: return ["UPDATE places SET name = \(name) WHERE id = '\(id)'"]
+    }
+  }
+
+  /// Drafts that all devices edit; any of them may insert them.
+  private static let sharedDrafts = (0..<4).map { "d\($0)" }
+
+  /// Writes a draft, or a part of one.
+  static func draft(
+    _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
+  ) rethrows -> [String] {
+    let here = try records("drafts", query)
+    let body = ValueMaker.text(&random).sqlLiteral
+    guard !here.isEmpty, random.chance(3, in: 4) else {
+      let id =
+        random.chance(1, in: 2)
+        ? sharedDrafts[random.below(sharedDrafts.count)] : fresh("d-", &random)
+      return [
+        """
+        INSERT INTO drafts(id, body, pages) VALUES ('\(id)', \(body), 1) \
+        ON CONFLICT(id) DO UPDATE SET body = excluded.body
+        """
+      ]
+    }
+    let id = pick(from: here, &random)
+    switch random.below(8) {
+    case 0: return ["DELETE FROM drafts WHERE id = '\(id)'"]
+    case 1: return ["UPDATE drafts SET pages = \(random.below(90)) WHERE id = '\(id)'"]
+    default: return ["UPDATE drafts SET body = \(body) WHERE id = '\(id)'"]
     }
   }
 

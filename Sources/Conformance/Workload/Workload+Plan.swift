@@ -16,13 +16,21 @@ package enum Workload {
     package var batches = 25
     /// ``UserAction/claim``.
     package var claims = 25
+    /// ``UserAction/draft``.
+    package var drafts = 30
+    /// ``UserAction/arrange``.
+    package var moves = 60
+    /// ``UserAction/grow``.
+    package var growth = 40
 
     package init() {}
 
     fileprivate func special(_ random: inout SeededRandom) -> UserAction? {
       var rest = random.below(1_000)
       for (action, ratio) in [
-        (UserAction.tally, counters), (.batch, batches), (.claim, claims),
+        (UserAction.tally, counters), (.batch, batches), (.claim, claims), (.draft, drafts),
+        (.arrange, moves),
+        (.grow, growth),
       ] {
         rest -= ratio
         if rest < 0 { return action }

@@ -14,11 +14,22 @@ extension Workload {
     "CREATE TABLE beats(id TEXT PRIMARY KEY NOT NULL, n INTEGER)",
     "CREATE TABLE places(id TEXT PRIMARY KEY NOT NULL, name TEXT, seats)",
     "CREATE TABLE tallies(id TEXT PRIMARY KEY NOT NULL, votes INTEGER)",
+    "CREATE TABLE drafts(id TEXT PRIMARY KEY NOT NULL, body TEXT, pages INTEGER)",
+    """
+    CREATE TABLE slots(id TEXT PRIMARY KEY NOT NULL, shelf TEXT NOT NULL,
+      place INTEGER NOT NULL CHECK (place BETWEEN 0 AND 1999), UNIQUE(shelf, place))
+    """,
+    """
+    CREATE TABLE essays(id TEXT PRIMARY KEY NOT NULL,
+      list TEXT REFERENCES lists(id) ON DELETE CASCADE,
+      a TEXT, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT)
+    """,
   ]
 
   /// Those of them to track.
   package static let tables: [Name] = [
-    "notes", "lists", "items", "ledger", "beats", "places", "tallies",
+    "notes", "lists", "items", "ledger", "beats", "places", "tallies", "drafts", "slots",
+    "essays",
   ]
 
   /// Steps by which the application's schema grows, one statement each. Devices take them at
@@ -32,7 +43,7 @@ extension Workload {
   /// Tables whose rows go with their parents' (ON DELETE CASCADE): the column that names the
   /// parent, and its table.
   package static let cascades: [Name: (column: Name, parent: Name)] = [
-    "items": (column: "list", parent: "lists")
+    "items": (column: "list", parent: "lists"), "essays": (column: "list", parent: "lists"),
   ]
 
   /// Columns of `notes` that may be edited, in a schema with so many upgrades.

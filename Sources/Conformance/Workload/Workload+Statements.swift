@@ -36,8 +36,7 @@ extension Workload {
     case .deleteNote:
       return try pick("notes", &random, query).map { [delete("notes", $0)] } ?? []
     case .addList: return [addList(&random)]
-    case .deleteList:
-      return try pick("lists", &random, query).map { [delete("lists", $0)] } ?? []
+    case .deleteList: return try deleteLists(&random, query)
     case .addItem:
       return try pick("lists", &random, query).map { [addItem(to: $0, level, &random)] } ?? []
     case .tickItem:
@@ -51,6 +50,9 @@ extension Workload {
     case .tally: return try tally(&random, query)
     case .batch: return []
     case .claim: return try claim(&random, query)
+    case .draft: return try draft(&random, query)
+    case .arrange: return try arrange(deviceName, &random, query)
+    case .grow: return try grow(&random, query)
     }
   }
 
@@ -108,6 +110,16 @@ extension Workload {
   private static func addList(_ random: inout SeededRandom) -> String {
     let id = fresh("l-", &random)
     return "INSERT INTO lists(id, name) VALUES ('\(id)', \(ValueMaker.text(&random).sqlLiteral))"
+  }
+
+  /// One list, or several at once.
+  private static func deleteLists(
+    _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
+  ) rethrows -> [String] {
+    let lists = try records("lists", query)
+    guard !lists.isEmpty else { return [] }
+    let count = random.chance(1, in: 2) ? 1 : 2 + random.below(2)
+    return (0..<count).map { _ in delete("lists", pick(from: lists, &random)) }
   }
 
   private static func addItem(
@@ -174,7 +186,7 @@ extension Workload {
 
   // MARK: Choosing
 
-  private static func pick(
+  static func pick(
     _ table: String, _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
   ) rethrows -> String? {
     let records = try records(table, query)

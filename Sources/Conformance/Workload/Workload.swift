@@ -13,6 +13,7 @@ package enum UserAction: String, Sendable, CaseIterable {
   case addList
   case addItem
   case tickItem
+  /// Now and then several of them in one transaction.
   case deleteList
   /// Table `ledger(id, txn, size, place)`: `size` rows of one transaction, never edited or deleted.
   case post
@@ -30,7 +31,17 @@ package enum UserAction: String, Sendable, CaseIterable {
   case batch
   /// Table `places(id, name, seats)`, of which the space declares that names are unique and seats
   /// integers: writes that the server may refuse for good.
+  /// In one transaction now and then with an item, which goes to a list of the user's choice.
   case claim
+  /// Table `drafts(id, body)`, of which the space declares that users are asked: edits of the same
+  /// few records, whose authors may or may not have seen each other's.
+  case draft
+  /// Table `slots(id, shelf, place)`, whose places are unique on a shelf, on devices and server, and
+  /// checked on devices: swaps, rotates and shifts them.
+  case arrange
+  /// Table `essays(id, list REFERENCES lists ON DELETE CASCADE, a, …, f)`: rows that grow, column
+  /// by column, until they are refused.
+  case grow
 }
 
 /// Something to do at a moment, all of it known from the seed before the run starts, so that a

@@ -101,12 +101,23 @@ final class DeviceProcess: @unchecked Sendable {
       } else {
         let pause = device.syncPause / 2 + random.below(max(1, device.syncPause))
         try await setting.scheduler.sleep(.milliseconds(pause))
-        synced(try await replica.sync())
+        let before = device.unconfirmedOperations()
+        let report = try await replica.sync()
+        if isAlive { judge(report, before) }
+        synced(report)
       }
     } catch {
       fail("sync", error)
       try? await setting.scheduler.sleep(.milliseconds(100 + random.below(1_000)))
     }
+  }
+
+  private func judge(_ report: SyncReport, _ before: [OperationID]?) {
+    guard let before, let after = device.unconfirmedOperations() else { return }
+    setting.report(
+      device,
+      NothingLeftBehind.judge(
+        device: device.name, before: before, after: after, left: report.left))
   }
 
   private func synced(_ report: SyncReport) {

@@ -73,8 +73,9 @@ final class EmbeddedStorage: SimulatedStorage {
     kill()
     disk.removeFiles(under: Self.directory + "/")
     disk.copyFiles(under: copy, to: Self.directory + "/")
-    disk.removeFiles(under: copy)
   }
+
+  func forget(copy: String) { disk.removeFiles(under: copy) }
 
   func close() { reader = nil }
 

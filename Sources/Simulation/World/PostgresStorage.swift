@@ -42,6 +42,8 @@ final class PostgresStorage: SimulatedStorage {
 
   func goBack(to copy: String) {}
 
+  func forget(copy: String) {}
+
   func evidence(of space: SpaceName) throws -> ServerEvidence {
     try ServerEvidence.read(try PostgresConnection(url: url), space: space)
   }

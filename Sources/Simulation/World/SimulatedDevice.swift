@@ -22,6 +22,8 @@ final class SimulatedDevice: @unchecked Sendable {
     let missions: MissionSetting?
     /// Told of what the oracles want to know.
     let tell: (SimulatedDevice, RunEvent) -> Void
+    /// Told of what an oracle found by itself.
+    let report: (SimulatedDevice, [Violation]) -> Void
   }
 
   let name: String
@@ -144,9 +146,12 @@ final class SimulatedDevice: @unchecked Sendable {
   /// How far the file has come: its evidence without rows and pending operations.
   func progress() -> ReplicaEvidence? { look(isApart: false, ReplicaEvidence.readProgress) }
 
-  private func look(
-    isApart: Bool, _ read: (SQLiteConnection) throws -> ReplicaEvidence
-  ) -> ReplicaEvidence? {
+  /// Operations that the server has not confirmed.
+  func unconfirmedOperations() -> [OperationID]? {
+    look(isApart: false, ReplicaEvidence.unconfirmedOperations)
+  }
+
+  private func look<T>(isApart: Bool, _ read: (SQLiteConnection) throws -> T) -> T? {
     guard !isRetired else { return nil }
     do {
       return try setting.dice.quietly {

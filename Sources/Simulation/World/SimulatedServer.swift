@@ -206,10 +206,11 @@ protocol SimulatedStorage: AnyObject {
   func keepPruned() throws
   /// The newest sequence given in a space, and by what a cursor there is known again.
   func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?)
-  /// Copies everything for ``goBack(to:)``; `nil` where it cannot.
+  /// Copies everything for ``goBack(to:)``, until ``forget(copy:)``; `nil` where it cannot.
   func makeCopy(_ name: String) -> String?
   /// Puts a copy in place of everything; no process is running.
   func goBack(to copy: String)
+  func forget(copy: String)
   /// Nothing more is asked of it.
   func close()
 }

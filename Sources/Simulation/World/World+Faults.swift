@@ -17,8 +17,8 @@ extension World {
     case .serverPowerLoss: crashServer(losingPower: true, restartAfter: duration)
     case .clockJump: jump(device, &random)
     case .copy: copy(device)
-    case .restore: restore(device, after: duration, fault.ordinal)
-    case .serverRestore: restoreServer(after: duration, fault.ordinal)
+    case .restore: restore(device, after: duration, fault.ordinal, Again(&random))
+    case .serverRestore: restoreServer(after: duration, fault.ordinal, Again(&random))
     case .absence: sendAway(device, for: duration, &random)
     case .upgrade: device.process?.upgrade()
     case .batchCopy: copyAfterBatch(device, startAfter: duration, fault)
@@ -82,27 +82,60 @@ extension World {
     return copy
   }
 
-  private func restore(_ device: SimulatedDevice, after duration: Int64, _ ordinal: Int) {
+  /// How often one backup is put in place after the first time, and how long after, microseconds.
+  private struct Again {
+    var pauses: [Int64]
+
+    init(_ random: inout SeededRandom) {
+      let times = random.chance(1, in: 2) ? 0 : 1 + random.below(2)
+      pauses = (0..<times).map { _ in 500_000 + Int64(random.below(20_000_000)) }
+    }
+
+    mutating func next() -> Int64? { pauses.popLast() }
+  }
+
+  private func restore(
+    _ device: SimulatedDevice, after duration: Int64, _ ordinal: Int, _ again: Again
+  ) {
     guard !disk.fileNames(under: device.path).isEmpty else { return }
     let backup = "/backup-\(ordinal)"
     disk.copyFiles(under: "/\(device.name)/", to: backup + "/")
+    restore(device, from: backup, after: duration, again)
+  }
+
+  private func restore(
+    _ device: SimulatedDevice, from backup: String, after duration: Int64, _ again: Again
+  ) {
     scheduler.after(duration) { [self] in
       device.restore(from: backup)
-      disk.removeFiles(under: backup + "/")
+      var again = again
+      guard dice.isActive, let pause = again.next() else {
+        return disk.removeFiles(under: backup + "/")
+      }
+      restore(device, from: backup, after: pause, again)
     }
   }
 
   /// Somebody puts a backup of the server's data in place, before the faults end.
-  private func restoreServer(after duration: Int64, _ ordinal: Int) {
+  private func restoreServer(after duration: Int64, _ ordinal: Int, _ again: Again) {
     // Before a space is made there is nothing to make a backup of, or only for an admin to mend.
     guard hasAllSpaces, let copy = server.storage.makeCopy("backup-\(ordinal)") else { return }
+    restoreServer(to: copy, after: duration, months: skipped.milliseconds, again)
+  }
+
+  private func restoreServer(
+    to copy: String, after duration: Int64, months: Int64, _ again: Again
+  ) {
     let left = Int64(options.seconds) * 1_000_000 - 1 - scheduler.now
-    let months = skipped.milliseconds
+    guard left >= 0 else { return }
     scheduler.after(max(0, min(duration, left))) { [self] in
       // A backup of months ago is not expected back (SPEC.md §5).
       guard skipped.milliseconds == months else { return }
       setServerBack(to: copy)
       scheduler.after(1_000_000) { [self] in if server.generation == nil { server.start() } }
+      var again = again
+      guard let pause = again.next() else { return server.storage.forget(copy: copy) }
+      restoreServer(to: copy, after: pause, months: months, again)
     }
   }
 

@@ -45,6 +45,8 @@ package final class World: @unchecked Sendable {
     var limits = Limits.standard
     limits.operationsPerPacket = options.packetOperations
     limits.changesPerPage = options.pageChanges
+    // Rows of a few texts come to their limit, and are larger than one operation before.
+    (limits.operationBytes, limits.recordStateBytes) = (16 << 10, 24 << 10)
     self.limits = limits
     let scheduler = scheduler
     trace = Trace(scheduler, keepsEvents: keepsEvents)
@@ -110,7 +112,8 @@ package final class World: @unchecked Sendable {
     let setting = SimulatedDevice.Setting(
       scheduler: scheduler, disk: disk, dice: dice, trace: trace, network: network, limits: limits,
       skipped: skipped, missions: missions,
-      tell: { [unowned self] in tell($1, of: $0) })
+      tell: { [unowned self] in tell($1, of: $0) },
+      report: { [unowned self] in report($1, by: $0.name) })
     let device = SimulatedDevice(
       name: name, space: space ?? Self.space(index % options.spaces), link: link,
       clock: DeviceClock(

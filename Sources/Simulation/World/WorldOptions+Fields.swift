@@ -37,6 +37,9 @@ extension WorldOptions {
       Field("counters", \.counters, "transactions of a thousand that add to counters"),
       Field("batches", \.batches, "transactions of a thousand that set all records that match"),
       Field("claims", \.claims, "transactions of a thousand that the space's schema may forbid"),
+      Field("drafts", \.drafts, "transactions of a thousand that edit what users are asked about"),
+      Field("moves", \.moves, "transactions of a thousand that move unique values between rows"),
+      Field("growth", \.growth, "transactions of a thousand that let rows grow to their limit"),
       Field(
         "missions", \.missions,
         "missions that the server publishes, renews and retracts, with files"),

@@ -30,6 +30,12 @@ package struct WorldOptions: Sendable, Equatable {
   package var batches = Workload.Mix().batches
   /// Transactions of a thousand that the space's schema may forbid.
   package var claims = Workload.Mix().claims
+  /// Transactions of a thousand that edit what users are asked about.
+  package var drafts = Workload.Mix().drafts
+  /// Transactions of a thousand that move unique values.
+  package var moves = Workload.Mix().moves
+  /// Transactions of a thousand that let rows grow.
+  package var growth = Workload.Mix().growth
   /// Missions that the server publishes, in several versions, and retracts.
   package var missions = 0
 
@@ -130,6 +136,9 @@ extension WorldOptions {
     mix.counters = counters
     mix.batches = batches
     mix.claims = claims
+    mix.drafts = drafts
+    mix.moves = moves
+    mix.growth = growth
     return mix
   }
 

@@ -106,6 +106,7 @@ struct ExchangeReport: Decodable, Equatable {
   var pulled: Int
   var duplicates: Int
   var parked: Int
+  var left: Int
   var refused: Int
   var quarantined: Int
   var conflicts: Int

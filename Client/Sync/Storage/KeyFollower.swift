@@ -1,0 +1,103 @@
+import FerryProtocol
+import SQLite
+
+/// A foreign key of a tracked table that leads to columns beside its parent's key and acts on their
+/// update: rows of the child follow a value that changes (ON UPDATE CASCADE), or let go of it (ON
+/// UPDATE SET NULL).
+struct KeyFollower: Equatable {
+  let child: Name
+  /// The child's columns, and the parent's in the same order.
+  var from: [Name]
+  var to: [Name]
+  /// Whether the child's columns become NULL.
+  let setsNull: Bool
+}
+
+/// A value that rows of a child may follow: what it was, and what it has become.
+struct KeyMove {
+  let parent: TableSchema
+  let follower: KeyFollower
+  let old: [Value]
+  let new: [Value]
+}
+
+extension ReplicaFile {
+  /// The foreign keys of tracked tables that follow values of `parent`.
+  func followers(of parent: TableSchema) throws -> [KeyFollower] {
+    let find = try connection.prepare(
+      """
+      SELECT t.name, link.id, link."from", link."to", link.on_update
+      FROM ferry_tables AS t, pragma_foreign_key_list(t.name) AS link
+      WHERE link."table" = ? COLLATE NOCASE AND link."to" IS NOT NULL
+        AND link.on_update IN ('CASCADE', 'SET NULL') ORDER BY t.name, link.id, link.seq
+      """)
+    find.bind(1, parent.name)
+    var followers: [(id: Int64, follower: KeyFollower)] = []
+    try find.forEach { row in
+      let (child, id) = (row.name(0), row.int64(1))
+      if let last = followers.indices.last, followers[last].id == id,
+        followers[last].follower.child == child
+      {
+        followers[last].follower.from.append(row.name(2))
+        followers[last].follower.to.append(row.name(3))
+      } else {
+        let follower = KeyFollower(
+          child: child, from: [row.name(2)], to: [row.name(3)], setsNull: row.text(4) == "SET NULL")
+        followers.append((id, follower))
+      }
+    }
+    // A record's key never changes: an update of it is a delete and an insert.
+    return followers.map(\.follower).filter { follower in
+      !follower.to.contains { $0.folded == parent.key.folded }
+    }
+  }
+
+  /// What a record's row holds in these columns; `nil` where there is no row.
+  func values(of key: RecordKey, _ columns: [Name], in table: TableSchema) throws -> [Value]? {
+    let find = try connection.statement(
+      "SELECT \(columns.map(quoted).joined(separator: ", ")) FROM \(quoted(table.name)) "
+        + "WHERE \(quoted(table.key)) = ?")
+    find.bind(1, key.record)
+    return try find.first { row in columns.indices.map { row.value(Int32($0)) } }
+  }
+
+  /// Lets rows follow values that a pull has changed, and that no row has any more. Rows that the
+  /// author of the change knew came by themselves. For the others this is news, and recorded.
+  ///
+  /// - Parameter time: what is recorded is later.
+  func follow(_ moves: [KeyMove], after time: HybridTimestamp) throws {
+    guard !moves.isEmpty else { return }
+    let before = capture.mode
+    capture.mode = .recording
+    defer { capture.mode = before }
+    capture.observe(time)
+    for move in moves {
+      if try isHeld(move.old, move) { continue }
+      let (from, count) = (move.follower.from.map(quoted), move.old.count)
+      let sets = from.enumerated().map { "\($1) = ?\($0 + 1)" }
+      let conditions = from.enumerated().map { "\($1) = ?\($0 + count + 1)" }
+      let update = try connection.foreignKeyStatement(
+        "UPDATE \(quoted(move.follower.child)) SET \(sets.joined(separator: ", ")) "
+          + "WHERE \(conditions.joined(separator: " AND "))")
+      for index in 0..<count {
+        update.bind(Int32(index) + 1, move.follower.setsNull ? .null : move.new[index])
+        update.bind(Int32(index + count) + 1, move.old[index])
+      }
+      do {
+        try update.run()
+      } catch {
+        guard error.concernsRow, connection.isInTransaction else { throw error }
+        // The rows stay as they are, and count as those that refer to nothing.
+        update.reset()
+      }
+    }
+  }
+
+  private func isHeld(_ values: [Value], _ move: KeyMove) throws -> Bool {
+    let conditions = move.follower.to.enumerated().map { "\(quoted($1)) = ?\($0 + 1)" }
+    let find = try connection.statement(
+      "SELECT 1 FROM \(quoted(move.parent.name)) WHERE \(conditions.joined(separator: " AND "))")
+    for (index, value) in values.enumerated() { find.bind(Int32(index) + 1, value) }
+    return try find.first { _ in true } ?? false
+  }
+}

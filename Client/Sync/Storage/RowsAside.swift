@@ -1,0 +1,210 @@
+import FerryProtocol
+import SQLite
+
+/// Rows that are taken out of their tables within one transaction, so that values which no two rows
+/// may share can move between them.
+///
+/// A row is deleted and inserted again, and not set to other values meanwhile: no value is sure to
+/// fit a CHECK, a NOT NULL or an index on an expression. The user's triggers see a delete and an insert, so what
+/// they derive from rows stays right. Foreign keys that act on a delete are held off meanwhile.
+final class RowsAside {
+  /// What became of a row that was to be taken out.
+  enum Outcome {
+    case taken
+    /// There is no row of this record.
+    case absent
+    /// The table's triggers keep it where it is.
+    case stays
+  }
+
+  private let connection: SQLiteConnection
+  private let capture: CaptureContext
+  private var tables: [Name: TableSchema] = [:]
+  private var triggers: [Name] = []
+  private var uniqueKeys: [Name: [UniqueKey]] = [:]
+
+  /// Columns that no two rows may share, with their collations.
+  private typealias UniqueKey = [(column: Name, collation: Name)]
+
+  init(connection: SQLiteConnection, capture: CaptureContext) {
+    (self.connection, self.capture) = (connection, capture)
+  }
+
+  /// Makes room for rows of a table. To be called before the first row is taken.
+  func prepare(_ table: TableSchema) throws {
+    guard tables[table.name] == nil else { return }
+    tables[table.name] = table
+    let place = place(of: table)
+    let columns = table.columns.indices.map { ", c\($0)" }.joined()
+    // Columns without a type keep each value as it is.
+    try connection.execute(single: "DROP TABLE IF EXISTS \(place)")
+    try connection.execute(single: "CREATE TABLE \(place)(k PRIMARY KEY\(columns))")
+    for child in try actingChildren(of: table) { try holdOff(child, of: table) }
+    uniqueKeys[table.name] = try readUniqueKeys(of: table)
+  }
+
+  /// Forgets all rows and lets foreign keys act again.
+  func end() throws {
+    for trigger in triggers {
+      try connection.execute(single: "DROP TRIGGER temp.\(quoted(trigger))")
+    }
+    for table in tables.values.sorted(by: { $0.name < $1.name }) {
+      try connection.execute(single: "DROP TABLE \(place(of: table))")
+    }
+    (tables, triggers) = ([:], [])
+  }
+
+  // MARK: Rows
+
+  /// Takes a record's row out of its table.
+  ///
+  /// - Throws: ``RecordEndedTransaction`` if a trigger rolls the transaction back.
+  func take(_ key: RecordKey) throws -> Outcome {
+    guard let table = tables[key.table] else { return .stays }
+    let copy = try connection.statement(
+      "INSERT INTO \(place(of: table)) SELECT \(list(table)) FROM \(quoted(table.name)) "
+        + "WHERE \(quoted(table.key)) = ?")
+    copy.bind(1, key.record)
+    try copy.run()
+    guard connection.changes > 0 else { return .absent }
+    let remove = try connection.foreignKeyStatement(
+      "DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
+    remove.bind(1, key.record)
+    capture.beginApplying(key, isDeleting: false)
+    capture.isTakingAside = true
+    defer { capture.isTakingAside = false }
+    do {
+      try remove.run()
+      if connection.changes > 0 { return .taken }
+    } catch {
+      guard error.concernsRow else { throw error }
+      guard connection.isInTransaction else {
+        throw RecordEndedTransaction(key: key, reason: error.message)
+      }
+    }
+    try forget(key, table)
+    return .stays
+  }
+
+  /// Whether a record's row is out of its table.
+  func holds(_ key: RecordKey) throws -> Bool {
+    guard let table = tables[key.table] else { return false }
+    let find = try connection.statement("SELECT 1 FROM \(place(of: table)) WHERE k = ?")
+    find.bind(1, key.record)
+    return try find.first { _ in true } ?? false
+  }
+
+  /// What a row that is out of its table held in these columns; `nil` where there is none.
+  func values(of key: RecordKey, _ columns: [Name]) throws -> [Value]? {
+    guard let table = tables[key.table] else { return nil }
+    let places = columns.compactMap { column in
+      table.columns.firstIndex { $0.name.folded == column.folded }
+    }
+    guard places.count == columns.count else { return nil }
+    let find = try connection.statement(
+      "SELECT \(places.map { "c\($0)" }.joined(separator: ", ")) FROM \(place(of: table)) "
+        + "WHERE k = ?")
+    find.bind(1, key.record)
+    return try find.first { row in places.indices.map { row.value(Int32($0)) } }
+  }
+
+  /// Inserts a row again as it was, but for these columns.
+  func putBack(_ key: RecordKey, changing columns: [ColumnState] = []) throws {
+    guard let table = tables[key.table] else { return }
+    let values = table.columns.enumerated().map { index, info in
+      columns.firstIndex { $0.name == info.name }.map { "?\($0 + 2)" } ?? "c\(index)"
+    }
+    let insert = try connection.foreignKeyStatement(
+      "INSERT INTO \(quoted(table.name))(\(list(table))) "
+        + "SELECT \((["k"] + values).joined(separator: ", ")) FROM \(place(of: table)) WHERE k = ?1"
+    )
+    insert.bind(1, key.record)
+    for (index, column) in columns.enumerated() { insert.bind(Int32(index) + 2, column.value) }
+    try insert.run()
+  }
+
+  /// The records whose rows now have values that a row which was taken out had.
+  func successors(of key: RecordKey) throws -> [RecordKey] {
+    guard let table = tables[key.table], let uniqueKeys = uniqueKeys[table.name] else { return [] }
+    return try uniqueKeys.flatMap { columns -> [RecordKey] in
+      let conditions = columns.map { column in
+        let index = table.columns.firstIndex { $0.name == column.column } ?? 0
+        return "t.\(quoted(column.column)) = old.c\(index) COLLATE \(quoted(column.collation))"
+      }
+      let find = try connection.statement(
+        "SELECT t.\(quoted(table.key)) FROM \(place(of: table)) AS old "
+          + "JOIN \(quoted(table.name)) AS t ON \(conditions.joined(separator: " AND ")) "
+          + "WHERE old.k = ?")
+      find.bind(1, key.record)
+      return try find.map { RecordKey(table: table.name, record: $0.name(0)) }
+    }
+  }
+
+  private func forget(_ key: RecordKey, _ table: TableSchema) throws {
+    let remove = try connection.statement("DELETE FROM \(place(of: table)) WHERE k = ?")
+    remove.bind(1, key.record)
+    try remove.run()
+  }
+
+  private func place(of table: TableSchema) -> String {
+    "temp.\(quoted("ferry_aside_\(table.name)"))"
+  }
+
+  private func list(_ table: TableSchema) -> String {
+    ([table.key] + table.columns.map(\.name)).map(quoted).joined(separator: ", ")
+  }
+
+  // MARK: The schema
+
+  /// Tables whose rows a foreign key changes or deletes together with their parent.
+  private func actingChildren(of table: TableSchema) throws -> [Name] {
+    let find = try connection.prepare(
+      """
+      SELECT DISTINCT child.name FROM main.sqlite_schema AS child,
+        pragma_foreign_key_list(child.name) AS link
+      WHERE child.type = 'table' AND link."table" = ? COLLATE NOCASE
+        AND link.on_delete NOT IN ('NO ACTION', 'RESTRICT') ORDER BY child.name
+      """)
+    find.bind(1, table.name)
+    return try find.map { $0.name(0) }
+  }
+
+  /// Keeps a child's rows as they are while a parent's row is taken out.
+  private func holdOff(_ child: Name, of parent: TableSchema) throws {
+    let record =
+      child == parent.name
+      ? "\(quoted(literal: parent.name.text)), OLD.\(quoted(parent.key))" : "'', ''"
+    for event in ["DELETE", "UPDATE"] {
+      let name: Name = "ferry_aside_\(event)_\(child)"
+      guard !triggers.contains(name) else { continue }
+      try connection.execute(
+        single: """
+          CREATE TEMP TRIGGER \(quoted(name)) BEFORE \(event) ON main.\(quoted(child))
+          WHEN ferry_aside(\(record)) BEGIN SELECT RAISE(IGNORE); END
+          """)
+      triggers.append(name)
+    }
+  }
+
+  /// Of an index on an expression nothing is known here.
+  private func readUniqueKeys(of table: TableSchema) throws -> [UniqueKey] {
+    let find = try connection.prepare(
+      """
+      SELECT list.seq, part.name, part.coll FROM pragma_index_list(?) AS list,
+        pragma_index_xinfo(list.name) AS part
+      WHERE list."unique" = 1 AND list.origin <> 'pk' AND part.key = 1 ORDER BY list.seq, part.seqno
+      """)
+    find.bind(1, table.name)
+    var keys: [Int64: UniqueKey] = [:]
+    var unknown = Set<Int64>()
+    try find.forEach { row in
+      let column = row.isNull(1) ? nil : row.name(1)
+      guard let column, table.columns.contains(where: { $0.name == column }) else {
+        unknown.insert(row.int64(0))
+        return
+      }
+      keys[row.int64(0), default: []].append((column, row.name(2)))
+    }
+    return keys.filter { !unknown.contains($0.key) }.sorted { $0.key < $1.key }.map(\.value)
+  }
+}

@@ -1,0 +1,145 @@
+import FerryProtocol
+import SQLite
+import TestSupport
+import Testing
+
+@testable import SyncClient
+
+/// Refused transactions beside rows that go with their parents.
+@Suite("Quarantine and cascades", .hangLimit)
+struct QuarantineCascadeTests {
+  private let maker = PageMaker()
+
+  /// Parents `P1` and `P2`, and a child of the second, which the server has.
+  private func family() throws -> ReplicaFixture {
+    let replica = try ReplicaFixture()
+    try replica.run(
+      """
+      CREATE TABLE p(id TEXT PRIMARY KEY, email TEXT);
+      CREATE TABLE k(id TEXT PRIMARY KEY, p TEXT REFERENCES p(id) ON DELETE CASCADE)
+      """)
+    try replica.file.track(["p", "k"])
+    try replica.apply([
+      maker.change(1, "p", "P1", []), maker.change(2, "p", "P2", []),
+      maker.change(3, "k", "old", [Column("p", "P2")]),
+    ])
+    return replica
+  }
+
+  /// The server refuses a record of the first packet.
+  private func refuse(_ record: Name, _ replica: ReplicaFixture) throws -> [String] {
+    let packet = try replica.freeze()[0]
+    let operation = try #require(packet.operations.first { $0.key.record == record })
+    let refusal = Refusal(
+      operation: operation.id, code: .uniqueTaken, detail: "taken", table: operation.key.table,
+      record: record)
+    let number = try replica.file.openPackets()[0].number
+    _ = try replica.file.quarantine(packet: number, [refusal])
+    return try replica.file.quarantine(limit: 9).flatMap(\.operations)
+      .map { "\($0.kind) \($0.key.record)" }
+  }
+
+  private func write(_ replica: ReplicaFixture, _ statements: String...) throws {
+    try replica.file.write { database in
+      for statement in statements { try database.execute(statement) }
+    }
+  }
+
+  @Test("a row that went with its parent in a pull stays out of a refused transaction's quarantine")
+  func unrelatedCascade() throws {
+    let replica = try family()
+    try write(
+      replica, "INSERT INTO p VALUES ('bad', 'K')", "INSERT INTO k VALUES ('k1', 'P1')")
+    try write(replica, "INSERT INTO k VALUES ('k2', 'P2')")
+    _ = try replica.freeze()
+    try replica.apply([maker.deletion(4, "p", "P1"), maker.deletion(5, "p", "P2")])
+    #expect(
+      try refuse("bad", replica) == ["insert bad", "insert k1", "delete k1"])
+    // The other rows that went with their parents reach the server, or never were there.
+    let sent = try replica.freeze().flatMap(\.operations)
+    for record in ["k2", "old"] as [Name] {
+      #expect(sent.last { $0.key.record == record }?.kind == .delete, "\(record)")
+    }
+    #expect(try replica.rows("SELECT id FROM k").isEmpty)
+  }
+
+  @Test("a cascade of any size that a pull makes is recorded")
+  func largeCascade() throws {
+    let replica = try family()
+    let count = 60
+    try replica.apply(
+      (0..<count).map { maker.change(SequenceNumber($0 + 10), "k", "c\($0)", [Column("p", "P2")]) })
+    try replica.apply([maker.deletion(100, "p", "P2")])
+    let pending = try replica.file.pendingOperations(limit: 1_000)
+    #expect(pending.count == count + 1)
+    #expect(Set(pending.map(\.group)).count == count + 1)
+    #expect(pending.allSatisfy { $0.operation.base == 100 })
+  }
+
+  @Test(
+    "a parent's delete goes along with a refused delete or move of its child",
+    arguments: ["DELETE FROM k WHERE id = 'old'", "UPDATE k SET p = 'P1' WHERE id = 'old'"])
+  func parentOfRefused(statement: String) throws {
+    let replica = try family()
+    try write(replica, "INSERT INTO p VALUES ('bad', 'K')", statement)
+    try write(replica, "DELETE FROM p WHERE id = 'P2'")
+    try write(replica, "INSERT INTO p VALUES ('free', 'F')")
+    let kind = statement.hasPrefix("DELETE") ? "delete" : "update"
+    #expect(try refuse("bad", replica) == ["insert bad", "\(kind) old", "delete P2"])
+    #expect(try replica.freeze().flatMap(\.operations).map(\.key.record) == ["free"])
+    #expect(Set(try replica.file.recordsToRefresh().map(\.record)) == ["bad", "old", "P2"])
+  }
+
+  @Test("a parent's delete stays where the child that it had was never sent")
+  func parentOfUnsent() throws {
+    let replica = try family()
+    try write(
+      replica, "INSERT INTO p VALUES ('bad', 'K')", "INSERT INTO k VALUES ('k1', 'P1')")
+    try write(replica, "UPDATE k SET p = 'P2' WHERE id = 'k1'")
+    try write(replica, "DELETE FROM p WHERE id = 'P1'")
+    #expect(try refuse("bad", replica) == ["insert bad", "insert k1", "update k1"])
+    #expect(try replica.freeze().flatMap(\.operations).map(\.key.record) == ["P1"])
+  }
+
+  @Test("a record whose parent is deleted by the same list is deleted, with what goes with it")
+  func orphanOfList() throws {
+    let replica = try family()
+    try replica.run(
+      "CREATE TABLE g(id TEXT PRIMARY KEY, k TEXT REFERENCES k(id) ON DELETE CASCADE)")
+    try replica.file.track(["g"])
+    let pulled = try replica.apply([
+      maker.deletion(4, "p", "P1"), maker.change(5, "k", "k1", [Column("p", "P1")]),
+      maker.change(6, "g", "g1", [Column("k", "k1")]),
+      maker.change(7, "k", "fine", [Column("p", "P2")]),
+    ])
+    #expect(pulled.refused == 1, "the record that goes with the orphan is fetched with it")
+    let orphan = try #require(try replica.pending.first)
+    #expect(orphan.kind == .delete && orphan.key.record == "k1" && orphan.base == 7)
+    #expect(try replica.pending.count == 1)
+    #expect(try replica.rows("SELECT id FROM k ORDER BY id") == [["fine"], ["old"]])
+    #expect(try replica.file.recordsToRefresh().map(\.record) == ["k1"])
+  }
+
+  @Test(
+    "a record whose parent is not here is deleted where the server says that the parent is deleted",
+    arguments: [true, false])
+  func orphanFetched(isKnown: Bool) throws {
+    let replica = try family()
+    let parent = RecordKey(table: "p", record: "gone")
+    #expect(try replica.apply([maker.change(5, "k", "k1", [Column("p", "gone")])]).refused == 1)
+    #expect(try replica.file.recordsToRefresh() == [parent])
+    let page = maker.page(
+      [maker.deletion(isKnown ? 4 : 0, "p", "gone", at: isKnown ? 1_700_000_000_000 : 0)],
+      more: true)
+    try replica.file.stageRefresh(page.body, of: [parent])
+    let pulled = try replica.apply([], head: 5)
+    #expect(pulled.refused == (isKnown ? 0 : 1))
+    #expect(try replica.file.refusedCount() == (isKnown ? 0 : 1))
+    #expect(try replica.pending.map(\.key.record) == (isKnown ? ["k1"] : []))
+    // It is asked once: what the server does not know may still come.
+    #expect(try replica.file.recordsToRefresh().isEmpty)
+    try replica.apply([maker.change(6, "p", "gone", [])])
+    #expect(try replica.file.refusedCount() == 0)
+    #expect(try replica.rows("SELECT id FROM k WHERE p = 'gone'") == (isKnown ? [] : [["k1"]]))
+  }
+}
