@@ -80,7 +80,7 @@ struct ConflictTests {
     try await pair.one.write("INSERT INTO notes VALUES ('a', 'x', 1)")
     try await pair.one.exchange()
     let copy = try Device()
-    try await pair.one.copy(to: copy)
+    try pair.one.copy(to: copy)
     try await pair.one.write("INSERT INTO notes VALUES ('b', 'original', 1)")
     try await copy.write("INSERT INTO notes VALUES ('c', 'copy', 1)")
     try await pair.one.exchange()
@@ -88,14 +88,5 @@ struct ConflictTests {
     try await expectSettled([pair.one, copy, pair.two], pair.server, operations: 3)
     #expect(try await pair.two.count() == 3)
     #expect(try await copy.status().device != pair.one.status().device)
-  }
-}
-
-extension Device {
-  /// Copies the file as a backup tool does, while nobody writes.
-  fileprivate func copy(to other: Device) async throws {
-    for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: path + suffix) {
-      try FileManager.default.copyItem(atPath: path + suffix, toPath: other.path + suffix)
-    }
   }
 }

@@ -54,8 +54,7 @@ struct CredentialTests {
     let copy = try Device()
     _ = try await device.open().read { try $0.query("SELECT 1") }
     try await device.write("PRAGMA user_version = 1")
-    try FileManager.default.copyItem(atPath: device.path, toPath: copy.path)
-    try? FileManager.default.copyItem(atPath: device.path + "-wal", toPath: copy.path + "-wal")
+    try device.copy(to: copy)
     let refused = try await copy.ferry("sync", exits: 4)
     #expect(refused.error.contains("the replica's token cannot be used"))
     #expect(refused.error.contains("\(copy.path)-token"))

@@ -143,7 +143,7 @@ struct OneWayTests {
     try await pair.one.exchange()
     try await send("a", from: pair.one)
     let copy = try Device()
-    try FileManager.default.copyItem(atPath: pair.one.path, toPath: copy.path)
+    try pair.one.copy(to: copy)
     pair.proxy.refuse()
     try await pair.one.ferry("push", exits: 3)
     pair.proxy.refuse(false)

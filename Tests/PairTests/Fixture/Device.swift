@@ -48,6 +48,14 @@ struct Device: Sendable {
     try await open().write { try $0.connection.execute(sql) }
   }
 
+  /// Copies the file as a backup tool does, while nobody writes.
+  func copy(to other: Device) throws {
+    // The log goes with the last connection, which may close meanwhile; the file has all then.
+    let log = try? Data(contentsOf: URL(filePath: path + "-wal"))
+    try FileManager.default.copyItem(atPath: path, toPath: other.path)
+    try log?.write(to: URL(filePath: other.path + "-wal"))
+  }
+
   /// The rows of a query, from one snapshot.
   func rows(_ sql: String = "SELECT * FROM notes ORDER BY id") async throws -> [[Value]] {
     try await open().read { try $0.query(sql).map(\.values) }
