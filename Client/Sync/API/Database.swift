@@ -3,9 +3,9 @@ import SQLite
 
 /// Plain SQL within one transaction of a replica. Valid only inside the closure it is given to.
 ///
-/// What is written to tracked tables is recorded by the same transaction. Statements that would begin or
-/// end a transaction, that change a table of Ferry's (`ferry_…`, which may be read), or that write to a
-/// table of another replica that is attached, are refused before they run.
+/// The same transaction records each write to a tracked table. Three kinds of statements are refused
+/// before they run: those that begin or end a transaction, those that change a table of Ferry's
+/// (`ferry_…`, which may be read), and those that write to a tracked table of an attached replica.
 public final class Database {
   /// For this package's own programs.
   package let connection: SQLiteConnection

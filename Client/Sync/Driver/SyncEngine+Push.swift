@@ -33,7 +33,7 @@ extension SyncEngine {
     }
   }
 
-  /// Sends what is pending, and returns what keeps it from being sent: `nil` for nothing.
+  /// Sends the pending operations. Returns the obstacle that stopped it, or `nil` if it sent all.
   private func obstacle(
     _ api: SyncAPI, _ report: inout SyncReport, _ width: Int, _ progress: @escaping Progress
   ) async throws -> (PushRecovery.Obstacle?, Problem) {
@@ -87,7 +87,7 @@ extension SyncEngine {
       try await thread.run { try $0.reopen(packet: number) }
       next.isWidest = true
     case .wait:
-      // What is deleted until the next sync shrinks what is sent then.
+      // The user may delete pending rows before the next sync.
       try await thread.run { try $0.reopen(packet: number) }
       throw ReplicaError.refused(problem)
     case .quarantineNamed:

@@ -206,10 +206,10 @@ package struct SyncEngine: Sendable {
     }
   }
 
-  /// Tries again what may succeed later, with exponential back-off and jitter, and not before the
-  /// server wants it. A server that wants a longer pause than a sync waits is not asked again. A
-  /// request that ran into its time limit is not: whoever asked has waited long
-  /// enough to be told, and one who watches tries again anyway.
+  /// Repeats a request that may succeed later, with exponential back-off and jitter, and not before
+  /// the server wants it. It does not repeat a request if the server wants a longer pause than a sync
+  /// waits, or if the request ran into its time limit: the user has waited long enough, and a watch
+  /// tries again anyway.
   func retrying<T: Sendable>(_ body: @Sendable () async throws -> T) async throws -> T {
     var failures = 0
     while true {
@@ -234,7 +234,7 @@ package struct SyncEngine: Sendable {
 }
 
 extension ProblemCode {
-  /// Whether the device has to take another identifier, and to send again what is not confirmed.
+  /// Whether the device must take another identifier and send its unconfirmed operations again.
   var needsIdentity: Bool { self == .deviceForked || self == .deviceTaken }
 
   /// Whether the server cannot go on from a cursor, so that all is pulled from the start.

@@ -6,7 +6,7 @@ import FerryProtocol
 struct PushRecovery: Equatable {
   /// What stands in the way.
   enum Obstacle: Equatable {
-    /// The server refused the identifier or what is known of its history.
+    /// The server refused the device's identifier or its cursor.
     case refused(ProblemCode)
     /// Packets wait on the server for an earlier one, and everything was sent.
     case buffered

@@ -9,7 +9,7 @@ enum RefusalAnswer: Equatable {
   case quarantineAll
   /// The queue is cut anew, with so many transactions in a packet.
   case narrow(to: Int)
-  /// The queue is cut anew, with as much in a packet as a message may hold.
+  /// Each packet is filled up to the size of a message.
   case widen
   /// The queue stays as it is until there is room for it.
   case wait

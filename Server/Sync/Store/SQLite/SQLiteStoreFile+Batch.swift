@@ -9,7 +9,8 @@ extension SQLiteStoreFile {
     _ context: inout IngestContext
   ) throws {
     var matcher = wanted
-    let place = try place(of: matches.origin?.newest, in: space)
+    let newest = try matches.origin?.newest.flatMap { try known($0, in: space) }
+    let place = newest.map { HistoryPlace(sequence: $0.sequence, print: $0.print) }
     let kept = matches.kept(in: context.space, place: place)
     guard let origin = kept.origin, matcher.adopt(kept) else {
       throw BatchesToMatch(matcher: wanted, origin: HistoryOrigin(context.space), kept: kept)
@@ -27,15 +28,6 @@ extension SQLiteStoreFile {
       try loadRecord(key, in: space, into: &context)
     }
     context.dropAbsentMatches()
-  }
-
-  private func place(of operation: OperationID?, in space: Int64) throws -> HistoryPlace? {
-    guard let operation else { return nil }
-    let find = try connection.statement(
-      "SELECT sequence, print FROM operations WHERE space = ? AND id = ?")
-    find.bind(1, space)
-    find.bind(2, operation.value)
-    return try find.first { HistoryPlace($0, 0, print: 1) } ?? nil
   }
 
   /// Shows a matcher one slice of what it asks for.

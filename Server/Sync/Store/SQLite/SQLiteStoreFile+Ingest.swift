@@ -158,7 +158,7 @@ extension SQLiteStoreFile {
     }.compactMap { $0 }
   }
 
-  private func known(_ id: OperationID, in space: Int64) throws -> KnownOperation? {
+  func known(_ id: OperationID, in space: Int64) throws -> KnownOperation? {
     let find = try connection.statement(
       "SELECT sequence, device, outcome, print FROM operations WHERE space = ? AND id = ?")
     find.bind(1, space)
