@@ -161,6 +161,13 @@ extension ReplicaStatus {
       ("lastSync", .string(orNull: lastSync.map { Presentation.time($0) })),
       ("clockOffset", .int(clockOffset)), ("warnings", .array(warnings.map { .string($0) })),
       (
+        "tableFaults",
+        .array(
+          tableFaults.map {
+            .object([("table", .string($0.table.text)), ("reason", .string($0.reason))])
+          })
+      ),
+      (
         "lastRecovery",
         lastRecovery.map { entry in
           .object([
@@ -198,7 +205,8 @@ extension ReplicaStatus {
         lastRecovery.map { "\(Presentation.time($0.at)): \($0.detail)" } ?? "never had to"
       ),
     ]
-    return (facts + warnings.map { ("warning", $0) }).map {
+    let faults = tableFaults.map { ("not synced", "\($0.table): \($0.reason)") }
+    return (facts + faults + warnings.map { ("warning", $0) }).map {
       "\($0.0.padding(to: 12))  \($0.1)"
     }
   }

@@ -101,8 +101,17 @@ extension FerryCommand {
         "  next: `ferry conflicts --open` lists them, `ferry resolve ID --keep local|remote` answers",
       ])
     }
+    for fault in status.tableFaults {
+      try TextOutput.standardError.lines([
+        "ferry: table \(fault.table) is not synced".escapedForTerminal,
+        "  why: \(fault.reason)".escapedForTerminal,
+        "  next: create it as it was, or stop recording it: `ferry untrack \(fault.table)`"
+          .escapedForTerminal,
+      ])
+    }
     let isUnsent = try await tellUnsent(replica)
-    let needsUser = status.quarantined > 0 || status.questions > 0 || isUnsent
+    let needsUser =
+      status.quarantined > 0 || status.questions > 0 || isUnsent || !status.tableFaults.isEmpty
     let refused = status.keptBack
     guard refused > 0 else { return needsUser ? .needsUser : .done }
     try TextOutput.standardError.lines([
@@ -134,7 +143,7 @@ extension SyncReport {
     .object([
       ("pushed", .int(pushed)), ("pulled", .int(pulled)), ("duplicates", .int(duplicates)),
       ("parked", .int(parked)), ("refused", .int(refused)), ("quarantined", .int(quarantined)),
-      ("left", .int(left)), ("conflicts", .int(conflicts)),
+      ("left", .int(left)), ("recorded", .int(recorded)), ("conflicts", .int(conflicts)),
       ("cursor", .string(orNull: cursor?.description)),
     ])
   }

@@ -8,7 +8,8 @@ extension FerryCommand {
       Pulls, reads every row of the tracked tables, and compares hash trees with the server from \
       their roots down, so that little travels where little differs. Records with changes that the \
       server has not confirmed yet are left out. With --repair, rows that differ are set to what \
-      the server has; pending changes stay, and `ferry log` keeps what the rows held.
+      the server has, and pending changes stay. `ferry conflicts` lists the values that the rows held, \
+      and `ferry resolve ID --keep local` sets one again.
 
       Ends with status 4 where rows differ and were not mended.
       """,
@@ -35,7 +36,7 @@ extension FerryCommand {
     let count = report.differences.filter { !$0.isMended }.count
     try TextOutput.standardError.lines([
       "ferry: \(count.counted("record")) \(count == 1 ? "is" : "are") not what the server has",
-      "  why: written past Ferry, or the file or the server was damaged",
+      "  why: another program wrote to the tables, or the file or the server was damaged",
       "  next: `ferry verify --repair` makes it what the server has",
     ])
     return .needsUser

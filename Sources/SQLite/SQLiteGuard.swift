@@ -36,10 +36,13 @@ final class SQLiteGuard {
   var isAsked = false
   /// Why the statement that was being prepared is refused.
   var reason: String?
+  /// The table of the main database that the statement prepared last drops.
+  var dropped: String?
 
   init(_ refusal: @escaping (SQLiteAction) -> String?) { self.refusal = refusal }
 
   fileprivate func allows(_ action: SQLiteAction) -> Bool {
+    if action.kind == .dropTable && action.database == "main" { dropped = action.name }
     guard let why = refusal(action) else { return true }
     reason = reason ?? why
     return false
@@ -70,6 +73,9 @@ extension SQLiteConnection {
       }, Unmanaged.passUnretained(keeper).toOpaque())
   }
 
+  /// The table of the main database that the guarded statement prepared last drops, if it drops one.
+  package var droppedTable: String? { keeper?.dropped }
+
   /// As ``prepareNext(_:)``, for SQL of a user: the guard is asked.
   ///
   /// - Throws: `SQLITE_AUTH` with the guard's reason.
@@ -79,6 +85,7 @@ extension SQLiteConnection {
     guard guarded, let keeper else { return try prepareNext(&script) }
     keeper.isAsked = true
     keeper.reason = nil
+    keeper.dropped = nil
     defer { keeper.isAsked = false }
     do {
       return try prepareNext(&script)

@@ -46,7 +46,7 @@ struct WorkloadTests {
         planned, sizes: Workload.Sizes()
       ).count
     }
-    #expect(device.level == Workload.upgrades.count)
+    #expect(device.level == DirectDevice.upgrades.count)
     for action in UserAction.allCases { #expect(recorded[action] ?? 0 > 0, "\(action)") }
     let evidence = try device.evidence()
     #expect(evidence.rows.tables.map(\.name) == Workload.tables.sorted())

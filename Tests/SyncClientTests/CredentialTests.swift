@@ -13,27 +13,6 @@ struct CredentialTests {
     ServerAddress(url: url, space: try #require(SpaceName(space)))
   }
 
-  @Test("of a file of an earlier format leaves it, and no byte of it stays")
-  func migration() throws {
-    let fixture = try ReplicaFixture.withTasks()
-    let token = "ferry_\(String(repeating: "s3cret", count: 8))"
-    try fixture.file.connection.execute(
-      """
-      ALTER TABLE ferry_replica ADD COLUMN token TEXT;
-      ALTER TABLE ferry_replica DROP COLUMN has_token;
-      ALTER TABLE ferry_replica DROP COLUMN authorities;
-      UPDATE ferry_replica SET version = 6, server = 'https://a', space = 'team', token = '\(token)'
-      """)
-    try fixture.file.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    try fixture.reopen()
-    #expect(try fixture.file.access()?.token == token)
-    #expect(fixture.credentials.credential(of: fixture.path)?.server == "https://a")
-    for suffix in ["", "-wal"] {
-      let bytes = try Data(contentsOf: URL(filePath: fixture.path + suffix))
-      #expect(bytes.range(of: Data(token.utf8)) == nil, "\(suffix)")
-    }
-  }
-
   @Test("is for one server and one space, and a replica that lost it says so")
   func bound() throws {
     let fixture = try ReplicaFixture.withTasks()

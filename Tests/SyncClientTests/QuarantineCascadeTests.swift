@@ -142,4 +142,22 @@ struct QuarantineCascadeTests {
     #expect(try replica.file.refusedCount() == 0)
     #expect(try replica.rows("SELECT id FROM k WHERE p = 'gone'") == (isKnown ? [] : [["k1"]]))
   }
+
+  @Test("a refusal that names an operation of an earlier packet opens that packet as well")
+  func earlierPacket() throws {
+    let replica = try family()
+    try write(replica, "INSERT INTO p VALUES ('bad', 'K')", "INSERT INTO p VALUES ('good', 'L')")
+    let first = try #require(try replica.freeze().first)
+    try write(replica, "INSERT INTO p VALUES ('later', 'M')")
+    _ = try replica.freeze()
+    let packets = try replica.file.openPackets()
+    #expect(packets.count == 2)
+    let bad = try #require(first.operations.first { $0.key.record == "bad" })
+    let refusal = Refusal(
+      operation: bad.id, code: .uniqueTaken, detail: "taken", table: "p", record: "bad")
+    #expect(try replica.file.quarantine(packet: packets[1].number, [refusal]) == 2)
+    // What is left can be sent: no packet lacks an operation.
+    let sent = try replica.freeze().flatMap(\.operations).map(\.key.record)
+    #expect(sent == ["later"])
+  }
 }

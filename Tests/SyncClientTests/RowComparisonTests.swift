@@ -17,9 +17,9 @@ struct RowComparisonTests {
 
   private func differing(
     _ here: [Column], _ there: [Column], affinity: ColumnAffinity = .none,
-    default value: ColumnDefault = .null
+    default value: ColumnDefault = .null, table: Set<Name>? = nil
   ) -> [Name] {
-    let names = Set(here.map(\.name))
+    let names = table ?? Set((here + there).map(\.name))
     let rule = RowComparison.ColumnRule(affinity: affinity, defaultValue: value)
     let comparison = RowComparison(
       rules: Dictionary(uniqueKeysWithValues: names.map { ($0, rule) }))
@@ -37,6 +37,13 @@ struct RowComparisonTests {
     #expect(differing([], [Column("a", .null)]) == [])
     #expect(differing([], [Column("b", 1)]) == ["b"])
     #expect(differing([Column("a", 1), Column("b", 2)], [Column("b", 3)]) == ["a", "b"])
+  }
+
+  @Test("a column that the table here does not have is no difference")
+  func unknownColumns() {
+    #expect(differing([Column("a", 1)], [Column("a", 1), Column("x", 2)], table: ["a"]) == [])
+    #expect(
+      differing([Column("a", 1)], [Column("a", 1), Column("x", 2)], table: ["a", "x"]) == ["x"])
   }
 
   @Test("a local default is no difference where the server was never told of the column")

@@ -10,11 +10,13 @@ public final class Database {
   /// For this package's own programs.
   package let connection: SQLiteConnection
   private let schemaWillChange: () throws -> Void
+  private let tableWillDrop: (Name) throws -> Void
   private let schemaChanged: () throws -> Void
   let recordBatch: (BatchRequest) throws -> Int
 
   init(
     connection: SQLiteConnection, schemaWillChange: @escaping () throws -> Void = {},
+    tableWillDrop: @escaping (Name) throws -> Void = { _ in },
     schemaChanged: @escaping () throws -> Void = {},
     recordBatch: @escaping (BatchRequest) throws -> Int = { _ in
       throw ReplicaError.invalidBatch("a batch writes; use Replica.write")
@@ -22,6 +24,7 @@ public final class Database {
   ) {
     self.connection = connection
     self.schemaWillChange = schemaWillChange
+    self.tableWillDrop = tableWillDrop
     self.schemaChanged = schemaChanged
     self.recordBatch = recordBatch
   }
@@ -83,6 +86,7 @@ public final class Database {
             code: 1)
         }
         for (index, value) in parameters.enumerated() { statement.bind(Int32(index) + 1, value) }
+        if let table = connection.droppedTable { try tableWillDrop(Name(table)) }
         // A column more is in nobody's way.
         if statement.altersTable && !statement.addsColumn { try schemaWillChange() }
         let names = (0..<statement.columnCount).map { statement.columnName($0) }

@@ -8,7 +8,8 @@ extension Replica {
   /// Reads and writes go on beside it; other syncs of the file wait.
   ///
   /// - Parameter repair: set the rows that differ to what the server has, keeping pending changes.
-  ///   What they held is noted in ``log(limit:)``.
+  ///   The values that they held are kept as conflicts: ``conflicts(limit:openOnly:)`` lists them, and
+  ///   ``resolve(_:keeping:)`` chooses one again.
   /// - Throws: ``ReplicaError/offline(_:)``, ``ReplicaError/refused(_:)``,
   ///   ``ReplicaError/busy(_:)``.
   public func verify(

@@ -11,6 +11,12 @@ public struct SyncReport: Sendable, Equatable {
   /// Operations that the sync was to send and that the server has not confirmed: more came back to
   /// the queue than one sync sends. The next one goes on.
   public var left = 0
+  /// Rows that were written while nothing recorded them, such as by another program that created a
+  /// table again, and that this sync recorded as edits of this device.
+  public var recorded = 0
+  /// Tables that the next sync compares with the server once more, since rows of them were pending or
+  /// changed meanwhile.
+  public var unreconciled = 0
   /// Changes received and applied here.
   public var pulled = 0
   /// Changes that the local schema refuses and that are deferred at the end of the sync.
@@ -29,6 +35,7 @@ public struct SyncReport: Sendable, Equatable {
   public var summary: String? {
     let parts = [
       (pushed, "pushed"), (pulled, "pulled"), (duplicates, "known already"),
+      (recorded, "found in migrated tables"),
       (parked, "waiting on the server"), (refused, "kept back"),
       (quarantined, "quarantined"), (left, "left for the next sync"),
       (conflicts, "conflicts settled"),
@@ -91,6 +98,8 @@ public struct ReplicaStatus: Sendable, Equatable {
   /// The newest entry of the log on a copy or a server that was set back, which the replica got
   /// over by itself; `nil` when that never happened.
   public var lastRecovery: LogEntry?
+  /// Tracked tables that cannot be synced as they are; everything else is synced.
+  public var tableFaults: [TableFault] = []
   /// Warnings about security, such as a token that travels without encryption.
   public var warnings: [String] = []
 }

@@ -47,6 +47,7 @@ package struct SyncEngine: Sendable {
       try await pull(api, &report, progress)
       let newest = try await thread.run { try $0.newestRecorded() }
       try await push(api, &report, progress)
+      try await reconcile(api, &report, progress)
       report.left = try await thread.run { try $0.unconfirmedCount(through: newest) }
       return report
     }
@@ -77,6 +78,7 @@ package struct SyncEngine: Sendable {
         // What a server that was set back has lost is to be sent again.
         guard try await thread.run({ try $0.hasUnsent() }) else { break }
       }
+      try await reconcile(api, &report, progress)
       report.left = try await thread.run { [toSend] in
         try $0.unconfirmedCount(through: toSend)
       }

@@ -1,4 +1,5 @@
 import FerryProtocol
+import SQLite
 
 /// Compares a replica with its space: reads all its rows, compares hash trees from their roots
 /// down, and looks at each record that may differ (SPEC.md §16).
@@ -8,7 +9,7 @@ import FerryProtocol
 /// its sequence is above the cursor. So this ends however busy the server is.
 struct Verifier: Sendable {
   let engine: SyncEngine
-  let readers: ReaderPool
+  let source: RowSource
   let api: VerifyAPI
   let cursor: Cursor
   let progress: @Sendable (VerifyProgress) -> Void
@@ -21,15 +22,13 @@ struct Verifier: Sendable {
   /// Compares everything that is tracked here, but for upload-only tables.
   func run() async throws -> VerifyReport {
     var report = VerifyReport(cursor: cursor)
-    let tracked = try await readers.read { database in
-      try database.query(
+    let tracked = try await source.read { connection in
+      try connection.statement(
         """
         SELECT name FROM ferry_tables WHERE direction = 'two-way'
           AND name IN (SELECT name FROM sqlite_schema WHERE type = 'table') ORDER BY name
         """
-      ).compactMap { row in
-        if case .text(let name)? = row.values.first { Name(name) } else { nil }
-      }
+      ).map { $0.name(0) }
     }
     let uploads = try await engine.thread.run { try $0.uploadTables() }
     let roots = try await tables(&report)
@@ -52,8 +51,8 @@ struct Verifier: Sendable {
     among roots: [DigestAnswer.TableDigest]
   ) async throws -> [Name] {
     let table = MissionRecord.table
-    let hasRows = try await readers.read { database in
-      try !database.query("SELECT 1 FROM ferry_missions LIMIT 1").isEmpty
+    let hasRows = try await source.read { connection in
+      try connection.statement("SELECT 1 FROM ferry_missions LIMIT 1").first { _ in true } ?? false
     }
     return hasRows || roots.contains { $0.table == table && $0.records > 0 } ? [table] : []
   }
@@ -63,27 +62,38 @@ struct Verifier: Sendable {
   private func compare(
     _ root: DigestAnswer.TableDigest, _ report: inout VerifyReport
   ) async throws {
-    let table = root.table
-    let (sums, pending) = try await scan(table) { scan in
+    let before = report.differences.count
+    let rows = try await forEachSuspect(of: root, &report) { suspects, report in
+      report.differences += try await judge(suspects, of: root.table, &report)
+    }
+    report.tables.append(
+      TableComparison(
+        table: root.table, rows: rows, serverRecords: root.records,
+        differing: report.differences.count - before))
+  }
+
+  /// Calls `body` with records that may differ, a limited number at a time.
+  ///
+  /// - Returns: the number of rows that were read.
+  func forEachSuspect(
+    of root: DigestAnswer.TableDigest, _ report: inout VerifyReport,
+    _ body: ([RecordKey], inout VerifyReport) async throws -> Void
+  ) async throws -> Int {
+    let (sums, pending) = try await scan(root.table) { scan in
       let sums = try scan.sums {
         progress(VerifyProgress(phase: .reading, completed: $0, total: max($0, root.records)))
       }
       return (sums, scan.pending.count)
     }
     report.pending += pending
-    let before = report.differences.count
     let leaves = try await leaves(of: root, sums, &report)
     var start = 0
     while start < leaves.count {
       let part = Array(leaves[start..<min(start + Self.leavesAtOnce, leaves.count)])
-      let suspects = try await suspects(in: part, of: table, &report)
-      report.differences += try await judge(suspects, of: table, &report)
+      try await body(try await suspects(in: part, of: root.table, &report), &report)
       start += part.count
     }
-    report.tables.append(
-      TableComparison(
-        table: table, rows: sums.recordCount, serverRecords: root.records,
-        differing: report.differences.count - before))
+    return sums.recordCount
   }
 
   private func leaves(
@@ -147,20 +157,28 @@ struct Verifier: Sendable {
     var found: [RecordDifference] = []
     var waiting = suspects[...]
     while !waiting.isEmpty {
-      let keys = Array(waiting.prefix(engine.limits.recordsPerRequest))
-      let (changes, traffic) = try await engine.retrying { try await api.records(keys) }
-      report.add(traffic)
-      guard !changes.isEmpty, changes.count <= keys.count,
-        zip(keys, changes).allSatisfy({ $0 == $1.key })
-      else {
-        throw ReplicaError.unexpectedAnswer(status: 200, "other records than were asked for")
-      }
-      waiting = waiting.dropFirst(changes.count)
+      let changes = try await records(&waiting, &report)
       let judged = changes.filter { $0.sequence <= cursor.applied }
       report.changedMeanwhile += changes.count - judged.count
       found += try await differing(judged, of: table)
     }
     return found
+  }
+
+  /// Takes the next records off the list, and returns them as the server has them.
+  func records(
+    _ waiting: inout ArraySlice<RecordKey>, _ report: inout VerifyReport
+  ) async throws -> [Change] {
+    let keys = Array(waiting.prefix(engine.limits.recordsPerRequest))
+    let (changes, traffic) = try await engine.retrying { try await api.records(keys) }
+    report.add(traffic)
+    guard !changes.isEmpty, changes.count <= keys.count,
+      zip(keys, changes).allSatisfy({ $0 == $1.key })
+    else {
+      throw ReplicaError.unexpectedAnswer(status: 200, "other records than were asked for")
+    }
+    waiting = waiting.dropFirst(changes.count)
+    return changes
   }
 
   /// Which of these records differ from their rows here.
@@ -191,12 +209,10 @@ struct Verifier: Sendable {
     _ table: Name, _ body: @escaping @Sendable (TableScan) throws -> T
   ) async throws -> T {
     let limits = engine.limits
-    return try await readers.read { database in
-      try body(TableScan(table, on: database.connection, limits: limits))
-    }
+    return try await source.read { try body(TableScan(table, on: $0, limits: limits)) }
   }
 
-  private func tables(
+  func tables(
     _ report: inout VerifyReport
   ) async throws -> [DigestAnswer.TableDigest] {
     guard case .tables(let tables) = try await ask(DigestQuery(cursor: cursor), &report) else {
@@ -235,6 +251,25 @@ struct Verifier: Sendable {
   }
 }
 
+/// Where the rows to compare are read.
+enum RowSource: Sendable {
+  /// On connections of their own, beside all writing.
+  case readers(ReaderPool)
+  /// On the replica's own connection; writes wait meanwhile.
+  case replica(ReplicaThread)
+
+  /// Runs `body` in a transaction of the connection.
+  func read<T: Sendable>(
+    _ body: @escaping @Sendable (SQLiteConnection) throws -> T
+  ) async throws -> T {
+    switch self {
+    case .readers(let pool): try await pool.read { try body($0.connection) }
+    case .replica(let thread):
+      try await thread.run { file in try file.connection.transaction { try body(file.connection) } }
+    }
+  }
+}
+
 extension VerifyReport {
   fileprivate mutating func add(_ traffic: VerifyAPI.Traffic) {
     bytesSent += traffic.sent
@@ -251,11 +286,16 @@ extension SyncEngine {
     let lock = try await surroundings.lock(path, options.lockPatience)
     defer { lock.release() }
     let api = try await api()
-    let verifier = try await verifier(api, readers, progress)
-    var report = try await verifier.run()
+    var pulled = SyncReport()
+    let toPull: Progress = {
+      progress(VerifyProgress(phase: .pulling, completed: $0.completed, total: $0.total))
+    }
+    try await pull(api, &pulled, toPull)
+    var report = try await verifier(api, .readers(readers), progress).run()
     if mending && !report.differences.isEmpty {
       try await thread.run { [report] in try $0.mend(report.differences) }
-      try await self.verifier(api, readers, progress).recheck(&report)
+      try await pull(api, &pulled, toPull)
+      try await verifier(api, .readers(readers), progress).recheck(&report)
     }
     try await thread.run { [report] file in
       try file.connection.transaction { try file.note("verify", report.summary) }
@@ -263,19 +303,16 @@ extension SyncEngine {
     return report
   }
 
-  /// Pulls, so that there is a point at which both sides are to be the same.
-  private func verifier(
-    _ api: SyncAPI, _ readers: ReaderPool, _ progress: @escaping @Sendable (VerifyProgress) -> Void
+  /// Compares at the cursor: the caller has pulled.
+  func verifier(
+    _ api: SyncAPI, _ source: RowSource,
+    _ progress: @escaping @Sendable (VerifyProgress) -> Void = { _ in }
   ) async throws -> Verifier {
-    var pulled = SyncReport()
-    try await pull(api, &pulled) {
-      progress(VerifyProgress(phase: .pulling, completed: $0.completed, total: $0.total))
-    }
     guard let cursor = try await thread.run({ try $0.syncState().cursor }) else {
       throw ReplicaError.notConfigured
     }
     return Verifier(
-      engine: self, readers: readers, api: VerifyAPI(api: api, limits: limits), cursor: cursor,
+      engine: self, source: source, api: VerifyAPI(api: api, limits: limits), cursor: cursor,
       progress: progress)
   }
 }

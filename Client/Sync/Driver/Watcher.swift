@@ -119,7 +119,7 @@ package struct Watcher: Sendable {
         onEvent(.synced(report))
         live.update { $0.trust(now.history) }
         hasSynced = true
-        guard report.left > 0 else {
+        guard report.left > 0 || report.unreconciled > 0 else {
           pauses.succeed(.sync)
           continue
         }
@@ -145,7 +145,7 @@ package struct Watcher: Sendable {
     return try await engine.thread.run { file in
       let state = try file.syncState()
       return try state.epoch == nil || head > state.applied || file.pendingCount() > 0
-        || file.hasReturningTables()
+        || file.hasReturningTables() || file.hasUnrecordedTables()
     }
   }
 }

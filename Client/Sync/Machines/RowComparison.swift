@@ -61,9 +61,9 @@ enum ColumnDefault: Sendable, Equatable {
   case varying
 }
 
-/// Compares a row here with what the server has of the record. Two things are no difference: a
-/// column that the server was never told of and that holds its local default, and a value that
-/// the column's declared type made of what the server has.
+/// Compares a row here with the server's version of the record. Three things are no difference: a
+/// column that the table here does not have, a column that the server does not have and that holds its
+/// local default, and a value that the column's declared type made of the server's value.
 struct RowComparison: Sendable {
   struct ColumnRule: Sendable {
     let affinity: ColumnAffinity
@@ -82,13 +82,20 @@ struct RowComparison: Sendable {
       found.append(
         ColumnDifference(column: column.name, here: column.value, there: other?.value ?? .null))
     }
-    for column in there where column.value != .null {
+    for column in there where column.value != .null && rules[column.name] != nil {
       guard !here.contains(where: { $0.name == column.name }) else {
         continue
       }
       found.append(ColumnDifference(column: column.name, here: .null, there: column.value))
     }
     return found.sorted { $0.column < $1.column }
+  }
+
+  /// Whether a column holds NULL or its constant default, as if nobody had written it.
+  func isEmpty(_ value: Value, in column: Name) -> Bool {
+    if value == .null { return true }
+    guard let rule = rules[column], case .constant = rule.defaultValue else { return false }
+    return holdsDefault(value, rule)
   }
 
   private func isSame(_ here: Column, _ there: Value?) -> Bool {

@@ -66,6 +66,20 @@ enum CaptureTriggers {
     return "SELECT \(recorded) FROM \(name) WHERE \(name).\(quoted(table.key)) = ?"
   }
 
+  /// Records that columns of one row differ from the server's values, as an update. Its parameters are
+  /// those values, in the table's order of columns, and then the row's key.
+  static func recordDifference(
+    _ table: TableSchema, _ rules: TableRules, of columns: Set<Name>
+  ) -> String {
+    let name = quoted(table.name)
+    let narrowed = TableSchema(
+      name: table.name, key: table.key, columns: table.columns.filter { columns.contains($0.name) })
+    let recorded = calls("ferry_update", narrowed, name) { column in
+      [jsonName(column.name, column.capture(rules).mark), "?", "\(name).\(quoted(column.name))"]
+    }
+    return "SELECT \(recorded) FROM \(name) WHERE \(name).\(quoted(table.key)) = ?"
+  }
+
   /// A trigger whose condition records the row and answers with 0. That its body could take the
   /// statement back makes SQLite keep what it needs to do so, also where the function fails.
   private static func trigger(_ kind: String, _ table: TableSchema, when: String) -> String {

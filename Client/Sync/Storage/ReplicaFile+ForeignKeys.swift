@@ -73,6 +73,34 @@ extension ReplicaFile {
   }
 }
 
+extension ReplicaFile {
+  /// Refuses to drop a table if SQLite would delete or change rows of a tracked table with it: it
+  /// deletes all rows of a dropped table first (https://sqlite.org/foreignkeys.html#fk_schemacommands).
+  ///
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` with the reason.
+  func checkDrop(of table: Name) throws {
+    for child in try trackedTables() where child.folded != table.folded {
+      let find = try connection.prepare(
+        """
+        SELECT "from" FROM pragma_foreign_key_list(?)
+        WHERE lower("table") = lower(?) AND on_delete IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
+        """)
+      find.bind(1, child)
+      find.bind(2, table)
+      for column in try find.map({ $0.name(0) }) {
+        let refers = try connection.prepare(
+          "SELECT 1 FROM \(quoted(child)) WHERE \(quoted(column)) IS NOT NULL LIMIT 1"
+        ).first { _ in true }
+        if refers == nil { continue }
+        throw ReplicaError.cannotTrack(
+          table: child,
+          "dropping \(table) would delete or change its rows (ON DELETE), on all devices; "
+            + "`ferry untrack \(child)` first, and track it again after the migration")
+      }
+    }
+  }
+}
+
 /// A column of a tracked table that refers to another tracked table's key.
 struct ForeignKeyLink {
   let child: Name

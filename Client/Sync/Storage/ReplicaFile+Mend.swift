@@ -3,12 +3,14 @@ import SQLite
 
 extension ReplicaFile {
   /// Has the next pull fetch the records that differ, which sets their rows to what the server has
-  /// and leaves own pending work on them what the user sees. What the rows held is noted in the
-  /// log.
+  /// and leaves own pending work on them what the user sees. Values that only the rows held are kept
+  /// as conflicts.
   func mend(_ differences: [RecordDifference]) throws {
     try connection.transaction {
       try refresh(differences.map(\.key))
       for difference in differences {
+        let (lost, isRowLost) = Self.lost(difference.kind)
+        try keepLost(lost, of: difference.key, isRowLost)
         try note(
           "verify",
           "\(difference.key.table)/\(difference.key.record) is set to what the server has; here it "
@@ -19,6 +21,16 @@ extension ReplicaFile {
 
   /// Bytes of a row's values that the log keeps.
   private static let notedMax = 10_000
+
+  /// Values that nobody else has, perhaps, and whether the row itself goes.
+  private static func lost(_ kind: RecordDifference.Kind) -> ([Column], Bool) {
+    switch kind {
+    case .missingHere: ([], false)
+    case .missingThere(let row): (row.filter { $0.value != .null }, true)
+    case .different(let columns):
+      (columns.filter { $0.here != .null }.map { Column($0.column, $0.here) }, false)
+    }
+  }
 
   private static func text(_ kind: RecordDifference.Kind) -> String {
     let columns: [Column]

@@ -10,7 +10,10 @@ extension ReplicaFile {
   func quarantine(packet number: Int64, _ refusals: [Refusal]) throws -> Int {
     try connection.transaction {
       guard let row = try packets(where: "number = \(number)").first else { return 0 }
-      try reopenPackets(from: row)
+      // An answer may name an operation of an earlier packet, too.
+      let first = try refusals.compactMap { try openPacket(of: $0.operation) }
+        .min { $0.number < $1.number }
+      try reopenPackets(from: first.map { $0.number < row.number ? $0 : row } ?? row)
       try connection.execute(
         "CREATE TABLE IF NOT EXISTS temp.ferry_poisoned(seq INTEGER PRIMARY KEY)")
       var count = 0
@@ -19,6 +22,17 @@ extension ReplicaFile {
       }
       return count
     }
+  }
+
+  /// The packet that carries an operation, if it is not confirmed.
+  private func openPacket(of operation: OperationID) throws -> PacketRow? {
+    let find = try connection.statement(
+      """
+      SELECT number FROM ferry_pending JOIN ferry_packets ON seq BETWEEN from_order AND to_order
+      WHERE id = ? AND state <> 'acknowledged'
+      """)
+    find.bind(1, operation)
+    return try find.first { $0.int64(0) }.flatMap { try packets(where: "number = \($0)").first }
   }
 
   /// Takes a whole packet out of the queue for which the server named no operation: its only

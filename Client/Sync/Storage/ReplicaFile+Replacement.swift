@@ -46,7 +46,9 @@ extension ReplicaFile {
       try connection.execute(
         """
         DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0;
-        UPDATE ferry_packets SET first = NULL, print_before = NULL, print = NULL, timeline = NULL
+        UPDATE ferry_packets SET first = NULL, print_before = NULL, print = NULL, timeline = NULL;
+        UPDATE ferry_tables SET since = 0 WHERE since > 0;
+        UPDATE ferry_untracked SET since = 0
         """)
       try note("replaced", "\(problem.detail); pulling everything anew")
     }
@@ -64,7 +66,9 @@ extension ReplicaFile {
       """)
     var notNamed: [(table: TableSchema, records: [Name])] = []
     let uploads = try uploadTables()
-    for name in try trackedTables() where replacement == .rescuing || !uploads.contains(name) {
+    let unrecorded = Set(try unrecordedTables().filter(\.isRemade).map(\.table))
+    for name in try trackedTables()
+    where (replacement == .rescuing || !uploads.contains(name)) && !unrecorded.contains(name) {
       guard let table = try? schema(of: name) else { continue }
       notNamed.append((table, try recordsNotNamed(of: table)))
     }

@@ -17,7 +17,7 @@ extension ReplicaFile {
       unsent: try failedCount(), parked: try parkedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
       head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset,
-      lastRecovery: try lastRecovery(), warnings: try warnings())
+      lastRecovery: try lastRecovery(), tableFaults: try tableFaults(), warnings: try warnings())
   }
 
   private func lastRecovery() throws -> LogEntry? {

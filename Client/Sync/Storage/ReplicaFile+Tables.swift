@@ -28,7 +28,10 @@ extension ReplicaFile {
         let isGuarded = try needsGuards()
         for table in added { try installTriggers(for: table, isGuarded: isGuarded) }
       }
-      for table in tables { try applyKept(to: table.name) }
+      for table in tables {
+        try keepOverwritten(in: table)
+        try applyKept(to: table.name)
+      }
       try noteChecked()
     }
   }
@@ -43,8 +46,14 @@ extension ReplicaFile {
     save.bind(1, table.name)
     save.bind(2, table.signature(try rules(for: table)))
     try save.run()
+    try noteColumns(of: table)
     try turn(table.name, direction)
-    try recordExistingRows(of: table)
+    try checkKeys(of: table)
+    if let since = try takeUntracked(table.name), direction == .twoWay {
+      try noteUnrecorded(table.name, since: since)
+    } else {
+      try recordExistingRows(of: table)
+    }
     return true
   }
 
@@ -53,6 +62,7 @@ extension ReplicaFile {
     try connection.transaction {
       try dropTriggers(of: name)
       try releaseUnsent(of: name)
+      try noteUntracked(name)
       let remove = try connection.statement("DELETE FROM ferry_tables WHERE name = ?")
       remove.bind(1, name)
       try remove.run()
@@ -73,6 +83,12 @@ extension ReplicaFile {
     checkedSchema = mark
   }
 
+  /// The same outside of a transaction.
+  func noticeNewSchema() throws {
+    if try schemaMark() == checkedSchema { return }
+    try connection.transaction { try refreshTriggersOfNewSchema() }
+  }
+
   /// Brings the triggers up to date after the user changed a tracked table's columns, and
   /// applies what was kept for columns that are known now.
   func refreshTriggers() throws {
@@ -87,21 +103,34 @@ extension ReplicaFile {
       guard let table = try? schema(of: name) else {
         guard !altered.contains(name) else {
           throw ReplicaError.cannotTrack(
-            table: name, "it would be renamed or lose its key; untrack it first")
+            table: name,
+            "it would be renamed or lose its key; `ferry untrack \(name)` first. To create it again, "
+              + "fill a table of another name, drop \(name), and rename the new one to \(name)")
         }
+        try noteAbsent(name)
         continue
       }
       let signature = table.signature(try rules(for: table))
       let isKnown = try self.signature(of: name) == signature
       if try isKnown && hasTriggers(name, isGuarded: isGuarded) { continue }
       changed.append(table)
+      if try !altered.contains(name) && !hasCaptureTriggers(name) {
+        // The table was dropped and created again, or somebody dropped the triggers.
+        try noteUnrecorded(name)
+      } else {
+        try noteNewColumns(of: table)
+      }
+      try noteColumns(of: table)
       let save = try connection.statement("UPDATE ferry_tables SET signature = ? WHERE name = ?")
       save.bind(1, signature)
       save.bind(2, name)
       try save.run()
     }
     for table in changed { try installTriggers(for: table, isGuarded: isGuarded) }
-    for table in changed { try applyKept(to: table.name) }
+    for table in changed {
+      try keepOverwritten(in: table)
+      try applyKept(to: table.name)
+    }
     try noteChecked()
   }
 
@@ -137,10 +166,10 @@ extension ReplicaFile {
     }
   }
 
-  private func dropTriggers(of table: Name) throws {
-    let own = CaptureTriggers.names(for: table, isGuarded: true)
-    for trigger in try triggers(of: table).map(\.name) where own.contains(trigger) {
-      try connection.execute(single: "DROP TRIGGER \(quoted(trigger))")
+  /// Drops the triggers that record a table, also if the table has another name now.
+  func dropTriggers(of table: Name) throws {
+    for trigger in CaptureTriggers.names(for: table, isGuarded: true) {
+      try connection.execute(single: "DROP TRIGGER IF EXISTS main.\(quoted(trigger))")
     }
   }
 
@@ -152,6 +181,12 @@ extension ReplicaFile {
       """)
     find.bind(1, table)
     return try find.map { ($0.name(0), $0.int64(1)) }
+  }
+
+  /// Whether the table has the triggers that record it.
+  private func hasCaptureTriggers(_ table: Name) throws -> Bool {
+    let names = try triggers(of: table).map(\.name)
+    return CaptureTriggers.names(for: table, isGuarded: false).allSatisfy(names.contains)
   }
 
   /// Whether the table's triggers are there and newer than the user's own. A table that was
@@ -191,9 +226,8 @@ extension ReplicaFile {
     return try find.first { $0.text(0) }
   }
 
-  /// Rows that were there before the table was tracked are recorded as inserts, by the same
-  /// functions as new ones, in groups that fit a packet.
-  private func recordExistingRows(of table: TableSchema) throws {
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if rows have no text in their key.
+  private func checkKeys(of table: TableSchema) throws {
     let key = quoted(table.key)
     let unusable = try connection.prepare(
       """
@@ -207,6 +241,12 @@ extension ReplicaFile {
         "\(unusable.count) of its rows have no text in their key \(table.key), such as the row with "
           + unusable.example)
     }
+  }
+
+  /// Records rows that were there before the table was tracked as inserts, by the same functions as
+  /// new ones, in groups that fit a packet.
+  private func recordExistingRows(of table: TableSchema) throws {
+    let key = quoted(table.key)
     try recordAsInserts(of: table) { record in
       try connection.prepare("SELECT \(key) FROM \(quoted(table.name))").forEach { row in
         let key = row.textBytes(0)

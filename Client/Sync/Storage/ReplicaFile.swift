@@ -47,7 +47,7 @@ package final class ReplicaFile {
       connection.guardUserStatements()
       capture = CaptureContext(limits: limits, wallClock: wallClock, random: random)
       try connection.execute(ReplicaSchema.connectionSettings)
-      try ReplicaSchema.prepare(connection, path: path, credentials) {
+      try ReplicaSchema.prepare(connection, path: path) {
         newDevice(wallClock, random).value.bytes
       }
       try capture.install(on: connection)
@@ -66,6 +66,7 @@ package final class ReplicaFile {
     try connection.transaction {
       let database = Database(
         connection: connection, schemaWillChange: { [unowned self] in try removeTriggers() },
+        tableWillDrop: { [unowned self] in try checkDrop(of: $0) },
         schemaChanged: { [unowned self] in try refreshTriggers() },
         recordBatch: { [unowned self] in try recordBatch($0) })
       return try body(database)

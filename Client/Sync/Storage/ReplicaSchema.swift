@@ -5,7 +5,7 @@ import SQLite
 /// file is the user's.
 enum ReplicaSchema {
   /// Raised with every change to the statements below.
-  static let version: Int64 = 8
+  static let version: Int64 = 1
 
   static let statements = """
     CREATE TABLE ferry_replica(
@@ -33,7 +33,19 @@ enum ReplicaSchema {
     CREATE TABLE ferry_tables(
       name TEXT PRIMARY KEY,
       signature TEXT NOT NULL,                -- key and columns that the triggers know
-      direction TEXT NOT NULL DEFAULT 'two-way'
+      direction TEXT NOT NULL DEFAULT 'two-way',
+      since INTEGER,                          -- the place after which writes may be unrecorded
+      remade INTEGER NOT NULL DEFAULT 0       -- whether they are of whole rows, or only of columns
+    ) WITHOUT ROWID;
+    CREATE TABLE ferry_columns(               -- the columns that the triggers know
+      tbl TEXT NOT NULL,
+      name TEXT NOT NULL,
+      is_new INTEGER NOT NULL,                -- its values may be unrecorded
+      PRIMARY KEY(tbl, name)
+    ) WITHOUT ROWID;
+    CREATE TABLE ferry_untracked(             -- tables that were tracked before
+      name TEXT PRIMARY KEY,
+      since INTEGER NOT NULL                  -- the place after which their writes are unrecorded
     ) WITHOUT ROWID;
     CREATE TABLE ferry_pending(               -- seed row S1.3
       seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -102,10 +114,10 @@ enum ReplicaSchema {
       event TEXT NOT NULL,
       detail TEXT NOT NULL
     );
-    """ + sinceVersion3 + sinceVersion4 + apart
+    """ + confirmed + checks + formerNames + marks + missions + apart
 
-  /// Tables that the third format brought.
-  private static let sinceVersion3 = """
+  /// What is left of operations after the server confirmed or refused them.
+  private static let confirmed = """
     CREATE TABLE ferry_archive(               -- confirmed operations: a server that is restored
       seq INTEGER PRIMARY KEY,                -- from a backup may need them again
       id BLOB NOT NULL, grp INTEGER NOT NULL, base INTEGER NOT NULL, tbl TEXT NOT NULL,
@@ -176,9 +188,6 @@ enum ReplicaSchema {
     );
     """
 
-  /// Tables that the fourth format brought.
-  private static let sinceVersion4 = checks + formerNames + marks + missions
-
   /// Operations that a packet keeps apart from those before them on the same records: what their
   /// authors had seen decided so when it was frozen, and may be forgotten since.
   private static let apart = """
@@ -198,93 +207,11 @@ enum ReplicaSchema {
     CREATE INDEX IF NOT EXISTS ferry_batch_rows_record ON ferry_batch_rows(record);
     """
 
-  /// What pending operations have met is not known: everything.
-  private static let fromVersion1 = """
-    ALTER TABLE ferry_pending ADD COLUMN met INTEGER NOT NULL DEFAULT 0;
-    CREATE INDEX ferry_pending_met ON ferry_pending(seq) WHERE met <> 0;
-    UPDATE ferry_pending SET met =
-      iif(seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0), 1, 2);
-    UPDATE ferry_replica SET version = 2;
-    """
-
-  private static let fromVersion2 = """
-    ALTER TABLE ferry_replica ADD COLUMN anchor_head INTEGER;
-    ALTER TABLE ferry_replica ADD COLUMN anchor BLOB;
-    ALTER TABLE ferry_replica ADD COLUMN anchor_print INTEGER;
-    ALTER TABLE ferry_replica ADD COLUMN replacing INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE ferry_replica ADD COLUMN chain_start INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE ferry_replica ADD COLUMN schema INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE ferry_pending ADD COLUMN was TEXT;
-    ALTER TABLE ferry_pending ADD COLUMN marks TEXT;
-    ALTER TABLE ferry_packets ADD COLUMN schema INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE ferry_packets ADD COLUMN applied INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE ferry_packets ADD COLUMN print_before INTEGER;
-    ALTER TABLE ferry_packets ADD COLUMN print INTEGER;
-    ALTER TABLE ferry_conflicts ADD COLUMN sequence INTEGER;
-    ALTER TABLE ferry_conflicts ADD COLUMN question INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE ferry_conflicts ADD COLUMN settled INTEGER;
-    DELETE FROM ferry_conflicts WHERE seq NOT IN (SELECT min(seq) FROM ferry_conflicts
-      GROUP BY operation, record, tbl, ifnull(col, ''), loser, loser_time);
-    ALTER TABLE ferry_tables ADD COLUMN direction TEXT NOT NULL DEFAULT 'two-way';
-    \(sinceVersion3)
-    UPDATE ferry_replica SET version = 3;
-    """
-
-  private static let fromVersion3 = """
-    \(sinceVersion4)
-    UPDATE ferry_replica SET version = 4;
-    """
-
-  private static let fromVersion4 = """
-    ALTER TABLE ferry_replica ADD COLUMN anchor_timeline INTEGER;
-    ALTER TABLE ferry_packets ADD COLUMN timeline INTEGER;
-    UPDATE ferry_replica SET version = 5;
-    """
-
-  private static let fromVersion5 = """
-    CREATE INDEX IF NOT EXISTS ferry_kept_order ON ferry_kept(sequence);
-    CREATE INDEX IF NOT EXISTS ferry_kept_refused ON ferry_kept(sequence) WHERE reason IS NOT NULL;
-    UPDATE ferry_replica SET version = 6;
-    """
-
-  private static let fromVersion6 = """
-    ALTER TABLE ferry_replica ADD COLUMN has_token INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE ferry_replica ADD COLUMN authorities TEXT;
-    UPDATE ferry_replica SET has_token = token IS NOT NULL, version = 7;
-    ALTER TABLE ferry_replica DROP COLUMN token;
-    """
-
-  private static let fromVersion7 = """
-    \(apart)
-    UPDATE ferry_replica SET version = 8;
-    """
-
-  /// The token leaves the database: first it is kept elsewhere, then its bytes are overwritten.
-  private static func moveToken(
-    out connection: SQLiteConnection, path: String, to credentials: any CredentialStore
-  ) throws {
-    let found = try connection.prepare("SELECT server, space, token FROM ferry_replica").first {
-      ($0.optionalText(0), $0.optionalText(1).flatMap { SpaceName($0) }, $0.optionalText(2))
-    }
-    if let server = found?.0, let space = found?.1, let token = found?.2 {
-      try credentials.keep(
-        Credential(server: server, space: space, token: token), of: path)
-    }
-    try connection.execute("PRAGMA secure_delete=ON")
-    try connection.execute(fromVersion6)
-  }
-
   /// Makes or checks the tables. Safe when several processes open a new file at once.
   static func prepare(
-    _ connection: SQLiteConnection, path: String, _ credentials: any CredentialStore,
-    newDevice: () -> [UInt8]
+    _ connection: SQLiteConnection, path: String, newDevice: () -> [UInt8]
   ) throws {
     try connection.execute("PRAGMA journal_mode=WAL")
-    var hasMovedToken = false
-    defer {
-      // Else the file of the log would hold it on.
-      if hasMovedToken { try? connection.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
-    }
     try connection.transaction {
       let exists = try connection.prepare(
         "SELECT 1 FROM sqlite_schema WHERE name = 'ferry_replica'"
@@ -297,36 +224,7 @@ enum ReplicaSchema {
         insert.bind(2, blob: newDevice())
         try insert.run()
       }
-      var found = try connection.prepare("SELECT version FROM ferry_replica").first { $0.int64(0) }
-      if found == 1 {
-        try connection.execute(fromVersion1)
-        found = 2
-      }
-      if found == 2 {
-        try connection.execute(fromVersion2)
-        found = 3
-      }
-      if found == 3 {
-        try connection.execute(fromVersion3)
-        found = 4
-      }
-      if found == 4 {
-        try connection.execute(fromVersion4)
-        found = 5
-      }
-      if found == 5 {
-        try connection.execute(fromVersion5)
-        found = 6
-      }
-      if found == 6 {
-        try moveToken(out: connection, path: path, to: credentials)
-        hasMovedToken = true
-        found = 7
-      }
-      if found == 7 {
-        try connection.execute(fromVersion7)
-        found = 8
-      }
+      let found = try connection.prepare("SELECT version FROM ferry_replica").first { $0.int64(0) }
       guard found == version else {
         throw ReplicaError.cannotOpen(
           path: path,

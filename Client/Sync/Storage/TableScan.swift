@@ -74,9 +74,14 @@ struct TableScan {
 
   /// A record as this device has received it; `nil` where there is none.
   func received(_ key: RecordKey) throws -> [Column]? {
+    KeptOverlay.received(row: try row(key), kept: kept[key])
+  }
+
+  /// A record's row; `nil` if there is none.
+  func row(_ key: RecordKey) throws -> [Column]? {
     let find = try connection.statement(selection(where: "\(quoted(table.key)) = ?"))
     find.bind(1, key.record)
-    return KeptOverlay.received(row: try find.first { values($0) }, kept: kept[key])
+    return try find.first { values($0) }
   }
 
   // MARK: Rows

@@ -29,10 +29,12 @@ extension ReplicaEvidence {
          AND number < coalesce((SELECT min(number) FROM ferry_packets
                                 WHERE state <> 'acknowledged'), 9223372036854775807)), 0)),
       (SELECT coalesce(sum(changes), 0) FROM ferry_to_apply)
-        + (SELECT count(*) FROM ferry_kept WHERE reason IS NULL),
+        + (SELECT count(*) FROM ferry_kept WHERE reason IS NULL
+           AND tbl <> '\(Workload.renamed.table)'),
       (SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL),
       anchor_head, anchor, replacing, (SELECT count(*) FROM ferry_pending),
-      anchor_print, (SELECT count(*) FROM ferry_refresh)
+      anchor_print, (SELECT count(*) FROM ferry_refresh),
+      (SELECT count(*) FROM ferry_tables WHERE since IS NOT NULL)
     FROM ferry_replica
     """
 
@@ -54,6 +56,7 @@ extension ReplicaEvidence {
         evidence.isRescuing = row.int64(8) == 1
         evidence.pendingCount = Int(row.int64(9))
         evidence.refreshing = Int(row.int64(11))
+        evidence.unreconciled = Int(row.int64(12))
         return evidence
       }
     }
@@ -98,10 +101,24 @@ extension ReplicaEvidence {
       try connection.statement("SELECT max(seq) FROM ferry_log WHERE event = 'lost'")
       .first { $0.int64(0) } ?? 0
     evidence.quarantined = try identifiers(in: "ferry_quarantine", connection)
-    let tables = try connection.statement("SELECT name, signature FROM ferry_tables ORDER BY name")
-      .map { (name: $0.name(0), list: columnList($0.text(1))) }
+    // What a migration left unrecorded is compared with the server by the next sync.
+    let tables = try connection.statement(
+      """
+      SELECT name, signature, since IS NOT NULL FROM ferry_tables
+      WHERE remade = 0 AND name IN (SELECT name FROM sqlite_schema) ORDER BY name
+      """
+    ).map { (name: $0.name(0), list: columnList($0.text(1)), isUnsure: $0.int64(2) != 0) }
     for table in tables {
-      evidence.rows.tables.append(try rows(of: table.name, table.list, connection))
+      var list = table.list
+      if table.isUnsure {
+        let new = try connection.statement(
+          "SELECT name FROM ferry_columns WHERE tbl = ? AND is_new <> 0")
+        new.bind(1, table.name.text)
+        let names = Set(try new.map { quoted($0.name(0)) })
+        list = list.split(separator: ",").filter { !names.contains(String($0)) }
+          .joined(separator: ",")
+      }
+      evidence.rows.tables.append(try rows(of: table.name, list, connection))
     }
     return evidence
   }

@@ -40,6 +40,8 @@ package struct ReplicaEvidence: Sendable {
   /// Records that are to be fetched whole: until they are, rows may differ from what the cursor
   /// says.
   package var refreshing = 0
+  /// Tables that a sync has to compare with the server, since they were written to unrecorded.
+  package var unreconciled = 0
 
   package init(
     device: DeviceID, rows: ReplicaRows, applied: SequenceNumber, epoch: Epoch?,

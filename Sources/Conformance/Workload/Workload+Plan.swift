@@ -22,6 +22,8 @@ package enum Workload {
     package var moves = 60
     /// ``UserAction/grow``.
     package var growth = 40
+    /// ``UserAction/label``.
+    package var labels = 20
 
     package init() {}
 
@@ -30,7 +32,7 @@ package enum Workload {
       for (action, ratio) in [
         (UserAction.tally, counters), (.batch, batches), (.claim, claims), (.draft, drafts),
         (.arrange, moves),
-        (.grow, growth),
+        (.grow, growth), (.label, labels),
       ] {
         rest -= ratio
         if rest < 0 { return action }

@@ -53,6 +53,7 @@ extension Workload {
     case .draft: return try draft(&random, query)
     case .arrange: return try arrange(deviceName, &random, query)
     case .grow: return try grow(&random, query)
+    case .label: return label(level, &random)
     }
   }
 
@@ -103,6 +104,21 @@ extension Workload {
     if random.chance(1, in: 3) { chosen.append(columns[(first + 1) % columns.count]) }
     let sets = chosen.map { "\($0) = \(ValueMaker.note($0, &random).sqlLiteral)" }
     return "UPDATE notes SET \(sets.joined(separator: ", ")) WHERE id = '\(id)'"
+  }
+
+  // MARK: Labels
+
+  /// Any device may insert or edit any of a few labels.
+  private static func label(_ level: Int, _ random: inout SeededRandom) -> [String] {
+    let (id, column) = ("b\(random.below(6))", labelColumn(level: level))
+    if random.chance(1, in: 8) { return [delete("labels", id)] }
+    let value = ValueMaker.text(&random).sqlLiteral
+    return [
+      """
+      INSERT INTO labels(id, \(column)) VALUES ('\(id)', \(value)) \
+      ON CONFLICT(id) DO UPDATE SET \(column) = excluded.\(column)
+      """
+    ]
   }
 
   // MARK: Lists and items

@@ -141,6 +141,6 @@ extension PlannedFault.Kind {
 
   /// Whether it goes on for a while, or the way back from it does.
   fileprivate var lasts: Bool {
-    ![.clockJump, .nodeClockJump, .copy, .upgrade].contains(self)
+    ![.clockJump, .nodeClockJump, .copy, .upgrade, .migration].contains(self)
   }
 }

@@ -20,7 +20,7 @@ final class DeviceProcess: @unchecked Sendable {
   /// The process's own connection, on which others may look at the file between two transactions.
   private(set) var connection: SQLiteConnection?
   /// Whether the tables are known to be at the newest version of the application's schema.
-  private var isUpgraded = false
+  private(set) var isUpgraded = false
 
   init(_ device: SimulatedDevice, _ setting: SimulatedDevice.Setting, seed: UInt64) {
     (self.device, self.setting) = (device, setting)
@@ -196,6 +196,42 @@ final class DeviceProcess: @unchecked Sendable {
         fail("upgrade", error)
       }
     }
+  }
+
+  /// Changes a table in a way that the triggers do not see.
+  func migrate(_ random: inout SeededRandom) {
+    guard let replica else { return }
+    let plan = Migration.Plan(&random)
+    start { [self] in
+      do {
+        try await carryOut(plan, replica)
+        guard isAlive else { return }
+        setting.trace.note(.migrated, device.name, "\(plan.table) is \(plan.kind.rawValue)")
+      } catch {
+        fail("migrate", error)
+      }
+    }
+  }
+
+  private func carryOut(_ plan: Migration.Plan, _ replica: Replica) async throws {
+    let table = Name(plan.table)
+    if plan.kind == .untracked { try await replica.untrack(table) }
+    if plan.kind == .rebuiltElsewhere {
+      let other = try SQLiteConnection(path: device.path, fileSystem: setting.disk.fileSystem)
+      let find = "SELECT sql FROM sqlite_schema WHERE name = '\(plan.table)'"
+      try other.transaction {
+        let sql = try other.prepare(find).first { $0.text(0) } ?? ""
+        for statement in plan.statements(madeBy: sql) { try other.execute(statement) }
+      }
+    } else {
+      try await replica.write { database in
+        let found = try database.query(
+          "SELECT sql FROM sqlite_schema WHERE name = '\(plan.table)'")
+        guard case .text(let sql)? = found.first?.values.first else { return }
+        for statement in plan.statements(madeBy: sql) { try database.execute(statement) }
+      }
+    }
+    if plan.kind == .untracked { try await replica.track(table) }
   }
 
   private static func upgradeOnce(_ database: Database) throws -> Int? {

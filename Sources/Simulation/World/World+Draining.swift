@@ -28,6 +28,7 @@ extension World {
 
   private func whatIsLeft(on device: SimulatedDevice) -> String? {
     guard device.isUp else { return "it does not run" }
+    guard device.process?.isUpgraded ?? false else { return "its tables are of an earlier version" }
     guard let evidence = device.progress(), evidence.epoch != nil else {
       return "it has not synced yet"
     }
@@ -39,6 +40,7 @@ extension World {
       return "\(evidence.refused) records are refused"
     }
     if evidence.refreshing > 0 { return "\(evidence.refreshing) records are to be fetched" }
+    if evidence.unreconciled > 0 { return "\(evidence.unreconciled) tables are to be compared" }
     if evidence.waiting > 0 { return "\(evidence.waiting) changes wait" }
     if evidence.applied != newest.head {
       return "it is at \(evidence.applied), the server at \(newest.head)"

@@ -22,6 +22,7 @@ extension World {
     case .absence: sendAway(device, for: duration, &random)
     case .upgrade: device.process?.upgrade()
     case .batchCopy: copyAfterBatch(device, startAfter: duration, fault)
+    case .migration: device.process?.migrate(&random)
     case .nodeClockJump: nodeClocks.jump(&random, trace)
     }
   }

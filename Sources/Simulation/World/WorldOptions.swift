@@ -36,6 +36,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var moves = Workload.Mix().moves
   /// Transactions of a thousand that let rows grow.
   package var growth = Workload.Mix().growth
+  /// Transactions of a thousand that write to a table whose column is renamed.
+  package var labels = Workload.Mix().labels
   /// Missions that the server publishes, in several versions, and retracts.
   package var missions = 0
 
@@ -98,6 +100,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var batchCopies = 0
   /// A node's wall clock steps, up to a day, either way.
   package var nodeClockJumps = 0
+  /// Tables that are created again, lose a column, or are not tracked for a time.
+  package var migrations = 0
 
   // MARK: The server's memory
 
@@ -139,6 +143,7 @@ extension WorldOptions {
     mix.drafts = drafts
     mix.moves = moves
     mix.growth = growth
+    mix.labels = labels
     return mix
   }
 
@@ -173,7 +178,7 @@ extension WorldOptions {
     serverRestores = 1
     (clockSkew, clockDrift) = (600_000, 1_000)
     (packetOperations, pageChanges, spaces) = (12, 25, 2)
-    (nodes, nodeClockJumps, batchCopies) = (2, 3, 1)
+    (nodes, nodeClockJumps, batchCopies, migrations) = (2, 3, 1, 3)
   }
 
   /// Small worlds of every kind, drawn from the seed: what a swarm runs.
@@ -211,12 +216,14 @@ extension WorldOptions {
     options.drawNodes(seed: seed)
     var copies = SeededRandom(seed, "batch-copies")
     options.batchCopies = copies.chance(1, in: 3) ? 1 + copies.below(3) : 0
+    var migrations = SeededRandom(seed, "migrations")
+    options.migrations = migrations.chance(1, in: 3) ? 1 + migrations.below(5) : 0
     return options
   }
 
   /// Faults with streams of their own, so that they change no other draw.
   private static let drawnApart: Set<String> = [
-    "server-restores", "batch-copies", "node-clock-jumps",
+    "server-restores", "batch-copies", "node-clock-jumps", "migrations",
   ]
 
   private mutating func drawNodes(seed: UInt64) {

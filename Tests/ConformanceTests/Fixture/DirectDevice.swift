@@ -84,10 +84,14 @@ final class DirectDevice {
     }
   }
 
+  /// The upgrades that add columns. Only a sync with a server of its own compares tables after others.
+  static let upgrades = Workload.upgrades.filter { $0.contains("ADD COLUMN") }
+
   /// The next version of the schema.
   func upgrade() throws {
-    guard level < Workload.upgrades.count else { return }
-    try file.write { _ = try $0.execute(Workload.upgrades[level]) }
+    guard level < Self.upgrades.count else { return }
+    try file.write { _ = try $0.execute(Self.upgrades[level]) }
+    try file.connection.execute("UPDATE ferry_tables SET since = NULL")
     level += 1
   }
 

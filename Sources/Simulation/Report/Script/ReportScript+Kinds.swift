@@ -14,6 +14,7 @@ extension ReportScript {
       copied: { group: "Device", tone: "violet", shape: "pair", fault: true },
       clockMoved: { group: "Device", tone: "brown", shape: "clock", fault: true },
       upgraded: { group: "Device", tone: "violet", shape: "up" },
+      migrated: { group: "Device", tone: "brown", shape: "torn", fault: true },
       mission: { group: "Device", tone: "violet", shape: "up" },
       sent: { group: "Network", tone: "blue", shape: "none", common: true },
       delivered: { group: "Network", tone: "blue", shape: "none", common: true },

@@ -1,0 +1,80 @@
+import FerryProtocol
+
+/// Decides what happens to a row that may hold unrecorded changes (SPEC.md §25).
+///
+/// Nobody recorded what was written to the row since a place in the space's history. The rules never
+/// infer a delete: neither of a row nor of a value. A value that only this device has is recorded as an
+/// edit. A value that others wrote after that place wins, and the value here is kept as a conflict.
+struct Reconciliation: Sendable {
+  /// What happens to one row.
+  struct Decision: Sendable, Equatable {
+    /// The row is recorded as an insert.
+    var isInserted = false
+    /// Columns that are recorded as an edit, with the value that the server has.
+    var edited: [Column] = []
+    /// The server's version of the record replaces the row.
+    var takesServer = false
+    /// Values here that the server's version replaces.
+    var lost: [Column] = []
+    /// Whether the row itself goes.
+    var losesRow = false
+
+    var isNothing: Bool { self == Decision() }
+  }
+
+  let comparison: RowComparison
+  /// Up to this place of the history, the row was recorded and showed what the server had.
+  let since: SequenceNumber
+  /// The columns to compare; `nil` for all, and for the row's existence.
+  let columns: Set<Name>?
+  let own: OwnNames
+
+  /// - Parameters:
+  ///   - here: the row's columns; `nil` if there is no row.
+  ///   - there: the record as the server has it.
+  func decide(here: [Column]?, there: RecordState) -> Decision {
+    switch (here, there.isAlive) {
+    case (nil, false): Decision()
+    case (nil, true): Decision(takesServer: columns == nil)
+    case (let here?, false): columns == nil ? missing(here, there) : Decision()
+    case (let here?, true): differing(here, there.columns)
+    }
+  }
+
+  /// The row exists only here. A record that never existed is deleted at time 0 (SPEC.md §15).
+  private func missing(_ here: [Column], _ there: RecordState) -> Decision {
+    if let deleted = there.deleted, deleted.stamp.time > .zero, deleted.sequence > since,
+      !own.wrote(deleted.stamp)
+    {
+      return Decision(takesServer: true, lost: here.filter { $0.value != .null }, losesRow: true)
+    }
+    return Decision(isInserted: true)
+  }
+
+  private func differing(_ here: [Column], _ there: [ColumnState]) -> Decision {
+    var decision = Decision()
+    for difference in comparison.differing(here: here, there: there)
+    where columns?.contains(difference.column) ?? true {
+      let name = difference.column
+      let state = there.first { $0.name == name }
+      if comparison.isEmpty(difference.here, in: name) {
+        decision.takesServer = true
+        // A column that is new holds its default because nobody has written it.
+        if columns == nil && difference.here != .null {
+          decision.lost.append(Column(name, difference.here))
+        }
+      } else if let state, isNewer(state) {
+        decision.takesServer = true
+        decision.lost.append(Column(name, difference.here))
+      } else {
+        decision.edited.append(Column(name, difference.there))
+      }
+    }
+    return decision
+  }
+
+  /// Whether others wrote the value after the place.
+  private func isNewer(_ state: ColumnState) -> Bool {
+    (own.wrote(state.stamp) ? state.shared : state.origin) > since
+  }
+}

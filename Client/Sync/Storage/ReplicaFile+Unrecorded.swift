@@ -1,0 +1,306 @@
+import FerryProtocol
+import SQLite
+
+/// A table to which rows or values may have been written that nobody recorded.
+struct UnrecordedTable: Equatable, Sendable {
+  let table: Name
+  /// The place in the history after which that may have happened.
+  let since: SequenceNumber
+  /// Whether the table was made again or was not tracked; if not, only columns are new.
+  let isRemade: Bool
+  /// The columns that are new.
+  let newColumns: Set<Name>
+  /// The state of the schema in which that was so.
+  let schemaVersion: Int64
+}
+
+/// What one sync found in tables that were written to unrecorded.
+struct ReconciledRows: Equatable, Sendable {
+  /// Rows recorded as inserts or updates.
+  var recorded = 0
+  /// Rows to fetch from the server.
+  var fetched = 0
+  /// Rows to look at again with the next sync: they are pending, or others changed them meanwhile.
+  var left = 0
+
+  static func += (one: inout ReconciledRows, other: ReconciledRows) {
+    one.recorded += other.recorded
+    one.fetched += other.fetched
+    one.left += other.left
+  }
+}
+
+/// Schema changes that bypass the triggers, and what a sync does about them (SPEC.md §25).
+extension ReplicaFile {
+  // MARK: Noting
+
+  /// A whole table may hold unrecorded rows: it was dropped and created again, it lost its triggers,
+  /// or it was not tracked for a time.
+  func noteUnrecorded(_ table: Name, since: SequenceNumber? = nil) throws {
+    let save = try connection.statement(
+      """
+      UPDATE ferry_tables SET remade = 1, since = min(ifnull(since, ?1), ?1)
+      WHERE name = ?2 AND direction IN ('two-way', 'returning')
+      """)
+    save.bind(1, try since ?? syncState().applied)
+    save.bind(2, table)
+    try save.run()
+    guard connection.changes > 0 else { return }
+    try note(
+      "unrecorded",
+      "\(table) was created again, or was not tracked for a time; the next sync compares its rows "
+        + "with the server")
+  }
+
+  /// A tracked table is not here. If it comes back, its rows are compared.
+  func noteAbsent(_ table: Name) throws {
+    // After a rename by another program, the triggers would record the other table as this one.
+    try dropTriggers(of: table)
+    let save = try connection.statement(
+      """
+      UPDATE ferry_tables SET remade = 1,
+        since = ifnull(since, (SELECT applied FROM ferry_replica))
+      WHERE name = ? AND remade = 0 AND direction IN ('two-way', 'returning')
+      """)
+    save.bind(1, table)
+    try save.run()
+  }
+
+  /// Columns that the table did not have may hold unrecorded values: a rename of a column, or a column
+  /// that was dropped before.
+  func noteNewColumns(of table: TableSchema) throws {
+    let known = try knownColumns(of: table.name)
+    if PlantedFault.migrationNotNoticed.isPlanted { return }
+    guard !known.isEmpty, table.columns.contains(where: { !known.contains($0.name) }) else {
+      return
+    }
+    let save = try connection.statement(
+      """
+      UPDATE ferry_tables SET since = ifnull(since, (SELECT applied FROM ferry_replica))
+      WHERE name = ? AND direction IN ('two-way', 'returning')
+      """)
+    save.bind(1, table.name)
+    try save.run()
+  }
+
+  /// Keeps which columns the triggers know.
+  func noteColumns(of table: TableSchema) throws {
+    let known = try knownColumns(of: table.name)
+    let names = Set(table.columns.map(\.name))
+    let remove = try connection.statement("DELETE FROM ferry_columns WHERE tbl = ? AND name = ?")
+    for name in known.subtracting(names) {
+      remove.bind(1, table.name)
+      remove.bind(2, name)
+      try remove.run()
+    }
+    let insert = try connection.statement(
+      "INSERT OR IGNORE INTO ferry_columns(tbl, name, is_new) VALUES (?, ?, ?)")
+    for name in names.subtracting(known) {
+      insert.bind(1, table.name)
+      insert.bind(2, name)
+      insert.bind(3, known.isEmpty ? 0 : 1)
+      try insert.run()
+    }
+  }
+
+  private func knownColumns(of table: Name) throws -> Set<Name> {
+    let find = try connection.statement("SELECT name FROM ferry_columns WHERE tbl = ?")
+    find.bind(1, table)
+    return Set(try find.map { $0.name(0) })
+  }
+
+  /// A table's writes are not recorded from here on.
+  func noteUntracked(_ table: Name) throws {
+    let save = try connection.statement(
+      """
+      INSERT OR REPLACE INTO ferry_untracked
+      SELECT name, min(ifnull(since, applied), applied) FROM ferry_tables, ferry_replica
+      WHERE name = ? AND direction IN ('two-way', 'returning')
+      """)
+    save.bind(1, table)
+    try save.run()
+    let forget = try connection.statement("DELETE FROM ferry_columns WHERE tbl = ?")
+    forget.bind(1, table)
+    try forget.run()
+  }
+
+  /// Returns the place after which a table's writes are unrecorded, if it was tracked before; and
+  /// forgets it.
+  func takeUntracked(_ table: Name) throws -> SequenceNumber? {
+    let take = try connection.statement(
+      "DELETE FROM ferry_untracked WHERE name = ? COLLATE NOCASE RETURNING since")
+    take.bind(1, table)
+    return try take.map { $0.int64(0) }.min()
+  }
+
+  // MARK: Reading
+
+  /// Tables whose rows have to be compared with the server.
+  func unrecordedTables() throws -> [UnrecordedTable] {
+    let find = try connection.statement(
+      "SELECT name, since, remade FROM ferry_tables WHERE since IS NOT NULL ORDER BY name")
+    let tables = try find.map { ($0.name(0), $0.int64(1), $0.int64(2) != 0) }
+    let version = try connection.statement("PRAGMA schema_version").first { $0.int64(0) } ?? 0
+    return try tables.filter { (try? schema(of: $0.0)) != nil }.map { name, since, isRemade in
+      let columns = try connection.statement(
+        "SELECT name FROM ferry_columns WHERE tbl = ? AND is_new <> 0")
+      columns.bind(1, name)
+      return UnrecordedTable(
+        table: name, since: since, isRemade: isRemade,
+        newColumns: Set(try columns.map { $0.name(0) }), schemaVersion: version)
+    }
+  }
+
+  /// Whether a table has to be compared with the server, also if another program has just changed it.
+  func hasUnrecordedTables() throws -> Bool {
+    try noticeNewSchema()
+    return try !unrecordedTables().isEmpty
+  }
+
+  /// Tracked tables that cannot be synced as they are, with the reason and what to do.
+  func tableFaults() throws -> [TableFault] {
+    try trackedTables().compactMap { name in
+      do {
+        _ = try schema(of: name)
+        return nil
+      } catch ReplicaError.cannotTrack(_, let reason) {
+        return TableFault(table: name, reason: reason)
+      }
+    }
+  }
+
+  // MARK: Reconciling
+
+  /// Decides about rows of a table that differ from the server's records.
+  func reconcile(
+    _ changes: [Change], of unrecorded: UnrecordedTable
+  ) throws -> ReconciledRows {
+    try connection.transaction {
+      let scan = try TableScan(unrecorded.table, on: connection, limits: limits)
+      let rules = try self.rules(for: scan.table)
+      let machine = Reconciliation(
+        comparison: scan.comparison, since: unrecorded.since,
+        columns: unrecorded.isRemade ? nil : unrecorded.newColumns, own: try ownNames())
+      let applied = try syncState().applied
+      var result = ReconciledRows()
+      for change in changes {
+        guard change.sequence <= applied, !scan.pending.contains(change.key) else {
+          result.left += 1
+          continue
+        }
+        let here = try scan.received(change.key)
+        let decision = machine.decide(here: here, there: change.state)
+        try record(decision, change.key, scan.table, rules)
+        try keepLost(decision.lost, of: change.key, there: change.state, decision.losesRow)
+        if decision.takesServer { try refresh([change.key]) }
+        result.recorded += decision.isInserted || !decision.edited.isEmpty ? 1 : 0
+        result.fetched += decision.takesServer ? 1 : 0
+      }
+      return result
+    }
+  }
+
+  private func record(
+    _ decision: Reconciliation.Decision, _ key: RecordKey, _ table: TableSchema, _ rules: TableRules
+  ) throws {
+    if decision.isInserted {
+      let insert = try connection.prepare(CaptureTriggers.recordExisting(table))
+      insert.bind(1, key.record)
+      try insert.run()
+    } else if !decision.edited.isEmpty {
+      let update = try connection.prepare(
+        CaptureTriggers.recordDifference(table, rules, of: Set(decision.edited.map(\.name))))
+      var index: Int32 = 1
+      for column in table.columns {
+        guard let old = decision.edited.first(where: { $0.name == column.name }) else { continue }
+        update.bind(index, old.value)
+        index += 1
+      }
+      update.bind(index, key.record)
+      try update.run()
+    }
+    // Each row is a transaction of its own: nobody knows which rows were written together.
+    capture.endTransaction()
+  }
+
+  /// A table was compared as a whole: its writes are recorded again.
+  func endReconciling(_ unrecorded: UnrecordedTable, _ result: ReconciledRows) throws {
+    try connection.transaction {
+      if result.recorded + result.fetched > 0 {
+        try note(
+          "reconciled",
+          "\(unrecorded.table): \(result.recorded) rows were recorded as edits of this device, and "
+            + "\(result.fetched) were fetched from the server; `ferry conflicts` lists values here "
+            + "that others had changed")
+      }
+      // Otherwise the next sync compares it once more.
+      guard result.left == 0, try unrecordedTables().contains(unrecorded) else { return }
+      let end = try connection.statement(
+        "UPDATE ferry_tables SET since = NULL, remade = 0 WHERE name = ?")
+      end.bind(1, unrecorded.table)
+      try end.run()
+      let columns = try connection.statement("UPDATE ferry_columns SET is_new = 0 WHERE tbl = ?")
+      columns.bind(1, unrecorded.table)
+      try columns.run()
+    }
+  }
+
+  // MARK: Keeping values readable
+
+  /// Keeps values of rows that changes of others are about to replace, if nobody recorded them.
+  func keepOverwritten(in table: TableSchema) throws {
+    guard let unrecorded = try unrecordedTables().first(where: { $0.table == table.name }) else {
+      return
+    }
+    var place = KeptPlace.start
+    let scan = try TableScan(table.name, on: connection, limits: limits)
+    while let kept = try nextKept(.ofTable(table.name), after: place) {
+      place = KeptPlace(kept.change)
+      guard let here = try scan.row(kept.change.key) else { continue }
+      let isPending = scan.pending.contains(kept.change.key)
+      // Values of a new column are stale, unless an edit is still on its way.
+      guard unrecorded.isRemade || isPending else { continue }
+      let there = kept.change.state
+      let lost = here.filter { column in
+        guard column.value != .null,
+          unrecorded.isRemade || unrecorded.newColumns.contains(column.name)
+        else { return false }
+        if there.deleted != nil && !there.isAlive { return true }
+        return there.columns.contains { $0.name == column.name && $0.value != column.value }
+      }
+      try keepLost(lost, of: kept.change.key, there: there, there.deleted != nil && !there.isAlive)
+    }
+  }
+
+  /// Keeps values of a row that the server's version replaces, as conflicts: they can be read, and
+  /// chosen again.
+  ///
+  /// - Parameter isRowLost: whether the row itself goes.
+  func keepLost(
+    _ columns: [Column], of key: RecordKey, there: RecordState? = nil, _ isRowLost: Bool
+  ) throws {
+    if columns.isEmpty && !isRowLost { return }
+    let time = HybridTimestamp(milliseconds: wallClock())
+    let operation = OperationID(UniqueID(timestamp: time, random: random()))
+    let loser = Stamp(time: time, device: try identity().device)
+    let unknown = Stamp(time: time, device: .server)
+    for column in columns {
+      let winner = there?.columns.first { $0.name == column.name }?.stamp
+      let conflict = Conflict(
+        column: column.name, lost: column.value, loser: loser, winner: winner ?? unknown)
+      try note(conflict, of: operation, on: key)
+    }
+    guard isRowLost else { return }
+    let conflict = Conflict(
+      column: nil, lost: .null, loser: loser, winner: there?.deleted?.stamp ?? unknown)
+    try note(conflict, of: operation, on: key)
+  }
+}
+
+/// A tracked table that cannot be synced as it is.
+public struct TableFault: Sendable, Equatable {
+  /// The table.
+  public var table: Name
+  /// The reason, such as "there is no such table".
+  public var reason: String
+}

@@ -1,0 +1,62 @@
+import FerryProtocol
+
+/// A change of the tables that does not go through the triggers. The application makes it on one device,
+/// or another program makes it that knows nothing of Ferry.
+package enum Migration: String, Sendable, CaseIterable {
+  /// Fill a new table, drop the old one, and give its name to the new one.
+  case rebuilt
+  /// The same by another program, which then writes to the table: nothing records that.
+  case rebuiltElsewhere
+  /// Drop a column, and add it again.
+  case columnReplaced
+  /// Drop a table, and create it again without its rows.
+  case emptied
+  /// Stop recording a table, write to it, and record it again.
+  case untracked
+
+  /// Tables to which no row of another table refers.
+  private static let tables = ["notes", "drafts", "places", "slots", "labels"]
+
+  /// One migration of one table, with its choices.
+  package struct Plan: Sendable, Equatable {
+    package let kind: Migration
+    package let table: String
+    private let tag: String
+
+    package init(_ random: inout SeededRandom) {
+      kind = Migration.allCases[random.below(Migration.allCases.count)]
+      let tables = kind == .columnReplaced ? ["notes"] : Migration.tables
+      table = tables[random.below(tables.count)]
+      tag = Workload.fresh("", &random)
+    }
+
+    /// The statements that change the table.
+    ///
+    /// - Parameter sql: the statement that made it.
+    package func statements(madeBy sql: String) -> [String] {
+      let columns = sql.drop { $0 != "(" }
+      let rebuilt = [
+        "CREATE TABLE \(table)_next\(columns)",
+        "INSERT INTO \(table)_next SELECT * FROM \(table)",
+        "DROP TABLE \(table)", "ALTER TABLE \(table)_next RENAME TO \(table)",
+      ]
+      return switch kind {
+      case .rebuilt: rebuilt
+      case .rebuiltElsewhere: rebuilt + writes
+      case .columnReplaced:
+        ["ALTER TABLE notes DROP COLUMN body", "ALTER TABLE notes ADD COLUMN body"]
+      case .emptied: ["DROP TABLE \(table)", "CREATE TABLE \(table)\(columns)"]
+      case .untracked: writes
+      }
+    }
+
+    /// Writes that nobody records.
+    private var writes: [String] {
+      guard table == "notes" else { return [] }
+      return [
+        "UPDATE notes SET title = 'moved \(tag)' WHERE id = (SELECT min(id) FROM notes)",
+        "INSERT INTO notes(id, title) VALUES ('n-\(tag)', 'unrecorded')",
+      ]
+    }
+  }
+}

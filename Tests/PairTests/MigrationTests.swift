@@ -1,0 +1,211 @@
+import Ferry
+import Foundation
+import SQLite
+import TestSupport
+import Testing
+
+/// Schema changes that bypass the triggers: what they write reaches the others, and nothing is lost.
+@Suite(.hangLimit)
+struct MigrationTests {
+  private static let schema = "CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT, n INTEGER)"
+
+  /// Creates the table again as other tools do, and changes values on the way.
+  private static let rebuilt = """
+    CREATE TABLE next(id TEXT PRIMARY KEY, body TEXT, n INTEGER);
+    INSERT INTO next SELECT id, upper(body), n FROM notes;
+    DROP TABLE notes;
+    ALTER TABLE next RENAME TO notes;
+    """
+
+  private func settle(_ devices: Device...) async throws {
+    for _ in 0..<3 { for device in devices { try await device.exchange() } }
+    try await expectEqual(devices)
+    for device in devices {
+      let report = try await device.open().verify()
+      #expect(report.isEqual, "\(report.differences)")
+    }
+  }
+
+  private func make(_ rows: String = "('a', 'one', 1), ('b', 'two', 2)") async throws -> Pair {
+    let pair = try await Pair.make()
+    try await pair.one.write("INSERT INTO notes VALUES \(rows)")
+    try await pair.one.exchange()
+    try await pair.two.exchange()
+    return pair
+  }
+
+  @Test("a renamed column keeps its values, on devices that rename it and on new ones")
+  func renamed() async throws {
+    let pair = try await make()
+    let rename = "ALTER TABLE notes RENAME COLUMN body TO text"
+    try await pair.one.write(rename)
+    try await pair.one.exchange()
+    try await pair.one.write("UPDATE notes SET text = 'later' WHERE id = 'a'")
+    try await pair.one.exchange()
+    try await pair.two.write(rename)
+    try await settle(pair.two, pair.one)
+    #expect(try await pair.two.value("SELECT text FROM notes WHERE id = 'a'") == "later")
+    let new = try await Device.joined(
+      pair.server.url, schema: "CREATE TABLE notes(id TEXT PRIMARY KEY, text TEXT, n INTEGER)")
+    try await settle(new, pair.one, pair.two)
+    #expect(try await new.value("SELECT text FROM notes WHERE id = 'b'") == "two")
+  }
+
+  @Test("a table that was created again is followed", arguments: [true, false])
+  func rebuilt(byAnotherProgram isForeign: Bool) async throws {
+    let pair = try await make()
+    if isForeign {
+      try pair.one.edit(Self.rebuilt + "UPDATE notes SET n = 9 WHERE id = 'b'")
+    } else {
+      try await pair.one.write(Self.rebuilt)
+    }
+    let report = try await pair.one.exchange()
+    #expect(report.pushed == 2)
+    try await settle(pair.two, pair.one)
+    #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'a'") == "ONE")
+    let n = try await pair.two.rows("SELECT n FROM notes WHERE id = 'b'")
+    #expect(n == [[.integer(isForeign ? 9 : 2)]])
+    try await pair.one.write("UPDATE notes SET body = 'three' WHERE id = 'b'")
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'b'") == "three")
+  }
+
+  @Test("what others wrote meanwhile wins over a rebuilt row, whose value is kept")
+  func rebuiltMeanwhile() async throws {
+    let pair = try await make()
+    try await pair.two.write("UPDATE notes SET body = 'theirs' WHERE id = 'a'")
+    try pair.one.edit(Self.rebuilt)
+    _ = try await pair.one.status()
+    try await pair.two.exchange()
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.one.value("SELECT body FROM notes WHERE id = 'a'") == "theirs")
+    #expect(try await pair.one.value("SELECT body FROM notes WHERE id = 'b'") == "TWO")
+  }
+
+  @Test("a column that is dropped and added again gets its values back")
+  func columnReplaced() async throws {
+    let pair = try await make()
+    try await pair.one.write("ALTER TABLE notes DROP COLUMN body")
+    try await pair.one.exchange()
+    #expect(try await pair.one.open().verify().isEqual, "a column less is no difference")
+    try await pair.one.write("ALTER TABLE notes ADD COLUMN body TEXT")
+    try await pair.one.exchange()
+    #expect(try await pair.one.value("SELECT body FROM notes WHERE id = 'b'") == "two")
+    #expect(try await pair.one.open().verify().isEqual)
+  }
+
+  @Test("a table that is dropped and created again gets its rows back", arguments: [true, false])
+  func emptied(atOnce isAtOnce: Bool) async throws {
+    let pair = try await make()
+    try await pair.one.write("DROP TABLE notes" + (isAtOnce ? "; " + Self.schema : ""))
+    if !isAtOnce {
+      let found = try await pair.one.ferry("sync", exits: 4)
+      #expect(found.error.contains("table notes is not synced"))
+      #expect(found.error.contains("ferry untrack notes"))
+      try await pair.one.write(Self.schema)
+      try await pair.one.ferry("track", "notes")
+    }
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.one.rows("SELECT * FROM notes").count == 2)
+  }
+
+  @Test("a table that was not tracked for a time gets its rows back, and its new ones are sent")
+  func untracked() async throws {
+    let pair = try await make("('a', 'one', 1), ('b', 'two', 2), ('c', 'three', 3)")
+    try await pair.one.ferry("untrack", "notes")
+    try await pair.one.write(
+      """
+      DELETE FROM notes WHERE id = 'a'; UPDATE notes SET body = 'mine' WHERE id IN ('b', 'c');
+      INSERT INTO notes VALUES ('d', 'new', 4)
+      """)
+    try await pair.two.write("UPDATE notes SET body = 'theirs' WHERE id = 'c'")
+    try await pair.two.exchange()
+    try await pair.one.exchange()
+    try await pair.one.ferry("track", "notes")
+    try await settle(pair.one, pair.two)
+    let rows = try await pair.two.rows("SELECT id, body FROM notes ORDER BY id")
+    #expect(
+      rows == [["a", "one"], ["b", "mine"], ["c", "theirs"], ["d", "new"]])
+    let kept = try await pair.one.open().conflicts().map(\.conflict.lost)
+    #expect(kept == ["mine"], "what theirs replaced can be read")
+  }
+
+  @Test("a repair keeps values that only this device has, and they can be chosen again")
+  func repaired() async throws {
+    let pair = try await make()
+    let connection = try SQLiteConnection(path: pair.one.path)
+    let triggers = try connection.prepare(
+      "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid"
+    ).map { ($0.text(0), $0.text(1)) }
+    try connection.transaction {
+      for (name, _) in triggers { try connection.execute("DROP TRIGGER \"\(name)\"") }
+      try connection.execute(
+        "UPDATE notes SET body = 'only here' WHERE id = 'a'; INSERT INTO notes VALUES ('x', 'y', 1)"
+      )
+      for (_, sql) in triggers { try connection.execute(sql) }
+    }
+    try await pair.one.ferry("verify", "--repair")
+    #expect(try await pair.one.value("SELECT body FROM notes WHERE id = 'a'") == "one")
+    let kept = try await pair.one.open().conflicts()
+    #expect(Set(kept.map(\.conflict.lost)) == ["only here", "y", 1, .null])
+    let number = try #require(kept.first { $0.conflict.lost == "only here" }).number
+    try await pair.one.ferry("resolve", "\(number)", "--keep", "local")
+    let row = try #require(kept.first { $0.conflict.column == nil }).number
+    try await pair.one.ferry("resolve", "\(row)", "--keep", "local")
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'a'") == "only here")
+    #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'x'") == "y")
+  }
+
+  @Test("a table that cannot be recorded any more is named, and the others are synced")
+  func unusable() async throws {
+    let pair = try await Pair.make(
+      schema: Self.schema + "; CREATE TABLE tasks(id TEXT PRIMARY KEY, done INTEGER)",
+      tracking: ["notes", "tasks"])
+    try pair.one.edit(
+      "DROP TABLE notes; CREATE TABLE notes(id INTEGER PRIMARY KEY, body TEXT, n INTEGER)")
+    try await pair.one.write("INSERT INTO tasks VALUES ('t', 1)")
+    let found = try await pair.one.ferry("sync", "--json", exits: 4)
+    #expect(found.error.contains("table notes is not synced") && found.error.contains("why: "))
+    #expect(try ExchangeReport(found).pushed == 1)
+    let status = try await pair.one.open().status()
+    #expect(status.tableFaults.map(\.table) == ["notes"])
+  }
+
+  @Test("a table that another program renamed is not recorded under its old name")
+  func renamedTable() async throws {
+    let pair = try await make()
+    try pair.one.edit("ALTER TABLE notes RENAME TO memos")
+    let found = try await pair.one.ferry("sync", exits: 4)
+    #expect(found.error.contains("there is no such table"))
+    try await pair.one.write("INSERT INTO memos VALUES ('m', 'memo', 1)")
+    #expect(try await pair.one.status().pending == 0)
+    try pair.one.edit("ALTER TABLE memos RENAME TO notes")
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'm'") == "memo")
+  }
+
+  @Test("dropping a table is refused if rows of another one would go with it")
+  func parents() async throws {
+    let pair = try await Pair.make(
+      schema: """
+        CREATE TABLE lists(id TEXT PRIMARY KEY, name TEXT);
+        CREATE TABLE items(id TEXT PRIMARY KEY, list TEXT REFERENCES lists ON DELETE CASCADE)
+        """, tracking: ["lists", "items"])
+    try await pair.one.write(
+      "INSERT INTO lists VALUES ('l', 'x'); INSERT INTO items VALUES ('i', 'l')")
+    let refused = try await pair.one.ferry("sql", "DROP TABLE lists", exits: 1)
+    #expect(refused.error.contains("items") && refused.error.contains("ON DELETE"))
+    #expect(try await pair.one.rows("SELECT * FROM items").count == 1)
+    try await pair.one.write("DELETE FROM items")
+    try await pair.one.write("DROP TABLE lists")
+  }
+}
+
+extension Device {
+  /// Changes the file as a program does that knows nothing of Ferry.
+  fileprivate func edit(_ sql: String) throws {
+    let connection = try SQLiteConnection(path: path)
+    try connection.transaction { try connection.execute(sql) }
+  }
+}
