@@ -47,7 +47,7 @@
         (options.watchers, options.syncPause) = (0, 10_000)
         (options.pageChanges, options.packetOperations) = (5_000, 1_000)
         (options.counters, options.batches, options.claims, options.drafts) = (0, 0, 0, 0)
-        (options.moves, options.growth, options.labels) = (0, 0, 0)
+        (options.moves, options.growth, options.paints) = (0, 0, 0)
         return options
       case .migrationNotNoticed:
         var options = drawn()

@@ -15,7 +15,7 @@ package enum Migration: String, Sendable, CaseIterable {
   case untracked
 
   /// Tables to which no row of another table refers.
-  private static let tables = ["notes", "drafts", "places", "slots", "labels"]
+  private static let tables = ["notes", "drafts", "places", "slots", "paints"]
 
   /// One migration of one table, with its choices.
   package struct Plan: Sendable, Equatable {

@@ -23,7 +23,7 @@ package enum Workload {
     /// ``UserAction/grow``.
     package var growth = 40
     /// ``UserAction/label``.
-    package var labels = 20
+    package var paints = 20
 
     package init() {}
 
@@ -32,7 +32,7 @@ package enum Workload {
       for (action, ratio) in [
         (UserAction.tally, counters), (.batch, batches), (.claim, claims), (.draft, drafts),
         (.arrange, moves),
-        (.grow, growth), (.label, labels),
+        (.grow, growth), (.paint, paints),
       ] {
         rest -= ratio
         if rest < 0 { return action }

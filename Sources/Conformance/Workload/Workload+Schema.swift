@@ -24,13 +24,13 @@ extension Workload {
       list TEXT REFERENCES lists(id) ON DELETE CASCADE,
       a TEXT, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT)
     """,
-    "CREATE TABLE labels(id TEXT PRIMARY KEY NOT NULL, shade TEXT)",
+    "CREATE TABLE paints(id TEXT PRIMARY KEY NOT NULL, shade TEXT)",
   ]
 
   /// Those of them to track.
   package static let tables: [Name] = [
     "notes", "lists", "items", "ledger", "beats", "places", "tallies", "drafts", "slots",
-    "essays", "labels",
+    "essays", "paints",
   ]
 
   /// Steps by which the application's schema grows, one statement each. Devices take them at
@@ -39,14 +39,14 @@ extension Workload {
     "ALTER TABLE notes ADD COLUMN tag TEXT",
     "ALTER TABLE items ADD COLUMN weight REAL",
     "ALTER TABLE notes ADD COLUMN extra",
-    "ALTER TABLE labels RENAME COLUMN shade TO color",
+    "ALTER TABLE paints RENAME COLUMN shade TO color",
   ]
 
   /// A column that has another name since an upgrade. The space keeps its values, which wait on devices.
-  static let renamed: (table: Name, column: Name) = ("labels", "shade")
+  static let renamed: (table: Name, column: Name) = ("paints", "shade")
 
-  /// The column of `labels`, in a schema with so many upgrades.
-  static func labelColumn(level: Int) -> String { level >= 4 ? "color" : "shade" }
+  /// The column of `paints`, in a schema with so many upgrades.
+  static func paintColumn(level: Int) -> String { level >= 4 ? "color" : "shade" }
 
   /// Tables whose rows go with their parents' (ON DELETE CASCADE): the column that names the
   /// parent, and its table.

@@ -53,7 +53,7 @@ extension Workload {
     case .draft: return try draft(&random, query)
     case .arrange: return try arrange(deviceName, &random, query)
     case .grow: return try grow(&random, query)
-    case .label: return label(level, &random)
+    case .paint: return paint(level, &random)
     }
   }
 
@@ -106,16 +106,16 @@ extension Workload {
     return "UPDATE notes SET \(sets.joined(separator: ", ")) WHERE id = '\(id)'"
   }
 
-  // MARK: Labels
+  // MARK: Paints
 
-  /// Any device may insert or edit any of a few labels.
-  private static func label(_ level: Int, _ random: inout SeededRandom) -> [String] {
-    let (id, column) = ("b\(random.below(6))", labelColumn(level: level))
-    if random.chance(1, in: 8) { return [delete("labels", id)] }
+  /// Any device may insert or edit any of a few paints.
+  private static func paint(_ level: Int, _ random: inout SeededRandom) -> [String] {
+    let (id, column) = ("b\(random.below(6))", paintColumn(level: level))
+    if random.chance(1, in: 8) { return [delete("paints", id)] }
     let value = ValueMaker.text(&random).sqlLiteral
     return [
       """
-      INSERT INTO labels(id, \(column)) VALUES ('\(id)', \(value)) \
+      INSERT INTO paints(id, \(column)) VALUES ('\(id)', \(value)) \
       ON CONFLICT(id) DO UPDATE SET \(column) = excluded.\(column)
       """
     ]

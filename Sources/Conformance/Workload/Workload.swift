@@ -42,8 +42,8 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Table `essays(id, list REFERENCES lists ON DELETE CASCADE, a, …, f)`: rows that grow, column
   /// by column, until they are refused.
   case grow
-  /// Table `labels(id, shade)`, whose column gets another name by an upgrade.
-  case label
+  /// Table `paints(id, shade)`, whose column gets another name by an upgrade.
+  case paint
 }
 
 /// Something to do at a moment, all of it known from the seed before the run starts, so that a

@@ -40,7 +40,7 @@ extension WorldOptions {
       Field("drafts", \.drafts, "transactions of a thousand that edit what users are asked about"),
       Field("moves", \.moves, "transactions of a thousand that move unique values between rows"),
       Field("growth", \.growth, "transactions of a thousand that let rows grow to their limit"),
-      Field("labels", \.labels, "transactions of a thousand on a table whose column is renamed"),
+      Field("paints", \.paints, "transactions of a thousand on a table whose column is renamed"),
       Field(
         "missions", \.missions,
         "missions that the server publishes, renews and retracts, with files"),

@@ -37,7 +37,7 @@ package struct WorldOptions: Sendable, Equatable {
   /// Transactions of a thousand that let rows grow.
   package var growth = Workload.Mix().growth
   /// Transactions of a thousand that write to a table whose column is renamed.
-  package var labels = Workload.Mix().labels
+  package var paints = Workload.Mix().paints
   /// Missions that the server publishes, in several versions, and retracts.
   package var missions = 0
 
@@ -143,7 +143,7 @@ extension WorldOptions {
     mix.drafts = drafts
     mix.moves = moves
     mix.growth = growth
-    mix.labels = labels
+    mix.paints = paints
     return mix
   }
 
