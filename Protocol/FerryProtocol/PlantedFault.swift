@@ -51,6 +51,8 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   /// A row whose unique values another row still has is left as it is, also if that row waits for
   /// the same.
   case valuesNotMoved
+  /// Rows do not follow a value that a pull changes.
+  case valuesNotFollowed
   /// A mission is put in use before its content is there.
   case missionInUseEarly
   /// A chunk is taken for right whatever came.

@@ -73,7 +73,7 @@ extension ReplicaFile {
   ///
   /// - Parameter time: what is recorded is later.
   func follow(_ moves: [KeyMove], after time: HybridTimestamp) throws {
-    guard !moves.isEmpty else { return }
+    guard !moves.isEmpty, !PlantedFault.valuesNotFollowed.isPlanted else { return }
     let before = capture.mode
     capture.mode = .recording
     defer { capture.mode = before }

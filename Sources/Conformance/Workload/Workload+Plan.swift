@@ -22,6 +22,8 @@ package enum Workload {
     package var moves = 60
     /// ``UserAction/grow``.
     package var growth = 40
+    /// ``UserAction/label``.
+    package var labels = 40
 
     package init() {}
 
@@ -29,8 +31,7 @@ package enum Workload {
       var rest = random.below(1_000)
       for (action, ratio) in [
         (UserAction.tally, counters), (.batch, batches), (.claim, claims), (.draft, drafts),
-        (.arrange, moves),
-        (.grow, growth),
+        (.arrange, moves), (.grow, growth), (.label, labels),
       ] {
         rest -= ratio
         if rest < 0 { return action }

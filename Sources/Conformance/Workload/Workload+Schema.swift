@@ -24,12 +24,17 @@ extension Workload {
       list TEXT REFERENCES lists(id) ON DELETE CASCADE,
       a TEXT, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT)
     """,
+    "CREATE TABLE labels(id TEXT PRIMARY KEY NOT NULL, code TEXT UNIQUE)",
+    """
+    CREATE TABLE tags(id TEXT PRIMARY KEY NOT NULL,
+      code TEXT REFERENCES labels(code) ON UPDATE CASCADE, note TEXT)
+    """,
   ]
 
   /// Those of them to track.
   package static let tables: [Name] = [
     "notes", "lists", "items", "ledger", "beats", "places", "tallies", "drafts", "slots",
-    "essays",
+    "essays", "labels", "tags",
   ]
 
   /// Steps by which the application's schema grows, one statement each. Devices take them at
@@ -45,6 +50,12 @@ extension Workload {
   package static let cascades: [Name: (column: Name, parent: Name)] = [
     "items": (column: "list", parent: "lists"), "essays": (column: "list", parent: "lists"),
   ]
+
+  /// The table whose rows follow a value of their parents' (ON UPDATE CASCADE), and the two tables'
+  /// column.
+  package static let follower: (table: Name, column: Name, parent: Name) = (
+    "tags", "code", "labels"
+  )
 
   /// Columns of `notes` that may be edited, in a schema with so many upgrades.
   static func noteColumns(level: Int) -> [String] {

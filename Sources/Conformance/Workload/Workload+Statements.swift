@@ -53,6 +53,7 @@ extension Workload {
     case .draft: return try draft(&random, query)
     case .arrange: return try arrange(deviceName, &random, query)
     case .grow: return try grow(&random, query)
+    case .label: return try label(&random, query)
     }
   }
 

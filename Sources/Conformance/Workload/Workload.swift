@@ -42,6 +42,9 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Table `essays(id, list REFERENCES lists ON DELETE CASCADE, a, …, f)`: rows that grow, column
   /// by column, until they are refused.
   case grow
+  /// Tables `labels(id, code UNIQUE)` and `tags(id, code REFERENCES labels(code) ON UPDATE CASCADE,
+  /// note)`: gives labels other codes, while others write tags. Labels are never deleted.
+  case label
 }
 
 /// Something to do at a moment, all of it known from the seed before the run starts, so that a

@@ -41,6 +41,9 @@ extension WorldOptions {
       Field("moves", \.moves, "transactions of a thousand that move unique values between rows"),
       Field("growth", \.growth, "transactions of a thousand that let rows grow to their limit"),
       Field(
+        "labels", \.labels,
+        "transactions of a thousand that change values to which other rows refer, or such rows"),
+      Field(
         "missions", \.missions,
         "missions that the server publishes, renews and retracts, with files"),
       Field("packet-operations", \.packetOperations, "operations in a packet at most"),

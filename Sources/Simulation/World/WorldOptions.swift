@@ -36,6 +36,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var moves = Workload.Mix().moves
   /// Transactions of a thousand that let rows grow.
   package var growth = Workload.Mix().growth
+  /// Transactions of a thousand that change values which other rows refer to.
+  package var labels = Workload.Mix().labels
   /// Missions that the server publishes, in several versions, and retracts.
   package var missions = 0
 
@@ -139,6 +141,7 @@ extension WorldOptions {
     mix.drafts = drafts
     mix.moves = moves
     mix.growth = growth
+    mix.labels = labels
     return mix
   }
 
