@@ -53,6 +53,8 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case valuesNotMoved
   /// A table that was created again, or has a column of another name, counts as recorded.
   case migrationNotNoticed
+  /// Rows do not follow a value that a pull changes.
+  case valuesNotFollowed
   /// A mission is put in use before its content is there.
   case missionInUseEarly
   /// A chunk is taken for right whatever came.

@@ -134,6 +134,20 @@ struct ReaderOracleTests {
     #expect(missed(events + [beat("one", 3), read(["one": 2])]).count == 1)
   }
 
+  @Test("a beat that file and server have lost may be gone, and the one before it may not")
+  func lostTwice() {
+    func loss(_ beat: Int64) -> RunEvent {
+      .lostPower(device: "one", survivors: evidence(["one": beat]))
+    }
+    func events(_ middle: [RunEvent], shown: Int64) -> [RunEvent] {
+      [beat("one", 3), beat("one", 4), loss(3)] + middle + [loss(4), read(["one": shown])]
+    }
+    let lost = RunEvent.serverWentBack(from: [], to: [])
+    #expect(missed(events([lost], shown: 3)) == [])
+    #expect(missed(events([lost], shown: 2)).count == 1)
+    #expect(missed(events([], shown: 3)).count == 1)
+  }
+
   @Test("beats that were lost with the file may come back from a copy that has sent them")
   func lostBeats() {
     let loss = RunEvent.lostPower(device: "one", survivors: evidence(["one": 1]))

@@ -47,7 +47,7 @@
         (options.watchers, options.syncPause) = (0, 10_000)
         (options.pageChanges, options.packetOperations) = (5_000, 1_000)
         (options.counters, options.batches, options.claims, options.drafts) = (0, 0, 0, 0)
-        (options.moves, options.growth, options.paints) = (0, 0, 0)
+        (options.moves, options.growth, options.labels, options.paints) = (0, 0, 0, 0)
         return options
       case .migrationNotNoticed:
         var options = drawn()
@@ -56,6 +56,10 @@
       case .valuesNotMoved:
         var options = drawn()
         options.moves = 400
+        return options
+      case .valuesNotFollowed:
+        var options = drawn()
+        options.labels = 400
         return options
       case .transactionTornOnServer:
         // Parts of transactions that come apart, while everybody looks.
@@ -99,6 +103,7 @@
         // A batch that nothing follows before it is pruned.
         var options = drawn(operations: 60)
         (options.drafts, options.moves, options.growth, options.batches) = (0, 0, 0, 300)
+        options.labels = 0
         (options.retention, options.pruneEvery, options.batchCopies) = (1, 1, 12)
         (options.copies, options.restores, options.absences) = (0, 0, 0)
         options.syncPause = 1_000

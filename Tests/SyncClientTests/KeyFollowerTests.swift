@@ -15,7 +15,8 @@ struct KeyFollowerTests {
     try replica.run(
       """
       CREATE TABLE labels(id TEXT PRIMARY KEY, code TEXT UNIQUE);
-      CREATE TABLE tags(id TEXT PRIMARY KEY, code TEXT REFERENCES labels(code) ON UPDATE \(action))
+      CREATE TABLE tags(id TEXT PRIMARY KEY,
+        code TEXT DEFAULT 'none' REFERENCES labels(code) ON UPDATE \(action))
       """)
     try replica.file.track(["labels", "tags"])
     try replica.apply([
@@ -27,13 +28,16 @@ struct KeyFollowerTests {
 
   @Test(
     "a row that its author did not know of follows the value, and that is recorded",
-    arguments: [("CASCADE", Value.text("new")), ("SET NULL", Value.null)])
+    arguments: [
+      ("CASCADE", Value.text("new")), ("SET NULL", Value.null), ("SET DEFAULT", Value.text("none")),
+    ])
   func concurrentChild(action: String, expected: Value) throws {
     let replica = try replica(action)
+    try replica.apply([maker.change(3, "labels", "default", [Column("code", "none")])])
     try replica.run("INSERT INTO tags VALUES ('mine', 'old')")
     let result = try replica.apply([
-      maker.change(3, "labels", "l", [Column("code", "new")], inserts: false),
-      maker.change(4, "tags", "known", [Column("code", expected)], inserts: false),
+      maker.change(4, "labels", "l", [Column("code", "new")], inserts: false),
+      maker.change(5, "tags", "known", [Column("code", expected)], inserts: false),
     ])
     #expect(result == AppliedPull(applied: 2, refused: 0))
     #expect(
@@ -44,6 +48,31 @@ struct KeyFollowerTests {
     #expect(pending.map(\.key.record) == ["mine", "mine"])
     #expect(pending.last?.columns == [Column("code", expected)])
     #expect(pending[1].time > pending[0].time)
+  }
+
+  @Test("a row whose default refers to nothing here defers the change of the value")
+  func defaultWithoutParent() throws {
+    let replica = try replica("SET DEFAULT")
+    try replica.run("INSERT INTO tags VALUES ('mine', 'old')")
+    let result = try replica.apply([
+      maker.change(3, "labels", "l", [Column("code", "new")], inserts: false),
+      maker.change(4, "labels", "default", [Column("code", "none")]),
+      maker.change(5, "tags", "known", [Column("code", "none")], inserts: false),
+    ])
+    #expect(result.refused == 0)
+    let changes = [
+      maker.change(6, "labels", "default", [Column("code", "all")], inserts: false),
+      maker.change(7, "tags", "known", [Column("code", .null)], inserts: false),
+    ]
+    #expect(try replica.apply(changes).refused == 1)
+    #expect(
+      try replica.rows("SELECT id, code FROM tags ORDER BY id")
+        == [["known", .null], ["mine", "none"]])
+    #expect(try replica.rows("SELECT code FROM labels ORDER BY id") == [["none"], ["new"]])
+    // It is applied as soon as nothing refers to the value any more.
+    try replica.run("DELETE FROM tags WHERE id = 'mine'")
+    #expect(try replica.apply([], head: 8).refused == 0)
+    #expect(try replica.rows("SELECT code FROM labels ORDER BY id") == [["all"], ["new"]])
   }
 
   @Test("a row that comes with the value's change follows it, too")

@@ -73,7 +73,7 @@ struct QuarantineCascadeTests {
     let pending = try replica.file.pendingOperations(limit: 1_000)
     #expect(pending.count == count + 1)
     #expect(Set(pending.map(\.group)).count == count + 1)
-    #expect(pending.allSatisfy { $0.operation.base == 100 })
+    #expect(pending.allSatisfy { $0.operation.base == SequenceNumber(count) + 9 })
   }
 
   @Test(

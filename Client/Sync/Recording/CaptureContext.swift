@@ -35,6 +35,8 @@ final class CaptureContext {
   private(set) var appliedRecord = RecordKey(table: "", record: "")
   /// Whether that record's row is being taken out of its table for a moment.
   var isTakingAside = false
+  /// How far rows were seen that go with that record; `nil` outside of a pull list.
+  var seen: SeenRows?
   /// Whether that record has its new values: what is written after that is the doing of triggers.
   var isApplied = false
   /// Whether the write being looked at is a batch's own.

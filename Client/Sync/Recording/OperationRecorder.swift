@@ -31,7 +31,7 @@ final class OperationRecorder {
     let met = kind == .delete ? try forgetKept(table, record) : 0
     // The user asks for the row of the user's own.
     let lastRow = connection.lastInsertedRow
-    let base = isExisting ? 0 : group.base
+    let base = isExisting ? 0 : self.base(of: group, table, record)
     var kind = kind
     for part in context.fullParts {
       let insert = try begin(kind, table, record, group: group.number, base: base, met: met)
@@ -50,6 +50,18 @@ final class OperationRecorder {
     try insert.run()
     connection.lastInsertedRow = lastRow
     context.endCascade()
+  }
+
+  /// The newest sequence that the author of an operation on this record had seen of it.
+  private func base(
+    of group: CaptureContext.Group, _ table: UnsafeRawBufferPointer,
+    _ record: UnsafeRawBufferPointer
+  ) -> SequenceNumber {
+    guard context.mode == .applying, let seen = context.seen else { return group.base }
+    let key = RecordKey(
+      table: Name(String(decoding: table, as: UTF8.self)),
+      record: Name(String(decoding: record, as: UTF8.self)))
+    return seen.base(of: key, head: group.base)
   }
 
   private func begin(

@@ -27,6 +27,8 @@ struct ApplyPass {
   private(set) var moves: [KeyMove] = []
   /// Rows that are out of their tables while values move between them.
   var aside: RowsAside?
+  /// How far rows were seen that go with their parents; `nil` outside of a pull list.
+  private var seen: SeenRows?
 
   /// What was done. A record that was deferred may have gone since, with the one that it refers to.
   func result() throws -> AppliedPull {
@@ -39,12 +41,15 @@ struct ApplyPass {
   /// Records that the server says are deleted, where they are looked for.
   private(set) var deleted = Set<RecordKey>()
 
-  init(file: ReplicaFile, device: DeviceID, _ deferred: DeferredRecords) throws {
+  init(
+    file: ReplicaFile, device: DeviceID, _ deferred: DeferredRecords, seen: SeenRows? = nil
+  ) throws {
     self.file = file
     connection = file.connection
     limits = file.limits
     self.device = device
     self.deferred = deferred
+    self.seen = seen
     uploads = try file.uploadTables()
     hasPending = try file.hasPending()
     hasKept = try file.hasKept()
@@ -142,7 +147,7 @@ struct ApplyPass {
     if deferred.orphans.contains(change.key) {
       if try aside?.holds(change.key) ?? false { try aside?.putBack(change.key) }
       file.capture.observe(newestTime)
-      try file.deleteOrphan(change, plan)
+      try takingAlong(change, isRetry) { [file] in try file.deleteOrphan(change, plan) }
       (hasPending, applied) = (true, applied + 1)
       refused.remove(change.key)
       return .settled
@@ -206,7 +211,7 @@ struct ApplyPass {
     case .delete:
       // What goes with it is deleted later than all that was seen of it.
       file.capture.observe(newestTime)
-      try plan.delete(change.key.record)
+      try takingAlong(change, isRetry) { try plan.delete(change.key.record) }
       // Rows that went with it by a foreign key are recorded as deleted, which shields them.
       if !hasPending { hasPending = try file.hasPending() }
     case .upsert(let columns, let isWhole, let kept):
@@ -223,7 +228,20 @@ struct ApplyPass {
         try plan.upsert(change.key.record, columns, isWhole: isWhole, kept: kept)
       }
       try noteMoves(of: change.key, plan, from: before)
+      if plan.goesWithParents { seen?.note(change.key) }
     }
+  }
+
+  /// Deletes a record, with rows that go with it.
+  private mutating func takingAlong(
+    _ change: Change, _ isRetry: Bool, _ delete: () throws -> Void
+  ) throws {
+    // At sequence 0 is what the whole list did not name; a retry comes after the whole list as well.
+    seen?.place = isRetry || change.sequence == 0 ? nil : change.sequence
+    // Only as long as it is not changed here: it would be copied.
+    file.capture.seen = seen
+    defer { file.capture.seen = nil }
+    try delete()
   }
 
   /// What a record holds that rows of other tables may follow, for each of the plan's followers.

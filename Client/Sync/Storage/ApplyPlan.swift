@@ -18,15 +18,18 @@ final class ApplyPlan {
   private var isLastUpdateDeferred = false
   /// Foreign keys by which rows of tracked tables follow a value of this table that changes.
   let followers: [KeyFollower]
+  /// Whether SQLite deletes or changes rows of this table along with a parent.
+  let goesWithParents: Bool
 
   init(
     table: TableSchema, rules: TableRules, connection: SQLiteConnection,
-    followers: [KeyFollower] = []
+    followers: [KeyFollower] = [], goesWithParents: Bool = false
   ) {
     self.table = table
     self.rules = rules
     self.connection = connection
     self.followers = followers
+    self.goesWithParents = goesWithParents
     known = Set(table.columns.map(\.name))
   }
 

@@ -3,14 +3,20 @@ import SQLite
 
 /// A foreign key of a tracked table that leads to columns beside its parent's key and acts on their
 /// update: rows of the child follow a value that changes (ON UPDATE CASCADE), or let go of it (ON
-/// UPDATE SET NULL).
+/// UPDATE SET NULL, ON UPDATE SET DEFAULT).
 struct KeyFollower: Equatable {
+  /// What the child's columns become.
+  enum Action: String {
+    case cascade = "CASCADE"
+    case setNull = "SET NULL"
+    case setDefault = "SET DEFAULT"
+  }
+
   let child: Name
   /// The child's columns, and the parent's in the same order.
   var from: [Name]
   var to: [Name]
-  /// Whether the child's columns become NULL.
-  let setsNull: Bool
+  let action: Action
 }
 
 /// A value that rows of a child may follow: what it was, and what it has become.
@@ -29,7 +35,8 @@ extension ReplicaFile {
       SELECT t.name, link.id, link."from", link."to", link.on_update
       FROM ferry_tables AS t, pragma_foreign_key_list(t.name) AS link
       WHERE link."table" = ? COLLATE NOCASE AND link."to" IS NOT NULL
-        AND link.on_update IN ('CASCADE', 'SET NULL') ORDER BY t.name, link.id, link.seq
+        AND link.on_update IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
+      ORDER BY t.name, link.id, link.seq
       """)
     find.bind(1, parent.name)
     var followers: [(id: Int64, follower: KeyFollower)] = []
@@ -40,9 +47,9 @@ extension ReplicaFile {
       {
         followers[last].follower.from.append(row.name(2))
         followers[last].follower.to.append(row.name(3))
-      } else {
+      } else if let action = KeyFollower.Action(rawValue: row.text(4)) {
         let follower = KeyFollower(
-          child: child, from: [row.name(2)], to: [row.name(3)], setsNull: row.text(4) == "SET NULL")
+          child: child, from: [row.name(2)], to: [row.name(3)], action: action)
         followers.append((id, follower))
       }
     }
@@ -66,13 +73,13 @@ extension ReplicaFile {
   ///
   /// - Parameter time: what is recorded is later.
   func follow(_ moves: [KeyMove], after time: HybridTimestamp) throws {
-    guard !moves.isEmpty else { return }
+    guard !moves.isEmpty, !PlantedFault.valuesNotFollowed.isPlanted else { return }
     let before = capture.mode
     capture.mode = .recording
     defer { capture.mode = before }
     capture.observe(time)
     for move in moves {
-      if try isHeld(move.old, move) { continue }
+      guard try !isHeld(move.old, move), let new = try newValues(of: move) else { continue }
       let (from, count) = (move.follower.from.map(quoted), move.old.count)
       let sets = from.enumerated().map { "\($1) = ?\($0 + 1)" }
       let conditions = from.enumerated().map { "\($1) = ?\($0 + count + 1)" }
@@ -80,7 +87,7 @@ extension ReplicaFile {
         "UPDATE \(quoted(move.follower.child)) SET \(sets.joined(separator: ", ")) "
           + "WHERE \(conditions.joined(separator: " AND "))")
       for index in 0..<count {
-        update.bind(Int32(index) + 1, move.follower.setsNull ? .null : move.new[index])
+        update.bind(Int32(index) + 1, new[index])
         update.bind(Int32(index + count) + 1, move.old[index])
       }
       do {
@@ -90,6 +97,23 @@ extension ReplicaFile {
         // The rows stay as they are, and count as those that refer to nothing.
         update.reset()
       }
+    }
+  }
+
+  /// What the child's columns become; `nil` if the child's defaults refer to no record here. Then
+  /// the rows stay as they are, as if the update of them had failed.
+  private func newValues(of move: KeyMove) throws -> [Value]? {
+    switch move.follower.action {
+    case .cascade: return move.new
+    case .setNull: return move.old.map { _ in .null }
+    case .setDefault:
+      let child = try schema(of: move.follower.child)
+      let defaults = try move.follower.from.map { name -> Value in
+        let column = child.columns.first { $0.name.folded == name.folded }
+        guard let sql = column?.defaultSQL else { return .null }
+        return try connection.prepare("SELECT (\(sql))").first { $0.value(0) } ?? .null
+      }
+      return try defaults.contains(.null) || isHeld(defaults, move) ? defaults : nil
     }
   }
 

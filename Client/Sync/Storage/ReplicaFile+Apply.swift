@@ -111,10 +111,12 @@ extension ReplicaFile {
       try refreshTriggersOfNewSchema()
       // First what is confirmed: the pages speak for it now, so it shields nothing any more.
       if try settleChain(head) { return AppliedPull(isToRepeat: true) }
-      let replacement = try syncState().replacement
+      let before = try syncState()
+      let replacement = before.replacement
       try moveCursor(to: head)
       if !PlantedFault.appliedChangesRecorded.isPlanted { capture.mode = .applying }
-      var pass = try ApplyPass(file: self, device: identity().device, deferred)
+      var pass = try ApplyPass(
+        file: self, device: identity().device, deferred, seen: SeenRows(cursor: before.applied))
       if replacement != nil { try pass.noteRecords() }
       try forEachStagedPage { _ = try pass.applyPage($0) }
       try body.withUnsafeBytes { _ = try pass.applyPage($0) }
@@ -290,7 +292,7 @@ extension ReplicaFile {
     else { return nil }
     let plan = ApplyPlan(
       table: schema, rules: try spaceSchema().rules(for: table), connection: connection,
-      followers: try followers(of: schema))
+      followers: try followers(of: schema), goesWithParents: try goesWithParents(schema.name))
     applyPlans[table] = plan
     return plan
   }

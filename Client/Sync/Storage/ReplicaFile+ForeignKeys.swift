@@ -99,6 +99,17 @@ extension ReplicaFile {
       }
     }
   }
+
+  /// Whether a foreign key deletes or changes rows of a table when their parents are deleted.
+  func goesWithParents(_ table: Name) throws -> Bool {
+    let find = try connection.statement(
+      """
+      SELECT 1 FROM pragma_foreign_key_list(?)
+      WHERE on_delete NOT IN ('NO ACTION', 'RESTRICT') LIMIT 1
+      """)
+    find.bind(1, table)
+    return try find.first { _ in true } ?? false
+  }
 }
 
 /// A column of a tracked table that refers to another tracked table's key.

@@ -7,7 +7,8 @@ import FerryProtocol
 ///
 /// Where a file was lost or went back to an earlier state, orphans may be left: the device that
 /// wrote a row and had not yet heard that its parent was deleted does not hold the row any more, and
-/// so nobody deletes it. SPEC.md promises no more than that every replica refuses it (§5).
+/// so nobody deletes it. SPEC.md promises no more than that every replica refuses it (§5). The same
+/// goes for a row whose parent has another value now: nobody who holds the row lets it follow.
 package struct Convergence: Oracle {
   package static let name = "convergence"
 
@@ -33,7 +34,7 @@ package struct Convergence: Oracle {
     for (name, replica) in final.replicas.sorted(by: { $0.key < $1.key }) {
       let faults =
         Self.leftovers(replica, final.server, orphans.count)
-        + Self.differences(replica.rows, expected)
+        + Self.differences(replica.rows, expected, besides: orphans)
       found += faults.prefix(Self.toldMax).map { "\(name) \($0)" }
     }
     return found.map { Violation(oracle: Self.name, $0) }
@@ -70,8 +71,10 @@ package struct Convergence: Oracle {
     return found + counts.filter { $0.0 > 0 }.map { "has \($0.0) \($0.1)" }
   }
 
+  /// - Parameter orphans: an orphan may be held as it was before it became one.
   private static func differences(
-    _ rows: ReplicaRows, _ expected: [Name: [(Name, RecordState)]]
+    _ rows: ReplicaRows, _ expected: [Name: [(Name, RecordState)]],
+    besides orphans: Set<RecordKey>
   ) -> [String] {
     var found: [String] = []
     for table in expected.keys.sorted() where rows[table] == nil {
@@ -88,6 +91,8 @@ package struct Convergence: Oracle {
         found += differences(table, row, state).map { "\(table.name)/\(record): \($0)" }
       }
       for record in table.records where !present.contains(record) {
+        let key = RecordKey(table: table.name, record: record)
+        if table.name == Workload.follower.table, orphans.contains(key) { continue }
         found.append("holds \(table.name)/\(record), which is not on the server")
       }
     }
@@ -116,12 +121,27 @@ package struct Convergence: Oracle {
 extension ServerEvidence {
   /// Records that exist and whose parent does not.
   package var orphans: Set<RecordKey> {
-    Set(
+    let (table, column, parent) = Workload.follower
+    let held = Set(
+      records.lazy.filter { key, state in key.table == parent && state.isAlive }
+        .compactMap { $0.value.value(of: column) })
+    return Set(
       records.lazy.filter { key, state in
-        guard state.isAlive, let cascade = Workload.cascades[key.table],
-          case .text(let parent)? = state.columns.first(where: { $0.name == cascade.column })?.value
+        guard state.isAlive else { return false }
+        if key.table == table {
+          let value = state.value(of: column) ?? .null
+          return value != .null && !held.contains(value)
+        }
+        guard let cascade = Workload.cascades[key.table],
+          case .text(let record)? = state.value(of: cascade.column)
         else { return false }
-        return records[RecordKey(table: cascade.parent, record: Name(parent))]?.isAlive != true
+        return records[RecordKey(table: cascade.parent, record: Name(record))]?.isAlive != true
       }.map(\.key))
+  }
+}
+
+extension RecordState {
+  fileprivate func value(of column: Name) -> Value? {
+    columns.first { $0.name == column }?.value
   }
 }

@@ -6,9 +6,7 @@ import FerryProtocol
 ///
 /// Left out are operations that were overruled, since a pull list may not show them, and rows that
 /// were given back to a server, which are older than everything. An insert is compared with deletes
-/// alone: a deleted record does not show what it hides. Deletes of rows with a parent are left out as
-/// well: where one goes with a parent that a change took away, it is later than what the pull list had
-/// until then, and not than all of it (SPEC.md §5).
+/// alone: a deleted record does not show what it hides.
 package struct LaterThanSeen: Oracle {
   package static let name = "later-than-seen"
 
@@ -18,9 +16,6 @@ package struct LaterThanSeen: Oracle {
     var write: Stamp?
     var delete: Stamp?
   }
-
-  /// Tables whose rows go with their parents.
-  private static let children = Set(Workload.cascades.keys)
 
   package init() {}
 
@@ -51,7 +46,6 @@ package struct LaterThanSeen: Oracle {
   }
 
   private static func violation(_ entry: HistoryEntry, _ seen: Newest?) -> Violation? {
-    if entry.kind == .delete && children.contains(entry.key.table) { return nil }
     guard let own = entry.oldestStamp,
       let newest = entry.kind == .insert ? seen?.delete : seen?.write, newest >= own
     else { return nil }

@@ -11,6 +11,9 @@ import FerryProtocol
 /// the file they are later than what the device writes now (SPEC.md §6). So any number above the one
 /// that it went back to may be shown. And what a copy sends late of a device whose clock is so far
 /// ahead that the server clamps its times is clamped late, and overrules.
+///
+/// Where the server was set back as well, it may have lost such a number. A file that has the number from
+/// a pull list cannot give it back: then the one that the device went back to may be shown.
 package struct ReadYourWrites: Oracle {
   package static let name = "read-your-writes"
 
@@ -25,6 +28,7 @@ package struct ReadYourWrites: Oracle {
   }
 
   private var writers: [String: Writer] = [:]
+  private var serverWentBack = false
   private var doubts = ClampDoubts()
 
   package init() {}
@@ -34,7 +38,8 @@ package struct ReadYourWrites: Oracle {
     case .committed(let device, let operations):
       for operation in operations { note(operation, of: device) }
     case .read(let device, let evidence): return read(device, evidence.rows)
-    case .confirmed, .serverWentBack: break
+    case .serverWentBack: serverWentBack = true
+    case .confirmed: break
     case .lostPower(let device, let evidence):
       goBack(device, evidence.rows.beats.first { $0.0 == device }?.1)
       doubts.branch(device)
@@ -78,7 +83,8 @@ package struct ReadYourWrites: Oracle {
     if let beat = writer.beat {
       let shown = rows.beats.first { $0.0 == device }?.1
       writers[device]?.highest = max(writer.highest, shown ?? 0)
-      if (shown ?? 0) < min(beat, writer.least ?? beat) {
+      let least = writer.least.map { serverWentBack ? $0 - 1 : $0 }
+      if (shown ?? 0) < min(beat, least ?? beat) {
         let what = "shows its own beat as \(shown.map(String.init) ?? "none") after \(beat)"
         found += doubts.unlessDoubtful(violation(what), beatOf: device)
       }

@@ -6,7 +6,7 @@ extension Workload {
   /// The space's schema, in force from the start.
   package static let declared = """
     {"tables":{"places":{"columns":{"seats":{"type":"integer"}},"unique":[["name"]]},\
-    "slots":{"unique":[["shelf","place"]]},\
+    "slots":{"unique":[["shelf","place"]]},"labels":{"unique":[["code"]]},\
     "tallies":{"columns":{"votes":"counter"}},"drafts":{"columns":{"body":"ask"}}}}
     """
 

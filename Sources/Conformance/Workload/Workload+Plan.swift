@@ -23,6 +23,8 @@ package enum Workload {
     /// ``UserAction/grow``.
     package var growth = 40
     /// ``UserAction/label``.
+    package var labels = 40
+    /// ``UserAction/paint``.
     package var paints = 20
 
     package init() {}
@@ -31,8 +33,7 @@ package enum Workload {
       var rest = random.below(1_000)
       for (action, ratio) in [
         (UserAction.tally, counters), (.batch, batches), (.claim, claims), (.draft, drafts),
-        (.arrange, moves),
-        (.grow, growth), (.paint, paints),
+        (.arrange, moves), (.grow, growth), (.label, labels), (.paint, paints),
       ] {
         rest -= ratio
         if rest < 0 { return action }

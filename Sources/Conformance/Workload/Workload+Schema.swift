@@ -25,12 +25,17 @@ extension Workload {
       a TEXT, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT)
     """,
     "CREATE TABLE paints(id TEXT PRIMARY KEY NOT NULL, shade TEXT)",
+    "CREATE TABLE labels(id TEXT PRIMARY KEY NOT NULL, code TEXT UNIQUE)",
+    """
+    CREATE TABLE tags(id TEXT PRIMARY KEY NOT NULL,
+      code TEXT REFERENCES labels(code) ON UPDATE CASCADE, note TEXT)
+    """,
   ]
 
   /// Those of them to track.
   package static let tables: [Name] = [
     "notes", "lists", "items", "ledger", "beats", "places", "tallies", "drafts", "slots",
-    "essays", "paints",
+    "essays", "labels", "tags", "paints",
   ]
 
   /// Steps by which the application's schema grows, one statement each. Devices take them at
@@ -53,6 +58,12 @@ extension Workload {
   package static let cascades: [Name: (column: Name, parent: Name)] = [
     "items": (column: "list", parent: "lists"), "essays": (column: "list", parent: "lists"),
   ]
+
+  /// The table whose rows follow a value of their parents' (ON UPDATE CASCADE), and the two tables'
+  /// column.
+  package static let follower: (table: Name, column: Name, parent: Name) = (
+    "tags", "code", "labels"
+  )
 
   /// Columns of `notes` that may be edited, in a schema with so many upgrades.
   static func noteColumns(level: Int) -> [String] {

@@ -54,6 +54,7 @@ extension Workload {
     case .arrange: return try arrange(deviceName, &random, query)
     case .grow: return try grow(&random, query)
     case .paint: return paint(level, &random)
+    case .label: return try label(&random, query)
     }
   }
 

@@ -44,6 +44,9 @@ package enum UserAction: String, Sendable, CaseIterable {
   case grow
   /// Table `paints(id, shade)`, whose column gets another name by an upgrade.
   case paint
+  /// Tables `labels(id, code UNIQUE)` and `tags(id, code REFERENCES labels(code) ON UPDATE CASCADE,
+  /// note)`: gives labels other codes, while others write tags. Labels are never deleted.
+  case label
 }
 
 /// Something to do at a moment, all of it known from the seed before the run starts, so that a

@@ -35,6 +35,8 @@ final class DeviceProcess: @unchecked Sendable {
     for task in tasks { task.cancel() }
     tasks = []
     missions?.die()
+    // They hold the replica, and its surroundings hold this process.
+    missions = nil
     replica = nil
     connection = nil
   }

@@ -42,6 +42,9 @@ extension WorldOptions {
       Field("growth", \.growth, "transactions of a thousand that let rows grow to their limit"),
       Field("paints", \.paints, "transactions of a thousand on a table whose column is renamed"),
       Field(
+        "labels", \.labels,
+        "transactions of a thousand that change values to which other rows refer, or such rows"),
+      Field(
         "missions", \.missions,
         "missions that the server publishes, renews and retracts, with files"),
       Field("packet-operations", \.packetOperations, "operations in a packet at most"),

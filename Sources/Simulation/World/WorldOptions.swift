@@ -38,6 +38,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var growth = Workload.Mix().growth
   /// Transactions of a thousand that write to a table whose column is renamed.
   package var paints = Workload.Mix().paints
+  /// Transactions of a thousand that change values which other rows refer to.
+  package var labels = Workload.Mix().labels
   /// Missions that the server publishes, in several versions, and retracts.
   package var missions = 0
 
@@ -144,6 +146,7 @@ extension WorldOptions {
     mix.moves = moves
     mix.growth = growth
     mix.paints = paints
+    mix.labels = labels
     return mix
   }
 

@@ -1,0 +1,77 @@
+import FerryProtocol
+import TestSupport
+import Testing
+
+@testable import SyncClient
+
+/// The `base` of what SQLite does to rows along with a parent that a pull list deletes.
+@Suite("What was seen of rows that go with their parents", .hangLimit)
+struct CascadeBaseTests {
+  private let maker = PageMaker()
+
+  /// Parents `P1` and `P2`, and a child of the second, which the server has.
+  private func family(_ action: String = "CASCADE", deletes: String = "edit-wins") throws
+    -> ReplicaFixture
+  {
+    let replica = try ReplicaFixture()
+    try replica.run(
+      """
+      CREATE TABLE p(id TEXT PRIMARY KEY, name TEXT);
+      CREATE TABLE k(id TEXT PRIMARY KEY, p TEXT REFERENCES p(id) ON DELETE \(action), note TEXT)
+      """)
+    try replica.file.track(["p", "k"])
+    let document = #"{"version":1,"tables":{"k":{"deletes":"\#(deletes)"}}}"#
+    try replica.apply([
+      maker.change(
+        1, "ferry_schema", "schema", [Column("document", .text(document)), Column("version", 1)]),
+      maker.change(2, "p", "P1", []), maker.change(3, "p", "P2", []),
+      maker.change(4, "k", "old", [Column("note", "a"), Column("p", "P2")]),
+    ])
+    return replica
+  }
+
+  private func bases(_ replica: ReplicaFixture) throws -> [Name: SequenceNumber] {
+    let deletes = try replica.pending.filter { $0.kind != .insert }
+    return Dictionary(uniqueKeysWithValues: deletes.map { ($0.key.record, $0.base) })
+  }
+
+  @Test(
+    "a row has seen the cursor before the list, and what the list had changed it to",
+    arguments: ["CASCADE", "SET NULL"])
+  func bases(action: String) throws {
+    let replica = try family(action)
+    try replica.apply([maker.change(5, "k", "kept", [Column("p", "P2")])])
+    try replica.apply([
+      maker.change(6, "k", "kept", [Column("note", "b")], inserts: false),
+      maker.change(7, "k", "new", [Column("p", "P2")]), maker.deletion(8, "p", "P2"),
+      maker.change(9, "p", "P3", []),
+    ])
+    #expect(try bases(replica) == ["old": 5, "kept": 8, "new": 8])
+  }
+
+  @Test(
+    "a row that was moved to another parent after that stays under edit-wins alone",
+    arguments: ["edit-wins", "ask", "delete-wins"])
+  func concurrentMove(deletes: String) throws {
+    let replica = try family(deletes: deletes)
+    try replica.apply([
+      maker.deletion(5, "p", "P2"),
+      // Whole, since the delete of a device that had deleted it with its parent has lost.
+      maker.change(6, "k", "old", [Column("note", "a"), Column("p", "P1")]),
+    ])
+    #expect(try bases(replica) == ["old": 4])
+    let isKept = deletes != "delete-wins"
+    #expect(try replica.rows("SELECT id, p FROM k") == (isKept ? [["old", "P1"]] : []))
+  }
+
+  @Test("a row that a whole list did not change has seen nothing of the list's history")
+  func replacement() throws {
+    let replica = try family()
+    try replica.file.beginReplacement(Problem(.cursorExpired, "the cursor is too old"))
+    try replica.apply([
+      maker.change(2, "p", "P1", []), maker.deletion(7, "p", "P2"),
+      maker.change(8, "k", "old", [Column("note", "b"), Column("p", "P2")]),
+    ])
+    #expect(try replica.pending.first?.base == 0)
+  }
+}
