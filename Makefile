@@ -89,5 +89,7 @@ format: ## Format all sources
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format --in-place
 
 .PHONY: lint
-lint: ## Check the format of all sources
+lint: ## Check the format of all sources, and the prose of the documents
+	@Scripts/install-dependencies.sh lint
+	python3 -B -m unittest discover -s Scripts
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format lint --strict
