@@ -88,6 +88,12 @@ chaos: ## Real processes paused, killed and cut off, ROUNDS times each: the long
 format: ## Format all sources
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format --in-place
 
+# Documents whose prose `make lint` checks.
+PROSE := README.md ARCHITECTURE.md DECISIONS.md SIMULATION.md CONTRIBUTING.md Documentation
+
 .PHONY: lint
-lint: ## Check the format of all sources
+lint: ## Check the format of all sources, and the prose of the documents
+	@Scripts/install-dependencies.sh lint
+	python3 -B -m unittest discover -s Scripts
+	Scripts/check-prose.py $(PROSE)
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format lint --strict

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what Ferry is built and run with on Debian and Ubuntu, where it is not there yet.
-#   Scripts/install-dependencies.sh [build] [demo] [test]
+#   Scripts/install-dependencies.sh [build] [demo] [test] [lint]
 # Quiet when there is nothing to do. Needs root, or sudo, only for what is missing.
 set -euo pipefail
 
@@ -26,13 +26,14 @@ for purpose in "${@:-build}"; do
       packages+=(pkg-config libsqlite3-dev libpq-dev libcurl4-openssl-dev libmicrohttpd-dev
         libzstd-dev zlib1g-dev libssl-dev) ;;
     demo) packages+=(iso-codes) ;;
+    lint) packages+=(python3) ;;
     test)
       packages+=(postgresql iso-codes openssl nginx haproxy util-linux aria2 python3-jwt
         python3-cryptography)
       # Word by word: it may be none.
       packages+=($(browser))
       if is_debian; then packages+=("${provider[@]}"); else optional+=("${provider[@]}"); fi ;;
-    *) echo "unknown purpose: $purpose (build, demo, test)" >&2; exit 2 ;;
+    *) echo "unknown purpose: $purpose (build, demo, test, lint)" >&2; exit 2 ;;
   esac
 done
 

@@ -112,15 +112,15 @@ struct MissionPairTests {
     #expect(await fetched(events) == 65_536)
   }
 
-  @Test("the README's example is the one that is compiled here, and runs")
-  func readme() async throws {
+  @Test("the documents' example of missions is the one that is compiled here, and runs")
+  func documented() async throws {
     let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let readme = try String(
-      contentsOf: here.appending(path: "../../README.md").standardized, encoding: .utf8)
-    let section = try #require(readme.split(separator: "\n## Missions\n").last)
-    let shown = try #require(section.firstMatch(of: /```swift\n(?<code>(?s:.*?))```/)).code
+    let page = try String(
+      contentsOf: here.appending(path: "../../Documentation/missions.md").standardized,
+      encoding: .utf8)
+    let shown = try #require(page.firstMatch(of: /```swift\n(?<code>(?s:.*?))```/)).code
     let example = try String(
-      contentsOf: here.appending(path: "MissionReadmeExample.swift"), encoding: .utf8)
+      contentsOf: here.appending(path: "DocumentedMissions.swift"), encoding: .utf8)
     let body = try #require(
       example.firstMatch(of: /func missionExample.*\{\n(?<code>(?s:.*))\n\}/)
     ).code

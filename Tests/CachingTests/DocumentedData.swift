@@ -1,9 +1,9 @@
 import Caching
 import Networking
 
-/// The README's example of a data manager, line by line but for the addresses and the folder that
-/// a test has to choose; `ReadmeDataTests` compares them.
-func readmeData(main: BaseURL, image: String, folder: String) async throws {
+/// The example of a data manager in Documentation/library.md, line by line. Only the addresses and
+/// the folder are a test's; `DocumentedDataTests` compares the lines.
+func documentedData(main: BaseURL, image: String, folder: String) async throws {
   var configuration = NetworkConfiguration(main)
   configuration.cache = .use(CacheOptions(staleWhenOffline: true))
   let manager = DataManager(configuration, folder: folder, partition: .named("ada"))

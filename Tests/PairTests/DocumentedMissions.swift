@@ -1,6 +1,7 @@
 import Ferry
 
-/// The README's example of missions, line by line; `MissionPairTests` compares them.
+/// The example of missions in Documentation/missions.md, line by line; `MissionPairTests` compares
+/// the lines.
 func missionExample(replica: Replica) async throws {
   let missions = try await replica.missionManager()
   let watching = Task {

@@ -4,20 +4,21 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("What the README shows of requests", .hangLimit)
-struct ReadmeRequestsTests {
+@Suite("The documents' example of requests", .hangLimit)
+struct DocumentedRequestsTests {
   @Test("is what is compiled here")
   func sameLines() throws {
     let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let readme = try String(
-      contentsOf: here.appending(path: "../../../README.md").standardized, encoding: .utf8)
-    let blocks = readme.matches(of: /```swift\nimport Ferry\n(?<code>(?s:.*?))```/)
+    let page = try String(
+      contentsOf: here.appending(path: "../../../Documentation/library.md").standardized,
+      encoding: .utf8)
+    let blocks = page.matches(of: /```swift\nimport Ferry\n(?<code>(?s:.*?))```/)
     let shown = try #require(blocks.first { $0.code.contains("NetworkClient(") }).code
       .replacing("\"https://api.example.org/v1\"", with: "main")
       .replacing("\"https://media.example.org\"", with: "media")
       .replacing("\"photo.jpg\"", with: "file").replacing("\"film.mp4\"", with: "target")
     let example = try String(
-      contentsOf: here.appending(path: "ReadmeRequests.swift"), encoding: .utf8)
+      contentsOf: here.appending(path: "DocumentedRequests.swift"), encoding: .utf8)
     let body = try #require(
       example.firstMatch(of: /async throws\s*\{\n(?<code>(?s:.*))\n\}/)
     ).code
@@ -36,7 +37,7 @@ struct ReadmeRequestsTests {
     let directory = try TemporaryDirectory()
     let (photo, film) = (directory.file("photo.jpg"), directory.file("film.mp4"))
     try Data([1, 2, 3]).write(to: photo)
-    try await readmeRequests(
+    try await documentedRequests(
       main: BaseURL(server.url("/v1")), media: BaseURL(server.url("")), photo: photo.path,
       to: film.path)
     #expect(

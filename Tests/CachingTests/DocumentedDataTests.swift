@@ -4,21 +4,23 @@ import Networking
 import TestSupport
 import Testing
 
-@Suite("What the README shows of data", .hangLimit)
-struct ReadmeDataTests {
+@Suite("The documents' example of data", .hangLimit)
+struct DocumentedDataTests {
   @Test("is what is compiled here")
   func sameLines() throws {
     let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let readme = try String(
-      contentsOf: here.appending(path: "../../README.md").standardized, encoding: .utf8)
-    let blocks = readme.matches(of: /```swift\nimport Ferry\n(?<code>(?s:.*?))```/)
+    let page = try String(
+      contentsOf: here.appending(path: "../../Documentation/library.md").standardized,
+      encoding: .utf8)
+    let blocks = page.matches(of: /```swift\nimport Ferry\n(?<code>(?s:.*?))```/)
     let shown = try #require(blocks.first { $0.code.contains("DataManager(") }).code
       .replacing("\"https://api.example.org/v1\"", with: "main")
       .replacing("\"https://media.example.org/logo.png\"", with: "image")
       .replacing("\"caches\"", with: "folder")
-    let example = try String(contentsOf: here.appending(path: "ReadmeData.swift"), encoding: .utf8)
+    let example = try String(
+      contentsOf: here.appending(path: "DocumentedData.swift"), encoding: .utf8)
     let body = try #require(
-      example.firstMatch(of: /func readmeData.*\{\n(?<code>(?s:.*))\n\}/)
+      example.firstMatch(of: /func documentedData.*\{\n(?<code>(?s:.*))\n\}/)
     ).code
     #expect(shown.filter { !$0.isWhitespace } == body.filter { !$0.isWhitespace })
   }
@@ -34,7 +36,7 @@ struct ReadmeDataTests {
         body: .bytes([1]))
     }
     for _ in 1...2 {
-      try await readmeData(
+      try await documentedData(
         main: BaseURL("http://127.0.0.1:\(server.port)/v1"),
         image: "http://127.0.0.1:\(server.port)/logo.png", folder: folder.path)
     }

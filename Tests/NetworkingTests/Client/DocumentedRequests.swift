@@ -1,8 +1,8 @@
 import Networking
 
-/// The README's example of requests, line by line but for the addresses and files that a test has
-/// to choose; `ReadmeRequestsTests` compares them.
-func readmeRequests(main: BaseURL, media: BaseURL, photo file: String, to target: String)
+/// The example of requests in Documentation/library.md, line by line. Only the addresses and files
+/// are a test's; `DocumentedRequestsTests` compares the lines.
+func documentedRequests(main: BaseURL, media: BaseURL, photo file: String, to target: String)
   async throws
 {
   var configuration = NetworkConfiguration(main)
