@@ -13,7 +13,9 @@ struct HistoryPrintTests {
   }
 
   private func print(of ids: some Sequence<OperationID>, from print: UInt64 = 0) -> UInt64 {
-    ids.reduce(print) { HistoryPrint.appending($1, to: $0) }
+    ids.reduce(print) {
+      HistoryPrint.appending($1, at: HybridTimestamp(milliseconds: 7), base: 3, to: $0)
+    }
   }
 
   @Test("a print is what it was: replicas and servers keep them")
@@ -21,8 +23,8 @@ struct HistoryPrintTests {
     let first = OperationID(UniqueID(high: 0x0199_C82C_C001_7000, low: 0x800A_0000_0000_0001))
     let second = OperationID(UniqueID(high: 0x0199_C82C_C384_7000, low: 0x800A_0000_0000_0384))
     #expect(HistoryPrint.empty == 0)
-    #expect(HistoryPrint.text(print(of: [first])) == "94bf0356e097341f")
-    #expect(HistoryPrint.text(print(of: [first, second])) == "bf9cd2062b7464ce")
+    #expect(HistoryPrint.text(print(of: [first])) == "aad98b907906fd90")
+    #expect(HistoryPrint.text(print(of: [first, second])) == "883160811a1176fb")
   }
 
   @Test("histories that differ in order, in one operation or in their number have other prints")
@@ -40,6 +42,15 @@ struct HistoryPrintTests {
     }
     for count in ids.indices { seen.insert(print(of: ids.prefix(count))) }
     #expect(seen.count == 1 + 3 * 63 + 64)
+  }
+
+  @Test("histories of the same operations with another stamp or base have other prints")
+  func stampsAndBases() {
+    let time = HybridTimestamp(milliseconds: 1_760_000_000_000)
+    let prints = [(time, 3), (time.next, 3), (time, 4), (time, 0)].map { time, base in
+      HistoryPrint.appending(Self.ids[0], at: time, base: Int64(base), to: 7)
+    }
+    #expect(Set(prints).count == 4)
   }
 
   @Test("prints that differ once still differ after the same operations")

@@ -29,26 +29,42 @@ extension StoreContract {
         try require(try await space.problem(wrong), is: .historyLost, "a print at the floor")
       }
     },
+    StoreContract("the same operations under other stamps are another history") { under in
+      try await under.withSpace { space in
+        let other = try await space.another("other")
+        // The author's clock is ahead, and this server's behind that of the other.
+        var author = Author(1)
+        author.wall = SpaceUnderTest.now + 3_600_000
+        let packet = author.packet(inserting: ["a", "b"])
+        try await space.send(packet)
+        try await other.send(packet, now: SpaceUnderTest.now + 7_200_000)
+        let given = try unwrap(try await space.page(after: nil).head.cursor.anchor, "no anchor")
+        let there = try unwrap(try await other.page(after: nil).head.cursor.anchor, "no anchor")
+        try require(given.operation, is: there.operation, "the newest operation")
+        try require(try await space.problem(given), is: nil, "the anchor in its own history")
+        try require(try await other.problem(given), is: .historyLost, "the anchor in another one")
+      }
+    },
     StoreContract("pages and receipts tell the print of all operations in their order") { under in
       try await under.withSpace { space in
         var (author, other) = (Author(1), Author(2))
         let packets = ["a", "b", "c"].map { author.packet(inserting: [$0, $0 + "2"]) }
         let foreign = other.packet(inserting: ["x"])
-        var ids = packets[0].operations.map(\.id) + foreign.operations.map(\.id)
+        var all = packets[0].operations + foreign.operations
         let first = try await space.receipt(for: packets[0])
         try require(first.printBefore, is: HistoryPrint.empty, "the print before all")
-        try require(first.print, is: print(of: ids.prefix(2)), "the print after two")
+        try require(first.print, is: print(of: all.prefix(2)), "the print after two")
         try require(try await space.receipt(for: packets[2]).print, is: nil, "of a parked one")
         try require(
           try await space.receipt(for: foreign).printBefore, is: first.print, "before the third")
         let answer = try await space.send(packets[1])
-        ids += packets[1].operations.map(\.id)
-        try require(answer.receipt?.print, is: print(of: ids), "the print after five")
+        all += packets[1].operations
+        try require(answer.receipt?.print, is: print(of: all), "the print after five")
         try require(
           answer.released.map(\.printBefore), is: [answer.receipt?.print], "before the released")
-        ids += packets[2].operations.map(\.id)
-        try require(answer.released.map(\.print), is: [print(of: ids)], "after the released")
-        try require(try await space.newestPrint(), is: print(of: ids), "the page's print")
+        all += packets[2].operations
+        try require(answer.released.map(\.print), is: [print(of: all)], "after the released")
+        try require(try await space.newestPrint(), is: print(of: all), "the page's print")
         let again = try await space.receipt(for: packets[0])
         try require(again.status, is: .duplicate, "a packet sent again")
         try require(again.print == nil && again.printBefore == nil, "a duplicate has prints")
@@ -57,8 +73,8 @@ extension StoreContract {
         let receipt = try await space.receipt(for: partly)
         try require(receipt.sequences, is: 7...8, "the places of a packet that is partly known")
         try require(receipt.print == nil && receipt.printBefore == nil, "it has prints")
-        ids.append(partly.operations[1].id)
-        try require(try await space.newestPrint(), is: print(of: ids), "the print at last")
+        all.append(partly.operations[1])
+        try require(try await space.newestPrint(), is: print(of: all), "the print at last")
       }
     },
     StoreContract("each operation is known by its own print, also a batch and its effects") {
@@ -89,20 +105,23 @@ extension StoreContract {
         try require(anchors[1].head, is: 5, "the place of the batch's last effect")
         try require(anchors[2].head, is: anchors[0].head, "the place of all")
         try require(anchors[2].print, is: anchors[0].print, "the print of all")
-        let own = HistoryPrint.appending(batch.id, to: print(of: ["a", "b"], by: Author(1)))
+        let own = HistoryPrint.appending(
+          batch.id, at: batch.time, base: batch.base, to: print(of: ["a", "b"], by: Author(1)))
         let alone = Cursor.Anchor(head: 3, operation: batch.id, print: own)
         try require(try await space.problem(alone), is: nil, "the print of the batch itself")
       }
     },
   ]
 
-  private static func print(of ids: some Sequence<OperationID>) -> UInt64 {
-    ids.reduce(HistoryPrint.empty) { HistoryPrint.appending($1, to: $0) }
+  private static func print(of operations: some Sequence<Operation>) -> UInt64 {
+    operations.reduce(HistoryPrint.empty) {
+      HistoryPrint.appending($1.id, at: $1.time, base: $1.base, to: $0)
+    }
   }
 
   private static func print(of records: [String], by author: Author) -> UInt64 {
     var author = author
-    return print(of: author.packet(inserting: records).operations.map(\.id))
+    return print(of: author.packet(inserting: records).operations)
   }
 }
 

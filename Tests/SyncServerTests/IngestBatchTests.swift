@@ -29,14 +29,16 @@ struct IngestBatchTests {
     #expect(space.state.newest == rows.last?.id)
     var print = HistoryPrint.empty
     for row in space.rows {
-      print = HistoryPrint.appending(row.id, to: print)
+      print = HistoryPrint.appending(row.id, at: row.time, base: row.base, to: print)
       #expect(row.print == print)
     }
     #expect(space.state.print == print)
     let vain = try maker.batch(.delete, where: "false")
     _ = space.send(maker.packet([vain]))
     #expect(space.state.newest == vain.id)
-    #expect(space.state.print == HistoryPrint.appending(vain.id, to: print))
+    #expect(
+      space.state.print
+        == HistoryPrint.appending(vain.id, at: vain.time, base: vain.base, to: print))
   }
 
   @Test("a batch's entry says what it was: its effect, its predicate and its columns")

@@ -33,7 +33,7 @@ struct MissionChangeTests {
     #expect(row.sequence == 42 && row.device == ServerWrite.author && row.kind == .insert)
     #expect(row.key == RecordKey(table: "ferry_missions", record: "tour"))
     #expect(effects.space.newest == row.id)
-    #expect(effects.space.print == HistoryPrint.appending(row.id, to: 9))
+    #expect(effects.space.print == HistoryPrint.appending(row.id, at: row.time, base: 41, to: 9))
     #expect(effects.records.map(\.isNew) == [true])
     #expect(MissionRecord(id, stored: try state(effects)) == decision.record)
   }

@@ -21,7 +21,9 @@ struct OwnTimelinesTests {
   ) {
     var next = state
     next.nextTimeline = own.next(in: space, head: state.head)
-    for index in 0..<count { _ = next.place(OperationID(UniqueID(high: 1, low: UInt64(index)))) }
+    for index in 0..<count {
+      _ = next.place(OperationID(UniqueID(high: 1, low: UInt64(index))), at: .zero, base: 0)
+    }
     guard commits else { return }
     own.note(next, of: space)
     state = SpaceState(epoch: next.epoch, head: next.head, timeline: next.timeline)
@@ -49,7 +51,9 @@ struct OwnTimelinesTests {
     var state = SpaceState(epoch: Epoch(1), head: 5)
     state.nextTimeline = Timeline(9)
     #expect(state.timelineStart == nil)
-    for _ in 0..<2 { _ = state.place(OperationID(UniqueID(high: 1, low: 1))) }
+    for _ in 0..<2 {
+      _ = state.place(OperationID(UniqueID(high: 1, low: 1)), at: .zero, base: 0)
+    }
     #expect(state.timelineStart == 5 && state.timeline == Timeline(9) && state.head == 7)
     #expect(state.nextTimeline == nil)
   }

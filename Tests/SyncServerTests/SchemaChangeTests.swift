@@ -33,7 +33,7 @@ struct SchemaChangeTests {
     let row = try #require(decision.effects.operations.first)
     #expect(row.sequence == 42 && row.device == SchemaChange.author)
     #expect(decision.effects.space.newest == row.id)
-    #expect(row.print == HistoryPrint.appending(row.id, to: 9))
+    #expect(row.print == HistoryPrint.appending(row.id, at: row.time, base: 41, to: 9))
     #expect(decision.effects.space.print == row.print)
     #expect(row.key == RecordKey(table: "ferry_schema", record: "schema"))
     #expect(row.id.value.timestamp == row.time && row.id.value.low & 0xFFFF == 5)

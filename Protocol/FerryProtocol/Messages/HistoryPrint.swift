@@ -1,23 +1,31 @@
-/// The running print of a space's history: one number that tells which operations are in it and
-/// in which order. Histories that differ anywhere before a place have different prints there, but
-/// for a chance of 2⁻⁶⁴; it is a defence against faults, not against somebody who looks for
-/// operations with a print that he wants.
+/// The running print of a space's history: a hash of its operations, of their order, and of the
+/// stamps and bases that decided about them (SPEC.md §18). Two histories that differ before a place
+/// have different prints there, except by a chance of 2⁻⁶⁴. The print protects against faults. It
+/// does not protect against an attacker who searches for operations with a chosen print.
 package enum HistoryPrint {
   /// Of a history without operations; also where a space's print begins whose operations are older
   /// than prints.
   package static let empty: UInt64 = 0
 
-  /// The print after one more operation: for each half of its identifier the print is moved on by
-  /// the golden ratio and mixed (SplitMix64: Steele, Lea and Flood, 2014). Under one and the same
-  /// operation that is a bijection: prints that differ still differ after it.
+  /// Returns the print after one more operation. For each of four words (both halves of the
+  /// identifier, the stamp, the base) the print is advanced by the golden ratio and mixed
+  /// (SplitMix64: Steele, Lea and Flood, 2014). For a given operation this is a bijection: prints
+  /// that differ still differ after it.
+  ///
+  /// - Parameters:
+  ///   - time: The time under which the operation entered the space, clamped.
+  ///   - base: The newest sequence that its author had seen.
   @inline(__always)
-  package static func appending(_ operation: OperationID, to print: UInt64) -> UInt64 {
-    mix(mix(print, operation.value.high), operation.value.low)
+  package static func appending(
+    _ operation: OperationID, at time: HybridTimestamp, base: SequenceNumber, to print: UInt64
+  ) -> UInt64 {
+    let identified = mix(mix(print, operation.value.high), operation.value.low)
+    return mix(mix(identified, time.rawValue), UInt64(bitPattern: base))
   }
 
   @inline(__always)
-  private static func mix(_ print: UInt64, _ half: UInt64) -> UInt64 {
-    var mixed = (print &+ 0x9E37_79B9_7F4A_7C15) ^ half
+  private static func mix(_ print: UInt64, _ word: UInt64) -> UInt64 {
+    var mixed = (print &+ 0x9E37_79B9_7F4A_7C15) ^ word
     mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
     mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
     return mixed ^ mixed >> 31

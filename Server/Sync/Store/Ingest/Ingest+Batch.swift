@@ -10,11 +10,11 @@ extension Ingest {
       refusals.append(Refusal(tooExpensive: operation))
       return
     }
-    let sequence = effects.space.place(operation.id)
-    // Its effects, which follow it, move the space's print on.
-    let print = effects.space.print
     var effect = operation
     effect.time = admitted(operation.time)
+    let sequence = effects.space.place(operation.id, at: effect.time, base: operation.base)
+    // Its effects, which follow it, move the space's print on.
+    let print = effects.space.print
     let place = effects.operations.count
     var outcome = Outcome(records: 0)
     for (ordinal, key) in keys.enumerated() {

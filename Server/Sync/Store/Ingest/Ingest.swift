@@ -162,8 +162,8 @@ package struct Ingest {
     _ operation: Operation, of device: DeviceID, for batch: OperationID? = nil
   ) {
     if let batch = operation.batch { return expand(operation, batch, of: device) }
-    let sequence = effects.space.place(operation.id)
     let time = admitted(operation.time)
+    let sequence = effects.space.place(operation.id, at: time, base: operation.base)
     let index = touch(operation.key)
     claims.note(operation.named(batch), before: records[index].state)
     let outcome = records[index].state.merge(

@@ -136,13 +136,19 @@ package struct SpaceState: Sendable, Equatable {
   }
 
   /// Gives an operation the next place of the order.
-  package mutating func place(_ operation: OperationID) -> SequenceNumber {
+  ///
+  /// - Parameters:
+  ///   - time: The time under which it enters the space, see ``admit(_:until:)``.
+  ///   - base: The newest sequence that its author had seen.
+  package mutating func place(
+    _ operation: OperationID, at time: HybridTimestamp, base: SequenceNumber
+  ) -> SequenceNumber {
     if let next = nextTimeline {
       (timeline, timelineStart, nextTimeline) = (next, head, nil)
     }
     head += 1
     newest = operation
-    print = HistoryPrint.appending(operation, to: print)
+    print = HistoryPrint.appending(operation, at: time, base: base, to: print)
     return head
   }
 }

@@ -23,7 +23,7 @@ extension IngestEffects {
       id: OperationID(UniqueID(timestamp: time, random: random)), key: key,
       kind: columns == nil ? .delete : record?.isAlive == true ? .update : .insert, time: time,
       columns: columns ?? [], base: base)
-    let sequence = space.place(operation.id)
+    let sequence = space.place(operation.id, at: time, base: base)
     var state = record ?? RecordState()
     _ = state.merge(
       operation, stamp: Stamp(time: time, device: ServerWrite.author), sequence: sequence)
