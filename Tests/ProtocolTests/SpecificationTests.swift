@@ -86,6 +86,20 @@ struct SpecificationTests {
     }
   }
 
+  @Test("each example is the golden message that it names, but for its line breaks")
+  func goldenExamples() throws {
+    var count = 0
+    for part in try Self.text().components("](fixtures/").dropFirst() {
+      let path = String(part.prefix { $0 != ")" })
+      guard part.dropFirst(path.count).hasPrefix(")):\n\n```json\n") else { continue }
+      let lines = String(part).components("```")[1].split(separator: "\n").dropFirst()
+      let golden = try ProjectFiles.text("Protocol/fixtures/\(path)")
+      #expect(lines.map(\.trimmed).joined() == golden[...].withoutLineBreak, "\(path)")
+      count += 1
+    }
+    #expect(count > 25)
+  }
+
   // MARK: Reading
 
   private static func text() throws -> String { try ProjectFiles.text("Protocol/SPEC.md") }
@@ -133,5 +147,10 @@ extension Substring {
     var text = drop { $0 == " " }
     while text.last == " " { text.removeLast() }
     return String(text)
+  }
+
+  /// Without the line break at its end.
+  fileprivate var withoutLineBreak: String {
+    last == "\n" ? String(dropLast()) : String(self)
   }
 }
