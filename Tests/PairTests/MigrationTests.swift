@@ -82,6 +82,22 @@ struct MigrationTests {
     #expect(try await pair.one.value("SELECT body FROM notes WHERE id = 'b'") == "TWO")
   }
 
+  @Test("columns whose names another program exchanged are recorded under their new names")
+  func exchanged() async throws {
+    let pair = try await make("('a', 'one', 'ONE'), ('b', 'two', 'TWO')")
+    try pair.one.edit(
+      """
+      ALTER TABLE notes RENAME COLUMN body TO other; ALTER TABLE notes RENAME COLUMN n TO body;
+      ALTER TABLE notes RENAME COLUMN other TO n
+      """)
+    try await pair.one.write("UPDATE notes SET n = 'new' WHERE id = 'b'")
+    for _ in 0..<2 { for device in [pair.one, pair.two] { try await device.exchange() } }
+    let query = "SELECT id, body, n FROM notes ORDER BY id"
+    #expect(try await pair.two.rows(query) == [["a", "ONE", "one"], ["b", "TWO", "new"]])
+    #expect(try await pair.one.rows(query) == [["a", "ONE", "one"], ["b", "TWO", "new"]])
+    #expect(try await pair.one.open().verify().isEqual)
+  }
+
   @Test("a column that is dropped and added again gets its values back")
   func columnReplaced() async throws {
     let pair = try await make()

@@ -112,10 +112,13 @@ extension ReplicaFile {
       }
       let signature = table.signature(try rules(for: table))
       let isKnown = try self.signature(of: name) == signature
-      if try isKnown && hasTriggers(name, isGuarded: isGuarded) { continue }
+      let isOwnChange = altered.contains(name)
+      let isAsCreated = try isOwnChange || hasCaptureTriggersAsCreated(name)
+      if try isKnown && isAsCreated && hasTriggers(name, isGuarded: isGuarded) { continue }
       changed.append(table)
-      if try !altered.contains(name) && !hasCaptureTriggers(name) {
-        // The table was dropped and created again, or somebody dropped the triggers.
+      if !isAsCreated {
+        // The table was dropped and created again, or another program renamed columns: then SQLite has
+        // rewritten the triggers, which record them under other names.
         try noteUnrecorded(name)
       } else {
         try noteNewColumns(of: table)
@@ -164,6 +167,13 @@ extension ReplicaFile {
     for statement in CaptureTriggers.statements(for: table, rules, isGuarded: isGuarded) {
       try connection.execute(single: statement)
     }
+    let save = try connection.statement(
+      """
+      UPDATE ferry_tables SET trigger = (SELECT sql FROM sqlite_schema WHERE name = ?) WHERE name = ?
+      """)
+    save.bind(1, CaptureTriggers.names(for: table.name, isGuarded: false)[0])
+    save.bind(2, table.name)
+    try save.run()
   }
 
   /// Drops the triggers that record a table, also if the table has another name now.
@@ -183,10 +193,17 @@ extension ReplicaFile {
     return try find.map { ($0.name(0), $0.int64(1)) }
   }
 
-  /// Whether the table has the triggers that record it.
-  private func hasCaptureTriggers(_ table: Name) throws -> Bool {
+  /// Whether the table has the triggers that record it, and nobody has changed them.
+  private func hasCaptureTriggersAsCreated(_ table: Name) throws -> Bool {
     let names = try triggers(of: table).map(\.name)
-    return CaptureTriggers.names(for: table, isGuarded: false).allSatisfy(names.contains)
+    let own = CaptureTriggers.names(for: table, isGuarded: false)
+    guard own.allSatisfy(names.contains) else { return false }
+    let find = try connection.statement(
+      "SELECT t.trigger IS s.sql FROM ferry_tables AS t, sqlite_schema AS s WHERE t.name = ? AND s.name = ?"
+    )
+    find.bind(1, table)
+    find.bind(2, own[0])
+    return try find.first { $0.int64(0) == 1 } ?? false
   }
 
   /// Whether the table's triggers are there and newer than the user's own. A table that was

@@ -35,7 +35,8 @@ enum ReplicaSchema {
       signature TEXT NOT NULL,                -- key and columns that the triggers know
       direction TEXT NOT NULL DEFAULT 'two-way',
       since INTEGER,                          -- the place after which writes may be unrecorded
-      remade INTEGER NOT NULL DEFAULT 0       -- whether they are of whole rows, or only of columns
+      remade INTEGER NOT NULL DEFAULT 0,      -- whether they are of whole rows, or only of columns
+      trigger TEXT                            -- the insert trigger, as it was created
     ) WITHOUT ROWID;
     CREATE TABLE ferry_columns(               -- the columns that the triggers know
       tbl TEXT NOT NULL,
