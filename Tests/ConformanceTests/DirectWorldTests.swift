@@ -85,8 +85,14 @@ struct DirectWorldTests {
     let world = try DirectWorld(seed: 2, devices: 4)
     #expect(try world.run(operations: 150).isEmpty)
     let device = world.devices[1]
-    try device.file.removeTriggers()
-    try device.file.connection.execute(sql)
+    // As a program does that puts the triggers back as they were.
+    let connection = device.file.connection
+    let triggers = try connection.prepare(
+      "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"
+    ).map { ($0.text(0), $0.text(1)) }
+    for (name, _) in triggers { try connection.execute("DROP TRIGGER \"\(name)\"") }
+    try connection.execute(sql)
+    for (_, sql) in triggers { try connection.execute(sql) }
     let found = Set(
       world.bench.see(.read(device: device.name, try device.evidence())).map(\.oracle))
     let left = Set(world.bench.judge(try world.final()).map(\.oracle))

@@ -70,6 +70,16 @@ struct MigrationTests {
     #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'b'") == "three")
   }
 
+  @Test("a row that another program inserted is sent, also if it is edited before the next sync")
+  func editedSoon() async throws {
+    let pair = try await make()
+    try pair.one.edit(Self.rebuilt + "INSERT INTO notes VALUES ('c', 'three', 3)")
+    try await pair.one.write("UPDATE notes SET n = 33 WHERE id = 'c'")
+    try await settle(pair.one, pair.two)
+    #expect(
+      try await pair.two.rows("SELECT body, n FROM notes WHERE id = 'c'") == [["three", 33]])
+  }
+
   @Test("what others wrote meanwhile wins over a rebuilt row, whose value is kept")
   func rebuiltMeanwhile() async throws {
     let pair = try await make()

@@ -93,6 +93,20 @@ struct ReconciliationTests {
         == Reconciliation.Decision(edited: [Column("a", .null)]))
   }
 
+  @Test("what is pending is recorded; the rest of its record is not")
+  func pending() {
+    let here = [Column("a", "mine"), Column("b", "x")]
+    let state = record([column("a", "old", at: 3), column("b", "y", at: 3)])
+    #expect(
+      machine().decide(here: here, there: state, pending: ["a"])
+        == Reconciliation.Decision(edited: [Column("b", "y")]))
+    #expect(
+      machine().decide(here: here, there: RecordState(), pending: ["a"])
+        == Reconciliation.Decision(isInserted: true), "an edit alone makes no record")
+    #expect(machine().decide(here: here, there: state, pending: nil).isNothing)
+    #expect(machine().decide(here: nil, there: state, pending: nil).isNothing)
+  }
+
   @Test("NULL and a default never replace a value of the server's")
   func empty() {
     let state = record([column("a", "x", at: 3), column("b", "y", at: 3)])

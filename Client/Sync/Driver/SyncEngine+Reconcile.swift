@@ -1,29 +1,46 @@
 import FerryProtocol
 
+/// What a comparison with the server found in tables that were written to unrecorded.
+struct Reconciled: Sendable {
+  var tables: [(table: UnrecordedTable, rows: ReconciledRows)] = []
+}
+
 extension SyncEngine {
   /// Compares tables to which rows may have been written unrecorded with the server. Records the rows
-  /// and values that only this device has, sends them, and fetches the others (SPEC.md §25).
+  /// and values that only this device has, and has the next pull fetch the others (SPEC.md §25).
   ///
-  /// It runs after a push: records with pending operations are left to the next sync.
-  func reconcile(
-    _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
+  /// It runs between a pull and a push: a pending edit of a row that the server does not have would be
+  /// lost without the row.
+  func reconcile(_ api: SyncAPI, _ report: inout SyncReport) async throws -> Reconciled {
+    let tables = try await unrecordedTables()
+    var result = Reconciled()
+    do {
+      for table in tables { result.tables.append((table, try await compare(table, api))) }
+    } catch ReplicaError.refused(let problem) where problem.code.needsReplacement {
+      // The server lost or forgot what the cursor follows meanwhile. The next sync compares again.
+    }
+    report.recorded += result.tables.reduce(0) { $0 + $1.rows.recorded }
+    return result
+  }
+
+  /// Ends a comparison after the recorded operations were sent. The server may have moved on while the
+  /// rows were compared: so the cursor moves first.
+  func finish(
+    _ reconciled: Reconciled, _ api: SyncAPI, _ report: inout SyncReport,
+    _ progress: @escaping Progress
   ) async throws {
-    let tables = try await thread.run { file in
+    if !reconciled.tables.isEmpty { try await pull(api, &report, progress) }
+    report.unreconciled = try await thread.run { file in
+      for (table, rows) in reconciled.tables { try file.endReconciling(table, rows) }
+      return try file.unrecordedTables().count
+    }
+  }
+
+  /// Tables to compare, also if another program has just changed them.
+  func unrecordedTables() async throws -> [UnrecordedTable] {
+    try await thread.run { file in
       try file.noticeNewSchema()
       return try file.unrecordedTables()
-    }
-    if tables.isEmpty { return }
-    try await pull(api, &report, progress)
-    var results: [(table: UnrecordedTable, found: ReconciledRows)] = []
-    for table in tables { results.append((table, try await compare(table, api))) }
-    let recorded = results.reduce(0) { $0 + $1.found.recorded }
-    report.recorded += recorded
-    if recorded > 0 { try await push(api, &report, progress) }
-    // The server may have moved on since: then the cursor has to, before the rows count as recorded.
-    try await pull(api, &report, progress)
-    report.unreconciled = try await thread.run { [results] file in
-      for (table, found) in results { try file.endReconciling(table, found) }
-      return try file.unrecordedTables().count
     }
   }
 
@@ -33,15 +50,24 @@ extension SyncEngine {
     let root =
       try await verifier.tables(&report).first { $0.table == table.table }
       ?? DigestAnswer.TableDigest(table: table.table, records: 0, digest: .zero)
-    var found = ReconciledRows()
+    var rows = try await reconcile(
+      try await thread.run { try $0.pendingRecords(of: table.table) }, of: table, verifier, &report)
     _ = try await verifier.forEachSuspect(of: root, &report) { suspects, report in
-      var waiting = suspects[...]
-      while !waiting.isEmpty {
-        let changes = try await verifier.records(&waiting, &report)
-        found += try await thread.run { try $0.reconcile(changes, of: table) }
-      }
+      rows += try await reconcile(suspects, of: table, verifier, &report)
     }
-    found.left += report.pending
-    return found
+    return rows
+  }
+
+  private func reconcile(
+    _ keys: [RecordKey], of table: UnrecordedTable, _ verifier: Verifier,
+    _ report: inout VerifyReport
+  ) async throws -> ReconciledRows {
+    var rows = ReconciledRows()
+    var waiting = keys[...]
+    while !waiting.isEmpty {
+      let changes = try await verifier.records(&waiting, &report)
+      rows += try await thread.run { try $0.reconcile(changes, of: table) }
+    }
+    return rows
   }
 }

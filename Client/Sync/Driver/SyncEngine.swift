@@ -45,9 +45,10 @@ package struct SyncEngine: Sendable {
     try await lockedToSend { api in
       var report = SyncReport()
       try await pull(api, &report, progress)
+      let reconciled = try await reconcile(api, &report)
       let newest = try await thread.run { try $0.newestRecorded() }
       try await push(api, &report, progress)
-      try await reconcile(api, &report, progress)
+      try await finish(reconciled, api, &report, progress)
       report.left = try await thread.run { try $0.unconfirmedCount(through: newest) }
       return report
     }
@@ -61,12 +62,15 @@ package struct SyncEngine: Sendable {
     try await lockedToSend { api in
       var report = SyncReport()
       let before = try await thread.run { try $0.syncState() }
-      let isAsking = try await thread.run { try $0.hasFailed() || $0.hasReturningTables() }
+      let isAsking = try await thread.run { file in
+        try file.hasFailed() || file.hasReturningTables() || file.hasUnrecordedTables()
+      }
       if isAsking || before.epoch == nil || head == nil || before.received != before.applied
         || head.map({ $0 > before.applied || $0 < before.head }) ?? true
       {
         try await pull(api, &report, progress)
       }
+      let reconciled = try await reconcile(api, &report)
       var toSend: Int64 = 0
       for attempt in 0..<pushesMax {
         toSend = try await thread.run { try $0.newestRecorded() }
@@ -78,7 +82,7 @@ package struct SyncEngine: Sendable {
         // What a server that was set back has lost is to be sent again.
         guard try await thread.run({ try $0.hasUnsent() }) else { break }
       }
-      try await reconcile(api, &report, progress)
+      try await finish(reconciled, api, &report, progress)
       report.left = try await thread.run { [toSend] in
         try $0.unconfirmedCount(through: toSend)
       }

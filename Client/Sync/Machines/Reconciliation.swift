@@ -32,12 +32,15 @@ struct Reconciliation: Sendable {
   /// - Parameters:
   ///   - here: the row's columns; `nil` if there is no row.
   ///   - there: the record as the server has it.
-  func decide(here: [Column]?, there: RecordState) -> Decision {
-    switch (here, there.isAlive) {
+  ///   - pending: the columns that pending updates write: they are recorded. `nil` if a pending insert
+  ///     or delete decides about the whole record.
+  func decide(here: [Column]?, there: RecordState, pending: Set<Name>? = []) -> Decision {
+    guard let pending else { return Decision() }
+    return switch (here, there.isAlive) {
     case (nil, false): Decision()
     case (nil, true): Decision(takesServer: columns == nil)
     case (let here?, false): columns == nil ? missing(here, there) : Decision()
-    case (let here?, true): differing(here, there.columns)
+    case (let here?, true): differing(here, there.columns, besides: pending)
     }
   }
 
@@ -51,10 +54,12 @@ struct Reconciliation: Sendable {
     return Decision(isInserted: true)
   }
 
-  private func differing(_ here: [Column], _ there: [ColumnState]) -> Decision {
+  private func differing(
+    _ here: [Column], _ there: [ColumnState], besides pending: Set<Name>
+  ) -> Decision {
     var decision = Decision()
     for difference in comparison.differing(here: here, there: there)
-    where columns?.contains(difference.column) ?? true {
+    where (columns?.contains(difference.column) ?? true) && !pending.contains(difference.column) {
       let name = difference.column
       let state = there.first { $0.name == name }
       if comparison.isEmpty(difference.here, in: name) {

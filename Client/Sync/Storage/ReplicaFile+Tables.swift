@@ -150,6 +150,8 @@ extension ReplicaFile {
   /// Takes Ferry's triggers off before a table is altered: SQLite would refuse to drop a column
   /// that they name. ``refreshTriggers()`` puts them back.
   func removeTriggers() throws {
+    // What another program has changed before is no change of this transaction.
+    try refreshTriggersOfNewSchema()
     alteredTables = Set(
       try trackedTables().filter { (try? schema(of: $0)) != nil })
     for name in try trackedTables() { try dropTriggers(of: name) }

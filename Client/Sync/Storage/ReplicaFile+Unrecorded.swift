@@ -20,7 +20,7 @@ struct ReconciledRows: Equatable, Sendable {
   var recorded = 0
   /// Rows to fetch from the server.
   var fetched = 0
-  /// Rows to look at again with the next sync: they are pending, or others changed them meanwhile.
+  /// Rows to look at again with the next sync, since others changed them meanwhile.
   var left = 0
 
   static func += (one: inout ReconciledRows, other: ReconciledRows) {
@@ -184,12 +184,13 @@ extension ReplicaFile {
       let applied = try syncState().applied
       var result = ReconciledRows()
       for change in changes {
-        guard change.sequence <= applied, !scan.pending.contains(change.key) else {
+        guard change.sequence <= applied else {
           result.left += 1
           continue
         }
         let here = try scan.received(change.key)
-        let decision = machine.decide(here: here, there: change.state)
+        let pending = try pendingColumns(of: change.key)
+        let decision = machine.decide(here: here, there: change.state, pending: pending)
         try record(decision, change.key, scan.table, rules)
         try keepLost(decision.lost, of: change.key, there: change.state, decision.losesRow)
         if decision.takesServer { try refresh([change.key]) }
@@ -198,6 +199,24 @@ extension ReplicaFile {
       }
       return result
     }
+  }
+
+  /// Records of a table that have pending operations.
+  func pendingRecords(of table: Name) throws -> [RecordKey] {
+    let find = try connection.statement("SELECT DISTINCT record FROM ferry_pending WHERE tbl = ?")
+    find.bind(1, table)
+    return try find.map { RecordKey(table: table, record: $0.name(0)) }
+  }
+
+  /// The columns that pending updates of a record write; `nil` if a pending insert or delete decides
+  /// about all of it.
+  private func pendingColumns(of key: RecordKey) throws -> Set<Name>? {
+    var columns = Set<Name>()
+    for operation in try meet(key) {
+      if operation.kind != .update { return nil }
+      columns.formUnion(operation.columns.map(\.name))
+    }
+    return columns
   }
 
   private func record(

@@ -101,11 +101,13 @@ extension ReplicaEvidence {
       try connection.statement("SELECT max(seq) FROM ferry_log WHERE event = 'lost'")
       .first { $0.int64(0) } ?? 0
     evidence.quarantined = try identifiers(in: "ferry_quarantine", connection)
-    // What a migration left unrecorded is compared with the server by the next sync.
+    // The next sync compares what a migration left unrecorded. Without its triggers a table has changed,
+    // and Ferry has not noticed yet.
     let tables = try connection.statement(
       """
       SELECT name, signature, since IS NOT NULL FROM ferry_tables
-      WHERE remade = 0 AND name IN (SELECT name FROM sqlite_schema) ORDER BY name
+      WHERE remade = 0 AND name IN (SELECT name FROM sqlite_schema)
+        AND 'ferry_insert_' || name IN (SELECT name FROM sqlite_schema) ORDER BY name
       """
     ).map { (name: $0.name(0), list: columnList($0.text(1)), isUnsure: $0.int64(2) != 0) }
     for table in tables {
