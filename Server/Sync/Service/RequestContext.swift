@@ -1,7 +1,7 @@
 import FerryProtocol
 import HTTPServer
 
-/// A request while it is answered, with what is learned about it on the way.
+/// A request while it is answered, with the facts learned about it on the way.
 struct RequestContext: Sendable {
   let request: HTTPRequest
   let match: RouteMatch

@@ -109,7 +109,7 @@ extension SyncService {
     return desk
   }
 
-  /// Calls the desk; a failure goes to the log, and to the client as a problem.
+  /// Calls the publisher. A failure goes to the log, and to the client as a problem.
   func call<T>(
     _ body: () async throws(MissionFailure) -> T
   ) async throws(Problem) -> T {

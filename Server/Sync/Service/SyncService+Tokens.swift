@@ -101,7 +101,7 @@ extension SyncService {
     guard let id = TokenID(context.match.itemText ?? "") else { throw .unknownToken }
     let store = parts.store
     let tokens = try await ask { () async throws(StoreError) in try await store.tokens() }
-    // What the caller does not manage is as unknown as what is not there.
+    // A token that the caller does not manage is as unknown as a missing one.
     guard let token = tokens.first(where: { $0.id == id }), TokenRule.manages(token, caller)
     else { throw .unknownToken }
     return token

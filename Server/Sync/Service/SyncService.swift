@@ -2,9 +2,9 @@ import FerryProtocol
 import HTTPServer
 import Synchronization
 
-/// Answers Ferry's requests: decides who may, reads what is asked, and asks the store.
+/// The handler of Ferry's requests: it checks access, reads the request, and asks the store.
 package final class SyncService: Sendable {
-  /// What the service works with.
+  /// The parts that the service works with.
   package struct Parts: Sendable {
     package var store: any SyncStore
     package var gate: AccessGate
@@ -100,7 +100,7 @@ package final class SyncService: Sendable {
     return problem.response()
   }
 
-  /// Counts what went out, after it did.
+  /// Counts the bytes of an answer after they were sent.
   package func ended(_ exchange: HTTPExchange) {
     guard exchange.responseBytes > 0 else { return }
     let segments = exchange.path.dropFirst().split(
@@ -114,7 +114,7 @@ package final class SyncService: Sendable {
     self.load.withLock { $0 = load }
   }
 
-  /// From now on `/readyz` says no, so that no more requests are sent here.
+  /// Makes `/readyz` fail from now on, so that no more requests are sent here.
   package func beginStopping() { lifecycle.beginStopping() }
 
   // MARK: Dispatch

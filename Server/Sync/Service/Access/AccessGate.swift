@@ -1,11 +1,11 @@
 import FerryProtocol
 import Synchronization
 
-/// Decides over each request, asking the store about tokens as seldom as it can.
+/// Decides about each request, and asks the store about tokens as seldom as possible.
 ///
-/// While no token was ever made, everybody who reaches the server may do everything. The store is
-/// asked about that for each request, so that a token made by another process closes the gate at
-/// once; it never opens again.
+/// If no token was ever made, every caller may do everything. The gate asks the store about that
+/// for each request, so that a token made by another process closes the gate at once. The gate
+/// never opens again.
 package final class AccessGate: Sendable {
   private struct State {
     var isGuarded = false
@@ -141,8 +141,8 @@ package final class AccessGate: Sendable {
       if let kept = state.cache.lookUp(hash, now: now) {
         return kept.map { .known($0) } ?? .unknown
       }
-      // Somebody behind the same proxy guesses: that must not lock out a token that was good.
-      // One that was never seen here is looked for in the filter of all secrets.
+      // A caller behind the same proxy may guess secrets. That must not lock out a token that was
+      // good. A secret that this gate has not seen is looked up in the filter of all secrets.
       if state.cache.wasKnown(hash) { return .nothing }
       return state.limiter.failureWait(at: address, now: now).map { .tooManyFailures($0) }
         ?? .nothing
@@ -210,7 +210,7 @@ extension Problem {
     .rateLimited("too many tokens that are not known came from your address", wait)
   }
 
-  /// Refused by a rate limit; the detail says how long to wait.
+  /// Returns the problem of a rate limit; the detail contains the time to wait.
   static func rateLimited(_ reason: String, _ wait: Duration) -> Problem {
     Problem(.rateLimited, "\(reason); try again in \(wait.wholeSeconds) s")
   }

@@ -1,10 +1,10 @@
 import FerryProtocol
 
-/// Who may do what; pure.
+/// The permissions of a principal in a space; pure.
 enum AccessRule {
-  /// What a principal may do in `space`, or why it is refused.
+  /// Returns the permission of a principal in `space`, or the reason of the refusal.
   ///
-  /// - Parameter need: The role that the route asks for.
+  /// - Parameter need: The role that the route requires.
   static func decide(
     _ identity: Identity, space: SpaceName, need: Role
   ) -> Result<Admission, Problem> {

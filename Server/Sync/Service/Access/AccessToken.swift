@@ -6,7 +6,7 @@ import FerryProtocol
 /// It is not `CustomStringConvertible` in full on purpose: interpolated into a message it shows
 /// nothing of the secret.
 package struct AccessToken: Sendable, Equatable, CustomStringConvertible {
-  /// What every token begins with, so that scanners for leaked secrets find it.
+  /// The prefix of every token, by which scanners for leaked secrets find it.
   package static let prefix = "ferry_"
 
   /// The secret. Printed once, when the token is made.
@@ -43,7 +43,8 @@ package struct AccessToken: Sendable, Equatable, CustomStringConvertible {
     self.text = String(text)
   }
 
-  /// What is stored of it: SHA-256 of its text. A secret of 256 random bits needs no salt.
+  /// The SHA-256 of the token's text, which the store keeps. A secret of 256 random bits needs no
+  /// salt.
   package var hash: [UInt8] { SHA256.digest(of: text) }
 
   package var description: String { Self.prefix + "…" }

@@ -43,8 +43,8 @@ struct IdentityCache: Sendable {
     entries[hash] = Entry(identity: identity, expiry: now + life)
   }
 
-  /// Asks about every credential again. Those that were good stay known as such: guesses from the
-  /// same address do not lock them out.
+  /// Forgets the results of all checks. Good credentials stay known as good, so that guesses from
+  /// the same address do not lock them out.
   mutating func forgetAll() {
     entries = entries.compactMapValues { entry in
       entry.identity.map { Entry(identity: $0, expiry: .zero) }

@@ -40,7 +40,7 @@ struct RateLimiter: Sendable {
     return buckets.requests.take(1, rate: requestRate, burst: requestBurst, now: now)
   }
 
-  /// Counts bytes of a request that was let in. Those that follow wait for them.
+  /// Counts bytes of an admitted request. Later requests wait for them.
   mutating func count(bytes: Int, of principal: Principal, now: Duration) {
     guard limits.bytes > 0, var buckets = principals[principal] else { return }
     buckets.bytes.force(Double(bytes), rate: byteRate, burst: byteBurst, now: now)
@@ -72,8 +72,8 @@ struct RateLimiter: Sendable {
     return bucket.wait(rate: failureRate, burst: failureBurst, now: now)
   }
 
-  /// JSON Web Tokens a second that are checked although their addresses failed too often. Checking
-  /// one takes the processor about 0.1 ms, and asks nobody.
+  /// JSON Web Tokens checked in a second although their addresses failed too often. A check takes
+  /// about 0.1 ms of the processor and needs no call to the store.
   private static let spareCheckRate = 200.0
 
   /// Whether a token is checked although its address failed too often.

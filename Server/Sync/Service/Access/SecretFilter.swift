@@ -1,7 +1,8 @@
-/// Which secrets may exist: the first 64 bits of their hashes, as they were when last read; pure.
+/// A filter of the secrets that may exist: the first 64 bits of their hashes at the last read;
+/// pure.
 ///
-/// It tells the token of a member from guesses that come from the same address, without asking the
-/// store about each.
+/// It distinguishes a member's token from guesses from the same address, without a look-up in the
+/// store for each.
 struct SecretFilter: Sendable {
   /// How long a secret that was made since may be taken for a guess.
   static let ageMax = Duration.seconds(2)

@@ -1,9 +1,9 @@
 import FerryProtocol
 
-/// Who may manage which tokens; pure.
+/// The rules that decide which principal may manage which tokens; pure.
 ///
-/// A server-wide admin manages all. An admin of spaces manages tokens for these spaces only, and
-/// none with an owner: tokens of one owner are one principal, and own the same devices.
+/// A server-wide admin manages all tokens. An admin of spaces manages the tokens of these spaces
+/// that have no owner: tokens of one owner are one principal, and own the same devices.
 enum TokenRule {
   /// Why the caller may not create such a token, or `nil`.
   static func fault(creating token: TokenRequest, by caller: Identity) -> Problem? {
@@ -30,7 +30,7 @@ enum TokenRule {
   }
 }
 
-/// A token as somebody asks for it.
+/// A request for a token.
 package struct TokenRequest: Sendable, Equatable {
   /// The longest life, and the longest grace of a replaced secret: 100 years in seconds.
   package static let secondsMax: Int64 = 3_155_760_000

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Synchronization
 
-/// Tells those who listen to a space that its head moved. An idle listener costs no task and no
+/// Notifies the listeners of a space that its head moved. An idle listener costs no task and no
 /// timer: one timer serves them all.
 package final class HeadHub: Sendable {
   private typealias Board = HeadBoard<any HeadListener>
@@ -74,9 +74,9 @@ package final class HeadHub: Sendable {
     }
   }
 
-  /// Sends a comment to everybody, for ever, until the task is cancelled.
-  /// - Parameter check: Runs after each, since it may wait for the store; it ends the streams of
-  ///   those who may listen no more.
+  /// Sends a comment to all listeners again and again, until the task is cancelled.
+  /// - Parameter check: Runs after each, since it may wait for the store. It ends the streams of
+  ///   listeners that may listen no more.
   package func keepAwake(
     every interval: Duration, check: @Sendable () async -> Void = {}
   ) async {
@@ -94,7 +94,7 @@ package final class HeadHub: Sendable {
     }
   }
 
-  /// Ends all streams; who comes later finds his ended.
+  /// Ends all streams; the stream of a later listener ends at once.
   package func close() {
     let listeners = state.withLock { state in
       state.isClosed = true
@@ -116,7 +116,7 @@ package final class HeadHub: Sendable {
     return done.suspect
   }
 
-  /// Ends the window that is open, and those that this opens.
+  /// Ends the open window, and the windows that this opens.
   private func endWindows() async {
     var isOpen = true
     while isOpen {

@@ -1,8 +1,8 @@
 /// How much a log line matters.
 package enum LogLevel: String, Sendable, CaseIterable, Comparable {
-  /// What somebody has to look at: the store failed, an answer was 5xx.
+  /// A failure that needs a look: the store failed, or an answer was 5xx.
   case error
-  /// What may need a look.
+  /// An event that may need a look.
   case warning
   /// One line a request, starts and stops.
   case info

@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// One line of the log: a JSON object. Members keep their order; values from elsewhere are
-/// escaped, so that nobody can forge a line.
+/// One line of the log: a JSON object. Members keep their order. Values from elsewhere are escaped,
+/// so that no caller can forge a line.
 struct LogLine {
   private var json = JSONWriter(capacity: 256)
 

@@ -7,12 +7,12 @@ package protocol LogSink: Sendable {
   func write(_ line: [UInt8])
   /// Returns when all lines have left the process, or cannot.
   func flush()
-  /// Lines lost because nobody took them in time.
+  /// Lines that were dropped because the reader was too slow.
   var droppedLines: Int { get }
 }
 
-/// Writes lines to a file descriptor from a thread of its own, so that a reader who pauses (a full
-/// pipe) does not stop the server. At most 4 MiB wait; what comes then is dropped and counted.
+/// Writes lines to a file descriptor from a separate thread, so that a reader that pauses (a full
+/// pipe) does not stop the server. At most 4 MiB wait; later lines are dropped and counted.
 package final class DescriptorLogSink: LogSink {
   private struct State {
     var waiting: [UInt8] = []
@@ -83,7 +83,7 @@ package final class DescriptorLogSink: LogSink {
     }
   }
 
-  /// Gives up when the reader has gone: a log that nobody can read must not end the server.
+  /// Gives up if the reader is gone: a log that cannot be read must not end the server.
   private static func writeFully(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) {
     var rest = bytes
     while !rest.isEmpty {

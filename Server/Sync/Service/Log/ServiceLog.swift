@@ -11,7 +11,7 @@ package struct ServiceLog: Sendable {
     self.clock = clock
   }
 
-  /// Lines lost because nobody took them in time.
+  /// Lines that were dropped because the reader was too slow.
   var droppedLines: Int { sink.droppedLines }
 
   func write(_ entry: RequestEntry) {

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Synchronization
 
-/// What the server has done since it started.
+/// Counters of the server since its start.
 package final class ServiceMetrics: Sendable {
   struct Counts: Sendable {
     var requests: [RequestKey: Int] = [:]

@@ -2,9 +2,9 @@ import FerryProtocol
 import Foundation
 import MissionServer
 
-// The key that missions are signed with. It is read for each publication: devices refuse what
-// another key than the first has signed, so that one that was lost must not be made anew unnoticed,
-// and one that was put back counts at once.
+// The key that signs missions. It is read for each publication. Devices refuse a mission that is
+// signed by another key than the first one. So a lost key must not be made again unnoticed, and a
+// key that is restored counts at once.
 extension MissionDesk {
   /// The key; made where there is none and nothing of the store was signed.
   package func signingKey() async throws(MissionFailure) -> MissionSigner {
@@ -70,7 +70,7 @@ extension MissionDesk {
     }
   }
 
-  /// Who signed a mission of any space, in base64; `nil` where none is published.
+  /// Returns a signer of a mission of any space, in base64; `nil` if none is published.
   private func anySigner() async throws(MissionFailure) -> String? {
     try await MissionFailure.asking { () async throws(StoreError) in
       for space in try await self.store.spaces() {

@@ -45,7 +45,7 @@ enum ChangesQuery {
     return .success(request)
   }
 
-  /// What the client knows of the history; `nil` where it does not say.
+  /// Reads the client's cursor; `nil` if the request has none.
   static func cursor(_ value: (String) -> String?) -> Result<Cursor?, Problem> {
     guard let text = value("cursor"), !text.isEmpty else { return .success(nil) }
     guard let cursor = Cursor(text) else {

@@ -17,7 +17,7 @@ extension Problem {
       status: code.status, headers: headers, body: .bytes(encoded()), compressible: true)
   }
 
-  /// What the HTTP layer refused before a handler saw it.
+  /// Maps a failure of the HTTP layer from before a handler saw the request.
   package init(_ failure: HTTPFailure) {
     switch failure {
     case .contentTooLarge: self.init(.limitExceeded, failure.detail)

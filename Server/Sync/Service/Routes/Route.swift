@@ -60,12 +60,12 @@ package enum Route: String, Sendable, CaseIterable {
   package var allow: String { methods.map(\.name).joined(separator: ", ") }
 }
 
-/// What a method and a path mean; pure.
+/// The route of a method and a path; pure.
 package struct RouteMatch: Sendable, Equatable {
   package var route: Route
-  /// The part of the path that names the space, as it stands there.
+  /// The part of the path that names the space, unchanged.
   package var spaceText: String?
-  /// The part that names one thing in the space, or content: as it stands there.
+  /// The part that names one thing in the space, or content, unchanged.
   package var itemText: String?
   /// Whether the route takes the method.
   package var isAllowed = true

@@ -1,10 +1,10 @@
 import FerryProtocol
 import Synchronization
 
-/// The spaces that requests name, remembered for a few seconds: a space's id and epoch hardly ever
+/// The spaces that requests name, remembered for a few seconds. A space's id and epoch hardly ever
 /// change, and looking them up would double the store's work for a small packet.
 ///
-/// Its answers' heads are old. A space that is not there is looked up each time.
+/// The heads in its answers are old. An unknown space is looked up each time.
 final class SpaceDirectory: Sendable {
   /// How long a space is remembered.
   static let timeToLive = Duration.seconds(5)

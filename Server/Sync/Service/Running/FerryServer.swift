@@ -164,7 +164,7 @@ package final class FerryServer: Sendable {
 }
 
 extension FerryServerError {
-  /// What a store's error means at the start.
+  /// Maps a store's error at the start.
   init(_ error: StoreError, _ location: StoreLocation, waited: Duration) {
     switch error {
     case .unavailable(let reason), .busy(let reason), .readOnly(let reason):

@@ -31,8 +31,8 @@ package struct FerryServerConfiguration: Sendable {
   package var startWait = Duration.seconds(30)
   /// Between two runs of the pruner.
   package var pruneInterval = Pruner.Pace.standard.interval
-  /// Where missions' content lies; `nil` for `blobs` in the directory of the embedded store that
-  /// the server opens, and for nowhere with another store.
+  /// The directory of missions' content. `nil` stands for `blobs` in the directory of an embedded
+  /// store that the server opens, and for no directory with another store.
   package var blobs: String?
   /// The key that signs missions; `nil` for one beside their content.
   package var missionKey: String?
@@ -42,13 +42,13 @@ package struct FerryServerConfiguration: Sendable {
   package var collectInterval = Duration.seconds(3_600)
   /// Names that requests to an open server may carry, besides this machine's.
   package var allowedHosts: [String] = []
-  /// Whose JSON Web Tokens are taken; `nil` for none.
+  /// The issuer of accepted JSON Web Tokens; `nil` for none.
   package var issuer: TokenIssuer?
   package var rates = RateLimits.standard
   /// How long entries of the audit log are kept.
   package var auditRetention = Duration.seconds(400 * 86_400)
   package var limits = Limits.standard
-  /// What one principal, and one space, may take.
+  /// The quotas of one principal, and of one space.
   package var quotas = Quotas.standard
   package var clock = ServiceClock.system
   package var log: ServiceLog

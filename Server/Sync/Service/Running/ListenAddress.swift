@@ -13,8 +13,8 @@ package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
     self.port = port
   }
 
-  /// Reads `HOST:PORT`. `localhost` is taken as 127.0.0.1; other names are refused with `nil`,
-  /// since what they mean changes.
+  /// Reads `HOST:PORT`. `localhost` is taken as 127.0.0.1. Other names give `nil`, since their
+  /// addresses change.
   package init?(_ text: String) {
     guard let colon = text.lastIndex(of: ":"),
       let port = UInt16(text[text.index(after: colon)...])
@@ -60,7 +60,7 @@ package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
   }
 }
 
-// The system's own parser decides what an address is.
+// The system's own parser decides whether a text is an address.
 extension ListenAddress {
   static func isNumeric(_ host: String) -> Bool {
     var storage = in6_addr()

@@ -48,7 +48,7 @@ package struct StoreOpener: Sendable {
     return try await retry { () async throws(StoreError) in try await openOnce() }
   }
 
-  /// Calls `attempt` until it succeeds, fails for good, or patience is at its end.
+  /// Calls `attempt` until it succeeds, fails permanently, or the time limit is over.
   func retry<T>(
     sleep: (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
     _ attempt: () async throws(StoreError) -> T

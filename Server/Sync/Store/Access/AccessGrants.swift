@@ -1,9 +1,10 @@
 import FerryProtocol
 
-/// What a principal may do: a role for each space or set of spaces. The strongest role counts.
+/// The permissions of a principal: a role for each space or set of spaces. The strongest role
+/// counts.
 ///
-/// An admin of `*` is a server-wide admin: only such a principal manages tokens with owners, reads
-/// the audit log and renews the key that signs missions.
+/// An admin of `*` is a server-wide admin. Only a server-wide admin manages tokens with owners,
+/// reads the audit log and renews the key that signs missions.
 package struct AccessGrants: Sendable, Equatable {
   /// Patterns at most.
   package static let countMax = 100

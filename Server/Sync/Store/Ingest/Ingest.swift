@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The rules by which packets enter a space (DESIGN.md §6), without any I/O. A store loads an
+/// The rules by which packets enter a space (SPEC.md §4), without any I/O. A store loads an
 /// ``IngestContext`` under the space's lock, asks for a plan until nothing is missing, applies it
 /// and writes the effects.
 package struct Ingest {
@@ -18,9 +18,9 @@ package struct Ingest {
   var usage: UsageLedger
   /// Of the run under way.
   var refusals: [Refusal] = []
-  /// Places in ``records`` of those that the packet under way has touched.
+  /// Indexes in ``records`` of the records that the current packet has touched.
   var touched: [Int] = []
-  /// What evaluating the batches of the packet under way has cost.
+  /// The cost of evaluating the current packet's batches so far.
   private var spent = 0
 
   struct TouchedRecord {
@@ -42,8 +42,8 @@ package struct Ingest {
     IngestPlanner(context, packets).planned()
   }
 
-  /// Merges the operations of a plan that misses nothing. Call ``decide(_:in:load:)``, which
-  /// plans again where these effects say so.
+  /// Merges the operations of a plan that lacks nothing. Call ``decide(_:in:load:)``, which plans
+  /// again if these effects require it.
   package static func apply(
     _ plan: IngestPlan, to packets: [IncomingPacket], in context: IngestContext
   ) -> IngestEffects {
@@ -77,7 +77,7 @@ package struct Ingest {
     effects.missingClaims = claims.missing
     if !effects.refused.isEmpty || !effects.missingClaims.isEmpty { return effects }
     effects.claims = claims.rows
-    // What says nothing of a record that is not there leaves no row.
+    // The state of an absent record that contains nothing leaves no row.
     for record in records where !record.isNew || record.state != RecordState() {
       let row = IngestEffects.RecordRow(
         key: record.key, sequence: record.state.sequence, wholeBelow: record.state.wholeBelow,
@@ -145,7 +145,7 @@ package struct Ingest {
     }
   }
 
-  /// What one operation of a run breaks turns away all of it.
+  /// Refuses the whole run if one of its operations violates a rule.
   private mutating func judge(_ run: IngestPlan.Run, of owner: Principal) {
     refusals += claims.settle { key in recordIndex[key].map { records[$0].state } }
     let refused: Problem? =
@@ -231,7 +231,7 @@ package struct Ingest {
     }
   }
 
-  /// What the history says of a packet's operations.
+  /// Returns the receipt of a packet, from its operations' entries in the history.
   private func receipt(
     for packet: Packet, _ tail: OperationID, _ status: PacketReceipt.Status
   ) -> PacketReceipt {
@@ -241,7 +241,7 @@ package struct Ingest {
     var isContiguous = true
     for operation in packet.operations {
       guard let known = known[operation.id] else {
-        // Pruned: what became of it is not known any more. Its author takes what stands.
+        // Pruned: its outcome is not known any more. Its author takes the present values.
         outcomes.append(Outcome(isOverruled: true))
         isContiguous = false
         continue

@@ -8,22 +8,22 @@ package struct IngestContext: Sendable {
   package var now: Int64
   package var limits: Limits
   package var quotas: Quotas
-  /// Who uses the batch's devices; a device that nobody has used yet is not in it.
+  /// The principals that use the batch's devices; a device without a user is absent.
   package var owners: [DeviceID: Principal] = [:]
-  /// What the batch's senders take of the space, and ``Principal/anonymous``.
+  /// The use of the space by the batch's senders, and by ``Principal/anonymous``.
   package var usage: [Principal: Usage] = [:]
-  /// What all principals take of the space together.
+  /// The use of the space by all principals together.
   package var total = Usage()
   /// Of the batch's devices; a new device has none.
   package var chains: [DeviceID: DeviceChain] = [:]
   /// Packets of the batch's devices that wait.
   package var parked: [ParkedPacket] = []
-  /// Bodies of those parked packets that a plan has asked for.
+  /// Bodies of the buffered packets that a plan has asked for.
   package var bodies: [ParkedKey: Packet] = [:]
   /// Those of the asked-for operations that are in the space's history.
   package var known: [OperationID: KnownOperation] = [:]
-  /// Where those timelines ended that cursors before the floor are of: `.max` where one has not;
-  /// those that the space does not know are not in it.
+  /// The ends of the timelines of cursors before the retention horizon: `.max` for a timeline that
+  /// goes on. Timelines that the space does not know are absent.
   package var timelineEnds: [Timeline: SequenceNumber] = [:]
   /// The records that the batch's operations touch, where they exist.
   package var records: [RecordKey: RecordState] = [:]
@@ -31,9 +31,10 @@ package struct IngestContext: Sendable {
   package var recordBytes: [RecordKey: Int] = [:]
   /// Whether states were left out, since all of them are more than a packet may touch.
   package var lacksStates = false
-  /// What the space declares of its tables; `nil` where it declares nothing.
+  /// The schema of the space; `nil` if it has none.
   package var schema: SpaceSchema?
-  /// Which record holds a unique key, `nil` where none does; what was not asked for is not in it.
+  /// The record that holds each unique key, `nil` if none does; a key that was not asked for is
+  /// absent.
   package var holders: [UniqueClaim: Name?] = [:]
   /// Packets that hold operations which can never be applied: they stay out of the plan.
   package var refused: [IngestPlan.Source: Problem] = [:]
@@ -50,7 +51,7 @@ package struct IngestContext: Sendable {
     self.quotas = quotas
   }
 
-  /// Refuses what touches more bytes of records than a transaction may load.
+  /// Throws an error if a transaction may not load as many bytes of records as needed.
   ///
   /// - Parameter count: Packets that go together. Of several, each is tried by itself.
   package mutating func refuseIfStatesLack(_ count: Int) throws(StoreError) {
@@ -72,7 +73,7 @@ package struct SpaceState: Sendable, Equatable {
   package var head: SequenceNumber
   /// The operation at ``head``; `nil` in an empty space.
   package var newest: OperationID?
-  /// The history's running print after ``newest``.
+  /// The history hash after ``newest``.
   package var print: UInt64
   /// The space's hybrid clock: at or past every stamp in the space, whatever the servers' wall
   /// clocks did.
@@ -155,7 +156,7 @@ package struct SpaceState: Sendable, Equatable {
 
 /// How far a device's packets have been applied.
 package struct DeviceChain: Sendable, Equatable {
-  /// Packet tails kept: past them, a late packet is told from an unknown one by the history.
+  /// The number of packet tails that a chain keeps. An older packet is looked up in the history.
   package static let recentCount = 100
 
   /// The last operation of the last packet applied.
@@ -190,7 +191,7 @@ package struct DeviceChain: Sendable, Equatable {
   }
 }
 
-/// By what a device and the server know a packet: its device and its last operation.
+/// The key of a packet for its device and the server: its device and its last operation.
 package struct ParkedKey: Sendable, Hashable, Comparable {
   package let device: DeviceID
   package let tail: OperationID
@@ -230,11 +231,11 @@ package struct ParkedPacket: Sendable, Equatable {
 /// An operation in the history.
 package struct KnownOperation: Sendable, Equatable {
   package let sequence: SequenceNumber
-  /// Under whose chain it came.
+  /// The device of the chain with which it came.
   package let device: DeviceID
   package let outcome: Outcome
-  /// The history's running print after it; `nil` of an operation from before there were prints, or
-  /// of this batch.
+  /// The history hash after it. `nil` for an operation of this batch, or one from before there were
+  /// history hashes.
   package let print: UInt64?
 
   package init(

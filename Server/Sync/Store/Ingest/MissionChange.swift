@@ -8,7 +8,7 @@ package enum MissionChange {
     RecordKey(table: MissionRecord.table, record: Name(id.value))
   }
 
-  /// What the store has to write, and the record as it stands then.
+  /// The data for the store to write, with the record after the change.
   package struct Decision: Sendable, Equatable {
     package let record: MissionRecord
     /// Empty where the record is in force already.
@@ -25,7 +25,7 @@ package enum MissionChange {
     _ record: MissionRecord, last: Int64, stored: RecordState?, in space: SpaceState, now: Int64,
     random: UInt64
   ) -> Result<Decision, Problem> {
-    // A request whose answer was lost comes again.
+    // The client repeats a request if its answer was lost.
     if let current = MissionRecord(record.id, stored: stored), record.isSame(as: current) {
       return .success(Decision(record: current, effects: IngestEffects(space: space)))
     }

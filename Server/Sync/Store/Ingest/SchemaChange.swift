@@ -5,10 +5,10 @@ import FerryProtocol
 package enum SchemaChange {
   /// The record that holds the schema.
   package static let key = RecordKey(table: "ferry_schema", record: "schema")
-  /// Who writes it.
+  /// The author of schema changes.
   package static let author = ServerWrite.author
 
-  /// What the store has to write, and the schema as it stands then.
+  /// The data for the store to write, with the schema after the change.
   package struct Decision: Sendable, Equatable {
     package let schema: SpaceSchema
     /// Empty where the document is in force already.
@@ -25,7 +25,7 @@ package enum SchemaChange {
     _ document: SpaceSchema, current: SpaceSchema, record: RecordState?, in space: SpaceState,
     now: Int64, random: UInt64
   ) -> Result<Decision, Problem> {
-    // A request whose answer was lost comes again.
+    // The client repeats a request if its answer was lost.
     var unversioned = document
     if document.version == 0 { unversioned.version = current.version }
     if unversioned == current && current.version > 0 {

@@ -2,7 +2,8 @@ import FerryProtocol
 
 /// Writes records as the server itself, so that devices hear of it by their pull lists; pure.
 package enum ServerWrite {
-  /// Who writes them. No device has this identifier: versions of UUIDs are never 0.
+  /// The author of the server's own operations. No device has this identifier: versions of UUIDs
+  /// are never 0.
   package static let author = DeviceID.server
 }
 

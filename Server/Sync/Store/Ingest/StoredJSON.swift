@@ -1,9 +1,9 @@
 import FerryProtocol
 
-// How parts of operations stand in the stores: the same JSON as on the wire.
+// The stored form of parts of operations: the same JSON as on the wire.
 
 extension Limits {
-  /// For what a store reads back: it was checked when it came in, perhaps against other limits.
+  /// Limits for reading stored data: it was checked when it came in, perhaps against other limits.
   static let stored: Limits = {
     var limits = Limits()
     limits.operationsPerPacket = .max
@@ -47,7 +47,7 @@ extension Outcome {
     return json.finish()
   }
 
-  /// Reads what ``encoded()`` wrote.
+  /// Reads the output of ``encoded()``.
   init(stored bytes: UnsafeRawBufferPointer) throws(MalformedMessage) {
     var reader = JSONReader(bytes)
     self = try reader.outcome(limits: .stored)

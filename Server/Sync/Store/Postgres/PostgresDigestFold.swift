@@ -9,7 +9,7 @@ struct PostgresDigestFold {
     "digests_open",
     "INSERT INTO digest_states(space, sequence) VALUES ($1, 0) ON CONFLICT DO NOTHING")
 
-  /// One node folds a space at a time; who writes packets does not wait for it.
+  /// One node folds a space at a time; writers of packets do not wait for it.
   private static let lock = PostgresStatement(
     "digests_lock", "SELECT sequence FROM digest_states WHERE space = $1 FOR UPDATE")
 

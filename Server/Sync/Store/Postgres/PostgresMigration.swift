@@ -1,17 +1,17 @@
 import Postgres
 
-/// Brings a database up to date, one step after the other.
+/// The migration of a database, one step after the other.
 ///
-/// One node at a time does so; others wait for its lock, for as long as it takes. No timeout of
-/// the server's applies. Each step is a transaction, and a step over all rows of a large table is
-/// one for each slice of them; so a migration that is killed goes on from where it was.
+/// One node at a time migrates; others wait for its lock, for as long as it takes. No timeout of
+/// the server's applies. Each step is a transaction. A step over all rows of a large table is one
+/// transaction for each slice of them. So a migration that is killed goes on from its last slice.
 struct PostgresMigration {
   /// Raises the version by one.
   struct Step: ExpressibleByStringInterpolation, Sendable {
     /// Statements that run in one transaction.
     let sql: String
-    /// Runs after `sql` until it answers with no row: a walk over the records, whose place it reads
-    /// from and leaves in `ferry_migration`. It answers with the number of records walked over.
+    /// A statement that runs after `sql` until it returns no row: a walk over the records, which
+    /// keeps its place in `ferry_migration`. It returns the number of records walked over.
     let slice: String?
 
     init(_ sql: String, slice: String? = nil) {
@@ -25,7 +25,7 @@ struct PostgresMigration {
   let steps: [Step]
   /// Whether a store is made where there is none.
   let makes: Bool
-  /// Takes what is done, in words.
+  /// Takes a description of the current step.
   let report: @Sendable (String) -> Void
 
   /// A role or a database may have timeouts of its own.

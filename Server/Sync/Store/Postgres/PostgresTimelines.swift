@@ -35,7 +35,7 @@ struct PostgresTimelines {
 
   func addLock(to pipeline: inout PostgresPipeline) { pipeline.add(Self.lock, [.int8(space)]) }
 
-  /// The space as what ``addLock(to:)`` asked for shows it.
+  /// Reads the space from the rows that ``addLock(to:)`` asked for.
   func state(_ rows: PostgresRows) throws -> SpaceState {
     guard let row = rows.first else { throw StoreError.failed("the space is gone") }
     var state = SpaceState(

@@ -1,9 +1,10 @@
 import FerryProtocol
 
-/// What a batch changes of who takes how much of a space; pure.
+/// The changes of a batch to the principals' use of a space; pure.
 ///
-/// A principal is charged for the growth that its own operations cause, and has the credit for what
-/// they shrink. So nobody is charged for another one's data, and a space's total bounds all.
+/// A principal is charged for the growth that its own operations cause, and has the credit for
+/// bytes that they remove. So no principal is charged for another one's data, and a space's total
+/// bounds all.
 struct UsageLedger {
   private let before: [Principal: Usage]
   private let totalBefore: Usage
@@ -20,7 +21,7 @@ struct UsageLedger {
     (quotas, now) = (context.quotas, context.now)
   }
 
-  /// What the store has to write: whatever changed.
+  /// The changed rows, for the store to write.
   var changed: [Principal: Usage] { usage.filter { before[$0.key] != $0.value } }
 
   /// The space's total, if it changed.
@@ -56,7 +57,7 @@ struct UsageLedger {
     runStart = ((usage[owner] ?? Usage()).today(now), total)
   }
 
-  /// Counts what one packet did to records, and what it wrote to the history.
+  /// Counts the changes of one packet to records, and the bytes that it wrote to the history.
   mutating func charge(_ owner: Principal, bytes: Int64, records: Int64, written: Int64) {
     if bytes == 0 && records == 0 && written == 0 { return }
     var own = (usage[owner] ?? Usage()).today(now)

@@ -59,8 +59,8 @@ package final class SQLiteStore: SyncStore {
   func read<T: Sendable>(
     _ body: @escaping @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {
-    // The first of those that have least to do: one that has read before has the schema, the
-    // statements and the pages, and one that is never needed is never opened.
+    // Picks the first of the readers that have least to do. A reader that was used before has the
+    // schema, the statements and the pages, and a reader that is never needed is never opened.
     let index = load.withLock { load in
       let least = load.indices.min { (load[$0], $0) < (load[$1], $1) } ?? 0
       load[least] += 1
@@ -116,8 +116,8 @@ package final class SQLiteStore: SyncStore {
     throw .busy("the space changes faster than its batches can be matched")
   }
 
-  /// Finds what batch operations match, beside the writer and a slice at a time, so that neither
-  /// other writers nor other readers wait for long.
+  /// Finds the matches of batch operations, beside the writer and a slice at a time, so that
+  /// neither other writers nor other readers wait for long.
   private func find(
     _ wanted: BatchesToMatch, in space: Int64
   ) async throws(StoreError) -> BatchMatches {
@@ -188,7 +188,7 @@ package final class SQLiteStore: SyncStore {
 
   package func close() async {
     moves.finish()
-    // What is under way ends first: each thread does one thing after the other.
+    // Calls under way end first: each thread does one thing after the other.
     for thread in readers + [writer] { await thread.close() }
   }
 }

@@ -63,7 +63,8 @@ extension SQLiteStoreFile {
 
   // MARK: Folding
 
-  /// Up to where the sums are right. Where records are gone that were not folded, they begin anew.
+  /// Returns the sequence up to which the sums are right. If records are gone that were not folded,
+  /// the sums begin again from scratch.
   private func openSums(of space: Int64) throws -> SequenceNumber {
     let insert = try connection.statement(
       "INSERT INTO digest_states(space, sequence) VALUES (?, 0) ON CONFLICT DO NOTHING")

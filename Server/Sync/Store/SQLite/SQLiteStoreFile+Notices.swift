@@ -15,12 +15,12 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// The asking device's notices after its cursor, as many as a page may hold. One operation may
-  /// have told it twice, under two of its names.
+  /// Reads the asking device's notices after its cursor, as many as a page may hold. One operation
+  /// may have made two notices for it, under two of its names.
   func notices(for request: PullRequest, in space: Int64) throws -> NoticeFeed {
     if request.device == nil { return NoticeFeed() }
     let received = request.cursor?.received ?? 0
-    // What a device of another principal was told is that one's business.
+    // Notices of a device of another principal are only for that principal.
     let names = try request.addressees.filter { name in
       try device(name, in: space)?.owner.leaves(deviceTo: request.principal) ?? false
     }

@@ -1,9 +1,9 @@
 import FerryProtocol
 import SQLite
 
-/// Who uses which device, and what principals take of a space.
+/// The users of devices, and the use of a space by principals.
 extension SQLiteStoreFile {
-  /// What all principals take together.
+  /// The name of all principals together.
   private static let everybody = ""
 
   func loadUsage(

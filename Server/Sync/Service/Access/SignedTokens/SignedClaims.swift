@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// What the claims of a JSON Web Token have to be.
+/// The rules for the claims of a JSON Web Token.
 package struct ClaimRules: Sendable, Equatable {
   /// The issuer, exactly as the claim `iss` has it.
   package var issuer: String
