@@ -1,4 +1,4 @@
-/// What a message may hold. Wire input is checked against these once, where it is decoded.
+/// Limits of messages. Wire input is checked against these once, where it is decoded.
 public struct Limits: Sendable, Equatable {
   /// Operations in one packet.
   public var operationsPerPacket = 1_000
@@ -26,15 +26,15 @@ public struct Limits: Sendable, Equatable {
   public var recordBytes = 512
   /// Nesting of JSON.
   public var depth = 16
-  /// Packets of one device that wait for the one before them (or for the rest of their
-  /// transaction).
+  /// Packets of one device that are buffered: they wait for the one before them, or for the rest of
+  /// their transaction.
   public var parkedPackets = 100
   /// Bytes of those packets.
   public var parkedBytes = 16 << 20
   /// Operations of one local transaction. So many fit into ``transactionBytes`` if their rows are
   /// short: each counts 256 bytes beside its values.
   public var operationsPerTransaction = 40_000
-  /// Bytes of one local transaction, within what may be parked.
+  /// Bytes of one local transaction, within the limit of buffered packets.
   public var transactionBytes = 12 << 20
   /// Changes in one page of a pull list that a client may ask for.
   public var changesPerPage = 10_000
@@ -56,8 +56,8 @@ public struct Limits: Sendable, Equatable {
   public var batchRecords = 100_000
   /// Bytes of those records as they are stored.
   public var batchBytes = 64 << 20
-  /// What the predicates of one packet may cost: comparisons, operators and values, for each record
-  /// that they look at.
+  /// The most that the predicates of one packet may cost: comparisons, operators and values, for
+  /// each record that they look at.
   public var batchEvaluations = 50_000_000
   /// How far a timestamp may lie ahead of the server's clock before it is clamped, in
   /// milliseconds.
@@ -70,8 +70,8 @@ public struct Limits: Sendable, Equatable {
   /// backups of a server that are older than this are not expected back (SPEC.md §5).
   package static let confirmedAgeMax: Int64 = 14 * 24 * 3_600_000
 
-  /// The largest sequence, head or base that a message may hold: far from both a real history and
-  /// the end of 64 bits, so that a successor or a difference never overflows.
+  /// The largest sequence, head or base in a message: far from both a real history and the end of
+  /// 64 bits, so that a successor or a difference never overflows.
   package static let sequenceMax: SequenceNumber = 1 << 62
 
   /// The last reading of a wall clock that a message may hold, milliseconds since 1970: the 48 bits
@@ -84,15 +84,15 @@ public struct Limits: Sendable, Equatable {
 
 // Sizes that follow from the limits above. Both sides derive them from the same numbers.
 extension Limits {
-  /// Bytes of a record's table and identifier in JSON: only identifiers hold what is escaped.
+  /// Bytes of a record's table and identifier in JSON: only identifiers need escapes.
   private var keyBytes: Int { 2 * nameBytes + 6 * recordBytes + 128 }
 
   /// Bytes that a record's state may have above ``recordStateBytes``: places and stamps, which
   /// deletes and writes that lost add to it.
   package var recordStateSlack: Int { (recordColumns + 2) * 64 + 1_024 }
 
-  /// Bytes that a row's columns may have as JSON where a device writes them, so that the record's
-  /// state has room for the columns' places and stamps, each written by itself.
+  /// Returns the bytes that a row's columns may have as JSON when a device writes them. The
+  /// record's state then has room for the columns' places and stamps, each written by itself.
   package func rowBytes(columns: Int) -> Int { recordStateBytes - 1_024 - columns * 240 }
 
   /// Bytes of the notices that one operation causes: each of its values, and each of the record's,

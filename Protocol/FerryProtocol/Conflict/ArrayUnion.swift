@@ -54,7 +54,8 @@ package enum ArrayUnion: Sendable, Equatable {
 }
 
 extension JSONReader {
-  /// A string, number, `true`, `false` or `null` in the one form that Ferry writes it in.
+  /// Reads a string, number, `true`, `false` or `null`, and returns it in the one form that Ferry
+  /// writes.
   fileprivate mutating func canonicalScalar() throws(MalformedMessage) -> [UInt8] {
     var json = JSONWriter()
     switch try peek() {

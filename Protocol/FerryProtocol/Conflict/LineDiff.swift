@@ -22,8 +22,8 @@ enum LineDiff {
     return places
   }
 
-  /// How far each diagonal was reached with 0, 1, 2, … edits: the lists' heads that are dealt with,
-  /// in elements of `old`; diagonal k = old − new stands at k + edits.
+  /// The reach of each diagonal after 0, 1, 2, … edits: the number of elements of `old` that are
+  /// done. Diagonal k = old − new is at index k + edits.
   private typealias Trace = [[Int32]]
 
   private static let unreachable = Int32.min / 2

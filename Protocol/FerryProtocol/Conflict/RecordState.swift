@@ -2,7 +2,7 @@
 package struct SequencedStamp: Sendable, Equatable {
   package var stamp: Stamp
   package var sequence: SequenceNumber
-  /// Where it was written; ``sequence`` moves on where the record is sent anew.
+  /// The place at which it was written; ``sequence`` moves on if the record is sent again.
   package var origin: SequenceNumber
 
   package init(stamp: Stamp, sequence: SequenceNumber, origin: SequenceNumber? = nil) {
@@ -47,12 +47,12 @@ package struct ColumnState: Sendable, Equatable {
   }
 }
 
-/// The merged state of a record: what is left of all operations that wrote it.
+/// The merged state of a record: the remaining effect of all operations that wrote it.
 ///
-/// Without rules each part is a register in which the greatest stamp stays, so any order of
-/// arrival gives the same state. A delete erases every column write before it; a later insert
-/// brings the record back with its own columns. Where edits may win against deletes, a delete only
-/// hides the columns, so that an edit can bring them back.
+/// Without rules each part is a register that keeps the greatest stamp, so any order of arrival
+/// gives the same state. A delete erases every column write before it; a later insert brings the
+/// record back with its own columns. If edits may win against deletes, a delete only hides the
+/// columns, so that an edit can bring them back.
 package struct RecordState: Sendable, Equatable {
   /// The latest insert.
   package var inserted: SequencedStamp?
@@ -83,9 +83,8 @@ package struct RecordState: Sendable, Equatable {
     return newest
   }
 
-  /// Merges one operation as its table's rules say. Every part that the operation names gets
-  /// `sequence`, also where the operation lost: so its author's next pull brings what stands
-  /// instead.
+  /// Merges one operation by its table's rules. Every part that the operation names gets
+  /// `sequence`, even if the operation lost. So its author's next pull brings the present values.
   package mutating func merge(
     _ operation: Operation, stamp: Stamp, sequence: SequenceNumber,
     rules: TableRules = .standard
@@ -119,7 +118,7 @@ package struct RecordState: Sendable, Equatable {
     }
     write(operation, stamp, sequence, rules, &outcome)
     if let deleted, !isAlive { outcome.lose(.existence(own, to: deleted.stamp)) }
-    // What others wrote to the dead record is alive again, and its author does not know it.
+    // Other devices' writes to the dead record are alive again, and its author does not know them.
     if isAlive && !wasAlive && columns.count > operation.columns.count {
       outcome.isOverruled = true
     }
@@ -133,7 +132,7 @@ package struct RecordState: Sendable, Equatable {
     write(operation, stamp, sequence, rules, &outcome)
     guard !isAlive else { return }
     guard let deleted else {
-      // Nobody's write stands against it: the record has not been inserted yet.
+      // No write wins against it: the record has not been inserted yet.
       outcome.isOverruled = true
       return
     }
@@ -149,7 +148,7 @@ package struct RecordState: Sendable, Equatable {
     if let existing = deleted, existing.stamp >= stamp {
       // An earlier or the same delete: the record's state does not change.
     } else {
-      // Of several deletes in a row the first is the one that readers may have seen.
+      // Of several deletes in a row, readers may have seen the first.
       let origin = wasAlive ? sequence : deleted?.origin ?? sequence
       deleted = SequencedStamp(stamp: stamp, sequence: sequence, origin: origin)
       if rules.deletes == .deleteWins { eraseColumns(before: stamp, operation.base, &outcome) }
@@ -201,7 +200,7 @@ package struct RecordState: Sendable, Equatable {
         merge(incoming, at: index, of: operation, rules, &outcome)
       }
     }
-    // Nothing stands in an erased column's place: only the whole record takes it back.
+    // No value replaces an erased column: only the whole record removes it from the author's table.
     if hasErased && isAlive { touchAll(sequence) }
   }
 
@@ -222,8 +221,8 @@ package struct RecordState: Sendable, Equatable {
 }
 
 extension Operation {
-  /// Who wrote `column`, and when. A clamped operation's columns are no later than the operation,
-  /// and a device's own writes keep their order.
+  /// Returns the writer and time of `column`. A clamped operation's columns are no later than the
+  /// operation, and a device's own writes keep their order.
   func stamp(of column: Name, within stamp: Stamp) -> Stamp {
     Stamp(time: min(time(of: column), stamp.time), device: stamp.device)
   }
@@ -252,7 +251,8 @@ extension Conflict {
 }
 
 extension Array {
-  /// The first index whose element satisfies `predicate`, in an array that is partitioned by it.
+  /// Returns the first index whose element satisfies `predicate`, in an array that is partitioned
+  /// by it.
   package func partitioningIndex(where predicate: (Element) -> Bool) -> Int {
     var low = 0
     var high = count

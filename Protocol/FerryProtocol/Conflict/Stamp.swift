@@ -1,4 +1,4 @@
-/// Who wrote, and when: what two writes to one column are compared by.
+/// The writer and time of a write, by which two writes to one column are compared.
 public struct Stamp: Hashable, Sendable, Comparable {
   /// The writer's hybrid clock.
   public let time: HybridTimestamp
@@ -29,17 +29,17 @@ package enum Resolution: Sendable, Equatable {
   }
 }
 
-/// A value that lost against another (SPEC.md §6). It is kept, with who lost to whom.
+/// A value that lost against another (SPEC.md §6), with the stamps of both.
 public struct Conflict: Sendable, Equatable {
   /// The column; `nil` when it is the record's existence that was decided.
   public let column: Name?
   /// The value that did not stay.
   public let lost: Value
-  /// Who wrote the value that did not stay.
+  /// The writer of the lost value.
   public let loser: Stamp
-  /// Who wrote what stands.
+  /// The writer of the present value.
   public let winner: Stamp
-  /// Whether the loser is asked what shall stand: nothing was decided against it by a rule.
+  /// Whether the loser is asked for the final value: no rule decided against its value.
   public let isQuestion: Bool
 
   /// A conflict from its parts.
@@ -54,7 +54,7 @@ public struct Conflict: Sendable, Equatable {
   }
 }
 
-/// What became of one operation.
+/// The result of one operation.
 public struct Outcome: Sendable, Equatable {
   /// Values that lost: this operation's own, or those it overruled.
   public var conflicts: [Conflict]
@@ -65,7 +65,7 @@ public struct Outcome: Sendable, Equatable {
   /// How many more values lost than ``conflicts`` quotes: an answer quotes only so many bytes.
   public var omitted: Int
 
-  /// All of it stands, and nothing concurrent was overruled.
+  /// All its values won, and nothing concurrent was overruled.
   public static let applied = Outcome()
 
   /// An outcome from its parts.

@@ -20,8 +20,8 @@ public struct DeviceID: Hashable, Sendable, Comparable, CustomStringConvertible 
   public static func < (left: DeviceID, right: DeviceID) -> Bool { left.value < right.value }
 }
 
-/// One operation of one device; unique in its space, and given when the user's data is written
-/// (seed row S1.1).
+/// One operation of one device; unique in its space, and assigned when the user's data is written
+/// (SPEC.md §2).
 public struct OperationID: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// The UUID that travels.
   public let value: UniqueID
@@ -46,7 +46,7 @@ public struct OperationID: Hashable, Sendable, Comparable, CustomStringConvertib
 ///
 /// 1 to 63 characters of `A–Z a–z 0–9 . _ -`, the first one a letter or digit.
 public struct SpaceName: Hashable, Sendable, Comparable, CustomStringConvertible {
-  /// The name as it stands in a URL.
+  /// The name as in a URL.
   public let value: String
 
   /// `nil` when the name breaks the rule.

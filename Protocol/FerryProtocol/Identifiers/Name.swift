@@ -54,7 +54,7 @@ public struct Name: Hashable, Sendable, Comparable, CustomStringConvertible,
     return try text.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Negative, zero or positive, as `left` stands before, at or after `right`.
+  /// Compares two names: negative, zero or positive if `left` is before, at or after `right`.
   private static func order(_ left: Name, _ right: Name) -> Int {
     left.withBytes { left in
       right.withBytes { right in

@@ -5,15 +5,15 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
   /// The last eight bytes, big endian.
   public let low: UInt64
 
-  /// A UUID from its two halves as they stand in RFC 9562's layout.
+  /// Creates a UUID from its two halves in RFC 9562's layout.
   public init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
   }
 
-  /// A version 7 UUID. The timestamp's counter fills `rand_a` and the first four bits of
-  /// `rand_b` (RFC 9562 §6.2, method 1), so ids of one clock sort as its timestamps do;
-  /// 58 bits of `random` fill the rest.
+  /// Creates a version 7 UUID. The timestamp's counter fills `rand_a` and the first four bits of
+  /// `rand_b` (RFC 9562 §6.2, method 1), so ids of one clock sort as its timestamps do; 58 bits of
+  /// `random` fill the rest.
   public init(timestamp: HybridTimestamp, random: UInt64) {
     let counter = timestamp.rawValue & 0xFFFF
     high = (timestamp.rawValue & 0xFFFF_FFFF_FFFF_0000) | 0x7000 | (counter >> 4)
@@ -29,7 +29,7 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
   /// The version that RFC 9562 §4.2 puts into the thirteenth digit.
   package var version: UInt8 { UInt8(truncatingIfNeeded: high >> 12 & 0xF) }
 
-  /// The version of what a batch did to one record (SPEC.md §14).
+  /// The version of the id of a batch's effect on one record (SPEC.md §14).
   package static let effectVersion: UInt8 = 8
 
   /// Parses the 36-character form; `nil` when it is anything else. Upper case is accepted.

@@ -29,7 +29,7 @@ extension JSONWriter {
 }
 
 extension JSONReader {
-  /// Reads what `keptBatch` wrote.
+  /// Reads the output of `keptBatch`.
   package mutating func keptBatch(
     limits: Limits
   ) throws(MalformedMessage) -> (batch: Batch, columns: [Column]) {
@@ -61,7 +61,7 @@ struct BatchParts {
   var predicate: Predicate?
   var effect: Batch.Effect?
 
-  /// Checks that an operation has what its kind demands of them.
+  /// Throws an error if an operation lacks a member that its kind requires.
   func batch(
     of kind: OperationKind, _ id: OperationID, record: Name?, columns: [Column]?,
     hasTimes: Bool, _ reader: JSONReader

@@ -1,6 +1,6 @@
-/// Why bytes are not a message: what is wrong, and where.
+/// The reason why bytes are not a message, and its place.
 public struct MalformedMessage: Error, Sendable, Equatable, CustomStringConvertible {
-  /// What is wrong, with the offending name or number.
+  /// The reason, with the offending name or number.
   public let reason: String
   /// The byte at which it was noticed.
   public let offset: Int
@@ -66,8 +66,8 @@ package struct JSONReader {
     guard position == bytes.count else { throw malformed("there is more after the message") }
   }
 
-  /// Passes over one value of any kind and answers with its bytes.
-  /// - Parameter refusingRepeats: Whether a member that an object in it has twice is refused.
+  /// Passes over one value of any kind and returns its bytes.
+  /// - Parameter refusingRepeats: Whether a duplicate member of an object in it is refused.
   @discardableResult
   package mutating func skip(
     refusingRepeats: Bool = false
@@ -330,18 +330,18 @@ package struct JSONReader {
   }
 }
 
-/// A member's name as it stands in the message: compared without making a string.
+/// A member's name as in the message: compared without making a string.
 package struct JSONKey {
   private let span: JSONSpan
-  /// The name, where it stands with escapes; they do not change what it means (RFC 8259 §8.3).
+  /// The name, if the message has it with escapes; they do not change its meaning (RFC 8259 §8.3).
   private let unescaped: String?
 
   @inline(__always)
   init(_ span: JSONSpan) throws(MalformedMessage) {
     self.span = span
     unescaped = span.isEscaped ? try unescape(span.content) : nil
-    // Also a name that nobody knows is UTF-8 (RFC 8259 §8.1): else a broken byte in a name that
-    // somebody should know would only make its member vanish.
+    // An unknown name is UTF-8, too (RFC 8259 §8.1). Otherwise a broken byte in a known name would
+    // only make its member vanish.
     if !span.isASCII && !span.isEscaped, !isValidUTF8(span.content) {
       throw MalformedMessage(reason: "a member's name is not valid UTF-8", offset: 0)
     }

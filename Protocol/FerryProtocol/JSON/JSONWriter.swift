@@ -6,7 +6,7 @@ package struct JSONWriter {
     if capacity > 0 { bytes.reserveCapacity(capacity) }
   }
 
-  /// Begins anew in the same memory.
+  /// Begins again in the same memory.
   package mutating func restart() { bytes.removeAll(keepingCapacity: true) }
 
   /// Hands the bytes over without a copy.
@@ -54,7 +54,7 @@ package struct JSONWriter {
     }
   }
 
-  /// A 64-bit integer as a string, since many JSON readers lose what lies above 2^53.
+  /// Appends a 64-bit integer as a string, since many JSON readers lose digits above 2^53.
   package mutating func numberString(_ value: Int64) {
     bytes.append(0x22)
     number(value)
@@ -147,7 +147,7 @@ package enum Base64 {
     }
   }
 
-  /// `nil` when the text is not exactly what `append` would write.
+  /// Returns the bytes; `nil` if the text is not exactly the output of `append`.
   package static func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
     guard text.count % 4 == 0 else { return nil }
     var bytes: [UInt8] = []

@@ -45,8 +45,8 @@ extension PageReader {
   /// Ends the reading where the changes begin.
   private static let changesBegin = MalformedMessage(reason: "the changes begin", offset: -1)
 
-  /// The page's notices, in ascending sequence; none where it carries none. They stand before the
-  /// changes, and these are not looked at.
+  /// Reads the page's notices, in ascending sequence; none if it has none. They are before the
+  /// changes, which this does not look at.
   package static func notices(
     of page: UnsafeRawBufferPointer, limits: Limits
   ) throws(MalformedMessage) -> [Notice] {

@@ -1,7 +1,8 @@
 // The parts of an operation that only some policies know: increments and originals (SPEC.md §4).
 
 extension Operation {
-  /// What the author's row held in `column` before; `nil` where the operation does not say.
+  /// Returns the former value of `column` in the author's row; `nil` if the operation does not
+  /// contain it.
   package func original(of column: Name) -> Value? {
     originals.isEmpty ? nil : originals.first { $0.name == column }?.value
   }
@@ -44,7 +45,7 @@ extension JSONWriter {
 }
 
 extension JSONReader {
-  /// Reads what ``JSONWriter/increments(_:)`` writes.
+  /// Reads the output of ``JSONWriter/increments(_:)``.
   package mutating func increments(limits: Limits) throws(MalformedMessage) -> Set<Name> {
     var names: Set<Name> = []
     try array { (reader) throws(MalformedMessage) in

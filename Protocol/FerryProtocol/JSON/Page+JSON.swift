@@ -61,7 +61,7 @@ extension JSONWriter {
 
 /// Reads a page: its head, and each change as it comes, so that a page is never held twice.
 package enum PageReader {
-  /// Reads `bytes` and calls `each` for every change. Answers with the head.
+  /// Reads `bytes` and calls `each` for every change. Returns the head.
   package static func read(
     _ bytes: UnsafeRawBufferPointer, limits: Limits,
     each: (Change) throws(MalformedMessage) -> Void
@@ -104,7 +104,7 @@ package enum PageReader {
     return head
   }
 
-  /// Reads only the head, which stands before the changes; these are not looked at.
+  /// Reads only the head, which is before the changes; these are not looked at.
   package static func head(of bytes: [UInt8]) throws(MalformedMessage) -> PageHead {
     let result = bytes.withUnsafeBytes { buffer -> Result<PageHead, MalformedMessage> in
       var reader = JSONReader(buffer)
@@ -177,9 +177,9 @@ extension JSONReader {
     }
   }
 
-  /// A change; or, where it breaks a rule, what of it can be read.
+  /// Reads a change; if it violates a rule, the readable part of it.
   ///
-  /// - Throws: `MalformedMessage` where it is not even JSON.
+  /// - Throws: `MalformedMessage` if it is not even JSON.
   fileprivate mutating func changeOrFault(
     limits: Limits
   ) throws(MalformedMessage) -> Result<Change, UnreadableChange> {
@@ -216,7 +216,7 @@ extension JSONReader {
     return change
   }
 
-  /// Returns what `read` gives; passes over the value and returns `nil` if that fails.
+  /// Returns the result of `read`; passes over the value and returns `nil` if that fails.
   ///
   /// - Throws: `MalformedMessage` if it is not even JSON.
   private mutating func ifReadable<T>(

@@ -32,7 +32,7 @@ extension Problem {
       violationCount: members.violationCount)
   }
 
-  /// What a problem document says for a person, also one of a newer server.
+  /// Returns the text of a problem document for users, even if it is of a newer server.
   package static func detail(in bytes: [UInt8]) -> String? {
     members(of: bytes).flatMap { $0.detail.isEmpty ? nil : "\($0.detail) (\($0.code))" }
   }

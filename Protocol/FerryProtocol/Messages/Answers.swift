@@ -18,9 +18,9 @@ public struct Epoch: Hashable, Sendable, CustomStringConvertible {
   public var description: String { HybridTimestamp(rawValue: value).description }
 }
 
-/// What the server answers for one packet.
+/// The server's answer for one packet.
 public struct PacketReceipt: Sendable, Equatable {
-  /// What became of the packet as a whole.
+  /// The result of the packet as a whole.
   public enum Status: String, Sendable {
     /// Its operations are in the history now.
     case applied
@@ -32,16 +32,16 @@ public struct PacketReceipt: Sendable, Equatable {
 
   /// The packet's last operation, by which the device knows the packet.
   public let tail: OperationID
-  /// What became of it.
+  /// The result of the packet as a whole.
   public let status: Status
-  /// The places that its operations took, in order and without a gap; `nil` when parked.
+  /// The places that its operations took, in order and without a gap; `nil` if it is buffered.
   public let sequences: ClosedRange<SequenceNumber>?
-  /// What became of each operation, in the packet's order; empty when parked.
+  /// The result of each operation, in the packet's order; empty if it is buffered.
   public let outcomes: [Outcome]
-  /// The history's running print before the packet's first operation; `nil` unless all of the
-  /// packet was applied now, without a gap.
+  /// The history hash before the packet's first operation; `nil` unless all of the packet was
+  /// applied now, without a gap.
   public var printBefore: UInt64?
-  /// The running print after the packet's last operation; `nil` as ``printBefore`` is.
+  /// The history hash after the packet's last operation; `nil` as ``printBefore`` is.
   public var print: UInt64?
   /// The timeline that the packet was applied on; `nil` as ``printBefore`` is, and of a server that
   /// keeps none.
@@ -89,7 +89,7 @@ public struct PacketAnswer: Sendable, Equatable {
   }
 }
 
-/// One entry of a pull list: what a device lacks of one record.
+/// One entry of a pull list: the parts of one record that a device lacks.
 package struct Change: Sendable, Equatable {
   package var sequence: SequenceNumber
   package var key: RecordKey
@@ -133,7 +133,7 @@ package struct PageHead: Sendable, Equatable {
   }
 }
 
-/// What a token may do in its space.
+/// The permissions of a token in its space.
 public enum Role: String, Sendable, CaseIterable, Comparable {
   case reader
   case writer
@@ -158,7 +158,7 @@ public struct SpaceInfo: Sendable, Equatable {
   public var epoch: Epoch
   /// Its newest sequence.
   public var head: SequenceNumber
-  /// What the caller may do.
+  /// The caller's role.
   public var role: Role
   /// The server's wall clock, milliseconds since 1970.
   public var serverTime: Int64

@@ -1,4 +1,5 @@
-/// What a device has applied. Opaque to clients: they keep it and give it back (seed row S1.7).
+/// The progress of a device, which is opaque to clients: they keep it and send it again (SPEC.md
+/// §5).
 public struct Cursor: Hashable, Sendable, CustomStringConvertible {
   /// An operation and its place in the space's order. A server that was restored from a backup
   /// has another operation in that place, or none.
@@ -7,14 +8,15 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     public let head: SequenceNumber
     /// The operation at that sequence.
     public let operation: OperationID
-    /// The history's running print after it: given back by a device, an operation may come to its
-    /// old place behind others than before. `nil` in a cursor of a server that keeps none.
+    /// The history hash after it. A device may upload an operation again, so that it comes to its
+    /// old place behind other operations than before. `nil` in a cursor of a server without history
+    /// hashes.
     public let print: UInt64?
     /// On which timeline the history was when the anchor was given; `nil` in a cursor of a server
     /// that keeps none, and of a history that none was begun in.
     public let timeline: Timeline?
 
-    /// An anchor from its parts. A timeline is kept beside a print.
+    /// Creates an anchor from its parts. A timeline is kept only beside a history hash.
     public init(
       head: SequenceNumber, operation: OperationID, print: UInt64? = nil, timeline: Timeline? = nil
     ) {
@@ -32,13 +34,14 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
   /// Everything up to here has been received; past `applied` while a pull list of several
   /// pages is under way.
   public let received: SequenceNumber
-  /// The newest point of the history that the device has been told of, by which the server knows
-  /// it again; `nil` where there is none yet.
+  /// The newest point of the history that was reported to the device, by which the server
+  /// recognises its history; `nil` if there is none yet.
   public let anchor: Anchor?
   /// Within a list from the start: the head when its first page was read.
   public let began: SequenceNumber?
 
-  /// A cursor at a checkpoint, or within a pull list. What began when is kept beside an anchor.
+  /// Creates a cursor at a checkpoint, or within a pull list. `began` is kept only beside an
+  /// anchor.
   public init(
     epoch: Epoch, applied: SequenceNumber, received: SequenceNumber? = nil, anchor: Anchor? = nil,
     began: SequenceNumber? = nil

@@ -1,11 +1,10 @@
-/// What `POST …/digests` asks: the digests of all tables, or of nodes of one table's hash tree
-/// (SPEC.md §16).
+/// The body of `POST …/digests`: it asks for the digests of all tables, or of nodes of one table's
+/// hash tree (SPEC.md §16).
 package struct DigestQuery: Sendable, Equatable {
   /// Nodes in one request.
   package static let nodesMax = 256
 
-  /// What the device has applied. The answer is right for every record that did not change after
-  /// it.
+  /// The device's progress. The answer is right for every record that did not change after it.
   package var cursor: Cursor
   /// `nil` asks for all tables.
   package var table: Name?
@@ -19,7 +18,7 @@ package struct DigestQuery: Sendable, Equatable {
   }
 }
 
-/// What is below a node.
+/// The digests below a node.
 package enum NodeDigests: Sendable, Equatable {
   /// The digests of a node's sixteen children.
   case children([Digest])

@@ -1,11 +1,11 @@
-/// What a device is told when values of its own did not stay: by its own operation, or by another
-/// device's later on (SPEC.md §15).
+/// A message to a device that values of its own lost: against its own operation, or later against
+/// another device's (SPEC.md §15).
 public struct Notice: Sendable, Equatable {
   /// The place of the operation that decided, in the space's order.
   public let sequence: SequenceNumber
   /// The operation that decided: the device's own where that lost itself.
   public let operation: OperationID
-  /// The record whose values were decided.
+  /// The record with the values.
   public let key: RecordKey
   /// The values of the device that did not stay, in the order of the operation's outcome.
   public let conflicts: [Conflict]

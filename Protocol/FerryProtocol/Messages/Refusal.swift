@@ -1,5 +1,5 @@
-/// Why the server can never apply an operation. Stable; new ones may come, so that a client keeps
-/// one that it does not know as it stands.
+/// The reason why the server can never apply an operation. Codes are stable; a client keeps a new
+/// one that it does not know.
 public struct RefusalCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
   /// The code as it travels.
   public let rawValue: String
@@ -38,7 +38,7 @@ public struct Refusal: Sendable, Equatable {
   public let operation: OperationID
   /// The stable code.
   public let code: RefusalCode
-  /// What is wrong, for a person.
+  /// The fault, for users.
   public let detail: String
   /// The operation's table.
   public let table: Name

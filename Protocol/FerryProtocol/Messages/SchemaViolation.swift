@@ -4,7 +4,7 @@ public struct SchemaViolation: Sendable, Equatable {
   public let table: Name
   /// The record's identifier.
   public let record: Name
-  /// What is wrong with it, for a person.
+  /// The fault, for users.
   public let detail: String
   /// The record that has the same values of a new unique key; `nil` where none has.
   public let holder: Name?

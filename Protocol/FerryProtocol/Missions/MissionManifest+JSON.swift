@@ -44,9 +44,9 @@ extension MissionManifest {
     if let fault = fault(limits: limits) { throw MalformedMessage(reason: fault, offset: 0) }
   }
 
-  /// Reads what a publisher sends: the document, in which `format`, `space`, `mission` and
-  /// `version` may be missing. Those that are there have to fit. A version that is missing is 0
-  /// in the answer: whichever comes next.
+  /// Reads a publisher's request: the document, in which `format`, `space`, `mission` and `version`
+  /// may be missing. Present members have to fit. A missing version is 0 in the result: the next
+  /// one.
   package static func publication(
     decoding bytes: [UInt8], in space: SpaceName, as id: MissionID,
     limits: MissionLimits = .standard

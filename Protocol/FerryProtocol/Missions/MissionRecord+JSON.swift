@@ -1,6 +1,6 @@
 extension MissionRecord {
-  /// The record as the mission routes answer it; numbers of 64 bits stand as numbers, the
-  /// signature and its key in base64.
+  /// Returns the record in the form of the mission routes' answers: numbers of 64 bits as numbers,
+  /// the signature and its key in base64.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 512)
     json.missionRecord(self)

@@ -1,9 +1,9 @@
 extension Predicate {
-  /// Whether the record matches: the predicate is true of it, neither false nor unknown.
+  /// Returns whether the record matches: the predicate is true of it, neither false nor unknown.
   ///
   /// - Parameters:
   ///   - record: The record's identifier.
-  ///   - columns: What it holds; names that stand nowhere here are NULL.
+  ///   - columns: The record's content; a missing name is NULL.
   public func matches(record: Name, columns: [Column]) -> Bool {
     truth(record: .text(record.text)) { name in
       columns.first { $0.name == name }?.value ?? .null
@@ -43,7 +43,7 @@ extension Predicate {
     }
   }
 
-  /// SQLite's IN: false for an empty list whatever the value, unknown where NULL stands on
+  /// Evaluates SQLite's IN: false for an empty list whatever the value, unknown if NULL is on
   /// either side and decides (https://sqlite.org/lang_expr.html#in_op).
   private static func truth(of held: Value, among values: [Value]) -> Bool? {
     if values.isEmpty { return false }
@@ -52,8 +52,8 @@ extension Predicate {
     }
   }
 
-  /// `and` stops at false, `or` at true; what is unknown stays so unless one of the others
-  /// decides.
+  /// Evaluates `and`, which stops at false, or `or`, which stops at true. An unknown part makes the
+  /// result unknown unless another one decides.
   private static func fold<T>(
     _ parts: [T], stopsAt decisive: Bool, _ truth: (T) -> Bool?
   ) -> Bool? {

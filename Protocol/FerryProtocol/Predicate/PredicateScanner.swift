@@ -1,6 +1,6 @@
-/// Why a text is not a predicate: what is wrong, and where.
+/// The reason why a text is not a predicate, and its place.
 public struct PredicateError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// What was expected, and what stands there instead.
+  /// The expected text, and the text found.
   public let reason: String
   /// The character at which it was noticed, counted from 1 in Unicode scalars.
   public let position: Int
@@ -111,8 +111,8 @@ struct PredicateScanner {
     }
   }
 
-  /// An integer where it has neither point nor exponent. One that does not fit 64 bits is left to
-  /// whoever knows its sign.
+  /// Reads a number: an integer if it has neither point nor exponent. One that does not fit 64 bits
+  /// is left to the caller, which knows its sign.
   private mutating func number() throws(PredicateError) -> Value {
     let start = index
     var isReal = false
@@ -158,7 +158,7 @@ struct PredicateScanner {
     while let scalar = peek(), Self.isDigit(scalar) { index += 1 }
   }
 
-  /// What stands between two marks; a doubled one stands for itself.
+  /// Reads the text between two marks; a doubled mark is the mark itself.
   private mutating func quoted(
     _ mark: Unicode.Scalar, _ what: String
   ) throws(PredicateError) -> String {

@@ -1,5 +1,5 @@
-// The schema document is written by people, so what is wrong in it is told with its place and
-// what would be right; what is not known is refused, since a misspelt rule would be no rule.
+// People write the schema document. So an error contains the place of the fault and its correction,
+// and unknown members are refused: a misspelt rule would be no rule.
 
 extension SpaceSchema {
   /// The document in its canonical form: equal schemas give equal bytes.
@@ -18,7 +18,7 @@ extension SpaceSchema {
 
   /// Reads and checks a document, as `ferry schema apply` takes it.
   ///
-  /// - Throws: `MalformedMessage`, which says where and what would be right.
+  /// - Throws: `MalformedMessage` with the place and the correction.
   public init(json text: String) throws(MalformedMessage) {
     try self.init(decoding: Array(text.utf8))
   }
@@ -318,7 +318,7 @@ extension ConflictPolicy {
   }
 }
 
-/// The members of one object that have been read, each of which stands once.
+/// The members of one object that have been read; none is a duplicate.
 private struct NamesSeen {
   let place: String
   let known: String

@@ -1,6 +1,6 @@
-/// What a space declares of its tables: how conflicts end, which values are allowed, who may
-/// write. Stored with the space and known to both sides (SPEC.md §11). Tables that it does not
-/// name follow ``TableRules/standard``.
+/// The rules of a space for its tables: the merge of conflicts, the allowed values, and the
+/// permission to write. They are stored with the space and known to both sides (SPEC.md §11).
+/// Tables that it does not name follow ``TableRules/standard``.
 public struct SpaceSchema: Sendable, Equatable {
   /// Grows with each change of the schema; 0 where none was ever declared.
   public var version: Int64
@@ -37,11 +37,11 @@ public struct SpaceSchema: Sendable, Equatable {
   }
 }
 
-/// What a space declares of one table.
+/// The rules of a space for one table.
 public struct TableRules: Sendable, Equatable {
   /// For columns that have no policy of their own.
   public var policy: ConflictPolicy { didSet { isPlain = Self.isPlain(self) } }
-  /// What becomes of a delete that meets edits.
+  /// The rule for a delete that conflicts with edits.
   public var deletes: DeletePolicy { didSet { isPlain = Self.isPlain(self) } }
   /// The role from which on a device may write the table: `writer` or `admin`.
   public var write: Role
@@ -49,8 +49,7 @@ public struct TableRules: Sendable, Equatable {
   public var columns: [Name: ColumnRules] { didSet { isPlain = Self.isPlain(self) } }
   /// Lists of columns whose values no two records of the space may share.
   public var unique: [[Name]]
-  /// Whether every column is last-writer-wins and deletes win: what a record without any rules
-  /// does.
+  /// Whether every column is last-writer-wins and deletes win, as for a record without any rules.
   package private(set) var isPlain = true
 
   /// Rules from their parts.
@@ -88,7 +87,7 @@ public struct TableRules: Sendable, Equatable {
   }
 }
 
-/// What a space declares of one column.
+/// The rules of a space for one column.
 public struct ColumnRules: Sendable, Equatable {
   /// How conflicts end; `nil` is the table's policy.
   public var policy: ConflictPolicy?

@@ -1,6 +1,6 @@
-/// What a record, or a set of records, is compared by: 128 bits. The digest of a set is the sum of
-/// its records' digests modulo 2¹²⁸, so the order does not matter, and a record that changed is
-/// taken out and put in again (SPEC.md §16).
+/// The digest by which records, or sets of records, are compared: 128 bits. The digest of a set is
+/// the sum of its records' digests modulo 2¹²⁸. So the order does not matter, and a record that
+/// changed is taken out and put in again (SPEC.md §16).
 package struct Digest: Hashable, Sendable, CustomStringConvertible {
   package var value: UInt128
 

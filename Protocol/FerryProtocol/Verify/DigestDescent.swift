@@ -19,8 +19,8 @@ package struct DigestDescent: Sendable {
   /// The nodes to ask about next, `limit` at most; none when done.
   package func questions(limit: Int) -> [DigestNode] { Array(waiting.prefix(limit)) }
 
-  /// Takes what the other side answered: the digests of nodes' sixteen children. What it left out
-  /// is asked again.
+  /// Takes the other side's answer: the digests of nodes' sixteen children. Nodes that it left out
+  /// are asked for again.
   package mutating func take(_ answers: [(node: DigestNode, children: [Digest])]) {
     var answered = Set<DigestNode>()
     for (node, children) in answers where children.count == 16 && !node.isLeaf {
@@ -30,7 +30,7 @@ package struct DigestDescent: Sendable {
       }
     }
     waiting.removeAll { answered.contains($0) }
-    // Whole levels are asked in order, so this is what costs least.
+    // Whole levels are asked for in order, so this costs least.
     leaves.sort()
   }
 }
