@@ -15,13 +15,13 @@ final class Exchange: @unchecked Sendable {
     /// Suspended until it is decided whether the content is read.
     case deciding(RequestIntake)
     case content(RequestIntake)
-    /// Refused; what little content there is, is read and thrown away.
+    /// Refused; its little remaining content is read and thrown away.
     case discarding(HTTPResponse)
     case handling
     case answered
   }
 
-  /// What passes between the connection's thread and the handler's task.
+  /// The state that the connection's thread and the handler's task share.
   private struct Handover {
     var admission: HTTPAdmission?
     var answer: HTTPResponse?
@@ -127,7 +127,7 @@ final class Exchange: @unchecked Sendable {
     core.configuration.onComplete(exchange)
   }
 
-  /// Ends a live body after what is queued.
+  /// Ends a live body after the queued bytes.
   func finishStream() {
     handover.withLock { $0.stream }?.finish()
   }
@@ -271,7 +271,7 @@ final class Exchange: @unchecked Sendable {
     return MHD_queue_response(connection, UInt32(answer.status), response) == .YES
   }
 
-  /// Of an answer that did not go out whole, what the client acknowledged, as far as that is known.
+  /// Returns the bytes of a cut-off answer that the client acknowledged, as far as that is known.
   private func cutOffBytes() -> Int {
     guard let before = acknowledgedBefore,
       let after = SocketProgress.acknowledgedBytes(of: socket), after >= before

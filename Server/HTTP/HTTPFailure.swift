@@ -14,13 +14,13 @@ package enum HTTPFailure: Error, Sendable, Equatable {
   /// The head of a chunk is longer than this server reads; the connection is closed.
   case malformedChunk
   /// The length is no number, it contradicts the transfer coding, or that is not `chunked`; the
-  /// connection is closed, for what follows on it could be read in two ways (RFC 9112 §6.3).
+  /// connection is closed, because the following bytes could be read in two ways (RFC 9112 §6.3).
   case ambiguousLength
   /// The content is above the limit in bytes, on the wire or after decoding.
   case contentTooLarge(limit: Int)
   /// The content is coded in a way that this server does not know.
   case unsupportedCoding(String)
-  /// The content is not what its `Content-Encoding` says.
+  /// The content does not match its `Content-Encoding`.
   case malformedContent
   /// The memory for contents is used up; the same request may succeed a little later.
   case outOfMemory

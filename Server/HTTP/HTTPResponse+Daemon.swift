@@ -22,7 +22,7 @@ extension HTTPResponse {
       }
     guard let response else { return nil }
     for field in headers.fields {
-      // Refuses what would split the response: line breaks in names and values.
+      // Refuses line breaks in names and values, which would split the response.
       MHD_add_response_header(response, field.name, field.value)
     }
     if closes { MHD_add_response_header(response, "Connection", "close") }
@@ -68,8 +68,8 @@ private final class ContentOwner {
     guard !bytes.isEmpty else {
       return MHD_create_response_from_buffer(0, nil, .RESPMEM_PERSISTENT)
     }
-    // SAFETY: a native array's elements stay where they are while nobody changes it, and this
-    // object holds it unchanged until libmicrohttpd releases the object.
+    // SAFETY: a native array's elements stay at their address while the array does not change, and
+    // this object holds it unchanged until libmicrohttpd releases the object.
     let address = bytes.withUnsafeBytes { UnsafeMutableRawPointer(mutating: $0.baseAddress) }
     let owner = Unmanaged.passRetained(self)
     let response = MHD_create_response_from_buffer_with_free_callback_cls(

@@ -1,4 +1,4 @@
-/// What a handler answers.
+/// A handler's answer.
 package struct HTTPResponse: Sendable {
   /// Where the content comes from.
   package enum Body: Sendable {
@@ -18,8 +18,8 @@ package struct HTTPResponse: Sendable {
   /// Do not set `Content-Length`, `Transfer-Encoding`, `Connection` or `Date`: the server does.
   package var headers: HTTPHeaders
   package var body: Body
-  /// Whether the server may apply a content coding. Leave it false for ranges and for what is
-  /// compressed already. A strong `ETag` is made weak when a coding is applied (RFC 9110 §8.8.3).
+  /// Whether the server may apply a content coding. Leave it false for ranges and for compressed
+  /// content. A strong `ETag` is made weak when a coding is applied (RFC 9110 §8.8.3).
   package var compressible: Bool
 
   package init(

@@ -24,7 +24,7 @@ extension HTTPServer {
     package var idleTimeout: Duration
     /// How slow clients may be.
     package var pace = TransferPace()
-    /// What bounds the memory for contents.
+    /// The limit of the memory for contents.
     package var memory = MemoryBudget(limit: 256 << 20)
     /// Asked about each request with content when its headers are complete. It runs on a socket
     /// thread and must not block.

@@ -6,7 +6,7 @@ import Synchronization
 /// A peer that went away meanwhile is noticed at the next `send`, so send a heartbeat. A peer
 /// that closes only its sending side counts as gone.
 package final class HTTPStream: Sendable {
-  /// What moves a stream's connection; weakly coupled so that a stream can exist before it.
+  /// The control of a stream's connection; weakly coupled so that a stream can exist before it.
   package protocol Outlet: Sendable {
     /// Suspends the connection; false when the server no longer allows it.
     func suspend() -> Bool
@@ -18,7 +18,7 @@ package final class HTTPStream: Sendable {
     func isPeerGone() -> Bool
   }
 
-  /// What the connection is told to do next.
+  /// The next step of the connection.
   package enum Reading: Equatable {
     case bytes(Int)
     case suspended
@@ -64,7 +64,7 @@ package final class HTTPStream: Sendable {
         return false
       }
       if state.sent > waiting {
-        // What a steady reader has taken must not pile up in front.
+        // Bytes that a steady reader has taken must not pile up in front.
         state.pending.removeFirst(state.sent)
         state.sent = 0
       }
@@ -74,7 +74,7 @@ package final class HTTPStream: Sendable {
     }
   }
 
-  /// Ends the stream after what is queued. Further calls change nothing.
+  /// Ends the stream after the queued bytes. Further calls change nothing.
   package func finish() {
     state.withLock { state in
       state.isFinished = true

@@ -47,7 +47,7 @@ struct RequestIntake {
     return failure
   }
 
-  /// Bytes that the headers announce; `nil` when they do not say.
+  /// Bytes that the headers announce; `nil` if they announce none.
   var declaredLength: Int? { (try? framing.get())?.declaredLength }
 
   /// Whether content follows.
@@ -56,7 +56,7 @@ struct RequestIntake {
   /// Whether the client waits to be asked for the content.
   var expectsContinue: Bool { (try? framing.get())?.expectsContinue ?? false }
 
-  /// What is known before the content is read; `nil` when no handler will see the request.
+  /// Returns the request before its content is read; `nil` if no handler will see it.
   func head(remoteAddress: String) -> HTTPRequest? {
     guard let target = try? target.get(), case .success = coding else { return nil }
     return HTTPRequest(
@@ -64,8 +64,8 @@ struct RequestIntake {
       headers: headers, remoteAddress: remoteAddress)
   }
 
-  /// Sets the limit of this request and who answers for its memory. Answers why the content is not
-  /// read, or nil to go on.
+  /// Sets the limit of this request and the account for its memory. Returns the reason why the
+  /// content is not read, or `nil` to go on.
   mutating func admit(limit: Int, account: String? = nil) -> HTTPFailure? {
     self.limit = min(self.limit, limit)
     self.account = account
@@ -90,7 +90,7 @@ struct RequestIntake {
     return nil
   }
 
-  /// Whether the declared length says that content is missing.
+  /// Whether content is missing by the declared length.
   var lacksContent: Bool { wireBytes < declaredLength ?? 0 }
 
   /// The request, once all content is here. Undoes the content coding, so it may take a while.
@@ -137,7 +137,7 @@ struct RequestIntake {
     }
   }
 
-  /// The one coding that was applied, or nil for none.
+  /// Returns the one coding that was applied, or `nil` for none.
   private static func coding(of list: String?) throws(HTTPFailure) -> ContentCoding? {
     guard let list else { return nil }
     let tokens = list.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } }

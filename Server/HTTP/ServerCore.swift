@@ -1,7 +1,7 @@
 import CMicroHTTPD
 import Synchronization
 
-/// What the server object, libmicrohttpd's threads and the handlers' tasks share.
+/// The state that the server object, libmicrohttpd's threads and the handlers' tasks share.
 final class ServerCore: Sendable {
   let configuration: HTTPServer.Configuration
   let registry = ConnectionRegistry()
@@ -30,7 +30,7 @@ final class ServerCore: Sendable {
     for exchange in registry.exchanges { exchange.finishStream() }
   }
 
-  /// Gives up on what is in progress.
+  /// Gives up the exchanges in progress.
   func abort() {
     let exchanges = registry.exchanges
     registry.close()
@@ -59,7 +59,7 @@ final class ServerCore: Sendable {
       start: configuration.clock(), count: count, slowness: slowness)
   }
 
-  /// The handler's answer, or the one for a request that does not reach it.
+  /// Returns the handler's answer, or the answer for a request that does not reach it.
   func answer(_ intake: RequestIntake, remoteAddress: String) async -> HTTPResponse {
     var intake = intake
     let response: HTTPResponse

@@ -1,4 +1,4 @@
-/// What a request's headers say about whom it is for and where it ends (RFC 9112 §3.2, §6). Pure.
+/// The host and the framing of a request, by its headers (RFC 9112 §3.2, §6). Pure.
 ///
 /// Requests that two servers could read differently are refused, for the way here may lead through
 /// another one.
@@ -9,7 +9,7 @@ struct RequestFraming: Equatable {
 
   /// - Parameters:
   ///   - version: `HTTP/1.1`, `HTTP/1.0`, …
-  ///   - authority: What an absolute target names.
+  ///   - authority: The authority of an absolute target.
   init(
     headers: HTTPHeaders, version: String, authority: String?
   ) throws(HTTPFailure) {

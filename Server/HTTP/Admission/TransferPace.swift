@@ -5,7 +5,7 @@
 package struct TransferPace: Sendable, Equatable {
   /// From the first moment of a connection, or from the request line, to the end of the headers.
   package var headers: Duration
-  /// What every transfer of content may take, whatever its size.
+  /// The time that every transfer of content may take, whatever its size.
   package var grace: Duration
   /// Bytes of content a second, on average, after the grace.
   package var bytesPerSecond: Int

@@ -13,7 +13,7 @@ final class Acceptor: Sendable {
   private let wakeup = Pipe()
   private let ended = DispatchGroup()
 
-  /// `table`: what holds the limits; connections beyond them wait in the kernel's queue.
+  /// `table`: holds the limits; connections beyond them wait in the kernel's queue.
   init(listener: ListeningSocket, table: ConnectionTable) {
     self.listener = listener
     self.table = table

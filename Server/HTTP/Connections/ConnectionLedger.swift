@@ -5,7 +5,7 @@
 struct ConnectionLedger {
   enum Verdict: Equatable {
     case open
-    /// One of those that are kept free.
+    /// A connection of the reserve.
     case reserve
     /// Its address has as many as it may.
     case refused
@@ -54,8 +54,8 @@ struct ConnectionLedger {
   }
 }
 
-/// Whose connection it is: an IPv4 address, or the 64 bits of an IPv6 address that name a network,
-/// since one machine chooses the others as it likes.
+/// The client of a connection: an IPv4 address, or the 64 bits of an IPv6 address that name a
+/// network, since one machine chooses the others as it likes.
 struct ClientAddress: Hashable, Sendable {
   private let bits: UInt64
   private let isIPv6: Bool

@@ -11,9 +11,9 @@ struct ConnectionHandle: @unchecked Sendable {
 
 /// The exchanges in progress, and which of their connections are suspended.
 ///
-/// Its lock settles who may resume a connection: exactly one resume for each suspension, and no
-/// suspension once `close` has run, because libmicrohttpd aborts the process when it is stopped
-/// with a suspended connection.
+/// Its lock makes sure that there is exactly one resume for each suspension, and no suspension once
+/// `close` has run: libmicrohttpd aborts the process when it is stopped with a suspended
+/// connection.
 final class ConnectionRegistry: Sendable {
   private struct Entry {
     let exchange: Exchange

@@ -1,9 +1,9 @@
 @preconcurrency import Dispatch
 import Synchronization
 
-/// All connections, and who of them is late.
+/// All connections, with the deadlines of their clients.
 final class ConnectionTable: Sendable {
-  /// What has been turned away or cut off since the start.
+  /// Counts of connections turned away or cut off since the start.
   struct Counts: Sendable, Equatable {
     /// Connections of addresses that had as many as they may.
     var refused = 0

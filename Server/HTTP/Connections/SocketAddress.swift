@@ -55,7 +55,7 @@ struct SocketAddress {
     }
   }
 
-  /// Who is at the other end.
+  /// The address at the other end.
   var client: ClientAddress {
     withUnsafeBytes(of: storage) { storage in
       // in_addr starts at byte 4 of sockaddr_in, in6_addr at byte 8 of sockaddr_in6.

@@ -1,10 +1,10 @@
-/// What a `Range` header asks for (RFC 9110 §14.1), before the size is known. Pure.
+/// The ranges of a `Range` header (RFC 9110 §14.1), before the size is known. Pure.
 package struct ByteRanges: Sendable, Equatable {
-  /// What is left of the ranges once the size is known.
+  /// The result of the ranges once the size is known.
   package enum Resolution: Sendable, Equatable {
     /// The header is to be ignored.
     case whole
-    /// At least one range; none is empty, no two touch, and they stand in the order asked for.
+    /// At least one range; none is empty, no two touch, and they are in the requested order.
     case ranges([Range<Int>])
     /// There is nothing at any of them.
     case unsatisfiable
@@ -52,7 +52,7 @@ package struct ByteRanges: Sendable, Equatable {
       case .span(let first, let last) where first < size:
         ranges.append(first..<min(last, size - 1) + 1)
       case .suffix(let count) where count > 0:
-        // All of nothing can be had, yet no Content-Range could say so.
+        // All of an empty content is available, but no Content-Range can express that.
         if size == 0 { return .whole }
         ranges.append(size - min(count, size)..<size)
       case .span, .suffix: continue
@@ -61,8 +61,8 @@ package struct ByteRanges: Sendable, Equatable {
     return ranges.isEmpty ? .unsatisfiable : .ranges(Self.coalesced(ranges))
   }
 
-  /// Joins what overlaps or nearly touches; a joined range stands where its first part was asked
-  /// for. All together is never more than the size, so overlaps cannot multiply the work.
+  /// Joins ranges that overlap or nearly touch; a joined range is at the place of its first part.
+  /// All together is never more than the size, so overlaps cannot multiply the work.
   private static func coalesced(_ ranges: [Range<Int>]) -> [Range<Int>] {
     let ascending = ranges.enumerated().sorted {
       ($0.element.lowerBound, $0.offset) < ($1.element.lowerBound, $1.offset)

@@ -1,6 +1,6 @@
 /// A representation's tag (RFC 9110 §8.8.3): `"abc"`, or `W/"abc"` when it is weak.
 package struct EntityTag: Sendable, Equatable, CustomStringConvertible {
-  /// What is between the quotes.
+  /// The text between the quotes.
   package let opaque: String
   /// Whether equal tags promise equal meaning only, and not equal bytes.
   package let isWeak: Bool
@@ -12,8 +12,7 @@ package struct EntityTag: Sendable, Equatable, CustomStringConvertible {
     isWeak = false
   }
 
-  /// Takes exactly one tag as it stands in a header; nil when the text is anything else, such as
-  /// a date.
+  /// Reads exactly one tag of a header; `nil` if the text is anything else, such as a date.
   package init?(header text: String) {
     var rest = Substring(text).trimmingBlanks
     guard let tag = Self.next(&rest), rest.isEmpty else { return nil }

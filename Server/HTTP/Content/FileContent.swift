@@ -10,7 +10,7 @@ package struct FileContent: Sendable {
     range = 0..<file.size
   }
 
-  /// The range lies within the file.
+  /// Creates content of a range within the file.
   package init(_ file: OpenFile, range: Range<Int>) {
     precondition(range.lowerBound >= 0 && range.upperBound <= file.size, "outside the file")
     self.file = file

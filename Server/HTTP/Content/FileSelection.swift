@@ -1,4 +1,5 @@
-/// What a request gets of a file: its conditions and ranges, decided (RFC 9110 §13, §14). Pure.
+/// The selected parts of a file: a request's conditions and ranges, decided (RFC 9110 §13, §14).
+/// Pure.
 package enum FileSelection: Sendable, Equatable {
   /// 200
   case whole
@@ -46,7 +47,7 @@ package enum FileSelection: Sendable, Equatable {
     }
   }
 
-  /// All header fields of the answer but those that the server adds by itself.
+  /// Returns all header fields of the answer but those that the server adds by itself.
   package func headers(of representation: Representation) -> HTTPHeaders {
     var headers: HTTPHeaders = [
       "Accept-Ranges": "bytes", "ETag": representation.tag.description,
@@ -63,7 +64,7 @@ package enum FileSelection: Sendable, Equatable {
       headers["Content-Range"] = "bytes */\(representation.size)"
     case .notModified, .preconditionFailed: break
     }
-    // A refusal is about this request only; nobody is to keep it.
+    // A refusal is about this request only; no cache may keep it.
     if status < 400 { headers["Cache-Control"] = representation.cacheControl }
     return headers
   }

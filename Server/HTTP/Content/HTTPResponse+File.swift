@@ -1,9 +1,9 @@
 extension HTTPResponse {
-  /// Answers `GET` or `HEAD` with a file: whole, in parts, or not at all where a condition of
-  /// the request says so.
+  /// Answers `GET` or `HEAD` with a file: whole, in parts, or not at all if a condition of the
+  /// request requires that.
   ///
-  /// A 416 or 412 has no content; the caller may give it one. The content of a 304 is not sent
-  /// and only tells the size (RFC 9110 §8.6). Nothing is read here, so it never blocks.
+  /// A 416 or 412 has no content; the caller may give it one. The content of a 304 is not sent and
+  /// only states the size (RFC 9110 §8.6). Nothing is read here, so it never blocks.
   package init(
     answering request: HTTPRequest, with content: ContentSegment, tag: EntityTag,
     mediaType: String, cacheControl: String? = nil

@@ -1,4 +1,4 @@
-/// A file as HTTP sees it: what RFC 9110 §3.2 calls the selected representation.
+/// A file as HTTP sees it: the selected representation of RFC 9110 §3.2.
 package struct Representation: Sendable, Equatable {
   /// In bytes.
   package let size: Int
@@ -22,9 +22,9 @@ package struct Representation: Sendable, Equatable {
     "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"
   }
 
-  /// What separates the parts of a multipart answer. The same request gets the same bytes.
+  /// The separator of a multipart answer's parts. The same request gets the same bytes.
   ///
-  /// Made of the tag: a digest of the content cannot itself stand in the content.
+  /// It is made from the tag: a digest of the content cannot itself be in the content.
   var boundary: String {
     let marks = tag.opaque.utf8.filter { byte in
       (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)

@@ -1,10 +1,10 @@
 @preconcurrency import Dispatch
 import Synchronization
 
-/// Cuts off answers whose file became shorter than was promised.
+/// A watch that cuts off answers whose file became shorter than promised.
 ///
-/// libmicrohttpd takes the end of the file in sendfile(2) for a socket that is full, and would
-/// wait until the connection's idle timeout. No timer runs while no file is being sent.
+/// libmicrohttpd takes the end of the file in sendfile(2) for a socket that is full, and would wait
+/// until the connection's idle timeout. No timer runs while no file is being sent.
 final class TruncationWatch: Sendable {
   private struct State {
     var sendings: [ObjectIdentifier: (exchange: Exchange, content: FileContent)] = [:]
@@ -28,7 +28,7 @@ final class TruncationWatch: Sendable {
 
   /// The exchange is over.
   func end(_ exchange: Exchange) {
-    // What was taken out is released after the lock.
+    // The removed entry is released after the lock.
     _ = state.withLock { $0.sendings.removeValue(forKey: ObjectIdentifier(exchange)) }
   }
 
