@@ -6,11 +6,11 @@ struct ConnectionTarget: Sendable {
   let url: String
   /// Whether the URL names several servers, of which one takes writes.
   private let hasSeveralHosts: Bool
-  /// What counts more than the URL.
+  /// Options that override the URL's.
   private var overrides: [(String, String)] = []
 
-  /// In the order in which libpq reads them: what the URL says overrides what stands before it. The
-  /// seconds of `connect_timeout` are for each server that the URL names.
+  /// In the order in which libpq reads them: the URL overrides earlier options. The seconds of
+  /// `connect_timeout` are for each server that the URL names.
   private static let before = [
     ("connect_timeout", "3"), ("fallback_application_name", "ferryd"),
     ("keepalives", "1"), ("keepalives_idle", "30"), ("keepalives_interval", "10"),
@@ -69,7 +69,7 @@ struct ConnectionTarget: Sendable {
     }
   }
 
-  /// Takes out what libpq quotes from the part of the URL that may hold the password.
+  /// Removes quotations from libpq's message that are of the URL's part with the password.
   private static func redacted(_ reason: String, url: String) -> String {
     let secret = url.contains("://") ? url[..<(url.lastIndex(of: "@") ?? url.startIndex)] : url[...]
     let parts = reason.split(separator: "\"", omittingEmptySubsequences: false)

@@ -1,8 +1,8 @@
 import Foundation
 
-/// Builds one array parameter in binary format, for `unnest($1::bigint[], …)`.
+/// A builder of one array parameter in binary format, for `unnest($1::bigint[], …)`.
 ///
-/// All elements lie in one contiguous buffer, each behind its length, as PostgreSQL's `array_recv`
+/// All elements are in one contiguous buffer, each behind its length, as PostgreSQL's `array_recv`
 /// reads them. The server refuses a value above 1 GiB.
 package struct PostgresArray<Element: PostgresElement>: Sendable {
   /// Elements appended, NULLs included.
@@ -20,7 +20,7 @@ package struct PostgresArray<Element: PostgresElement>: Sendable {
     bytes.reserveCapacity(Self.headerLength + elements * 4 + valueBytes)
   }
 
-  /// An array of what is there; nil becomes NULL.
+  /// Creates an array of the elements; `nil` becomes NULL.
   package init(_ elements: some Sequence<Element?>) {
     self.init(reserving: elements.underestimatedCount, valueBytes: elements.underestimatedCount * 8)
     for element in elements { append(element) }

@@ -1,10 +1,10 @@
 import CPostgres
 import Foundation
 
-/// How long a connection waits for an answer, before the work is given up.
+/// The time that a connection waits for an answer, before the work is given up.
 ///
-/// A server that stands still (SIGSTOP, a frozen machine or disk) keeps its connections: neither an
-/// error nor TCP tells of it.
+/// A server that hangs (SIGSTOP, a frozen machine or disk) keeps its connections: neither an error
+/// nor TCP reports it.
 struct PostgresPatience: Sendable {
   /// The longest silence in an answer; `nil` waits for ever.
   var limit: Duration?
@@ -29,11 +29,11 @@ extension PostgresConnection {
     }
   }
 
-  /// The next result of what was sent; `nil` at its end, and when the server was given up.
+  /// Returns the next result; `nil` at the end of the results, and if the server was given up.
   func nextResult() -> OpaquePointer? {
     while PQisBusy(handle) != 0 {
       guard wait(for: POLLIN) != nil else { return nil }
-      // What is wrong with the connection is in the result.
+      // The result contains the connection's error.
       if PQconsumeInput(handle) == 0 { break }
     }
     return PQgetResult(handle)

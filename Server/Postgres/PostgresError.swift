@@ -1,8 +1,8 @@
 import CPostgres
 
-/// What went wrong between this process and PostgreSQL.
+/// An error between this process and PostgreSQL.
 package struct PostgresError: Error, Equatable, CustomStringConvertible {
-  /// Where the failure lies.
+  /// The kind of the failure.
   package enum Kind: Sendable, Equatable {
     /// The connection string cannot be parsed; nothing was tried.
     case invalidURL

@@ -17,7 +17,7 @@ package struct PostgresParameters: Sendable, ExpressibleByArrayLiteral {
   private(set) var types: [PostgresType] = []
 
   package init() {
-    // One byte in front, so that an empty value too has an address; NULL is what has none.
+    // One byte in front, so that an empty value too has an address; only NULL has none.
     bytes = [0]
   }
 

@@ -32,7 +32,7 @@ package struct PostgresRow {
   /// A bytea's or a text's bytes, copied.
   package func bytes(_ column: Int) throws(PostgresError) -> [UInt8] { [UInt8](try cell(column)) }
 
-  /// Lends the value's bytes as they lie in the result, whatever the type; no copy is made.
+  /// Lends the value's bytes in the result, whatever the type; no copy is made.
   package func bytes<R>(
     _ column: Int, _ body: (UnsafeRawBufferPointer) throws -> R
   ) throws -> R {

@@ -6,7 +6,7 @@ package final class PostgresRows: RandomAccessCollection, Sendable {
   // thread; it is freed once, by the last owner.
   private nonisolated(unsafe) let result: OpaquePointer
 
-  /// Rows in the result; 0 for a statement that answers with none.
+  /// Rows in the result; 0 for a statement that returns none.
   package let endIndex: Int
   package let columnCount: Int
 
