@@ -1,7 +1,7 @@
 import CommandLineKit
 import Foundation
 
-/// One GET over a plain socket, of whose answer only the status counts.
+/// One GET over a plain socket; only the status of the answer counts.
 struct HTTPProbe: Sendable, CustomStringConvertible {
   let description: String
   private let host: String

@@ -47,7 +47,7 @@ extension DaemonCommands {
     return address
   }
 
-  /// Runs what blocks on a thread of its own.
+  /// Runs blocking work on a separate thread.
   private static func offCooperativePool<T: Sendable>(
     _ body: @escaping @Sendable () throws -> T
   ) async throws -> T {

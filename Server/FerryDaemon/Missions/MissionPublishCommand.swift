@@ -111,7 +111,7 @@ extension MissionCommands {
 
   // MARK: Drafts
 
-  /// What is to be published, and the folder that its files are in.
+  /// Reads the mission to publish, and the folder that its files are in.
   private static func draft(
     _ origin: MissionOrigin, _ arguments: ParsedArguments
   ) throws -> (MissionDraft, String) {

@@ -4,7 +4,7 @@ import Foundation
 import MissionServer
 import SyncServer
 
-/// A file to publish, with what it holds.
+/// A file to publish, with its digest.
 struct MissionFile: Sendable {
   let path: String
   let digest: FileDigest
@@ -20,13 +20,13 @@ protocol MissionTarget: Sendable {
   /// The catalogue's record and the manifest's document.
   func show(_ id: MissionID) async throws -> (MissionRecord, [UInt8])
 
-  /// Paths of the items whose content is missing or damaged.
+  /// Returns the paths of the items whose content is missing or damaged.
   func damaged(_ manifest: MissionManifest) async throws -> [String]
 
   /// - Parameters:
-  ///   - manifest: Its version is 0: whichever comes next.
+  ///   - manifest: Its version is 0 for the next one.
   ///   - isNewKey: Whether it may be signed with another key than the space's other missions.
-  ///   - bar: Told the bytes that were kept.
+  ///   - bar: Shows the bytes that were kept.
   func publish(
     _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, bar: ProgressBar
   ) async throws -> MissionRecord
@@ -134,7 +134,7 @@ struct LocalMissions: MissionTarget {
     _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, bar: ProgressBar
   ) async throws -> MissionRecord {
     let desk = try content.desk(makes: true)
-    // What is here already must not be collected before the mission names it.
+    // Content that is here already must not be collected before the mission names it.
     let hold = try await desk.hold()
     defer { withExtendedLifetime(hold) {} }
     let sources = files.map { BlobSource(path: $0.path, digest: $0.digest) }
@@ -157,8 +157,8 @@ struct LocalMissions: MissionTarget {
   }
 }
 
-/// Where missions' content lies. It is opened by those who need it, and made by those alone who put
-/// something there: others would work on an empty one that nobody meant.
+/// The place of missions' content. Only calls that need it open it, and only calls that add content
+/// create it: others would work on an empty directory by mistake.
 struct ContentPlace: Sendable {
   let store: any SyncStore
   let path: String
