@@ -5,7 +5,7 @@ import Foundation
 package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The disk, or the user's share of it, is full. Nothing of the content was kept.
   case diskFull(path: String)
-  /// The content is not what it was named by.
+  /// The content does not match its hash.
   case mismatch(expected: ContentHash, found: ContentHash)
   /// An upload goes on at another place than this part begins; `offset` is where.
   case wrongOffset(Int64)
@@ -21,7 +21,7 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The system refused; `code` is an errno.
   case system(path: String, code: Int32)
 
-  /// What an errno means.
+  /// Creates the error of an errno.
   init(_ path: String, code: Int32) {
     switch code {
     case ENOSPC, EDQUOT: self = .diskFull(path: path)

@@ -22,11 +22,11 @@ package enum FileHasher {
   /// Bytes read at once; no more is held.
   static let blockBytes = 1 << 20
 
-  /// The hashes of a regular file.
+  /// Returns the hashes of a regular file.
   ///
   /// - Parameters:
   ///   - chunkSize: Bytes of a chunk, a power of two from 64 KiB up; `nil` for the whole alone.
-  ///   - goesOn: Told the bytes hashed since it was last told; where it answers `false`, the
+  ///   - goesOn: Called with the bytes hashed since its last call; if it returns `false`, the
   ///     hashing ends with ``BlobError/cancelled``.
   package static func digest(
     of path: String, chunkSize: Int64?, goesOn: (Int) -> Bool = { _ in true }
@@ -69,7 +69,7 @@ package enum FileHasher {
           inChunk = 0
         }
       }
-      // What grows for ever would be read for ever.
+      // A file that grows for ever would be read for ever.
       guard done <= size else { throw .changed(path: file.path) }
     }
     guard done == size else { throw .changed(path: file.path) }

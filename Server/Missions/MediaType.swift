@@ -1,12 +1,12 @@
 import FerryProtocol
 
-/// What a file is, told by the end of its name; pure.
+/// The type of a file, by the end of its name; pure.
 package struct MediaType: Sendable, Equatable {
   package let kind: MissionItemKind
   /// RFC 6838.
   package let name: String
 
-  /// Of what no extension tells.
+  /// The type of a file with an unknown extension.
   package static let unknown = MediaType(.file, "application/octet-stream")
 
   private init(_ kind: MissionItemKind, _ name: String) {

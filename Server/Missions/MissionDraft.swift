@@ -1,12 +1,12 @@
 import FerryProtocol
 
-/// A mission before its files were hashed: what a publisher wrote down, or a folder's files; pure.
+/// A mission before its files were hashed: a publisher's document, or a folder's files; pure.
 package struct MissionDraft: Sendable, Equatable {
   /// Where an item's content is.
   package enum Source: Sendable, Equatable {
     /// A file here, by a path relative to the draft's folder.
     case file(String)
-    /// Somewhere else on the web, or on the server already: what it is, is known.
+    /// Elsewhere on the web, or on the server already: its digest is known.
     case known(FileDigest, isHosted: Bool)
   }
 
@@ -36,7 +36,7 @@ package struct MissionDraft: Sendable, Equatable {
     }
   }
 
-  /// `nil` where the publisher has not said.
+  /// `nil` if the publisher has given none.
   package var id: MissionID?
   package var title = ""
   package var summary = ""
@@ -61,7 +61,7 @@ package struct MissionDraft: Sendable, Equatable {
     return files
   }
 
-  /// The mission with what hashing its files has found.
+  /// Returns the mission with the hashes of its files.
   ///
   /// - Parameter digests: By path, of each of ``files``.
   package func manifest(
@@ -92,7 +92,7 @@ package struct MissionDraft: Sendable, Equatable {
     return .success(manifest)
   }
 
-  /// Why the draft cannot become a mission, told before its files are hashed.
+  /// The reason why the draft cannot become a mission, found before its files are hashed.
   package var fault: String? {
     let digest = FileDigest(size: 0, hash: ContentHash(of: []))
     guard let space = SpaceName("x"), let name = id ?? MissionID("x") else { return nil }

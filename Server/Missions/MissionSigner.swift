@@ -12,7 +12,7 @@ package enum SigningKeyError: Error, Sendable, Equatable, CustomStringConvertibl
   case file(BlobError)
   /// There is no file, and missions were signed with a key (in base64) that is nowhere else.
   case missing(path: String, signer: String)
-  /// The file holds another key than the one (in base64) that signed what is published.
+  /// The file holds another key than the key (in base64) that signed the published missions.
   case other(path: String, signer: String)
 
   package var description: String {
@@ -58,7 +58,7 @@ package struct MissionSigner: Sendable, Equatable {
     try read(path).map { MissionSigner($0) }
   }
 
-  /// What others check signatures with, 32 bytes.
+  /// The key that checks signatures, 32 bytes.
   package var publicKey: [UInt8] { key.publicKey.bytes }
 
   /// Over a manifest's document, as its catalogue record carries it.
@@ -105,7 +105,7 @@ package struct MissionSigner: Sendable, Equatable {
 enum PrivateKeyPEM {
   private static let begin = "-----BEGIN PRIVATE KEY-----"
   private static let end = "-----END PRIVATE KEY-----"
-  /// What comes before the key's 32 bytes: version 0, id-Ed25519, and two octet strings' heads.
+  /// The bytes before the key's 32 bytes: version 0, id-Ed25519, and two octet strings' heads.
   private static let head: [UInt8] = [
     0x30, 0x2E, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
   ]
