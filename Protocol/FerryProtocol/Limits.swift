@@ -63,7 +63,7 @@ public struct Limits: Sendable, Equatable {
   /// milliseconds.
   public var clockSkewMax: Int64 = 60_000
 
-  /// The defaults, which both sides share unless the server is configured otherwise.
+  /// Creates the defaults, which both sides share unless the server is configured otherwise.
   public init() {}
 
   /// How long devices keep operations that were confirmed, milliseconds by the server's clock:
@@ -111,7 +111,7 @@ extension Limits {
 
 /// Names that a device may write to.
 package enum NameRule {
-  /// Why `name` cannot be a table's or a column's name, or `nil` when it can.
+  /// Returns the reason why `name` cannot be a table's or a column's name, or `nil` when it can.
   package static func fault(in name: Name, limits: Limits) -> String? {
     let count = name.utf8.count
     if count == 0 { return "a name is empty" }
@@ -122,7 +122,7 @@ package enum NameRule {
     return hasControl ? "a name holds a control character" : nil
   }
 
-  /// Why `record` cannot be a record's identifier, or `nil` when it can.
+  /// Returns the reason why `record` cannot be a record's identifier, or `nil` when it can.
   package static func fault(inRecord record: Name, limits: Limits) -> String? {
     guard (1...limits.recordBytes).contains(record.utf8.count) else {
       return "a record's identifier has 1 to \(limits.recordBytes) bytes"
@@ -130,7 +130,8 @@ package enum NameRule {
     return record.utf8.contains(0) ? "U+0000 in a record's identifier" : nil
   }
 
-  /// Whether the table belongs to SQLite or to Ferry itself, so that no device may write it.
+  /// Returns whether the table belongs to SQLite or to Ferry itself, so that no device may write
+  /// it.
   package static func isReserved(table: Name) -> Bool {
     let folded = table.folded.utf8
     return folded.starts(with: "ferry_".utf8) || folded.starts(with: "sqlite_".utf8)

@@ -21,7 +21,7 @@ struct HTTPProbe: Sendable, CustomStringConvertible {
       + (parts.percentEncodedQuery.map { "?" + $0 } ?? "")
   }
 
-  /// The status of the answer. Blocks.
+  /// Returns the status of the answer. Blocks.
   func status(within limit: Duration) throws -> Int {
     let descriptor = try connected(within: limit)
     defer { close(descriptor) }

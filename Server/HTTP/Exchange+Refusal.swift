@@ -62,7 +62,7 @@ extension Exchange {
     }
   }
 
-  /// The request's header fields, in order. Bytes that are not UTF-8 are replaced.
+  /// Returns the request's header fields, in order. Bytes that are not UTF-8 are replaced.
   func receivedHeaders() -> HTTPHeaders {
     var headers = HTTPHeaders()
     withUnsafeMutablePointer(to: &headers) { headers in

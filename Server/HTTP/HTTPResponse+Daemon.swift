@@ -7,8 +7,8 @@ extension HTTPResponse {
     if case .stream(let stream) = body { stream } else { nil }
   }
 
-  /// The response as libmicrohttpd's object, to be released with MHD_destroy_response; nil when
-  /// it is out of memory. Content is not copied.
+  /// Returns the response as libmicrohttpd's object, to be released with MHD_destroy_response; nil
+  /// when it is out of memory. Content is not copied.
   func daemonResponse(
     outlet: StreamOutlet, method: String, closes: Bool
   ) -> OpaquePointer? {
@@ -29,7 +29,7 @@ extension HTTPResponse {
     return response
   }
 
-  /// A whole HTTP/1.1 message that ends its connection. A live body and files are left out.
+  /// Returns a whole HTTP/1.1 message that ends its connection. A live body and files are left out.
   func closingMessage(omitsContent: Bool) -> [UInt8] {
     let content: [UInt8] = if case .bytes(let bytes) = body { bytes } else { [] }
     let reason = MHD_get_reason_phrase_for(UInt32(status)).map { String(cString: $0) } ?? ""

@@ -59,7 +59,7 @@ extension HTTPServer {
       self.onComplete = onComplete
     }
 
-    /// The pace of an ordinary connection, or of one that is kept free.
+    /// Returns the pace of an ordinary connection, or of one that is kept free.
     func pace(onReserve: Bool) -> TransferPace {
       var pace = pace
       if onReserve { pace.headers = min(pace.headers, Self.reserveHeaders) }

@@ -14,7 +14,7 @@ package final class HTTPStream: Sendable {
     func resume()
     /// Cuts the connection off, whatever it is doing.
     func disconnect()
-    /// Whether the peer has closed its side.
+    /// Returns whether the peer has closed its side.
     func isPeerGone() -> Bool
   }
 

@@ -74,7 +74,7 @@ struct RequestIntake {
     return nil
   }
 
-  /// Takes a piece of content; answers why the rest is not read, or nil to go on.
+  /// Takes a piece of content; returns why the rest is not read, or nil to go on.
   mutating func receive(_ piece: UnsafeRawBufferPointer) -> HTTPFailure? {
     wireBytes += piece.count
     guard wireBytes <= limit else { return .contentTooLarge(limit: limit) }
@@ -93,7 +93,8 @@ struct RequestIntake {
   /// Whether content is missing by the declared length.
   var lacksContent: Bool { wireBytes < declaredLength ?? 0 }
 
-  /// The request, once all content is here. Undoes the content coding, so it may take a while.
+  /// Returns the request, once all content is here. Undoes the content coding, so it may take a
+  /// while.
   mutating func request(remoteAddress: String) throws(HTTPFailure) -> HTTPRequest {
     let target = try target.get()
     return HTTPRequest(

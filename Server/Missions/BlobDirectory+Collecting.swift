@@ -35,8 +35,8 @@ extension BlobDirectory {
     try BlobHold(lockFile, isExclusive: true)
   }
 
-  /// The content that came at `moment` or before (seconds since 1970), some of a folder at a time:
-  /// `shard` is the first two hexadecimal digits, 0…255. In order.
+  /// Returns the content that came at `moment` or before (seconds since 1970), some of a folder at
+  /// a time: `shard` is the first two hexadecimal digits, 0…255. In order.
   package func content(inShard shard: UInt8, before moment: Int64) throws(BlobError)
     -> [ContentHash]
   {
@@ -96,7 +96,7 @@ extension BlobDirectory {
     return Int64(status.st_mtim.tv_sec) <= moment
   }
 
-  /// The names in a folder, sorted; none where it is absent.
+  /// Returns the names in a folder, sorted; none where it is absent.
   static func names(in folder: String) throws(BlobError) -> [String] {
     guard let stream = opendir(folder) else {
       if errno == ENOENT || errno == ENOTDIR { return [] }

@@ -23,7 +23,7 @@ extension BlobDirectory {
   /// Content up to this size, in bytes, is checked in about the time in which it is written.
   static let quicklyChecked: Int64 = 8 << 20
 
-  /// Bytes of an upload that are here; 0 where none was begun.
+  /// Returns the bytes of an upload that are here; 0 if none was begun.
   package func offset(owner: String, _ hash: ContentHash) throws(BlobError) -> Int64 {
     try Self.size(ofFile: part(owner, hash)) ?? 0
   }
@@ -68,7 +68,7 @@ extension BlobDirectory {
     }
   }
 
-  /// Bytes of all unfinished uploads of an owner.
+  /// Returns the bytes of all unfinished uploads of an owner.
   package func unfinishedBytes(of owner: String) throws(BlobError) -> Int64 {
     var bytes: Int64 = 0
     for name in try Self.names(in: incoming) where name.hasPrefix("part-\(owner)-") {

@@ -27,12 +27,12 @@ package struct BlobDirectory: Sendable {
     return "\(path)/\(name.prefix(2))/\(name.dropFirst(2).prefix(2))/\(name)"
   }
 
-  /// Bytes of the content; `nil` where it is not here.
+  /// Returns the bytes of the content; `nil` if it is not here.
   package func size(of hash: ContentHash) throws(BlobError) -> Int64? {
     try Self.size(ofFile: file(of: hash))
   }
 
-  /// Reads content of no more than `limit` bytes into memory; `nil` where it is not here.
+  /// Reads content of no more than `limit` bytes into memory; `nil` if it is not here.
   package func content(of hash: ContentHash, limit: Int) throws(BlobError) -> [UInt8]? {
     guard let size = try size(of: hash) else { return nil }
     guard size <= Int64(limit) else { throw .system(path: file(of: hash), code: EFBIG) }
@@ -142,7 +142,7 @@ package struct BlobDirectory: Sendable {
 
   // MARK: Files
 
-  /// `nil` where there is none.
+  /// `nil` if there is none.
   static func size(ofFile path: String) throws(BlobError) -> Int64? {
     var status = stat()
     if stat(path, &status) == 0 {
@@ -152,7 +152,7 @@ package struct BlobDirectory: Sendable {
     return nil
   }
 
-  /// Whether it was not there before.
+  /// Returns whether it was not there before.
   @discardableResult
   static func makeFolder(_ path: String, withParents: Bool = false) throws(BlobError) -> Bool {
     if mkdir(path, 0o750) == 0 { return true }

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Foundation
 
-/// Why content could not be kept or read.
+/// The reason why content could not be kept or read.
 package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The disk, or the user's share of it, is full. Nothing of the content was kept.
   case diskFull(path: String)

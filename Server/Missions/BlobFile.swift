@@ -63,7 +63,7 @@ struct BlobFile: ~Copyable {
     try written.get()
   }
 
-  /// Bytes of the content from `offset` on: so many, or as many as there are.
+  /// Returns the bytes of the content from `offset` on: so many, or as many as there are.
   func bytes(_ count: Int, at offset: Int64 = 0) throws(BlobError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     let filled = bytes.withUnsafeMutableBytes { bytes in

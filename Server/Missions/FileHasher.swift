@@ -85,7 +85,7 @@ extension ContentHash {
     self = hash
   }
 
-  /// The hash of content in memory.
+  /// Creates the hash of content in memory.
   package init(of bytes: [UInt8]) { self.init(digest: SHA256.digest(of: bytes)) }
 }
 
@@ -99,7 +99,7 @@ package enum FilePart {
     return try file.bytes(count, at: offset)
   }
 
-  /// Bytes of a regular file.
+  /// Returns the bytes of a regular file.
   package static func size(of path: String) throws(BlobError) -> Int64 {
     guard let size = try BlobDirectory.size(ofFile: path) else { throw .notAFile(path: path) }
     return size

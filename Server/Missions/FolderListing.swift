@@ -12,7 +12,7 @@ package enum FolderListing {
     try contents(of: folder).files
   }
 
-  /// The same, and how many names were left out.
+  /// Returns the same, and how many names were left out.
   package static func contents(
     of folder: String
   ) throws(MissionDraftError) -> (files: [String], hidden: Int) {
@@ -83,7 +83,7 @@ package enum FolderListing {
     return MissionDraftError("item \(relative): \(why)")
   }
 
-  /// The path without symbolic links; `nil`, with errno, where there is nothing.
+  /// Returns the path without symbolic links; `nil`, with errno, where there is nothing.
   private static func resolved(_ path: String) -> String? {
     guard let real = realpath(path, nil) else { return nil }
     defer { free(real) }

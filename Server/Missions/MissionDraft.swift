@@ -109,10 +109,10 @@ package struct MissionDraft: Sendable, Equatable {
   }
 }
 
-/// Why a draft is no mission. It names the item where it is about one.
+/// The reason why a draft is no mission. It names the item where it is about one.
 package struct MissionDraftError: Error, Sendable, Equatable, CustomStringConvertible {
   package let reason: String
-  /// Where in the manifest's text it was noticed; `nil` where it is about the whole or about files.
+  /// Where in the manifest's text it was noticed; `nil` if it is about the whole or about files.
   package let place: TextPlace?
 
   package init(_ reason: String, at place: TextPlace? = nil) {

@@ -2,7 +2,7 @@ import Cryptography
 import FerryProtocol
 import Foundation
 
-/// Why there is no key to sign with.
+/// The reason why there is no key to sign with.
 package enum SigningKeyError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The file holds something else than one Ed25519 key as PKCS #8 in PEM.
   case notAKey(path: String)
@@ -53,7 +53,7 @@ package struct MissionSigner: Sendable, Equatable {
     self.key = key
   }
 
-  /// Reads the key; `nil` where there is no file. It blocks.
+  /// Reads the key; `nil` if there is no file. It blocks.
   package static func existing(file path: String) throws(SigningKeyError) -> MissionSigner? {
     try read(path).map { MissionSigner($0) }
   }
@@ -68,7 +68,7 @@ package struct MissionSigner: Sendable, Equatable {
 
   // MARK: The file
 
-  /// `nil` where there is no file.
+  /// `nil` if there is no file.
   private static func read(_ path: String) throws(SigningKeyError) -> Ed25519.SecretKey? {
     let (text, mode): ([UInt8], mode_t)
     do {

@@ -42,7 +42,7 @@ struct ConnectionTarget: Sendable {
     hasSeveralHosts = hosts
   }
 
-  /// The same server as a connection has, and no other.
+  /// Returns the same server as a connection has, and no other.
   func only(_ server: PostgresAddress) -> ConnectionTarget {
     var target = self
     target.overrides = [
@@ -87,7 +87,7 @@ struct ConnectionTarget: Sendable {
     return UnsafePointer(base)
   }
 
-  /// Why a connection could not be made, in one line.
+  /// Returns the reason why a connection could not be made, in one line.
   static func failure(_ handle: OpaquePointer?) -> PostgresError {
     guard let handle else {
       return PostgresError(.connectionFailed, "cannot connect to PostgreSQL: out of memory")

@@ -14,7 +14,7 @@ package struct PostgresArray<Element: PostgresElement>: Sendable {
   private static var headerLength: Int { 20 }
   private static var emptyHeaderLength: Int { 12 }
 
-  /// An empty array. The reservation is in elements and in bytes of values.
+  /// Creates an empty array. The reservation is in elements and in bytes of values.
   package init(reserving elements: Int = 0, valueBytes: Int = 0) {
     bytes = [UInt8](repeating: 0, count: Self.headerLength)
     bytes.reserveCapacity(Self.headerLength + elements * 4 + valueBytes)

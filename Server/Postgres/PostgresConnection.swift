@@ -147,7 +147,7 @@ package final class PostgresConnection {
     return error
   }
 
-  /// The error of a call that left no result.
+  /// Returns the error of a call that left no result.
   func failure(mayCommit: Bool) -> PostgresError {
     let reason = oneLine(PQerrorMessage(handle))
     var error =

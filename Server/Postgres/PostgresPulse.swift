@@ -31,8 +31,8 @@ final class PostgresPulse: Sendable {
     self.limit = limit
   }
 
-  /// Whether the server answers. It blocks for ``limit`` at most, and for the question of others
-  /// that is under way.
+  /// Returns whether the server answers. It blocks for ``limit`` at most, and for the question of
+  /// others that is under way.
   func beats(at server: PostgresAddress) -> Bool {
     beats.withLock { beats in
       if let last = beats[server], .now - last.time < Self.freshness { return last.isAlive }

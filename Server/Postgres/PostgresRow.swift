@@ -29,7 +29,7 @@ package struct PostgresRow {
     return cell.bigEndian(Int64.self) + postgresEpochOffset
   }
 
-  /// A bytea's or a text's bytes, copied.
+  /// Returns a bytea's or a text's bytes, copied.
   package func bytes(_ column: Int) throws(PostgresError) -> [UInt8] { [UInt8](try cell(column)) }
 
   /// Lends the value's bytes in the result, whatever the type; no copy is made.
@@ -40,14 +40,14 @@ package struct PostgresRow {
     return try withExtendedLifetime(rows) { try body(cell) }
   }
 
-  /// The 16 raw bytes of a uuid.
+  /// Returns the 16 raw bytes of a uuid.
   package func uuidBytes(_ column: Int) throws(PostgresError) -> [UInt8] {
     let cell = try cell(column)
     guard rows.columnType(column) == .uuid else { throw mismatch(column, "a uuid") }
     return [UInt8](cell)
   }
 
-  /// The value, or nil where the column is NULL.
+  /// Returns the value, or nil where the column is NULL.
   package func ifPresent<E: PostgresElement>(
     _ column: Int, as _: E.Type = E.self
   ) throws(PostgresError) -> E? {
@@ -55,14 +55,14 @@ package struct PostgresRow {
     return try decode(column, cell)
   }
 
-  /// The value of a column that is not NULL.
+  /// Returns the value of a column that is not NULL.
   package func value<E: PostgresElement>(
     _ column: Int, as _: E.Type = E.self
   ) throws(PostgresError) -> E {
     try decode(column, try cell(column))
   }
 
-  /// A one-dimensional array's elements, nil where one is NULL.
+  /// Returns a one-dimensional array's elements, nil where one is NULL.
   package func array<E: PostgresElement>(
     _ column: Int, of _: E.Type = E.self
   ) throws(PostgresError) -> [E?] {

@@ -22,7 +22,7 @@ package enum ArrayUnion: Sendable, Equatable {
     }
   }
 
-  /// The canonical texts of an array's elements; `nil` where it is no array of scalars.
+  /// Returns the canonical texts of an array's elements; `nil` if it is no array of scalars.
   private static func elements(of value: Value) -> [[UInt8]]? {
     guard case .text(var text) = value else { return nil }
     return text.withUTF8 { bytes in

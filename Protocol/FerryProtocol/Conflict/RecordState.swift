@@ -11,7 +11,7 @@ package struct SequencedStamp: Sendable, Equatable {
     self.origin = origin ?? sequence
   }
 
-  /// Whether it was written after `base` by another device than `device`.
+  /// Returns whether it was written after `base` by another device than `device`.
   package func isUnseen(by device: DeviceID, since base: SequenceNumber) -> Bool {
     origin > base && stamp.device != device
   }
@@ -26,7 +26,7 @@ package struct ColumnState: Sendable, Equatable {
   /// Where the value was written; ``sequence`` moves on where a write lost to it.
   package var origin: SequenceNumber
   /// The newest place at which a device other than the stamp's took part in the value: a sum, a
-  /// union or a merged text may be several devices' work. 0 where one device wrote all of it.
+  /// union or a merged text may be several devices' work. 0 if one device wrote all of it.
   package var shared: SequenceNumber
 
   package init(
@@ -41,7 +41,7 @@ package struct ColumnState: Sendable, Equatable {
     self.shared = shared
   }
 
-  /// Whether any of it was written after `base` by another device than `device`.
+  /// Returns whether any of it was written after `base` by another device than `device`.
   package func isUnseen(by device: DeviceID, since base: SequenceNumber) -> Bool {
     (stamp.device != device ? origin : shared) > base
   }

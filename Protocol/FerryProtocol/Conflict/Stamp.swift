@@ -5,7 +5,7 @@ public struct Stamp: Hashable, Sendable, Comparable {
   /// The writer, which breaks ties.
   public let device: DeviceID
 
-  /// A stamp from its parts.
+  /// Creates a stamp from its parts.
   public init(time: HybridTimestamp, device: DeviceID) {
     self.time = time
     self.device = device
@@ -42,7 +42,7 @@ public struct Conflict: Sendable, Equatable {
   /// Whether the loser is asked for the final value: no rule decided against its value.
   public let isQuestion: Bool
 
-  /// A conflict from its parts.
+  /// Creates a conflict from its parts.
   public init(
     column: Name?, lost: Value, loser: Stamp, winner: Stamp, isQuestion: Bool = false
   ) {
@@ -68,7 +68,7 @@ public struct Outcome: Sendable, Equatable {
   /// All its values won, and nothing concurrent was overruled.
   public static let applied = Outcome()
 
-  /// An outcome from its parts.
+  /// Creates an outcome from its parts.
   public init(
     conflicts: [Conflict] = [], isOverruled: Bool = false, records: Int? = nil, omitted: Int = 0
   ) {

@@ -102,7 +102,7 @@ private struct Lines {
     return number
   }
 
-  /// `nil` where the text would be larger than a value may be, or would join two lines.
+  /// `nil` if the text would be larger than a value may be, or would join two lines.
   func text(of lines: [Int32]) -> String? {
     var bytes: [UInt8] = []
     for number in lines {

@@ -77,13 +77,13 @@ public struct RecordKey: Hashable, Sendable, Comparable {
   /// The record's identifier, which the app chose.
   public let record: Name
 
-  /// A key from its two parts.
+  /// Creates a key from its two parts.
   public init(table: Name, record: Name) {
     self.table = table
     self.record = record
   }
 
-  /// A key from its two parts as texts.
+  /// Creates a key from its two parts as texts.
   public init(table: String, record: String) {
     self.init(table: Name(table), record: Name(record))
   }

@@ -62,7 +62,7 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
     (high, low) = halves
   }
 
-  /// The sixteen bytes in network order; `nil` for any other count.
+  /// Creates the sixteen bytes in network order; `nil` for any other count.
   package init?(bytes: UnsafeRawBufferPointer) {
     guard bytes.count == 16 else { return nil }
     high = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
@@ -114,14 +114,14 @@ func writeHex(
   }
 }
 
-/// The digit for the low four bits of `value`.
+/// Returns the digit for the low four bits of `value`.
 @inline(__always)
 package func hexDigit(_ value: UInt64) -> UInt8 {
   let nibble = UInt8(truncatingIfNeeded: value & 0xF)
   return nibble < 10 ? 0x30 + nibble : 0x57 + nibble
 }
 
-/// The value of one hexadecimal digit in either case.
+/// Returns the value of one hexadecimal digit in either case.
 @inline(__always)
 package func hexValue(_ byte: UInt8) -> UInt8? {
   switch byte {

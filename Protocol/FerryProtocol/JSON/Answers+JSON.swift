@@ -1,5 +1,5 @@
 extension PacketAnswer {
-  /// The answer as it travels (SPEC.md §4).
+  /// Returns the answer as it travels (SPEC.md §4).
   ///
   /// - Parameter bytes: Of all conflicts that it quotes. Those of an operation that do not fit are
   ///   left out and counted: one packet may overrule much more than a device takes in one answer.
@@ -224,7 +224,7 @@ extension JSONReader {
     return outcome
   }
 
-  /// A list of values that did not stay.
+  /// Returns a list of values that did not stay.
   mutating func conflicts(_ limits: Limits) throws(MalformedMessage) -> [Conflict] {
     var conflicts: [Conflict] = []
     try array { (reader) throws(MalformedMessage) in

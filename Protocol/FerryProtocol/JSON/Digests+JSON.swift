@@ -1,5 +1,5 @@
 extension DigestQuery {
-  /// The query as it travels.
+  /// Returns the query as it travels.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 160 + nodes.count * 8)
     json.raw("{\"cursor\":")
@@ -50,7 +50,7 @@ extension DigestQuery {
 }
 
 extension DigestAnswer {
-  /// The answer as it travels.
+  /// Returns the answer as it travels.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 4_096)
     json.raw("{\"epoch\":\"")

@@ -26,7 +26,7 @@ package struct JSONReader {
 
   // MARK: Structure
 
-  /// The first byte of the next value, without consuming it.
+  /// Returns the first byte of the next value, without consuming it.
   package mutating func peek() throws(MalformedMessage) -> UInt8 {
     skipSpace()
     guard position < bytes.count else { throw malformed("the message ends too early") }
@@ -127,7 +127,7 @@ package struct JSONReader {
     return false
   }
 
-  /// A name from outside: of a table, a column or a record.
+  /// Returns a name from outside: of a table, a column or a record.
   package mutating func name() throws(MalformedMessage) -> Name { Name(try string()) }
 
   package mutating func string() throws(MalformedMessage) -> String {
@@ -153,7 +153,7 @@ package struct JSONReader {
     return time
   }
 
-  /// A 64-bit integer that travels as a string.
+  /// Returns a 64-bit integer that travels as a string.
   package mutating func integerString() throws(MalformedMessage) -> Int64 {
     let span = try stringSpan()
     guard let value = parseInteger(span.content) else {
@@ -170,14 +170,15 @@ package struct JSONReader {
     return value
   }
 
-  /// How many there are of something: 0 to 2^31 - 1, so that sums of counts never overflow.
+  /// Returns how many there are of something: 0 to 2^31 - 1, so that sums of counts never overflow.
   package mutating func count() throws(MalformedMessage) -> Int {
     let value = try integer()
     guard 0...Int64(Int32.max) ~= value else { throw malformed("\(value) is no count") }
     return Int(value)
   }
 
-  /// A wall clock's reading in milliseconds since 1970, in the 48 bits that a time has for it.
+  /// Returns a wall clock's reading in milliseconds since 1970, in the 48 bits that a time has for
+  /// it.
   package mutating func wallTime() throws(MalformedMessage) -> Int64 {
     let value = try integer()
     guard 0...Limits.wallTimeMax ~= value else {
@@ -186,7 +187,7 @@ package struct JSONReader {
     return value
   }
 
-  /// A number: an integer when it has neither point nor exponent.
+  /// Returns a number: an integer when it has neither point nor exponent.
   package mutating func number() throws(MalformedMessage) -> Value {
     let (digits, isInteger) = try numberSpan()
     if isInteger {
@@ -254,7 +255,7 @@ package struct JSONReader {
     position += count
   }
 
-  /// The characters between the quotes.
+  /// Returns the characters between the quotes.
   @inline(__always)
   private mutating func stringSpan() throws(MalformedMessage) -> JSONSpan {
     guard try peek() == 0x22 else { throw malformed("a string was expected") }
@@ -360,10 +361,10 @@ package struct JSONKey {
     }
   }
 
-  /// The member's name as a name from outside, escapes resolved.
+  /// Returns the member's name as a name from outside, escapes resolved.
   package func name() throws(MalformedMessage) -> Name { Name(try text()) }
 
-  /// The name as a string, escapes resolved.
+  /// Returns the name as a string, escapes resolved.
   package func text() throws(MalformedMessage) -> String {
     if let unescaped { return unescaped }
     return try span.text()

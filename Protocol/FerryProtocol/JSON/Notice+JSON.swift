@@ -69,7 +69,7 @@ extension PageReader {
     return notices
   }
 
-  /// The page's notices, see ``notices(of:limits:)-(UnsafeRawBufferPointer,_)``.
+  /// Returns the page's notices, see ``notices(of:limits:)-(UnsafeRawBufferPointer,_)``.
   package static func notices(
     of page: [UInt8], limits: Limits
   ) throws(MalformedMessage) -> [Notice] {

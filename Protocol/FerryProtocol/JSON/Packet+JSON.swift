@@ -1,5 +1,5 @@
 extension Packet {
-  /// The packet as it travels (SPEC.md §4).
+  /// Returns the packet as it travels (SPEC.md §4).
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 256 + operations.count * 256)
     json.packetHead(self)
@@ -183,7 +183,7 @@ extension JSONWriter {
 }
 
 extension JSONReader {
-  /// A change's place in its space: a string that holds an integer from 0 up.
+  /// Returns a change's place in its space: a string that holds an integer from 0 up.
   package mutating func sequence() throws(MalformedMessage) -> SequenceNumber {
     let value = try integerString()
     guard value >= 0 else { throw malformed("a sequence below zero") }

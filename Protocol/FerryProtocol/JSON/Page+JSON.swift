@@ -71,8 +71,8 @@ package enum PageReader {
     }
   }
 
-  /// The same; a change that breaks a rule within correct JSON is given to `unreadable`, and does
-  /// not make the page malformed.
+  /// Returns the same; a change that breaks a rule within correct JSON is given to `unreadable`,
+  /// and does not make the page malformed.
   package static func read(
     _ bytes: UnsafeRawBufferPointer, limits: Limits,
     each: (Change) throws(MalformedMessage) -> Void,
@@ -125,7 +125,7 @@ package enum PageReader {
 
 /// A change that breaks a rule of the protocol, as far as it can be read.
 package struct UnreadableChange: Error, Sendable, Equatable {
-  /// `nil` where table or record cannot be read.
+  /// `nil` if table or record cannot be read.
   package var key: RecordKey?
   package var sequence: SequenceNumber = 0
   /// The record's writes as they came: JSON.

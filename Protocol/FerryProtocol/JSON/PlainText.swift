@@ -8,7 +8,7 @@ struct JSONSpan {
   /// Whether all of them are ASCII.
   var isASCII = true
 
-  /// The string, escapes resolved.
+  /// Returns the string, escapes resolved.
   func text() throws(MalformedMessage) -> String {
     if isEscaped { return try unescape(content) }
     // ASCII needs no validation, and most strings are.
@@ -30,7 +30,7 @@ package func validText(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
   return isSame ? text : nil
 }
 
-/// Whether the bytes are UTF-8.
+/// Returns whether the bytes are UTF-8.
 package func isValidUTF8(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
   var index = 0
   let raw = UnsafeRawBufferPointer(bytes)

@@ -3,7 +3,7 @@
 // stores exactly this text and, for a device that needs all of it, sends it unread (SPEC.md §5).
 
 extension RecordState {
-  /// The state as the server stores it and as it travels.
+  /// Returns the state as the server stores it and as it travels.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 160 + columns.count * 32)
     json.state(self)
@@ -30,8 +30,8 @@ extension RecordState {
     return RecordState(inserted: inserted, columns: fresh)
   }
 
-  /// A cursor below this needs the whole state, so the stored text can be sent as it is; 0 where
-  /// it never can.
+  /// A cursor below this needs the whole state, so the stored text can be sent as it is; 0 if it
+  /// never can.
   package var wholeBelow: SequenceNumber {
     guard isAlive, deleted == nil, let inserted else {
       return deleted != nil && inserted == nil && columns.isEmpty ? deleted?.sequence ?? 0 : 0

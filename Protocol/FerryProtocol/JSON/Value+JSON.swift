@@ -122,7 +122,7 @@ extension JSONReader {
     }
   }
 
-  /// A record's columns: names within their limit, each once.
+  /// Returns a record's columns: names within their limit, each once.
   package mutating func columns(limits: Limits) throws(MalformedMessage) -> [Column] {
     var columns: [Column] = []
     try eachColumn(limits: limits) { columns.append(Column($0, $1)) }

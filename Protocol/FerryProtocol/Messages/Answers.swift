@@ -47,7 +47,7 @@ public struct PacketReceipt: Sendable, Equatable {
   /// keeps none.
   public var timeline: Timeline?
 
-  /// A receipt from its parts.
+  /// Creates a receipt from its parts.
   public init(
     tail: OperationID, status: Status, sequences: ClosedRange<SequenceNumber>? = nil,
     outcomes: [Outcome] = [], printBefore: UInt64? = nil, print: UInt64? = nil,
@@ -76,7 +76,7 @@ public struct PacketAnswer: Sendable, Equatable {
   /// The server's wall clock, milliseconds since 1970.
   public var serverTime: Int64
 
-  /// An answer from its parts.
+  /// Creates an answer from its parts.
   public init(
     receipt: PacketReceipt, released: [PacketReceipt] = [], epoch: Epoch, head: SequenceNumber,
     serverTime: Int64

@@ -14,7 +14,7 @@ public struct Batch: Sendable, Equatable {
   /// Which records of the operation's table it happens to.
   public var predicate: Predicate
 
-  /// A batch from its parts.
+  /// Creates a batch from its parts.
   public init(_ effect: Effect, where predicate: Predicate) {
     self.effect = effect
     self.predicate = predicate
@@ -22,7 +22,8 @@ public struct Batch: Sendable, Equatable {
 }
 
 extension Operation {
-  /// A batch operation: sets `columns` of each record of `table` that matches, or deletes it.
+  /// Creates a batch operation: sets `columns` of each record of `table` that matches, or deletes
+  /// it.
   ///
   /// - Parameter columns: One at least to set; none to delete.
   public init(

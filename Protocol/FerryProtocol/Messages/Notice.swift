@@ -10,7 +10,7 @@ public struct Notice: Sendable, Equatable {
   /// The values of the device that did not stay, in the order of the operation's outcome.
   public let conflicts: [Conflict]
 
-  /// A notice from its parts.
+  /// Creates a notice from its parts.
   public init(
     sequence: SequenceNumber, operation: OperationID, key: RecordKey, conflicts: [Conflict]
   ) {

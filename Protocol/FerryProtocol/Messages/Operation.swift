@@ -36,7 +36,7 @@ public struct Operation: Sendable, Equatable {
   /// The effect and the predicate of a batch; `nil` for all other kinds.
   public var batch: Batch?
 
-  /// An operation from its parts.
+  /// Creates an operation from its parts.
   public init(
     id: OperationID, key: RecordKey, kind: OperationKind, time: HybridTimestamp,
     columns: [Column] = [], columnTimes: [Name: HybridTimestamp] = [:],
@@ -72,7 +72,7 @@ public struct Packet: Sendable, Equatable {
   /// One at least, ``Limits/operationsPerPacket`` at most.
   public var operations: [Operation]
 
-  /// A packet from its parts.
+  /// Creates a packet from its parts.
   public init(
     device: DeviceID, dependency: OperationID?, operations: [Operation], continues: Bool = false
   ) {

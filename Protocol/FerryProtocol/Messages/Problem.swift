@@ -132,7 +132,7 @@ public struct Problem: Error, Sendable, Equatable, CustomStringConvertible {
   /// How many such records there are, named or not.
   public let violationCount: Int
 
-  /// A problem from its parts.
+  /// Creates a problem from its parts.
   public init(
     _ code: ProblemCode, _ detail: String, refusals: [Refusal] = [],
     violations: [SchemaViolation] = [], violationCount: Int = 0

@@ -5,7 +5,7 @@ package struct RecordsRequest: Sendable, Equatable {
 
   package init(keys: [RecordKey]) { self.keys = keys }
 
-  /// The request as it travels.
+  /// Returns the request as it travels.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 16 + keys.count * 64)
     json.raw("{\"records\":[")
@@ -59,7 +59,7 @@ extension JSONReader {
     return keys
   }
 
-  /// A table's name and a record's identifier, in an array of two.
+  /// Returns a table's name and a record's identifier, in an array of two.
   private mutating func recordKey(limits: Limits) throws(MalformedMessage) -> RecordKey {
     var table: Name?
     var record: Name?

@@ -47,7 +47,7 @@ public struct Refusal: Sendable, Equatable {
   /// The record that holds the unique key; `nil` for other codes.
   public let holder: Name?
 
-  /// A refusal from its parts.
+  /// Creates a refusal from its parts.
   public init(
     operation: OperationID, code: RefusalCode, detail: String, table: Name, record: Name,
     holder: Name? = nil
@@ -60,7 +60,7 @@ public struct Refusal: Sendable, Equatable {
     self.holder = holder
   }
 
-  /// A refusal of an operation on one record.
+  /// Creates a refusal of an operation on one record.
   package init(
     _ operation: Operation, _ code: RefusalCode, _ detail: String, holder: Name? = nil
   ) {

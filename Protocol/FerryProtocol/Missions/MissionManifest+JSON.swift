@@ -1,5 +1,5 @@
 extension MissionManifest {
-  /// The document in its canonical form: equal manifests give equal bytes.
+  /// Returns the document in its canonical form: equal manifests give equal bytes.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 256 + items.count * 200)
     json.raw("{\"format\":1,\"space\":")

@@ -30,8 +30,8 @@ public enum MissionPath {
     return nil
   }
 
-  /// The names that a path consists of, split where file systems split: at the byte of a slash. To
-  /// Swift, a slash and a combining mark behind it are one character, and no slash.
+  /// Returns the names that a path consists of, split where file systems split: at the byte of a
+  /// slash. To Swift, a slash and a combining mark behind it are one character, and no slash.
   public static func names(in path: String) -> [Substring] {
     path.utf8.split(separator: 0x2F, omittingEmptySubsequences: false).map(Substring.init)
   }

@@ -14,7 +14,7 @@ extension MissionRecord {
     }
   }
 
-  /// A list as `GET …/missions` answers it.
+  /// Returns a list as `GET …/missions` answers it.
   package static func encodedList(_ records: [MissionRecord]) -> [UInt8] {
     var json = JSONWriter(capacity: 64 + records.count * 512)
     var first = true

@@ -10,7 +10,7 @@ extension Predicate {
     } == true
   }
 
-  /// Whether a record of the server's matches. One that does not exist never does.
+  /// Returns whether a record of the server's matches. One that does not exist never does.
   package func matches(record: Name, _ state: RecordState) -> Bool {
     guard state.isAlive else { return false }
     return truth(record: .text(record.text)) { name in
@@ -70,7 +70,7 @@ extension Predicate {
 }
 
 extension PredicateComparison {
-  /// Whether it holds for a left side that is less (−1), equal (0) or greater (1).
+  /// Returns whether it holds for a left side that is less (−1), equal (0) or greater (1).
   fileprivate func holds(_ order: Int) -> Bool {
     switch self {
     case .equal: order == 0
@@ -97,7 +97,7 @@ extension Value {
 /// SQLite's order of values between storage classes, collation BINARY
 /// (https://sqlite.org/datatype3.html §4.1).
 enum StorageOrder {
-  /// −1, 0 or 1; `nil` where NULL is on either side.
+  /// −1, 0 or 1; `nil` if NULL is on either side.
   static func compare(_ left: Value, _ right: Value) -> Int? {
     if left.isUnknown || right.isUnknown { return nil }
     switch (left, right) {

@@ -50,7 +50,7 @@ extension JSONWriter {
 }
 
 extension JSONReader {
-  /// A predicate within its limits on depth and size.
+  /// Returns a predicate within its limits on depth and size.
   package mutating func predicate(limits: Limits) throws(MalformedMessage) -> Predicate {
     var nodes = limits.predicateNodes
     return try predicate(depth: limits.predicateDepth, &nodes, limits)

@@ -61,7 +61,7 @@ extension Predicate {
     }
   }
 
-  /// Why it cannot be sent, or `nil` when it can.
+  /// Returns the reason why it cannot be sent, or `nil` when it can.
   public func fault(limits: Limits = .standard) -> String? {
     if depth > limits.predicateDepth {
       return "a predicate is nested at most \(limits.predicateDepth) deep"
@@ -79,7 +79,7 @@ extension Predicate {
     return names.sorted()
   }
 
-  /// The same with other fields in the place of these.
+  /// Returns the same with other fields in the place of these.
   package func mapFields<E: Error>(
     _ change: (PredicateField) throws(E) -> PredicateField
   ) throws(E) -> Predicate {

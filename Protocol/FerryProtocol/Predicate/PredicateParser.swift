@@ -31,7 +31,7 @@ private struct PredicateParser {
     self.key = key.folded
   }
 
-  /// All of the text.
+  /// Returns all of the text.
   mutating func predicate() throws(PredicateError) -> Predicate {
     try advance()
     let predicate = try disjunction()

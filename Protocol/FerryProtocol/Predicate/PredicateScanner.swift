@@ -5,7 +5,7 @@ public struct PredicateError: Error, Sendable, Equatable, CustomStringConvertibl
   /// The character at which it was noticed, counted from 1 in Unicode scalars.
   public let position: Int
 
-  /// An error from its parts.
+  /// Creates an error from its parts.
   public init(reason: String, position: Int) {
     self.reason = reason
     self.position = position
@@ -56,7 +56,7 @@ struct PredicateScanner {
 
   init(_ text: String) { scalars = Array(text.unicodeScalars) }
 
-  /// Whether `name` reads as a name without quotes.
+  /// Returns whether `name` reads as a name without quotes.
   static func isPlain(_ name: String) -> Bool {
     guard let first = name.unicodeScalars.first, isLetter(first),
       name.unicodeScalars.allSatisfy({ isLetter($0) || isDigit($0) })

@@ -42,7 +42,8 @@ public enum ColumnType: String, Sendable, CaseIterable {
   case blob
   case any
 
-  /// Whether a column of this type may hold `value`; NULL is not decided here and is admitted.
+  /// Returns whether a column of this type may hold `value`; NULL is not decided here and is
+  /// admitted.
   package func admits(_ value: Value) -> Bool {
     switch (self, value) {
     case (.any, _), (_, .null): true

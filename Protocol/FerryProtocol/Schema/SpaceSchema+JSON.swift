@@ -2,7 +2,7 @@
 // and unknown members are refused: a misspelt rule would be no rule.
 
 extension SpaceSchema {
-  /// The document in its canonical form: equal schemas give equal bytes.
+  /// Returns the document in its canonical form: equal schemas give equal bytes.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 64 + tables.count * 128)
     json.raw("{\"version\":")
@@ -193,7 +193,7 @@ extension JSONReader {
     return columns
   }
 
-  /// A policy's name, or an object.
+  /// Returns a policy's name, or an object.
   private mutating func columnRule(_ place: String) throws(MalformedMessage) -> ColumnRules {
     if try peek() == 0x22 { return ColumnRules(policy: try choice(place)) }
     var policy: ConflictPolicy?

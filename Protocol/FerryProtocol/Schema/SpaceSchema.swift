@@ -2,7 +2,7 @@
 /// permission to write. They are stored with the space and known to both sides (SPEC.md §11).
 /// Tables that it does not name follow ``TableRules/standard``.
 public struct SpaceSchema: Sendable, Equatable {
-  /// Grows with each change of the schema; 0 where none was ever declared.
+  /// Grows with each change of the schema; 0 if none was ever declared.
   public var version: Int64
   /// The oldest protocol that a device may speak.
   public var minimumProtocol: Int
@@ -12,7 +12,7 @@ public struct SpaceSchema: Sendable, Equatable {
   /// The rules of the tables that have any, by name.
   public var tables: [Name: TableRules]
 
-  /// A schema from its parts.
+  /// Creates a schema from its parts.
   public init(
     version: Int64 = 0, minimumProtocol: Int = 1, requiresCursor: Bool = false,
     tables: [Name: TableRules] = [:]
@@ -26,7 +26,7 @@ public struct SpaceSchema: Sendable, Equatable {
   /// Declares nothing: every table follows ``TableRules/standard``.
   public static let empty = SpaceSchema()
 
-  /// The rules of one table; the standard ones where the schema does not name it.
+  /// Returns the rules of one table; the standard ones where the schema does not name it.
   public func rules(for table: Name) -> TableRules {
     tables.isEmpty ? .standard : tables[table] ?? .standard
   }
@@ -73,7 +73,7 @@ public struct TableRules: Sendable, Equatable {
     columns.isEmpty ? policy : columns[column]?.policy ?? policy
   }
 
-  /// The declared type of one column.
+  /// Returns the declared type of one column.
   public func type(of column: Name) -> ColumnType { columns[column]?.type ?? .any }
 
   /// Names of the columns that may not be NULL, sorted.

@@ -4,10 +4,10 @@ extension Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
   /// Text.
   public init(stringLiteral value: String) { self = .text(value) }
 
-  /// An integer.
+  /// Creates an integer.
   public init(integerLiteral value: Int64) { self = .integer(value) }
 
-  /// A real.
+  /// Creates a real.
   public init(floatLiteral value: Double) { self = .real(value) }
 
   /// NULL.

@@ -49,12 +49,12 @@ public struct Column: Hashable, Sendable {
   /// The column's value.
   public let value: Value
 
-  /// A column from its two parts.
+  /// Creates a column from its two parts.
   public init(_ name: Name, _ value: Value) {
     self.name = name
     self.value = value
   }
 
-  /// A column from its two parts, the name as a text.
+  /// Creates a column from its two parts, the name as a text.
   public init(_ name: String, _ value: Value) { self.init(Name(name), value) }
 }

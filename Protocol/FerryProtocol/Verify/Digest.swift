@@ -32,7 +32,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
     withUnsafeBytes(of: value.bigEndian) { Array($0) }
   }
 
-  /// From those bytes; `nil` where there are not sixteen.
+  /// From those bytes; `nil` if there are not sixteen.
   package init?(bytes: UnsafeRawBufferPointer) {
     guard bytes.count == 16 else { return nil }
     value = UInt128(bigEndian: bytes.loadUnaligned(as: UInt128.self))
@@ -40,7 +40,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Digest {
-  /// The digest of a record that a reader sees; `nil` where there is none to see.
+  /// Creates the digest of a record that a reader sees; `nil` if there is none to see.
   package init?(of key: RecordKey, _ state: RecordState, with hasher: inout RecordHasher) {
     guard state.isAlive else { return nil }
     self = hasher.digest(of: key, state.columns.map { Column($0.name, $0.value) })
@@ -56,7 +56,7 @@ package struct RecordHasher {
 
   package init() { bytes.reserveCapacity(1_024) }
 
-  /// The digest of a record with these columns, in any order.
+  /// Returns the digest of a record with these columns, in any order.
   package mutating func digest(of key: RecordKey, _ columns: [Column]) -> Digest {
     key.record.withBytes { begin(table: Self.framed(key.table), record: $0) }
     for column in columns.sortedByBytes() { add(Self.framed(column.name), column.value) }
@@ -65,7 +65,8 @@ package struct RecordHasher {
 
   // MARK: Part by part
 
-  /// A name as it is hashed: its length in four bytes, least significant first, and its UTF-8.
+  /// Returns a name as it is hashed: its length in four bytes, least significant first, and its
+  /// UTF-8.
   package static func framed(_ name: Name) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(4 + name.utf8.count)

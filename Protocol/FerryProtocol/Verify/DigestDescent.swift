@@ -16,7 +16,7 @@ package struct DigestDescent: Sendable {
   /// Whether all differing leaves are known.
   package var isDone: Bool { waiting.isEmpty }
 
-  /// The nodes to ask about next, `limit` at most; none when done.
+  /// Returns the nodes to ask about next, `limit` at most; none when done.
   package func questions(limit: Int) -> [DigestNode] { Array(waiting.prefix(limit)) }
 
   /// Takes the other side's answer: the digests of nodes' sixteen children. Nodes that it left out

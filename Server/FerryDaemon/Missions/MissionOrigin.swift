@@ -20,7 +20,7 @@ struct MissionOrigin: Sendable {
     (self.path, self.isFolder) = (path, isFolder.boolValue)
   }
 
-  /// Why it is no mission, with the file and the place in it.
+  /// Returns the reason why it is no mission, with the file and the place in it.
   func failure(_ error: MissionDraftError) -> CommandFailure {
     CommandFailure(
       isFolder

@@ -17,7 +17,7 @@ protocol MissionTarget: Sendable {
 
   func list() async throws -> [MissionRecord]
 
-  /// The catalogue's record and the manifest's document.
+  /// Returns the catalogue's record and the manifest's document.
   func show(_ id: MissionID) async throws -> (MissionRecord, [UInt8])
 
   /// Returns the paths of the items whose content is missing or damaged.

@@ -28,7 +28,7 @@ package enum HTTPAdmission: Sendable {
   /// The connection waits for the answer, which may take a while.
   case decide(@Sendable () async -> HTTPAdmission)
 
-  /// The decision, however long it takes.
+  /// Returns the decision, however long it takes.
   package func settled() async -> HTTPAdmission {
     var admission = self
     while case .decide(let decide) = admission { admission = await decide() }

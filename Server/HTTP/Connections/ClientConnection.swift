@@ -23,7 +23,7 @@ final class ClientConnection: Sendable {
     deadline.store(time.map(Self.nanoseconds) ?? Self.never, ordering: .relaxed)
   }
 
-  /// Whether the client is late.
+  /// Returns whether the client is late.
   func isLate(_ now: Duration) -> Bool {
     deadline.load(ordering: .relaxed) < Self.nanoseconds(now)
   }

@@ -66,7 +66,7 @@ final class ConnectionTable: Sendable {
     return connection
   }
 
-  /// The connection of a socket.
+  /// Returns the connection of a socket.
   func connection(of socket: Int32) -> ClientConnection? {
     state.withLock { $0.bySocket[socket] }
   }

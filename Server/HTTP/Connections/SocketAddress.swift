@@ -30,7 +30,7 @@ struct SocketAddress {
     }
   }
 
-  /// An address that a system call is to fill in.
+  /// Creates an address that a system call is to fill in.
   init() {
     length = socklen_t(MemoryLayout<sockaddr_storage>.size)
   }
@@ -71,7 +71,7 @@ struct SocketAddress {
     }
   }
 
-  /// The numeric host of `address`, an IPv4-mapped one as IPv4; empty for another family.
+  /// Returns the numeric host of `address`, an IPv4-mapped one as IPv4; empty for another family.
   static func host(of address: UnsafePointer<sockaddr>?) -> String {
     guard let address else { return "" }
     let bytes = UnsafeRawPointer(address)

@@ -44,7 +44,7 @@ package struct ByteRanges: Sendable, Equatable {
     self.specifications = specifications
   }
 
-  /// The bytes that are meant of a representation of `size` bytes.
+  /// Returns the bytes that are meant of a representation of `size` bytes.
   package func resolved(size: Int) -> Resolution {
     var ranges: [Range<Int>] = []
     for specification in specifications {

@@ -80,7 +80,7 @@ package enum FileSelection: Sendable, Equatable {
 
   private static func isAny(_ list: String) -> Bool { Substring(list).trimmingBlanks == "*" }
 
-  /// Whether `Range` counts: without `If-Range`, or when it names exactly these bytes.
+  /// Returns whether `Range` counts: without `If-Range`, or when it names exactly these bytes.
   private static func holds(ifRange header: String?, _ tag: EntityTag) -> Bool {
     guard let header else { return true }
     return EntityTag(header: header).map(tag.equalsStrongly) ?? false

@@ -23,12 +23,12 @@ extension HTTPResponse {
       status: selection.status, headers: selection.headers(of: representation), body: body)
   }
 
-  /// Bytes of content that are sent to answer `method`; nil while that is not known.
+  /// Returns the bytes of content that are sent to answer `method`; nil while that is not known.
   package func contentCount(for method: String) -> Int? {
     sendsContent(for: method) ? body.count : 0
   }
 
-  /// Whether the content follows the headers (RFC 9110 §6.4.1).
+  /// Returns whether the content follows the headers (RFC 9110 §6.4.1).
   func sendsContent(for method: String) -> Bool {
     method != "HEAD" && status != 304 && status != 204
   }

@@ -47,7 +47,8 @@ package final class OpenFile: Sendable {
     return fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
   }
 
-  /// A second descriptor of the file, which the caller closes; nil when there is none to be had.
+  /// Returns a second descriptor of the file, which the caller closes; nil when there is none to be
+  /// had.
   func duplicate() -> Int32? {
     let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     return copy >= 0 ? copy : nil

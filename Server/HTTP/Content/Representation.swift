@@ -17,7 +17,7 @@ package struct Representation: Sendable, Equatable {
     self.cacheControl = cacheControl
   }
 
-  /// The value of `Content-Range` for some of its bytes.
+  /// Returns the value of `Content-Range` for some of its bytes.
   func contentRange(_ range: Range<Int>) -> String {
     "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"
   }

@@ -38,7 +38,7 @@ extension SyncService {
       cacheControl: Self.cacheControl)
   }
 
-  /// The content, if a space that the caller may read names it.
+  /// Returns the content, if a space that the caller may read names it.
   private func readableBlob(
     _ hash: ContentHash, _ grants: AccessGrants
   ) async throws(Problem) -> MissionBlob? {
@@ -127,7 +127,7 @@ extension SyncService {
         + "more than \(quota). Publish what was sent, or wait: what nobody publishes is removed")
   }
 
-  /// Bytes of content that this space has sent, or that its missions name.
+  /// Returns the bytes of content that this space has sent, or that its missions name.
   private func uploaded(
     _ hash: ContentHash, in space: SpaceSummary, _ desk: MissionDesk
   ) async throws(Problem) -> Int64? {

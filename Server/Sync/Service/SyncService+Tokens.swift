@@ -3,7 +3,7 @@ import HTTPServer
 
 // The requests about tokens and the audit log, which are about no single space.
 extension SyncService {
-  /// The caller of a route that is about no single space.
+  /// Returns the caller of a route that is about no single space.
   private func caller(_ context: inout RequestContext) async throws(Problem) -> Identity {
     let identity = try await identify(context.request, context.match.route)
     context.principal = identity.principal
@@ -117,7 +117,7 @@ extension SyncService {
     return json.finish()
   }
 
-  /// The author of a change, for the audit log.
+  /// Returns the author of a change, for the audit log.
   func mark(_ principal: Principal) -> AuditMark { AuditMark(principal, at: parts.clock.wall()) }
 
   // MARK: The audit log

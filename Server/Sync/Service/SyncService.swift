@@ -14,7 +14,7 @@ package final class SyncService: Sendable {
     package var clock: ServiceClock
     package var limits: Limits
     package var quotas: Quotas
-    /// `nil` where there is no directory for missions' content.
+    /// `nil` if there is no directory for missions' content.
     package var missions: MissionDesk?
     /// Streams of events at once.
     package var streamLimit = Int.max

@@ -13,7 +13,7 @@ struct NoticeFeed {
   private var next = 0
   private var taken = JSONWriter()
   private var first = true
-  /// The newest of the device's notices, also where it was not read; 0 when there is none.
+  /// The newest of the device's notices, even if it was not read; 0 when there is none.
   let newest: SequenceNumber
   /// Up to here nothing is missing between the rows.
   let reach: SequenceNumber

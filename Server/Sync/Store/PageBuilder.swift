@@ -31,7 +31,7 @@ struct PageBuilder {
       || placeCount < request.limit && changes.count + notices.byteCount < request.byteLimit
   }
 
-  /// Takes the notices that come before the next row. Answers whether that row may be added; where
+  /// Takes the notices that come before the next row. Returns whether that row may be added; where
   /// not, the page is closed.
   mutating func admits(_ sequence: SequenceNumber) -> Bool {
     takeNotices(before: sequence)
@@ -75,7 +75,7 @@ struct PageBuilder {
     return true
   }
 
-  /// The page as it travels.
+  /// Returns the page as it travels.
   ///
   /// - Parameter newest: the last changed record's sequence, from the same snapshot as all else.
   consuming func finish(
@@ -155,10 +155,10 @@ struct SpaceSnapshot {
   let newest: OperationID?
   /// The history hash at `head`.
   var print: UInt64 = HistoryPrint.empty
-  /// The timeline that the history is on; `nil` where none was begun yet.
+  /// The timeline that the history is on; `nil` if none was begun yet.
   var timeline: Timeline?
-  /// Where the operation of the cursor's anchor is in the history; `nil` where it is not, or
-  /// there is no anchor.
+  /// Where the operation of the cursor's anchor is in the history; `nil` if it is not, or there is
+  /// no anchor.
   let anchored: HistoryPlace?
   /// Where the timeline of that anchor ended; see ``KnownHistory/timelineEnd``.
   var timelineEnd: SequenceNumber?

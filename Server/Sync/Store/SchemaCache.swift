@@ -14,7 +14,7 @@ final class SchemaCache: Sendable {
 
   private let entries = Mutex([Int64: Entry]())
 
-  /// The schema that is in force in a space; `nil` where it has none.
+  /// Returns the schema that is in force in a space; `nil` if it has none.
   func schema(
     of space: Int64, _ state: SpaceState, read: () throws -> SpaceSchema?
   ) throws -> SpaceSchema? {

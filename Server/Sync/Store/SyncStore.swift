@@ -109,7 +109,7 @@ package struct HeadMove: Sendable, Equatable {
   }
 }
 
-/// Why a store could not do its work.
+/// The reason why a store could not do its work.
 package enum StoreError: Error, Sendable, Equatable {
   /// The database cannot be reached or went away; the same call may succeed later.
   case unavailable(String)
@@ -138,7 +138,7 @@ package protocol SyncStore: RetentionStore, MissionStore, AccessStore {
   /// `nil` when there is no such space.
   func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary?
 
-  /// All spaces, by name.
+  /// Returns all spaces, by name.
   func spaces() async throws(StoreError) -> [SpaceSummary]
 
   /// Applies, answers or buffers packets of one space in one durable transaction; one packet's
@@ -170,8 +170,8 @@ package protocol SyncStore: RetentionStore, MissionStore, AccessStore {
     _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem>
 
-  /// The digests asked for, from one snapshot; ``DigestAnswer/Content/behind`` while the sums do
-  /// not hold every change up to the cursor. A refused cursor is a `Problem`.
+  /// Returns the digests asked for, from one snapshot; ``DigestAnswer/Content/behind`` while the
+  /// sums do not hold every change up to the cursor. A refused cursor is a `Problem`.
   func digests(
     in space: Int64, _ query: DigestQuery
   ) async throws(StoreError) -> Result<DigestAnswer, Problem>
@@ -228,7 +228,7 @@ extension SyncStore {
     try await publishMission(record, blobs: blobs, in: space, now: now, by: nil)
   }
 
-  /// Deletes a mission's record. Answers whether it was in force.
+  /// Deletes a mission's record. Returns whether it was in force.
   package func retractMission(
     _ id: MissionID, in space: Int64, now: Int64
   ) async throws(StoreError) -> Bool {

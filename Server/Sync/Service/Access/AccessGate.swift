@@ -35,12 +35,12 @@ package final class AccessGate: Sendable {
     state = Mutex(State(limiter: RateLimiter(limits)))
   }
 
-  /// A gate that, while it is open, lets in requests that name this machine, or all.
+  /// Creates a gate that, while it is open, lets in requests that name this machine, or all.
   package convenience init(store: any SyncStore, clock: ServiceClock, checksLoopback: Bool) {
     self.init(store: store, clock: clock, policy: checksLoopback ? .loopback() : .trusted)
   }
 
-  /// Whether everybody is let in.
+  /// Returns whether everybody is let in.
   package func isOpen() async throws(StoreError) -> Bool {
     if verifier != nil || state.withLock({ $0.isGuarded }) { return false }
     guard try await store.hasEverHadTokens() else { return true }
@@ -56,7 +56,7 @@ package final class AccessGate: Sendable {
     try await identify(visitor).flatMap { AccessRule.decide($0, space: space, need: need) }
   }
 
-  /// The identity behind a request, whatever it may do.
+  /// Returns the identity behind a request, whatever it may do.
   package func identify(
     _ visitor: Visitor
   ) async throws(StoreError) -> Result<Identity, Problem> {
@@ -149,7 +149,7 @@ package final class AccessGate: Sendable {
     }
   }
 
-  /// Whether a token from an address that guesses is worth a look-up.
+  /// Returns whether a token from an address that guesses is worth a look-up.
   private func mayBeSecret(_ hash: [UInt8]) async throws(StoreError) -> Bool {
     let now = clock.uptime()
     let (mayBe, reads) = state.withLock { state in

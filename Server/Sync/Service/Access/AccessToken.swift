@@ -12,7 +12,7 @@ package struct AccessToken: Sendable, Equatable, CustomStringConvertible {
   /// The secret. Printed once, when the token is made.
   package let text: String
 
-  /// A new token; `random` must be fit for secrets, as `SystemRandomNumberGenerator` is.
+  /// Creates a new token; `random` must be fit for secrets, as `SystemRandomNumberGenerator` is.
   package init(random: inout some RandomNumberGenerator) {
     let secret = (0..<32).map { _ in UInt8.random(in: 0...255, using: &random) }
     var encoded: [UInt8] = []

@@ -27,7 +27,7 @@ struct IdentityCache: Sendable {
     return .some(entry.identity)
   }
 
-  /// Whether the credential was good when it was last looked up.
+  /// Returns whether the credential was good when it was last looked up.
   func wasKnown(_ hash: [UInt8]) -> Bool { entries[hash]?.identity != nil }
 
   mutating func keep(

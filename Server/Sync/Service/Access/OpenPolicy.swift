@@ -26,7 +26,7 @@ package struct OpenPolicy: Sendable, Equatable {
     OpenPolicy(hosts: .named(Set(names.map { $0.lowercased() }), addresses: true))
   }
 
-  /// Why a request is refused, or `nil`.
+  /// Returns the reason why a request is refused, or `nil`.
   func fault(of visitor: Visitor) -> Problem? {
     guard case .named(let names, let addresses) = hosts else { return nil }
     if let origin = visitor.origin {

@@ -66,7 +66,7 @@ struct RateLimiter: Sendable {
   private var failureRate: Double { Double(limits.failures) / 60 }
   private var failureBurst: Double { Double(max(1, limits.failures)) }
 
-  /// How long an address has to wait before another unknown credential of it is looked up.
+  /// Returns how long an address has to wait before another unknown credential of it is looked up.
   mutating func failureWait(at address: String, now: Duration) -> Duration? {
     guard limits.failures > 0, var bucket = addresses[Self.network(address)] else { return nil }
     return bucket.wait(rate: failureRate, burst: failureBurst, now: now)
@@ -76,7 +76,7 @@ struct RateLimiter: Sendable {
   /// about 0.1 ms of the processor and needs no call to the store.
   private static let spareCheckRate = 200.0
 
-  /// Whether a token is checked although its address failed too often.
+  /// Returns whether a token is checked although its address failed too often.
   mutating func takeSpareCheck(now: Duration) -> Bool {
     spareChecks.take(1, rate: Self.spareCheckRate, burst: Self.spareCheckRate, now: now) == nil
   }
@@ -97,7 +97,7 @@ struct RateLimiter: Sendable {
     addresses[network] = bucket
   }
 
-  /// An IPv4 address, or the 64 bits of an IPv6 address that one customer usually has.
+  /// Returns an IPv4 address, or the 64 bits of an IPv6 address that one customer usually has.
   private static func network(_ address: String) -> String {
     ListenAddress.network(of: address) ?? address
   }

@@ -5,7 +5,7 @@ import FerryProtocol
 /// A server-wide admin manages all tokens. An admin of spaces manages the tokens of these spaces
 /// that have no owner: tokens of one owner are one principal, and own the same devices.
 enum TokenRule {
-  /// Why the caller may not create such a token, or `nil`.
+  /// Returns the reason why the caller may not create such a token, or `nil`.
   static func fault(creating token: TokenRequest, by caller: Identity) -> Problem? {
     if caller.grants.isServerAdmin { return nil }
     if token.owner != nil {
@@ -18,12 +18,12 @@ enum TokenRule {
     return nil
   }
 
-  /// Whether the caller sees the token in lists, and may revoke it.
+  /// Returns whether the caller sees the token in lists, and may revoke it.
   static func manages(_ token: StoredToken, _ caller: Identity) -> Bool {
     caller.grants.isServerAdmin || caller.grants.administers(token.grants)
   }
 
-  /// Why the caller may not get another secret of the token, or `nil`.
+  /// Returns the reason why the caller may not get another secret of the token, or `nil`.
   static func fault(rotating token: StoredToken, by caller: Identity) -> Problem? {
     if caller.grants.isServerAdmin || token.owner == nil { return nil }
     return Problem(.forbidden, "only an admin of all spaces rotates tokens with an owner")
@@ -70,7 +70,7 @@ package struct TokenRequest: Sendable, Equatable {
       && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
   }
 
-  /// The token and its secret. `random` must be fit for secrets.
+  /// Returns the token and its secret. `random` must be fit for secrets.
   package func make(
     now: Int64, random: inout some RandomNumberGenerator
   ) -> (token: StoredToken, secret: AccessToken) {

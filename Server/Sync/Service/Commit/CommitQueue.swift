@@ -65,8 +65,8 @@ struct CommitQueue<Ticket> {
     return true
   }
 
-  /// The packets of a lane's next transaction, in the order of their arrival; empty while one is
-  /// under way, and when none waits that may go.
+  /// Returns the packets of a lane's next transaction, in the order of their arrival; empty while
+  /// one is under way, and when none waits that may go.
   mutating func takeBatch(_ lane: Lane) -> [Entry] {
     guard underWay[lane] == nil else { return [] }
     // Devices with packets that wait for earlier ones.

@@ -70,7 +70,7 @@ struct HeadBoard<Listener> {
     return nextListener
   }
 
-  /// The newest event for a listener that has just come, unless it has heard it.
+  /// Returns the newest event for a listener that has just come, unless it has heard it.
   mutating func greet(_ number: Int, of space: Int64, heard: SequenceNumber?) -> Delivery? {
     guard let channel = channels[space], let index = channel.index(of: number) else { return nil }
     channels[space]?.members[index].isGreeted = true

@@ -38,7 +38,7 @@ struct LogLine {
     json.raw(digits.utf8)
   }
 
-  /// The line with its newline.
+  /// Returns the line with its newline.
   consuming func finish() -> [UInt8] {
     json.raw("}\n")
     return json.finish()

@@ -1,7 +1,7 @@
 import FerryProtocol
 import MissionServer
 
-/// Why a mission was not published, retracted or shown.
+/// The reason why a mission was not published, retracted or shown.
 package enum MissionFailure: Error, Sendable, Equatable {
   /// The request cannot be fulfilled.
   case refused(Problem)

@@ -5,7 +5,8 @@ extension Problem {
   /// Seconds that a client waits, at least, before it tries again.
   static let retryAfter = "1"
 
-  /// The problem as an answer: a problem document, and `Retry-After` where trying again may help.
+  /// Returns the problem as an answer: a problem document, and `Retry-After` where trying again may
+  /// help.
   package func response(headers: HTTPHeaders = [:]) -> HTTPResponse {
     var headers = headers
     headers["Content-Type"] = Problem.mediaType

@@ -23,7 +23,7 @@ package enum Route: String, Sendable, CaseIterable {
   /// Nothing is there.
   case unknown = "unknown"
 
-  /// The methods it takes, and the role that each needs; `nil` where anybody may ask.
+  /// The methods it takes, and the role that each needs; `nil` if anybody may ask.
   package var methods: [(name: String, need: Role?)] {
     switch self {
     case .space: [("GET", .reader), ("HEAD", .reader), ("PUT", .admin)]
@@ -46,7 +46,7 @@ package enum Route: String, Sendable, CaseIterable {
     }
   }
 
-  /// Whether a request by this method has content.
+  /// Returns whether a request by this method has content.
   package func takesContent(_ method: String) -> Bool {
     switch (self, method) {
     case (.packets, "POST"), (.records, "POST"), (.digests, "POST"), (.schema, "PUT"),
@@ -69,7 +69,7 @@ package struct RouteMatch: Sendable, Equatable {
   package var itemText: String?
   /// Whether the route takes the method.
   package var isAllowed = true
-  /// The role that is needed, `nil` where anybody may ask.
+  /// The role that is needed, `nil` if anybody may ask.
   package var need: Role?
 
   /// Matches the decoded segments of a path.
@@ -87,7 +87,8 @@ package struct RouteMatch: Sendable, Equatable {
     need = entry.need
   }
 
-  /// Whether a part that is the same in all addresses of a route is written by other characters.
+  /// Returns whether a part that is the same in all addresses of a route is written by other
+  /// characters.
   private static func hidesName(_ segments: [String], _ path: String?) -> Bool {
     guard let path, path.utf8.contains(UInt8(ascii: "%")) else { return false }
     let raw = path.utf8.dropFirst()

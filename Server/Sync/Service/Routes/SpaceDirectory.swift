@@ -24,7 +24,7 @@ final class SpaceDirectory: Sendable {
     self.clock = clock
   }
 
-  /// The space, its head perhaps out of date; `nil` when there is none.
+  /// Returns the space, its head perhaps out of date; `nil` when there is none.
   func find(_ name: SpaceName) async throws(StoreError) -> SpaceSummary? {
     let now = clock.uptime()
     let known = entries.withLock { entries in

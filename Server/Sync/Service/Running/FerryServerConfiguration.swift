@@ -5,7 +5,7 @@ import HTTPServer
 package struct FerryServerConfiguration: Sendable {
   package var listen: ListenAddress
   package var store: StoreLocation
-  /// Whether to serve without tokens also where others than this machine can connect.
+  /// Whether to serve without tokens even if others than this machine can connect.
   package var isInsecure = false
   /// Threads that read and write sockets.
   package var threads = 2

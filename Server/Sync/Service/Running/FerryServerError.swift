@@ -1,6 +1,6 @@
 import HTTPServer
 
-/// Why a server did not start, or a store could not be opened.
+/// The reason why a server did not start, or a store could not be opened.
 package enum FerryServerError: Error, Sendable, Equatable {
   /// Both a database and a data directory are named.
   case twoStores

@@ -39,12 +39,12 @@ package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
   /// Whether only this machine can connect.
   package var isLoopback: Bool { Self.isLoopback(host: host) }
 
-  /// Whether the authority of a URL (`Host` header) names this machine.
+  /// Returns whether the authority of a URL (`Host` header) names this machine.
   static func isLoopback(authority: String) -> Bool {
     host(ofAuthority: authority).map { isLoopback(host: $0) } ?? false
   }
 
-  /// The host of an authority, without port and brackets; `nil` if a bracket is not closed.
+  /// Returns the host of an authority, without port and brackets; `nil` if a bracket is not closed.
   static func host(ofAuthority authority: String) -> String? {
     guard authority.hasPrefix("[") else { return String(authority.prefix { $0 != ":" }) }
     guard let end = authority.firstIndex(of: "]") else { return nil }
@@ -67,7 +67,7 @@ extension ListenAddress {
     return inet_pton(host.contains(":") ? AF_INET6 : AF_INET, host, &storage) == 1
   }
 
-  /// The first 64 bits of an IPv6 address; `nil` for other text.
+  /// Returns the first 64 bits of an IPv6 address; `nil` for other text.
   static func network(of address: String) -> String? {
     guard address.utf8.contains(UInt8(ascii: ":")) else { return nil }
     var storage = in6_addr()

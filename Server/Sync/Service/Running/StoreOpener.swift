@@ -42,7 +42,7 @@ package struct StoreOpener: Sendable {
     self.log = log
   }
 
-  /// The store, migrated to this version's schema.
+  /// Returns the store, migrated to this version's schema.
   package func open() async throws(FerryServerError) -> any SyncStore {
     if case .embedded(let directory) = location { try DataDirectory.prepare(directory) }
     return try await retry { () async throws(StoreError) in try await openOnce() }

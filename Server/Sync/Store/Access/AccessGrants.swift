@@ -33,7 +33,7 @@ package struct AccessGrants: Sendable, Equatable {
   /// One role for every space.
   package init(everywhere role: Role) { self.init(known: [.everything: role]) }
 
-  /// The role in a space; `nil` if none is granted.
+  /// Returns the role in a space; `nil` if none is granted.
   package func role(in space: SpaceName) -> Role? {
     let pattern = SpacePattern(space)
     var role = roles[pattern]
@@ -46,12 +46,12 @@ package struct AccessGrants: Sendable, Equatable {
   /// Whether the server itself may be administered.
   package var isServerAdmin: Bool { roles[.everything] == .admin }
 
-  /// Whether every space of a pattern may be administered.
+  /// Returns whether every space of a pattern may be administered.
   package func administers(_ pattern: SpacePattern) -> Bool {
     roles.contains { $0.value == .admin && $0.key.covers(pattern) }
   }
 
-  /// Whether every space of the other grants may be administered.
+  /// Returns whether every space of the other grants may be administered.
   package func administers(_ other: AccessGrants) -> Bool {
     other.roles.keys.allSatisfy { administers($0) }
   }
@@ -77,7 +77,7 @@ package struct AccessGrants: Sendable, Equatable {
 
 // As JSON: {"list-7":"writer","*":"reader"}.
 extension AccessGrants {
-  /// The JSON object that tokens and stores hold.
+  /// Returns the JSON object that tokens and stores hold.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 64)
     json.raw("{")

@@ -10,10 +10,10 @@ package protocol AccessStore: Sendable {
   /// Returns the token with this hash of its secret, even if it is expired; `nil` if there is none.
   func token(hash: [UInt8]) async throws(StoreError) -> KnownToken?
 
-  /// The hashes of all secrets that are kept, in any order.
+  /// Returns the hashes of all secrets that are kept, in any order.
   func secretHashes() async throws(StoreError) -> [[UInt8]]
 
-  /// All tokens, oldest first.
+  /// Returns all tokens, oldest first.
   func tokens() async throws(StoreError) -> [StoredToken]
 
   /// Deletes a token with its secrets. Returns whether it was there.

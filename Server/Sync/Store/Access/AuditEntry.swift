@@ -26,7 +26,7 @@ package struct AuditMark: Sendable, Equatable {
     self.at = at
   }
 
-  /// The entry of a change.
+  /// Returns the entry of a change.
   package func entry(
     _ action: AuditAction, space: SpaceName? = nil, _ detail: String = ""
   ) -> AuditEntry {

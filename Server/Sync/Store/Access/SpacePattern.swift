@@ -33,7 +33,7 @@ package struct SpacePattern: Sendable, Hashable, Comparable, CustomStringConvert
 
   private var isPrefix: Bool { text.utf8.last == UInt8(ascii: "*") }
 
-  /// Whether every space of the other pattern is one of this.
+  /// Returns whether every space of the other pattern is one of this.
   package func covers(_ other: SpacePattern) -> Bool {
     guard isPrefix else { return self == other }
     return other.text.utf8.starts(with: text.utf8.dropLast())

@@ -18,7 +18,7 @@ package struct BatchMatcher: Sendable, Equatable {
     case done
   }
 
-  /// Why a packet's batches are refused.
+  /// The reason why a packet's batches are refused.
   enum Fault: Sendable, Equatable { case matchesTooMuch, costsTooMuch }
 
   private struct Search: Sendable, Equatable {
@@ -288,7 +288,7 @@ package struct BatchMatcher: Sendable, Equatable {
 }
 
 extension Refusal {
-  /// A batch whose packet has used up the budget of its predicates.
+  /// Creates a batch whose packet has used up the budget of its predicates.
   init(tooExpensive operation: Operation) {
     self.init(
       operation, .batchTooExpensive,
@@ -343,7 +343,7 @@ package struct HistoryOrigin: Sendable, Equatable {
     (head, newest, print) = (space.head, space.newest, space.print)
   }
 
-  /// Whether the history of `space` goes on from here.
+  /// Returns whether the history of `space` goes on from here.
   ///
   /// - Parameter place: Where the history of `space` has ``newest`` now.
   func leads(to space: SpaceState, place: HistoryPlace?) -> Bool {

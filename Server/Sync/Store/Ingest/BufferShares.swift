@@ -22,7 +22,7 @@ struct BufferShares {
     usage[owner, default: Usage()].add(packets: 1, bytes: Int64(byteCount))
   }
 
-  /// Why another packet has no room; `nil` if it has.
+  /// Returns the reason why another packet has no room; `nil` if it has.
   func overflow(_ byteCount: Int, of owner: Principal) -> Problem? {
     let own = usage[owner] ?? Usage()
     guard

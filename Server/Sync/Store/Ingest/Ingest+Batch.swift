@@ -51,8 +51,8 @@ extension Ingest {
 }
 
 extension OperationID {
-  /// The id of a batch's effect on one record: the same each time the batch is applied at this
-  /// place. A batch that a copied device sends again after the history was pruned has another
+  /// Creates the id of a batch's effect on one record: the same each time the batch is applied at
+  /// this place. A batch that a copied device sends again after the history was pruned has another
   /// place, and other effects. It is a UUID of version 8 (RFC 9562 §5.8), which no device's
   /// operation has. It contains the batch's time, then bits of the SHA-256 of the batch's id, its
   /// place and the effect's number.
@@ -68,7 +68,7 @@ extension OperationID {
 }
 
 extension Operation {
-  /// The same under another id, where one is given.
+  /// Returns the same under another id, where one is given.
   func named(_ id: OperationID?) -> Operation {
     guard let id else { return self }
     var named = self

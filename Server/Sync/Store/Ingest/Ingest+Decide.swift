@@ -56,7 +56,8 @@ extension Ingest {
 }
 
 extension Ingest {
-  /// The runs with batches that hold operations which can never be applied, whatever is stored.
+  /// Returns the runs with batches that hold operations which can never be applied, whatever is
+  /// stored.
   private static func refusedUnmatched(
     _ plan: IngestPlan, _ packets: [IncomingPacket], in context: IngestContext
   ) -> [IngestPlan.Source: Problem] {

@@ -181,7 +181,7 @@ package struct Ingest {
         outcome: outcome == .applied ? nil : outcome.encoded(), marks: operation.encodedMarks()))
   }
 
-  /// The time under which an operation enters: see ``SpaceState/admit(_:until:)``.
+  /// Returns the time under which an operation enters: see ``SpaceState/admit(_:until:)``.
   mutating func admitted(_ time: HybridTimestamp) -> HybridTimestamp {
     let (limit, overflows) = context.now.addingReportingOverflow(context.limits.clockSkewMax)
     return effects.space.admit(

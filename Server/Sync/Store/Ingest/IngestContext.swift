@@ -78,15 +78,15 @@ package struct SpaceState: Sendable, Equatable {
   /// The space's hybrid clock: at or past every stamp in the space, whatever the servers' wall
   /// clocks did.
   package private(set) var clock: HybridTimestamp
-  /// The version of its schema; 0 where it has none.
+  /// The version of its schema; 0 if it has none.
   package var schemaVersion: Int64
   /// The oldest protocol that its schema admits.
   package var minimumProtocol: Int
   /// Operations before this one may be gone from the history.
   package var floor: SequenceNumber
-  /// The timeline that the history is on; `nil` where none was begun yet.
+  /// The timeline that the history is on; `nil` if none was begun yet.
   package var timeline: Timeline?
-  /// The timeline that begins with the next operation; `nil` where this run of the server has begun
+  /// The timeline that begins with the next operation; `nil` if this run of the server has begun
   /// one.
   package var nextTimeline: Timeline?
   /// Where ``timeline`` begins: behind this place. `nil` unless it is new.
@@ -108,10 +108,10 @@ package struct SpaceState: Sendable, Equatable {
     self.timeline = timeline
   }
 
-  /// The time under which an operation enters the space. A time that is ahead of `limit` and of the
-  /// clock becomes the clock's next reading. So it never goes below a stamp in the space: a write
-  /// stays later than all that its author has seen. It never becomes later than it was, so that its
-  /// device's next write is later still.
+  /// Returns the time under which an operation enters the space. A time that is ahead of `limit`
+  /// and of the clock becomes the clock's next reading. So it never goes below a stamp in the
+  /// space: a write stays later than all that its author has seen. It never becomes later than it
+  /// was, so that its device's next write is later still.
   ///
   /// - Parameter limit: The latest time that the server's wall clock admits.
   package mutating func admit(
@@ -128,7 +128,7 @@ package struct SpaceState: Sendable, Equatable {
     return admitted
   }
 
-  /// A time for the server's own writing, past every stamp in the space.
+  /// Returns a time for the server's own writing, past every stamp in the space.
   ///
   /// - Parameter now: The server's wall clock, milliseconds since 1970.
   package mutating func tick(wall now: Int64) -> HybridTimestamp {

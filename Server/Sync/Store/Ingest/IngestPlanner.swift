@@ -11,7 +11,7 @@ struct IngestPlanner {
     let byteCount: Int
     let source: IngestPlan.Source
     /// Whether all of it is in the history already: a copy of its device has sent it. It waits for
-    /// nothing then, also where it continues: the rest of the transaction is there as well.
+    /// nothing then, even if it continues: the rest of the transaction is there as well.
     var isKnown = false
   }
 
@@ -97,7 +97,7 @@ struct IngestPlanner {
     advance(packet.device, closer: index)
   }
 
-  /// Why a packet is not even looked at.
+  /// Returns the reason why a packet is not even looked at.
   private func fault(_ index: Int) -> Problem? {
     if !context.refused.isEmpty, let problem = context.refused[.incoming(index)] { return problem }
     if let problem = ownershipFault(index) { return problem }
@@ -129,7 +129,7 @@ struct IngestPlanner {
 
   // MARK: Ownership
 
-  /// Why the sender may not use the device; `nil` if it may.
+  /// Returns the reason why the sender may not use the device; `nil` if it may.
   private func ownershipFault(_ index: Int) -> Problem? {
     let (device, principal) = (packets[index].packet.device, packets[index].principal)
     if let owner = owners[device] {
@@ -168,7 +168,8 @@ struct IngestPlanner {
     ).fault(of: cursor, anchored: place)
   }
 
-  /// The answer for a packet that cannot be a link of the chain any more; `nil` when it may be.
+  /// Returns the answer for a packet that cannot be a link of the chain any more; `nil` when it may
+  /// be.
   private func settled(_ packet: Packet, _ tail: OperationID) -> IngestPlan.Verdict? {
     switch placement(of: packet.dependency, in: packet.device) {
     case .next: return nil
@@ -184,7 +185,7 @@ struct IngestPlanner {
     }
   }
 
-  /// Whether all its operations are in the history.
+  /// Returns whether all its operations are in the history.
   private func isKnown(_ packet: Packet) -> Bool {
     packet.operations.allSatisfy { author(of: $0.id) != nil }
   }
@@ -274,7 +275,7 @@ struct IngestPlanner {
     }
   }
 
-  /// The packets from the tail on, up to one that ends a transaction.
+  /// Returns the packets from the tail on, up to one that ends a transaction.
   private func completeRun(_ device: DeviceID) -> [Link]? {
     guard let links = waiting[device], !links.isEmpty else { return nil }
     var used = Set<OperationID>()

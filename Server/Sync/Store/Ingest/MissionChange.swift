@@ -3,7 +3,7 @@ import FerryProtocol
 /// Puts a mission in force, or takes it back: operations of the server's on the catalogue's
 /// records; pure.
 package enum MissionChange {
-  /// The record of a mission.
+  /// Returns the record of a mission.
   package static func key(_ id: MissionID) -> RecordKey {
     RecordKey(table: MissionRecord.table, record: Name(id.value))
   }
@@ -18,8 +18,8 @@ package enum MissionChange {
   /// Decides over a mission to publish.
   ///
   /// - Parameters:
-  ///   - last: The last version that was published; 0 where none was.
-  ///   - stored: The catalogue's record as it is; `nil` where there is none.
+  ///   - last: The last version that was published; 0 if none was.
+  ///   - stored: The catalogue's record as it is; `nil` if there is none.
   ///   - random: For the operation's identifier.
   package static func publish(
     _ record: MissionRecord, last: Int64, stored: RecordState?, in space: SpaceState, now: Int64,
@@ -51,13 +51,13 @@ package enum MissionChange {
 }
 
 extension MissionRecord {
-  /// The mission that a record of the catalogue holds; `nil` where it was retracted.
+  /// Creates the mission that a record of the catalogue holds; `nil` if it was retracted.
   init?(_ id: MissionID, stored state: RecordState?) {
     guard let state, state.isAlive else { return nil }
     self.init(id: id.value) { name in state.columns.first { $0.name == name }?.value }
   }
 
-  /// Whether it is about the same document, signed by the same key.
+  /// Returns whether it is about the same document, signed by the same key.
   fileprivate func isSame(as other: MissionRecord) -> Bool {
     version == other.version && manifest == other.manifest && signer == other.signer
   }

@@ -5,10 +5,10 @@ struct OperationCheck {
   /// Faults that one refusal names; the rest are counted.
   private static let faultsNamed = 5
 
-  /// `nil` where the space has none.
+  /// `nil` if the space has none.
   let schema: SpaceSchema?
 
-  /// Why the operation can never be applied, `nil` when it may be.
+  /// Returns the reason why the operation can never be applied, `nil` when it may be.
   ///
   /// - Parameter role: The sender's, when the packet came in.
   func refusal(of operation: Operation, by role: Role) -> Refusal? {

@@ -82,7 +82,7 @@ package struct SchemaAudit: Sendable {
     return "column \(column.name) is for \(column.type.rawValue) and holds \(value.storageClass)"
   }
 
-  /// Why the schema cannot be put in force; `nil` where it can.
+  /// Why the schema cannot be put in force; `nil` if it can.
   var problem: Problem? {
     guard count > 0 else { return nil }
     let named = violations.map { "\($0.table)/\($0.record): \($0.detail)" }
@@ -97,7 +97,7 @@ package struct SchemaAudit: Sendable {
 }
 
 extension ColumnType {
-  /// Whether every value of this type is one of the other, too.
+  /// Returns whether every value of this type is one of the other, too.
   fileprivate func isWithin(_ other: ColumnType) -> Bool {
     other == .any || other == self || (self == .integer && other == .real)
   }

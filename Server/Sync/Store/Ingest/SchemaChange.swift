@@ -18,7 +18,7 @@ package enum SchemaChange {
   /// Decides over a document.
   ///
   /// - Parameters:
-  ///   - record: The record ``key`` as it is; `nil` where there is none.
+  ///   - record: The record ``key`` as it is; `nil` if there is none.
   ///   - current: The schema that it holds.
   ///   - random: For the operation's identifier.
   package static func decide(
@@ -62,7 +62,7 @@ package enum SchemaChange {
 }
 
 extension SpaceSchema {
-  /// The schema that a record of ``SchemaChange/key`` holds; `nil` where it holds none.
+  /// Creates the schema that a record of ``SchemaChange/key`` holds; `nil` if it holds none.
   init?(stored record: RecordState?) throws(MalformedMessage) {
     guard case .text(let text) = record?.columns.first(where: { $0.name == "document" })?.value
     else { return nil }

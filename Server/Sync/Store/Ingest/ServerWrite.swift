@@ -13,7 +13,7 @@ extension IngestEffects {
   ///
   /// - Parameters:
   ///   - columns: `nil` to delete the record.
-  ///   - record: As it is; `nil` where there is none.
+  ///   - record: As it is; `nil` if there is none.
   ///   - random: For the operation's identifier.
   mutating func writeAsServer(
     _ key: RecordKey, _ columns: [Column]?, over record: RecordState?, now: Int64, random: UInt64

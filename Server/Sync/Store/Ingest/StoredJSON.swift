@@ -24,7 +24,7 @@ extension Operation {
     return json.finish()
   }
 
-  /// The columns' own times, none later than the operation's where that was clamped.
+  /// Returns the columns' own times, none later than the operation's where that was clamped.
   func encodedTimes(clampedTo stampTime: HybridTimestamp) -> [UInt8] {
     var json = JSONWriter(capacity: columnTimes.count * 40)
     var first = true
@@ -68,7 +68,7 @@ extension DeviceChain {
     return bytes
   }
 
-  /// A chain from its stored parts.
+  /// Creates a chain from its stored parts.
   init(
     tail: OperationID, recentBytes: UnsafeRawBufferPointer, operations: Int64, isTrimmed: Bool
   ) {

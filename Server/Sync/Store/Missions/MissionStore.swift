@@ -17,9 +17,9 @@ package struct MissionBlob: Sendable, Hashable, Comparable {
 
 /// A mission as a store knows it.
 package struct StoredMission: Sendable, Equatable {
-  /// The last version that was published, also where it was retracted since.
+  /// The last version that was published, even if it was retracted since.
   package let lastVersion: Int64
-  /// `nil` where it was retracted.
+  /// `nil` if it was retracted.
   package let record: MissionRecord?
 
   package init(lastVersion: Int64, record: MissionRecord?) {
@@ -34,10 +34,10 @@ package struct StoredMission: Sendable, Equatable {
 /// ``endBlobs(before:)`` forgets it: so a device can finish a download. The content of a retracted
 /// mission ends with it.
 package protocol MissionStore: Sendable {
-  /// `nil` where no such mission was ever published.
+  /// `nil` if no such mission was ever published.
   func mission(_ id: MissionID, in space: Int64) async throws(StoreError) -> StoredMission?
 
-  /// The missions in force, by their names.
+  /// Returns the missions in force, by their names.
   func missions(in space: Int64) async throws(StoreError) -> [MissionRecord]
 
   /// Puts a mission in force as an operation of the server's, and lets the space read its content.
@@ -52,12 +52,12 @@ package protocol MissionStore: Sendable {
     by mark: AuditMark?
   ) async throws(StoreError) -> Result<MissionRecord, Problem>
 
-  /// Deletes a mission's record. Answers whether it was in force.
+  /// Deletes a mission's record. Returns whether it was in force.
   func retractMission(
     _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool
 
-  /// Bytes of content that was sent to a space and that no mission names yet.
+  /// Returns the bytes of content that was sent to a space and that no mission names yet.
   func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64
 
   /// Notes that a space's admin has sent this content, which no device may read yet.
@@ -68,7 +68,7 @@ package protocol MissionStore: Sendable {
     among hashes: [ContentHash], in space: Int64
   ) async throws(StoreError) -> [MissionBlob]
 
-  /// The content, if a mission of one of these spaces names it.
+  /// Returns the content, if a mission of one of these spaces names it.
   func readableBlob(
     _ hash: ContentHash, in pattern: SpacePattern
   ) async throws(StoreError) -> MissionBlob?

@@ -66,7 +66,7 @@ struct PostgresMigration {
     try connection.execute("SELECT pg_advisory_unlock(\(Self.lockKey))")
   }
 
-  /// The version that the database has; `nil` if there is no store in it.
+  /// Returns the version that the database has; `nil` if there is no store in it.
   private func version(on connection: PostgresConnection) throws -> Int? {
     let table = try connection.query(.once("SELECT to_regclass('ferry_schema') IS NOT NULL"))
     guard try table[0].bool(0) else { return nil }

@@ -77,7 +77,7 @@ extension NoticeFeed {
     return names
   }
 
-  /// The answer to that query.
+  /// Creates the answer to that query.
   init(_ rows: PostgresRows, newest: SequenceNumber) throws {
     self.init(
       try rows.map { Row(sequence: try $0.int8(0), body: try $0.bytes(1)) }, newest: newest)

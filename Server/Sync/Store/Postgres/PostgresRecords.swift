@@ -67,7 +67,7 @@ struct PostgresRecords {
     return page.finishRecords(epoch: epoch, head: head, now: now)
   }
 
-  /// Answers whether the record exists or has existed for a reader.
+  /// Returns whether the record exists or has existed for a reader.
   private func add(_ row: PostgresRow, to page: inout PageBuilder) throws -> Bool {
     let (sequence, wholeBelow) = (try row.int8(2), try row.int8(4))
     return try row.bytes(0) { table in

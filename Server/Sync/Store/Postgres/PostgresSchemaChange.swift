@@ -21,7 +21,7 @@ struct PostgresSchemaChange {
     WHERE space = $1 AND tbl = '\(SchemaChange.key.table)' AND record = '\(SchemaChange.key.record)'
     """)
 
-  /// The record that holds the schema; `nil` where there is none.
+  /// Returns the record that holds the schema; `nil` if there is none.
   static func record(
     in space: Int64, on connection: PostgresConnection
   ) throws -> RecordState? {

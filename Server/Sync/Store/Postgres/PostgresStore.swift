@@ -303,7 +303,7 @@ extension HeadMove {
 }
 
 extension StoreError {
-  /// A database error as one of this module's.
+  /// Creates a database error as one of this module's.
   init(postgres error: any Error) {
     switch error {
     case let error as StoreError: self = error

@@ -54,7 +54,7 @@ struct PostgresTimelines {
     try state(connection.query(Self.lock, [.int8(space)]))
   }
 
-  /// Where those timelines ended that are known here.
+  /// Returns the place where those timelines ended that are known here.
   func ends(
     of timelines: [Timeline], on connection: PostgresConnection
   ) throws -> [Timeline: SequenceNumber] {
@@ -85,12 +85,13 @@ extension PostgresParameters {
 }
 
 extension PostgresRow {
-  /// Where a timeline ended, by its own column and that of ``PostgresTimelines/end``.
+  /// Returns the place where a timeline ended, by its own column and that of
+  /// ``PostgresTimelines/end``.
   func timelineEnd(_ timeline: Int, _ end: Int) throws -> SequenceNumber? {
     isNull(timeline) ? nil : isNull(end) ? .max : try int8(end)
   }
 
-  /// A column that may hold a timeline.
+  /// Returns a column that may hold a timeline.
   func timeline(_ index: Int) throws -> Timeline? {
     isNull(index) ? nil : Timeline(UInt64(bitPattern: try int8(index)))
   }

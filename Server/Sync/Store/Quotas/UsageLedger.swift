@@ -67,8 +67,8 @@ struct UsageLedger {
     total.add(bytes: bytes, records: records)
   }
 
-  /// Why the run under way takes too much; `nil` if it does not. A run that frees room, and one
-  /// that takes none, is never too much.
+  /// Returns the reason why the run under way takes too much; `nil` if it does not. A run that
+  /// frees room, and one that takes none, is never too much.
   func excess(of owner: Principal) -> Problem? {
     let own = usage[owner] ?? Usage()
     if own.written > runStart.own.written, runStart.own.written >= quotas.dailyBytes {

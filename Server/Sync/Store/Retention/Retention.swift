@@ -98,8 +98,8 @@ package struct FloorState: Sendable, Equatable {
     (self.newest, self.oldEnough) = (newest, oldEnough)
   }
 
-  /// The mark that is due: the head has moved, and enough time went by. Marks never go back in
-  /// time: a clock that did makes history stay longer, and never go too early.
+  /// Returns the mark that is due: the head has moved, and enough time went by. Marks never go back
+  /// in time: a clock that did makes history stay longer, and never go too early.
   package func dueMark(_ request: FloorRequest) -> HeadTime? {
     let last = newest ?? HeadTime(sequence: floor, at: .min)
     guard head > last.sequence else { return nil }
@@ -130,7 +130,7 @@ package struct SpaceFloor: Sendable, Equatable {
 
 /// A bounded piece of the work below the retention horizon, done in one transaction.
 package struct PruneSlice: Sendable, Equatable {
-  /// Operations up to here are gone already; `nil` where that is not known.
+  /// Operations up to here are gone already; `nil` if that is not known.
   package var after: SequenceNumber?
   /// Packets buffered at or before this moment go, milliseconds since 1970.
   package var parkedBefore: Int64
@@ -215,8 +215,8 @@ package struct ReclaimDebt: Sendable, Equatable {
 
   package mutating func settle() { rows = 0 }
 
-  /// Whether it is worth the work, which grows with the history that stays. Where little goes of
-  /// much, new rows soon take the room.
+  /// Returns whether it is worth the work, which grows with the history that stays. Where little
+  /// goes of much, new rows soon take the room.
   package func isDue(keeping history: SequenceNumber) -> Bool {
     rows >= max(Self.rowsMin, Int(clamping: history / 10))
   }

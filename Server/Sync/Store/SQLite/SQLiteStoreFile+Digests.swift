@@ -22,7 +22,7 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// The digests asked for, read in one snapshot.
+  /// Returns the digests asked for, read in one snapshot.
   func digests(in space: Int64, _ query: DigestQuery) throws -> Result<DigestAnswer, Problem> {
     try connection.transaction(.deferred) {
       guard let (snapshot, folded) = try snapshot(of: space, query.cursor) else {

@@ -50,7 +50,7 @@ extension SQLiteStoreFile {
     return NoticeFeed(rows, newest: newest)
   }
 
-  /// The place of the newest one; 0 where there is none.
+  /// Returns the place of the newest one; 0 if there is none.
   private func newestNotice(
     for devices: [DeviceID], in space: Int64
   ) throws -> SequenceNumber {

@@ -88,7 +88,7 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// The record that holds a unique key; `nil` when none does.
+  /// Returns the record that holds a unique key; `nil` when none does.
   func holder(of claim: UniqueClaim, in space: Int64) throws -> Name? {
     let find = try connection.statement(
       """

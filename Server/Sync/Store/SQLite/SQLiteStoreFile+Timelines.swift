@@ -10,8 +10,8 @@ extension SQLiteStoreFile {
     return result
   }
 
-  /// Where a timeline ended: where the next one began, `.max` where none did; `nil` of one that the
-  /// space does not know.
+  /// Returns the place where a timeline ended: where the next one began, `.max` if none did; `nil`
+  /// of one that the space does not know.
   func end(of timeline: Timeline, in space: Int64) throws -> SequenceNumber? {
     let find = try connection.statement(
       """
@@ -37,7 +37,7 @@ extension SQLiteStoreFile {
 }
 
 extension SQLiteStatement {
-  /// A column that may hold a timeline.
+  /// Returns a column that may hold a timeline.
   func timeline(_ index: Int32) -> Timeline? {
     optionalInt64(index).map { Timeline(UInt64(bitPattern: $0)) }
   }

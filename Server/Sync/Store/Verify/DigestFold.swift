@@ -13,7 +13,7 @@ package struct DigestFold {
   struct Item: Equatable {
     let key: RecordKey
     let leaf: Int
-    /// `nil` where there is nothing to see.
+    /// `nil` if there is nothing to see.
     let digest: Digest?
   }
 

@@ -72,7 +72,7 @@ struct SignedClaims: Equatable {
     self = claims
   }
 
-  /// The identity that the claims are for, or why they are refused.
+  /// Returns the identity that the claims are for, or why they are refused.
   ///
   /// - Parameter now: The wall clock, milliseconds since 1970.
   func checked(by rules: ClaimRules, now: Int64) -> Result<Identity, Problem> {

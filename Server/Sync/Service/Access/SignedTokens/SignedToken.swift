@@ -1,7 +1,7 @@
 import Cryptography
 import FerryProtocol
 
-/// Why a JSON Web Token is refused; the text goes to the client.
+/// The reason why a JSON Web Token is refused; the text goes to the client.
 struct SignedTokenFault: Error, Equatable {
   let reason: String
 

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Synchronization
 
-/// Why keys could not be read: for the log.
+/// The reason why keys could not be read: for the log.
 package struct KeySourceError: Error, Sendable, Equatable, CustomStringConvertible {
   package let description: String
 
@@ -57,7 +57,7 @@ package final class SignedTokenVerifier: Sendable {
     try await load()
   }
 
-  /// Whether other keys are in force since the last call.
+  /// Returns whether other keys are in force since the last call.
   func keysChanged() -> Bool {
     state.withLock { state in
       defer { state.hasChanged = false }
@@ -65,7 +65,7 @@ package final class SignedTokenVerifier: Sendable {
     }
   }
 
-  /// The identity behind a token, or why it is refused.
+  /// Returns the identity behind a token, or why it is refused.
   func verify(_ text: SignedText) async -> Result<Identity, Problem> {
     do {
       let token = try SignedToken(text)
