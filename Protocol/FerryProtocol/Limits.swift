@@ -38,7 +38,7 @@ public struct Limits: Sendable, Equatable {
   public var transactionBytes = 12 << 20
   /// Changes in one page of a pull list that a client may ask for.
   public var changesPerPage = 10_000
-  /// Records that may be asked for at once, whatever a device's cursor.
+  /// Records in one request, independent of a device's cursor.
   public var recordsPerRequest = 1_000
   /// Former identities that a device may name when it pulls.
   public var formerDevices = 16

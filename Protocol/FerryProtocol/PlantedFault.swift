@@ -11,13 +11,13 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case headBeforeChanges
   /// The cursor is saved in a transaction of its own, before the rows.
   case cursorApartFromRows
-  /// A receipt confirms whatever is pending for the records it names, later edits included.
+  /// A receipt confirms everything pending for the records it names, later edits included.
   case acknowledgeByRecord
   /// Rows are applied with INSERT OR REPLACE, which deletes rows that refer to them.
   case replaceOnApply
   /// A page is shown as it comes, before the pull list has ended.
   case pageAppliedEarly
-  /// A packet after an old tail is taken for a repetition, whatever is in it.
+  /// A packet after an old tail counts as a repetition, with any content.
   case noForkDetection
   /// Of two writes at the same time, the later one to arrive wins.
   case tiesUnresolved
@@ -57,7 +57,7 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case valuesNotFollowed
   /// A mission is put in use before its content is there.
   case missionInUseEarly
-  /// A chunk is taken for right whatever came.
+  /// A chunk counts as right with any content.
   case chunkUnchecked
   /// A mission is put in use before its content is on the disk.
   case contentNotSynced

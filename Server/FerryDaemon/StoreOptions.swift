@@ -2,7 +2,7 @@ import CommandLineKit
 import Foundation
 import SyncServer
 
-/// Which store a command works on: `--database` or `--data`.
+/// The store of a command: `--database` or `--data`.
 enum StoreOptions {
   static let options = [
     OptionSpec(
@@ -61,7 +61,7 @@ enum StoreOptions {
     }
   }
 
-  /// Throws where a directory is named that holds no store.
+  /// Throws if the named directory holds no store.
   private static func check(_ location: StoreLocation) throws(CommandFailure) {
     guard case .embedded(let directory) = location, !location.isThere else { return }
     let isFolder = FileManager.default.fileExists(atPath: directory)

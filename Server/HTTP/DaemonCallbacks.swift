@@ -17,7 +17,7 @@ enum DaemonCallbacks {
     _, _, _, method, version, piece, size, slot in
     guard let method, let version, let size, let exchange = exchange(slot) else { return .NO }
     let piece = UnsafeRawBufferPointer(start: piece, count: size.pointee)
-    // All of it is taken, whatever becomes of it.
+    // All of it is consumed, even if the request is refused.
     size.pointee = 0
     return exchange.proceed((method, version), piece: piece) ? .YES : .NO
   }

@@ -32,7 +32,7 @@ final class Exchange: @unchecked Sendable {
 
   let core: ServerCore
   let socket: Int32
-  /// Where libmicrohttpd keeps the request; valid until `ended`.
+  /// The request in libmicrohttpd; valid until `ended`.
   let connection: OpaquePointer
   /// The thread that libmicrohttpd keeps the connection on.
   let thread = pthread_self()
@@ -48,7 +48,7 @@ final class Exchange: @unchecked Sendable {
   var responseBytes = 0
   /// When the content began to come.
   private var contentStarted = Duration.zero
-  /// Of a chunked content, bytes that libmicrohttpd had read when it last called.
+  /// The bytes of a chunked content that libmicrohttpd had read when it last called.
   var consumedBytes: UInt64?
   /// Bytes that the client had acknowledged before the answer.
   private var acknowledgedBefore: UInt64?
@@ -68,8 +68,8 @@ final class Exchange: @unchecked Sendable {
     client?.expect(by: started + core.pace(of: client).headers)
   }
 
-  /// The headers are here, or a piece of content, or (with an empty piece) all of it, or the
-  /// connection was resumed. False when the connection is to be closed.
+  /// Proceeds when the headers are here, or a piece of content, or (with an empty piece) all of it,
+  /// or the connection was resumed. Returns `false` if the connection is to be closed.
   func proceed(
     _ line: (method: UnsafePointer<CChar>, version: UnsafePointer<CChar>),
     piece: UnsafeRawBufferPointer
@@ -148,7 +148,7 @@ final class Exchange: @unchecked Sendable {
 
   // MARK: Admission
 
-  /// All headers are here.
+  /// Notes that all headers are here. Returns `false` if the connection is to be closed.
   private func arrive(version: UnsafePointer<CChar>) -> Bool {
     let intake = RequestIntake(
       method: method, target: target.text(before: version), headers: receivedHeaders(),
@@ -279,7 +279,7 @@ final class Exchange: @unchecked Sendable {
     return min(responseBytes, Int(clamping: after - before))
   }
 
-  /// Bytes of a live body that were handed to libmicrohttpd.
+  /// Counts bytes of a live body that were handed to libmicrohttpd.
   func countStreamed(_ count: Int) {
     responseBytes += count
   }

@@ -13,6 +13,6 @@ package struct HTTPExchange: Sendable, Equatable {
   /// From the request line to the last byte of the answer.
   package var duration: Duration
   package var remoteAddress: String
-  /// Whether the answer went out whole.
+  /// Whether the whole answer was sent.
   package var isComplete: Bool
 }

@@ -10,7 +10,7 @@ package struct HTTPHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral 
       self.value = value
     }
 
-    /// Returns whether it has this name, whatever the case of its letters.
+    /// Returns whether it has this name, in any case of its letters.
     func isNamed(_ other: String) -> Bool { HTTPHeaders.same(name, other) }
   }
 
@@ -25,7 +25,7 @@ package struct HTTPHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral 
     fields = elements.map { Field(name: $0.0, value: $0.1) }
   }
 
-  /// Reading gives the first value of that name; writing replaces all of them, and nil removes.
+  /// Reads the first value of that name. Writing replaces all of them, and `nil` removes them.
   package subscript(name: String) -> String? {
     get { fields.first { Self.same($0.name, name) }?.value }
     set {

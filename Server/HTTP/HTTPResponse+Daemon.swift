@@ -42,7 +42,7 @@ extension HTTPResponse {
     return Array((head + "\r\n").utf8) + (omitsContent ? [] : content)
   }
 
-  /// Now, as RFC 9110 §5.6.7 writes it.
+  /// Returns the present time in the form of RFC 9110 §5.6.7.
   private static func date() -> String {
     var now = time(nil)
     var parts = tm()
@@ -56,7 +56,7 @@ extension HTTPResponse {
   }
 }
 
-/// Keeps a response's bytes alive while libmicrohttpd sends them.
+/// The owner of a response's bytes while libmicrohttpd sends them.
 private final class ContentOwner {
   private let bytes: [UInt8]
 

@@ -1,6 +1,6 @@
 /// A handler's answer.
 package struct HTTPResponse: Sendable {
-  /// Where the content comes from.
+  /// The source of the content.
   package enum Body: Sendable {
     /// Known in full; sent with `Content-Length`.
     case bytes([UInt8])
@@ -32,5 +32,6 @@ package struct HTTPResponse: Sendable {
   }
 }
 
-/// Answers one request. Runs as its own task, which is cancelled when the server stops waiting.
+/// A function that answers one request. It runs as a separate task, which is cancelled when the
+/// server stops waiting.
 package typealias HTTPHandler = @Sendable (HTTPRequest) async -> HTTPResponse

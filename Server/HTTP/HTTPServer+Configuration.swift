@@ -29,7 +29,7 @@ extension HTTPServer {
     /// Asked about each request with content when its headers are complete. It runs on a socket
     /// thread and must not block.
     package var admission: @Sendable (HTTPArrival) -> HTTPAdmission
-    /// Where handlers run, contents are decoded and answers compressed; `nil` for the shared pool.
+    /// Runs handlers, decodes contents and compresses answers; `nil` for the shared pool.
     package var executor: (any TaskExecutor)?
     /// Time since some moment; never goes back.
     package var clock: @Sendable () -> Duration = Self.monotonic

@@ -2,9 +2,9 @@ import Synchronization
 
 /// A response body that is written over time, such as Server-Sent Events.
 ///
-/// Costs no thread and no timer: while there is nothing to send, its connection is suspended.
-/// A peer that went away meanwhile is noticed at the next `send`, so send a heartbeat. A peer
-/// that closes only its sending side counts as gone.
+/// It costs no thread and no timer: while there is nothing to send, its connection is suspended.
+/// The next `send` notices that a peer is gone, so send a heartbeat. A peer that closes only its
+/// sending side counts as gone.
 package final class HTTPStream: Sendable {
   /// The control of a stream's connection; weakly coupled so that a stream can exist before it.
   package protocol Outlet: Sendable {
@@ -12,7 +12,7 @@ package final class HTTPStream: Sendable {
     func suspend() -> Bool
     /// Lets a suspended connection go on.
     func resume()
-    /// Cuts the connection off, whatever it is doing.
+    /// Cuts the connection off, in any state.
     func disconnect()
     /// Returns whether the peer has closed its side.
     func isPeerGone() -> Bool
@@ -92,9 +92,9 @@ package final class HTTPStream: Sendable {
     state.withLock { $0.pending.count - $0.sent }
   }
 
-  /// Calls `observer` once when the stream is over: the peer went away, the server stopped, or
-  /// the last byte after `finish` was handed over. At once when that has happened already.
-  /// It must not block: it may run on a thread of the server.
+  /// Calls `observer` once when the stream is over: the peer is gone, the server stopped, or the
+  /// last byte after `finish` was handed over. Calls it at once if that has happened already. It
+  /// must not block: it may run on a thread of the server.
   package func onClose(_ observer: @escaping @Sendable () -> Void) {
     let isOver = state.withLock { state in
       if !state.isOver { state.observers.append(observer) }

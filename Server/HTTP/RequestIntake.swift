@@ -1,6 +1,6 @@
 import Compression
 
-/// Takes in one request and decides when it is refused. Pure: no socket, no clock.
+/// The intake of one request, which decides when it is refused. Pure: no socket, no clock.
 struct RequestIntake {
   /// Content that decodes to more than so many times its size is a bomb, unless it is small.
   static let expansionMax = 256

@@ -37,17 +37,17 @@ final class ServerCore: Sendable {
     for exchange in exchanges { exchange.cancel() }
   }
 
-  /// How slow the client of a connection may be.
+  /// Returns how slow the client of a connection may be.
   func pace(of client: ClientConnection?) -> TransferPace {
     configuration.pace(onReserve: client?.isReserve ?? false)
   }
 
-  /// When the headers of the next request on a connection have to be complete.
+  /// Returns the deadline for the headers of the next request on a connection.
   func nextRequestDeadline(of client: ClientConnection?) -> Duration {
     configuration.clock() + configuration.idleTimeout + pace(of: client).headers
   }
 
-  /// When an answer has to be through; `nil` for one that is written over time.
+  /// Returns the deadline for the end of an answer; `nil` for one that is written over time.
   func deadline(of answer: HTTPResponse, _ count: Int) -> Duration? {
     let slowness: Int
     switch answer.body {

@@ -96,7 +96,7 @@ extension BlobDirectory {
     return Int64(status.st_mtim.tv_sec) <= moment
   }
 
-  /// Returns the names in a folder, sorted; none where it is absent.
+  /// Returns the names in a folder, sorted; none if it is absent.
   static func names(in folder: String) throws(BlobError) -> [String] {
     guard let stream = opendir(folder) else {
       if errno == ENOENT || errno == ENOTDIR { return [] }

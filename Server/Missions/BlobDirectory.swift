@@ -10,10 +10,10 @@ package struct BlobDirectory: Sendable {
   /// Without a slash at its end.
   package let path: String
 
-  /// Where content comes in.
+  /// The directory of incoming content.
   var incoming: String { path + "/incoming" }
 
-  /// Makes the directory where it is absent, for this user and group only.
+  /// Makes the directory if it is absent, for this user and group only.
   package init(_ path: String) throws(BlobError) {
     self.path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     try Self.makeFolder(self.path, withParents: true)

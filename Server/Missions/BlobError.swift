@@ -7,12 +7,12 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
   case diskFull(path: String)
   /// The content does not match its hash.
   case mismatch(expected: ContentHash, found: ContentHash)
-  /// An upload goes on at another place than this part begins; `offset` is where.
+  /// An upload goes on at another place than this part begins; `offset` is that place.
   case wrongOffset(Int64)
   /// Uploads that were begun and not finished have `used` bytes, and this one of `total` is more
   /// than the rest of the quota.
   case overQuota(used: Int64, total: Int64, quota: Int64)
-  /// The file became another one while it was read.
+  /// The file changed while it was read.
   case changed(path: String)
   /// There is a folder, a pipe or something else where a file should be.
   case notAFile(path: String)

@@ -22,7 +22,7 @@ struct BlobFile: ~Copyable {
     return status
   }
 
-  /// Bytes.
+  /// Returns the size in bytes.
   func size() throws(BlobError) -> Int64 { Int64(try status().st_size) }
 
   /// Fills the buffer as far as there is content; returns the number of bytes.

@@ -6,9 +6,9 @@ import Foundation
 package struct FileDigest: Sendable, Equatable {
   /// Bytes.
   package let size: Int64
-  /// Of the whole.
+  /// The hash of the whole.
   package let hash: ContentHash
-  /// Of each chunk; empty where one chunk is the whole file, as in a manifest.
+  /// The hash of each chunk; empty if one chunk is the whole file, as in a manifest.
   package let chunks: [ContentHash]
 
   package init(size: Int64, hash: ContentHash, chunks: [ContentHash] = []) {
@@ -16,8 +16,8 @@ package struct FileDigest: Sendable, Equatable {
   }
 }
 
-/// Hashes files in one pass and in bounded memory, whatever their size. It blocks: run it on a
-/// thread of its own.
+/// A hasher of files of any size, in one pass and in bounded memory. It blocks: run it on a
+/// separate thread.
 package enum FileHasher {
   /// Bytes read at once; no more is held.
   static let blockBytes = 1 << 20
@@ -79,7 +79,7 @@ package enum FileHasher {
 }
 
 extension ContentHash {
-  /// Of a digest that ``SHA256`` made.
+  /// Creates the hash from a digest that ``SHA256`` made.
   package init(digest: [UInt8]) {
     guard let hash = ContentHash(digest) else { preconditionFailure("no digest of SHA-256") }
     self = hash

@@ -83,7 +83,7 @@ package enum FolderListing {
     return MissionDraftError("item \(relative): \(why)")
   }
 
-  /// Returns the path without symbolic links; `nil`, with errno, where there is nothing.
+  /// Returns the path without symbolic links; `nil`, with errno, if nothing is there.
   private static func resolved(_ path: String) -> String? {
     guard let real = realpath(path, nil) else { return nil }
     defer { free(real) }

@@ -13,7 +13,7 @@ package struct MediaType: Sendable, Equatable {
     (self.kind, self.name) = (kind, name)
   }
 
-  /// Of the last name in a path; letters of either case.
+  /// Finds the type by the last name in a path; letters of either case.
   package init(ofPath path: String) {
     let name = path.split(separator: "/").last ?? ""
     guard let dot = name.lastIndex(of: "."), dot > name.startIndex else {

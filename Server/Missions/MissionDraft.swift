@@ -2,7 +2,7 @@ import FerryProtocol
 
 /// A mission before its files were hashed: a publisher's document, or a folder's files; pure.
 package struct MissionDraft: Sendable, Equatable {
-  /// Where an item's content is.
+  /// The source of an item's content.
   package enum Source: Sendable, Equatable {
     /// A file here, by a path relative to the draft's folder.
     case file(String)
@@ -47,7 +47,8 @@ package struct MissionDraft: Sendable, Equatable {
 
   package init(items: [Item]) { self.items = items }
 
-  /// All files of a folder as items of the same path, in the order of their paths.
+  /// Creates a draft with all files of a folder as items of the same path, in the order of their
+  /// paths.
   package init(files: [String]) {
     items = files.sorted().map { Item(path: $0, source: .file($0)) }
   }
@@ -109,10 +110,10 @@ package struct MissionDraft: Sendable, Equatable {
   }
 }
 
-/// The reason why a draft is no mission. It names the item where it is about one.
+/// The reason why a draft is no mission. It names the item if it is about one.
 package struct MissionDraftError: Error, Sendable, Equatable, CustomStringConvertible {
   package let reason: String
-  /// Where in the manifest's text it was noticed; `nil` if it is about the whole or about files.
+  /// The place in the manifest's text; `nil` if it is about the whole or about files.
   package let place: TextPlace?
 
   package init(_ reason: String, at place: TextPlace? = nil) {

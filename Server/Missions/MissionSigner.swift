@@ -28,8 +28,8 @@ package enum SigningKeyError: Error, Sendable, Equatable, CustomStringConvertibl
   }
 }
 
-/// Signs manifests, with a key in a file: `openssl genpkey -algorithm ed25519` makes such a file,
-/// too. The key is made when it is first needed.
+/// A signer of manifests, with a key in a file: `openssl genpkey -algorithm ed25519` makes such a
+/// file, too. The key is made when it is first needed.
 package struct MissionSigner: Sendable, Equatable {
   private let key: Ed25519.SecretKey
 
@@ -41,8 +41,8 @@ package struct MissionSigner: Sendable, Equatable {
     self.init(try Ed25519.SecretKey(secret))
   }
 
-  /// Reads the key, or makes one where the file is absent. Of several processes that do so at once
-  /// one makes it, and all have the same. It blocks.
+  /// Reads the key, or makes one if the file is absent. If several processes do so at once, one
+  /// makes it, and all have the same. It blocks.
   package init(file path: String) throws(SigningKeyError) {
     if let key = try Self.read(path) {
       self.key = key
@@ -61,7 +61,7 @@ package struct MissionSigner: Sendable, Equatable {
   /// The key that checks signatures, 32 bytes.
   package var publicKey: [UInt8] { key.publicKey.bytes }
 
-  /// Over a manifest's document, as its catalogue record carries it.
+  /// Returns the signature over a manifest's document, as its catalogue record carries it.
   package func sign(_ document: [UInt8]) -> [UInt8] {
     key.sign(MissionManifest.signedMessage(document))
   }

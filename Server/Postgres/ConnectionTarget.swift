@@ -1,6 +1,6 @@
 import CPostgres
 
-/// Where to connect, checked for syntax, with the defaults that every connection here gets.
+/// The server to connect to, checked for syntax, with the defaults of every connection here.
 struct ConnectionTarget: Sendable {
   /// A `postgres://` URL or libpq's `key=value` form. It may hold a password: never print it.
   let url: String

@@ -103,7 +103,7 @@ final class PoolJob<Value: Sendable>: PoolWork {
 
   init(_ body: @escaping @Sendable (PostgresConnection) throws -> Value) { self.body = body }
 
-  /// Answers false when the job was cancelled before.
+  /// Waits for the job; returns `false` if it was cancelled before.
   func wait(_ continuation: CheckedContinuation<Value, any Error>) -> Bool {
     phase.withLock { phase in
       guard case .new = phase else { return false }

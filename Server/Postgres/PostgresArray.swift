@@ -67,7 +67,7 @@ package struct PostgresArray<Element: PostgresElement>: Sendable {
 }
 
 extension PostgresArray where Element: FixedWidthInteger {
-  /// The common case of a bulk write: length and value in one append.
+  /// Appends length and value at once: the common case of a bulk write.
   package mutating func append(_ value: Element) {
     bytes.append(bigEndian: Int32(MemoryLayout<Element>.size))
     bytes.append(bigEndian: value)

@@ -39,8 +39,8 @@ extension PostgresConnection {
     return PQgetResult(handle)
   }
 
-  /// Waits until the socket can be read or written, and returns for which it is ready. `nil` when
-  /// patience is at its end: the connection is not to be used again.
+  /// Waits until the socket can be read or written, and returns for which it is ready. Returns
+  /// `nil` at the deadline: the connection is not to be used again.
   private func wait(for events: Int32) -> Int16? {
     let clock = ContinuousClock()
     let start = clock.now

@@ -89,7 +89,7 @@ package final class PostgresConnection {
     try executeAsIs(sql)
   }
 
-  /// Runs one statement, preparing it in the same round trip where this connection has not yet.
+  /// Runs one statement, preparing it in the same round trip if this connection has not yet.
   package func query(
     _ statement: PostgresStatement, _ parameters: PostgresParameters = []
   ) throws(PostgresError) -> PostgresRows {
@@ -158,7 +158,7 @@ package final class PostgresConnection {
     return error
   }
 
-  /// The connection is in the middle of something and cannot be used again.
+  /// Returns the error of a connection that broke in the middle of work; it cannot be used again.
   func broken(mayCommit: Bool) -> PostgresError {
     isStale = true
     return failure(mayCommit: mayCommit)

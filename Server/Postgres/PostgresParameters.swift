@@ -119,7 +119,7 @@ package enum PostgresValue: Sendable {
     return .encodedArray(E.postgresArrayType, bytes)
   }
 
-  /// NULL in place of a whole array.
+  /// Returns NULL in place of a whole array.
   package static func nullArray<E: PostgresElement>(of _: E.Type) -> PostgresValue {
     .encodedArray(E.postgresArrayType, nil)
   }

@@ -9,8 +9,8 @@ struct PostgresAddress: Sendable, Hashable {
   let port: String
 }
 
-/// Finds out whether a server answers at all, when a statement has been silent for long: it may
-/// only be slow. All connections of a pool share one, and one question at a time is under way.
+/// A check whether a server answers at all, if a statement has been silent for long: the statement
+/// may only be slow. All connections of a pool share one, and one question at a time is under way.
 final class PostgresPulse: Sendable {
   private struct Beat {
     var time: ContinuousClock.Instant
@@ -42,7 +42,7 @@ final class PostgresPulse: Sendable {
     }
   }
 
-  /// Any answer counts, also that there are too many connections.
+  /// Asks the server. Any answer counts, even that there are too many connections.
   private func ask(_ server: PostgresAddress) -> Bool {
     let deadline = ContinuousClock.now + limit
     let start = target.only(server).withParameters { PQconnectStartParams($0, $1, 1) }

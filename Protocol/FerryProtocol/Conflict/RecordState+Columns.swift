@@ -2,7 +2,7 @@
 // the same name as the incoming write.
 
 extension RecordState {
-  /// Last writer wins, without rules: the path of nearly all writes.
+  /// Merges by last writer wins, without rules: the path of nearly all writes.
   mutating func mergeLatest(
     _ incoming: ColumnState, at index: Int, base: SequenceNumber, _ outcome: inout Outcome
   ) {

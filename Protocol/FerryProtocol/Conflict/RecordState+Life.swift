@@ -1,5 +1,5 @@
-// Deletes against edits, where a table's rules are not the standard ones (SPEC.md §6). Decided
-// before the registers are.
+// Deletes against edits, if a table's rules are not the standard ones (SPEC.md §6). They are
+// decided before the registers.
 
 extension RecordState {
   /// Decides whether the record exists after the operation. Returns `true` if the operation lost as

@@ -23,7 +23,7 @@ package struct ColumnState: Sendable, Equatable {
   package var value: Value
   package var stamp: Stamp
   package var sequence: SequenceNumber
-  /// Where the value was written; ``sequence`` moves on where a write lost to it.
+  /// The place at which the value was written; ``sequence`` moves on if a write lost to it.
   package var origin: SequenceNumber
   /// The newest place at which a device other than the stamp's took part in the value: a sum, a
   /// union or a merged text may be several devices' work. 0 if one device wrote all of it.
@@ -162,7 +162,8 @@ package struct RecordState: Sendable, Equatable {
 
   // MARK: Parts
 
-  /// Lost are the writes that the delete's author had not seen: erased, or hidden with the record.
+  /// Erases columns. The writes that the delete's author had not seen are lost: erased, or hidden
+  /// with the record.
   private mutating func eraseColumns(
     before stamp: Stamp, _ base: SequenceNumber, _ outcome: inout Outcome
   ) {
@@ -204,7 +205,7 @@ package struct RecordState: Sendable, Equatable {
     if hasErased && isAlive { touchAll(sequence) }
   }
 
-  /// A record that came to life is sent whole; one that is dead is sent as its tombstone.
+  /// Has a record that came to life sent whole, and a dead one as its tombstone.
   private mutating func settle(wasAlive: Bool, _ sequence: SequenceNumber) {
     if isAlive {
       if !wasAlive { touchAll(sequence) }
@@ -213,7 +214,7 @@ package struct RecordState: Sendable, Equatable {
     }
   }
 
-  /// Has the record sent whole to everybody.
+  /// Has the record sent whole to all devices.
   mutating func touchAll(_ sequence: SequenceNumber) {
     inserted?.sequence = sequence
     for index in columns.indices { columns[index].sequence = sequence }

@@ -16,13 +16,13 @@ public struct Stamp: Hashable, Sendable, Comparable {
   }
 }
 
-/// Which of two writes to one column stays.
+/// The winner of two writes to one column.
 package enum Resolution: Sendable, Equatable {
   case existing
   case incoming
 
-  /// Last writer wins by hybrid clock, ties by device. Client and server both decide by this
-  /// function; a write meets itself again without effect.
+  /// Decides by last writer wins: by hybrid clock, ties by device. Client and server both decide by
+  /// this function; a write against itself has no effect.
   package static func resolve(existing: Stamp, incoming: Stamp) -> Resolution {
     if PlantedFault.tiesUnresolved.isPlanted && incoming.time == existing.time { return .incoming }
     return incoming >= existing ? .incoming : .existing
@@ -33,7 +33,7 @@ package enum Resolution: Sendable, Equatable {
 public struct Conflict: Sendable, Equatable {
   /// The column; `nil` when it is the record's existence that was decided.
   public let column: Name?
-  /// The value that did not stay.
+  /// The value that lost.
   public let lost: Value
   /// The writer of the lost value.
   public let loser: Stamp
@@ -60,7 +60,7 @@ public struct Outcome: Sendable, Equatable {
   public var conflicts: [Conflict]
   /// Whether any part of this operation did not take effect.
   public var isOverruled: Bool
-  /// Of a batch: how many records it has changed or tried to. Their conflicts are their own.
+  /// For a batch: how many records it has changed or tried to. Their conflicts are their own.
   public var records: Int?
   /// How many more values lost than ``conflicts`` quotes: an answer quotes only so many bytes.
   public var omitted: Int

@@ -1,5 +1,6 @@
-/// Merges two texts that began from the same one, line by line, for ``ConflictPolicy/textMerge``
-/// (diff3: Khanna, Kunal and Pierce, "A formal investigation of diff3", 2007).
+/// A merge of two texts that began from the same one, line by line, for
+/// ``ConflictPolicy/textMerge`` (diff3: Khanna, Kunal and Pierce, "A formal investigation of
+/// diff3", 2007).
 package enum TextMerge {
   /// Lines of one text that are looked at.
   package static let linesMax = 20_000
@@ -48,7 +49,7 @@ package enum TextMerge {
     var merged: [Int32] = []
     var start = 0
     for index in 0...old.count {
-      // Lines that both kept are where the texts meet again.
+      // Lines that both texts kept separate the changes.
       guard index == old.count || first.places[index] >= 0 && second.places[index] >= 0 else {
         continue
       }

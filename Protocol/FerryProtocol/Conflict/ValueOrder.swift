@@ -3,7 +3,7 @@
 /// integer is first, and −0.0 before 0.0. Texts and blobs are ordered by their bytes. NULL is no
 /// value and loses to every other, in both directions.
 package enum ValueOrder {
-  /// Which of two values stays.
+  /// Returns the winner of two values.
   package static func extreme(_ first: Value, _ second: Value, _ policy: ConflictPolicy) -> Value {
     if first == .null { return second }
     if second == .null { return first }
@@ -26,8 +26,8 @@ package enum ValueOrder {
     }
   }
 
-  /// Below 0, 0 or above, as `integer` is below, equal to or above `real`. A double cannot hold
-  /// every integer, so the real is cut to one instead.
+  /// Returns a number below 0, 0 or above, as `integer` is below, equal to or above `real`. A
+  /// double cannot hold every integer, so the real is cut to one instead.
   private static func compare(_ integer: Int64, _ real: Double) -> Int {
     if real >= 0x1p63 { return -1 }
     if real < -0x1p63 { return 1 }

@@ -55,7 +55,7 @@ public struct HybridTimestamp: Hashable, Sendable, Comparable, CustomStringConve
   }
 }
 
-/// A device's clock: never goes back, whatever the wall clock does, and runs ahead of every
+/// A device's clock: never goes back, even if the wall clock does, and runs ahead of every
 /// timestamp the device has seen.
 public struct HybridClock: Sendable, Equatable {
   /// The newest reading given or seen.

@@ -81,8 +81,8 @@ extension Name {
 
 /// Returns the name as an identifier in SQL: in double quotes, with each quote in it doubled.
 ///
-/// Works on bytes, so that a quote is found whatever combining mark follows it. SQL with U+0000 is
-/// refused where it is prepared.
+/// It works on bytes, so that a quote is found before any combining mark. SQL with U+0000 is
+/// refused when it is prepared.
 package func quoted(_ name: Name) -> String { doubling(0x22, in: name.utf8) }
 
 /// Returns the text as a literal in SQL: in single quotes, with each quote in it doubled.

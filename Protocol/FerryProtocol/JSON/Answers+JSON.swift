@@ -130,7 +130,7 @@ extension JSONWriter {
     raw(",\"\(name)\":\"\(HistoryPrint.text(number))\"".utf8)
   }
 
-  /// `"applied"`, or an object where values lost.
+  /// Writes `"applied"`, or an object if values lost.
   package mutating func outcome(_ outcome: Outcome) {
     guard outcome != .applied else { return raw("\"applied\"") }
     raw("{\"outcome\":")
@@ -148,7 +148,7 @@ extension JSONWriter {
     raw("}")
   }
 
-  /// A list of values that did not stay.
+  /// Writes a list of lost values.
   package mutating func conflicts(_ conflicts: [Conflict]) {
     raw("[")
     var first = true
@@ -224,7 +224,7 @@ extension JSONReader {
     return outcome
   }
 
-  /// Returns a list of values that did not stay.
+  /// Returns a list of lost values.
   mutating func conflicts(_ limits: Limits) throws(MalformedMessage) -> [Conflict] {
     var conflicts: [Conflict] = []
     try array { (reader) throws(MalformedMessage) in

@@ -2,7 +2,7 @@
 // to set, or "effect" is "delete". A batch names no record.
 
 extension JSONWriter {
-  /// The members that make an operation a batch, each with a comma before it.
+  /// Writes the members that make an operation a batch, each with a comma before it.
   mutating func batchMembers(_ batch: Batch, of operation: Operation) {
     raw(",\"where\":")
     predicate(batch.predicate)

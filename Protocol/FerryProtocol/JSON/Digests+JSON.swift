@@ -122,7 +122,7 @@ extension DigestAnswer {
 }
 
 extension JSONWriter {
-  /// A node without records is written as `null` among its parent's children.
+  /// Writes a node; one without records is `null` among its parent's children.
   fileprivate mutating func node(_ node: DigestAnswer.Node) {
     var first = true
     raw("{\"node\":")

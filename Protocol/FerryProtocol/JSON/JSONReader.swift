@@ -200,7 +200,7 @@ package struct JSONReader {
     return .real(value)
   }
 
-  /// Standard base64 as bytes.
+  /// Reads standard base64 as bytes.
   package mutating func base64() throws(MalformedMessage) -> [UInt8] {
     let span = try stringSpan()
     guard !span.isEscaped, let blob = Base64.decode(span.content) else {

@@ -42,7 +42,7 @@ extension JSONReader {
 }
 
 extension PageReader {
-  /// Ends the reading where the changes begin.
+  /// Ends the reading at the beginning of the changes.
   private static let changesBegin = MalformedMessage(reason: "the changes begin", offset: -1)
 
   /// Reads the page's notices, in ascending sequence; none if it has none. They are before the

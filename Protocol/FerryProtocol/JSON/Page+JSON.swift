@@ -1,7 +1,7 @@
 extension JSONWriter {
-  /// A page up to its changes; they follow, comma-separated, then ``endPage()``. The head comes
-  /// first so that a client can stage the changes unread. `notices`: those for the asking device,
-  /// as ``notice(_:)`` writes them, comma-separated.
+  /// Writes a page up to its changes; they follow, comma-separated, then ``endPage()``. The head
+  /// comes first so that a client can stage the changes unread. `notices`: those for the asking
+  /// device, as ``notice(_:)`` writes them, comma-separated.
   package mutating func beginPage(_ page: PageHead, notices: [UInt8] = []) {
     raw("{\"epoch\":\"")
     raw(page.epoch.description.utf8)
@@ -59,7 +59,7 @@ extension JSONWriter {
   }
 }
 
-/// Reads a page: its head, and each change as it comes, so that a page is never held twice.
+/// A reader of pages: the head, and each change as it comes, so that a page is never held twice.
 package enum PageReader {
   /// Reads `bytes` and calls `each` for every change. Returns the head.
   package static func read(
@@ -147,7 +147,7 @@ private struct PageParts {
   var time: Int64?
   var count = 0
 
-  /// Ends the reading where the changes begin.
+  /// Ends the reading at the beginning of the changes.
   static let headEnds = MalformedMessage(reason: "the changes begin", offset: -1)
 
   func head(_ reader: JSONReader) throws(MalformedMessage) -> PageHead {

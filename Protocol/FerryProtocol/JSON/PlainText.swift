@@ -1,4 +1,4 @@
-// Text as bytes, where messages are read and written by the hundred thousand.
+// Text as bytes, for the hundreds of thousands of messages that are read and written.
 
 /// The characters of a JSON string between its quotes, as in the message.
 struct JSONSpan {

@@ -61,7 +61,7 @@ extension JSONWriter {
 }
 
 extension JSONReader {
-  /// One value, within the limit on its size.
+  /// Reads one value, within the limit on its size.
   package mutating func value(limits: Limits) throws(MalformedMessage) -> Value {
     switch try peek() {
     case 0x22:

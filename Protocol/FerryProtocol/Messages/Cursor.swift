@@ -62,7 +62,7 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     else { return nil }
     var anchor: Anchor?
     var began: SequenceNumber?
-    // The last part is one of sixteen digits, a timeline, or where the list began.
+    // The last part is a timeline if it has sixteen digits, or the place of the list's beginning.
     let hasTimeline = parts.count > 6 && (parts.count > 7 || parts[6].utf8.count == 16)
     if parts.count > (hasTimeline ? 7 : 6) {
       guard let head = Self.place(parts[parts.count - 1]), applied == 0 else { return nil }

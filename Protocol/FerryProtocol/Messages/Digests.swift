@@ -8,7 +8,7 @@ package struct DigestQuery: Sendable, Equatable {
   package var cursor: Cursor
   /// `nil` asks for all tables.
   package var table: Name?
-  /// Of the table's tree, ``nodesMax`` at most.
+  /// Nodes of the table's tree, ``nodesMax`` at most.
   package var nodes: [DigestNode]
 
   package init(cursor: Cursor, table: Name? = nil, nodes: [DigestNode] = []) {
@@ -72,7 +72,7 @@ package struct DigestAnswer: Sendable, Equatable {
 
   package var epoch: Epoch
   package var head: SequenceNumber
-  /// Up to where the sums hold every change.
+  /// The sequence up to which the sums hold every change.
   package var folded: SequenceNumber
   package var content: Content
 

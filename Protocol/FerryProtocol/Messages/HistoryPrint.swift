@@ -31,7 +31,7 @@ package enum HistoryPrint {
     return mixed ^ mixed >> 31
   }
 
-  /// Sixteen hexadecimal digits, as it travels.
+  /// Returns the form on the wire: sixteen hexadecimal digits.
   package static func text(_ print: UInt64) -> String {
     HybridTimestamp(rawValue: print).description
   }

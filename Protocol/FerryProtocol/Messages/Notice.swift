@@ -3,11 +3,11 @@
 public struct Notice: Sendable, Equatable {
   /// The place of the operation that decided, in the space's order.
   public let sequence: SequenceNumber
-  /// The operation that decided: the device's own where that lost itself.
+  /// The operation that decided: the device's own if that lost itself.
   public let operation: OperationID
   /// The record with the values.
   public let key: RecordKey
-  /// The values of the device that did not stay, in the order of the operation's outcome.
+  /// The lost values of the device, in the order of the operation's outcome.
   public let conflicts: [Conflict]
 
   /// Creates a notice from its parts.

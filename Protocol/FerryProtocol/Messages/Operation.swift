@@ -53,7 +53,7 @@ public struct Operation: Sendable, Equatable {
     self.originals = originals
   }
 
-  /// When `column` was written.
+  /// Returns the time at which `column` was written.
   package func time(of column: Name) -> HybridTimestamp {
     columnTimes.isEmpty ? time : columnTimes[column] ?? time
   }

@@ -1,4 +1,5 @@
-/// Asks for the whole state of single records, whatever the device's cursor (SPEC.md §15).
+/// A request for the whole state of single records, independent of the device's cursor (SPEC.md
+/// §15).
 package struct RecordsRequest: Sendable, Equatable {
   /// One at least, ``Limits/recordsPerRequest`` at most, none of them twice.
   package var keys: [RecordKey]

@@ -33,7 +33,7 @@ extension MissionManifest {
     return faultInItems(limits) ?? faultInPaths() ?? faultInSizes() ?? faultInOrder()
   }
 
-  /// One content of two sizes: one of them is wrong, whichever.
+  /// Returns the fault of one content with two sizes: one of them is wrong.
   private func faultInSizes() -> String? {
     var found: [ContentHash: MissionItem] = [:]
     for item in items {
@@ -90,7 +90,7 @@ extension MissionManifest {
     return place.first.map { $0 != 0x3A } ?? false
   }
 
-  /// Two files at one place, or a file where another needs a folder.
+  /// Returns the fault of two files at one place, or of a file where another needs a folder.
   private func faultInPaths() -> String? {
     var files: [String: String] = [:]
     for item in items {

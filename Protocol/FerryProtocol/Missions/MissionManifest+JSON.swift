@@ -201,7 +201,8 @@ extension JSONReader {
       url: url, isHosted: isHosted, after: after)
   }
 
-  /// Refused as soon as they are too many: a document could hold millions of empty ones.
+  /// Reads the paths, and refuses them as soon as they are too many: a document could hold millions
+  /// of empty ones.
   private mutating func missionItemPaths(
     _ limits: MissionLimits
   ) throws(MalformedMessage) -> [String] {

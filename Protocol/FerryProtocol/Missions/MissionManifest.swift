@@ -40,13 +40,13 @@ public struct MissionItem: Sendable, Equatable {
   public var mediaType: String
   /// Bytes.
   public var size: Int64
-  /// Of the whole file.
+  /// The hash of the whole file.
   public var hash: ContentHash
-  /// Of each part of ``MissionManifest/chunkSize`` bytes, the last one shorter. Empty where one
-  /// part is the whole file, and where only the whole was hashed (a foreign file).
+  /// The hashes of parts of ``MissionManifest/chunkSize`` bytes, the last one shorter. Empty if one
+  /// part is the whole file, or if only the whole was hashed (a foreign file).
   public var chunks: [ContentHash]
-  /// By which address apps know the content: image and request caches answer it. Where the server
-  /// does not have the content, it is fetched from there.
+  /// The address of the content for apps: image and request caches answer it. If the server does
+  /// not have the content, it is fetched from there.
   public var url: String?
   /// Whether the server has the content, as `/v1/blobs/{sha256}`.
   public var isHosted: Bool

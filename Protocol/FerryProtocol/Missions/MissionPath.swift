@@ -30,8 +30,8 @@ public enum MissionPath {
     return nil
   }
 
-  /// Returns the names that a path consists of, split where file systems split: at the byte of a
-  /// slash. To Swift, a slash and a combining mark behind it are one character, and no slash.
+  /// Returns the names of a path, split at the byte of a slash, as file systems do. To Swift, a
+  /// slash and a combining mark behind it are one character, and no slash.
   public static func names(in path: String) -> [Substring] {
     path.utf8.split(separator: 0x2F, omittingEmptySubsequences: false).map(Substring.init)
   }
@@ -41,7 +41,7 @@ public enum MissionPath {
   /// equivalence), so composed and decomposed letters are the same, too.
   public static func folded(_ path: String) -> String { path.lowercased() }
 
-  /// Unicode's bidirectional controls (UAX #9 §2).
+  /// Returns whether it is one of Unicode's bidirectional controls (UAX #9 §2).
   private static func isDirection(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0x061C, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069: true

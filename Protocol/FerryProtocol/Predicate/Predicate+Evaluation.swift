@@ -20,7 +20,7 @@ extension Predicate {
     } == true
   }
 
-  /// True, false, or `nil` for unknown.
+  /// Evaluates the predicate: true, false, or `nil` for unknown.
   package func truth(record: Value, _ value: (Name) -> Value) -> Bool? {
     func held(_ field: PredicateField) -> Value {
       switch field {
@@ -43,8 +43,8 @@ extension Predicate {
     }
   }
 
-  /// Evaluates SQLite's IN: false for an empty list whatever the value, unknown if NULL is on
-  /// either side and decides (https://sqlite.org/lang_expr.html#in_op).
+  /// Evaluates SQLite's IN: false for an empty list and any value, unknown if NULL is on either
+  /// side and decides (https://sqlite.org/lang_expr.html#in_op).
   private static func truth(of held: Value, among values: [Value]) -> Bool? {
     if values.isEmpty { return false }
     return fold(values, stopsAt: true) { value in
@@ -97,7 +97,7 @@ extension Value {
 /// SQLite's order of values between storage classes, collation BINARY
 /// (https://sqlite.org/datatype3.html §4.1).
 enum StorageOrder {
-  /// −1, 0 or 1; `nil` if NULL is on either side.
+  /// Returns −1, 0 or 1; `nil` if NULL is on either side.
   static func compare(_ left: Value, _ right: Value) -> Int? {
     if left.isUnknown || right.isUnknown { return nil }
     switch (left, right) {
@@ -120,7 +120,8 @@ enum StorageOrder {
     }
   }
 
-  /// Exactly, where a conversion to double would lose digits (as sqlite3IntFloatCompare does).
+  /// Compares exactly, even if a conversion to double would lose digits (as sqlite3IntFloatCompare
+  /// does).
   private static func compare(_ integer: Int64, _ real: Double) -> Int {
     if real >= 0x1p63 { return -1 }
     if real < -0x1p63 { return 1 }

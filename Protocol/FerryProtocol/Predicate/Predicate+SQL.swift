@@ -63,7 +63,7 @@ private struct SQLWriter {
     return "((+\(table).\(quoted(name))) COLLATE BINARY)"
   }
 
-  /// Joined in halves: SQLite's parser bounds the depth of an expression, not its length.
+  /// Joins in halves: SQLite's parser bounds the depth of an expression, not its length.
   private mutating func join(_ parts: ArraySlice<Predicate>, _ word: String) {
     guard parts.count > 1, let first = parts.indices.first else {
       if let only = parts.first { bracketed { $0.write(only) } }

@@ -19,9 +19,9 @@ public indirect enum Predicate: Sendable, Equatable {
   case isNull(PredicateField)
   /// A column holds something.
   case isNotNull(PredicateField)
-  /// All of them; true where there are none.
+  /// All of them; true if there are none.
   case and([Predicate])
-  /// One of them at least; false where there are none.
+  /// One of them at least; false if there are none.
   case or([Predicate])
   /// The opposite; unknown stays unknown.
   case not(Predicate)

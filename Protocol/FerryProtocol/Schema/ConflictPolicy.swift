@@ -4,7 +4,7 @@ public enum ConflictPolicy: String, Sendable, CaseIterable {
   case lastWriterWins = "last-writer-wins"
   /// The server's value wins against a write whose author had not seen it.
   case serverWins = "server-wins"
-  /// The incoming value wins, whatever the clocks are.
+  /// The incoming value wins, with any clocks.
   case clientWins = "client-wins"
   /// The greatest value stays.
   case max
@@ -33,11 +33,11 @@ public enum DeletePolicy: String, Sendable, CaseIterable {
   case ask
 }
 
-/// Which values a column may hold. NULL is admitted unless the column is required.
+/// The values that a column may hold. NULL is admitted unless the column is required.
 public enum ColumnType: String, Sendable, CaseIterable {
   case text
   case integer
-  /// Reals, and integers, which SQLite may store where a real has no fraction.
+  /// Reals, and integers, which SQLite may store for a real without a fraction.
   case real
   case blob
   case any

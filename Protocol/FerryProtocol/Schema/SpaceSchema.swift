@@ -26,12 +26,12 @@ public struct SpaceSchema: Sendable, Equatable {
   /// Declares nothing: every table follows ``TableRules/standard``.
   public static let empty = SpaceSchema()
 
-  /// Returns the rules of one table; the standard ones where the schema does not name it.
+  /// Returns the rules of one table; the standard ones if the schema does not name it.
   public func rules(for table: Name) -> TableRules {
     tables.isEmpty ? .standard : tables[table] ?? .standard
   }
 
-  /// How conflicts in one column end.
+  /// Returns the policy of one column's conflicts.
   public func policy(of column: Name, in table: Name) -> ConflictPolicy {
     rules(for: table).policy(of: column)
   }
@@ -68,7 +68,7 @@ public struct TableRules: Sendable, Equatable {
   /// Last writer wins, deletes win, every writer may write anything.
   public static let standard = TableRules()
 
-  /// How conflicts in one column end.
+  /// Returns the policy of one column's conflicts.
   public func policy(of column: Name) -> ConflictPolicy {
     columns.isEmpty ? policy : columns[column]?.policy ?? policy
   }
@@ -96,7 +96,7 @@ public struct ColumnRules: Sendable, Equatable {
   /// Whether every insert has to give it a value that is not NULL, and no update may take it away.
   public var isRequired: Bool
 
-  /// Rules from their parts. A counter's type is integer where none is given.
+  /// Creates rules from their parts. A counter's type is integer if none is given.
   public init(
     policy: ConflictPolicy? = nil, type: ColumnType? = nil, isRequired: Bool = false
   ) {

@@ -47,10 +47,10 @@ extension Digest {
   }
 }
 
-/// Makes digests of records. Kept between records, so that its memory is used again.
+/// A hasher of records, kept between records so that its memory is used again.
 ///
-/// Hashed are table, identifier, and each column that is not NULL, in the order of the names'
-/// bytes: so a column that was never written equals one that holds NULL.
+/// It hashes table, identifier, and each column that is not NULL, in the order of the names' bytes.
+/// So a column that was never written equals one that holds NULL.
 package struct RecordHasher {
   private var bytes: [UInt8] = []
 
@@ -141,7 +141,7 @@ extension [UInt8] {
 }
 
 extension [Column] {
-  /// By the bytes of their names.
+  /// Returns the columns by the bytes of their names.
   package func sortedByBytes() -> [Column] {
     let ascend = indices.dropFirst().allSatisfy { self[$0 - 1].name < self[$0].name }
     return ascend ? self : sorted { $0.name < $1.name }

@@ -1,5 +1,5 @@
-/// Finds the leaves in which two trees differ, from the root down, asking only about nodes below
-/// which there is a difference.
+/// A search for the leaves in which two trees differ, from the root down. It asks only about nodes
+/// with a difference below them.
 package struct DigestDescent: Sendable {
   private let ours: DigestSums
   /// Nodes that differ and whose children are not known yet.
@@ -35,7 +35,7 @@ package struct DigestDescent: Sendable {
   }
 }
 
-/// Compares the records of leaves.
+/// The comparison of the records of leaves.
 package enum LeafComparison {
   /// Records that are not the same on both sides, by their bytes, ascending.
   package static func differing(

@@ -24,13 +24,12 @@ package struct DigestNode: Hashable, Sendable, Comparable, CustomStringConvertib
     DigestNode(depth: depthMax, prefix: number)
   }
 
-  /// Returns the place where a record belongs: the first 16 bits of the hash of its identifier's
-  /// bytes.
+  /// Returns the leaf of a record: the first 16 bits of the hash of its identifier's bytes.
   package static func leaf(of record: UnsafeRawBufferPointer) -> Int {
     Int(SipHash.hash(record) >> 112)
   }
 
-  /// Returns the place where a record belongs.
+  /// Returns the leaf of a record.
   package static func leaf(of record: Name) -> Int {
     record.withBytes { leaf(of: $0) }
   }

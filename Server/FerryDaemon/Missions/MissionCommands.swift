@@ -128,7 +128,7 @@ enum MissionCommands {
     let grace = Retention(try arguments.duration("keep")).milliseconds ?? 0
     try await LocalMissions.withContent(arguments) { store, content in
       var result = BlobCollector.Result()
-      // Where nothing was ever published there is nothing to remove.
+      // If nothing was ever published, there is nothing to remove.
       if content.isNamed || content.isThere {
         let collector = BlobCollector(
           store: store, blobs: try content.desk().blobs, clock: .system,

@@ -92,7 +92,7 @@ extension SigningKeyError: CommandFailureConvertible {
 }
 
 extension Problem {
-  /// The same as ``ExitStatus``, everywhere where a server is asked: a token is a person's to give.
+  /// The exit status of a command that asks a server: only the user can give a missing token.
   private var status: ExitStatus {
     switch code {
     case .unauthorized, .forbidden: .needsUser

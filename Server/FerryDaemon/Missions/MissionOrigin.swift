@@ -9,7 +9,7 @@ struct MissionOrigin: Sendable {
   let path: String
   let isFolder: Bool
 
-  /// Throws where there is nothing.
+  /// Reads the path; throws if nothing is there.
   init(_ path: String) throws(CommandFailure) {
     var isFolder: ObjCBool = false
     guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {

@@ -10,7 +10,7 @@ struct MissionFile: Sendable {
   let digest: FileDigest
 }
 
-/// Where the mission commands work: on the store, or through a server.
+/// The target of the mission commands: the store, or a server.
 protocol MissionTarget: Sendable {
   /// The space's.
   var name: SpaceName { get }
@@ -74,7 +74,7 @@ struct LocalMissions: MissionTarget {
 
   var name: SpaceName { space.name }
 
-  /// Opens the store, and finds out where its content is.
+  /// Opens the store, and finds the directory of its content.
   static func withContent<Answer>(
     _ arguments: ParsedArguments, _ body: (any SyncStore, ContentPlace) async throws -> Answer
   ) async throws -> Answer {
@@ -169,7 +169,7 @@ struct ContentPlace: Sendable {
   /// Whether there is one.
   var isThere: Bool { FileManager.default.fileExists(atPath: path) }
 
-  /// - Parameter makes: whether it is made where it is absent.
+  /// - Parameter makes: Whether it is made if it is absent.
   func desk(makes: Bool = false) throws -> MissionDesk {
     guard makes || isThere else {
       throw CommandFailure(

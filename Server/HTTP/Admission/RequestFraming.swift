@@ -63,13 +63,14 @@ struct RequestFraming: Equatable {
 
   private static let notInHosts = Array("/?#@,\\\"<>".utf8)
 
-  /// Without case and without the port that `http` means anyway.
+  /// Returns the authority without case and without the port that `http` implies.
   private static func bare(_ authority: String) -> String {
     let lowered = authority.lowercased()
     return lowered.hasSuffix(":80") ? String(lowered.dropLast(3)) : lowered
   }
 
-  /// RFC 9110 §5.6.2. `Content-Length : 5` would be another header to the next reader.
+  /// Returns whether a name is a token (RFC 9110 §5.6.2). `Content-Length : 5` would be another
+  /// header to the next reader.
   private static func isToken(_ name: String) -> Bool {
     !name.isEmpty
       && name.utf8.allSatisfy { byte in

@@ -1,10 +1,10 @@
 import Foundation
 import Synchronization
 
-/// Accepts connections on its own thread and hands them on.
+/// A thread that accepts connections and hands them on.
 ///
-/// libmicrohttpd could listen itself, but its `MHD_quiesce_daemon` races with its workers, and
-/// its thread pool does not spread connections evenly.
+/// libmicrohttpd could listen itself, but its `MHD_quiesce_daemon` races with its workers, and its
+/// thread pool does not spread connections evenly.
 final class Acceptor: Sendable {
   private let isStopping = Atomic(false)
   private let listener: ListeningSocket

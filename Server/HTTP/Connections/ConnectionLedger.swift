@@ -1,7 +1,7 @@
-/// Which connections are taken; pure.
+/// The decision which connections are accepted; pure.
 ///
-/// Beyond the limit a few more are taken that serve probes and administration only, so that a
-/// full server can still be looked at and repaired.
+/// Beyond the limit a few more are accepted that serve probes and administration only, so that a
+/// full server can still be examined and repaired.
 struct ConnectionLedger {
   enum Verdict: Equatable {
     case open

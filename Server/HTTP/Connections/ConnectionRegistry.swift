@@ -68,7 +68,7 @@ final class ConnectionRegistry: Sendable {
     state.withLock { $0.entries[ObjectIdentifier(exchange)]?.resume() ?? false }
   }
 
-  /// Resets the exchange's connection, whatever it is doing.
+  /// Resets the exchange's connection, in any state.
   func disconnect(_ exchange: Exchange) {
     state.withLock { state in
       guard let socket = state.entries[ObjectIdentifier(exchange)]?.socket else { return }

@@ -5,7 +5,8 @@ struct SocketAddress {
   private(set) var storage = sockaddr_storage()
   private(set) var length: socklen_t
 
-  /// From text: `127.0.0.1`, `::1`, `[::1]` or `localhost`. Nil when it is no address.
+  /// Reads an address from text: `127.0.0.1`, `::1`, `[::1]` or `localhost`. `nil` if it is no
+  /// address.
   init?(_ text: String, port: UInt16) {
     var host = text == "localhost" ? "127.0.0.1" : text
     if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }

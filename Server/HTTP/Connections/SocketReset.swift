@@ -1,7 +1,7 @@
 import CMicroHTTPD
 import Glibc
 
-/// Cuts a connection off, whatever it is doing. Its owner goes on to close the socket.
+/// The reset of a connection, in any state. Its owner goes on to close the socket.
 enum SocketReset {
   static func begin(_ socket: Int32) {
     // Discards the bytes that the kernel still holds for a reader that does not read.

@@ -16,8 +16,8 @@ package struct ByteRanges: Sendable, Equatable {
     case suffix(Int)
   }
 
-  /// More ranges than this in one header are taken for an attack (RFC 9110 §17.15), and the
-  /// header is ignored.
+  /// The most ranges in one header: more count as an attack (RFC 9110 §17.15), and the header is
+  /// ignored.
   package static let countMax = 64
   /// Ranges with a gap of fewer bytes between them are sent as one: each part of a multipart
   /// answer costs about that much by itself (RFC 9110 §14.6 note).
@@ -25,8 +25,9 @@ package struct ByteRanges: Sendable, Equatable {
 
   private let specifications: [Specification]
 
-  /// Nil when the header is to be ignored: it is malformed, counts in another unit than bytes,
-  /// or lists more than `countMax` ranges. Numbers beyond 63 bits count as the greatest of them.
+  /// Reads the header; `nil` if it is to be ignored: it is malformed, counts in another unit than
+  /// bytes, or lists more than `countMax` ranges. Numbers beyond 63 bits count as the greatest of
+  /// them.
   package init?(header text: String) {
     let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, parts[0].lowercased() == "bytes" else { return nil }

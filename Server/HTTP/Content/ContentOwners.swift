@@ -21,7 +21,7 @@ extension SegmentedContent {
   func daemonResponse() -> OpaquePointer? { SegmentsOwner(self).daemonResponse() }
 }
 
-/// Keeps segments while libmicrohttpd reads them.
+/// The owner of segments while libmicrohttpd reads them.
 private final class SegmentsOwner {
   /// Bytes that each answer in progress holds, and the most that is read from a file at once.
   private static let blockSize = 64 << 10

@@ -44,7 +44,7 @@ package enum ContentSegment: Sendable {
 /// Segments as one content.
 package struct SegmentedContent: Sendable {
   private let segments: [ContentSegment]
-  /// Where each segment begins in the whole.
+  /// The beginning of each segment in the whole.
   private let starts: [Int]
   /// All together, in bytes.
   package let count: Int

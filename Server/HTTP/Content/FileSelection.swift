@@ -14,8 +14,8 @@ package enum FileSelection: Sendable, Equatable {
   /// 412
   case preconditionFailed
 
-  /// In the order of RFC 9110 §13.2.2. A file has a tag and no date of change, so conditions
-  /// that name a date are overlooked, and `If-Range` with one does not hold.
+  /// Decides in the order of RFC 9110 §13.2.2. A file has a tag and no date of change, so
+  /// conditions that name a date are ignored, and `If-Range` with one does not hold.
   package init(of representation: Representation, for request: HTTPRequest) {
     let (headers, tag) = (request.headers, representation.tag)
     let isGet = request.method == "GET"

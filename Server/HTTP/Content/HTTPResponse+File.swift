@@ -33,7 +33,7 @@ extension HTTPResponse {
     method != "HEAD" && status != 304 && status != 204
   }
 
-  /// As `multipart/byteranges` (RFC 9110 §14.6).
+  /// Returns the content as `multipart/byteranges` (RFC 9110 §14.6).
   private static func parts(
     _ ranges: [Range<Int>], of content: ContentSegment, _ representation: Representation,
     _ boundary: String

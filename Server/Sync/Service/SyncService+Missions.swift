@@ -26,7 +26,8 @@ extension SyncService {
     return .json(record.encoded())
   }
 
-  /// The document is the body, or content that was sent before: `?document=SHA256`.
+  /// Publishes a mission. Its document is the body, or content that was sent before:
+  /// `?document=SHA256`.
   func publishMission(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {

@@ -18,7 +18,7 @@ package final class SyncService: Sendable {
     package var missions: MissionDesk?
     /// Streams of events at once.
     package var streamLimit = Int.max
-    /// Where the service's own tasks run; `nil` for the shared pool.
+    /// Runs the service's own tasks; `nil` for the shared pool.
     package var executor: (any TaskExecutor)?
 
     package init(
@@ -109,7 +109,7 @@ package final class SyncService: Sendable {
     parts.metrics.countSent(exchange.responseBytes, from: match.route)
   }
 
-  /// From now on the metrics show how busy the HTTP server is.
+  /// Shows the load of the HTTP server in the metrics from now on.
   package func observe(_ load: @escaping @Sendable () -> HTTPServer.Load) {
     self.load.withLock { $0 = load }
   }
@@ -168,7 +168,7 @@ package final class SyncService: Sendable {
     }
   }
 
-  /// Whether anything is there that takes the method.
+  /// Throws a problem unless a route takes the method.
   func check(_ match: RouteMatch) throws(Problem) {
     if match.route == .unknown {
       throw Problem(

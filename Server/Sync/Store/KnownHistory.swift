@@ -56,7 +56,7 @@ struct KnownHistory {
   }
 }
 
-/// Where an operation is in the history.
+/// The place of an operation in the history.
 struct HistoryPlace {
   let sequence: SequenceNumber
   /// The history hash after it; `nil` for an operation from before there were history hashes.

@@ -8,7 +8,7 @@ struct NoticeFeed {
     let body: [UInt8]
   }
 
-  /// Oldest first; perhaps not all that there are, but one at least where there is any.
+  /// Oldest first; perhaps not all, but at least one if there is any.
   private let rows: [Row]
   private var next = 0
   private var taken = JSONWriter()
@@ -38,6 +38,6 @@ struct NoticeFeed {
     next += 1
   }
 
-  /// Those taken, comma-separated.
+  /// Returns the taken notices, comma-separated.
   consuming func finish() -> [UInt8] { taken.finish() }
 }

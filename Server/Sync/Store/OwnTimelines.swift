@@ -12,7 +12,7 @@ package final class OwnTimelines: Sendable {
   private let heads = Mutex<[Int64: SequenceNumber]>([:])
   private let random: @Sendable () -> UInt64
 
-  /// - Parameter random: Where the names of timelines come from.
+  /// - Parameter random: The source of names of timelines.
   package init(random: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }) {
     self.random = random
   }

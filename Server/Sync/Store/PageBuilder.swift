@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// Builds one page of a pull list from rows in sequence order, and the device's notices in their
-/// places between them.
+/// A builder of one page of a pull list from rows in sequence order, with the device's notices in
+/// their places between them.
 struct PageBuilder {
   var changes: JSONWriter
   /// Changes in the page.
@@ -31,7 +31,7 @@ struct PageBuilder {
       || placeCount < request.limit && changes.count + notices.byteCount < request.byteLimit
   }
 
-  /// Takes the notices that come before the next row. Returns whether that row may be added; where
+  /// Takes the notices that come before the next row. Returns whether that row may be added; if
   /// not, the page is closed.
   mutating func admits(_ sequence: SequenceNumber) -> Bool {
     takeNotices(before: sequence)
@@ -81,7 +81,7 @@ struct PageBuilder {
   consuming func finish(
     _ space: SpaceSnapshot, newest: SequenceNumber, appliedTail: OperationID?, now: Int64
   ) -> [UInt8] {
-    // Behind the last change there may be notices still, as where its record was pruned.
+    // There may be notices behind the last change, for example if its record was pruned.
     if last >= newest { takeNotices(before: .max) }
     let more = last < max(newest, notices.newest)
     let (epoch, head) = (space.epoch, space.head)
@@ -157,10 +157,10 @@ struct SpaceSnapshot {
   var print: UInt64 = HistoryPrint.empty
   /// The timeline that the history is on; `nil` if none was begun yet.
   var timeline: Timeline?
-  /// Where the operation of the cursor's anchor is in the history; `nil` if it is not, or there is
-  /// no anchor.
+  /// The place of the anchor's operation in the history; `nil` if it is not there, or there is no
+  /// anchor.
   let anchored: HistoryPlace?
-  /// Where the timeline of that anchor ended; see ``KnownHistory/timelineEnd``.
+  /// The end of that anchor's timeline; see ``KnownHistory/timelineEnd``.
   var timelineEnd: SequenceNumber?
   /// Tombstones up to here may be gone, and operations before it.
   let floor: SequenceNumber

@@ -111,7 +111,7 @@ package struct HeadMove: Sendable, Equatable {
 
 /// The reason why a store could not do its work.
 package enum StoreError: Error, Sendable, Equatable {
-  /// The database cannot be reached or went away; the same call may succeed later.
+  /// The database cannot be reached, or the connection was lost; the same call may succeed later.
   case unavailable(String)
   /// The database is there, and has too much to do; the same call may succeed in a moment.
   case busy(String)
@@ -147,7 +147,7 @@ package protocol SyncStore: RetentionStore, MissionStore, AccessStore {
     _ packets: [IncomingPacket], into space: Int64, now: Int64
   ) async throws(StoreError) -> IngestBatch
 
-  /// One page of the pull list, encoded as it travels. A refused cursor is a `Problem`.
+  /// Returns one page of the pull list, encoded for the wire. A refused cursor is a `Problem`.
   func changes(
     in space: Int64, _ request: PullRequest, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem>
@@ -176,8 +176,8 @@ package protocol SyncStore: RetentionStore, MissionStore, AccessStore {
     in space: Int64, _ query: DigestQuery
   ) async throws(StoreError) -> Result<DigestAnswer, Problem>
 
-  /// Brings the sums of the hash trees up to date with a few thousand records, in one transaction
-  /// that no writer of packets waits for long. Answers up to where they hold every change.
+  /// Updates the sums of the hash trees with a few thousand records, in one transaction that no
+  /// writer of packets waits for long. Returns the sequence up to which they hold every change.
   func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber
 
   /// Packets of a device that wait, and their bytes.

@@ -40,7 +40,7 @@ package final class AccessGate: Sendable {
     self.init(store: store, clock: clock, policy: checksLoopback ? .loopback() : .trusted)
   }
 
-  /// Returns whether everybody is let in.
+  /// Returns whether every caller is let in.
   package func isOpen() async throws(StoreError) -> Bool {
     if verifier != nil || state.withLock({ $0.isGuarded }) { return false }
     guard try await store.hasEverHadTokens() else { return true }
@@ -56,7 +56,7 @@ package final class AccessGate: Sendable {
     try await identify(visitor).flatMap { AccessRule.decide($0, space: space, need: need) }
   }
 
-  /// Returns the identity behind a request, whatever it may do.
+  /// Returns the identity behind a request, with any permissions.
   package func identify(
     _ visitor: Visitor
   ) async throws(StoreError) -> Result<Identity, Problem> {
@@ -164,8 +164,8 @@ package final class AccessGate: Sendable {
     }
   }
 
-  /// - Parameter address: Where an unknown credential came from, which counts as a guess; `nil` if
-  ///   it is known, and only at its end.
+  /// - Parameter address: The origin of an unknown credential, which counts as a guess; `nil` if it
+  ///   is known and has only expired.
   private func keep(_ identity: Identity?, for hash: [UInt8], address: String?) {
     let now = clock.uptime()
     state.withLock { state in

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The result of checking a credential: the principal and what it may do.
+/// The result of checking a credential: the principal and its permissions.
 package struct Identity: Sendable, Equatable {
   package let principal: Principal
   package let grants: AccessGrants

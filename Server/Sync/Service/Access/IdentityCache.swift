@@ -1,4 +1,4 @@
-/// Answers about credentials, kept for a while by the credential's hash; pure.
+/// A cache of results of credentials, by the credential's hash; pure.
 ///
 /// A revoked token is let in until its entry expires, on this process at most `timeToLive` long.
 struct IdentityCache: Sendable {

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// Which requests a server without tokens lets in. Any web page can make a browser send requests
+/// The rule for requests to a server without tokens. Any web page can make a browser send requests
 /// to an address that the browser's machine can reach, so an open server refuses everything that
 /// shows signs of a browser or a proxy (SPEC.md §8).
 package struct OpenPolicy: Sendable, Equatable {
@@ -15,13 +15,14 @@ package struct OpenPolicy: Sendable, Equatable {
   /// Checks nothing: for a service that no network reaches.
   package static let trusted = OpenPolicy(hosts: .all)
 
-  /// For a server that only this machine can reach, under these names and those of loopback.
+  /// Returns the policy of a server that only this machine can reach, under these names and those
+  /// of loopback.
   package static func loopback(alsoNamed names: [String] = []) -> OpenPolicy {
     OpenPolicy(hosts: .named(Set(names.map { $0.lowercased() }), addresses: false))
   }
 
-  /// For `--insecure`: numeric addresses count, too. A page that bound its own name to the server's
-  /// address shows that name.
+  /// Returns the policy for `--insecure`: numeric addresses count, too. A page that bound its own
+  /// name to the server's address shows that name.
   package static func insecure(alsoNamed names: [String] = []) -> OpenPolicy {
     OpenPolicy(hosts: .named(Set(names.map { $0.lowercased() }), addresses: true))
   }

@@ -23,8 +23,8 @@ package struct Principal: Sendable, Hashable, CustomStringConvertible {
   /// Every sender, as long as no token was created.
   package static let anonymous = Principal(known: "anonymous")
 
-  /// Returns whether a device of this principal may be used by another one from now on: only one
-  /// from before there were tokens.
+  /// Returns whether another principal may use a device of this one from now on: only if the device
+  /// is from before there were tokens.
   func leaves(deviceTo other: Principal) -> Bool { self == other || self == .anonymous }
 
   /// Creates the holder of a token of Ferry's: its owner, and without one the token itself. Both

@@ -4,7 +4,7 @@
 /// It distinguishes a member's token from guesses from the same address, without a look-up in the
 /// store for each.
 struct SecretFilter: Sendable {
-  /// How long a secret that was made since may be taken for a guess.
+  /// How long a secret that was made since may count as a guess.
   static let ageMax = Duration.seconds(2)
 
   private var prefixes: Set<UInt64> = []

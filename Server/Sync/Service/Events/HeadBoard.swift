@@ -85,7 +85,7 @@ struct HeadBoard<Listener> {
     if channels[space]?.members.isEmpty == true { channels[space] = nil }
   }
 
-  /// Takes a move from the store's feed. Before anybody has looked the head up it is of no use.
+  /// Takes a move from the store's feed. It has no effect before the first look-up of the head.
   mutating func move(_ move: HeadMove) -> Step {
     guard let channel = channels[move.space], let head = channel.head else { return Step() }
     if move.head < head { return Step(suspect: channel.name) }

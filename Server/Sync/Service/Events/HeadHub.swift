@@ -22,7 +22,7 @@ package final class HeadHub: Sendable {
   /// - Parameters:
   ///   - window: The time between two events of one space, at least.
   ///   - sleep: Waits; throws when it is to stop.
-  ///   - executor: Where its timer runs; `nil` for the shared pool.
+  ///   - executor: Runs its timer; `nil` for the shared pool.
   package init(
     window: Duration = .milliseconds(10),
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
@@ -86,7 +86,7 @@ package final class HeadHub: Sendable {
     }
   }
 
-  /// Sends a comment to everybody.
+  /// Sends a comment to all listeners.
   package func heartbeat() {
     sending.withLock { _ in
       let listeners = state.withLock { $0.board.listeners }

@@ -18,6 +18,6 @@ package enum LogLevel: String, Sendable, CaseIterable, Comparable {
     }
   }
 
-  /// The more it matters, the smaller.
+  /// Orders levels: a level that matters more is smaller.
   package static func < (left: LogLevel, right: LogLevel) -> Bool { left.rank < right.rank }
 }

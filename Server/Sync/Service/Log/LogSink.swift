@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Takes lines of a log; must not block for long.
+/// The destination of log lines; must not block for long.
 package protocol LogSink: Sendable {
   /// One whole line with its newline.
   func write(_ line: [UInt8])

@@ -18,7 +18,7 @@ package struct ServiceLog: Sendable {
     if entry.level <= level { sink.write(entry.line()) }
   }
 
-  /// A line about something other than a request.
+  /// Writes a line that is not about a request.
   /// - Parameter message: JSON text already, so no quotes in it.
   func write(_ level: LogLevel, _ message: StaticString, detail: String? = nil) {
     guard level <= self.level else { return }

@@ -6,7 +6,7 @@ enum PageCount {
   /// The count is within the page's head, which contains nothing of a user's.
   private static let headMax = 512
 
-  /// Zero for anything that is not a page.
+  /// Returns the count; zero for anything that is not a page.
   static func read(_ page: [UInt8]) -> Int {
     let head = page.prefix(headMax)
     guard

@@ -1,4 +1,4 @@
-/// Writes the Prometheus text exposition format 0.0.4.
+/// A writer of the Prometheus text exposition format 0.0.4.
 struct PrometheusText {
   /// The format's media type.
   static let mediaType = "text/plain; version=0.0.4; charset=utf-8"

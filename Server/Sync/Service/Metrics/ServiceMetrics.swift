@@ -59,7 +59,7 @@ package final class ServiceMetrics: Sendable {
     }
   }
 
-  /// Counts bytes of an answer's content that went out.
+  /// Counts sent bytes of an answer's content.
   func countSent(_ bytes: Int, from route: Route) {
     counts.withLock { $0.bytesOut[route, default: 0] += bytes }
   }

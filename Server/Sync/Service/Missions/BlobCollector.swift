@@ -1,7 +1,7 @@
 import FerryProtocol
 import MissionServer
 
-/// Removes content that no space needs any more, in the background and a little at a time.
+/// The removal of content that no space needs any more, in the background and a little at a time.
 ///
 /// Missions in force need their content. Versions that they replaced need it for ``graceStandard``
 /// more. Publishers hold the directory meanwhile, and content to remove is looked up under the same

@@ -6,16 +6,16 @@ import MissionServer
 // signed by another key than the first one. So a lost key must not be made again unnoticed, and a
 // key that is restored counts at once.
 extension MissionDesk {
-  /// Returns the key; made where there is none and nothing of the store was signed.
+  /// Returns the key; makes it if there is none and nothing of the store was signed.
   package func signingKey() async throws(MissionFailure) -> MissionSigner {
     if let signer = try await readKey() { return signer }
     if let signer = try await anySigner() { throw .key(.missing(path: keyFile, signer: signer)) }
     return try await makeKey()
   }
 
-  /// Returns the key to sign a mission with that comes beside others of its space.
+  /// Returns the key for a mission that is published beside others of its space.
   ///
-  /// - Parameter isNew: Whether it may be another than theirs, and be made where it is missing.
+  /// - Parameter isNew: Whether it may differ from theirs, and be made if it is missing.
   func signingKey(
     beside others: [MissionRecord], isNew: Bool, in space: SpaceSummary, by principal: Principal?
   ) async throws(MissionFailure) -> MissionSigner {

@@ -1,7 +1,7 @@
 import FerryProtocol
 import MissionServer
 
-/// Publishes missions: brings together the store, the content's directory and the key.
+/// The publisher of missions: it joins the store, the content's directory and the key.
 package final class MissionDesk: Sendable {
   /// Attempts at a publication while other callers publish concurrently.
   private static let attempts = 10
@@ -16,13 +16,13 @@ package final class MissionDesk: Sendable {
   let clock: ServiceClock
   let keyFile: String
   private let limits: MissionLimits
-  /// The key where it is known already; otherwise it is in ``keyFile``.
+  /// The key if it is known already; otherwise it is in ``keyFile``.
   let knownSigner: MissionSigner?
 
   /// - Parameters:
   ///   - keyFile: The key in PEM; made when it is first needed. `nil` for `mission-key.pem` beside
   ///     the content.
-  ///   - signer: The key, where it is known already.
+  ///   - signer: The key, if it is known already.
   package init(
     store: any SyncStore, blobs: BlobThreads, keyFile: String? = nil,
     signer: MissionSigner? = nil, clock: ServiceClock, limits: MissionLimits = .standard,
@@ -169,7 +169,7 @@ package final class MissionDesk: Sendable {
 }
 
 extension MissionManifest {
-  /// The content of hosted items; one more than once where items share it.
+  /// The content of hosted items; a content is repeated if items share it.
   fileprivate var blobs: [MissionBlob] {
     items.filter(\.isHosted).map { MissionBlob(hash: $0.hash, size: $0.size) }
   }

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The missions in force in a space, beside which another one is published; pure.
+/// The missions in force in a space, beside which a mission is published; pure.
 struct Neighbourhood: Sendable {
   private let records: [MissionRecord]
 

@@ -21,7 +21,7 @@ final class UploadShares: Sendable {
 
   init(clock: ServiceClock) { self.clock = clock }
 
-  /// Returns the bytes of a space's uploads, by `ask` where they are not known.
+  /// Returns the bytes of a space's uploads, by `ask` if they are not known.
   func bytes(
     in space: Int64, ask: () async throws(Problem) -> Int64
   ) async throws(Problem) -> Int64 {

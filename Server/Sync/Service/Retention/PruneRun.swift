@@ -32,7 +32,7 @@ package struct PruneRun: Sendable, Equatable {
 }
 
 extension ServiceLog {
-  /// A line for a run; at debug level where nothing went.
+  /// Writes a line for a run; at debug level if nothing was deleted.
   func write(_ run: PruneRun) {
     let rows = run.rows
     let counts =

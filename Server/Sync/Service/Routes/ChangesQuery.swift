@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// Reads the query of `GET …/changes`; pure. Names that it does not know are passed over.
+/// The query of `GET …/changes`; pure. Unknown names are ignored.
 enum ChangesQuery {
   /// Changes of a page when the client names no limit.
   static let limitDefault = 1_000

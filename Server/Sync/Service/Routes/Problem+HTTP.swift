@@ -5,7 +5,7 @@ extension Problem {
   /// Seconds that a client waits, at least, before it tries again.
   static let retryAfter = "1"
 
-  /// Returns the problem as an answer: a problem document, and `Retry-After` where trying again may
+  /// Returns the problem as an answer: a problem document, and `Retry-After` if trying again may
   /// help.
   package func response(headers: HTTPHeaders = [:]) -> HTTPResponse {
     var headers = headers

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// Where a request goes; also the `route` of log lines and metrics.
+/// The kind of a request, by its path; also the `route` of log lines and metrics.
 package enum Route: String, Sendable, CaseIterable {
   case space = "/v1/spaces/{space}"
   case packets = "/v1/spaces/{space}/packets"
@@ -23,7 +23,7 @@ package enum Route: String, Sendable, CaseIterable {
   /// Nothing is there.
   case unknown = "unknown"
 
-  /// The methods it takes, and the role that each needs; `nil` if anybody may ask.
+  /// The methods it takes, and the role that each needs; `nil` if every caller may use it.
   package var methods: [(name: String, need: Role?)] {
     switch self {
     case .space: [("GET", .reader), ("HEAD", .reader), ("PUT", .admin)]
@@ -69,7 +69,7 @@ package struct RouteMatch: Sendable, Equatable {
   package var itemText: String?
   /// Whether the route takes the method.
   package var isAllowed = true
-  /// The role that is needed, `nil` if anybody may ask.
+  /// The role that is needed, `nil` if every caller may use it.
   package var need: Role?
 
   /// Matches the decoded segments of a path.

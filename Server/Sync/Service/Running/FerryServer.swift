@@ -7,7 +7,7 @@ import MissionServer
 package final class FerryServer: Sendable {
   /// The port that connections are accepted on.
   package let port: UInt16
-  /// Whether it started without any token in existence, and so serves everybody.
+  /// Whether it started without any token in existence, and so serves every caller.
   package let startedOpen: Bool
   /// The store that it serves, for those in the same process.
   package let store: any SyncStore
@@ -87,7 +87,7 @@ package final class FerryServer: Sendable {
     let pruner = Pruner(
       store: store, clock: configuration.clock, metrics: metrics, log: configuration.log,
       pace: Pruner.Pace(interval: configuration.pruneInterval))
-    // Before anybody can listen, so that no move is missed.
+    // Before any caller can listen, so that no move is missed.
     let moves = store.headMoves()
     http = try Self.listen(configuration, service, workers)
     port = http.port
@@ -145,7 +145,7 @@ package final class FerryServer: Sendable {
     }
   }
 
-  /// Where it listens, with the port in use.
+  /// The address at which it listens, with the port in use.
   package var address: ListenAddress {
     ListenAddress(host: configuration.listen.host, port: port)
   }

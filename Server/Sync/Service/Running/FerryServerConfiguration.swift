@@ -53,7 +53,7 @@ package struct FerryServerConfiguration: Sendable {
   package var clock = ServiceClock.system
   package var log: ServiceLog
 
-  /// - Parameter log: Where lines go; see the properties for the rest.
+  /// - Parameter log: The log of the server; see the properties for the rest.
   package init(listen: ListenAddress, store: StoreLocation, log: ServiceLog) {
     self.listen = listen
     self.store = store

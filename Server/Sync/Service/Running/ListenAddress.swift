@@ -1,7 +1,7 @@
 import Cryptography
 import Foundation
 
-/// Where a server listens: an IPv4 or IPv6 address and a port, `127.0.0.1:8080` or `[::1]:8080`.
+/// The address of a server: an IPv4 or IPv6 address and a port, `127.0.0.1:8080` or `[::1]:8080`.
 package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
   /// The address without brackets.
   package var host: String

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Where a server keeps its data.
+/// The place of a server's data.
 package enum StoreLocation: Sendable, Equatable {
   /// The embedded store, in a directory that is made when absent.
   case embedded(directory: String)

@@ -1,14 +1,14 @@
 import FerryProtocol
 
-/// Opens the store that a configuration names. A database that is away is waited for: when a whole
-/// machine starts, the server is often there first.
+/// The opening of the store that a configuration names. It waits for a database that is not
+/// available: when a whole machine starts, the server is often there first.
 package struct StoreOpener: Sendable {
   let location: StoreLocation
   let limits: Limits
   let quotas: Quotas
   /// Connections to a database.
   let connections: Int
-  /// Whether a store is made where there is none.
+  /// Whether a store is made if there is none.
   let makes: Bool
   private let patience: Duration
   private let clock: ServiceClock
@@ -25,8 +25,8 @@ package struct StoreOpener: Sendable {
   }
 
   /// - Parameters:
-  ///   - patience: How long a database that is away is waited for.
-  ///   - makes: Whether a store is made where there is none.
+  ///   - patience: The longest wait for a database that is not available.
+  ///   - makes: Whether a store is made if there is none.
   package init(
     _ location: StoreLocation, limits: Limits = .standard, quotas: Quotas = .standard,
     connections: Int = PostgresStore.connectionsStandard, makes: Bool = true, patience: Duration,

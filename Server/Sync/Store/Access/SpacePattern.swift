@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The spaces that a grant is for: one by its name, all that begin alike (`list-*`), or all (`*`).
+/// The spaces of a grant: one by its name, all with a common prefix (`list-*`), or all (`*`).
 package struct SpacePattern: Sendable, Hashable, Comparable, CustomStringConvertible {
   /// As it is written: a name, the beginning of names and `*`, or `*` alone.
   package let text: String

@@ -331,8 +331,8 @@ package struct BatchMatches: Sendable, Equatable {
   }
 }
 
-/// Where a history stood when something was read outside of a transaction. A store that lost commits
-/// meanwhile has another history behind the same number.
+/// A place in a history that was read outside of a transaction. A store that lost commits meanwhile
+/// has another history behind the same number.
 package struct HistoryOrigin: Sendable, Equatable {
   package let head: SequenceNumber
   /// The operation at ``head``; `nil` in an empty space.
@@ -345,7 +345,7 @@ package struct HistoryOrigin: Sendable, Equatable {
 
   /// Returns whether the history of `space` goes on from here.
   ///
-  /// - Parameter place: Where the history of `space` has ``newest`` now.
+  /// - Parameter place: The present place of ``newest`` in the history of `space`.
   func leads(to space: SpaceState, place: HistoryPlace?) -> Bool {
     if head == 0 || self == HistoryOrigin(space) { return true }
     return place?.sequence == head && place?.print == print && head <= space.head
@@ -387,7 +387,7 @@ package enum IngestAttempt: Sendable {
   case done(before: SequenceNumber, IngestBatch)
   case needsMatches(BatchesToMatch)
 
-  /// Attempts before the space is taken for busy: its other writers are faster.
+  /// Attempts before the space counts as busy: its other writers are faster.
   package static let roundsMax = 8
 }
 

@@ -16,7 +16,7 @@ struct ClaimLedger {
   private let stored: [UniqueClaim: Name?]
   /// As the batch has left it.
   private var changed: [UniqueClaim: Name?] = [:]
-  /// The transaction under way, in the order in which it touched its records.
+  /// The current transaction, in the order in which it touched its records.
   private var entries: [Entry] = []
   private var places: [RecordKey: Int] = [:]
   /// Keys to look up before anything is judged.

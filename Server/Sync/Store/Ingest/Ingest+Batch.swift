@@ -68,7 +68,7 @@ extension OperationID {
 }
 
 extension Operation {
-  /// Returns the same under another id, where one is given.
+  /// Returns the same under another id, if one is given.
   func named(_ id: OperationID?) -> Operation {
     guard let id else { return self }
     var named = self

@@ -5,7 +5,7 @@ package enum IngestNeed: Sendable, Equatable {
   /// Bodies of buffered packets, with the entries of the history and the records for their
   /// operations.
   case bodies([ParkedKey])
-  /// Which records hold these unique keys, where any does.
+  /// The records that hold these unique keys, if any does.
   case holders([UniqueClaim])
   /// The stored records that the matcher asks for, shown one by one; then it finishes.
   case matches(BatchMatcher)
@@ -56,8 +56,8 @@ extension Ingest {
 }
 
 extension Ingest {
-  /// Returns the runs with batches that hold operations which can never be applied, whatever is
-  /// stored.
+  /// Returns the runs with batches that hold operations which can never be applied, independent of
+  /// the stored data.
   private static func refusedUnmatched(
     _ plan: IngestPlan, _ packets: [IncomingPacket], in context: IngestContext
   ) -> [IngestPlan.Source: Problem] {

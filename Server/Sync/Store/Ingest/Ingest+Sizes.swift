@@ -2,14 +2,14 @@ import FerryProtocol
 
 /// A record's size before a packet changes it.
 struct RecordMeasure: Equatable {
-  /// Of its state's JSON, hidden columns included.
+  /// The bytes of its state's JSON, hidden columns included.
   var bytes = 0
   var columns = 0
   var isAlive = false
 
   init() {}
 
-  /// - Parameter bytes: Of the state's JSON, where that is known already.
+  /// - Parameter bytes: The bytes of the state's JSON, if they are known already.
   init(_ state: RecordState, bytes: Int? = nil) {
     self.bytes = bytes ?? state.encoded().count
     columns = state.columns.count

@@ -16,7 +16,7 @@ package struct Ingest {
   private let check: OperationCheck
   private var claims: ClaimLedger
   var usage: UsageLedger
-  /// Of the run under way.
+  /// The refusals of the current run.
   var refusals: [Refusal] = []
   /// Indexes in ``records`` of the records that the current packet has touched.
   var touched: [Int] = []
@@ -110,7 +110,7 @@ package struct Ingest {
     let count = effects.space.head - before.head
     effects.chains[packet.device]?.operations += count
     var receipt = receipt(for: packet, tail, count > 0 ? .applied : .duplicate)
-    // Where all of it is new and nothing between, its author can lead the cursor over it.
+    // If all of it is new and without a gap, its author can lead the cursor over it.
     if count > 0, receipt.sequences == before.head + 1...effects.space.head {
       (receipt.printBefore, receipt.print) = (before.print, effects.space.print)
       receipt.timeline = effects.space.timeline
@@ -119,7 +119,7 @@ package struct Ingest {
     if case .parked = source { released[closer, default: []].append(receipt) }
   }
 
-  /// A run is of one device.
+  /// Returns the owner of a run, which is of one device.
   private func owner(of run: IngestPlan.Run) -> Principal {
     run.sources.first.flatMap { packet($0) }.map { owner(of: $0.device) } ?? .anonymous
   }

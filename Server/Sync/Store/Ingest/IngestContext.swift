@@ -14,7 +14,7 @@ package struct IngestContext: Sendable {
   package var usage: [Principal: Usage] = [:]
   /// The use of the space by all principals together.
   package var total = Usage()
-  /// Of the batch's devices; a new device has none.
+  /// The chains of the batch's devices; a new device has none.
   package var chains: [DeviceID: DeviceChain] = [:]
   /// Packets of the batch's devices that wait.
   package var parked: [ParkedPacket] = []
@@ -25,7 +25,7 @@ package struct IngestContext: Sendable {
   /// The ends of the timelines of cursors before the retention horizon: `.max` for a timeline that
   /// goes on. Timelines that the space does not know are absent.
   package var timelineEnds: [Timeline: SequenceNumber] = [:]
-  /// The records that the batch's operations touch, where they exist.
+  /// The records that the batch's operations touch, if they exist.
   package var records: [RecordKey: RecordState] = [:]
   /// Bytes of those states as they are stored.
   package var recordBytes: [RecordKey: Int] = [:]
@@ -75,8 +75,8 @@ package struct SpaceState: Sendable, Equatable {
   package var newest: OperationID?
   /// The history hash after ``newest``.
   package var print: UInt64
-  /// The space's hybrid clock: at or past every stamp in the space, whatever the servers' wall
-  /// clocks did.
+  /// The space's hybrid clock: at or past every stamp in the space, independent of the servers'
+  /// wall clocks.
   package private(set) var clock: HybridTimestamp
   /// The version of its schema; 0 if it has none.
   package var schemaVersion: Int64
@@ -89,7 +89,7 @@ package struct SpaceState: Sendable, Equatable {
   /// The timeline that begins with the next operation; `nil` if this run of the server has begun
   /// one.
   package var nextTimeline: Timeline?
-  /// Where ``timeline`` begins: behind this place. `nil` unless it is new.
+  /// The place behind which ``timeline`` begins. `nil` unless it is new.
   package private(set) var timelineStart: SequenceNumber?
 
   package init(

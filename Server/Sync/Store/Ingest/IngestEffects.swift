@@ -14,7 +14,7 @@ package struct IngestEffects: Sendable, Equatable {
     /// As it was clamped.
     package let time: HybridTimestamp
     package let base: SequenceNumber
-    /// Columns as JSON; `nil` for a delete. Of a batch: its effect, predicate and columns.
+    /// Columns as JSON; `nil` for a delete. For a batch: its effect, predicate and columns.
     package let data: [UInt8]?
     /// Columns written before `time`, as JSON; `nil` when there are none.
     package let times: [UInt8]?
@@ -79,8 +79,8 @@ package struct IngestEffects: Sendable, Equatable {
   /// Unique keys that changed hands.
   package var claims: [ClaimRow] = []
   package var results: [IngestResult] = []
-  /// Packets that hold operations which can never be applied. Where there are any, nothing else
-  /// of these effects counts: the batch is planned again without them.
+  /// Packets that hold operations which can never be applied. If there are any, nothing else of
+  /// these effects counts: the batch is planned again without them.
   package var refused: [IngestPlan.Source: Problem] = [:]
   /// Unique keys whose holders the context lacks. If there are any, nothing else counts.
   package var missingClaims: [UniqueClaim] = []

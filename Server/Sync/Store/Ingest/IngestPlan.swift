@@ -2,7 +2,7 @@ import FerryProtocol
 
 /// The decisions about a batch of packets, before any operation is examined.
 package struct IngestPlan: Sendable, Equatable {
-  /// Where a packet comes from.
+  /// The origin of a packet.
   package enum Source: Sendable, Hashable {
     /// Its place in the batch.
     case incoming(Int)
@@ -34,7 +34,7 @@ package struct IngestPlan: Sendable, Equatable {
   package var parked: [Int] = []
   /// Buffered packets to remove: applied, overtaken or replaced.
   package var unparked: [ParkedKey] = []
-  /// Chains as they are afterwards, where they moved; their `operations` is not counted on.
+  /// Chains after the batch, if they moved; their `operations` is not reliable.
   package var chains: [DeviceID: DeviceChain] = [:]
   /// The principals that use devices from now on, for devices for which that changes.
   package var owners: [DeviceID: Principal] = [:]

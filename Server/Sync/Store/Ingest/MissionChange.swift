@@ -11,7 +11,7 @@ package enum MissionChange {
   /// The data for the store to write, with the record after the change.
   package struct Decision: Sendable, Equatable {
     package let record: MissionRecord
-    /// Empty where the record is in force already.
+    /// Empty if the record is in force already.
     package let effects: IngestEffects
   }
 
@@ -38,7 +38,7 @@ package enum MissionChange {
     return .success(Decision(record: record, effects: effects))
   }
 
-  /// Decides over a mission to retract: no effects where it is not in force.
+  /// Decides about a mission to retract: no effects if it is not in force.
   package static func retract(
     _ id: MissionID, stored: RecordState?, in space: SpaceState, now: Int64, random: UInt64
   ) -> IngestEffects {

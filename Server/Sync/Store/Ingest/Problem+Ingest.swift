@@ -24,7 +24,7 @@ extension Problem {
     .cursorRequired, "this space takes packets with ?cursor= only: pull first, and state the cursor"
   )
 
-  /// The sender is too old for the space; `nil` where it is not.
+  /// Returns the problem of a sender that is too old for the space; `nil` if it is not.
   static func upgradeRequired(from version: Int, to minimum: Int) -> Problem? {
     if version >= minimum { return nil }
     return Problem(

@@ -11,7 +11,7 @@ package enum SchemaChange {
   /// The data for the store to write, with the schema after the change.
   package struct Decision: Sendable, Equatable {
     package let schema: SpaceSchema
-    /// Empty where the document is in force already.
+    /// Empty if the document is in force already.
     package let effects: IngestEffects
   }
 
@@ -49,7 +49,7 @@ package enum SchemaChange {
     return .success(Decision(schema: schema, effects: effects))
   }
 
-  /// Unique keys that a schema declares and another does not, by table.
+  /// Returns the unique keys that a schema declares and another does not, by table.
   package static func keysAdded(
     from old: SpaceSchema, to new: SpaceSchema
   ) -> [(table: Name, keys: [[Name]])] {

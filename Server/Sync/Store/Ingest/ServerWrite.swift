@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// Writes records as the server itself, so that devices hear of it by their pull lists; pure.
+/// The server's own writes to records, which devices receive by their pull lists; pure.
 package enum ServerWrite {
   /// The author of the server's own operations. No device has this identifier: versions of UUIDs
   /// are never 0.

@@ -24,7 +24,7 @@ extension Operation {
     return json.finish()
   }
 
-  /// Returns the columns' own times, none later than the operation's where that was clamped.
+  /// Returns the columns' own times, none later than the operation's if that was clamped.
   func encodedTimes(clampedTo stampTime: HybridTimestamp) -> [UInt8] {
     var json = JSONWriter(capacity: columnTimes.count * 40)
     var first = true

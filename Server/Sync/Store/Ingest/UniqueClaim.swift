@@ -78,7 +78,7 @@ extension RecordState {
 }
 
 extension Value {
-  /// The same for all values that SQL takes for equal: a real without a fraction is its integer.
+  /// The same for all values that are equal in SQL: a real without a fraction is its integer.
   fileprivate var comparable: Value {
     if case .real(let real) = self, let integer = Int64(exactly: real) {
       .integer(integer)

@@ -63,7 +63,8 @@ package protocol MissionStore: Sendable {
   /// Notes that a space's admin has sent this content, which no device may read yet.
   func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError)
 
-  /// Those of the contents that the space's missions name, or its admins have sent. In order.
+  /// Returns those of the contents that the space's missions name, or its admins have sent. In
+  /// order.
   func heldBlobs(
     among hashes: [ContentHash], in space: Int64
   ) async throws(StoreError) -> [MissionBlob]
@@ -77,6 +78,6 @@ package protocol MissionStore: Sendable {
   /// ended before `moment` (milliseconds since 1970). Returns the number of entries.
   func endBlobs(before moment: Int64) async throws(StoreError) -> Int
 
-  /// Those of the contents that some space needs still. In order.
+  /// Returns those of the contents that some space still needs. In order.
   func neededBlobs(among hashes: [ContentHash]) async throws(StoreError) -> [ContentHash]
 }

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Postgres
 
-/// Brings the sums up to date with some records, in one transaction.
+/// The update of the sums with some records, in one transaction.
 struct PostgresDigestFold {
   let space: Int64
 
@@ -54,7 +54,7 @@ struct PostgresDigestFold {
     ) AS found
     """)
 
-  /// Answers up to where the sums hold every change.
+  /// Runs the update. Returns the sequence up to which the sums hold every change.
   func run(on connection: PostgresConnection) throws -> SequenceNumber {
     try connection.transaction { connection in
       let opened = try connection.pipeline { pipeline in

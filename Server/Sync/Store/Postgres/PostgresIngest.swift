@@ -139,7 +139,7 @@ struct PostgresIngest {
   private func take(device row: PostgresRow, into context: inout IngestContext) throws {
     guard let device = DeviceID(uuidBytes: try row.uuidBytes(0)) else { return }
     context.owners[device] = Principal(try row.text(4)) ?? .anonymous
-    // Of a device of which nothing was applied yet there is no tail.
+    // A device of which nothing was applied yet has no tail.
     guard !row.isNull(1), let tail = OperationID(uuidBytes: try row.uuidBytes(1)) else { return }
     let (operations, isTrimmed) = (try row.int8(3), try row.bool(5))
     context.chains[device] = try row.bytes(2) {

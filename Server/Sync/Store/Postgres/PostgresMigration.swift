@@ -23,7 +23,7 @@ struct PostgresMigration {
   }
 
   let steps: [Step]
-  /// Whether a store is made where there is none.
+  /// Whether a store is made if there is none.
   let makes: Bool
   /// Takes a description of the current step.
   let report: @Sendable (String) -> Void
@@ -81,7 +81,7 @@ struct PostgresMigration {
     try connection.execute("SELECT pg_advisory_lock(\(Self.lockKey))")
   }
 
-  /// A new store has no records to walk over: all steps are one transaction.
+  /// Makes a store in one transaction: it has no records to walk over.
   private func make(on connection: PostgresConnection) throws {
     try connection.transaction { connection in
       for step in steps { try connection.execute(step.sql) }
@@ -114,7 +114,7 @@ struct PostgresMigration {
     }
   }
 
-  /// One slice of a walk over all records in the order of their key.
+  /// Returns one slice of a walk over all records in the order of their key.
   ///
   /// - Parameter change: A statement on records that are in `part`: their `space`, `tbl`, `record`.
   static func slice(of size: Int = 20_000, _ change: String) -> String {

@@ -55,7 +55,7 @@ extension NoticeFeed {
     """
   }
 
-  /// Asks for a device's notices after the request's cursor; for nothing where it names no device.
+  /// Asks for a device's notices after the request's cursor; for none if it names no device.
   static func addQuery(
     for request: PullRequest, in space: Int64, to pipeline: inout PostgresPipeline
   ) {

@@ -114,7 +114,7 @@ struct PostgresPull {
 }
 
 extension HistoryPlace {
-  /// From the columns that hold its parts; `nil` if there is no such operation.
+  /// Reads a place from the columns that hold its parts; `nil` if there is no such operation.
   init?(_ row: PostgresRow, _ sequence: Int, print: Int) throws {
     if row.isNull(sequence) { return nil }
     self.init(

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Postgres
 
-/// Reads a space's schema, and puts another in force in one transaction.
+/// The schema of a space, which is read and replaced in one transaction.
 struct PostgresSchemaChange {
   /// Records that are looked at in one round trip.
   private static let chunk: Int64 = 500

@@ -117,7 +117,7 @@ package final class PostgresStore: SyncStore {
     return options
   }
 
-  /// Runs `body` on a connection, again where the database broke off.
+  /// Runs `body` on a connection, again if the database broke off.
   func run<T: Sendable>(
     in lane: PoolLane = .push, _ body: @escaping @Sendable (PostgresConnection) throws -> T
   ) async throws(StoreError) -> T {

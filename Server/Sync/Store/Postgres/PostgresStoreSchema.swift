@@ -294,9 +294,9 @@ enum PostgresStoreSchema {
     """
   ]
 
-  /// Brings the database up to date, on a connection of its own. Several nodes may start at once.
+  /// Migrates the database, on a separate connection. Several nodes may start at once.
   ///
-  /// - Parameter makes: whether a store is made where there is none.
+  /// - Parameter makes: Whether a store is made if there is none.
   static func migrate(
     _ url: String, makes: Bool, report: @escaping @Sendable (String) -> Void
   ) async throws {

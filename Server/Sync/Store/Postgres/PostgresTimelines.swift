@@ -27,7 +27,7 @@ struct PostgresTimelines {
     ) AS found
     """)
 
-  /// Where a timeline `t` ended: where the next one began; null where none did.
+  /// The end of a timeline `t`: the beginning of the next one; null if there is none.
   static let end = """
     (SELECT next.began FROM timelines AS next WHERE next.space = t.space AND next.began > t.began
       ORDER BY next.began LIMIT 1)
@@ -54,7 +54,7 @@ struct PostgresTimelines {
     try state(connection.query(Self.lock, [.int8(space)]))
   }
 
-  /// Returns the place where those timelines ended that are known here.
+  /// Returns the ends of those timelines that are known here.
   func ends(
     of timelines: [Timeline], on connection: PostgresConnection
   ) throws -> [Timeline: SequenceNumber] {
@@ -69,7 +69,7 @@ struct PostgresTimelines {
     return ends
   }
 
-  /// Writes down that a timeline begins, where one does.
+  /// Writes down that a timeline begins, if one does.
   static func add(_ state: SpaceState, in space: Int64, to pipeline: inout PostgresPipeline) {
     guard let start = state.timelineStart, let timeline = state.timeline else { return }
     pipeline.add(
@@ -85,8 +85,7 @@ extension PostgresParameters {
 }
 
 extension PostgresRow {
-  /// Returns the place where a timeline ended, by its own column and that of
-  /// ``PostgresTimelines/end``.
+  /// Returns the end of a timeline, by its own column and that of ``PostgresTimelines/end``.
   func timelineEnd(_ timeline: Int, _ end: Int) throws -> SequenceNumber? {
     isNull(timeline) ? nil : isNull(end) ? .max : try int8(end)
   }

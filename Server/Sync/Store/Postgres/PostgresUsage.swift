@@ -70,7 +70,7 @@ enum PostgresUsage {
     pipeline.add(save, parameters)
   }
 
-  /// Returns all of a space's rows, by principal; the first one is everybody's.
+  /// Returns all of a space's rows, by principal; the first one is for all principals together.
   static func list(
     in space: Int64, on connection: PostgresConnection
   ) throws -> [(principal: String, usage: Usage)] {

@@ -29,7 +29,7 @@ package struct Usage: Sendable, Equatable {
     return usage
   }
 
-  /// Counts living records that grew, appeared, shrank or went.
+  /// Counts living records that grew, appeared, shrank or were deleted.
   package mutating func add(bytes: Int64, records: Int64) {
     self.bytes = max(0, self.bytes + bytes)
     self.records = max(0, self.records + records)

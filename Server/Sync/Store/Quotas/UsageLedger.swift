@@ -29,7 +29,7 @@ struct UsageLedger {
 
   // MARK: Devices and buffered packets
 
-  /// Device identifiers got an owner, or another one, with the packets that were buffered of them.
+  /// Counts device identifiers that got an owner, or another one, with their buffered packets.
   mutating func move(_ owners: [DeviceID: Principal], in context: IngestContext) {
     for (device, owner) in owners {
       let parked = context.parked.filter { $0.key.device == device }

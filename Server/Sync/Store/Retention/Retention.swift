@@ -98,8 +98,8 @@ package struct FloorState: Sendable, Equatable {
     (self.newest, self.oldEnough) = (newest, oldEnough)
   }
 
-  /// Returns the mark that is due: the head has moved, and enough time went by. Marks never go back
-  /// in time: a clock that did makes history stay longer, and never go too early.
+  /// Returns the mark that is due: the head has moved, and enough time has passed. Marks never go
+  /// back in time: if a clock goes back, history stays longer, and is never deleted too early.
   package func dueMark(_ request: FloorRequest) -> HeadTime? {
     let last = newest ?? HeadTime(sequence: floor, at: .min)
     guard head > last.sequence else { return nil }
@@ -187,7 +187,7 @@ package struct PrunedRows: Sendable, Equatable {
 package enum PruneStep: Sendable, Equatable {
   /// Another server is pruning.
   case busy
-  /// Rows went; operations up to `reached` are gone. More may be left unless `isLast`.
+  /// Rows were deleted; operations up to `reached` are gone. More may be left unless `isLast`.
   case pruned(PrunedRows, reached: SequenceNumber, isLast: Bool)
 }
 
@@ -215,8 +215,8 @@ package struct ReclaimDebt: Sendable, Equatable {
 
   package mutating func settle() { rows = 0 }
 
-  /// Returns whether it is worth the work, which grows with the history that stays. Where little
-  /// goes of much, new rows soon take the room.
+  /// Returns whether it is worth the work, which grows with the history that stays. If little of
+  /// much is deleted, new rows soon take the room.
   package func isDue(keeping history: SequenceNumber) -> Bool {
     rows >= max(Self.rowsMin, Int(clamping: history / 10))
   }

@@ -27,8 +27,8 @@ package final class SQLiteStore: SyncStore {
   /// - Parameters:
   ///   - fileSystem: The SQLite VFS that holds the directory; `nil` for the operating system's.
   ///   - makeExecutor: A place for blocking work, by the name that debuggers show.
-  ///   - makeEpoch: Where the lines of history of new spaces, and timelines in them, come from.
-  ///   - makeRandom: Where the random part of the server's own identifiers comes from.
+  ///   - makeEpoch: The source of epochs of new spaces, and of timelines in them.
+  ///   - makeRandom: The source of the random part of the server's own identifiers.
   package init(
     directory: String, limits: Limits, quotas: Quotas = .standard, fileSystem: String? = nil,
     makeExecutor: (String) -> any WorkExecutor = { ThreadExecutor(name: $0) },

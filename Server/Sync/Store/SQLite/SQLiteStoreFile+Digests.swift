@@ -3,7 +3,7 @@ import SQLite
 
 /// The hash trees by which devices compare themselves with the space (SPEC.md §16).
 extension SQLiteStoreFile {
-  /// Brings the sums up to date with some records, in one transaction. Answers up to where they
+  /// Updates the sums with some records, in one transaction. Returns the sequence up to which they
   /// hold every change.
   func foldDigests(in space: Int64) throws -> SequenceNumber {
     try connection.transaction {

@@ -2,7 +2,7 @@ import FerryProtocol
 import SQLite
 
 extension SQLiteStoreFile {
-  /// ``SpaceSchema/empty`` where the space declares nothing.
+  /// Returns the schema of a space; ``SpaceSchema/empty`` if it has none.
   package func schema(of space: Int64) throws -> SpaceSchema {
     try SpaceSchema(stored: record(SchemaChange.key, in: space)) ?? .empty
   }

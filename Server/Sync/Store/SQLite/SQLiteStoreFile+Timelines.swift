@@ -10,8 +10,8 @@ extension SQLiteStoreFile {
     return result
   }
 
-  /// Returns the place where a timeline ended: where the next one began, `.max` if none did; `nil`
-  /// of one that the space does not know.
+  /// Returns the end of a timeline: the beginning of the next one, `.max` if there is none; `nil`
+  /// for one that the space does not know.
   func end(of timeline: Timeline, in space: Int64) throws -> SequenceNumber? {
     let find = try connection.statement(
       """
@@ -24,7 +24,7 @@ extension SQLiteStoreFile {
     return try find.first { $0.optionalInt64(0) ?? .max }
   }
 
-  /// Writes down that a timeline begins, where one does.
+  /// Writes down that a timeline begins, if one does.
   func saveTimeline(_ state: SpaceState, in space: Int64) throws {
     guard let start = state.timelineStart, let timeline = state.timeline else { return }
     let insert = try connection.statement(

@@ -26,7 +26,7 @@ extension SQLiteStoreFile {
     return try find.first { Usage($0, from: 0) }
   }
 
-  /// Returns all of a space's rows, by principal; the first one is everybody's.
+  /// Returns all of a space's rows, by principal; the first one is for all principals together.
   func usageList(in space: Int64) throws -> [(principal: String, usage: Usage)] {
     let find = try connection.statement(
       """

@@ -113,7 +113,7 @@ package struct DigestFold {
   }
 }
 
-/// Adds up sums of leaves, which come in the order of tables' bytes.
+/// A builder of tables' digests from leaves' sums, which come in the order of tables' bytes.
 struct TableDigestBuilder {
   private(set) var tables: [DigestAnswer.TableDigest] = []
   private var name: Name?
