@@ -66,12 +66,12 @@ public struct Limits: Sendable, Equatable {
   /// Creates the defaults, which both sides share unless the server is configured otherwise.
   public init() {}
 
-  /// How long devices keep operations that were confirmed, milliseconds by the server's clock:
-  /// backups of a server that are older than this are not expected back (SPEC.md §5).
+  /// How long devices keep confirmed operations, milliseconds by the server's clock. Older backups
+  /// of a server are not expected to be restored (SPEC.md §5).
   package static let confirmedAgeMax: Int64 = 14 * 24 * 3_600_000
 
-  /// The largest sequence, head or base in a message: far from both a real history and the end of
-  /// 64 bits, so that a successor or a difference never overflows.
+  /// The largest sequence, head or base in a message. It is far from both a real history and the
+  /// end of 64 bits, so that a successor or a difference never overflows.
   package static let sequenceMax: SequenceNumber = 1 << 62
 
   /// The last reading of a wall clock that a message may hold, milliseconds since 1970: the 48 bits

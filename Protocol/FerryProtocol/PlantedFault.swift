@@ -7,9 +7,9 @@
 /// left in the code.
 package enum PlantedFault: String, Sendable, CaseIterable {
   /// The head is reported before the changes up to it are committed, as numbers from a sequence
-  /// generator would be: a puller's cursor passes changes that it never saw.
+  /// generator would be. So a puller's cursor passes changes that it never saw.
   case headBeforeChanges
-  /// The cursor is saved in a transaction of its own, before the rows.
+  /// The cursor is saved in a separate transaction, before the rows.
   case cursorApartFromRows
   /// A receipt confirms everything pending for the records it names, later edits included.
   case acknowledgeByRecord
@@ -44,7 +44,7 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   /// Confirmed operations are not kept, so that a server that was restored from a backup does not
   /// get them again.
   case archiveForgotten
-  /// A device that was away for longer than history is kept goes on from where it was.
+  /// A device that was away for longer than history is kept goes on from its old cursor.
   case expiredCursorServed
   /// An increment of a counter is sent as if it were the counter's new value.
   case incrementSentAsValue

@@ -5,7 +5,7 @@ extension Exchange {
   /// Bytes that libmicrohttpd may hold of a chunk's head without being stuck in it.
   private static let chunkHeadMax: UInt64 = 128
 
-  /// Answers and closes in the middle of a request, which libmicrohttpd cannot do: it would first
+  /// Answers and closes in the middle of a request, which libmicrohttpd cannot do. It would first
   /// read all content, or reset the connection if it does not.
   func refuse(_ failure: HTTPFailure) -> Bool {
     refuse(core.configuration.failure(failure).negotiated(acceptEncoding: nil))

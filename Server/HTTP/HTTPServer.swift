@@ -4,8 +4,8 @@ import Synchronization
 
 /// An HTTP/1.1 server over libmicrohttpd.
 ///
-/// libmicrohttpd's threads read requests; each whole request is answered by a task of its own
-/// while its connection is suspended, so handlers may await as long as they like.
+/// libmicrohttpd's threads read requests. A separate task answers each whole request while its
+/// connection is suspended, so handlers may await as long as they like.
 package final class HTTPServer: Sendable {
   /// Bytes that each connection may use for request line and headers (64 bytes of bookkeeping a
   /// header included) and then for its answer's headers. A longer request line is answered 414,

@@ -35,8 +35,8 @@ extension BlobDirectory {
     try BlobHold(lockFile, isExclusive: true)
   }
 
-  /// Returns the content that came at `moment` or before (seconds since 1970), some of a folder at
-  /// a time: `shard` is the first two hexadecimal digits, 0…255. In order.
+  /// Returns the content that came at `moment` or before (seconds since 1970), in order. It returns
+  /// some of a folder at a time: `shard` is the first two hexadecimal digits, 0…255.
   package func content(inShard shard: UInt8, before moment: Int64) throws(BlobError)
     -> [ContentHash]
   {

@@ -34,10 +34,14 @@ extension BlobDirectory {
   /// All of it may be here already but unchecked, because the server was killed meanwhile. Then any
   /// part that comes starts the check.
   ///
-  /// - Throws: ``BlobError/wrongOffset(_:)`` if the upload goes on elsewhere;
-  ///   ``BlobError/mismatch(expected:found:)`` if the whole does not match its hash: then it begins
-  ///   again from scratch; ``BlobError/overQuota(used:total:quota:)`` if the owner has begun too
-  ///   much already: the present bytes of this upload stay.
+  /// - Throws:
+  ///   - ``BlobError/wrongOffset(_:)`` if the upload goes on elsewhere.
+  ///   - ``BlobError/mismatch(expected:found:)`` if the whole does not match its hash. The upload
+  ///     then
+  ///     begins again from scratch.
+  ///   - ``BlobError/overQuota(used:total:quota:)`` if the owner has begun too much already. The
+  ///     present
+  ///     bytes of this upload stay.
   package func append(
     _ bytes: [UInt8], at offset: Int64, to upload: Upload
   ) throws(BlobError) -> Int64 {

@@ -1,7 +1,7 @@
 import Executors
 import Synchronization
 
-/// A blob directory with threads of its own: its calls block, and would hold up the pool that
+/// A blob directory with its own threads: its calls block, and would hold up the pool that
 /// answers requests.
 package final class BlobThreads: Sendable {
   package let directory: BlobDirectory
@@ -38,8 +38,8 @@ package final class BlobThreads: Sendable {
     return try await run(on: executors[Int(turn.magnitude % UInt(executors.count))], body)
   }
 
-  /// Does as ``BlobDirectory/append(_:at:to:)``. Slow work, such as a check of the whole or a wait
-  /// for another caller of the upload, holds up only other work of its kind.
+  /// Does as ``BlobDirectory/append(_:at:to:)``. Slow work is a check of the whole, or a wait for
+  /// another caller of the upload. It holds up only other work of its kind.
   package func append(
     _ bytes: [UInt8], at offset: Int64, to upload: BlobDirectory.Upload
   ) async throws(BlobError) -> Int64 {

@@ -1,9 +1,9 @@
 import FerryProtocol
 
 extension MissionDraft {
-  /// Reads a publisher's document: the members of a manifest (SPEC.md §19), in which an item names
-  /// a `file`, relative to the document, or has a `url` with `sha256` and `size`. Unknown members
-  /// are refused: the publisher may have meant one to count.
+  /// Reads a publisher's document: the members of a manifest (SPEC.md §19). In it an item names a
+  /// `file`, relative to the document, or has a `url` with `sha256` and `size`. Unknown members are
+  /// refused: the publisher may have meant one to count.
   package init(decoding bytes: [UInt8]) throws(MissionDraftError) {
     do {
       self = try FerryProtocol.decode(bytes, depth: 4) { (reader) throws(MalformedMessage) in

@@ -6,7 +6,7 @@ import Foundation
 package enum SigningKeyError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The file holds something else than one Ed25519 key as PKCS #8 in PEM.
   case notAKey(path: String)
-  /// Everybody on the machine may read the key.
+  /// Every user of the machine may read the key.
   case notPrivate(path: String)
   /// The file can neither be read nor made.
   case file(BlobError)

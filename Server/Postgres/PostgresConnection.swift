@@ -1,8 +1,8 @@
 import CPostgres
 import Foundation
 
-/// One connection. Every call blocks until the server has answered, so it belongs on a thread of
-/// its own (`PostgresPool` gives it one) and never on Swift's cooperative pool.
+/// A connection. Every call blocks until the server has answered. So it belongs on a separate
+/// thread (`PostgresPool` gives it one) and never on Swift's cooperative pool.
 package final class PostgresConnection {
   /// The statement that was sent under a name on this connection.
   struct Prepared {

@@ -1,4 +1,4 @@
-/// Listens for NOTIFY on a connection and thread of its own, and connects again when it breaks.
+/// A listener for NOTIFY on its own connection and thread, which connects again when it breaks.
 package final class PostgresListener: Sendable {
   /// The listener's events, in order, on its thread.
   package enum Event: Sendable, Equatable {

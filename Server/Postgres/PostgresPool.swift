@@ -56,9 +56,11 @@ package final class PostgresPool: Sendable {
   ///
   /// A transaction that `body` leaves open is rolled back. Once started, `body` runs to its end.
   ///
-  /// - Throws: The errors of `body`; `connectionFailed` if no connection can be made; `busy` if
-  ///   none gets free in time; `poolClosed` after `close()`; and `CancellationError` if the task is
-  ///   cancelled before the work starts.
+  /// - Throws: The errors of `body`, or one of these:
+  ///   - `connectionFailed` if no connection can be made;
+  ///   - `busy` if none gets free in time;
+  ///   - `poolClosed` after `close()`;
+  ///   - `CancellationError` if the task is cancelled before the work starts.
   package func run<Value: Sendable>(
     in lane: PoolLane = .push,
     _ body: @escaping @Sendable (PostgresConnection) throws -> Value

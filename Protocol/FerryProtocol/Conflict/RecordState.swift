@@ -25,7 +25,7 @@ package struct ColumnState: Sendable, Equatable {
   package var sequence: SequenceNumber
   /// The place at which the value was written; ``sequence`` moves on if a write lost to it.
   package var origin: SequenceNumber
-  /// The newest place at which a device other than the stamp's took part in the value: a sum, a
+  /// The newest place at which a device other than the stamp's contributed to the value. A sum, a
   /// union or a merged text may be several devices' work. 0 if one device wrote all of it.
   package var shared: SequenceNumber
 
@@ -228,8 +228,8 @@ extension Operation {
     Stamp(time: min(time(of: column), stamp.time), device: stamp.device)
   }
 
-  /// Updates may have been merged into an insert: it is as old as its oldest column, so a delete
-  /// in between erases all of it or nothing.
+  /// Returns the stamp of an insert. Updates may have been merged into it, so it is as old as its
+  /// oldest column: a delete in between erases all of it or nothing.
   func insertStamp(within stamp: Stamp) -> Stamp {
     columns.map { self.stamp(of: $0.name, within: stamp) }.min() ?? stamp
   }

@@ -1,6 +1,5 @@
-/// A merge of two texts that began from the same one, line by line, for
-/// ``ConflictPolicy/textMerge`` (diff3: Khanna, Kunal and Pierce, "A formal investigation of
-/// diff3", 2007).
+/// A merge of two texts with the same original, line by line, for ``ConflictPolicy/textMerge``
+/// (diff3: Khanna, Kunal and Pierce, "A formal investigation of diff3", 2007).
 package enum TextMerge {
   /// Lines of one text that are looked at.
   package static let linesMax = 20_000

@@ -1,6 +1,6 @@
 /// One replica. A device that was cloned or restored takes a new one.
 public struct DeviceID: Hashable, Sendable, Comparable, CustomStringConvertible {
-  /// The UUID that travels.
+  /// The UUID on the wire.
   public let value: UniqueID
 
   /// Wraps a UUID.
@@ -23,7 +23,7 @@ public struct DeviceID: Hashable, Sendable, Comparable, CustomStringConvertible 
 /// One operation of one device; unique in its space, and assigned when the user's data is written
 /// (SPEC.md §2).
 public struct OperationID: Hashable, Sendable, Comparable, CustomStringConvertible {
-  /// The UUID that travels.
+  /// The UUID on the wire.
   public let value: UniqueID
 
   /// Wraps a UUID.

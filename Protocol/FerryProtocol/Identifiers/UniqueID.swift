@@ -12,7 +12,7 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
   }
 
   /// Creates a version 7 UUID. The timestamp's counter fills `rand_a` and the first four bits of
-  /// `rand_b` (RFC 9562 §6.2, method 1), so ids of one clock sort as its timestamps do; 58 bits of
+  /// `rand_b` (RFC 9562 §6.2, method 1). So ids of one clock sort as its timestamps do. 58 bits of
   /// `random` fill the rest.
   public init(timestamp: HybridTimestamp, random: UInt64) {
     let counter = timestamp.rawValue & 0xFFFF

@@ -1,7 +1,7 @@
 extension PacketAnswer {
-  /// Returns the answer as it travels (SPEC.md §4).
+  /// Returns the encoded answer (SPEC.md §4).
   ///
-  /// - Parameter bytes: Of all conflicts that it quotes. Those of an operation that do not fit are
+  /// - Parameter bytes: The limit of all conflicts that it quotes. Conflicts that do not fit are
   ///   left out and counted: one packet may overrule much more than a device takes in one answer.
   package func encoded(quoting bytes: Int = Limits.standard.pageBytes) -> [UInt8] {
     var json = JSONWriter(capacity: 256 + receipt.outcomes.count * 12)

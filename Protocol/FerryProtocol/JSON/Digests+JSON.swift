@@ -1,5 +1,5 @@
 extension DigestQuery {
-  /// Returns the query as it travels.
+  /// Returns the encoded query.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 160 + nodes.count * 8)
     json.raw("{\"cursor\":")
@@ -50,7 +50,7 @@ extension DigestQuery {
 }
 
 extension DigestAnswer {
-  /// Returns the answer as it travels.
+  /// Returns the encoded answer.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 4_096)
     json.raw("{\"epoch\":\"")

@@ -8,7 +8,7 @@ public struct MalformedMessage: Error, Sendable, Equatable, CustomStringConverti
   public var description: String { "\(reason) (at byte \(offset))" }
 }
 
-/// A strict pull parser for JSON (RFC 8259) over bytes that outlive it: numbers keep all their
+/// A strict pull parser for JSON (RFC 8259) over bytes that outlive it. Numbers keep all their
 /// digits, strings must be valid UTF-8 without lone surrogates, and nesting is bounded.
 package struct JSONReader {
   private let bytes: UnsafeBufferPointer<UInt8>
@@ -153,7 +153,7 @@ package struct JSONReader {
     return time
   }
 
-  /// Returns a 64-bit integer that travels as a string.
+  /// Reads a 64-bit integer that is sent as a string.
   package mutating func integerString() throws(MalformedMessage) -> Int64 {
     let span = try stringSpan()
     guard let value = parseInteger(span.content) else {

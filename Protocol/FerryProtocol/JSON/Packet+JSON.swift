@@ -1,5 +1,5 @@
 extension Packet {
-  /// Returns the packet as it travels (SPEC.md §4).
+  /// Returns the encoded packet (SPEC.md §4).
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 256 + operations.count * 256)
     json.packetHead(self)

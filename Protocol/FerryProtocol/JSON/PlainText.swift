@@ -47,7 +47,7 @@ private let lowBits: UInt64 = 0x0101_0101_0101_0101
 
 extension UnsafeBufferPointer<UInt8> {
   /// Returns the first place from `start` on of a quote, a backslash or a control character, or the
-  /// end; the bytes before it are unescaped in JSON. Clears `isASCII` if a byte before it is not
+  /// end. The bytes before it are unescaped in JSON. Clears `isASCII` if a byte before it is not
   /// ASCII.
   ///
   /// It tests eight bytes at a time for a zero byte in a word (Warren, Hacker's Delight, §6-1).

@@ -2,7 +2,7 @@ extension Problem {
   /// The media type of a problem document.
   package static let mediaType = "application/problem+json"
 
-  /// Returns the problem as it travels (RFC 9457).
+  /// Returns the encoded problem (RFC 9457).
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 256 + refusals.count * 256)
     json.raw("{\"type\":\"urn:ferry:problem:")

@@ -3,7 +3,7 @@
 // stores exactly this text and, for a device that needs all of it, sends it unread (SPEC.md §5).
 
 extension RecordState {
-  /// Returns the state as the server stores it and as it travels.
+  /// Returns the state as in the store and on the wire.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 160 + columns.count * 32)
     json.state(self)

@@ -3,7 +3,7 @@
 // others as {"real": "…"}; a blob as {"blob": base64}. So every value survives JSON readers that
 // know only doubles, and integer 1 stays apart from real 1.0.
 
-/// Integers outside of this travel in a string.
+/// Integers outside of this are sent in a string.
 package let exactIntegers: ClosedRange<Int64> = -9_007_199_254_740_991...9_007_199_254_740_991
 
 extension JSONWriter {

@@ -12,8 +12,8 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     /// old place behind other operations than before. `nil` in a cursor of a server without history
     /// hashes.
     public let print: UInt64?
-    /// On which timeline the history was when the anchor was given; `nil` in a cursor of a server
-    /// that keeps none, and of a history that none was begun in.
+    /// The timeline of the history when the anchor was issued. `nil` if the server keeps no
+    /// timelines, or the history has none yet.
     public let timeline: Timeline?
 
     /// Creates an anchor from its parts. A timeline is kept only beside a history hash.

@@ -7,10 +7,11 @@ package enum HistoryPrint {
   /// hashes, its hash begins with this, too.
   package static let empty: UInt64 = 0
 
-  /// Returns the history hash after one more operation. For each of four words (both halves of the
-  /// identifier, the stamp, the base) the hash is advanced by the golden ratio and mixed
-  /// (SplitMix64: Steele, Lea and Flood, 2014). For a given operation this is a bijection: hashes
-  /// that differ still differ after it.
+  /// Returns the history hash after one more operation.
+  ///
+  /// There are four words: both halves of the identifier, the stamp and the base. For each, the
+  /// hash is advanced by the golden ratio and mixed (SplitMix64: Steele, Lea and Flood, 2014). For
+  /// a given operation this is a bijection: hashes that differ still differ after it.
   ///
   /// - Parameters:
   ///   - time: The time under which the operation entered the space, clamped.

@@ -24,7 +24,7 @@ public struct Operation: Sendable, Equatable {
   public var time: HybridTimestamp
   /// The columns written; empty for a delete.
   public var columns: [Column]
-  /// The times of columns that were written before ``time``: operations on one record are merged
+  /// The times of columns that were written before ``time``. Operations on one record are merged
   /// before they are sent, and each column keeps its own time.
   public var columnTimes: [Name: HybridTimestamp]
   /// The newest change its author had seen: later changes in the space are concurrent with it.

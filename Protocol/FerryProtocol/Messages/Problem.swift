@@ -54,7 +54,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     }
   }
 
-  /// The HTTP status it travels with.
+  /// The HTTP status of an answer with it.
   public var status: Int {
     switch self {
     case .malformedMessage, .invalidCursor: 400

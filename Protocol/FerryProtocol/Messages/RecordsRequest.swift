@@ -6,7 +6,7 @@ package struct RecordsRequest: Sendable, Equatable {
 
   package init(keys: [RecordKey]) { self.keys = keys }
 
-  /// Returns the request as it travels.
+  /// Returns the encoded request.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 16 + keys.count * 64)
     json.raw("{\"records\":[")

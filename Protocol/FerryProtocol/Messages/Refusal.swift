@@ -1,7 +1,7 @@
 /// The reason why the server can never apply an operation. Codes are stable; a client keeps a new
 /// one that it does not know.
 public struct RefusalCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-  /// The code as it travels.
+  /// The code on the wire.
   public let rawValue: String
 
   /// Wraps a code, also one that this version does not know.

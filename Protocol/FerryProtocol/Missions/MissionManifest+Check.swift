@@ -90,7 +90,7 @@ extension MissionManifest {
     return place.first.map { $0 != 0x3A } ?? false
   }
 
-  /// Returns the fault of two files at one place, or of a file where another needs a folder.
+  /// Returns the fault of two files at one place, or of a file at the place of another's folder.
   private func faultInPaths() -> String? {
     var files: [String: String] = [:]
     for item in items {

@@ -1,4 +1,4 @@
-// A predicate in JSON (SPEC.md §14): an array whose first element says what the others are.
+// A predicate in JSON (SPEC.md §14): an array whose first element names the predicate.
 //   ["always"]                       ["=","done",0]   and <> < <= > >=
 //   ["in","due","a","b"]             ["is null","due"]    ["is not null","due"]
 //   ["and",p,q,…]   ["or",p,q,…]     ["not",p]

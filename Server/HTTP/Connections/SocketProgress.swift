@@ -15,8 +15,8 @@ enum SocketProgress {
     counter(at: acknowledgedAt, of: socket)
   }
 
-  /// Returns the bytes that this process has read since the connection began; `nil` if the system
-  /// does not report them, or if bytes come in too fast to catch a consistent moment.
+  /// Returns the bytes that this process has read since the connection began. Returns `nil` if the
+  /// system does not report them, or if bytes come in too fast to catch a consistent moment.
   static func consumedBytes(of socket: Int32) -> UInt64? {
     for _ in 0..<8 {
       guard let before = counter(at: receivedAt, of: socket) else { return nil }

@@ -6,7 +6,7 @@ struct KnownHistory {
   let head: SequenceNumber
   /// Operations before this one may be gone.
   let floor: SequenceNumber
-  /// The end of the timeline of the cursor's anchor: `.max` if the timeline goes on, `nil` if it is
+  /// The end of the timeline of the cursor's anchor. `.max` if the timeline goes on, `nil` if it is
   /// unknown here or was not looked up. It matters only for an anchor before the retention horizon.
   let timelineEnd: SequenceNumber?
 

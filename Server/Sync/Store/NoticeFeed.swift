@@ -4,7 +4,7 @@ import FerryProtocol
 struct NoticeFeed {
   struct Row {
     let sequence: SequenceNumber
-    /// As it travels.
+    /// In the form on the wire.
     let body: [UInt8]
   }
 

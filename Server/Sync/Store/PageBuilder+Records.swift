@@ -17,7 +17,7 @@ extension PageBuilder {
     changes.change(.absent(key))
   }
 
-  /// Returns the answer as it travels. Its cursor asks from the start, so that giving it back skips
+  /// Returns the encoded answer. Its cursor asks from the start, so that sending it again skips
   /// nothing.
   consuming func finishRecords(epoch: Epoch, head: SequenceNumber, now: Int64) -> [UInt8] {
     var page = JSONWriter(capacity: changes.count + 512)

@@ -17,8 +17,8 @@ struct PageBuilder {
   init(_ request: PullRequest, notices: NoticeFeed = NoticeFeed()) {
     self.request = request
     self.notices = notices
-    // All pages of one list contain the changes after the same point, so that a column edited
-    // before the list began is not lost when its record moves to a later page.
+    // All pages of one list contain the changes after the same point. So a column edited before the
+    // list began is not lost when its record moves to a later page.
     applied = request.cursor?.applied ?? 0
     last = request.cursor?.received ?? 0
     // Most pages are small, and large ones grow in a few steps.
@@ -75,7 +75,7 @@ struct PageBuilder {
     return true
   }
 
-  /// Returns the page as it travels.
+  /// Returns the encoded page.
   ///
   /// - Parameter newest: the last changed record's sequence, from the same snapshot as all else.
   consuming func finish(
@@ -139,7 +139,7 @@ struct PageBuilder {
 
   /// Returns whether everything is there that the device of such a cursor lacks. Changes after the
   /// received point are complete from the retention horizon on. A list from the start lacks nothing
-  /// either if the head was at the horizon or past it when the list began: records that were
+  /// either if the head was at the horizon or past it when the list began. Records that were
   /// deleted below the horizon were dead already.
   private static func isKept(_ cursor: Cursor, above floor: SequenceNumber) -> Bool {
     if cursor.received == 0 || cursor.received >= floor { return true }

@@ -46,7 +46,7 @@ enum AccessRule {
     }
   }
 
-  /// Returns the challenge that travels with a 401 (RFC 6750 §3).
+  /// Returns the challenge of a 401 (RFC 6750 §3).
   static func challenge(for credential: Credential) -> String {
     credential == .none
       ? "Bearer realm=\"ferry\"" : "Bearer realm=\"ferry\", error=\"invalid_token\""

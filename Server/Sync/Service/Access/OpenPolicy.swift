@@ -1,7 +1,7 @@
 import FerryProtocol
 
 /// The rule for requests to a server without tokens. Any web page can make a browser send requests
-/// to an address that the browser's machine can reach, so an open server refuses everything that
+/// to an address that the browser's machine can reach. So an open server refuses everything that
 /// shows signs of a browser or a proxy (SPEC.md §8).
 package struct OpenPolicy: Sendable, Equatable {
   private enum Hosts: Sendable, Equatable {

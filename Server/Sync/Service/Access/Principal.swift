@@ -3,7 +3,7 @@ import FerryProtocol
 /// The identity behind a request, after its credential was checked.
 ///
 /// Ownership of devices, quotas, rate limits and the audit log refer to principals, never to
-/// tokens: one principal may use several tokens at the same time.
+/// tokens. One principal may use several tokens at the same time.
 package struct Principal: Sendable, Hashable, CustomStringConvertible {
   /// The limit of ``id``, in bytes of UTF-8.
   package static let byteCountMax = 512

@@ -12,7 +12,7 @@ struct SecretFilter: Sendable {
 
   func mayContain(_ hash: [UInt8]) -> Bool { prefixes.contains(Self.prefix(of: hash)) }
 
-  /// Returns whether the hashes should be read again. The caller that hears so reads them.
+  /// Returns whether the hashes should be read again. If so, the caller reads them.
   mutating func beginsReading(now: Duration) -> Bool {
     if let readAt, now - readAt < Self.ageMax { return false }
     readAt = now

@@ -3,7 +3,7 @@ import FerryProtocol
 /// The rules that decide which principal may manage which tokens; pure.
 ///
 /// A server-wide admin manages all tokens. An admin of spaces manages the tokens of these spaces
-/// that have no owner: tokens of one owner are one principal, and own the same devices.
+/// that have no owner. Tokens of one owner are one principal, and own the same devices.
 enum TokenRule {
   /// Returns the reason why the caller may not create such a token, or `nil`.
   static func fault(creating token: TokenRequest, by caller: Identity) -> Problem? {

@@ -65,8 +65,8 @@ struct CommitQueue<Ticket> {
     return true
   }
 
-  /// Returns the packets of a lane's next transaction, in the order of their arrival; empty while
-  /// one is under way, and when none waits that may go.
+  /// Returns the packets of a lane's next transaction, in the order of their arrival. It is empty
+  /// while one is under way, and if no waiting packet may go.
   mutating func takeBatch(_ lane: Lane) -> [Entry] {
     guard underWay[lane] == nil else { return [] }
     // Devices with packets that wait for earlier ones.
@@ -100,6 +100,6 @@ struct CommitQueue<Ticket> {
     return batch
   }
 
-  /// The batch that a lane took last has ended, well or not.
+  /// Notes that the last batch of a lane has ended, with success or failure.
   mutating func finishBatch(_ lane: Lane) { underWay[lane] = nil }
 }

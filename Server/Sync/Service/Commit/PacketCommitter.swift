@@ -1,10 +1,10 @@
 import FerryProtocol
 import Synchronization
 
-/// Commits packets to the store, in groups for each space. Spaces do not wait for each other.
+/// A writer of packets to the store, in groups for each space. Spaces do not wait for each other.
 ///
-/// A caller that is cancelled still gets its answer, and its packet is committed: it may be under
-/// way already, and a packet that is sent again changes nothing.
+/// A caller that is cancelled still gets its answer, and its packet is committed. The packet may be
+/// under way already, and sending it again changes nothing.
 package final class PacketCommitter: Sendable {
   typealias Answer = Result<PacketAnswer, Problem>
   typealias Ticket = CheckedContinuation<Answer, Never>

@@ -57,7 +57,7 @@ struct HeadBoard<Listener> {
   /// Listeners of all spaces.
   var listenerCount: Int { channels.values.reduce(0) { $0 + $1.members.count } }
 
-  /// Everybody.
+  /// All listeners.
   var listeners: [Listener] {
     channels.keys.sorted().flatMap { channels[$0]?.members.map(\.listener) ?? [] }
   }
@@ -70,7 +70,7 @@ struct HeadBoard<Listener> {
     return nextListener
   }
 
-  /// Returns the newest event for a listener that has just come, unless it has heard it.
+  /// Returns the newest event for a new listener, unless it has received it.
   mutating func greet(_ number: Int, of space: Int64, heard: SequenceNumber?) -> Delivery? {
     guard let channel = channels[space], let index = channel.index(of: number) else { return nil }
     channels[space]?.members[index].isGreeted = true

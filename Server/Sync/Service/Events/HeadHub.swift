@@ -36,8 +36,8 @@ package final class HeadHub: Sendable {
   /// Listeners of all spaces.
   package var listenerCount: Int { state.withLock { $0.board.listenerCount } }
 
-  /// Lets a listener hear of a space's head: at once, unless the head is `heard`, and at each
-  /// move. The head is looked up after the listener is in place, so no move between is missed.
+  /// Sends a listener a space's head: at once, unless the head is `heard`, and at each move. The
+  /// head is looked up after the listener is added, so no move between is missed.
   package func add(
     _ listener: any HeadListener, to space: SpaceSummary, heard: SequenceNumber?,
     lookUp: () async throws(StoreError) -> SpaceSummary?

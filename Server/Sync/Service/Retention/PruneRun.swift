@@ -10,7 +10,7 @@ package struct PruneResult: Sendable, Equatable {
   package init(floor: SpaceFloor) { self.floor = floor }
 }
 
-/// How far a space's history has been gone through.
+/// The progress of pruning through a space's history.
 package struct PruneProgress: Sendable, Equatable {
   package let reached: SequenceNumber
   /// The last operation that goes.

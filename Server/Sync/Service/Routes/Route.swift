@@ -73,8 +73,8 @@ package struct RouteMatch: Sendable, Equatable {
   package var need: Role?
 
   /// Matches the decoded segments of a path.
-  /// - Parameter path: The path as it was sent. Names of its own Ferry takes only without
-  ///   percent-encoding: `/%6Detrics` is nothing, so that a proxy which bars `/metrics` bars it.
+  /// - Parameter path: The path as it was sent. Ferry takes its own names only without
+  ///   percent-encoding: `/%6Detrics` is unknown, so that a proxy which bars `/metrics` bars it.
   package init(method: String, segments: [String], path: String? = nil) {
     (route, spaceText) = Self.hidesName(segments, path) ? (.unknown, nil) : Self.find(segments)
     if [.mission, .upload, .blob, .token].contains(route) { itemText = segments.last }

@@ -27,7 +27,7 @@ package struct FerryServerConfiguration: Sendable {
   package var heartbeat = Duration.seconds(15)
   /// How long requests in progress may take when the server stops.
   package var stopGrace = Duration.seconds(20)
-  /// How long a database that is away is waited for at the start.
+  /// How long the start waits for a database that is not available.
   package var startWait = Duration.seconds(30)
   /// Between two runs of the pruner.
   package var pruneInterval = Pruner.Pace.standard.interval

@@ -177,8 +177,8 @@ package struct DeviceChain: Sendable, Equatable {
     self.isTrimmed = isTrimmed
   }
 
-  /// Tails that are kept of a device that was away for longer than the retention: as many packets
-  /// as it may have sent without an answer.
+  /// The tails that are kept for a device that was away for longer than the retention. It may have
+  /// sent as many packets without an answer.
   package static let trimmedCount = 8
 
   /// Whether it has forgotten tails of packets that were applied.

@@ -44,7 +44,7 @@ package struct IngestEffects: Sendable, Equatable {
     /// The device that is notified.
     package let device: DeviceID
     package let sequence: SequenceNumber
-    /// The notice as it travels.
+    /// The notice in its form on the wire.
     package let body: [UInt8]
   }
 
@@ -58,7 +58,7 @@ package struct IngestEffects: Sendable, Equatable {
   /// A packet to keep until the packet before it arrives.
   package struct ParkedRow: Sendable, Equatable {
     package let packet: ParkedPacket
-    /// The packet as it travels.
+    /// The packet in its form on the wire.
     package let body: [UInt8]
   }
 

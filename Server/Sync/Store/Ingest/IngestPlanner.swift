@@ -179,7 +179,7 @@ struct IngestPlanner {
         ? .duplicate : .refused(forked(packet.device, packet.dependency))
     case .unknown where wasApplied(packet, tail): return .duplicate
     case .unknown:
-      // Even if all of it is known, it is a link: a copy of the device has sent it cut otherwise,
+      // Even if all of it is known, it is a link. A copy of the device has sent it cut otherwise,
       // and a transaction before it may wait for it.
       return nil
     }
@@ -191,7 +191,7 @@ struct IngestPlanner {
   }
 
   private func placement(of dependency: OperationID?, in device: DeviceID) -> Placement {
-    // The dependency of a new device may be known by the identifier that it had before; then the
+    // The dependency of a new device may be known by the identifier that it had before. Then the
     // packet with it comes under this one, too.
     guard let chain = chains[device] else { return dependency == nil ? .next : .unknown }
     guard let dependency else { return .past }

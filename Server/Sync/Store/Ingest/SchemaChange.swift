@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// Puts a schema in force: an operation of the server's on a record of its own, so that devices
-/// hear of it by their pull lists; pure.
+/// A change of the schema in force: an operation of the server's on a separate record, which
+/// devices receive by their pull lists; pure.
 package enum SchemaChange {
   /// The record that holds the schema.
   package static let key = RecordKey(table: "ferry_schema", record: "schema")

@@ -2,7 +2,7 @@ import FerryProtocol
 
 extension Operation {
   /// Returns the marks of its columns as JSON with the members `adds` and `originals` of SPEC.md
-  /// §4, each only if it is not empty; `nil` if both are empty.
+  /// §4. A member is absent if it is empty; `nil` if both are.
   func encodedMarks() -> [UInt8]? {
     if increments.isEmpty && originals.isEmpty { return nil }
     var json = JSONWriter(capacity: 64)

@@ -30,9 +30,9 @@ package struct StoredMission: Sendable, Equatable {
 /// The part of a store that knows the published missions, and the content that each space may read.
 /// The content itself is elsewhere.
 ///
-/// A space may read the content of its missions in force, and that of their former versions until
-/// ``endBlobs(before:)`` forgets it: so a device can finish a download. The content of a retracted
-/// mission ends with it.
+/// A space may read the content of its missions in force. It may read that of their former versions
+/// until ``endBlobs(before:)`` forgets it, so that a device can finish a download. The content of a
+/// retracted mission ends with it.
 package protocol MissionStore: Sendable {
   /// `nil` if no such mission was ever published.
   func mission(_ id: MissionID, in space: Int64) async throws(StoreError) -> StoredMission?

@@ -11,7 +11,7 @@ struct PostgresRecords {
   private static let state = PostgresStatement(
     "records_space", "SELECT epoch, head FROM spaces WHERE id = $1")
 
-  /// Looks each record up by its whole key, in the order asked for, and stops at a number of bytes
+  /// Looks each record up by its whole key, in the requested order. It stops at a number of bytes,
   /// so that large values never fill the memory.
   private static let rows = PostgresStatement(
     "records_fetch",

@@ -4,7 +4,7 @@ import Postgres
 /// The store of production: PostgreSQL, shared by any number of nodes.
 ///
 /// A row lock on the space makes the order of commits the order of sequences, so no reader ever
-/// skips a change; spaces are independent of each other.
+/// skips a change. Spaces are independent of each other.
 package final class PostgresStore: SyncStore {
   /// Connections of one node by default. Each holds a thread; commits of one space use one at a
   /// time.
@@ -18,8 +18,9 @@ package final class PostgresStore: SyncStore {
   private static let attempts = 3
   private static let channel = "ferry_head"
 
-  /// A move is notified after its commit. In it, PostgreSQL would hold a lock of the whole
-  /// cluster until the transaction is on the disk, and all spaces would wait for each other.
+  /// Notifies the nodes of a move, after its commit. Within the transaction, PostgreSQL would hold
+  /// a lock of the whole cluster until it is on the disk. Then all spaces would wait for each
+  /// other.
   private static let notify = PostgresStatement("notify", "SELECT pg_notify($1, $2)")
   /// How often the heads are read, for moves that a node did not live to notify.
   private static let sweepInterval = Duration.seconds(20)

@@ -23,8 +23,8 @@ package struct Retention: Sendable, Equatable {
   /// The longest time between two marks of a moving head.
   package static let markIntervalMax: Int64 = 3_600_000
 
-  /// The shortest time between two marks: history is kept for as much longer than asked for, a
-  /// tenth of the retention and at most an hour.
+  /// The shortest time between two marks: a tenth of the retention and at most an hour. History is
+  /// kept longer than requested by up to that time.
   package var markInterval: Int64 {
     min(Self.markIntervalMax, (milliseconds ?? Self.markIntervalMax * 10) / 10)
   }
@@ -63,8 +63,8 @@ package struct FloorRequest: Sendable, Equatable {
     return Self.moment(olderThan, before: now)
   }
 
-  /// Chains of devices that were not seen since are trimmed: as old as pruned history, but never
-  /// younger than operations that devices keep to send again.
+  /// Chains of devices that were not seen since are trimmed. They are as old as pruned history, but
+  /// never younger than operations that devices keep to send again.
   package var chainCutoff: Int64 {
     olderThan.map { Self.moment(max($0, Limits.confirmedAgeMax), before: now) } ?? .min
   }

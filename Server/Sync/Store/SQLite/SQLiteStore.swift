@@ -116,8 +116,8 @@ package final class SQLiteStore: SyncStore {
     throw .busy("the space changes faster than its batches can be matched")
   }
 
-  /// Finds the matches of batch operations, beside the writer and a slice at a time, so that
-  /// neither other writers nor other readers wait for long.
+  /// Finds the matches of batch operations, beside the writer and a slice at a time. So neither
+  /// other writers nor other readers wait for long.
   private func find(
     _ wanted: BatchesToMatch, in space: Int64
   ) async throws(StoreError) -> BatchMatches {
@@ -193,7 +193,7 @@ package final class SQLiteStore: SyncStore {
   }
 }
 
-/// A store's file on a thread of its own, opened when it is needed first.
+/// A store's file on a separate thread, opened at its first use.
 private actor StoreThread {
   private let executor: any WorkExecutor
   private let open: @Sendable () throws -> SQLiteStoreFile

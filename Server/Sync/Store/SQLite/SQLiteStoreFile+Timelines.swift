@@ -10,8 +10,8 @@ extension SQLiteStoreFile {
     return result
   }
 
-  /// Returns the end of a timeline: the beginning of the next one, `.max` if there is none; `nil`
-  /// for one that the space does not know.
+  /// Returns the end of a timeline: the beginning of the next one, `.max` if there is none. Returns
+  /// `nil` if the space does not know it.
   func end(of timeline: Timeline, in space: Int64) throws -> SequenceNumber? {
     let find = try connection.statement(
       """

@@ -164,8 +164,8 @@ enum SQLiteStoreSchema {
     ) WITHOUT ROWID;
     CREATE UNIQUE INDEX timelines_by_name ON timelines(space, timeline);
     """,
-    // The principals that use devices, even if nothing of a device was applied yet, and the use of
-    // a space by principals; the empty name stands for all of them. Devices from before there were
+    // The principals that use devices, even if nothing of a device was applied yet. The use of a
+    // space by principals; the empty name stands for all of them. Devices from before there were
     // owners go to the first principal with a credential that uses them.
     """
     ALTER TABLE devices RENAME TO devices_before;

@@ -2,8 +2,8 @@ import FerryProtocol
 
 /// An update of the sums of the hash trees with some records; pure.
 ///
-/// It runs when a client asks for digests, never while packets are applied, and needs no lock that
-/// a writer waits for: a record that changes again meanwhile comes again at its new sequence.
+/// It runs when a client asks for digests, never while packets are applied. It needs no lock that a
+/// writer waits for: a record that changes again meanwhile comes again at its new sequence.
 package struct DigestFold {
   /// Records in one transaction, and the bytes of their states.
   package static let recordsMax = 5_000
