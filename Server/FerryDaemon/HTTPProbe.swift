@@ -8,7 +8,7 @@ struct HTTPProbe: Sendable, CustomStringConvertible {
   private let port: String
   private let target: String
 
-  /// `nil` for anything but a http URL.
+  /// Reads a URL; `nil` for anything but a http URL.
   init?(_ text: String) {
     guard let parts = URLComponents(string: text), parts.scheme == "http",
       let host = parts.host, !host.isEmpty

@@ -46,7 +46,7 @@ final class Exchange: @unchecked Sendable {
   var status: Int?
   private var contentBytes = 0
   var responseBytes = 0
-  /// When the content began to come.
+  /// The time at which the content began to come.
   private var contentStarted = Duration.zero
   /// The bytes of a chunked content that libmicrohttpd had read when it last called.
   var consumedBytes: UInt64?
@@ -104,7 +104,7 @@ final class Exchange: @unchecked Sendable {
     }
   }
 
-  /// libmicrohttpd is done with the request.
+  /// Ends the exchange: libmicrohttpd is done with the request.
   func ended(isComplete: Bool) {
     // An answer that libmicrohttpd gave on its own counts as well.
     let answered =
@@ -198,7 +198,7 @@ final class Exchange: @unchecked Sendable {
   /// A refused request's content up to this size is read, so that its connection can be kept.
   private static let discardedMax = 64 << 10
 
-  /// Content has come, or is waited for.
+  /// Notes that content has come, or is waited for.
   private func noteProgress(of intake: RequestIntake) {
     guard intake.hasContent else { return }
     let deadline = core.pace(of: client).deadline(start: contentStarted, count: contentBytes)

@@ -38,7 +38,7 @@ extension HTTPServer {
     /// Renders the answer to a request that no handler sees. It may run on a socket thread, so
     /// it must not block, and its body must be bytes.
     package var failure: @Sendable (HTTPFailure) -> HTTPResponse
-    /// Hears of every request after it ended. It runs on a socket thread and must not block.
+    /// Called with every request after it ended. It runs on a socket thread and must not block.
     package var onComplete: @Sendable (HTTPExchange) -> Void
 
     package init(

@@ -76,9 +76,9 @@ package final class HTTPServer: Sendable {
   /// that off.
   package func cutOffLate() { core.connections.cutOffLate() }
 
-  /// Stops: accepts nothing more, ends live bodies, lets requests in progress finish for up to
-  /// `grace`, then cancels their handlers and closes all connections. Returns when all is
-  /// closed. Calling it again waits for the first call.
+  /// Stops the server. It accepts nothing more, ends live bodies, and lets requests in progress
+  /// finish for up to `grace`. Then it cancels their handlers and closes all connections. Returns
+  /// when all is closed. Calling it again waits for the first call.
   package func stop(grace: Duration) async {
     let isFirst = lifecycle.withLock { lifecycle in
       guard case .running = lifecycle else { return false }

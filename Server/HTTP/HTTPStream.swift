@@ -8,7 +8,7 @@ import Synchronization
 package final class HTTPStream: Sendable {
   /// The control of a stream's connection; weakly coupled so that a stream can exist before it.
   package protocol Outlet: Sendable {
-    /// Suspends the connection; false when the server no longer allows it.
+    /// Suspends the connection; returns `false` if the server no longer allows it.
     func suspend() -> Bool
     /// Lets a suspended connection go on.
     func resume()
@@ -45,11 +45,11 @@ package final class HTTPStream: Sendable {
     self.capacity = capacity
   }
 
-  /// Queues bytes; false when the stream is closed.
+  /// Queues bytes; returns `false` if the stream is closed.
   ///
   /// A reader with more than `capacity` bytes outstanding is too slow: it is disconnected. (One
-  /// message may be larger than that when nothing else waits.) May be called from any thread,
-  /// also before the response was handed to the server.
+  /// message may be larger than that if nothing else waits.) May be called from any thread, also
+  /// before the response was handed to the server.
   @discardableResult
   package func send(_ bytes: [UInt8]) -> Bool {
     state.withLock { state in
@@ -139,7 +139,7 @@ package final class HTTPStream: Sendable {
     }
   }
 
-  /// The response is over, or was never sent.
+  /// Ends the stream: the response is over, or was never sent.
   package func connectionEnded() {
     let observers = state.withLock { state in
       defer { state.observers = [] }

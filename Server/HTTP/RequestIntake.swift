@@ -41,7 +41,7 @@ struct RequestIntake {
     self.budget = budget
   }
 
-  /// Why the request is refused and its connection closed before anything else is asked.
+  /// The reason why the request is refused and its connection closed before any other check.
   var framingFailure: HTTPFailure? {
     guard case .failure(let failure) = framing else { return nil }
     return failure

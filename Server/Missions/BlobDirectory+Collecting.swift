@@ -25,7 +25,7 @@ package final class BlobHold: Sendable {
 extension BlobDirectory {
   private var lockFile: String { path + "/lock" }
 
-  /// Waits while content is collected, and then keeps it from being so.
+  /// Waits while content is collected, and then keeps it from being collected.
   package func hold() throws(BlobError) -> BlobHold {
     try BlobHold(lockFile, isExclusive: false)
   }
@@ -116,8 +116,8 @@ extension BlobDirectory {
 
 /// The result of removing unfinished drafts and uploads.
 package struct UnfinishedRemoval: Sendable, Equatable {
-  /// Files.
+  /// The number of removed files.
   package var count = 0
-  /// Why others could not be.
+  /// The reasons why others could not be removed.
   package var failures: [BlobError] = []
 }

@@ -37,11 +37,9 @@ extension BlobDirectory {
   /// - Throws:
   ///   - ``BlobError/wrongOffset(_:)`` if the upload goes on elsewhere.
   ///   - ``BlobError/mismatch(expected:found:)`` if the whole does not match its hash. The upload
-  ///     then
-  ///     begins again from scratch.
+  ///     then begins again from scratch.
   ///   - ``BlobError/overQuota(used:total:quota:)`` if the owner has begun too much already. The
-  ///     present
-  ///     bytes of this upload stay.
+  ///     present bytes of this upload stay.
   package func append(
     _ bytes: [UInt8], at offset: Int64, to upload: Upload
   ) throws(BlobError) -> Int64 {

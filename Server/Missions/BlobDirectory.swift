@@ -142,7 +142,7 @@ package struct BlobDirectory: Sendable {
 
   // MARK: Files
 
-  /// `nil` if there is none.
+  /// Returns the size of a file; `nil` if there is none.
   static func size(ofFile path: String) throws(BlobError) -> Int64? {
     var status = stat()
     if stat(path, &status) == 0 {
@@ -152,7 +152,7 @@ package struct BlobDirectory: Sendable {
     return nil
   }
 
-  /// Returns whether it was not there before.
+  /// Makes a folder. Returns whether it was not there before.
   @discardableResult
   static func makeFolder(_ path: String, withParents: Bool = false) throws(BlobError) -> Bool {
     if mkdir(path, 0o750) == 0 { return true }

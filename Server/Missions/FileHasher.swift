@@ -91,7 +91,7 @@ extension ContentHash {
 
 /// Parts of files that are sent elsewhere. It blocks.
 package enum FilePart {
-  /// Up to `count` bytes from `offset` on; fewer at the file's end.
+  /// Reads up to `count` bytes from `offset` on; fewer at the file's end.
   package static func read(
     _ path: String, at offset: Int64, count: Int
   ) throws(BlobError) -> [UInt8] {

@@ -33,10 +33,11 @@ package enum SigningKeyError: Error, Sendable, Equatable, CustomStringConvertibl
 package struct MissionSigner: Sendable, Equatable {
   private let key: Ed25519.SecretKey
 
-  /// With a key that is known already.
+  /// Creates a signer with a key that is known already.
   package init(_ key: Ed25519.SecretKey) { self.key = key }
 
-  /// With the 32 bytes of a key; throws ``CryptographyError/invalidKey`` for other lengths.
+  /// Creates a signer with the 32 bytes of a key; throws ``CryptographyError/invalidKey`` for other
+  /// lengths.
   package init(secret: [UInt8]) throws(CryptographyError) {
     self.init(try Ed25519.SecretKey(secret))
   }
@@ -68,7 +69,7 @@ package struct MissionSigner: Sendable, Equatable {
 
   // MARK: The file
 
-  /// `nil` if there is no file.
+  /// Reads the key's file; `nil` if there is no file.
   private static func read(_ path: String) throws(SigningKeyError) -> Ed25519.SecretKey? {
     let (text, mode): ([UInt8], mode_t)
     do {
@@ -116,7 +117,7 @@ enum PrivateKeyPEM {
     return text + Array("\n\(end)\n".utf8)
   }
 
-  /// `nil` for anything but one such key; text around it is passed over.
+  /// Reads a key; `nil` for anything but one such key; text around it is passed over.
   static func decode(_ bytes: [UInt8]) -> Ed25519.SecretKey? {
     let text = String(decoding: bytes, as: UTF8.self)
     let parts = text.components(separatedBy: begin)

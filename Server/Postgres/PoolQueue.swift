@@ -43,7 +43,7 @@ final class PoolQueue: Sendable {
     alarm.signal()
   }
 
-  /// Waits for a job; nil when the queue is closed and empty.
+  /// Waits for a job; `nil` if the queue is closed and empty.
   func next() -> (job: any PoolWork, lane: PoolLane)? {
     while true {
       let (taken, isOver) = state.withLock { state in

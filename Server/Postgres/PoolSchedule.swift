@@ -81,7 +81,7 @@ struct PoolSchedule<Job> {
   /// When ``expire(now:)`` has something to do, if nothing happens before.
   var nextDeadline: Duration? { lines.compactMap { $0.head?.deadline }.min() }
 
-  /// Lines work up; `false` when too much waits.
+  /// Adds work to a line; returns `false` if too much waits.
   mutating func add(_ job: Job, lane: PoolLane, now: Duration) -> Bool {
     guard lines[lane.rawValue].count < shares.waitingMax else { return false }
     arrivals += 1

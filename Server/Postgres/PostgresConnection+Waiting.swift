@@ -8,9 +8,9 @@ import Foundation
 struct PostgresPatience: Sendable {
   /// The longest silence in an answer; `nil` waits for ever.
   var limit: Duration?
-  /// A silence after which the server is asked whether it lives, and how long that may take.
+  /// The silence after which the server is asked whether it lives, and the limit of that question.
   var doubt = Duration.seconds(2)
-  /// Asks on another connection; `nil` believes that it lives.
+  /// Asks on another connection; `nil` assumes that the server lives.
   var pulse: PostgresPulse?
 }
 

@@ -9,10 +9,10 @@ package final class PostgresPool: Sendable {
     package var shares = PoolShares.none
     /// The longest silence in an answer; `nil` waits for ever.
     package var answerLimit: Duration?
-    /// Whether a server that is silent for two seconds is asked, on another connection, whether it
-    /// lives. Work on one that does not answer in two more is given up.
+    /// Whether a silent server is checked, after two seconds and on another connection. Work is
+    /// given up if the server does not answer in two more.
     package var feelsPulse = false
-    /// Whether a server that takes no writes is as bad as none.
+    /// Whether a server that takes no writes counts as unavailable.
     package var needsWrites = false
 
     package init() {}

@@ -19,7 +19,8 @@ final class PostgresPulse: Sendable {
 
   private let target: ConnectionTarget
   private let limit: Duration
-  /// Held while a server is asked. Others that doubt wait for the same answer.
+  /// Held while a server is asked. Other connections with the same question wait for the same
+  /// answer.
   private let beats = Mutex<[PostgresAddress: Beat]>([:])
 
   /// How long an answer counts.

@@ -1,4 +1,4 @@
-/// Unites JSON arrays of scalars for ``ConflictPolicy/setUnion``.
+/// The union of JSON arrays of scalars, for ``ConflictPolicy/setUnion``.
 package enum ArrayUnion: Sendable, Equatable {
   /// Both are arrays: their elements, each once, by their canonical JSON text in the order of its
   /// bytes. Equal texts stay as they are.

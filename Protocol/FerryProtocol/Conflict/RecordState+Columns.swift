@@ -12,7 +12,7 @@ extension RecordState {
     }
   }
 
-  /// By the column's policy.
+  /// Merges by the column's policy.
   mutating func merge(
     _ incoming: ColumnState, at index: Int, of operation: Operation, _ rules: TableRules,
     _ outcome: inout Outcome

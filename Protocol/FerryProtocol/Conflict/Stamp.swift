@@ -31,7 +31,7 @@ package enum Resolution: Sendable, Equatable {
 
 /// A value that lost against another (SPEC.md §6), with the stamps of both.
 public struct Conflict: Sendable, Equatable {
-  /// The column; `nil` when it is the record's existence that was decided.
+  /// The column; `nil` if the conflict is about the record's existence.
   public let column: Name?
   /// The value that lost.
   public let lost: Value

@@ -102,7 +102,8 @@ private struct Lines {
     return number
   }
 
-  /// `nil` if the text would be larger than a value may be, or would join two lines.
+  /// Returns the text of the lines; `nil` if it would be larger than a value may be, or would join
+  /// two lines.
   func text(of lines: [Int32]) -> String? {
     var bytes: [UInt8] = []
     for number in lines {

@@ -49,7 +49,7 @@ public struct SpaceName: Hashable, Sendable, Comparable, CustomStringConvertible
   /// The name as in a URL.
   public let value: String
 
-  /// `nil` when the name breaks the rule.
+  /// Creates a name; `nil` if it breaks the rule.
   public init?(_ value: String) {
     let bytes = value.utf8
     guard (1...63).contains(bytes.count), let first = bytes.first, isAlphanumeric(first),

@@ -111,7 +111,7 @@ extension JSONWriter {
     raw("]")
   }
 
-  /// An outcome with its conflicts, if there is room for them.
+  /// Writes an outcome with its conflicts, if there is room for them.
   private mutating func quote(_ outcome: Outcome, _ room: inout Int) {
     if outcome.conflicts.isEmpty { return self.outcome(outcome) }
     var quoted = JSONWriter(capacity: 256)

@@ -14,7 +14,7 @@ extension JSONWriter {
     }
   }
 
-  /// A batch as it is kept: its members alone.
+  /// Writes a batch as it is kept: its members alone.
   package mutating func keptBatch(_ batch: Batch, of operation: Operation) {
     raw("{\"effect\":\"")
     raw(batch.effect.rawValue.utf8)

@@ -98,8 +98,8 @@ package struct JSONReader {
     return UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[start..<position]))
   }
 
-  /// Passes over a member that is not known, of an object that has each member once.
-  /// - Parameter names: Those of the object's members that came before and are not known.
+  /// Passes over an unknown member of an object that has each member once.
+  /// - Parameter names: The earlier unknown members of the object.
   package mutating func skipUnknown(
     _ key: JSONKey, _ names: inout Set<[UInt8]>
   ) throws(MalformedMessage) {
@@ -111,7 +111,7 @@ package struct JSONReader {
 
   // MARK: Scalars
 
-  /// Consumes `null` when it comes next.
+  /// Consumes `null` if it comes next.
   package mutating func null() throws(MalformedMessage) -> Bool {
     guard try peek() == 0x6E else { return false }
     try literal("null")
@@ -170,7 +170,7 @@ package struct JSONReader {
     return value
   }
 
-  /// Returns how many there are of something: 0 to 2^31 - 1, so that sums of counts never overflow.
+  /// Reads a count: 0 to 2^31 - 1, so that sums of counts never overflow.
   package mutating func count() throws(MalformedMessage) -> Int {
     let value = try integer()
     guard 0...Int64(Int32.max) ~= value else { throw malformed("\(value) is no count") }

@@ -1,5 +1,5 @@
 extension JSONWriter {
-  /// One element of a page's `notices`.
+  /// Writes one element of a page's `notices`.
   package mutating func notice(_ notice: Notice) {
     raw("{\"sequence\":")
     numberString(notice.sequence)

@@ -12,7 +12,7 @@ extension Operation {
     originals.reduce(columns.reduce(0) { $0 + $1.value.byteCount }) { $0 + $1.value.byteCount }
   }
 
-  /// Why increments or originals do not fit the rest, or `nil` when they do.
+  /// The reason why increments or originals do not fit the rest, or `nil` if they do.
   var policyFault: String? {
     if increments.isEmpty && originals.isEmpty { return nil }
     if kind != .update { return "only an update has adds or originals" }
@@ -32,7 +32,7 @@ extension Operation {
 }
 
 extension JSONWriter {
-  /// The names of the columns that an operation adds to, sorted.
+  /// Writes the names of the columns that an operation adds to, sorted.
   package mutating func increments(_ names: Set<Name>) {
     var first = true
     raw("[")

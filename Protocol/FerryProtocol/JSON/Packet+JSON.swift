@@ -114,7 +114,7 @@ package func decode<T>(
 }
 
 extension JSONWriter {
-  /// All of a packet up to its operations.
+  /// Writes all of a packet up to its operations.
   package mutating func packetHead(_ packet: Packet) {
     packetHead(
       device: packet.device, dependency: packet.dependency, continues: packet.continues,

@@ -27,7 +27,7 @@ extension JSONWriter {
 
   package mutating func endPage() { raw("]}") }
 
-  /// One change, its state being JSON already.
+  /// Writes one change, whose state is JSON already.
   package mutating func change(
     sequence: SequenceNumber, table: UnsafeBufferPointer<UInt8>,
     record: UnsafeBufferPointer<UInt8>, state: UnsafeRawBufferPointer
@@ -71,8 +71,8 @@ package enum PageReader {
     }
   }
 
-  /// Returns the same; a change that breaks a rule within correct JSON is given to `unreadable`,
-  /// and does not make the page malformed.
+  /// Reads as above. A change that breaks a rule within correct JSON is passed to `unreadable`, and
+  /// does not make the page malformed.
   package static func read(
     _ bytes: UnsafeRawBufferPointer, limits: Limits,
     each: (Change) throws(MalformedMessage) -> Void,
@@ -130,7 +130,7 @@ package struct UnreadableChange: Error, Sendable, Equatable {
   package var sequence: SequenceNumber = 0
   /// The record's writes as they came: JSON.
   package var writes: [UInt8] = []
-  /// Which rule it breaks.
+  /// The rule that it breaks.
   package let fault: MalformedMessage
 
   package var reason: String { fault.reason }

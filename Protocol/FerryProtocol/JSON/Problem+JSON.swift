@@ -23,7 +23,7 @@ extension Problem {
     return json.finish()
   }
 
-  /// `nil` when the bytes are not a problem document with a code this version knows.
+  /// Reads a problem document; `nil` if the bytes are not one with a code that this version knows.
   package init?(decoding bytes: [UInt8]) {
     guard let members = Self.members(of: bytes), let known = ProblemCode(rawValue: members.code)
     else { return nil }

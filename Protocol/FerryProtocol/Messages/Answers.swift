@@ -1,5 +1,5 @@
-/// A space's line of history. A server restored from a backup starts a new one; cursors of
-/// another epoch mean nothing to it. Sixteen hexadecimal digits on the wire.
+/// The epoch of a space's history. A server that was restored from a backup starts a new one, and
+/// refuses cursors of another epoch. It has sixteen hexadecimal digits on the wire.
 public struct Epoch: Hashable, Sendable, CustomStringConvertible {
   /// A random number.
   public let value: UInt64
@@ -67,9 +67,9 @@ public struct PacketReceipt: Sendable, Equatable {
 public struct PacketAnswer: Sendable, Equatable {
   /// For the packet that was sent.
   public var receipt: PacketReceipt
-  /// For packets of the same device that had waited for this one.
+  /// The receipts of packets of the same device that had waited for this one.
   public var released: [PacketReceipt]
-  /// The space's line of history.
+  /// The space's epoch.
   public var epoch: Epoch
   /// The space's newest sequence.
   public var head: SequenceNumber
@@ -108,7 +108,7 @@ package struct Change: Sendable, Equatable {
 package struct PageHead: Sendable, Equatable {
   package var epoch: Epoch
   package var head: SequenceNumber
-  /// To ask for the next page with, or to keep when there is no more.
+  /// The cursor for the request of the next page, or to keep if there is none.
   package var cursor: Cursor
   /// Whether the list goes on: nothing of it may be shown before it has ended.
   package var more: Bool
@@ -154,7 +154,7 @@ public enum Role: String, Sendable, CaseIterable, Comparable {
 public struct SpaceInfo: Sendable, Equatable {
   /// The space asked for.
   public var space: SpaceName
-  /// Its line of history.
+  /// Its epoch.
   public var epoch: Epoch
   /// Its newest sequence.
   public var head: SequenceNumber
@@ -163,7 +163,7 @@ public struct SpaceInfo: Sendable, Equatable {
   /// The server's wall clock, milliseconds since 1970.
   public var serverTime: Int64
 
-  /// Info from its parts.
+  /// Creates the info from its parts.
   public init(
     space: SpaceName, epoch: Epoch, head: SequenceNumber, role: Role, serverTime: Int64
   ) {

@@ -11,7 +11,7 @@ public struct Batch: Sendable, Equatable {
 
   /// The effect on each record that matches.
   public var effect: Effect
-  /// Which records of the operation's table it happens to.
+  /// The condition that selects the records of the operation's table.
   public var predicate: Predicate
 
   /// Creates a batch from its parts.

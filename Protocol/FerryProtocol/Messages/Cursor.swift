@@ -4,7 +4,7 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
   /// An operation and its place in the space's order. A server that was restored from a backup
   /// has another operation in that place, or none.
   public struct Anchor: Hashable, Sendable {
-    /// The space's newest sequence when the anchor was given.
+    /// The space's newest sequence when the anchor was issued.
     public let head: SequenceNumber
     /// The operation at that sequence.
     public let operation: OperationID
@@ -27,7 +27,7 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The line of history it belongs to.
+  /// The epoch of its history.
   public let epoch: Epoch
   /// Everything up to here is applied.
   public let applied: SequenceNumber

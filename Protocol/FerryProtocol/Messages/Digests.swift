@@ -66,7 +66,7 @@ package struct DigestAnswer: Sendable, Equatable {
     case behind
     /// Tables that have records, by name's bytes.
     case tables([TableDigest])
-    /// In the order in which they were asked for; the last ones may be left out, never the first.
+    /// In the order of the request; the last ones may be left out, never the first.
     case nodes([Node])
   }
 

@@ -78,7 +78,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     }
   }
 
-  /// A few words for a person.
+  /// A few words for users.
   public var title: String {
     switch self {
     case .malformedMessage: "The message is malformed"

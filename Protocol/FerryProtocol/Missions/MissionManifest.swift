@@ -4,7 +4,7 @@ public struct MissionID: Hashable, Sendable, Comparable, CustomStringConvertible
   /// The name as in a URL, and as the catalogue's record identifier.
   public let value: String
 
-  /// `nil` when the name breaks the rule.
+  /// Creates a name; `nil` if it breaks the rule.
   public init?(_ value: String) {
     let bytes = value.utf8
     guard (1...128).contains(bytes.count), let first = bytes.first, Self.isAlphanumeric(first),

@@ -5,7 +5,7 @@
 // {"key":true} in a column's place stands for the record's identifier.
 
 extension JSONWriter {
-  /// A predicate in its normalised form.
+  /// Writes a predicate in its normalised form.
   package mutating func predicate(_ predicate: Predicate) { normalized(predicate.normalized) }
 
   private mutating func normalized(_ predicate: Predicate) {

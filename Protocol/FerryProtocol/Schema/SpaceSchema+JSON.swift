@@ -287,7 +287,7 @@ extension JSONReader {
     return name
   }
 
-  /// One of a few words.
+  /// Reads one of a few words.
   private mutating func choice<T: RawRepresentable<String> & CaseIterable & Equatable>(
     _ place: String, _ member: String? = nil, among allowed: [T] = Array(T.allCases)
   ) throws(MalformedMessage) -> T {

@@ -39,11 +39,11 @@ public struct SpaceSchema: Sendable, Equatable {
 
 /// The rules of a space for one table.
 public struct TableRules: Sendable, Equatable {
-  /// For columns that have no policy of their own.
+  /// The policy of columns that have no policy of their own.
   public var policy: ConflictPolicy { didSet { isPlain = Self.isPlain(self) } }
   /// The rule for a delete that conflicts with edits.
   public var deletes: DeletePolicy { didSet { isPlain = Self.isPlain(self) } }
-  /// The role from which on a device may write the table: `writer` or `admin`.
+  /// The lowest role with which a device may write the table: `writer` or `admin`.
   public var write: Role
   /// The columns that have rules, by name.
   public var columns: [Name: ColumnRules] { didSet { isPlain = Self.isPlain(self) } }
@@ -52,7 +52,7 @@ public struct TableRules: Sendable, Equatable {
   /// Whether every column is last-writer-wins and deletes win, as for a record without any rules.
   package private(set) var isPlain = true
 
-  /// Rules from their parts.
+  /// Creates rules from their parts.
   public init(
     policy: ConflictPolicy = .lastWriterWins, deletes: DeletePolicy = .deleteWins,
     write: Role = .writer, columns: [Name: ColumnRules] = [:], unique: [[Name]] = []
@@ -89,9 +89,9 @@ public struct TableRules: Sendable, Equatable {
 
 /// The rules of a space for one column.
 public struct ColumnRules: Sendable, Equatable {
-  /// How conflicts end; `nil` is the table's policy.
+  /// The policy of conflicts; `nil` is the table's policy.
   public var policy: ConflictPolicy?
-  /// Which values it may hold. A counter holds integers.
+  /// The values that it may hold. A counter holds integers.
   public var type: ColumnType
   /// Whether every insert has to give it a value that is not NULL, and no update may take it away.
   public var isRequired: Bool

@@ -1,7 +1,7 @@
 extension Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
   ExpressibleByFloatLiteral, ExpressibleByNilLiteral
 {
-  /// Text.
+  /// Creates a text.
   public init(stringLiteral value: String) { self = .text(value) }
 
   /// Creates an integer.
@@ -10,6 +10,6 @@ extension Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
   /// Creates a real.
   public init(floatLiteral value: Double) { self = .real(value) }
 
-  /// NULL.
+  /// Creates NULL.
   public init(nilLiteral: ()) { self = .null }
 }

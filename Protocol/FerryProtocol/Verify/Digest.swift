@@ -32,7 +32,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
     withUnsafeBytes(of: value.bigEndian) { Array($0) }
   }
 
-  /// From those bytes; `nil` if there are not sixteen.
+  /// Creates a digest from those bytes; `nil` if there are not sixteen.
   package init?(bytes: UnsafeRawBufferPointer) {
     guard bytes.count == 16 else { return nil }
     value = UInt128(bigEndian: bytes.loadUnaligned(as: UInt128.self))

@@ -12,7 +12,7 @@ struct MissionFile: Sendable {
 
 /// The target of the mission commands: the store, or a server.
 protocol MissionTarget: Sendable {
-  /// The space's.
+  /// The space's name.
   var name: SpaceName { get }
 
   func list() async throws -> [MissionRecord]

@@ -2,7 +2,7 @@
 package struct HTTPArrival: Sendable {
   /// Without content.
   package var request: HTTPRequest
-  /// Bytes of content that are announced; `nil` for chunks of unknown size.
+  /// Bytes of announced content; `nil` for chunks of unknown size.
   package var declaredLength: Int?
   /// Whether it came over one of the connections that are kept free for probes and
   /// administration.

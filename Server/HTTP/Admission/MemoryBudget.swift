@@ -74,7 +74,7 @@ final class MemoryShare: Sendable {
 
   var count: Int { taken.load(ordering: .relaxed) }
 
-  /// Has at least `wanted` bytes; false when the budget is used up.
+  /// Takes memory up to `wanted` bytes; returns `false` if the budget is used up.
   func grow(to wanted: Int) -> Bool {
     let count = count
     guard wanted > count else { return true }

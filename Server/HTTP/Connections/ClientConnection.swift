@@ -18,7 +18,7 @@ final class ClientConnection: Sendable {
     self.deadline = Atomic(Self.nanoseconds(deadline))
   }
 
-  /// The client has until then; `nil` for as long as it likes.
+  /// Sets the client's deadline; `nil` for none.
   func expect(by time: Duration?) {
     deadline.store(time.map(Self.nanoseconds) ?? Self.never, ordering: .relaxed)
   }

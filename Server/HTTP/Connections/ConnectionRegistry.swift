@@ -51,7 +51,7 @@ final class ConnectionRegistry: Sendable {
     waiter?.resume()
   }
 
-  /// Suspends the exchange's connection, on its own thread; false once closed.
+  /// Suspends the exchange's connection, on its own thread; returns `false` once closed.
   func suspend(_ exchange: Exchange, _ connection: ConnectionHandle) -> Bool {
     state.withLock { state in
       guard !state.isClosed else { return false }
@@ -61,7 +61,7 @@ final class ConnectionRegistry: Sendable {
     }
   }
 
-  /// Resumes the exchange's connection; false when it was not suspended.
+  /// Resumes the exchange's connection; returns `false` if it was not suspended.
   @discardableResult
   func resume(_ exchange: Exchange) -> Bool {
     state.withLock { $0.entries[ObjectIdentifier(exchange)]?.resume() ?? false }

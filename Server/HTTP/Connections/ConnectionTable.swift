@@ -18,7 +18,7 @@ final class ConnectionTable: Sendable {
     var isTicking = false
   }
 
-  /// Between two looks at the deadlines.
+  /// The time between two looks at the deadlines.
   private static let period = DispatchTimeInterval.milliseconds(500)
   private static let queue = DispatchQueue(label: "ferry.http.deadlines")
 

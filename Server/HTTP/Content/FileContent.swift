@@ -4,7 +4,7 @@ package struct FileContent: Sendable {
   /// In bytes, from the file's beginning.
   package let range: Range<Int>
 
-  /// Everything that the file held when it was opened.
+  /// Creates content of everything that the file held when it was opened.
   package init(_ file: OpenFile) {
     self.file = file
     range = 0..<file.size

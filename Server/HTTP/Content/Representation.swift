@@ -8,7 +8,8 @@ package struct Representation: Sendable, Equatable {
   /// The value of `Cache-Control`, or nil to leave it out.
   package let cacheControl: String?
 
-  /// A media type that no header can hold becomes `application/octet-stream`.
+  /// Creates a representation. A media type that no header can hold becomes
+  /// `application/octet-stream`.
   package init(size: Int, tag: EntityTag, mediaType: String, cacheControl: String? = nil) {
     self.size = size
     self.tag = tag

@@ -16,7 +16,7 @@ final class TruncationWatch: Sendable {
 
   private let state = Mutex(State())
 
-  /// From here on the exchange sends this content.
+  /// Notes that the exchange sends this content from now on.
   func begin(_ exchange: Exchange, _ content: FileContent) {
     let isFirst = state.withLock { state in
       state.sendings[ObjectIdentifier(exchange)] = (exchange, content)
@@ -26,7 +26,7 @@ final class TruncationWatch: Sendable {
     if isFirst { scheduleTick() }
   }
 
-  /// The exchange is over.
+  /// Notes that the exchange is over.
   func end(_ exchange: Exchange) {
     // The removed entry is released after the lock.
     _ = state.withLock { $0.sendings.removeValue(forKey: ObjectIdentifier(exchange)) }

@@ -161,7 +161,7 @@ extension SyncService {
 }
 
 extension JSONWriter {
-  /// A token without its secret.
+  /// Writes a token without its secret.
   fileprivate mutating func tokenMembers(_ token: StoredToken) {
     raw("\"id\":")
     string(token.id.text)

@@ -22,7 +22,7 @@ package final class HeadMoves: Sendable {
   package init() {}
 
   /// Returns the moves from now on, until ``finish()``. It drops none, since a space may be quiet
-  /// afterwards: then a dropped last move would never be made up for.
+  /// afterwards, and its last move would be missing.
   package func stream() -> AsyncStream<HeadMove> {
     AsyncStream { continuation in
       let id = state.withLock { state -> Int? in

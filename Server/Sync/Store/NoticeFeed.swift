@@ -28,7 +28,7 @@ struct NoticeFeed {
   /// The place of the next one; `nil` when all that were read are taken.
   var place: SequenceNumber? { next < rows.count ? rows[next].sequence : nil }
 
-  /// Bytes of those taken.
+  /// Bytes of the taken notices.
   var byteCount: Int { taken.count }
 
   /// Takes the next one.

@@ -10,7 +10,7 @@ extension PageBuilder {
   /// Whether another record may be named. There is always room for one.
   var hasRoomForRecord: Bool { count == 0 || changes.count < request.byteLimit }
 
-  /// Names a record that is not there.
+  /// Adds a delete of a record that is not there.
   mutating func addAbsent(_ key: RecordKey) {
     count += 1
     changes.separate(&first)

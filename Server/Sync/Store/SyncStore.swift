@@ -135,7 +135,7 @@ package protocol SyncStore: RetentionStore, MissionStore, AccessStore {
     _ name: SpaceName, by mark: AuditMark, quota: Int64
   ) async throws(StoreError) -> SpaceSummary?
 
-  /// `nil` when there is no such space.
+  /// Returns a space; `nil` if there is no such space.
   func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary?
 
   /// Returns all spaces, by name.
@@ -180,7 +180,7 @@ package protocol SyncStore: RetentionStore, MissionStore, AccessStore {
   /// writer of packets waits for long. Returns the sequence up to which they hold every change.
   func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber
 
-  /// Packets of a device that wait, and their bytes.
+  /// Returns the number of a device's buffered packets, and their bytes.
   func parked(in space: Int64, of device: DeviceID) async throws(StoreError) -> (
     packets: Int, bytes: Int
   )
@@ -189,7 +189,7 @@ package protocol SyncStore: RetentionStore, MissionStore, AccessStore {
   /// name.
   func usage(in space: Int64) async throws(StoreError) -> [(principal: String, usage: Usage)]
 
-  /// Moves of heads that any process of this store made, this one included. After a lost
+  /// Returns the moves of heads by any process of this store, this one included. After a lost
   /// connection the current heads come again.
   func headMoves() -> AsyncStream<HeadMove>
 

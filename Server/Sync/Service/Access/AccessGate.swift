@@ -1,7 +1,8 @@
 import FerryProtocol
 import Synchronization
 
-/// Decides about each request, and asks the store about tokens as seldom as possible.
+/// The gate of all requests: it decides about each, and asks the store about tokens as seldom as
+/// possible.
 ///
 /// If no token was ever made, every caller may do everything. The gate asks the store about that
 /// for each request, so that a token made by another process closes the gate at once. The gate
@@ -183,7 +184,7 @@ package final class AccessGate: Sendable {
     return state.withLock { $0.limiter.countRequest(of: principal, now: now) }
   }
 
-  /// Counts bytes that a principal has sent and got.
+  /// Counts bytes that a principal has sent and received.
   package func count(bytes: Int, of principal: Principal) {
     guard principal != .anonymous else { return }
     let now = clock.uptime()

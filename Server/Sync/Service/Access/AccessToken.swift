@@ -27,7 +27,7 @@ package struct AccessToken: Sendable, Equatable, CustomStringConvertible {
     text = Self.prefix + String(decoding: urlSafe, as: UTF8.self)
   }
 
-  /// `nil` for text that cannot be a token of Ferry's.
+  /// Reads a token; `nil` for text that cannot be a token of Ferry's.
   package init?(_ text: some StringProtocol) {
     let secret = text.utf8.dropFirst(Self.prefix.utf8.count)
     guard text.hasPrefix(Self.prefix), secret.count == 43,

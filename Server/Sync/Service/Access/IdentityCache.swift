@@ -21,7 +21,8 @@ struct IdentityCache: Sendable {
   /// Entries kept, expired ones too.
   var count: Int { entries.count }
 
-  /// `nil` when nothing is known; `.some(nil)` when the credential is known to be no good.
+  /// Returns the identity of a credential: `nil` if nothing is known, `.some(nil)` if the
+  /// credential is known as invalid.
   func lookUp(_ hash: [UInt8], now: Duration) -> Identity?? {
     guard let entry = entries[hash], now < entry.expiry else { return nil }
     return .some(entry.identity)

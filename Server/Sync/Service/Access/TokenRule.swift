@@ -50,7 +50,7 @@ package struct TokenRequest: Sendable, Equatable {
     self.lifetime = lifetime
   }
 
-  /// Why there can be no such token, or `nil`.
+  /// The reason why there can be no such token, or `nil`.
   package var fault: String? {
     if !Self.isFit(name) {
       return "a name has at most \(StoredToken.textBytesMax) bytes and no control characters"

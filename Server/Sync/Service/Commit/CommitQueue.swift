@@ -55,7 +55,7 @@ struct CommitQueue<Ticket> {
   /// Whether nothing waits and nothing is under way.
   var isIdle: Bool { waiting.isEmpty && underWay.isEmpty }
 
-  /// Lines a packet up; `false` when the queue is full.
+  /// Adds a packet to the queue; returns `false` if the queue is full.
   mutating func add(_ packet: IncomingPacket, ticket: Ticket) -> Bool {
     guard waiting.count < bounds.waitingPackets,
       waiting.isEmpty || waitingBytes + packet.byteCount <= bounds.waitingBytes

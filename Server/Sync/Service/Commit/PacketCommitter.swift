@@ -50,7 +50,7 @@ package final class PacketCommitter: Sendable {
     return try answer.get()
   }
 
-  /// Packets of a space that wait for the transaction under way.
+  /// Returns the number of packets of a space that wait for the current transaction.
   func waitingCount(in space: Int64) -> Int {
     state.withLock { $0.queues[space]?.waitingCount ?? 0 }
   }

@@ -40,7 +40,7 @@ package final class EventStreams: Sendable {
     self.limit = limit
   }
 
-  /// Streams of one principal, in all spaces.
+  /// Returns the number of streams of one principal, in all spaces.
   package func count(of principal: Principal) -> Int {
     state.withLock { $0.countByPrincipal[principal] ?? 0 }
   }

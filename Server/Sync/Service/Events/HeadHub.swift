@@ -1,7 +1,7 @@
 import FerryProtocol
 import Synchronization
 
-/// Notifies the listeners of a space that its head moved. An idle listener costs no task and no
+/// The sender of head moves to the listeners of spaces. An idle listener costs no task and no
 /// timer: one timer serves them all.
 package final class HeadHub: Sendable {
   private typealias Board = HeadBoard<any HeadListener>

@@ -27,7 +27,7 @@ struct LogLine {
     json.number(Int64(value))
   }
 
-  /// Milliseconds with three digits after the point.
+  /// Adds milliseconds with three digits after the point.
   mutating func add(_ name: StaticString, milliseconds duration: Duration) {
     key(name)
     let (seconds, attoseconds) = duration.components

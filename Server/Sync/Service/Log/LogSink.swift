@@ -3,7 +3,7 @@ import Synchronization
 
 /// The destination of log lines; must not block for long.
 package protocol LogSink: Sendable {
-  /// One whole line with its newline.
+  /// Writes one whole line with its newline.
   func write(_ line: [UInt8])
   /// Returns when all lines have left the process, or cannot.
   func flush()
@@ -11,8 +11,8 @@ package protocol LogSink: Sendable {
   var droppedLines: Int { get }
 }
 
-/// Writes lines to a file descriptor from a separate thread, so that a reader that pauses (a full
-/// pipe) does not stop the server. At most 4 MiB wait; later lines are dropped and counted.
+/// A log on a file descriptor. A separate thread writes its lines, so that a reader that pauses (a
+/// full pipe) does not stop the server. At most 4 MiB wait; later lines are dropped and counted.
 package final class DescriptorLogSink: LogSink {
   private struct State {
     var waiting: [UInt8] = []
@@ -32,7 +32,7 @@ package final class DescriptorLogSink: LogSink {
     let written = DispatchSemaphore(value: 0)
   }
 
-  /// The descriptor stays open.
+  /// - Parameter descriptor: It stays open.
   package init(descriptor: Int32) {
     let core = core
     let thread = Thread { Self.drain(core, to: descriptor) }

@@ -27,7 +27,7 @@ package struct ServiceLog: Sendable {
     sink.write(line.finish())
   }
 
-  /// A failed call of the store.
+  /// Writes a line for a failed call of the store.
   func write(_ error: StoreError) {
     switch error {
     case .unavailable(let why): write(.error, "the store cannot be reached", detail: why)

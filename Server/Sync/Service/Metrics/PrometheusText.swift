@@ -21,7 +21,7 @@ struct PrometheusText {
     line(name, labels, value.description)
   }
 
-  /// The samples of a histogram; the buckets are cumulative.
+  /// Writes the samples of a histogram; the buckets are cumulative.
   mutating func samples(_ name: String, _ histogram: Histogram, _ labels: Labels = []) {
     var below = 0
     for (index, count) in histogram.counts.enumerated() {

@@ -55,7 +55,7 @@ package struct BlobCollector: Sendable {
     }
   }
 
-  /// One run.
+  /// Runs once.
   ///
   /// - Parameter grace: See ``graceStandard``.
   package func collect(
@@ -127,7 +127,7 @@ package struct BlobCollector: Sendable {
 }
 
 extension ServiceLog {
-  /// A failed call about missions.
+  /// Writes a line for a failed call about missions.
   func write(_ failure: MissionFailure) {
     switch failure {
     case .refused: break

@@ -51,8 +51,8 @@ package final class MissionDesk: Sendable {
   /// - Parameters:
   ///   - manifest: Its version is 0 for the next one.
   ///   - ownContentOnly: Whether items may name only content that this space's missions name, or
-  ///     that its
-  ///     admins have sent. A caller that only knows a hash must not get another space's content.
+  ///     that its admins have sent. A caller that only knows a hash must not get another space's
+  ///     content.
   ///   - isNewKey: Whether it may be signed with another key than the space's other missions.
   ///   - principal: For the audit log.
   /// - Returns: The record in force. The same mission again writes nothing.

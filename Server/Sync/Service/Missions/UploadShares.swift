@@ -38,6 +38,6 @@ final class UploadShares: Sendable {
     return bytes
   }
 
-  /// An upload has finished here.
+  /// Counts an upload that has finished here.
   func add(_ bytes: Int64, in space: Int64) { sums.withLock { $0[space]?.bytes += bytes } }
 }

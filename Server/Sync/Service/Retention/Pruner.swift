@@ -1,16 +1,16 @@
 import FerryProtocol
 
-/// Forgets the history that is older than the spaces' retention, in the background and a little at
-/// a time.
+/// The removal of history that is older than the spaces' retention, in the background and a little
+/// at a time.
 ///
 /// Each server has one; over PostgreSQL only one of them prunes a space at a time. The next run
 /// finishes the work of a killed server.
 package struct Pruner: Sendable {
   /// How hard it works.
   package struct Pace: Sendable, Equatable {
-    /// Between two runs.
+    /// The time between two runs.
     package var interval: Duration
-    /// Between two slices, in which writers have the store to themselves.
+    /// The time between two slices, in which writers have the store to themselves.
     package var pause: Duration
     /// Rows that one transaction deletes at most.
     package var rows: Int

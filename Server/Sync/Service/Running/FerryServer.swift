@@ -59,7 +59,7 @@ package final class FerryServer: Sendable {
     let gate = AccessGate(
       store: store, clock: configuration.clock, policy: configuration.openPolicy,
       limits: configuration.rates, verifier: try await Self.verifier(configuration))
-    // The database may go away once more since the store was opened.
+    // The connection to the database may have been lost again since the store was opened.
     startedOpen = try await StoreOpener(configuration).retry { () async throws(StoreError) in
       try await gate.isOpen()
     }
@@ -114,7 +114,7 @@ package final class FerryServer: Sendable {
     do {
       try await verifier.start()
     } catch {
-      // A file is there or not; a URL may be away for a while, and is asked again.
+      // A file is there or not; a URL may be unavailable for a while, and is asked again.
       guard !issuer.source.takesSecrets else { throw .issuerKeys(error.description) }
       configuration.log.write(
         .warning, "the issuer's keys cannot be read", detail: error.description)

@@ -23,13 +23,13 @@ package struct FerryServerConfiguration: Sendable {
   package var bodyMemory = 256 << 20
   /// Connections to a PostgreSQL database.
   package var databaseConnections = PostgresStore.connectionsStandard
-  /// Between two comments on an idle stream of events.
+  /// The time between two comments on an idle stream of events.
   package var heartbeat = Duration.seconds(15)
   /// How long requests in progress may take when the server stops.
   package var stopGrace = Duration.seconds(20)
   /// How long the start waits for a database that is not available.
   package var startWait = Duration.seconds(30)
-  /// Between two runs of the pruner.
+  /// The time between two runs of the pruner.
   package var pruneInterval = Pruner.Pace.standard.interval
   /// The directory of missions' content. `nil` stands for `blobs` in the directory of an embedded
   /// store that the server opens, and for no directory with another store.
@@ -38,7 +38,7 @@ package struct FerryServerConfiguration: Sendable {
   package var missionKey: String?
   /// Bytes that a space's unfinished uploads may have together.
   package var uploadQuota = MissionDesk.uploadQuotaStandard
-  /// Between two runs that remove content which no space needs any more.
+  /// The time between two runs that remove content which no space needs any more.
   package var collectInterval = Duration.seconds(3_600)
   /// Names that requests to an open server may carry, besides this machine's.
   package var allowedHosts: [String] = []

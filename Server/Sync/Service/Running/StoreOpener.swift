@@ -79,7 +79,7 @@ package struct StoreOpener: Sendable {
 }
 
 extension StoreError {
-  /// Why the store cannot work now, if that may pass.
+  /// The reason why the store cannot work now, if that may pass.
   fileprivate var passingReason: String? {
     switch self {
     case .unavailable(let reason), .busy(let reason), .readOnly(let reason): reason

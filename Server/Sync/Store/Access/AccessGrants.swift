@@ -11,10 +11,10 @@ package struct AccessGrants: Sendable, Equatable {
 
   /// Each pattern once.
   package let roles: [SpacePattern: Role]
-  /// Those for more than one space, which are compared one by one.
+  /// The patterns for more than one space, which are compared one by one.
   private let broad: [SpacePattern]
 
-  /// Returns `nil` for none and for more than ``countMax``.
+  /// Creates grants; `nil` for none and for more than ``countMax``.
   package init?(_ roles: [SpacePattern: Role]) {
     guard !roles.isEmpty, roles.count <= Self.countMax else { return nil }
     self.init(known: roles)
@@ -25,12 +25,12 @@ package struct AccessGrants: Sendable, Equatable {
     broad = roles.keys.filter { $0.space == nil }.sorted()
   }
 
-  /// One role for one space.
+  /// Creates grants of one role for one space.
   package init(_ space: SpaceName, _ role: Role) {
     self.init(known: [SpacePattern(space): role])
   }
 
-  /// One role for every space.
+  /// Creates grants of one role for every space.
   package init(everywhere role: Role) { self.init(known: [.everything: role]) }
 
   /// Returns the role in a space; `nil` if none is granted.
@@ -115,7 +115,7 @@ extension AccessGrants {
     self.init(known: roles)
   }
 
-  /// Grants as a store holds them; `nil` for text of another form.
+  /// Reads grants as a store holds them; `nil` for text of another form.
   init?(stored text: String) {
     do {
       self = try decode(Array(text.utf8)) { (reader) throws(MalformedMessage) in

@@ -35,7 +35,7 @@ package protocol AccessStore: Sendable {
   /// Appends an entry about something that is not the store's.
   func note(_ entry: AuditEntry) async throws(StoreError)
 
-  /// Entries of the audit log, by their numbers.
+  /// Returns entries of the audit log, by their numbers.
   func audit(_ query: AuditQuery) async throws(StoreError) -> [AuditEntry]
 
   /// Deletes entries and replaced secrets that ended before a moment. Returns how many entries.

@@ -352,7 +352,8 @@ package struct HistoryOrigin: Sendable, Equatable {
   }
 }
 
-/// A transaction cannot go on until the matches of its batches have been found, outside of it.
+/// An error: a transaction cannot go on until the matches of its batches have been found, outside
+/// of it.
 package struct BatchesToMatch: Error {
   package let matcher: BatchMatcher
   /// The space as the transaction saw it.
@@ -382,7 +383,7 @@ package final class SharedMatcher: Sendable {
   }
 }
 
-/// How a store's attempt to apply packets ended.
+/// The end of a store's attempt to apply packets.
 package enum IngestAttempt: Sendable {
   case done(before: SequenceNumber, IngestBatch)
   case needsMatches(BatchesToMatch)

@@ -14,7 +14,7 @@ struct ClaimLedger {
   private let schema: SpaceSchema?
   /// The holders as the store has them; a key that was not looked up is absent.
   private let stored: [UniqueClaim: Name?]
-  /// As the batch has left it.
+  /// The holders as the batch has left them.
   private var changed: [UniqueClaim: Name?] = [:]
   /// The current transaction, in the order in which it touched its records.
   private var entries: [Entry] = []

@@ -35,7 +35,7 @@ package struct Ingest {
     var encoded: [UInt8]?
   }
 
-  /// Which packets are applied, which wait and which are refused.
+  /// Decides which packets are applied, which wait and which are refused.
   package static func plan(
     _ packets: [IncomingPacket], in context: IngestContext
   ) -> IngestPlan {
@@ -157,7 +157,7 @@ package struct Ingest {
     for source in run.sources { effects.refused[source] = problem }
   }
 
-  /// - Parameter batch: of a batch's effect, the operation that refusals name.
+  /// - Parameter batch: For a batch's effect: the operation that refusals name.
   mutating func apply(
     _ operation: Operation, of device: DeviceID, for batch: OperationID? = nil
   ) {

@@ -20,7 +20,7 @@ package struct IngestContext: Sendable {
   package var parked: [ParkedPacket] = []
   /// Bodies of the buffered packets that a plan has asked for.
   package var bodies: [ParkedKey: Packet] = [:]
-  /// Those of the asked-for operations that are in the space's history.
+  /// The requested operations that are in the space's history.
   package var known: [OperationID: KnownOperation] = [:]
   /// The ends of the timelines of cursors before the retention horizon: `.max` for a timeline that
   /// goes on. Timelines that the space does not know are absent.

@@ -257,7 +257,7 @@ struct IngestPlanner {
     }
   }
 
-  /// Another packet took the place after this one's dependency.
+  /// Removes a packet when another one has taken the position after its dependency.
   private mutating func overtake(_ link: Link) {
     guard case .incoming(let index) = link.source else {
       // It was never acknowledged as applied, so its device still has it.

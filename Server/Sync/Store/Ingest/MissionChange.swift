@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// Puts a mission in force, or takes it back: operations of the server's on the catalogue's
-/// records; pure.
+/// A change of the missions in force, by operations of the server's on the catalogue's records;
+/// pure.
 package enum MissionChange {
   /// Returns the record of a mission.
   package static func key(_ id: MissionID) -> RecordKey {
@@ -15,7 +15,7 @@ package enum MissionChange {
     package let effects: IngestEffects
   }
 
-  /// Decides over a mission to publish.
+  /// Decides about a mission to publish.
   ///
   /// - Parameters:
   ///   - last: The last version that was published; 0 if none was.

@@ -1,7 +1,7 @@
 import FerryProtocol
 
 extension Problem {
-  /// Operations that can never be applied turn their packet away.
+  /// Returns the problem of a packet with operations that can never be applied.
   static func operationRefused(_ refusals: [Refusal]) -> Problem {
     let count =
       refusals.count == 1 ? "1 operation" : "\(refusals.count) operations"
@@ -19,7 +19,7 @@ extension Problem {
         + "confirmed")
   }
 
-  /// The packet lacks a cursor, which the space's schema requires.
+  /// The problem of a packet without a cursor, which the space's schema requires.
   static let cursorRequired = Problem(
     .cursorRequired, "this space takes packets with ?cursor= only: pull first, and state the cursor"
   )

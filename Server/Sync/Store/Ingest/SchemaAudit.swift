@@ -82,7 +82,7 @@ package struct SchemaAudit: Sendable {
     return "column \(column.name) is for \(column.type.rawValue) and holds \(value.storageClass)"
   }
 
-  /// Why the schema cannot be put in force; `nil` if it can.
+  /// The reason why the schema cannot be put in force; `nil` if it can.
   var problem: Problem? {
     guard count > 0 else { return nil }
     let named = violations.map { "\($0.table)/\($0.record): \($0.detail)" }

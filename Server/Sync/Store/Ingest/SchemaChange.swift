@@ -15,7 +15,7 @@ package enum SchemaChange {
     package let effects: IngestEffects
   }
 
-  /// Decides over a document.
+  /// Decides about a document.
   ///
   /// - Parameters:
   ///   - record: The record ``key`` as it is; `nil` if there is none.

@@ -34,7 +34,7 @@ package struct StoredMission: Sendable, Equatable {
 /// until ``endBlobs(before:)`` forgets it, so that a device can finish a download. The content of a
 /// retracted mission ends with it.
 package protocol MissionStore: Sendable {
-  /// `nil` if no such mission was ever published.
+  /// Returns a mission; `nil` if no such mission was ever published.
   func mission(_ id: MissionID, in space: Int64) async throws(StoreError) -> StoredMission?
 
   /// Returns the missions in force, by their names.

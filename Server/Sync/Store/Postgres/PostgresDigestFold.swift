@@ -82,7 +82,7 @@ struct PostgresDigestFold {
     }
   }
 
-  /// Records are gone that were not folded.
+  /// Begins the sums again from scratch, since records are gone that were not folded.
   private func beginAnew(on connection: PostgresConnection) throws {
     _ = try connection.pipeline { pipeline in
       for table in ["record_digests", "leaf_digests"] {

@@ -65,7 +65,7 @@ struct PostgresPruning {
 
   // MARK: Slices
 
-  /// Of several servers one prunes a space at a time. The number is Ferry's own.
+  /// Lets one of several servers prune a space at a time. The number is Ferry's own.
   private static let claim = PostgresStatement(
     "prune_claim",
     """

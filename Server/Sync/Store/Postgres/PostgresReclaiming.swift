@@ -43,8 +43,8 @@ enum PostgresReclaiming {
     }
   }
 
-  /// Returns the bytes that a table's rows and indexes need, about, and that they take. The vacuum
-  /// before has counted the rows.
+  /// Returns the approximate bytes that a table's rows and indexes need, and the bytes that they
+  /// take. The vacuum before has counted the rows.
   private static func size(
     of table: String, on connection: PostgresConnection
   ) throws -> (needed: Int64, taken: Int64) {

@@ -4,7 +4,7 @@ import Postgres
 /// A space's own row under its lock, and its timelines.
 struct PostgresTimelines {
   let space: Int64
-  /// This run's.
+  /// The timelines of this run.
   let own: OwnTimelines
 
   private static let lock = PostgresStatement(
@@ -17,7 +17,7 @@ struct PostgresTimelines {
   private static let save = PostgresStatement(
     "timeline_save", "INSERT INTO timelines(space, began, timeline) VALUES ($1, $2, $3)")
 
-  /// Of timelines that the space does not know there is no row.
+  /// A timeline that the space does not know has no row.
   private static let ends = PostgresStatement(
     "timeline_ends",
     """
@@ -78,7 +78,7 @@ struct PostgresTimelines {
 }
 
 extension PostgresParameters {
-  /// A timeline, or null.
+  /// Appends a timeline, or null.
   mutating func append(_ timeline: Timeline?) {
     append(timeline.map { Int64(bitPattern: $0.value) })
   }

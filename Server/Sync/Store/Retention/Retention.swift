@@ -30,7 +30,7 @@ package struct Retention: Sendable, Equatable {
   }
 }
 
-/// When a head was seen: all up to `sequence` had arrived by then.
+/// The time at which a head was seen: all up to `sequence` had arrived by then.
 package struct HeadTime: Sendable, Equatable {
   package let sequence: SequenceNumber
   /// The server's wall clock, milliseconds since 1970.
@@ -48,7 +48,7 @@ package struct FloorRequest: Sendable, Equatable {
   package let now: Int64
   /// The age from which history goes, in milliseconds; 0 is everything, `nil` nothing.
   package let olderThan: Int64?
-  /// Milliseconds that lie between two marks at least.
+  /// The shortest time between two marks, in milliseconds.
   package let markInterval: Int64
 
   package init(now: Int64, keeping retention: Retention) {
@@ -204,7 +204,7 @@ package enum ReclaimStep: Sendable, Equatable {
 
 /// Deleted rows whose room is not reclaimed yet, from one run of the pruner to the next.
 package struct ReclaimDebt: Sendable, Equatable {
-  /// Rows that are not worth it in any store.
+  /// Fewer rows are not worth reclaiming in any store.
   static let rowsMin = 10_000
 
   package private(set) var rows = 0
@@ -222,8 +222,8 @@ package struct ReclaimDebt: Sendable, Equatable {
   }
 }
 
-/// The part of a store that forgets. The retention horizon rises first and permanently; only then
-/// do rows go, so that no cursor is served that would miss one.
+/// The part of a store that forgets. The retention horizon rises first and permanently. Only then
+/// are rows deleted, so that no cursor is served that would miss one.
 package protocol RetentionStore: Sendable {
   /// Sets how long the space keeps its history from now on. Deleted history stays deleted.
   func setRetention(
@@ -238,6 +238,6 @@ package protocol RetentionStore: Sendable {
   /// Deletes some of the rows at or below the retention horizon, beside writers and readers.
   func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep
 
-  /// Gives some of the room that deleted rows have left back to the system.
+  /// Releases some of the room of deleted rows to the system.
   func reclaim() async throws(StoreError) -> ReclaimStep
 }

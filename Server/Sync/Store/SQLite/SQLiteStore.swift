@@ -225,7 +225,7 @@ private actor StoreThread {
     file = nil
   }
 
-  /// States failures in the seam's words.
+  /// Throws failures as errors of the stores' protocol.
   private static func stated<T>(_ body: () throws -> T) throws(StoreError) -> T {
     do {
       return try body()
@@ -241,6 +241,6 @@ private actor StoreThread {
 }
 
 extension Epoch {
-  /// A new line of history.
+  /// A random epoch.
   package static var random: Epoch { Epoch(.random(in: 1 ... .max)) }
 }

@@ -2,7 +2,7 @@ import FerryProtocol
 import SQLite
 
 extension SQLiteStoreFile {
-  /// Runs one durable transaction that may give places of a space's order.
+  /// Runs one durable transaction that may assign places in a space's order.
   func change<T>(_ space: Int64, _ body: () throws -> T) throws -> T {
     unsettled = nil
     let result = try connection.transaction { try body() }

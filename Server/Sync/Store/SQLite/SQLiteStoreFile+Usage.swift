@@ -77,7 +77,7 @@ extension SQLiteStoreFile {
 }
 
 extension Usage {
-  /// From a row's columns, beginning at one of them.
+  /// Reads a row's columns, beginning at one of them.
   fileprivate init(_ row: SQLiteStatement, from first: Int32) {
     self.init()
     bytes = row.int64(first)

@@ -260,7 +260,7 @@ enum SQLiteStoreSchema {
     \(markTombstones);
     """
 
-  /// A tombstone is known by the stamps of its insert and delete.
+  /// The statement that marks tombstones, by the stamps of their insert and delete.
   static let markTombstones = """
     UPDATE records SET dead = 1 WHERE
       coalesce((SELECT max((w.value ->> 'time') || (w.value ->> 'device'))
@@ -276,7 +276,7 @@ enum SQLiteStoreSchema {
     PRAGMA journal_size_limit=134217728;
     """
 
-  /// Brings the file up to date; several processes may do so at once.
+  /// Migrates the file; several processes may do so at once.
   static func migrate(_ connection: SQLiteConnection) throws {
     // Takes effect in a new file only, before anything else is written to it.
     try connection.execute("PRAGMA auto_vacuum=INCREMENTAL")

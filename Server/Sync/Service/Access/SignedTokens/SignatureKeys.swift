@@ -62,7 +62,7 @@ package struct SignatureKeys: Sendable {
     return Entry(id: key["kid"], algorithm: algorithm, material: material)
   }
 
-  /// The key's type decides over the algorithm, never the token.
+  /// Returns the key's material. The key's type decides about the algorithm, never the token.
   private static func material(
     _ key: KeyMembers, _ takesSecrets: Bool
   ) -> (SignatureAlgorithm, Material)? {

@@ -110,8 +110,8 @@ struct SignedClaims: Equatable {
 }
 
 extension JSONReader {
-  /// Seconds since 1970, perhaps with a fraction (RFC 7519 §2), as milliseconds. Refuses dates
-  /// further away than 100,000 years.
+  /// Reads seconds since 1970, perhaps with a fraction (RFC 7519 §2), as milliseconds. Refuses
+  /// dates further away than 100,000 years.
   fileprivate mutating func numericDate() throws(MalformedMessage) -> Int64 {
     let seconds: Double
     switch try number() {
