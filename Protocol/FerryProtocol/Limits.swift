@@ -15,8 +15,8 @@ public struct Limits: Sendable, Equatable {
   public var columns = 1_000
   /// Bytes of a record's state as it is sent. A delete is applied also if the state is larger then.
   public var recordStateBytes = 8 << 20
-  /// Bytes of all records that one packet, or one transaction in several packets, writes to, as they
-  /// are stored before it.
+  /// The most bytes of all records that one packet, or one transaction in several packets, writes
+  /// to. They count as they are stored before it.
   public var packetStateBytes = 256 << 20
   /// Columns of a record, written by any number of operations.
   public var recordColumns = 2_000

@@ -228,8 +228,8 @@ extension Operation {
     Stamp(time: min(time(of: column), stamp.time), device: stamp.device)
   }
 
-  /// Returns the stamp of an insert. Updates may have been merged into it, so it is as old as its
-  /// oldest column: a delete in between erases all of it or nothing.
+  /// Returns the stamp of an insert, which is as old as its oldest column. Updates may have been
+  /// merged into it: a delete in between erases all of it or nothing.
   func insertStamp(within stamp: Stamp) -> Stamp {
     columns.map { self.stamp(of: $0.name, within: stamp) }.min() ?? stamp
   }

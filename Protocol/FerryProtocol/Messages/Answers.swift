@@ -1,5 +1,6 @@
-/// The epoch of a space's history. A server that was restored from a backup starts a new one, and
-/// refuses cursors of another epoch. It has sixteen hexadecimal digits on the wire.
+/// The epoch of a space's history, drawn when the space is created. A space that is created again
+/// has another epoch, and refuses cursors of the former one. It has sixteen hexadecimal digits on
+/// the wire.
 public struct Epoch: Hashable, Sendable, CustomStringConvertible {
   /// A random number.
   public let value: UInt64

@@ -1,7 +1,9 @@
-/// The history hash of a space: a hash of its operations, of their order, and of the stamps and
-/// bases that decided about them (SPEC.md §18). Two histories that differ before a place have
-/// different hashes there, except by a chance of 2⁻⁶⁴. The hash protects against faults. It does
-/// not protect against an attacker who searches for operations with a chosen hash.
+/// The history hash of a space (SPEC.md §18). It covers the operations, their order, and the stamps
+/// and bases that decided about them.
+///
+/// Two histories that differ before a place have different hashes there, except by a chance of
+/// 2⁻⁶⁴. The hash protects against faults. It does not protect against an attacker who searches for
+/// operations with a chosen hash.
 package enum HistoryPrint {
   /// The hash of a history without operations. If a space's operations are older than history
   /// hashes, its hash begins with this, too.

@@ -54,8 +54,8 @@ struct ConnectionLedger {
   }
 }
 
-/// The client of a connection. It is an IPv4 address, or the 64 bits of an IPv6 address that name a
-/// network, since one machine chooses the others as it likes.
+/// The client of a connection: an IPv4 address, or the first 64 bits of an IPv6 address. These name
+/// a network; one machine chooses the others as it likes.
 struct ClientAddress: Hashable, Sendable {
   private let bits: UInt64
   private let isIPv6: Bool

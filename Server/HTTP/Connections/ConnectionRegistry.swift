@@ -11,8 +11,8 @@ struct ConnectionHandle: @unchecked Sendable {
 
 /// The exchanges in progress, and which of their connections are suspended.
 ///
-/// Its lock makes sure that there is exactly one resume for each suspension, and no suspension once
-/// `close` has run. libmicrohttpd aborts the process if it is stopped with a suspended connection.
+/// Its lock makes sure that each suspension has exactly one resume, and that no suspension follows
+/// `close`. libmicrohttpd aborts the process if it is stopped with a suspended connection.
 final class ConnectionRegistry: Sendable {
   private struct Entry {
     let exchange: Exchange

@@ -19,8 +19,8 @@ package struct ByteRanges: Sendable, Equatable {
   /// The most ranges in one header: more count as an attack (RFC 9110 §17.15), and the header is
   /// ignored.
   package static let countMax = 64
-  /// The smallest gap in bytes between two ranges that are sent apart: each part of a multipart
-  /// answer costs about that much by itself (RFC 9110 §14.6 note).
+  /// The smallest gap in bytes between two ranges that are sent apart. Each part of a multipart
+  /// answer costs about that much (RFC 9110 §14.6 note).
   package static let gapMin = 80
 
   private let specifications: [Specification]

@@ -165,8 +165,8 @@ package final class AccessGate: Sendable {
     }
   }
 
-  /// - Parameter address: The origin of an unknown credential, which counts as a guess; `nil` if it
-  ///   is known and has only expired.
+  /// - Parameter address: The origin of an unknown credential, which counts as a guess; `nil` if the
+  ///   store knows the credential, even if it has expired.
   private func keep(_ identity: Identity?, for hash: [UInt8], address: String?) {
     let now = clock.uptime()
     state.withLock { state in

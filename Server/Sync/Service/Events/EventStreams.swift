@@ -52,7 +52,8 @@ package final class EventStreams: Sendable {
   /// While a server has no tokens, all its listeners are one principal, which has no limit of its
   /// own.
   /// - Parameter quota: Streams of one principal.
-  /// - Throws: `streamQuota` if the principal has as many as it may, `unavailable` if the server has.
+  /// - Throws: `streamQuota` if the principal has as many as it may, `unavailable` if the server
+  ///   has.
   func begin(_ entry: Entry, quota: Int) throws(Problem) -> Int {
     let taken = state.withLock { state -> Result<Int, Problem> in
       let count = state.countByPrincipal[entry.principal] ?? 0

@@ -5,7 +5,7 @@ struct BufferShares {
   private let quotas: Quotas
   private var usage: [Principal: Usage]
 
-  /// - Parameter plan: As far as it goes: its devices have owners, and the packets that go are known.
+  /// - Parameter plan: The plan so far: its devices have owners, and the packets that go are known.
   init(_ context: IngestContext, _ plan: IngestPlan) {
     quotas = context.quotas
     var ledger = UsageLedger(context)

@@ -1,8 +1,9 @@
 import FerryProtocol
 
-/// The rules by which packets enter a space (SPEC.md §4), without any I/O. A store loads an
-/// ``IngestContext`` under the space's lock and asks for a plan until nothing is missing. Then it
-/// applies the plan and writes the effects.
+/// The rules by which packets enter a space (SPEC.md §4), without any I/O.
+///
+/// A store loads an ``IngestContext`` under the space's lock and asks for a plan until nothing is
+/// missing. Then it applies the plan and writes the effects.
 package struct Ingest {
   let packets: [IncomingPacket]
   let context: IngestContext

@@ -329,8 +329,8 @@ struct IngestPlanner {
 
   // MARK: Bounds
 
-  /// Buffers the packets that still wait, within the limits. Only packets that continue the chain's
-  /// tail compete with each other for room. So packets that wait for them can never keep them out.
+  /// Buffers the packets that still wait, within the limits. Packets that continue the chain's tail
+  /// compete only with each other for room. So packets that wait for them can never keep them out.
   private mutating func boundWaiting() {
     var shares = BufferShares(context, plan)
     for device in waiting.keys.sorted() {
