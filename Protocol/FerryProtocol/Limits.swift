@@ -1,4 +1,4 @@
-/// What a message may hold. Wire input is checked against these once, where it is decoded.
+/// Limits of messages. Wire input is checked against these once, where it is decoded.
 public struct Limits: Sendable, Equatable {
   /// Operations in one packet.
   public var operationsPerPacket = 1_000
@@ -15,8 +15,8 @@ public struct Limits: Sendable, Equatable {
   public var columns = 1_000
   /// Bytes of a record's state as it is sent. A delete is applied also if the state is larger then.
   public var recordStateBytes = 8 << 20
-  /// Bytes of all records that one packet, or one transaction in several packets, writes to, as they
-  /// are stored before it.
+  /// The most bytes of all records that one packet, or one transaction in several packets, writes
+  /// to. They count as they are stored before it.
   public var packetStateBytes = 256 << 20
   /// Columns of a record, written by any number of operations.
   public var recordColumns = 2_000
@@ -26,19 +26,19 @@ public struct Limits: Sendable, Equatable {
   public var recordBytes = 512
   /// Nesting of JSON.
   public var depth = 16
-  /// Packets of one device that wait for the one before them (or for the rest of their
-  /// transaction).
+  /// Packets of one device that are buffered: they wait for the one before them, or for the rest of
+  /// their transaction.
   public var parkedPackets = 100
   /// Bytes of those packets.
   public var parkedBytes = 16 << 20
   /// Operations of one local transaction. So many fit into ``transactionBytes`` if their rows are
   /// short: each counts 256 bytes beside its values.
   public var operationsPerTransaction = 40_000
-  /// Bytes of one local transaction, within what may be parked.
+  /// Bytes of one local transaction, within the limit of buffered packets.
   public var transactionBytes = 12 << 20
   /// Changes in one page of a pull list that a client may ask for.
   public var changesPerPage = 10_000
-  /// Records that may be asked for at once, whatever a device's cursor.
+  /// Records in one request, independent of a device's cursor.
   public var recordsPerRequest = 1_000
   /// Former identities that a device may name when it pulls.
   public var formerDevices = 16
@@ -56,22 +56,22 @@ public struct Limits: Sendable, Equatable {
   public var batchRecords = 100_000
   /// Bytes of those records as they are stored.
   public var batchBytes = 64 << 20
-  /// What the predicates of one packet may cost: comparisons, operators and values, for each record
-  /// that they look at.
+  /// The most that the predicates of one packet may cost: comparisons, operators and values, for
+  /// each record that they look at.
   public var batchEvaluations = 50_000_000
   /// How far a timestamp may lie ahead of the server's clock before it is clamped, in
   /// milliseconds.
   public var clockSkewMax: Int64 = 60_000
 
-  /// The defaults, which both sides share unless the server is configured otherwise.
+  /// Creates the defaults, which both sides share unless the server is configured otherwise.
   public init() {}
 
-  /// How long devices keep operations that were confirmed, milliseconds by the server's clock:
-  /// backups of a server that are older than this are not expected back (SPEC.md §5).
+  /// How long devices keep confirmed operations, milliseconds by the server's clock. Older backups
+  /// of a server are not expected to be restored (SPEC.md §5).
   package static let confirmedAgeMax: Int64 = 14 * 24 * 3_600_000
 
-  /// The largest sequence, head or base that a message may hold: far from both a real history and
-  /// the end of 64 bits, so that a successor or a difference never overflows.
+  /// The largest sequence, head or base in a message. It is far from both a real history and the
+  /// end of 64 bits, so that a successor or a difference never overflows.
   package static let sequenceMax: SequenceNumber = 1 << 62
 
   /// The last reading of a wall clock that a message may hold, milliseconds since 1970: the 48 bits
@@ -84,15 +84,15 @@ public struct Limits: Sendable, Equatable {
 
 // Sizes that follow from the limits above. Both sides derive them from the same numbers.
 extension Limits {
-  /// Bytes of a record's table and identifier in JSON: only identifiers hold what is escaped.
+  /// Bytes of a record's table and identifier in JSON: only identifiers need escapes.
   private var keyBytes: Int { 2 * nameBytes + 6 * recordBytes + 128 }
 
   /// Bytes that a record's state may have above ``recordStateBytes``: places and stamps, which
   /// deletes and writes that lost add to it.
   package var recordStateSlack: Int { (recordColumns + 2) * 64 + 1_024 }
 
-  /// Bytes that a row's columns may have as JSON where a device writes them, so that the record's
-  /// state has room for the columns' places and stamps, each written by itself.
+  /// Returns the bytes that a row's columns may have as JSON when a device writes them. The
+  /// record's state then has room for the columns' places and stamps, each written by itself.
   package func rowBytes(columns: Int) -> Int { recordStateBytes - 1_024 - columns * 240 }
 
   /// Bytes of the notices that one operation causes: each of its values, and each of the record's,
@@ -111,7 +111,7 @@ extension Limits {
 
 /// Names that a device may write to.
 package enum NameRule {
-  /// Why `name` cannot be a table's or a column's name, or `nil` when it can.
+  /// Returns the reason why `name` cannot be a table's or a column's name, or `nil` when it can.
   package static func fault(in name: Name, limits: Limits) -> String? {
     let count = name.utf8.count
     if count == 0 { return "a name is empty" }
@@ -122,7 +122,7 @@ package enum NameRule {
     return hasControl ? "a name holds a control character" : nil
   }
 
-  /// Why `record` cannot be a record's identifier, or `nil` when it can.
+  /// Returns the reason why `record` cannot be a record's identifier, or `nil` when it can.
   package static func fault(inRecord record: Name, limits: Limits) -> String? {
     guard (1...limits.recordBytes).contains(record.utf8.count) else {
       return "a record's identifier has 1 to \(limits.recordBytes) bytes"
@@ -130,7 +130,8 @@ package enum NameRule {
     return record.utf8.contains(0) ? "U+0000 in a record's identifier" : nil
   }
 
-  /// Whether the table belongs to SQLite or to Ferry itself, so that no device may write it.
+  /// Returns whether the table belongs to SQLite or to Ferry itself, so that no device may write
+  /// it.
   package static func isReserved(table: Name) -> Bool {
     let folded = table.folded.utf8
     return folded.starts(with: "ferry_".utf8) || folded.starts(with: "sqlite_".utf8)

@@ -6,50 +6,50 @@
 /// finds them. A seam for tests: in optimised builds none can be planted, and nothing of them is
 /// left in the code.
 package enum PlantedFault: String, Sendable, CaseIterable {
-  /// The head is told before the changes up to it are committed, as numbers from a sequence
-  /// generator would be: a puller's cursor passes changes that it never saw.
+  /// The head is reported before the changes up to it are committed, as numbers from a sequence
+  /// generator would be. So a puller's cursor passes changes that it never saw.
   case headBeforeChanges
-  /// The cursor is saved in a transaction of its own, before the rows.
+  /// The cursor is saved in a separate transaction, before the rows.
   case cursorApartFromRows
-  /// A receipt confirms whatever is pending for the records it names, later edits included.
+  /// A receipt confirms everything pending for the records it names, later edits included.
   case acknowledgeByRecord
-  /// Rows are applied with INSERT OR REPLACE, which deletes what refers to them.
+  /// Rows are applied with INSERT OR REPLACE, which deletes rows that refer to them.
   case replaceOnApply
   /// A page is shown as it comes, before the pull list has ended.
   case pageAppliedEarly
-  /// A packet after an old tail is taken for a repetition, whatever is in it.
+  /// A packet after an old tail counts as a repetition, with any content.
   case noForkDetection
-  /// Of two writes of one moment, the one that comes later stays.
+  /// Of two writes at the same time, the later one to arrive wins.
   case tiesUnresolved
   /// The first packet of a large transaction is applied without waiting for the rest.
   case transactionTornOnServer
-  /// A packet is applied although the one that it depends on is missing.
+  /// A packet is applied although the packet before it is missing.
   case dependencyIgnored
-  /// A delete is forgotten when the record is inserted anew, be it by an older insert.
+  /// A delete is forgotten when the record is inserted again, even by an older insert.
   case tombstoneForgotten
-  /// A write that lost does not make its author pull what stands instead.
+  /// A write that lost does not make its author pull the present value.
   case loserNotTold
-  /// A pulled value overwrites what the user wrote and the server has not seen.
+  /// A pulled value overwrites a user's write that the server has not seen.
   case pendingNotShielded
   /// The cursor passes over others' changes when the device's own packets are confirmed.
   case cursorOverOthers
   /// A value that loses against a concurrent one is not recorded.
   case conflictNotRecorded
-  /// What was packed is packed anew with later edits when it is sent again.
+  /// Packed operations are packed again with later edits when they are sent again.
   case packetNotFrozen
   /// Remote changes that are applied are recorded as the user's own.
   case appliedChangesRecorded
-  /// A cursor of a history that is gone is served from the one that there is.
+  /// A cursor of a lost history is served from the present one.
   case anchorNotChecked
-  /// What the server has confirmed is not kept, so that a server which is set back does not get it
-  /// again.
+  /// Confirmed operations are not kept, so that a server that was restored from a backup does not
+  /// get them again.
   case archiveForgotten
-  /// A device that was away for longer than history is kept goes on from where it was.
+  /// A device that was away for longer than history is kept goes on from its old cursor.
   case expiredCursorServed
-  /// What is added to a counter is sent as if it were the counter's new value.
+  /// An increment of a counter is sent as if it were the counter's new value.
   case incrementSentAsValue
-  /// A row whose unique values another row still has is left as it is, also if that row waits for
-  /// the same.
+  /// A row is left unchanged if another row still has its unique values, even if that row waits for
+  /// the same reason.
   case valuesNotMoved
   /// A table that was created again, or has a column of another name, counts as recorded.
   case migrationNotNoticed
@@ -57,13 +57,13 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case valuesNotFollowed
   /// A mission is put in use before its content is there.
   case missionInUseEarly
-  /// A chunk is taken for right whatever came.
+  /// A chunk counts as right with any content.
   case chunkUnchecked
   /// A mission is put in use before its content is on the disk.
   case contentNotSynced
-  /// With a version goes all of its content, also what other missions have.
+  /// Removing a version removes all of its content, even if other missions have it too.
   case sharedContentRemoved
-  /// A time is clamped by the server's wall clock alone, below what its author has seen.
+  /// A time is clamped by the server's wall clock alone, below times that its author has seen.
   case clampedBelowSeen
   /// A batch that is applied once more gives its effects the identifiers that they had before.
   case effectsNamedAlike

@@ -2,7 +2,7 @@ import CommandLineKit
 import SyncServer
 
 extension FerryServerError: CommandFailureConvertible {
-  /// What happened, why, and what to do.
+  /// The message for the user: what happened, why, and what to do.
   package var commandFailure: CommandFailure {
     switch self {
     case .twoStores, .badDatabaseURL, .noHome: usageFailure
@@ -80,7 +80,7 @@ extension FerryServerError: CommandFailureConvertible {
 }
 
 extension StoreError: CommandFailureConvertible {
-  /// What happened, why, and what to do.
+  /// The message for the user: what happened, why, and what to do.
   package var commandFailure: CommandFailure {
     switch self {
     case .unavailable(let reason):

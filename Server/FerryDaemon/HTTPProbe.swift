@@ -1,14 +1,14 @@
 import CommandLineKit
 import Foundation
 
-/// One GET over a plain socket, of whose answer only the status counts.
+/// One GET over a plain socket; only the status of the answer counts.
 struct HTTPProbe: Sendable, CustomStringConvertible {
   let description: String
   private let host: String
   private let port: String
   private let target: String
 
-  /// `nil` for anything but a http URL.
+  /// Reads a URL; `nil` for anything but a http URL.
   init?(_ text: String) {
     guard let parts = URLComponents(string: text), parts.scheme == "http",
       let host = parts.host, !host.isEmpty
@@ -21,7 +21,7 @@ struct HTTPProbe: Sendable, CustomStringConvertible {
       + (parts.percentEncodedQuery.map { "?" + $0 } ?? "")
   }
 
-  /// The status of the answer. Blocks.
+  /// Returns the status of the answer. Blocks.
   func status(within limit: Duration) throws -> Int {
     let descriptor = try connected(within: limit)
     defer { close(descriptor) }

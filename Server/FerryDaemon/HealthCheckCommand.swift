@@ -39,7 +39,7 @@ extension DaemonCommands {
     return probe
   }
 
-  /// Where this machine reaches a server that listens there.
+  /// Returns an address at which this machine reaches a server that listens on `listen`.
   private static func nearAddress(of listen: ListenAddress?) -> ListenAddress {
     guard var address = listen else { return ListenAddress(host: "127.0.0.1", port: 8080) }
     if address.host == "0.0.0.0" { address.host = "127.0.0.1" }
@@ -47,7 +47,7 @@ extension DaemonCommands {
     return address
   }
 
-  /// Runs what blocks on a thread of its own.
+  /// Runs blocking work on a separate thread.
   private static func offCooperativePool<T: Sendable>(
     _ body: @escaping @Sendable () throws -> T
   ) async throws -> T {

@@ -1,7 +1,7 @@
 import CommandLineKit
 import SyncServer
 
-/// What is written to the log: `--log-level` and `--quiet`.
+/// The options of the log: `--log-level` and `--quiet`.
 enum LogOptions {
   static let options = [
     OptionSpec(

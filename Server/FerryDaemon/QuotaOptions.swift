@@ -1,7 +1,7 @@
 import CommandLineKit
 import SyncServer
 
-/// What one user, and one space, may take of a server, as options of `ferryd serve`.
+/// The quotas of one user, and of one space, as options of `ferryd serve`.
 enum QuotaOptions {
   static let options = [
     OptionSpec(

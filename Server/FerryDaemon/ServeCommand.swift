@@ -26,7 +26,7 @@ extension DaemonCommands {
     let server = try await FerryServer.start(try configuration(arguments))
     try TextOutput.standardError.line(try announcement(server, arguments))
     await waitUntilCancelled()
-    // Not in this task, which is cancelled: what is in progress shall still be finished.
+    // Not in this task, which is cancelled: requests in progress shall still be finished.
     await Task.detached { await server.stop() }.value
     return .done
   }

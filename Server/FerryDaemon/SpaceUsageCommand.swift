@@ -29,7 +29,7 @@ extension SpaceCommands {
     return .done
   }
 
-  /// The store counts records and bytes of all users together; the rest is added up here.
+  /// Adds totals: the store counts only records and bytes of all users together.
   private static func withTotals(
     _ rows: [(principal: String, usage: Usage)]
   ) -> [(principal: String, usage: Usage)] {

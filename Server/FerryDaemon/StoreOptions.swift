@@ -2,7 +2,7 @@ import CommandLineKit
 import Foundation
 import SyncServer
 
-/// Which store a command works on: `--database` or `--data`.
+/// The store of a command: `--database` or `--data`.
 enum StoreOptions {
   static let options = [
     OptionSpec(
@@ -22,8 +22,9 @@ enum StoreOptions {
       default: "30s", environment: "FERRY_START_WAIT"),
   ]
 
-  /// What is typed counts before what the environment says. Of two that the environment names the
-  /// database counts: a container's image may well name a directory of its own.
+  /// Returns the location of the store. The command line overrides the environment. If the
+  /// environment names a database and a directory, the database counts: a container's image may
+  /// name a directory.
   static func location(_ arguments: ParsedArguments) throws(FerryServerError) -> StoreLocation {
     var database = arguments.stringIfPresent("database")
     var data = arguments.stringIfPresent("data")
@@ -38,8 +39,8 @@ enum StoreOptions {
 
   /// Opens the store for one command, and closes it.
   ///
-  /// - Parameter makes: whether a store is made where there is none. Only commands that put
-  ///   something into a new store do so: others would answer for an empty one that nobody meant.
+  /// - Parameter makes: Whether a store is made if there is none. Only commands that put something
+  ///   into a new store do so: others would answer for an empty store by mistake.
   static func withStore<Answer>(
     _ arguments: ParsedArguments, makes: Bool = false,
     _ body: (any SyncStore, StoreLocation) async throws -> Answer
@@ -60,7 +61,7 @@ enum StoreOptions {
     }
   }
 
-  /// Throws where a directory is named that holds no store.
+  /// Throws if the named directory holds no store.
   private static func check(_ location: StoreLocation) throws(CommandFailure) {
     guard case .embedded(let directory) = location, !location.isThere else { return }
     let isFolder = FileManager.default.fileExists(atPath: directory)

@@ -1,8 +1,8 @@
 import CMicroHTTPD
 import Glibc
 
-/// What libmicrohttpd calls, on its threads, with a retained `ServerCore` as context. Each
-/// request's context is a retained `Exchange`, made with its request line.
+/// The functions that libmicrohttpd calls, on its threads, with a retained `ServerCore` as context.
+/// Each request's context is a retained `Exchange`, made with its request line.
 enum DaemonCallbacks {
   static let requestLine:
     @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) ->
@@ -17,7 +17,7 @@ enum DaemonCallbacks {
     _, _, _, method, version, piece, size, slot in
     guard let method, let version, let size, let exchange = exchange(slot) else { return .NO }
     let piece = UnsafeRawBufferPointer(start: piece, count: size.pointee)
-    // All of it is taken, whatever becomes of it.
+    // All of it is consumed, even if the request is refused.
     size.pointee = 0
     return exchange.proceed((method, version), piece: piece) ? .YES : .NO
   }

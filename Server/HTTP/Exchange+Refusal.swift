@@ -5,8 +5,8 @@ extension Exchange {
   /// Bytes that libmicrohttpd may hold of a chunk's head without being stuck in it.
   private static let chunkHeadMax: UInt64 = 128
 
-  /// Answers and closes in the middle of a request, which libmicrohttpd cannot do: it would
-  /// first read all content, and reset the connection where it does not.
+  /// Answers and closes in the middle of a request, which libmicrohttpd cannot do. It would first
+  /// read all content, or reset the connection if it does not.
   func refuse(_ failure: HTTPFailure) -> Bool {
     refuse(core.configuration.failure(failure).negotiated(acceptEncoding: nil))
   }
@@ -25,10 +25,10 @@ extension Exchange {
     return false
   }
 
-  /// Answers in libmicrohttpd's place when it is about to answer an error badly: twice where the
-  /// headers cannot be understood as a whole, by 500 where a chunk's head is too long. Its own
-  /// answers then meet a closed socket. Called on the thread of a connection that met an error,
-  /// for each exchange of that thread.
+  /// Answers instead of libmicrohttpd when it is about to answer an error badly. It would answer
+  /// twice if the headers cannot be parsed as a whole, and with 500 if a chunk's head is too long.
+  /// Its own answers then find a closed socket. Called on the thread of a connection that had an
+  /// error, for each exchange of that thread.
   func answerDaemonFault() {
     guard let failure = daemonFault else { return }
     _ = refuse(failure)
@@ -36,7 +36,7 @@ extension Exchange {
     shutdown(socket, Int32(SHUT_WR))
   }
 
-  /// What is wrong with the request, if it is this one.
+  /// The fault of the request, if it is this one.
   private var daemonFault: HTTPFailure? {
     // One that has been answered may still wait for its answer to go out.
     guard ferry_mhd_status(connection) == 0 else { return nil }
@@ -62,7 +62,7 @@ extension Exchange {
     }
   }
 
-  /// The request's header fields, in order. Bytes that are not UTF-8 are replaced.
+  /// Returns the request's header fields, in order. Bytes that are not UTF-8 are replaced.
   func receivedHeaders() -> HTTPHeaders {
     var headers = HTTPHeaders()
     withUnsafeMutablePointer(to: &headers) { headers in
@@ -81,7 +81,7 @@ extension Exchange {
 /// A request's target, as libmicrohttpd hands it on before it decodes it.
 struct RequestLineTarget {
   let text: String
-  /// Where it stood, to tell how long it was.
+  /// The address of the target, by which its length is found.
   private let start: UInt
   private let count: Int
 
@@ -91,8 +91,8 @@ struct RequestLineTarget {
     text = target.map { String(cString: $0) } ?? ""
   }
 
-  /// The target, whose end is where the version begins. A NUL would end it too early for C, so a
-  /// longer one comes back with the NUL in it and is refused.
+  /// Returns the target, whose end is just before the version. A NUL would end it too early for C,
+  /// so a longer target contains the NUL and is refused.
   func text(before version: UnsafePointer<CChar>) -> String {
     UInt(bitPattern: version) == start + UInt(count) + 1 ? text : text + "\0"
   }

@@ -15,13 +15,13 @@ final class Exchange: @unchecked Sendable {
     /// Suspended until it is decided whether the content is read.
     case deciding(RequestIntake)
     case content(RequestIntake)
-    /// Refused; what little content there is, is read and thrown away.
+    /// Refused; its little remaining content is read and thrown away.
     case discarding(HTTPResponse)
     case handling
     case answered
   }
 
-  /// What passes between the connection's thread and the handler's task.
+  /// The state that the connection's thread and the handler's task share.
   private struct Handover {
     var admission: HTTPAdmission?
     var answer: HTTPResponse?
@@ -32,7 +32,7 @@ final class Exchange: @unchecked Sendable {
 
   let core: ServerCore
   let socket: Int32
-  /// Where libmicrohttpd keeps the request; valid until `ended`.
+  /// The request in libmicrohttpd; valid until `ended`.
   let connection: OpaquePointer
   /// The thread that libmicrohttpd keeps the connection on.
   let thread = pthread_self()
@@ -46,9 +46,9 @@ final class Exchange: @unchecked Sendable {
   var status: Int?
   private var contentBytes = 0
   var responseBytes = 0
-  /// When the content began to come.
+  /// The time at which the content began to come.
   private var contentStarted = Duration.zero
-  /// Of a chunked content, bytes that libmicrohttpd had read when it last called.
+  /// The bytes of a chunked content that libmicrohttpd had read when it last called.
   var consumedBytes: UInt64?
   /// Bytes that the client had acknowledged before the answer.
   private var acknowledgedBefore: UInt64?
@@ -68,8 +68,8 @@ final class Exchange: @unchecked Sendable {
     client?.expect(by: started + core.pace(of: client).headers)
   }
 
-  /// The headers are here, or a piece of content, or (with an empty piece) all of it, or the
-  /// connection was resumed. False when the connection is to be closed.
+  /// Proceeds when the headers are here, or a piece of content, or (with an empty piece) all of it,
+  /// or the connection was resumed. Returns `false` if the connection is to be closed.
   func proceed(
     _ line: (method: UnsafePointer<CChar>, version: UnsafePointer<CChar>),
     piece: UnsafeRawBufferPointer
@@ -104,7 +104,7 @@ final class Exchange: @unchecked Sendable {
     }
   }
 
-  /// libmicrohttpd is done with the request.
+  /// Ends the exchange: libmicrohttpd is done with the request.
   func ended(isComplete: Bool) {
     // An answer that libmicrohttpd gave on its own counts as well.
     let answered =
@@ -127,7 +127,7 @@ final class Exchange: @unchecked Sendable {
     core.configuration.onComplete(exchange)
   }
 
-  /// Ends a live body after what is queued.
+  /// Ends a live body after the queued bytes.
   func finishStream() {
     handover.withLock { $0.stream }?.finish()
   }
@@ -148,7 +148,7 @@ final class Exchange: @unchecked Sendable {
 
   // MARK: Admission
 
-  /// All headers are here.
+  /// Notes that all headers are here. Returns `false` if the connection is to be closed.
   private func arrive(version: UnsafePointer<CChar>) -> Bool {
     let intake = RequestIntake(
       method: method, target: target.text(before: version), headers: receivedHeaders(),
@@ -198,7 +198,7 @@ final class Exchange: @unchecked Sendable {
   /// A refused request's content up to this size is read, so that its connection can be kept.
   private static let discardedMax = 64 << 10
 
-  /// Content has come, or is waited for.
+  /// Notes that content has come, or is waited for.
   private func noteProgress(of intake: RequestIntake) {
     guard intake.hasContent else { return }
     let deadline = core.pace(of: client).deadline(start: contentStarted, count: contentBytes)
@@ -271,7 +271,7 @@ final class Exchange: @unchecked Sendable {
     return MHD_queue_response(connection, UInt32(answer.status), response) == .YES
   }
 
-  /// Of an answer that did not go out whole, what the client acknowledged, as far as that is known.
+  /// Returns the bytes of a cut-off answer that the client acknowledged, as far as that is known.
   private func cutOffBytes() -> Int {
     guard let before = acknowledgedBefore,
       let after = SocketProgress.acknowledgedBytes(of: socket), after >= before
@@ -279,7 +279,7 @@ final class Exchange: @unchecked Sendable {
     return min(responseBytes, Int(clamping: after - before))
   }
 
-  /// Bytes of a live body that were handed to libmicrohttpd.
+  /// Counts bytes of a live body that were handed to libmicrohttpd.
   func countStreamed(_ count: Int) {
     responseBytes += count
   }

@@ -2,10 +2,10 @@ import Glibc
 
 /// How many files and sockets this process may hold.
 package enum FileDescriptorLimit {
-  /// Raises the soft limit to the hard one and answers with what then holds.
+  /// Raises the soft limit to the hard one and returns the limit that then holds.
   ///
   /// Each connection takes one descriptor, and a usual soft limit of 1,024 is less than a server
-  /// with 1,000 listeners needs. Nothing changes when the system refuses.
+  /// with 1,000 listeners needs. Nothing changes if the system refuses.
   @discardableResult
   package static func raise() -> Int {
     var limit = rlimit()

@@ -7,12 +7,12 @@ package struct HTTPExchange: Sendable, Equatable {
   package var status: Int?
   /// Request line, headers and content, in bytes as received.
   package var requestBytes: Int
-  /// Content of the answer that went out, in bytes, without headers. Of an answer that was cut off,
-  /// what the client acknowledged, its headers included.
+  /// Content of the sent answer, in bytes, without headers. If the answer was cut off: the bytes
+  /// that the client acknowledged, its headers included.
   package var responseBytes: Int
   /// From the request line to the last byte of the answer.
   package var duration: Duration
   package var remoteAddress: String
-  /// Whether the answer went out whole.
+  /// Whether the whole answer was sent.
   package var isComplete: Bool
 }

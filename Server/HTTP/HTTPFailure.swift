@@ -1,7 +1,8 @@
 /// A request that this layer refuses before any handler sees it.
 ///
 /// libmicrohttpd refuses by itself a request line, header or chunk that it cannot parse, and
-/// headers beyond `HTTPServer.headerMemory`: with 400, 413, 414, 431 or 505 and a one-line page.
+/// headers beyond `HTTPServer.headerMemory`. Its answer is 400, 413, 414, 431 or 505 with a
+/// one-line page.
 package enum HTTPFailure: Error, Sendable, Equatable {
   /// The target is not a path, its percent-encoding is not UTF-8, or it has control characters.
   case malformedTarget
@@ -13,14 +14,14 @@ package enum HTTPFailure: Error, Sendable, Equatable {
   case headersTooLarge
   /// The head of a chunk is longer than this server reads; the connection is closed.
   case malformedChunk
-  /// The length is no number, it contradicts the transfer coding, or that is not `chunked`; the
-  /// connection is closed, for what follows on it could be read in two ways (RFC 9112 §6.3).
+  /// The length is no number, it contradicts the transfer coding, or that is not `chunked`. The
+  /// connection is closed, because the following bytes could be read in two ways (RFC 9112 §6.3).
   case ambiguousLength
   /// The content is above the limit in bytes, on the wire or after decoding.
   case contentTooLarge(limit: Int)
   /// The content is coded in a way that this server does not know.
   case unsupportedCoding(String)
-  /// The content is not what its `Content-Encoding` says.
+  /// The content does not match its `Content-Encoding`.
   case malformedContent
   /// The memory for contents is used up; the same request may succeed a little later.
   case outOfMemory

@@ -10,7 +10,7 @@ package struct HTTPHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral 
       self.value = value
     }
 
-    /// Whether it has this name, whatever the case of its letters.
+    /// Returns whether it has this name, in any case of its letters.
     func isNamed(_ other: String) -> Bool { HTTPHeaders.same(name, other) }
   }
 
@@ -25,7 +25,7 @@ package struct HTTPHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral 
     fields = elements.map { Field(name: $0.0, value: $0.1) }
   }
 
-  /// Reading gives the first value of that name; writing replaces all of them, and nil removes.
+  /// Reads the first value of that name. Writing replaces all of them, and `nil` removes them.
   package subscript(name: String) -> String? {
     get { fields.first { Self.same($0.name, name) }?.value }
     set {
@@ -39,12 +39,13 @@ package struct HTTPHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral 
     fields.append(Field(name: name, value: value))
   }
 
-  /// All values of one name, in order.
+  /// Returns all values of one name, in order.
   package func values(of name: String) -> [String] {
     fields.filter { Self.same($0.name, name) }.map(\.value)
   }
 
-  /// The values of a list-valued field as one list (RFC 9110 §5.3), or nil when it is absent.
+  /// Returns the values of a list-valued field as one list (RFC 9110 §5.3), or nil when it is
+  /// absent.
   package func list(of name: String) -> String? {
     let values = values(of: name)
     return values.isEmpty ? nil : values.joined(separator: ", ")

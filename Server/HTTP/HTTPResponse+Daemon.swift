@@ -7,8 +7,8 @@ extension HTTPResponse {
     if case .stream(let stream) = body { stream } else { nil }
   }
 
-  /// The response as libmicrohttpd's object, to be released with MHD_destroy_response; nil when
-  /// it is out of memory. Content is not copied.
+  /// Returns the response as libmicrohttpd's object, to be released with MHD_destroy_response; nil
+  /// when it is out of memory. Content is not copied.
   func daemonResponse(
     outlet: StreamOutlet, method: String, closes: Bool
   ) -> OpaquePointer? {
@@ -22,14 +22,14 @@ extension HTTPResponse {
       }
     guard let response else { return nil }
     for field in headers.fields {
-      // Refuses what would split the response: line breaks in names and values.
+      // Refuses line breaks in names and values, which would split the response.
       MHD_add_response_header(response, field.name, field.value)
     }
     if closes { MHD_add_response_header(response, "Connection", "close") }
     return response
   }
 
-  /// A whole HTTP/1.1 message that ends its connection. A live body and files are left out.
+  /// Returns a whole HTTP/1.1 message that ends its connection. A live body and files are left out.
   func closingMessage(omitsContent: Bool) -> [UInt8] {
     let content: [UInt8] = if case .bytes(let bytes) = body { bytes } else { [] }
     let reason = MHD_get_reason_phrase_for(UInt32(status)).map { String(cString: $0) } ?? ""
@@ -42,7 +42,7 @@ extension HTTPResponse {
     return Array((head + "\r\n").utf8) + (omitsContent ? [] : content)
   }
 
-  /// Now, as RFC 9110 §5.6.7 writes it.
+  /// Returns the present time in the form of RFC 9110 §5.6.7.
   private static func date() -> String {
     var now = time(nil)
     var parts = tm()
@@ -56,7 +56,7 @@ extension HTTPResponse {
   }
 }
 
-/// Keeps a response's bytes alive while libmicrohttpd sends them.
+/// The owner of a response's bytes while libmicrohttpd sends them.
 private final class ContentOwner {
   private let bytes: [UInt8]
 
@@ -68,8 +68,8 @@ private final class ContentOwner {
     guard !bytes.isEmpty else {
       return MHD_create_response_from_buffer(0, nil, .RESPMEM_PERSISTENT)
     }
-    // SAFETY: a native array's elements stay where they are while nobody changes it, and this
-    // object holds it unchanged until libmicrohttpd releases the object.
+    // SAFETY: a native array's elements stay at their address while the array does not change, and
+    // this object holds it unchanged until libmicrohttpd releases the object.
     let address = bytes.withUnsafeBytes { UnsafeMutableRawPointer(mutating: $0.baseAddress) }
     let owner = Unmanaged.passRetained(self)
     let response = MHD_create_response_from_buffer_with_free_callback_cls(

@@ -4,10 +4,10 @@ extension HTTPResponse {
   /// Content below this many bytes is sent as it is: a frame's overhead would eat the gain.
   private static let compressionThreshold = 1024
 
-  /// The response in the form this client takes.
+  /// Returns the response in the form this client takes.
   ///
-  /// Compresses when the client accepts it, and announces which codings requests may use
-  /// (RFC 9110 §12.5.3). Takes time in proportion to the content.
+  /// Compresses when the client accepts it, and announces which codings requests may use (RFC 9110
+  /// §12.5.3). Takes time in proportion to the content.
   func negotiated(acceptEncoding: String?) -> HTTPResponse {
     var response = self
     response.headers["Accept-Encoding"] = ContentCoding.acceptEncoding

@@ -1,6 +1,6 @@
-/// What a handler answers.
+/// A handler's answer.
 package struct HTTPResponse: Sendable {
-  /// Where the content comes from.
+  /// The source of the content.
   package enum Body: Sendable {
     /// Known in full; sent with `Content-Length`.
     case bytes([UInt8])
@@ -18,8 +18,8 @@ package struct HTTPResponse: Sendable {
   /// Do not set `Content-Length`, `Transfer-Encoding`, `Connection` or `Date`: the server does.
   package var headers: HTTPHeaders
   package var body: Body
-  /// Whether the server may apply a content coding. Leave it false for ranges and for what is
-  /// compressed already. A strong `ETag` is made weak when a coding is applied (RFC 9110 §8.8.3).
+  /// Whether the server may apply a content coding. Leave it false for ranges and for compressed
+  /// content. A strong `ETag` is made weak when a coding is applied (RFC 9110 §8.8.3).
   package var compressible: Bool
 
   package init(
@@ -32,5 +32,6 @@ package struct HTTPResponse: Sendable {
   }
 }
 
-/// Answers one request. Runs as its own task, which is cancelled when the server stops waiting.
+/// A function that answers one request. It runs as a separate task, which is cancelled when the
+/// server stops waiting.
 package typealias HTTPHandler = @Sendable (HTTPRequest) async -> HTTPResponse

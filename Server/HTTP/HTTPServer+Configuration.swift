@@ -24,12 +24,12 @@ extension HTTPServer {
     package var idleTimeout: Duration
     /// How slow clients may be.
     package var pace = TransferPace()
-    /// What bounds the memory for contents.
+    /// The limit of the memory for contents.
     package var memory = MemoryBudget(limit: 256 << 20)
     /// Asked about each request with content when its headers are complete. It runs on a socket
     /// thread and must not block.
     package var admission: @Sendable (HTTPArrival) -> HTTPAdmission
-    /// Where handlers run, contents are decoded and answers compressed; `nil` for the shared pool.
+    /// Runs handlers, decodes contents and compresses answers; `nil` for the shared pool.
     package var executor: (any TaskExecutor)?
     /// Time since some moment; never goes back.
     package var clock: @Sendable () -> Duration = Self.monotonic
@@ -38,7 +38,7 @@ extension HTTPServer {
     /// Renders the answer to a request that no handler sees. It may run on a socket thread, so
     /// it must not block, and its body must be bytes.
     package var failure: @Sendable (HTTPFailure) -> HTTPResponse
-    /// Hears of every request after it ended. It runs on a socket thread and must not block.
+    /// Called with every request after it ended. It runs on a socket thread and must not block.
     package var onComplete: @Sendable (HTTPExchange) -> Void
 
     package init(
@@ -59,7 +59,7 @@ extension HTTPServer {
       self.onComplete = onComplete
     }
 
-    /// The pace of an ordinary connection, or of one that is kept free.
+    /// Returns the pace of an ordinary connection, or of one that is kept free.
     func pace(onReserve: Bool) -> TransferPace {
       var pace = pace
       if onReserve { pace.headers = min(pace.headers, Self.reserveHeaders) }

@@ -4,8 +4,8 @@ import Synchronization
 
 /// An HTTP/1.1 server over libmicrohttpd.
 ///
-/// libmicrohttpd's threads read requests; each whole request is answered by a task of its own
-/// while its connection is suspended, so handlers may await as long as they like.
+/// libmicrohttpd's threads read requests. A separate task answers each whole request while its
+/// connection is suspended, so handlers may await as long as they like.
 package final class HTTPServer: Sendable {
   /// Bytes that each connection may use for request line and headers (64 bytes of bookkeeping a
   /// header included) and then for its answer's headers. A longer request line is answered 414,
@@ -20,7 +20,7 @@ package final class HTTPServer: Sendable {
 
   private struct Daemon: @unchecked Sendable {
     // SAFETY: libmicrohttpd's functions on a daemon may be called from any thread; `lifecycle`
-    // sees to it that it is stopped once. Nobody changes the options after the start.
+    // makes sure that it is stopped once. The options do not change after the start.
     let pointer: OpaquePointer
     let options: UnsafeMutablePointer<ferry_mhd_options>
   }
@@ -64,7 +64,7 @@ package final class HTTPServer: Sendable {
     stopDaemon()
   }
 
-  /// Connections that are open, and what became of others.
+  /// The number of open connections, and counts of the others.
   package var load: Load {
     let counts = core.connections.counts
     return Load(
@@ -72,12 +72,13 @@ package final class HTTPServer: Sendable {
       contentBytes: core.configuration.memory.used)
   }
 
-  /// Cuts off all clients that are late; a timer does it unless the configuration says otherwise.
+  /// Cuts off all clients that are late. By default a timer calls it; the configuration can switch
+  /// that off.
   package func cutOffLate() { core.connections.cutOffLate() }
 
-  /// Stops: accepts nothing more, ends live bodies, lets requests in progress finish for up to
-  /// `grace`, then cancels their handlers and closes all connections. Returns when all is
-  /// closed. Calling it again waits for the first call.
+  /// Stops the server. It accepts nothing more, ends live bodies, and lets requests in progress
+  /// finish for up to `grace`. Then it cancels their handlers and closes all connections. Returns
+  /// when all is closed. Calling it again waits for the first call.
   package func stop(grace: Duration) async {
     let isFirst = lifecycle.withLock { lifecycle in
       guard case .running = lifecycle else { return false }
@@ -148,7 +149,7 @@ package final class HTTPServer: Sendable {
     Unmanaged.passUnretained(core).release()
   }
 
-  /// Runs what blocks off the cooperative pool.
+  /// Runs blocking work off the cooperative pool.
   private static func onThread(_ body: @escaping @Sendable () -> Void) async {
     await withCheckedContinuation { continuation in
       Thread.detachNewThread {

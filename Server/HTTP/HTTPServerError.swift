@@ -1,6 +1,6 @@
 import Glibc
 
-/// Why a server did not start.
+/// The reason why a server did not start.
 package enum HTTPServerError: Error, Sendable, Equatable, CustomStringConvertible {
   /// Not an IPv4 or IPv6 address.
   case badAddress(String)

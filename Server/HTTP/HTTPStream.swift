@@ -2,23 +2,23 @@ import Synchronization
 
 /// A response body that is written over time, such as Server-Sent Events.
 ///
-/// Costs no thread and no timer: while there is nothing to send, its connection is suspended.
-/// A peer that went away meanwhile is noticed at the next `send`, so send a heartbeat. A peer
-/// that closes only its sending side counts as gone.
+/// It costs no thread and no timer: while there is nothing to send, its connection is suspended.
+/// The next `send` notices that a peer is gone, so send a heartbeat. A peer that closes only its
+/// sending side counts as gone.
 package final class HTTPStream: Sendable {
-  /// What moves a stream's connection; weakly coupled so that a stream can exist before it.
+  /// The control of a stream's connection; weakly coupled so that a stream can exist before it.
   package protocol Outlet: Sendable {
-    /// Suspends the connection; false when the server no longer allows it.
+    /// Suspends the connection; returns `false` if the server no longer allows it.
     func suspend() -> Bool
     /// Lets a suspended connection go on.
     func resume()
-    /// Cuts the connection off, whatever it is doing.
+    /// Cuts the connection off, in any state.
     func disconnect()
-    /// Whether the peer has closed its side.
+    /// Returns whether the peer has closed its side.
     func isPeerGone() -> Bool
   }
 
-  /// What the connection is told to do next.
+  /// The next step of the connection.
   package enum Reading: Equatable {
     case bytes(Int)
     case suspended
@@ -45,11 +45,11 @@ package final class HTTPStream: Sendable {
     self.capacity = capacity
   }
 
-  /// Queues bytes; false when the stream is closed.
+  /// Queues bytes; returns `false` if the stream is closed.
   ///
   /// A reader with more than `capacity` bytes outstanding is too slow: it is disconnected. (One
-  /// message may be larger than that when nothing else waits.) May be called from any thread,
-  /// also before the response was handed to the server.
+  /// message may be larger than that if nothing else waits.) May be called from any thread, also
+  /// before the response was handed to the server.
   @discardableResult
   package func send(_ bytes: [UInt8]) -> Bool {
     state.withLock { state in
@@ -64,7 +64,7 @@ package final class HTTPStream: Sendable {
         return false
       }
       if state.sent > waiting {
-        // What a steady reader has taken must not pile up in front.
+        // Bytes that a steady reader has taken must not pile up in front.
         state.pending.removeFirst(state.sent)
         state.sent = 0
       }
@@ -74,7 +74,7 @@ package final class HTTPStream: Sendable {
     }
   }
 
-  /// Ends the stream after what is queued. Further calls change nothing.
+  /// Ends the stream after the queued bytes. Further calls change nothing.
   package func finish() {
     state.withLock { state in
       state.isFinished = true
@@ -92,9 +92,9 @@ package final class HTTPStream: Sendable {
     state.withLock { $0.pending.count - $0.sent }
   }
 
-  /// Calls `observer` once when the stream is over: the peer went away, the server stopped, or
-  /// the last byte after `finish` was handed over. At once when that has happened already.
-  /// It must not block: it may run on a thread of the server.
+  /// Calls `observer` once when the stream is over: the peer is gone, the server stopped, or the
+  /// last byte after `finish` was handed over. Calls it at once if that has happened already. It
+  /// must not block: it may run on a thread of the server.
   package func onClose(_ observer: @escaping @Sendable () -> Void) {
     let isOver = state.withLock { state in
       if !state.isOver { state.observers.append(observer) }
@@ -139,7 +139,7 @@ package final class HTTPStream: Sendable {
     }
   }
 
-  /// The response is over, or was never sent.
+  /// Ends the stream: the response is over, or was never sent.
   package func connectionEnded() {
     let observers = state.withLock { state in
       defer { state.observers = [] }

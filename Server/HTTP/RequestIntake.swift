@@ -1,6 +1,6 @@
 import Compression
 
-/// Takes in one request and decides when it is refused. Pure: no socket, no clock.
+/// The intake of one request, which decides when it is refused. Pure: no socket, no clock.
 struct RequestIntake {
   /// Content that decodes to more than so many times its size is a bomb, unless it is small.
   static let expansionMax = 256
@@ -41,13 +41,13 @@ struct RequestIntake {
     self.budget = budget
   }
 
-  /// Why the request is refused and its connection closed before anything else is asked.
+  /// The reason why the request is refused and its connection closed before any other check.
   var framingFailure: HTTPFailure? {
     guard case .failure(let failure) = framing else { return nil }
     return failure
   }
 
-  /// Bytes that the headers announce; `nil` when they do not say.
+  /// Bytes that the headers announce; `nil` if they announce none.
   var declaredLength: Int? { (try? framing.get())?.declaredLength }
 
   /// Whether content follows.
@@ -56,7 +56,7 @@ struct RequestIntake {
   /// Whether the client waits to be asked for the content.
   var expectsContinue: Bool { (try? framing.get())?.expectsContinue ?? false }
 
-  /// What is known before the content is read; `nil` when no handler will see the request.
+  /// Returns the request before its content is read; `nil` if no handler will see it.
   func head(remoteAddress: String) -> HTTPRequest? {
     guard let target = try? target.get(), case .success = coding else { return nil }
     return HTTPRequest(
@@ -64,8 +64,8 @@ struct RequestIntake {
       headers: headers, remoteAddress: remoteAddress)
   }
 
-  /// Sets the limit of this request and who answers for its memory. Answers why the content is not
-  /// read, or nil to go on.
+  /// Sets the limit of this request and the account for its memory. Returns the reason why the
+  /// content is not read, or `nil` to go on.
   mutating func admit(limit: Int, account: String? = nil) -> HTTPFailure? {
     self.limit = min(self.limit, limit)
     self.account = account
@@ -74,7 +74,7 @@ struct RequestIntake {
     return nil
   }
 
-  /// Takes a piece of content; answers why the rest is not read, or nil to go on.
+  /// Takes a piece of content; returns why the rest is not read, or nil to go on.
   mutating func receive(_ piece: UnsafeRawBufferPointer) -> HTTPFailure? {
     wireBytes += piece.count
     guard wireBytes <= limit else { return .contentTooLarge(limit: limit) }
@@ -90,10 +90,11 @@ struct RequestIntake {
     return nil
   }
 
-  /// Whether the declared length says that content is missing.
+  /// Whether content is missing by the declared length.
   var lacksContent: Bool { wireBytes < declaredLength ?? 0 }
 
-  /// The request, once all content is here. Undoes the content coding, so it may take a while.
+  /// Returns the request, once all content is here. Undoes the content coding, so it may take a
+  /// while.
   mutating func request(remoteAddress: String) throws(HTTPFailure) -> HTTPRequest {
     let target = try target.get()
     return HTTPRequest(
@@ -137,7 +138,7 @@ struct RequestIntake {
     }
   }
 
-  /// The one coding that was applied, or nil for none.
+  /// Returns the one coding that was applied, or `nil` for none.
   private static func coding(of list: String?) throws(HTTPFailure) -> ContentCoding? {
     guard let list else { return nil }
     let tokens = list.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } }

@@ -3,7 +3,7 @@ package struct RequestTarget: Equatable {
   package let path: String
   package let segments: [String]
   package let query: [String: String]
-  /// Who is asked, as the absolute form says it; `nil` in the other forms.
+  /// The host of a target in the absolute form; `nil` in the other forms.
   package let authority: String?
 
   /// Throws `malformedTarget`. Takes the origin form, the absolute form and `*`.
@@ -72,7 +72,7 @@ package struct RequestTarget: Equatable {
       default: bytes.append(byte)
       }
     }
-    // In a path nobody means them, and they cut names short wherever C reads them.
+    // No valid path contains them, and they cut names short wherever C reads them.
     if !plusIsSpace, bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) { throw .malformedTarget }
     guard let decoded = String(validating: bytes, as: UTF8.self) else { throw .malformedTarget }
     return decoded

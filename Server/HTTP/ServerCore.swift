@@ -1,7 +1,7 @@
 import CMicroHTTPD
 import Synchronization
 
-/// What the server object, libmicrohttpd's threads and the handlers' tasks share.
+/// The state that the server object, libmicrohttpd's threads and the handlers' tasks share.
 final class ServerCore: Sendable {
   let configuration: HTTPServer.Configuration
   let registry = ConnectionRegistry()
@@ -30,24 +30,24 @@ final class ServerCore: Sendable {
     for exchange in registry.exchanges { exchange.finishStream() }
   }
 
-  /// Gives up on what is in progress.
+  /// Gives up the exchanges in progress.
   func abort() {
     let exchanges = registry.exchanges
     registry.close()
     for exchange in exchanges { exchange.cancel() }
   }
 
-  /// How slow the client of a connection may be.
+  /// Returns how slow the client of a connection may be.
   func pace(of client: ClientConnection?) -> TransferPace {
     configuration.pace(onReserve: client?.isReserve ?? false)
   }
 
-  /// When the headers of the next request on a connection have to be complete.
+  /// Returns the deadline for the headers of the next request on a connection.
   func nextRequestDeadline(of client: ClientConnection?) -> Duration {
     configuration.clock() + configuration.idleTimeout + pace(of: client).headers
   }
 
-  /// When an answer has to be through; `nil` for one that is written over time.
+  /// Returns the deadline for the end of an answer; `nil` for one that is written over time.
   func deadline(of answer: HTTPResponse, _ count: Int) -> Duration? {
     let slowness: Int
     switch answer.body {
@@ -59,7 +59,7 @@ final class ServerCore: Sendable {
       start: configuration.clock(), count: count, slowness: slowness)
   }
 
-  /// The handler's answer, or the one for a request that does not reach it.
+  /// Returns the handler's answer, or the answer for a request that does not reach it.
   func answer(_ intake: RequestIntake, remoteAddress: String) async -> HTTPResponse {
     var intake = intake
     let response: HTTPResponse

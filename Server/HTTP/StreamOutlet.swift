@@ -11,6 +11,7 @@ struct StreamOutlet: HTTPStream.Outlet {
 
   func disconnect() { registry.disconnect(exchange) }
 
-  /// Called on the connection's thread, where the socket is still open.
+  /// Returns whether the peer is gone. Called on the connection's thread, where the socket is still
+  /// open.
   func isPeerGone() -> Bool { PendingInput(peeking: socket) == .ended }
 }

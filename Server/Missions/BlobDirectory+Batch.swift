@@ -1,7 +1,7 @@
 import FerryProtocol
 import Foundation
 
-/// A file that is to be kept, with what it holds.
+/// A file to keep, with its digest.
 package struct BlobSource: Sendable {
   package let path: String
   package let digest: FileDigest
@@ -18,9 +18,9 @@ extension BlobDirectory {
   /// Files that reach the disk together.
   static let batchFiles = 512
 
-  /// Keeps copies of files whose digests are known, as ``put(file:_:goesOn:)`` does with one: no
-  /// content has its name before it is on the disk, and all names are when this returns. Whoever
-  /// calls it has a ``hold()``.
+  /// Keeps copies of files whose digests are known, as ``put(file:_:goesOn:)`` does with one. No
+  /// content has its name before it is on the disk, and all names are when this returns. The caller
+  /// has a ``hold()``.
   package func put(
     files: [BlobSource], goesOn: (Int) -> Bool = { _ in true }
   ) throws(BlobError) {
@@ -62,8 +62,8 @@ extension BlobDirectory {
   /// Gives drafts their names, all of them on the disk before and after.
   private func name(_ drafts: [(path: String, hash: ContentHash)]) throws(BlobError) {
     if drafts.isEmpty { return }
-    // The operating system first writes all that it has: to ask for each that is on the disk
-    // already costs next to nothing, and tells of what failed.
+    // The operating system first writes all its buffers. Then a sync of each file costs next to
+    // nothing, and reports failures.
     sync()
     for draft in drafts { try BlobFile(draft.path, O_RDONLY).sync() }
     for draft in drafts { try move(draft.path, to: draft.hash, syncs: false) }

@@ -1,12 +1,12 @@
 import FerryProtocol
 import Foundation
 
-/// Keeps a directory's content from being collected, until it is released. Whoever publishes holds
-/// it from looking whether content is there until the store has noted that it is needed.
+/// A lock that keeps a directory's content from being collected, until it is released. A publisher
+/// holds it from the check that content is there until the store has noted that it is needed.
 package final class BlobHold: Sendable {
   private let descriptor: Int32
 
-  /// - Parameter isExclusive: Whether nobody else may hold one, as the collector asks for.
+  /// - Parameter isExclusive: Whether no other process may hold one, as the collector requires.
   init(_ path: String, isExclusive: Bool) throws(BlobError) {
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)
     guard descriptor >= 0 else { throw BlobError(path, code: errno) }
@@ -25,18 +25,18 @@ package final class BlobHold: Sendable {
 extension BlobDirectory {
   private var lockFile: String { path + "/lock" }
 
-  /// Waits while content is collected, and then keeps it from being so.
+  /// Waits while content is collected, and then keeps it from being collected.
   package func hold() throws(BlobError) -> BlobHold {
     try BlobHold(lockFile, isExclusive: false)
   }
 
-  /// Waits for those who publish, and then keeps them waiting: release it soon.
+  /// Waits for publishers, and then keeps them waiting: release it soon.
   package func holdForCollecting() throws(BlobError) -> BlobHold {
     try BlobHold(lockFile, isExclusive: true)
   }
 
-  /// The content that came at `moment` or before (seconds since 1970), some of a folder at a time:
-  /// `shard` is the first two hexadecimal digits, 0…255. In order.
+  /// Returns the content that came at `moment` or before (seconds since 1970), in order. It returns
+  /// some of a folder at a time: `shard` is the first two hexadecimal digits, 0…255.
   package func content(inShard shard: UInt8, before moment: Int64) throws(BlobError)
     -> [ContentHash]
   {
@@ -52,7 +52,7 @@ extension BlobDirectory {
     return found.sorted()
   }
 
-  /// Removes content, and answers with its bytes; `nil` where it is not here.
+  /// Removes content, and returns its size in bytes; `nil` if it is not here.
   package func remove(_ hash: ContentHash) throws(BlobError) -> Int64? {
     let path = file(of: hash)
     guard let size = try Self.size(ofFile: path) else { return nil }
@@ -60,9 +60,9 @@ extension BlobDirectory {
     return size
   }
 
-  /// Removes what came in at `moment` or before (seconds since 1970), was never finished, and is not
-  /// being written now. Whoever calls it holds the directory as its collector. What is no file of
-  /// ours, or cannot be removed, is told and keeps nothing else here.
+  /// Removes drafts and uploads from `moment` or before (seconds since 1970) that were never
+  /// finished and are not being written now. The caller holds the directory as its collector. Other
+  /// files, and those that cannot be removed, are reported and do not stop the removal.
   package func removeUnfinished(before moment: Int64) throws(BlobError) -> UnfinishedRemoval {
     var removal = UnfinishedRemoval()
     for name in try Self.names(in: incoming) {
@@ -96,7 +96,7 @@ extension BlobDirectory {
     return Int64(status.st_mtim.tv_sec) <= moment
   }
 
-  /// The names in a folder, sorted; none where it is absent.
+  /// Returns the names in a folder, sorted; none if it is absent.
   static func names(in folder: String) throws(BlobError) -> [String] {
     guard let stream = opendir(folder) else {
       if errno == ENOENT || errno == ENOTDIR { return [] }
@@ -114,10 +114,10 @@ extension BlobDirectory {
   }
 }
 
-/// What was removed of what nobody finished.
+/// The result of removing unfinished drafts and uploads.
 package struct UnfinishedRemoval: Sendable, Equatable {
-  /// Files.
+  /// The number of removed files.
   package var count = 0
-  /// Why others could not be.
+  /// The reasons why others could not be removed.
   package var failures: [BlobError] = []
 }

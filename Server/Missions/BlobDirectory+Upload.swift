@@ -3,9 +3,9 @@ import Foundation
 
 // Uploads that come in parts and survive connections, processes and servers that end.
 extension BlobDirectory {
-  /// An upload under way: whose it is, and what it is to become.
+  /// An upload under way: its owner, and its content.
   package struct Upload: Sendable, Equatable {
-    /// Uploads of different owners never meet: nobody may finish, or learn of, another's.
+    /// Uploads of different owners are separate: no owner may finish, or learn of, another's.
     package let owner: String
     package let hash: ContentHash
     /// Bytes of the whole.
@@ -23,35 +23,37 @@ extension BlobDirectory {
   /// Content up to this size, in bytes, is checked in about the time in which it is written.
   static let quicklyChecked: Int64 = 8 << 20
 
-  /// Bytes of an upload that are here; 0 where none was begun.
+  /// Returns the bytes of an upload that are here; 0 if none was begun.
   package func offset(owner: String, _ hash: ContentHash) throws(BlobError) -> Int64 {
     try Self.size(ofFile: part(owner, hash)) ?? 0
   }
 
-  /// Takes in the next part of an upload. With the last one the whole is checked and kept.
-  /// Answers with the bytes that are here.
+  /// Appends the next part of an upload. With the last part the whole is checked and kept. Returns
+  /// the bytes that are here.
   ///
-  /// Where all of it is here already, and was not checked because the server was killed meanwhile,
-  /// that is done with whatever part comes.
+  /// All of it may be here already but unchecked, because the server was killed meanwhile. Then any
+  /// part that comes starts the check.
   ///
-  /// Throws ``BlobError/wrongOffset(_:)`` where the upload goes on elsewhere, and
-  /// ``BlobError/mismatch(expected:found:)`` where the whole is not what it was named by: then it
-  /// begins anew. Throws ``BlobError/overQuota(used:total:quota:)`` where the owner has begun too
-  /// much already; what is there of this upload stays.
+  /// - Throws:
+  ///   - ``BlobError/wrongOffset(_:)`` if the upload goes on elsewhere.
+  ///   - ``BlobError/mismatch(expected:found:)`` if the whole does not match its hash. The upload
+  ///     then begins again from scratch.
+  ///   - ``BlobError/overQuota(used:total:quota:)`` if the owner has begun too much already. The
+  ///     present bytes of this upload stay.
   package func append(
     _ bytes: [UInt8], at offset: Int64, to upload: Upload
   ) throws(BlobError) -> Int64 {
     while true {
       let file = try BlobFile(part(upload.owner, upload.hash), O_RDWR | O_CREAT)
       try file.lock(LOCK_EX)
-      // Whoever had the lock may have finished the upload, or given it up.
+      // The last holder of the lock may have finished the upload, or given it up.
       guard Self.isSame(try file.status(), as: file.path) else { continue }
       return try append(bytes, at: offset, to: upload, file)
     }
   }
 
-  /// The same where that takes no longer than writing the part; else `nil`, and nothing was done:
-  /// somebody else is at the upload, or a large whole is to be checked.
+  /// Does the same if that takes no longer than writing the part. Otherwise returns `nil` and does
+  /// nothing: another caller is at the upload, or a large whole is to be checked.
   package func appendQuickly(
     _ bytes: [UInt8], at offset: Int64, to upload: Upload
   ) throws(BlobError) -> Int64? {
@@ -68,7 +70,7 @@ extension BlobDirectory {
     }
   }
 
-  /// Bytes of all unfinished uploads of an owner.
+  /// Returns the bytes of all unfinished uploads of an owner.
   package func unfinishedBytes(of owner: String) throws(BlobError) -> Int64 {
     var bytes: Int64 = 0
     for name in try Self.names(in: incoming) where name.hasPrefix("part-\(owner)-") {
@@ -82,26 +84,26 @@ extension BlobDirectory {
   ) throws(BlobError) -> Int64 {
     let size = try file.size()
     let end = offset + Int64(bytes.count)
-    // Begun as something longer: nothing of it can be told to be right.
+    // It was begun as a longer content, so nothing of it can be proved right.
     if size > upload.total {
       unlink(file.path)
       throw .wrongOffset(0)
     }
-    // Whoever brought the last part was killed while it was checked: any part ends it now.
+    // The server was killed while it checked the whole: any part ends the upload now.
     if size == upload.total, size > 0 {
       try finish(upload, file)
       return size
     }
     guard offset == size else { throw .wrongOffset(size) }
     guard end <= upload.total else { throw .wrongOffset(size) }
-    // What comes whole is never unfinished.
+    // Content that comes as a whole is never unfinished.
     if upload.quota < .max, Int64(bytes.count) < upload.total {
       try checkQuota(of: upload, here: size, file)
     }
     do {
       try file.write(bytes, at: offset)
     } catch {
-      // What was there before stays as it was.
+      // The bytes from before stay unchanged.
       try? file.truncate(to: offset)
       throw error
     }

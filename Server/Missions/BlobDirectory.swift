@@ -2,18 +2,18 @@ import Cryptography
 import FerryProtocol
 import Foundation
 
-/// Content in files that are named by its SHA-256: `ab/cd/abcd…`. What comes in lies in `incoming`
-/// until it is whole and on the disk, and then takes its name in one step: whoever finds a file
-/// finds all of it. Any number of processes may share the directory, also over a network where
+/// Content in files that are named by its SHA-256: `ab/cd/abcd…`. Incoming content is in `incoming`
+/// until it is whole and on the disk. Then it gets its name in one step, so a file with such a name
+/// is always whole. Any number of processes may share the directory, also over a network where
 /// flock(2) works. All calls block.
 package struct BlobDirectory: Sendable {
   /// Without a slash at its end.
   package let path: String
 
-  /// Where content comes in.
+  /// The directory of incoming content.
   var incoming: String { path + "/incoming" }
 
-  /// Makes the directory where it is absent, for this user and group only.
+  /// Makes the directory if it is absent, for this user and group only.
   package init(_ path: String) throws(BlobError) {
     self.path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     try Self.makeFolder(self.path, withParents: true)
@@ -21,18 +21,18 @@ package struct BlobDirectory: Sendable {
     guard access(self.path, W_OK | X_OK) == 0 else { throw BlobError(self.path, code: errno) }
   }
 
-  /// Where content with this hash lies, if it is there.
+  /// Returns the path of content with this hash, if it is there.
   package func file(of hash: ContentHash) -> String {
     let name = hash.description
     return "\(path)/\(name.prefix(2))/\(name.dropFirst(2).prefix(2))/\(name)"
   }
 
-  /// Bytes of the content; `nil` where it is not here.
+  /// Returns the bytes of the content; `nil` if it is not here.
   package func size(of hash: ContentHash) throws(BlobError) -> Int64? {
     try Self.size(ofFile: file(of: hash))
   }
 
-  /// Reads content of no more than `limit` bytes into memory; `nil` where it is not here.
+  /// Reads content of no more than `limit` bytes into memory; `nil` if it is not here.
   package func content(of hash: ContentHash, limit: Int) throws(BlobError) -> [UInt8]? {
     guard let size = try size(of: hash) else { return nil }
     guard size <= Int64(limit) else { throw .system(path: file(of: hash), code: EFBIG) }
@@ -42,7 +42,7 @@ package struct BlobDirectory: Sendable {
     return bytes
   }
 
-  /// Whether the content that is kept is still what it is named by; `nil` where it is not here.
+  /// Returns whether the kept content still matches its hash; `nil` if it is not here.
   package func isIntact(
     _ hash: ContentHash, goesOn: (Int) -> Bool = { _ in true }
   ) throws(BlobError) -> Bool? {
@@ -53,8 +53,8 @@ package struct BlobDirectory: Sendable {
 
   // MARK: Keeping
 
-  /// Keeps a copy of a file whose digest is known. Where the content is here already, nothing is
-  /// copied. Throws ``BlobError/changed(path:)`` where the file is another one by now.
+  /// Keeps a copy of a file whose digest is known. If the content is here already, nothing is
+  /// copied. Throws ``BlobError/changed(path:)`` if the file has changed by now.
   package func put(
     file source: String, _ digest: FileDigest, goesOn: (Int) -> Bool = { _ in true }
   ) throws(BlobError) {
@@ -64,7 +64,7 @@ package struct BlobDirectory: Sendable {
     }
   }
 
-  /// Copies a file, and makes sure that the copy is what the digest says.
+  /// Copies a file, and makes sure that the copy matches the digest.
   func copy(
     _ source: String, _ digest: FileDigest, to draft: borrowing BlobFile,
     _ goesOn: (Int) -> Bool
@@ -77,7 +77,7 @@ package struct BlobDirectory: Sendable {
     guard copied.hash == digest.hash else { throw .changed(path: source) }
   }
 
-  /// Keeps content that is in memory, and answers with its hash.
+  /// Keeps content that is in memory, and returns its hash.
   @discardableResult
   package func put(_ bytes: [UInt8]) throws(BlobError) -> ContentHash {
     let digest = FileDigest(size: Int64(bytes.count), hash: ContentHash(of: bytes))
@@ -88,7 +88,8 @@ package struct BlobDirectory: Sendable {
     return digest.hash
   }
 
-  /// Whether the content is here already. What was left by a disk that failed is not.
+  /// Returns whether the content is here already. A file that a failed disk cut short does not
+  /// count.
   func adopt(_ digest: FileDigest) throws(BlobError) -> Bool {
     try size(of: digest.hash) == digest.size
   }
@@ -111,7 +112,7 @@ package struct BlobDirectory: Sendable {
 
   static let draftFlags = O_RDWR | O_CREAT | O_EXCL
 
-  /// A name in `incoming` that nobody has.
+  /// Returns an unused name in `incoming`.
   func newDraft() -> String { "\(incoming)/draft-\(getpid())-\(Self.randomName())" }
 
   /// Gives a whole file that is on the disk its name.
@@ -141,7 +142,7 @@ package struct BlobDirectory: Sendable {
 
   // MARK: Files
 
-  /// `nil` where there is none.
+  /// Returns the size of a file; `nil` if there is none.
   static func size(ofFile path: String) throws(BlobError) -> Int64? {
     var status = stat()
     if stat(path, &status) == 0 {
@@ -151,7 +152,7 @@ package struct BlobDirectory: Sendable {
     return nil
   }
 
-  /// Whether it was not there before.
+  /// Makes a folder. Returns whether it was not there before.
   @discardableResult
   static func makeFolder(_ path: String, withParents: Bool = false) throws(BlobError) -> Bool {
     if mkdir(path, 0o750) == 0 { return true }

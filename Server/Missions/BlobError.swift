@@ -1,18 +1,18 @@
 import FerryProtocol
 import Foundation
 
-/// Why content could not be kept or read.
+/// The reason why content could not be kept or read.
 package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The disk, or the user's share of it, is full. Nothing of the content was kept.
   case diskFull(path: String)
-  /// The content is not what it was named by.
+  /// The content does not match its hash.
   case mismatch(expected: ContentHash, found: ContentHash)
-  /// An upload goes on at another place than this part begins; `offset` is where.
+  /// An upload goes on at another place than this part begins; `offset` is that place.
   case wrongOffset(Int64)
   /// Uploads that were begun and not finished have `used` bytes, and this one of `total` is more
   /// than the rest of the quota.
   case overQuota(used: Int64, total: Int64, quota: Int64)
-  /// The file became another one while it was read.
+  /// The file changed while it was read.
   case changed(path: String)
   /// There is a folder, a pipe or something else where a file should be.
   case notAFile(path: String)
@@ -21,7 +21,7 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The system refused; `code` is an errno.
   case system(path: String, code: Int32)
 
-  /// What an errno means.
+  /// Creates the error of an errno.
   init(_ path: String, code: Int32) {
     switch code {
     case ENOSPC, EDQUOT: self = .diskFull(path: path)

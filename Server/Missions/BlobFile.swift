@@ -15,17 +15,17 @@ struct BlobFile: ~Copyable {
 
   deinit { close(descriptor) }
 
-  /// What the system knows of it.
+  /// Returns the system's facts about the file.
   func status() throws(BlobError) -> stat {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw BlobError(path, code: errno) }
     return status
   }
 
-  /// Bytes.
+  /// Returns the size in bytes.
   func size() throws(BlobError) -> Int64 { Int64(try status().st_size) }
 
-  /// Fills the buffer as far as there is content; answers with the bytes read.
+  /// Fills the buffer as far as there is content; returns the number of bytes.
   func read(
     at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
   ) throws(BlobError) -> Int {
@@ -63,7 +63,7 @@ struct BlobFile: ~Copyable {
     try written.get()
   }
 
-  /// Bytes of the content from `offset` on: so many, or as many as there are.
+  /// Returns the bytes of the content from `offset` on: so many, or as many as there are.
   func bytes(_ count: Int, at offset: Int64 = 0) throws(BlobError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     let filled = bytes.withUnsafeMutableBytes { bytes in
@@ -82,7 +82,7 @@ struct BlobFile: ~Copyable {
     guard fsync(descriptor) == 0 else { throw BlobError(path, code: errno) }
   }
 
-  /// Takes the lock, or answers `false` where somebody else has it.
+  /// Takes the lock, or returns `false` if another process has it.
   func tryLock() throws(BlobError) -> Bool {
     if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
     guard errno == EWOULDBLOCK else { throw BlobError(path, code: errno) }

@@ -1,17 +1,17 @@
 import Executors
 import Synchronization
 
-/// A blob directory with threads of its own: its calls block, and would hold up the pool that
+/// A blob directory with its own threads: its calls block, and would hold up the pool that
 /// answers requests.
 package final class BlobThreads: Sendable {
   package let directory: BlobDirectory
   private let executors: [any WorkExecutor]
-  // Who waits for a hold may wait for somebody who has work for the other threads, and whoever
-  // collects waits for those who publish: neither may stand in the other's way.
+  // A call that waits for a hold may wait for a publisher, which needs the other threads. The
+  // collector waits for publishers. So neither may block the other.
   private let publishing: any WorkExecutor
   private let collecting: any WorkExecutor
-  // To hash a large upload takes as long as all the rest of a day's requests: it has a thread of
-  // its own, so that nobody who reads waits for it.
+  // Hashing a large upload takes as long as all other requests of a day. So it has a separate
+  // thread, and no reader waits for it.
   private let checking: any WorkExecutor
   private let next = Atomic(0)
 
@@ -29,7 +29,8 @@ package final class BlobThreads: Sendable {
     checking = makeExecutor("ferry-check")
   }
 
-  /// Runs what blocks on one of the threads. `body` is told when the calling task was cancelled.
+  /// Runs a blocking `body` on one of the threads. `body` can see when the calling task was
+  /// cancelled.
   package func run<T: Sendable>(
     _ body: @escaping @Sendable (BlobDirectory, Cancellation) throws(BlobError) -> T
   ) async throws(BlobError) -> T {
@@ -37,8 +38,8 @@ package final class BlobThreads: Sendable {
     return try await run(on: executors[Int(turn.magnitude % UInt(executors.count))], body)
   }
 
-  /// See ``BlobDirectory/append(_:at:to:)``. What takes long, since the whole is checked, or
-  /// somebody else is at the upload, keeps only others of its kind waiting.
+  /// Does as ``BlobDirectory/append(_:at:to:)``. Slow work is a check of the whole, or a wait for
+  /// another caller of the upload. It holds up only other work of its kind.
   package func append(
     _ bytes: [UInt8], at offset: Int64, to upload: BlobDirectory.Upload
   ) async throws(BlobError) -> Int64 {

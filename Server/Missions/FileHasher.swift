@@ -6,9 +6,9 @@ import Foundation
 package struct FileDigest: Sendable, Equatable {
   /// Bytes.
   package let size: Int64
-  /// Of the whole.
+  /// The hash of the whole.
   package let hash: ContentHash
-  /// Of each chunk; empty where one chunk is the whole file, as in a manifest.
+  /// The hash of each chunk; empty if one chunk is the whole file, as in a manifest.
   package let chunks: [ContentHash]
 
   package init(size: Int64, hash: ContentHash, chunks: [ContentHash] = []) {
@@ -16,17 +16,17 @@ package struct FileDigest: Sendable, Equatable {
   }
 }
 
-/// Hashes files in one pass and in bounded memory, whatever their size. It blocks: run it on a
-/// thread of its own.
+/// A hasher of files of any size, in one pass and in bounded memory. It blocks: run it on a
+/// separate thread.
 package enum FileHasher {
   /// Bytes read at once; no more is held.
   static let blockBytes = 1 << 20
 
-  /// The hashes of a regular file.
+  /// Returns the hashes of a regular file.
   ///
   /// - Parameters:
   ///   - chunkSize: Bytes of a chunk, a power of two from 64 KiB up; `nil` for the whole alone.
-  ///   - goesOn: Told the bytes hashed since it was last told; where it answers `false`, the
+  ///   - goesOn: Called with the bytes hashed since its last call; if it returns `false`, the
   ///     hashing ends with ``BlobError/cancelled``.
   package static func digest(
     of path: String, chunkSize: Int64?, goesOn: (Int) -> Bool = { _ in true }
@@ -69,7 +69,7 @@ package enum FileHasher {
           inChunk = 0
         }
       }
-      // What grows for ever would be read for ever.
+      // A file that grows for ever would be read for ever.
       guard done <= size else { throw .changed(path: file.path) }
     }
     guard done == size else { throw .changed(path: file.path) }
@@ -79,19 +79,19 @@ package enum FileHasher {
 }
 
 extension ContentHash {
-  /// Of a digest that ``SHA256`` made.
+  /// Creates the hash from a digest that ``SHA256`` made.
   package init(digest: [UInt8]) {
     guard let hash = ContentHash(digest) else { preconditionFailure("no digest of SHA-256") }
     self = hash
   }
 
-  /// The hash of content in memory.
+  /// Creates the hash of content in memory.
   package init(of bytes: [UInt8]) { self.init(digest: SHA256.digest(of: bytes)) }
 }
 
 /// Parts of files that are sent elsewhere. It blocks.
 package enum FilePart {
-  /// Up to `count` bytes from `offset` on; fewer at the file's end.
+  /// Reads up to `count` bytes from `offset` on; fewer at the file's end.
   package static func read(
     _ path: String, at offset: Int64, count: Int
   ) throws(BlobError) -> [UInt8] {
@@ -99,7 +99,7 @@ package enum FilePart {
     return try file.bytes(count, at: offset)
   }
 
-  /// Bytes of a regular file.
+  /// Returns the bytes of a regular file.
   package static func size(of path: String) throws(BlobError) -> Int64 {
     guard let size = try BlobDirectory.size(ofFile: path) else { throw .notAFile(path: path) }
     return size

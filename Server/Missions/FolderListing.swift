@@ -3,16 +3,16 @@ import Foundation
 
 /// The files of a folder that is to be published. It blocks.
 package enum FolderListing {
-  /// Paths of all regular files below `folder`, relative to it, sorted.
+  /// Returns the paths of all regular files below `folder`, relative to it, sorted.
   ///
-  /// A symbolic link counts as what it leads to, as long as that lies in the folder; one that leads
-  /// out of it, a loop, a pipe and the like are refused by name. Names that begin with a dot, such
-  /// as `.DS_Store` and `.git`, are left out.
+  /// A symbolic link counts as its target, as long as that is in the folder. A link that leads out
+  /// of it, a loop, a pipe and the like are refused by name. Names that begin with a dot, such as
+  /// `.DS_Store` and `.git`, are left out.
   package static func files(in folder: String) throws(MissionDraftError) -> [String] {
     try contents(of: folder).files
   }
 
-  /// The same, and how many names were left out.
+  /// Returns the same, and how many names were left out.
   package static func contents(
     of folder: String
   ) throws(MissionDraftError) -> (files: [String], hidden: Int) {
@@ -48,7 +48,7 @@ package enum FolderListing {
     return (files.sorted(), hidden)
   }
 
-  /// The file that a manifest beside it names; it may lie in the manifest's folder or below.
+  /// Returns the file that a manifest beside it names, in the manifest's folder or below.
   package static func file(_ name: String, in folder: String) throws(MissionDraftError) -> String {
     guard !name.hasPrefix("/") else { throw MissionDraftError("file “\(name)” is absolute") }
     guard let root = resolved(folder) else {
@@ -83,7 +83,7 @@ package enum FolderListing {
     return MissionDraftError("item \(relative): \(why)")
   }
 
-  /// The path without symbolic links; `nil`, with errno, where there is nothing.
+  /// Returns the path without symbolic links; `nil`, with errno, if nothing is there.
   private static func resolved(_ path: String) -> String? {
     guard let real = realpath(path, nil) else { return nil }
     defer { free(real) }

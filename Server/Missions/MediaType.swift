@@ -1,19 +1,19 @@
 import FerryProtocol
 
-/// What a file is, told by the end of its name; pure.
+/// The type of a file, by the end of its name; pure.
 package struct MediaType: Sendable, Equatable {
   package let kind: MissionItemKind
   /// RFC 6838.
   package let name: String
 
-  /// Of what no extension tells.
+  /// The type of a file with an unknown extension.
   package static let unknown = MediaType(.file, "application/octet-stream")
 
   private init(_ kind: MissionItemKind, _ name: String) {
     (self.kind, self.name) = (kind, name)
   }
 
-  /// Of the last name in a path; letters of either case.
+  /// Finds the type by the last name in a path; letters of either case.
   package init(ofPath path: String) {
     let name = path.split(separator: "/").last ?? ""
     guard let dot = name.lastIndex(of: "."), dot > name.startIndex else {

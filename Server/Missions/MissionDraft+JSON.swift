@@ -1,9 +1,9 @@
 import FerryProtocol
 
 extension MissionDraft {
-  /// Reads what a publisher wrote: the members of a manifest (SPEC.md §19), where an item names a
-  /// `file`, relative to the document, or has a `url` with `sha256` and `size`. A member that is
-  /// not known is refused: it may be one that was meant to count.
+  /// Reads a publisher's document: the members of a manifest (SPEC.md §19). In it an item names a
+  /// `file`, relative to the document, or has a `url` with `sha256` and `size`. Unknown members are
+  /// refused: the publisher may have meant one to count.
   package init(decoding bytes: [UInt8]) throws(MissionDraftError) {
     do {
       self = try FerryProtocol.decode(bytes, depth: 4) { (reader) throws(MalformedMessage) in
@@ -26,7 +26,7 @@ extension JSONReader {
         guard try reader.integer() == 1 else {
           throw reader.malformed("this is not a mission manifest of format 1")
         }
-      // The server counts the versions, and the space is named by who publishes.
+      // The server counts the versions, and the publisher names the space.
       case "space", "version": try reader.skip()
       case "mission": draft.id = try reader.missionID()
       case "title": draft.title = try reader.string()

@@ -1,12 +1,12 @@
 import FerryProtocol
 
-/// A mission before its files were hashed: what a publisher wrote down, or a folder's files; pure.
+/// A mission before its files were hashed: a publisher's document, or a folder's files; pure.
 package struct MissionDraft: Sendable, Equatable {
-  /// Where an item's content is.
+  /// The source of an item's content.
   package enum Source: Sendable, Equatable {
     /// A file here, by a path relative to the draft's folder.
     case file(String)
-    /// Somewhere else on the web, or on the server already: what it is, is known.
+    /// Elsewhere on the web, or on the server already: its digest is known.
     case known(FileDigest, isHosted: Bool)
   }
 
@@ -36,7 +36,7 @@ package struct MissionDraft: Sendable, Equatable {
     }
   }
 
-  /// `nil` where the publisher has not said.
+  /// `nil` if the publisher has given none.
   package var id: MissionID?
   package var title = ""
   package var summary = ""
@@ -47,7 +47,8 @@ package struct MissionDraft: Sendable, Equatable {
 
   package init(items: [Item]) { self.items = items }
 
-  /// All files of a folder as items of the same path, in the order of their paths.
+  /// Creates a draft with all files of a folder as items of the same path, in the order of their
+  /// paths.
   package init(files: [String]) {
     items = files.sorted().map { Item(path: $0, source: .file($0)) }
   }
@@ -61,7 +62,7 @@ package struct MissionDraft: Sendable, Equatable {
     return files
   }
 
-  /// The mission with what hashing its files has found.
+  /// Returns the mission with the hashes of its files.
   ///
   /// - Parameter digests: By path, of each of ``files``.
   package func manifest(
@@ -92,7 +93,7 @@ package struct MissionDraft: Sendable, Equatable {
     return .success(manifest)
   }
 
-  /// Why the draft cannot become a mission, told before its files are hashed.
+  /// The reason why the draft cannot become a mission, found before its files are hashed.
   package var fault: String? {
     let digest = FileDigest(size: 0, hash: ContentHash(of: []))
     guard let space = SpaceName("x"), let name = id ?? MissionID("x") else { return nil }
@@ -109,10 +110,10 @@ package struct MissionDraft: Sendable, Equatable {
   }
 }
 
-/// Why a draft is no mission. It names the item where it is about one.
+/// The reason why a draft is no mission. It names the item if it is about one.
 package struct MissionDraftError: Error, Sendable, Equatable, CustomStringConvertible {
   package let reason: String
-  /// Where in the manifest's text it was noticed; `nil` where it is about the whole or about files.
+  /// The place in the manifest's text; `nil` if it is about the whole or about files.
   package let place: TextPlace?
 
   package init(_ reason: String, at place: TextPlace? = nil) {

@@ -2,17 +2,17 @@ import Cryptography
 import FerryProtocol
 import Foundation
 
-/// Why there is no key to sign with.
+/// The reason why there is no key to sign with.
 package enum SigningKeyError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The file holds something else than one Ed25519 key as PKCS #8 in PEM.
   case notAKey(path: String)
-  /// Everybody on the machine may read the key.
+  /// Every user of the machine may read the key.
   case notPrivate(path: String)
   /// The file can neither be read nor made.
   case file(BlobError)
   /// There is no file, and missions were signed with a key (in base64) that is nowhere else.
   case missing(path: String, signer: String)
-  /// The file holds another key than the one (in base64) that signed what is published.
+  /// The file holds another key than the key (in base64) that signed the published missions.
   case other(path: String, signer: String)
 
   package var description: String {
@@ -28,21 +28,22 @@ package enum SigningKeyError: Error, Sendable, Equatable, CustomStringConvertibl
   }
 }
 
-/// Signs manifests, with a key in a file: `openssl genpkey -algorithm ed25519` makes such a file,
-/// too. The key is made when it is first needed.
+/// A signer of manifests, with a key in a file: `openssl genpkey -algorithm ed25519` makes such a
+/// file, too. The key is made when it is first needed.
 package struct MissionSigner: Sendable, Equatable {
   private let key: Ed25519.SecretKey
 
-  /// With a key that is known already.
+  /// Creates a signer with a key that is known already.
   package init(_ key: Ed25519.SecretKey) { self.key = key }
 
-  /// With the 32 bytes of a key; throws ``CryptographyError/invalidKey`` for other lengths.
+  /// Creates a signer with the 32 bytes of a key; throws ``CryptographyError/invalidKey`` for other
+  /// lengths.
   package init(secret: [UInt8]) throws(CryptographyError) {
     self.init(try Ed25519.SecretKey(secret))
   }
 
-  /// Reads the key, or makes one where the file is absent. Of several processes that do so at once
-  /// one makes it, and all have the same. It blocks.
+  /// Reads the key, or makes one if the file is absent. If several processes do so at once, one
+  /// makes it, and all have the same. It blocks.
   package init(file path: String) throws(SigningKeyError) {
     if let key = try Self.read(path) {
       self.key = key
@@ -53,22 +54,22 @@ package struct MissionSigner: Sendable, Equatable {
     self.key = key
   }
 
-  /// Reads the key; `nil` where there is no file. It blocks.
+  /// Reads the key; `nil` if there is no file. It blocks.
   package static func existing(file path: String) throws(SigningKeyError) -> MissionSigner? {
     try read(path).map { MissionSigner($0) }
   }
 
-  /// What others check signatures with, 32 bytes.
+  /// The key that checks signatures, 32 bytes.
   package var publicKey: [UInt8] { key.publicKey.bytes }
 
-  /// Over a manifest's document, as its catalogue record carries it.
+  /// Returns the signature over a manifest's document, as its catalogue record carries it.
   package func sign(_ document: [UInt8]) -> [UInt8] {
     key.sign(MissionManifest.signedMessage(document))
   }
 
   // MARK: The file
 
-  /// `nil` where there is no file.
+  /// Reads the key's file; `nil` if there is no file.
   private static func read(_ path: String) throws(SigningKeyError) -> Ed25519.SecretKey? {
     let (text, mode): ([UInt8], mode_t)
     do {
@@ -105,7 +106,7 @@ package struct MissionSigner: Sendable, Equatable {
 enum PrivateKeyPEM {
   private static let begin = "-----BEGIN PRIVATE KEY-----"
   private static let end = "-----END PRIVATE KEY-----"
-  /// What comes before the key's 32 bytes: version 0, id-Ed25519, and two octet strings' heads.
+  /// The bytes before the key's 32 bytes: version 0, id-Ed25519, and two octet strings' heads.
   private static let head: [UInt8] = [
     0x30, 0x2E, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
   ]
@@ -116,7 +117,7 @@ enum PrivateKeyPEM {
     return text + Array("\n\(end)\n".utf8)
   }
 
-  /// `nil` for anything but one such key; text around it is passed over.
+  /// Reads a key; `nil` for anything but one such key; text around it is passed over.
   static func decode(_ bytes: [UInt8]) -> Ed25519.SecretKey? {
     let text = String(decoding: bytes, as: UTF8.self)
     let parts = text.components(separatedBy: begin)

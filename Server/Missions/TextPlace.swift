@@ -5,7 +5,7 @@ package struct TextPlace: Sendable, Equatable, CustomStringConvertible {
   /// From 1, in characters of Unicode (scalars).
   package let column: Int
 
-  /// The place of a byte of UTF-8; one behind the end is the end.
+  /// Creates the place of a byte of UTF-8; one behind the end is the end.
   package init(ofByte offset: Int, in text: [UInt8]) {
     let before = text.prefix(max(0, offset))
     line = 1 + before.count { $0 == 0x0A }

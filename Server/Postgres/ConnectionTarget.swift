@@ -1,16 +1,16 @@
 import CPostgres
 
-/// Where to connect, checked for syntax, with the defaults that every connection here gets.
+/// The server to connect to, checked for syntax, with the defaults of every connection here.
 struct ConnectionTarget: Sendable {
   /// A `postgres://` URL or libpq's `key=value` form. It may hold a password: never print it.
   let url: String
   /// Whether the URL names several servers, of which one takes writes.
   private let hasSeveralHosts: Bool
-  /// What counts more than the URL.
+  /// Options that override the URL's.
   private var overrides: [(String, String)] = []
 
-  /// In the order in which libpq reads them: what the URL says overrides what stands before it. The
-  /// seconds of `connect_timeout` are for each server that the URL names.
+  /// In the order in which libpq reads them: the URL overrides earlier options. The seconds of
+  /// `connect_timeout` are for each server that the URL names.
   private static let before = [
     ("connect_timeout", "3"), ("fallback_application_name", "ferryd"),
     ("keepalives", "1"), ("keepalives_idle", "30"), ("keepalives_interval", "10"),
@@ -42,7 +42,7 @@ struct ConnectionTarget: Sendable {
     hasSeveralHosts = hosts
   }
 
-  /// The same server as a connection has, and no other.
+  /// Returns the same server as a connection has, and no other.
   func only(_ server: PostgresAddress) -> ConnectionTarget {
     var target = self
     target.overrides = [
@@ -69,7 +69,7 @@ struct ConnectionTarget: Sendable {
     }
   }
 
-  /// Takes out what libpq quotes from the part of the URL that may hold the password.
+  /// Removes quotations from libpq's message that are of the URL's part with the password.
   private static func redacted(_ reason: String, url: String) -> String {
     let secret = url.contains("://") ? url[..<(url.lastIndex(of: "@") ?? url.startIndex)] : url[...]
     let parts = reason.split(separator: "\"", omittingEmptySubsequences: false)
@@ -87,7 +87,7 @@ struct ConnectionTarget: Sendable {
     return UnsafePointer(base)
   }
 
-  /// Why a connection could not be made, in one line.
+  /// Returns the reason why a connection could not be made, in one line.
   static func failure(_ handle: OpaquePointer?) -> PostgresError {
     guard let handle else {
       return PostgresError(.connectionFailed, "cannot connect to PostgreSQL: out of memory")

@@ -12,8 +12,8 @@ struct ListenerLoop {
   let onEvent: @Sendable (PostgresListener.Event) -> Void
 
   private static let connectTimeout = Duration.seconds(10)
-  /// A silence after which the server is asked whether it lives, and how long that may take: one
-  /// that was frozen and replaced never closes its connections.
+  /// The silence after which the server is asked whether it lives, and the limit of that question.
+  /// A server that was frozen and replaced never closes its connections.
   private static let silence = Duration.seconds(15)
   private static let answerLimit = Duration.seconds(5)
 

@@ -9,10 +9,10 @@ protocol PoolWork: Sendable {
   func fail(_ error: any Error)
 }
 
-/// What several threads take their work from.
+/// The queue from which several threads take their work.
 ///
-/// A thread that has finished looks for more before it sleeps; so it is enough that each piece of
-/// work which comes wakes one.
+/// A thread that has finished looks for more before it sleeps. So it is enough that each new piece
+/// of work wakes one thread.
 final class PoolQueue: Sendable {
   private struct State {
     var schedule: PoolSchedule<any PoolWork>
@@ -21,7 +21,7 @@ final class PoolQueue: Sendable {
 
   private let state: Mutex<State>
   private let wakeups = DispatchSemaphore(value: 0)
-  /// Wakes the thread that ends what has waited for too long.
+  /// Wakes the thread that ends work that has waited for too long.
   private let alarm = DispatchSemaphore(value: 0)
   private let start = ContinuousClock.now
 
@@ -43,7 +43,7 @@ final class PoolQueue: Sendable {
     alarm.signal()
   }
 
-  /// Waits for a job; nil when the queue is closed and empty.
+  /// Waits for a job; `nil` if the queue is closed and empty.
   func next() -> (job: any PoolWork, lane: PoolLane)? {
     while true {
       let (taken, isOver) = state.withLock { state in
@@ -61,7 +61,7 @@ final class PoolQueue: Sendable {
 
   func finish(_ lane: PoolLane) { state.withLock { $0.schedule.finish(lane) } }
 
-  /// Ends what has waited for too long, until the queue is closed and empty.
+  /// Ends work that has waited for too long, until the queue is closed and empty.
   func expire() {
     while true {
       let (late, next, isOver) = state.withLock { state in
@@ -103,7 +103,7 @@ final class PoolJob<Value: Sendable>: PoolWork {
 
   init(_ body: @escaping @Sendable (PostgresConnection) throws -> Value) { self.body = body }
 
-  /// Answers false when the job was cancelled before.
+  /// Waits for the job; returns `false` if it was cancelled before.
   func wait(_ continuation: CheckedContinuation<Value, any Error>) -> Bool {
     phase.withLock { phase in
       guard case .new = phase else { return false }

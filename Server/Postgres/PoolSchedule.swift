@@ -1,12 +1,12 @@
-/// Whose turn a connection is: each kind of work has a share of the pool.
+/// The kind of work on a connection: each kind has a share of the pool.
 package enum PoolLane: Int, Sendable, CaseIterable {
-  /// Who may do what: every request asks first.
+  /// Checks of permissions: every request begins with one.
   case authentication
   /// Writes that a user waits for.
   case push
   /// Pages of changes, which may be many and large.
   case pull
-  /// What nobody waits for: folding, pruning, matching.
+  /// Background work: folding, pruning, matching.
   case upkeep
 }
 
@@ -22,8 +22,8 @@ package struct PoolShares: Sendable, Equatable {
   /// All lanes wait in one line, for as long as it takes.
   package static let none = PoolShares(reserved: [:], waitingMax: .max, patience: nil)
 
-  /// The shares of a server's pool. A quarter at least belongs to all, so that no lane stands
-  /// still; below four connections nothing is reserved for authentication.
+  /// Returns the shares of a server's pool. A quarter at least belongs to all, so that no lane
+  /// stands still; below four connections nothing is reserved for authentication.
   package static func standard(connections: Int) -> PoolShares {
     PoolShares(
       reserved: [
@@ -34,8 +34,9 @@ package struct PoolShares: Sendable, Equatable {
   }
 }
 
-/// Which work gets the next connection; pure. In a lane work goes in the order of its arrival. A
-/// lane may always use what is reserved for it, and of the rest whatever is free.
+/// The schedule that picks the work for the next free connection; pure. In a lane work goes in the
+/// order of its arrival. A lane may always use its reserved connections, and any free one of the
+/// rest.
 struct PoolSchedule<Job> {
   private struct Entry {
     let job: Job
@@ -80,7 +81,7 @@ struct PoolSchedule<Job> {
   /// When ``expire(now:)`` has something to do, if nothing happens before.
   var nextDeadline: Duration? { lines.compactMap { $0.head?.deadline }.min() }
 
-  /// Lines work up; `false` when too much waits.
+  /// Adds work to a line; returns `false` if too much waits.
   mutating func add(_ job: Job, lane: PoolLane, now: Duration) -> Bool {
     guard lines[lane.rawValue].count < shares.waitingMax else { return false }
     arrivals += 1
@@ -89,7 +90,7 @@ struct PoolSchedule<Job> {
     return true
   }
 
-  /// The work that a free connection does next; ``finish(_:)`` says that it is done.
+  /// Returns the next work for a free connection; call ``finish(_:)`` when it is done.
   mutating func take() -> (job: Job, lane: PoolLane)? {
     let lane = PoolLane.allCases.filter { lines[$0.rawValue].head != nil && mayRun($0) }.min {
       (lines[$0.rawValue].head?.arrival ?? 0) < (lines[$1.rawValue].head?.arrival ?? 0)
@@ -101,7 +102,7 @@ struct PoolSchedule<Job> {
 
   mutating func finish(_ lane: PoolLane) { lines[lane.rawValue].running -= 1 }
 
-  /// Takes out what has waited for too long.
+  /// Removes and returns work that has waited for too long.
   mutating func expire(now: Duration) -> [Job] {
     var expired: [Job] = []
     for index in lines.indices {

@@ -1,8 +1,8 @@
 import Foundation
 
-/// Builds one array parameter in binary format, for `unnest($1::bigint[], …)`.
+/// A builder of one array parameter in binary format, for `unnest($1::bigint[], …)`.
 ///
-/// All elements lie in one contiguous buffer, each behind its length, as PostgreSQL's `array_recv`
+/// All elements are in one contiguous buffer, each behind its length, as PostgreSQL's `array_recv`
 /// reads them. The server refuses a value above 1 GiB.
 package struct PostgresArray<Element: PostgresElement>: Sendable {
   /// Elements appended, NULLs included.
@@ -14,13 +14,13 @@ package struct PostgresArray<Element: PostgresElement>: Sendable {
   private static var headerLength: Int { 20 }
   private static var emptyHeaderLength: Int { 12 }
 
-  /// An empty array. The reservation is in elements and in bytes of values.
+  /// Creates an empty array. The reservation is in elements and in bytes of values.
   package init(reserving elements: Int = 0, valueBytes: Int = 0) {
     bytes = [UInt8](repeating: 0, count: Self.headerLength)
     bytes.reserveCapacity(Self.headerLength + elements * 4 + valueBytes)
   }
 
-  /// An array of what is there; nil becomes NULL.
+  /// Creates an array of the elements; `nil` becomes NULL.
   package init(_ elements: some Sequence<Element?>) {
     self.init(reserving: elements.underestimatedCount, valueBytes: elements.underestimatedCount * 8)
     for element in elements { append(element) }
@@ -67,7 +67,7 @@ package struct PostgresArray<Element: PostgresElement>: Sendable {
 }
 
 extension PostgresArray where Element: FixedWidthInteger {
-  /// The common case of a bulk write: length and value in one append.
+  /// Appends length and value at once: the common case of a bulk write.
   package mutating func append(_ value: Element) {
     bytes.append(bigEndian: Int32(MemoryLayout<Element>.size))
     bytes.append(bigEndian: value)

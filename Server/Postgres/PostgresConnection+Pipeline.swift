@@ -2,7 +2,7 @@ import CPostgres
 import Foundation
 
 extension PostgresConnection {
-  /// What is expected back from the server, in the order of sending.
+  /// The expected results from the server, in the order of sending.
   private enum Expected {
     case begin
     case prepared(String, Prepared)
@@ -12,8 +12,8 @@ extension PostgresConnection {
 
   /// Sends all, then reads all: one round trip.
   ///
-  /// It cannot deadlock: the socket is non-blocking, and while there is something to send what the
-  /// server answers meanwhile is read (libpq manual, "Pipeline Mode").
+  /// It cannot deadlock: the socket is non-blocking, and while there are bytes to send, the
+  /// server's answers are read (libpq manual, "Pipeline Mode").
   @discardableResult
   func run(_ pipeline: PostgresPipeline) throws(PostgresError) -> [PostgresRows] {
     precondition(transactionState != .ended, "the transaction has been committed")
@@ -34,7 +34,8 @@ extension PostgresConnection {
     if case .toBegin = transactionState { true } else { false }
   }
 
-  /// Puts everything into libpq's buffer, which sends what the socket takes; nil on failure.
+  /// Puts everything into libpq's buffer, which sends as much as the socket takes; `nil` on
+  /// failure.
   private func enqueue(_ pipeline: PostgresPipeline) -> [Expected]? {
     var expected: [Expected] = []
     if case .toBegin(let begin) = transactionState {
@@ -105,7 +106,7 @@ extension PostgresConnection {
     return results
   }
 
-  /// Takes over one result; answers with it where the caller is to see it.
+  /// Takes over one result; returns it if the caller is to see it.
   private func accept(
     _ result: OpaquePointer, as expectation: Expected, mayCommit: Bool
   ) throws(PostgresError) -> PostgresRows? {
@@ -142,7 +143,7 @@ extension PostgresConnection {
       switch PQresultStatus(result) {
       case PGRES_PIPELINE_SYNC: isSynchronised = true
       case PGRES_PIPELINE_ABORTED: break
-      // A commit that fails, on a deferred constraint say, is reported here.
+      // A commit that fails, for example on a deferred constraint, is reported here.
       default: firstError = firstError ?? failure(result, mayCommit: mayCommit)
       }
     }

@@ -1,16 +1,16 @@
 import CPostgres
 import Foundation
 
-/// How long a connection waits for an answer, before the work is given up.
+/// The time that a connection waits for an answer, before the work is given up.
 ///
-/// A server that stands still (SIGSTOP, a frozen machine or disk) keeps its connections: neither an
-/// error nor TCP tells of it.
+/// A server that hangs (SIGSTOP, a frozen machine or disk) keeps its connections: neither an error
+/// nor TCP reports it.
 struct PostgresPatience: Sendable {
   /// The longest silence in an answer; `nil` waits for ever.
   var limit: Duration?
-  /// A silence after which the server is asked whether it lives, and how long that may take.
+  /// The silence after which the server is asked whether it lives, and the limit of that question.
   var doubt = Duration.seconds(2)
-  /// Asks on another connection; `nil` believes that it lives.
+  /// Asks on another connection; `nil` assumes that the server lives.
   var pulse: PostgresPulse?
 }
 
@@ -29,18 +29,18 @@ extension PostgresConnection {
     }
   }
 
-  /// The next result of what was sent; `nil` at its end, and when the server was given up.
+  /// Returns the next result; `nil` at the end of the results, and if the server was given up.
   func nextResult() -> OpaquePointer? {
     while PQisBusy(handle) != 0 {
       guard wait(for: POLLIN) != nil else { return nil }
-      // What is wrong with the connection is in the result.
+      // The result contains the connection's error.
       if PQconsumeInput(handle) == 0 { break }
     }
     return PQgetResult(handle)
   }
 
-  /// Waits until the socket can be read or written, and returns for which it is ready. `nil` when
-  /// patience is at its end: the connection is not to be used again.
+  /// Waits until the socket can be read or written, and returns for which it is ready. Returns
+  /// `nil` at the deadline: the connection is not to be used again.
   private func wait(for events: Int32) -> Int16? {
     let clock = ContinuousClock()
     let start = clock.now

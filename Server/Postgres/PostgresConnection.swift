@@ -1,10 +1,10 @@
 import CPostgres
 import Foundation
 
-/// One connection. Every call blocks until the server has answered, so it belongs on a thread of
-/// its own (`PostgresPool` gives it one) and never on Swift's cooperative pool.
+/// A connection. Every call blocks until the server has answered. So it belongs on a separate
+/// thread (`PostgresPool` gives it one) and never on Swift's cooperative pool.
 package final class PostgresConnection {
-  /// What was sent under a name on this connection.
+  /// The statement that was sent under a name on this connection.
   struct Prepared {
     var sql: String
     var types: [PostgresType]
@@ -27,11 +27,11 @@ package final class PostgresConnection {
   var isStale = false
   /// How long an answer is waited for.
   var patience = PostgresPatience()
-  /// An answer did not come in time, and nobody waits for it any more.
+  /// Whether an answer did not come in time, so that its work was given up.
   var hasGivenUp = false
 
-  /// Connects. Throws `invalidURL` or `connectionFailed`, or what a statement of
-  /// `prepareConnection` met with.
+  /// Connects. Throws `invalidURL` or `connectionFailed`, or the error of a statement of
+  /// `prepareConnection`.
   package convenience init(
     url: String, prepareConnection: [String] = []
   ) throws(PostgresError) {
@@ -48,7 +48,7 @@ package final class PostgresConnection {
     for statement in prepareConnection { try execute(statement) }
   }
 
-  /// Takes over a handle whose connecting has ended, well or not.
+  /// Takes over a handle whose connecting has ended, with success or failure.
   init(owning handle: OpaquePointer?) throws(PostgresError) {
     guard let handle, PQstatus(handle) == CONNECTION_OK else {
       let error = ConnectionTarget.failure(handle)
@@ -62,8 +62,8 @@ package final class PostgresConnection {
 
   deinit { PQfinish(handle) }
 
-  /// Whether the server says that it takes no writes; `false` if it does not say (before PostgreSQL
-  /// 14). It reports both settings on its own, also when they change.
+  /// Whether the server reports that it takes no writes; `false` if it reports nothing (before
+  /// PostgreSQL 14). It reports both settings unasked, also when they change.
   package var isReadOnly: Bool {
     isOn("in_hot_standby") || isOn("default_transaction_read_only")
   }
@@ -78,7 +78,7 @@ package final class PostgresConnection {
 
   /// Runs one or several statements without parameters, as text, and drops their rows.
   ///
-  /// Several statements are one transaction unless they say otherwise.
+  /// Several statements are one transaction unless they contain its commands.
   package func execute(_ sql: String) throws(PostgresError) {
     precondition(transactionState != .ended, "the transaction has been committed")
     if case .toBegin(let begin) = transactionState {
@@ -89,7 +89,7 @@ package final class PostgresConnection {
     try executeAsIs(sql)
   }
 
-  /// Runs one statement, preparing it in the same round trip where this connection has not yet.
+  /// Runs one statement, preparing it in the same round trip if this connection has not yet.
   package func query(
     _ statement: PostgresStatement, _ parameters: PostgresParameters = []
   ) throws(PostgresError) -> PostgresRows {
@@ -102,10 +102,10 @@ package final class PostgresConnection {
     return rows
   }
 
-  /// Runs what `build` queues in one round trip and answers with a result for each `add`.
+  /// Runs the statements that `build` queues in one round trip and returns a result for each `add`.
   ///
-  /// Outside a transaction the statements are one: all commit, or none. On an error the first
-  /// one is thrown after the pipeline is drained; the connection stays usable.
+  /// Outside a transaction the statements are one: all commit, or none. On an error the first one
+  /// is thrown after the pipeline is drained; the connection stays usable.
   package func pipeline(
     _ build: (inout PostgresPipeline) throws -> Void
   ) throws -> [PostgresRows] {
@@ -132,7 +132,7 @@ package final class PostgresConnection {
     if let firstError { throw firstError }
   }
 
-  /// The error of a failed result, told apart by whether the connection has survived.
+  /// Returns the error of a failed result; its kind depends on whether the connection has survived.
   func failure(_ result: OpaquePointer, mayCommit: Bool) -> PostgresError {
     var error = PostgresError(.server, result: result)
     // After FATAL the server closes the connection, though libpq has not seen it yet.
@@ -147,7 +147,7 @@ package final class PostgresConnection {
     return error
   }
 
-  /// The error of a call that left no result.
+  /// Returns the error of a call that left no result.
   func failure(mayCommit: Bool) -> PostgresError {
     let reason = oneLine(PQerrorMessage(handle))
     var error =
@@ -158,7 +158,7 @@ package final class PostgresConnection {
     return error
   }
 
-  /// The connection is in the middle of something and cannot be used again.
+  /// Returns the error of a connection that broke in the middle of work; it cannot be used again.
   func broken(mayCommit: Bool) -> PostgresError {
     isStale = true
     return failure(mayCommit: mayCommit)
@@ -166,8 +166,8 @@ package final class PostgresConnection {
 }
 
 extension PostgresConnection {
-  /// The connection can take work. On an idle one there is nothing to read, unless the server
-  /// says good-bye; a rare notice costs a new connection.
+  /// Whether the connection can take work. On an idle one there is nothing to read, unless the
+  /// server ends it; a rare notice costs a new connection.
   var isUsable: Bool {
     guard !isStale, PQstatus(handle) == CONNECTION_OK else { return false }
     guard PQtransactionStatus(handle) == PQTRANS_IDLE else { return false }

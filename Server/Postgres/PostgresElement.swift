@@ -8,7 +8,7 @@ package protocol PostgresElement: Sendable {
   /// Appends the value's bytes, without the length in front.
   func encode(into bytes: inout [UInt8])
 
-  /// Reads the value back, or answers nil where the bytes are of another type or size.
+  /// Reads the value back; returns `nil` if the bytes are of another type or size.
   static func decode(_ bytes: UnsafeRawBufferPointer, of type: PostgresType) -> Self?
 }
 
@@ -31,7 +31,7 @@ extension UnsafeRawBufferPointer {
     T(bigEndian: loadUnaligned(fromByteOffset: offset, as: T.self))
   }
 
-  /// Any of int2, int4, int8, widened.
+  /// Reads any of int2, int4, int8, widened.
   func integer(of type: PostgresType) -> Int64? {
     switch (type, count) {
     case (.int8, 8): bigEndian(Int64.self)

@@ -1,8 +1,8 @@
 import CPostgres
 
-/// What went wrong between this process and PostgreSQL.
+/// An error between this process and PostgreSQL.
 package struct PostgresError: Error, Equatable, CustomStringConvertible {
-  /// Where the failure lies.
+  /// The kind of the failure.
   package enum Kind: Sendable, Equatable {
     /// The connection string cannot be parsed; nothing was tried.
     case invalidURL
@@ -25,7 +25,7 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
   }
 
   package var kind: Kind
-  /// Five characters (PostgreSQL, appendix A), where the server named one.
+  /// Five characters (PostgreSQL, appendix A), if the server named a state.
   package var sqlState: String?
   /// `ERROR`, `FATAL` or `PANIC`, never localised.
   package var severity: String?
@@ -35,7 +35,7 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
   /// The violated constraint's name.
   package var constraint: String?
   /// The connection broke after a commit may have been sent: it is not known whether the work is
-  /// durable. Repeat such work only where repeating it changes nothing.
+  /// durable. Repeat such work only if repeating it changes nothing.
   package var mayHaveCommitted = false
 
   package init(
@@ -91,7 +91,7 @@ extension PostgresError {
   }
 }
 
-/// libpq's messages span lines and end with one; logs want a single line.
+/// Returns a message in a single line for logs: libpq's messages span lines and end with one.
 func oneLine(_ message: UnsafePointer<CChar>?) -> String {
   guard let message else { return "" }
   return String(cString: message)

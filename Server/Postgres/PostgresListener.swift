@@ -1,9 +1,9 @@
-/// Listens for NOTIFY on a connection and thread of its own, and connects again when it breaks.
+/// A listener for NOTIFY on its own connection and thread, which connects again when it breaks.
 package final class PostgresListener: Sendable {
-  /// What the listener tells, in order, on its thread.
+  /// The listener's events, in order, on its thread.
   package enum Event: Sendable, Equatable {
-    /// All channels are listened to from now on. What was notified before, at the start or during
-    /// a gap, is lost: read the state now.
+    /// All channels are listened to from now on. Notifications from before, at the start or during
+    /// a gap, are lost: read the state now.
     case listening
     case notification(channel: String, payload: String)
     /// The connection broke or could not be made; another attempt follows.

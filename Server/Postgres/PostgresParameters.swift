@@ -17,7 +17,7 @@ package struct PostgresParameters: Sendable, ExpressibleByArrayLiteral {
   private(set) var types: [PostgresType] = []
 
   package init() {
-    // One byte in front, so that an empty value too has an address; NULL is what has none.
+    // One byte in front, so that an empty value too has an address; only NULL has none.
     bytes = [0]
   }
 
@@ -119,7 +119,7 @@ package enum PostgresValue: Sendable {
     return .encodedArray(E.postgresArrayType, bytes)
   }
 
-  /// NULL in place of a whole array.
+  /// Returns NULL in place of a whole array.
   package static func nullArray<E: PostgresElement>(of _: E.Type) -> PostgresValue {
     .encodedArray(E.postgresArrayType, nil)
   }

@@ -17,7 +17,7 @@ package struct PostgresPipeline: Sendable {
     return pipeline
   }
 
-  /// Queues a statement; answers with its place among the results.
+  /// Queues a statement; returns its index among the results.
   @discardableResult
   package mutating func add(
     _ statement: PostgresStatement, _ parameters: PostgresParameters = []

@@ -1,18 +1,18 @@
-/// A fixed number of connections, each with a thread of its own.
+/// A pool of a fixed number of connections, each with its own thread.
 ///
 /// Work waits in the order of arrival, each lane for itself (see ``PoolShares``). Connections are
-/// opened when first needed and replaced when broken; work that met with a broken connection is not
-/// repeated (see `PostgresError`).
+/// opened when first needed and replaced when broken. Work on a broken connection is not repeated
+/// (see `PostgresError`).
 package final class PostgresPool: Sendable {
-  /// How a pool behaves towards a server that is slow, stands still or takes no writes.
+  /// The behaviour of a pool if a server is slow, hangs or takes no writes.
   package struct Options: Sendable {
     package var shares = PoolShares.none
     /// The longest silence in an answer; `nil` waits for ever.
     package var answerLimit: Duration?
-    /// Whether a server that is silent for two seconds is asked, on another connection, whether it
-    /// lives. Work on one that does not answer in two more is given up.
+    /// Whether a silent server is checked, after two seconds and on another connection. Work is
+    /// given up if the server does not answer in two more.
     package var feelsPulse = false
-    /// Whether a server that takes no writes is as bad as none.
+    /// Whether a server that takes no writes counts as unavailable.
     package var needsWrites = false
 
     package init() {}
@@ -54,10 +54,13 @@ package final class PostgresPool: Sendable {
 
   /// Runs `body` on a connection's thread; it may block there.
   ///
-  /// A transaction that `body` leaves open is rolled back. Throws what `body` throws,
-  /// `connectionFailed` when no connection can be made, `busy` when none gets free in time,
-  /// `poolClosed` after `close()`, and `CancellationError` when the task is cancelled before the work starts; once started, it runs
-  /// to its end.
+  /// A transaction that `body` leaves open is rolled back. Once started, `body` runs to its end.
+  ///
+  /// - Throws: The errors of `body`, or one of these:
+  ///   - `connectionFailed` if no connection can be made;
+  ///   - `busy` if none gets free in time;
+  ///   - `poolClosed` after `close()`;
+  ///   - `CancellationError` if the task is cancelled before the work starts.
   package func run<Value: Sendable>(
     in lane: PoolLane = .push,
     _ body: @escaping @Sendable (PostgresConnection) throws -> Value
@@ -76,7 +79,7 @@ package final class PostgresPool: Sendable {
     }
   }
 
-  /// Refuses new work, finishes what is waiting, and disconnects.
+  /// Refuses new work, finishes the waiting work, and disconnects.
   package func close() async {
     queue.close()
     await threads.wait()

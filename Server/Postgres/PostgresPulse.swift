@@ -9,8 +9,8 @@ struct PostgresAddress: Sendable, Hashable {
   let port: String
 }
 
-/// Finds out whether a server answers at all, when a statement has been silent for long: it may
-/// only be slow. All connections of a pool share one, and one question at a time is under way.
+/// A check whether a server answers at all, if a statement has been silent for long: the statement
+/// may only be slow. All connections of a pool share one, and one question at a time is under way.
 final class PostgresPulse: Sendable {
   private struct Beat {
     var time: ContinuousClock.Instant
@@ -19,7 +19,8 @@ final class PostgresPulse: Sendable {
 
   private let target: ConnectionTarget
   private let limit: Duration
-  /// Held while a server is asked. Others that doubt wait for the same answer.
+  /// Held while a server is asked. Other connections with the same question wait for the same
+  /// answer.
   private let beats = Mutex<[PostgresAddress: Beat]>([:])
 
   /// How long an answer counts.
@@ -31,8 +32,8 @@ final class PostgresPulse: Sendable {
     self.limit = limit
   }
 
-  /// Whether the server answers. It blocks for ``limit`` at most, and for the question of others
-  /// that is under way.
+  /// Returns whether the server answers. It blocks for ``limit`` at most, and for the question of
+  /// others that is under way.
   func beats(at server: PostgresAddress) -> Bool {
     beats.withLock { beats in
       if let last = beats[server], .now - last.time < Self.freshness { return last.isAlive }
@@ -42,7 +43,7 @@ final class PostgresPulse: Sendable {
     }
   }
 
-  /// Any answer counts, also that there are too many connections.
+  /// Asks the server. Any answer counts, even that there are too many connections.
   private func ask(_ server: PostgresAddress) -> Bool {
     let deadline = ContinuousClock.now + limit
     let start = target.only(server).withParameters { PQconnectStartParams($0, $1, 1) }

@@ -9,7 +9,7 @@ package struct PostgresRow {
 
   package func isNull(_ column: Int) -> Bool { rows.cell(row: index, column: column) == nil }
 
-  /// Any of int2, int4 and int8, widened.
+  /// Reads any of int2, int4 and int8, widened.
   package func int8(_ column: Int) throws(PostgresError) -> Int64 { try value(column) }
   package func int4(_ column: Int) throws(PostgresError) -> Int32 { try value(column) }
   package func int2(_ column: Int) throws(PostgresError) -> Int16 { try value(column) }
@@ -17,7 +17,7 @@ package struct PostgresRow {
   package func float8(_ column: Int) throws(PostgresError) -> Double { try value(column) }
   package func uuid(_ column: Int) throws(PostgresError) -> UUID { try value(column) }
 
-  /// Text, varchar, name or json.
+  /// Reads text, varchar, name or json.
   package func text(_ column: Int) throws(PostgresError) -> String { try value(column) }
 
   /// Microseconds since 1970-01-01 00:00 UTC, of a timestamptz.
@@ -29,10 +29,10 @@ package struct PostgresRow {
     return cell.bigEndian(Int64.self) + postgresEpochOffset
   }
 
-  /// A bytea's or a text's bytes, copied.
+  /// Returns a bytea's or a text's bytes, copied.
   package func bytes(_ column: Int) throws(PostgresError) -> [UInt8] { [UInt8](try cell(column)) }
 
-  /// Lends the value's bytes as they lie in the result, whatever the type; no copy is made.
+  /// Lends the value's bytes in the result, of any type; no copy is made.
   package func bytes<R>(
     _ column: Int, _ body: (UnsafeRawBufferPointer) throws -> R
   ) throws -> R {
@@ -40,14 +40,14 @@ package struct PostgresRow {
     return try withExtendedLifetime(rows) { try body(cell) }
   }
 
-  /// The 16 raw bytes of a uuid.
+  /// Returns the 16 raw bytes of a uuid.
   package func uuidBytes(_ column: Int) throws(PostgresError) -> [UInt8] {
     let cell = try cell(column)
     guard rows.columnType(column) == .uuid else { throw mismatch(column, "a uuid") }
     return [UInt8](cell)
   }
 
-  /// The value, or nil where the column is NULL.
+  /// Returns the value, or `nil` if the column is NULL.
   package func ifPresent<E: PostgresElement>(
     _ column: Int, as _: E.Type = E.self
   ) throws(PostgresError) -> E? {
@@ -55,14 +55,14 @@ package struct PostgresRow {
     return try decode(column, cell)
   }
 
-  /// The value of a column that is not NULL.
+  /// Returns the value of a column that is not NULL.
   package func value<E: PostgresElement>(
     _ column: Int, as _: E.Type = E.self
   ) throws(PostgresError) -> E {
     try decode(column, try cell(column))
   }
 
-  /// A one-dimensional array's elements, nil where one is NULL.
+  /// Returns a one-dimensional array's elements, each `nil` if it is NULL.
   package func array<E: PostgresElement>(
     _ column: Int, of _: E.Type = E.self
   ) throws(PostgresError) -> [E?] {
@@ -97,7 +97,7 @@ package struct PostgresRow {
 }
 
 extension PostgresElement {
-  /// Reads `array_send`'s format; nil where it is not one-dimensional or an element does not fit.
+  /// Reads `array_send`'s format; `nil` if it is not one-dimensional or an element does not fit.
   static func decodeArray(_ bytes: UnsafeRawBufferPointer) -> [Self?]? {
     guard bytes.count >= 12 else { return nil }
     let dimensions = bytes.bigEndian(Int32.self)

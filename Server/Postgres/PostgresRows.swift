@@ -6,7 +6,7 @@ package final class PostgresRows: RandomAccessCollection, Sendable {
   // thread; it is freed once, by the last owner.
   private nonisolated(unsafe) let result: OpaquePointer
 
-  /// Rows in the result; 0 for a statement that answers with none.
+  /// Rows in the result; 0 for a statement that returns none.
   package let endIndex: Int
   package let columnCount: Int
 
@@ -32,7 +32,7 @@ package final class PostgresRows: RandomAccessCollection, Sendable {
   /// The command's tag, such as `INSERT 0 5` or `ROLLBACK`.
   package var commandTag: String { String(cString: PQcmdStatus(result)) }
 
-  /// The column's name, for messages.
+  /// Returns the column's name, for messages.
   package func columnName(_ column: Int) -> String {
     PQfname(result, Int32(column)).map { String(cString: $0) } ?? "#\(column)"
   }
@@ -41,7 +41,7 @@ package final class PostgresRows: RandomAccessCollection, Sendable {
     PostgresType(oid: PQftype(result, Int32(column)))
   }
 
-  /// The value's bytes, valid while this object lives; nil for NULL.
+  /// Returns the value's bytes, valid while this object lives; nil for NULL.
   func cell(row: Int32, column: Int) -> UnsafeRawBufferPointer? {
     precondition(column >= 0 && column < columnCount, "column \(column) of \(columnCount)")
     let column = Int32(column)

@@ -15,7 +15,7 @@ package struct PostgresStatement: Sendable, Hashable {
     self.sql = sql
   }
 
-  /// A statement for one use, parsed each time and never cached.
+  /// Returns a statement for one use, parsed each time and never cached.
   package static func once(_ sql: String) -> PostgresStatement {
     PostgresStatement(unnamed: sql)
   }

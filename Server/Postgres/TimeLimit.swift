@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Answers with the result of `work`, or throws `noAnswer` after the limit. Work that nobody waits
-/// for any more goes on to its own end.
+/// Returns the result of `work`, or throws `noAnswer` after the limit. Work that is given up goes
+/// on to its own end.
 package func withinLimit<Value: Sendable>(
   _ limit: Duration, _ work: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
@@ -23,7 +23,7 @@ package func withinLimit<Value: Sendable>(
   }
 }
 
-/// A caller and those who may answer it: the first one counts.
+/// A caller and its possible answers: the first one counts.
 private final class Race<Value: Sendable>: Sendable {
   let waiter = Mutex<CheckedContinuation<Value, any Error>?>(nil)
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Wakes a thread out of `poll`.
+/// A pipe that wakes a thread out of `poll`.
 final class WakePipe: Sendable {
   private let reader: Int32
   private let writer: Int32

@@ -1,4 +1,4 @@
-/// Unites JSON arrays of scalars for ``ConflictPolicy/setUnion``.
+/// The union of JSON arrays of scalars, for ``ConflictPolicy/setUnion``.
 package enum ArrayUnion: Sendable, Equatable {
   /// Both are arrays: their elements, each once, by their canonical JSON text in the order of its
   /// bytes. Equal texts stay as they are.
@@ -22,7 +22,7 @@ package enum ArrayUnion: Sendable, Equatable {
     }
   }
 
-  /// The canonical texts of an array's elements; `nil` where it is no array of scalars.
+  /// Returns the canonical texts of an array's elements; `nil` if it is no array of scalars.
   private static func elements(of value: Value) -> [[UInt8]]? {
     guard case .text(var text) = value else { return nil }
     return text.withUTF8 { bytes in
@@ -54,7 +54,8 @@ package enum ArrayUnion: Sendable, Equatable {
 }
 
 extension JSONReader {
-  /// A string, number, `true`, `false` or `null` in the one form that Ferry writes it in.
+  /// Reads a string, number, `true`, `false` or `null`, and returns it in the one form that Ferry
+  /// writes.
   fileprivate mutating func canonicalScalar() throws(MalformedMessage) -> [UInt8] {
     var json = JSONWriter()
     switch try peek() {

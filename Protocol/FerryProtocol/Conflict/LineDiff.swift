@@ -1,8 +1,8 @@
 /// The longest common subsequence of two lists (Myers, "An O(ND) difference algorithm and its
 /// variations", 1986), with a bound on the differences.
 enum LineDiff {
-  /// For each element of `old` its place in `new`, or −1; `nil` where more than `editsMax`
-  /// elements were added and taken away.
+  /// Returns the place in `new` of each element of `old`, or −1; `nil` if more than `editsMax`
+  /// elements were added and removed.
   static func matches(_ old: [Int32], _ new: [Int32], editsMax: Int) -> [Int32]? {
     var places = [Int32](repeating: -1, count: old.count)
     var start = 0
@@ -22,8 +22,8 @@ enum LineDiff {
     return places
   }
 
-  /// How far each diagonal was reached with 0, 1, 2, … edits: the lists' heads that are dealt with,
-  /// in elements of `old`; diagonal k = old − new stands at k + edits.
+  /// The reach of each diagonal after 0, 1, 2, … edits: the number of elements of `old` that are
+  /// done. Diagonal k = old − new is at index k + edits.
   private typealias Trace = [[Int32]]
 
   private static let unreachable = Int32.min / 2
@@ -52,8 +52,8 @@ enum LineDiff {
     return nil
   }
 
-  /// Where one more edit leads on `diagonal`, and whether it adds an element of `new` rather than
-  /// taking one of `old` away.
+  /// Returns the place to which one more edit leads on `diagonal`, and whether it adds an element
+  /// of `new` rather than removing one of `old`.
   private static func step(
     _ before: [Int32], _ diagonal: Int, _ edits: Int
   ) -> (x: Int, adds: Bool) {

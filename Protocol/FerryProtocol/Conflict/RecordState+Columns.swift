@@ -1,8 +1,8 @@
-// What becomes of one column that two operations have written (SPEC.md §6). A write meets the
-// column at `index`, which is of the same name.
+// The merge of one column that two operations have written (SPEC.md §6). The column at `index` has
+// the same name as the incoming write.
 
 extension RecordState {
-  /// Last writer wins, without rules: the path of nearly all writes.
+  /// Merges by last writer wins, without rules: the path of nearly all writes.
   mutating func mergeLatest(
     _ incoming: ColumnState, at index: Int, base: SequenceNumber, _ outcome: inout Outcome
   ) {
@@ -12,7 +12,7 @@ extension RecordState {
     }
   }
 
-  /// By the column's policy.
+  /// Merges by the column's policy.
   mutating func merge(
     _ incoming: ColumnState, at index: Int, of operation: Operation, _ rules: TableRules,
     _ outcome: inout Outcome
@@ -41,7 +41,7 @@ extension RecordState {
 
   // MARK: Ends
 
-  /// What arrives stays; what it replaces is listed where its author had not seen that.
+  /// Replaces the column; a replaced value that the author had not seen is listed as lost.
   private mutating func replace(
     at index: Int, with incoming: ColumnState, base: SequenceNumber, _ outcome: inout Outcome
   ) {
@@ -57,7 +57,7 @@ extension RecordState {
     columns[index] = incoming
   }
 
-  /// What is there stays, and the author of what arrived pulls it.
+  /// Keeps the column; the author of the incoming value pulls it.
   private mutating func stand(
     at index: Int, against incoming: ColumnState, isQuestion: Bool = false,
     _ outcome: inout Outcome
@@ -72,7 +72,8 @@ extension RecordState {
     columns[index].sequence = incoming.sequence
   }
 
-  /// A value that both have part in; nothing is lost, and an author who wrote another pulls it.
+  /// Sets a value to which both devices contributed. Nothing is lost, and an author that wrote
+  /// another value pulls it.
   private mutating func share(at index: Int, _ value: Value, with incoming: ColumnState) {
     let existing = columns[index]
     columns[index].sequence = incoming.sequence
@@ -87,7 +88,7 @@ extension RecordState {
 
   // MARK: Policies
 
-  /// The policies that ask whether the author had seen what is there.
+  /// Merges by the policies that depend on whether the author had seen the present value.
   private mutating func mergeKnowing(
     _ incoming: ColumnState, at index: Int, _ policy: ConflictPolicy, base: SequenceNumber,
     _ outcome: inout Outcome
@@ -117,9 +118,9 @@ extension RecordState {
     }
   }
 
-  /// Adds to a counter; whatever is no integer counts as nothing.
+  /// Adds to a counter; any value but an integer counts as nothing.
   ///
-  /// - Parameter isWhole: The value is what its author's row holds, not an increment.
+  /// - Parameter isWhole: Whether the value is the content of its author's row, not an increment.
   private mutating func add(
     _ incoming: ColumnState, at index: Int, isWhole: Bool, _ base: SequenceNumber,
     _ outcome: inout Outcome

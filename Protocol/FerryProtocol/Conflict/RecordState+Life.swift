@@ -1,9 +1,9 @@
-// Deletes against edits, where a table's rules are not the standard ones (SPEC.md §6). Decided
-// before the registers are.
+// Deletes against edits, if a table's rules are not the standard ones (SPEC.md §6). They are
+// decided before the registers.
 
 extension RecordState {
-  /// Decides what the operation does to the record's existence. Answers whether that was all: the
-  /// operation lost as a whole.
+  /// Decides whether the record exists after the operation. Returns `true` if the operation lost as
+  /// a whole.
   mutating func settlesLife(
     _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
     _ outcome: inout Outcome
@@ -30,7 +30,7 @@ extension RecordState {
     return true
   }
 
-  /// A delete whose author had not seen all of the record does not take it away.
+  /// Makes a delete lose if its author had not seen all of the record.
   private mutating func settlesDelete(
     _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
     _ outcome: inout Outcome
@@ -52,7 +52,8 @@ extension RecordState {
     return newest
   }
 
-  /// The record exists again, with all that the delete hid; the deleting device is told.
+  /// Makes the record exist again, with all columns that the delete hid; the deleting device gets a
+  /// notice.
   private mutating func revive(
     from deleted: SequencedStamp, _ stamp: Stamp, _ sequence: SequenceNumber,
     _ outcome: inout Outcome

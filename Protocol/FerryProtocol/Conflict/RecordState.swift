@@ -2,7 +2,7 @@
 package struct SequencedStamp: Sendable, Equatable {
   package var stamp: Stamp
   package var sequence: SequenceNumber
-  /// Where it was written; ``sequence`` moves on where the record is sent anew.
+  /// The place at which it was written; ``sequence`` moves on if the record is sent again.
   package var origin: SequenceNumber
 
   package init(stamp: Stamp, sequence: SequenceNumber, origin: SequenceNumber? = nil) {
@@ -11,7 +11,7 @@ package struct SequencedStamp: Sendable, Equatable {
     self.origin = origin ?? sequence
   }
 
-  /// Whether it was written after `base` by another device than `device`.
+  /// Returns whether it was written after `base` by another device than `device`.
   package func isUnseen(by device: DeviceID, since base: SequenceNumber) -> Bool {
     origin > base && stamp.device != device
   }
@@ -23,10 +23,10 @@ package struct ColumnState: Sendable, Equatable {
   package var value: Value
   package var stamp: Stamp
   package var sequence: SequenceNumber
-  /// Where the value was written; ``sequence`` moves on where a write lost to it.
+  /// The place at which the value was written; ``sequence`` moves on if a write lost to it.
   package var origin: SequenceNumber
-  /// The newest place at which a device other than the stamp's took part in the value: a sum, a
-  /// union or a merged text may be several devices' work. 0 where one device wrote all of it.
+  /// The newest place at which a device other than the stamp's contributed to the value. A sum, a
+  /// union or a merged text may be several devices' work. 0 if one device wrote all of it.
   package var shared: SequenceNumber
 
   package init(
@@ -41,18 +41,18 @@ package struct ColumnState: Sendable, Equatable {
     self.shared = shared
   }
 
-  /// Whether any of it was written after `base` by another device than `device`.
+  /// Returns whether any of it was written after `base` by another device than `device`.
   package func isUnseen(by device: DeviceID, since base: SequenceNumber) -> Bool {
     (stamp.device != device ? origin : shared) > base
   }
 }
 
-/// The merged state of a record: what is left of all operations that wrote it.
+/// The merged state of a record: the remaining effect of all operations that wrote it.
 ///
-/// Without rules each part is a register in which the greatest stamp stays, so any order of
-/// arrival gives the same state. A delete erases every column write before it; a later insert
-/// brings the record back with its own columns. Where edits may win against deletes, a delete only
-/// hides the columns, so that an edit can bring them back.
+/// Without rules each part is a register that keeps the greatest stamp, so any order of arrival
+/// gives the same state. A delete erases every column write before it; a later insert brings the
+/// record back with its own columns. If edits may win against deletes, a delete only hides the
+/// columns, so that an edit can bring them back.
 package struct RecordState: Sendable, Equatable {
   /// The latest insert.
   package var inserted: SequencedStamp?
@@ -83,9 +83,8 @@ package struct RecordState: Sendable, Equatable {
     return newest
   }
 
-  /// Merges one operation as its table's rules say. Every part that the operation names gets
-  /// `sequence`, also where the operation lost: so its author's next pull brings what stands
-  /// instead.
+  /// Merges one operation by its table's rules. Every part that the operation names gets
+  /// `sequence`, even if the operation lost. So its author's next pull brings the present values.
   package mutating func merge(
     _ operation: Operation, stamp: Stamp, sequence: SequenceNumber,
     rules: TableRules = .standard
@@ -119,7 +118,7 @@ package struct RecordState: Sendable, Equatable {
     }
     write(operation, stamp, sequence, rules, &outcome)
     if let deleted, !isAlive { outcome.lose(.existence(own, to: deleted.stamp)) }
-    // What others wrote to the dead record is alive again, and its author does not know it.
+    // Other devices' writes to the dead record are alive again, and its author does not know them.
     if isAlive && !wasAlive && columns.count > operation.columns.count {
       outcome.isOverruled = true
     }
@@ -133,7 +132,7 @@ package struct RecordState: Sendable, Equatable {
     write(operation, stamp, sequence, rules, &outcome)
     guard !isAlive else { return }
     guard let deleted else {
-      // Nobody's write stands against it: the record has not been inserted yet.
+      // No write wins against it: the record has not been inserted yet.
       outcome.isOverruled = true
       return
     }
@@ -149,7 +148,7 @@ package struct RecordState: Sendable, Equatable {
     if let existing = deleted, existing.stamp >= stamp {
       // An earlier or the same delete: the record's state does not change.
     } else {
-      // Of several deletes in a row the first is the one that readers may have seen.
+      // Of several deletes in a row, readers may have seen the first.
       let origin = wasAlive ? sequence : deleted?.origin ?? sequence
       deleted = SequencedStamp(stamp: stamp, sequence: sequence, origin: origin)
       if rules.deletes == .deleteWins { eraseColumns(before: stamp, operation.base, &outcome) }
@@ -163,7 +162,8 @@ package struct RecordState: Sendable, Equatable {
 
   // MARK: Parts
 
-  /// Lost are the writes that the delete's author had not seen: erased, or hidden with the record.
+  /// Erases columns. The writes that the delete's author had not seen are lost: erased, or hidden
+  /// with the record.
   private mutating func eraseColumns(
     before stamp: Stamp, _ base: SequenceNumber, _ outcome: inout Outcome
   ) {
@@ -201,11 +201,11 @@ package struct RecordState: Sendable, Equatable {
         merge(incoming, at: index, of: operation, rules, &outcome)
       }
     }
-    // Nothing stands in an erased column's place: only the whole record takes it back.
+    // No value replaces an erased column: only the whole record removes it from the author's table.
     if hasErased && isAlive { touchAll(sequence) }
   }
 
-  /// A record that came to life is sent whole; one that is dead is sent as its tombstone.
+  /// Has a record that came to life sent whole, and a dead one as its tombstone.
   private mutating func settle(wasAlive: Bool, _ sequence: SequenceNumber) {
     if isAlive {
       if !wasAlive { touchAll(sequence) }
@@ -214,7 +214,7 @@ package struct RecordState: Sendable, Equatable {
     }
   }
 
-  /// Has the record sent whole to everybody.
+  /// Has the record sent whole to all devices.
   mutating func touchAll(_ sequence: SequenceNumber) {
     inserted?.sequence = sequence
     for index in columns.indices { columns[index].sequence = sequence }
@@ -222,14 +222,14 @@ package struct RecordState: Sendable, Equatable {
 }
 
 extension Operation {
-  /// Who wrote `column`, and when. A clamped operation's columns are no later than the operation,
-  /// and a device's own writes keep their order.
+  /// Returns the writer and time of `column`. A clamped operation's columns are no later than the
+  /// operation, and a device's own writes keep their order.
   func stamp(of column: Name, within stamp: Stamp) -> Stamp {
     Stamp(time: min(time(of: column), stamp.time), device: stamp.device)
   }
 
-  /// Updates may have been merged into an insert: it is as old as its oldest column, so a delete
-  /// in between erases all of it or nothing.
+  /// Returns the stamp of an insert, which is as old as its oldest column. Updates may have been
+  /// merged into it: a delete in between erases all of it or nothing.
   func insertStamp(within stamp: Stamp) -> Stamp {
     columns.map { self.stamp(of: $0.name, within: stamp) }.min() ?? stamp
   }
@@ -252,7 +252,8 @@ extension Conflict {
 }
 
 extension Array {
-  /// The first index whose element satisfies `predicate`, in an array that is partitioned by it.
+  /// Returns the first index whose element satisfies `predicate`, in an array that is partitioned
+  /// by it.
   package func partitioningIndex(where predicate: (Element) -> Bool) -> Int {
     var low = 0
     var high = count

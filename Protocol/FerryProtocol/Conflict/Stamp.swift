@@ -1,11 +1,11 @@
-/// Who wrote, and when: what two writes to one column are compared by.
+/// The writer and time of a write, by which two writes to one column are compared.
 public struct Stamp: Hashable, Sendable, Comparable {
   /// The writer's hybrid clock.
   public let time: HybridTimestamp
   /// The writer, which breaks ties.
   public let device: DeviceID
 
-  /// A stamp from its parts.
+  /// Creates a stamp from its parts.
   public init(time: HybridTimestamp, device: DeviceID) {
     self.time = time
     self.device = device
@@ -16,33 +16,33 @@ public struct Stamp: Hashable, Sendable, Comparable {
   }
 }
 
-/// Which of two writes to one column stays.
+/// The winner of two writes to one column.
 package enum Resolution: Sendable, Equatable {
   case existing
   case incoming
 
-  /// Last writer wins by hybrid clock, ties by device. Client and server both decide by this
-  /// function; a write meets itself again without effect.
+  /// Decides by last writer wins: by hybrid clock, ties by device. Client and server both decide by
+  /// this function; a write against itself has no effect.
   package static func resolve(existing: Stamp, incoming: Stamp) -> Resolution {
     if PlantedFault.tiesUnresolved.isPlanted && incoming.time == existing.time { return .incoming }
     return incoming >= existing ? .incoming : .existing
   }
 }
 
-/// A value that lost against another (SPEC.md §6). It is kept, with who lost to whom.
+/// A value that lost against another (SPEC.md §6), with the stamps of both.
 public struct Conflict: Sendable, Equatable {
-  /// The column; `nil` when it is the record's existence that was decided.
+  /// The column; `nil` if the conflict is about the record's existence.
   public let column: Name?
-  /// The value that did not stay.
+  /// The value that lost.
   public let lost: Value
-  /// Who wrote the value that did not stay.
+  /// The writer of the lost value.
   public let loser: Stamp
-  /// Who wrote what stands.
+  /// The writer of the present value.
   public let winner: Stamp
-  /// Whether the loser is asked what shall stand: nothing was decided against it by a rule.
+  /// Whether the loser is asked for the final value: no rule decided against its value.
   public let isQuestion: Bool
 
-  /// A conflict from its parts.
+  /// Creates a conflict from its parts.
   public init(
     column: Name?, lost: Value, loser: Stamp, winner: Stamp, isQuestion: Bool = false
   ) {
@@ -54,21 +54,21 @@ public struct Conflict: Sendable, Equatable {
   }
 }
 
-/// What became of one operation.
+/// The result of one operation.
 public struct Outcome: Sendable, Equatable {
   /// Values that lost: this operation's own, or those it overruled.
   public var conflicts: [Conflict]
   /// Whether any part of this operation did not take effect.
   public var isOverruled: Bool
-  /// Of a batch: how many records it has changed or tried to. Their conflicts are their own.
+  /// For a batch: how many records it has changed or tried to. Their conflicts are their own.
   public var records: Int?
   /// How many more values lost than ``conflicts`` quotes: an answer quotes only so many bytes.
   public var omitted: Int
 
-  /// All of it stands, and nothing concurrent was overruled.
+  /// All its values won, and nothing concurrent was overruled.
   public static let applied = Outcome()
 
-  /// An outcome from its parts.
+  /// Creates an outcome from its parts.
   public init(
     conflicts: [Conflict] = [], isOverruled: Bool = false, records: Int? = nil, omitted: Int = 0
   ) {

@@ -1,4 +1,4 @@
-/// Merges two texts that began from the same one, line by line, for ``ConflictPolicy/textMerge``
+/// A merge of two texts with the same original, line by line, for ``ConflictPolicy/textMerge``
 /// (diff3: Khanna, Kunal and Pierce, "A formal investigation of diff3", 2007).
 package enum TextMerge {
   /// Lines of one text that are looked at.
@@ -6,8 +6,8 @@ package enum TextMerge {
   /// Lines that one text may add to and take from the original, counted together.
   package static let editsMax = 1_000
 
-  /// The text with both changes in it, whichever of them is given first; `nil` where they touch
-  /// the same or neighbouring lines, where one is no text, and where it would be too much work.
+  /// Returns the text with both changes, in either order of the arguments. Returns `nil` if they
+  /// touch the same or neighbouring lines, if a value is no text, or if the merge is too much work.
   package static func merge(original: Value, _ first: Value, _ second: Value) -> Value? {
     if first == second || second == original { return first }
     if first == original { return second }
@@ -24,7 +24,7 @@ package enum TextMerge {
     return lines.text(of: merged).map { .text($0) }
   }
 
-  /// One changed text, and where each original line stands in it.
+  /// One changed text, with the place of each original line in it.
   private struct Side {
     let lines: [Int32]
     let places: [Int32]
@@ -35,7 +35,7 @@ package enum TextMerge {
       self.places = places
     }
 
-    /// What stands in this text before the original's line `index`, or to its end.
+    /// Returns the lines of this text before the original's line `index`, or to its end.
     mutating func take(before index: Int) -> ArraySlice<Int32> {
       let end = index < places.count ? Int(places[index]) : lines.count
       defer { position = end + 1 }
@@ -48,7 +48,7 @@ package enum TextMerge {
     var merged: [Int32] = []
     var start = 0
     for index in 0...old.count {
-      // Lines that both kept are where the texts meet again.
+      // Lines that both texts kept separate the changes.
       guard index == old.count || first.places[index] >= 0 && second.places[index] >= 0 else {
         continue
       }
@@ -102,7 +102,8 @@ private struct Lines {
     return number
   }
 
-  /// `nil` where the text would be larger than a value may be, or would join two lines.
+  /// Returns the text of the lines; `nil` if it would be larger than a value may be, or would join
+  /// two lines.
   func text(of lines: [Int32]) -> String? {
     var bytes: [UInt8] = []
     for number in lines {

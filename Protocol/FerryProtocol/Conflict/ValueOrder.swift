@@ -1,9 +1,9 @@
-/// The total order of values that ``ConflictPolicy/max`` and ``ConflictPolicy/min`` go by:
-/// numbers, then texts, then blobs; integers and reals by what they mean, exactly; of equal ones
-/// the integer first, and −0.0 before 0.0. Texts and blobs by their bytes. NULL is no value and
-/// gives way to every other, in both directions.
+/// The total order of values for ``ConflictPolicy/max`` and ``ConflictPolicy/min``: numbers, then
+/// texts, then blobs. Integers and reals are ordered by their exact numbers; of equal ones the
+/// integer is first, and −0.0 before 0.0. Texts and blobs are ordered by their bytes. NULL is no
+/// value and loses to every other, in both directions.
 package enum ValueOrder {
-  /// Which of two values stays.
+  /// Returns the winner of two values.
   package static func extreme(_ first: Value, _ second: Value, _ policy: ConflictPolicy) -> Value {
     if first == .null { return second }
     if second == .null { return first }
@@ -11,7 +11,7 @@ package enum ValueOrder {
     return isFirst ? first : second
   }
 
-  /// Whether `first` stands before `second`, neither being NULL.
+  /// Returns whether `first` is before `second`, neither being NULL.
   package static func precedes(_ first: Value, _ second: Value) -> Bool {
     switch (first, second) {
     case (.integer(let first), .integer(let second)): first < second
@@ -26,8 +26,8 @@ package enum ValueOrder {
     }
   }
 
-  /// Below 0, 0 or above, as `integer` is below, equal to or above `real`. A double cannot hold
-  /// every integer, so the real is cut to one instead.
+  /// Returns a number below 0, 0 or above, as `integer` is below, equal to or above `real`. A
+  /// double cannot hold every integer, so the real is cut to one instead.
   private static func compare(_ integer: Int64, _ real: Double) -> Int {
     if real >= 0x1p63 { return -1 }
     if real < -0x1p63 { return 1 }

@@ -6,10 +6,10 @@ public struct HybridTimestamp: Hashable, Sendable, Comparable, CustomStringConve
   /// Milliseconds in the upper 48 bits, the counter in the lower 16.
   public let rawValue: UInt64
 
-  /// A reading from its packed form.
+  /// Creates a reading from its packed form.
   public init(rawValue: UInt64) { self.rawValue = rawValue }
 
-  /// A reading at `milliseconds` since 1970; out of range values are clamped to 48 bits.
+  /// Creates a reading at `milliseconds` since 1970; out of range values are clamped to 48 bits.
   public init(milliseconds: Int64, counter: UInt16 = 0) {
     let bounded = UInt64(clamping: max(0, milliseconds))
     rawValue = min(bounded, 0xFFFF_FFFF_FFFF) << 16 | UInt64(counter)
@@ -55,17 +55,17 @@ public struct HybridTimestamp: Hashable, Sendable, Comparable, CustomStringConve
   }
 }
 
-/// A device's clock: never goes back, whatever the wall clock does, and runs ahead of every
+/// A device's clock: never goes back, even if the wall clock does, and runs ahead of every
 /// timestamp the device has seen.
 public struct HybridClock: Sendable, Equatable {
   /// The newest reading given or seen.
   public private(set) var last: HybridTimestamp
 
-  /// A clock that continues after `last`.
+  /// Creates a clock that continues after `last`.
   public init(last: HybridTimestamp = .zero) { self.last = last }
 
-  /// A reading later than all before it. `wall` is milliseconds since 1970, already corrected by
-  /// the device's offset from the server.
+  /// Returns a reading later than all before it. `wall` is milliseconds since 1970, already
+  /// corrected by the device's offset from the server.
   public mutating func tick(wall: Int64) -> HybridTimestamp {
     last = max(HybridTimestamp(milliseconds: wall), last.next)
     return last

@@ -1,6 +1,6 @@
 /// One replica. A device that was cloned or restored takes a new one.
 public struct DeviceID: Hashable, Sendable, Comparable, CustomStringConvertible {
-  /// The UUID that travels.
+  /// The UUID on the wire.
   public let value: UniqueID
 
   /// Wraps a UUID.
@@ -20,10 +20,10 @@ public struct DeviceID: Hashable, Sendable, Comparable, CustomStringConvertible 
   public static func < (left: DeviceID, right: DeviceID) -> Bool { left.value < right.value }
 }
 
-/// One operation of one device; unique in its space, and given when the user's data is written
-/// (seed row S1.1).
+/// One operation of one device; unique in its space, and assigned when the user's data is written
+/// (SPEC.md §2).
 public struct OperationID: Hashable, Sendable, Comparable, CustomStringConvertible {
-  /// The UUID that travels.
+  /// The UUID on the wire.
   public let value: UniqueID
 
   /// Wraps a UUID.
@@ -46,10 +46,10 @@ public struct OperationID: Hashable, Sendable, Comparable, CustomStringConvertib
 ///
 /// 1 to 63 characters of `A–Z a–z 0–9 . _ -`, the first one a letter or digit.
 public struct SpaceName: Hashable, Sendable, Comparable, CustomStringConvertible {
-  /// The name as it stands in a URL.
+  /// The name as in a URL.
   public let value: String
 
-  /// `nil` when the name breaks the rule.
+  /// Creates a name; `nil` if it breaks the rule.
   public init?(_ value: String) {
     let bytes = value.utf8
     guard (1...63).contains(bytes.count), let first = bytes.first, isAlphanumeric(first),
@@ -77,13 +77,13 @@ public struct RecordKey: Hashable, Sendable, Comparable {
   /// The record's identifier, which the app chose.
   public let record: Name
 
-  /// A key from its two parts.
+  /// Creates a key from its two parts.
   public init(table: Name, record: Name) {
     self.table = table
     self.record = record
   }
 
-  /// A key from its two parts as texts.
+  /// Creates a key from its two parts as texts.
   public init(table: String, record: String) {
     self.init(table: Name(table), record: Name(record))
   }

@@ -54,7 +54,7 @@ public struct Name: Hashable, Sendable, Comparable, CustomStringConvertible,
     return try text.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Negative, zero or positive, as `left` stands before, at or after `right`.
+  /// Compares two names: negative, zero or positive if `left` is before, at or after `right`.
   private static func order(_ left: Name, _ right: Name) -> Int {
     left.withBytes { left in
       right.withBytes { right in
@@ -79,13 +79,13 @@ extension Name {
   }
 }
 
-/// The name as an identifier in SQL: in double quotes, with each quote in it doubled.
+/// Returns the name as an identifier in SQL: in double quotes, with each quote in it doubled.
 ///
-/// Works on bytes, so that a quote is found whatever combining mark follows it. SQL with U+0000
-/// is refused where it is prepared.
+/// It works on bytes, so that a quote is found before any combining mark. SQL with U+0000 is
+/// refused when it is prepared.
 package func quoted(_ name: Name) -> String { doubling(0x22, in: name.utf8) }
 
-/// The text as a literal in SQL: in single quotes, with each quote in it doubled.
+/// Returns the text as a literal in SQL: in single quotes, with each quote in it doubled.
 package func quoted(literal text: String) -> String { doubling(0x27, in: text.utf8) }
 
 private func doubling(_ mark: UInt8, in bytes: String.UTF8View) -> String {

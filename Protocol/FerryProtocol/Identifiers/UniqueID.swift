@@ -5,15 +5,15 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
   /// The last eight bytes, big endian.
   public let low: UInt64
 
-  /// A UUID from its two halves as they stand in RFC 9562's layout.
+  /// Creates a UUID from its two halves in RFC 9562's layout.
   public init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
   }
 
-  /// A version 7 UUID. The timestamp's counter fills `rand_a` and the first four bits of
-  /// `rand_b` (RFC 9562 §6.2, method 1), so ids of one clock sort as its timestamps do;
-  /// 58 bits of `random` fill the rest.
+  /// Creates a version 7 UUID. The timestamp's counter fills `rand_a` and the first four bits of
+  /// `rand_b` (RFC 9562 §6.2, method 1). So ids of one clock sort as its timestamps do. 58 bits of
+  /// `random` fill the rest.
   public init(timestamp: HybridTimestamp, random: UInt64) {
     let counter = timestamp.rawValue & 0xFFFF
     high = (timestamp.rawValue & 0xFFFF_FFFF_FFFF_0000) | 0x7000 | (counter >> 4)
@@ -29,7 +29,7 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
   /// The version that RFC 9562 §4.2 puts into the thirteenth digit.
   package var version: UInt8 { UInt8(truncatingIfNeeded: high >> 12 & 0xF) }
 
-  /// The version of what a batch did to one record (SPEC.md §14).
+  /// The version of the id of a batch's effect on one record (SPEC.md §14).
   package static let effectVersion: UInt8 = 8
 
   /// Parses the 36-character form; `nil` when it is anything else. Upper case is accepted.
@@ -62,7 +62,7 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
     (high, low) = halves
   }
 
-  /// The sixteen bytes in network order; `nil` for any other count.
+  /// Creates the sixteen bytes in network order; `nil` for any other count.
   package init?(bytes: UnsafeRawBufferPointer) {
     guard bytes.count == 16 else { return nil }
     high = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
@@ -114,14 +114,14 @@ func writeHex(
   }
 }
 
-/// The digit for the low four bits of `value`.
+/// Returns the digit for the low four bits of `value`.
 @inline(__always)
 package func hexDigit(_ value: UInt64) -> UInt8 {
   let nibble = UInt8(truncatingIfNeeded: value & 0xF)
   return nibble < 10 ? 0x30 + nibble : 0x57 + nibble
 }
 
-/// The value of one hexadecimal digit in either case.
+/// Returns the value of one hexadecimal digit in either case.
 @inline(__always)
 package func hexValue(_ byte: UInt8) -> UInt8? {
   switch byte {

@@ -1,7 +1,7 @@
 extension PacketAnswer {
-  /// The answer as it travels (SPEC.md §4).
+  /// Returns the encoded answer (SPEC.md §4).
   ///
-  /// - Parameter bytes: Of all conflicts that it quotes. Those of an operation that do not fit are
+  /// - Parameter bytes: The limit of all conflicts that it quotes. Conflicts that do not fit are
   ///   left out and counted: one packet may overrule much more than a device takes in one answer.
   package func encoded(quoting bytes: Int = Limits.standard.pageBytes) -> [UInt8] {
     var json = JSONWriter(capacity: 256 + receipt.outcomes.count * 12)
@@ -111,7 +111,7 @@ extension JSONWriter {
     raw("]")
   }
 
-  /// An outcome with its conflicts, if there is room for them.
+  /// Writes an outcome with its conflicts, if there is room for them.
   private mutating func quote(_ outcome: Outcome, _ room: inout Int) {
     if outcome.conflicts.isEmpty { return self.outcome(outcome) }
     var quoted = JSONWriter(capacity: 256)
@@ -130,7 +130,7 @@ extension JSONWriter {
     raw(",\"\(name)\":\"\(HistoryPrint.text(number))\"".utf8)
   }
 
-  /// `"applied"`, or an object where values lost.
+  /// Writes `"applied"`, or an object if values lost.
   package mutating func outcome(_ outcome: Outcome) {
     guard outcome != .applied else { return raw("\"applied\"") }
     raw("{\"outcome\":")
@@ -148,7 +148,7 @@ extension JSONWriter {
     raw("}")
   }
 
-  /// A list of values that did not stay.
+  /// Writes a list of lost values.
   package mutating func conflicts(_ conflicts: [Conflict]) {
     raw("[")
     var first = true
@@ -224,7 +224,7 @@ extension JSONReader {
     return outcome
   }
 
-  /// A list of values that did not stay.
+  /// Returns a list of lost values.
   mutating func conflicts(_ limits: Limits) throws(MalformedMessage) -> [Conflict] {
     var conflicts: [Conflict] = []
     try array { (reader) throws(MalformedMessage) in

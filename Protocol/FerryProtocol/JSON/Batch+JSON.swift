@@ -2,7 +2,7 @@
 // to set, or "effect" is "delete". A batch names no record.
 
 extension JSONWriter {
-  /// The members that make an operation a batch, each with a comma before it.
+  /// Writes the members that make an operation a batch, each with a comma before it.
   mutating func batchMembers(_ batch: Batch, of operation: Operation) {
     raw(",\"where\":")
     predicate(batch.predicate)
@@ -14,7 +14,7 @@ extension JSONWriter {
     }
   }
 
-  /// A batch as it is kept: its members alone.
+  /// Writes a batch as it is kept: its members alone.
   package mutating func keptBatch(_ batch: Batch, of operation: Operation) {
     raw("{\"effect\":\"")
     raw(batch.effect.rawValue.utf8)
@@ -29,7 +29,7 @@ extension JSONWriter {
 }
 
 extension JSONReader {
-  /// Reads what `keptBatch` wrote.
+  /// Reads the output of `keptBatch`.
   package mutating func keptBatch(
     limits: Limits
   ) throws(MalformedMessage) -> (batch: Batch, columns: [Column]) {
@@ -61,7 +61,7 @@ struct BatchParts {
   var predicate: Predicate?
   var effect: Batch.Effect?
 
-  /// Checks that an operation has what its kind demands of them.
+  /// Throws an error if an operation lacks a member that its kind requires.
   func batch(
     of kind: OperationKind, _ id: OperationID, record: Name?, columns: [Column]?,
     hasTimes: Bool, _ reader: JSONReader

@@ -1,5 +1,5 @@
 extension DigestQuery {
-  /// The query as it travels.
+  /// Returns the encoded query.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 160 + nodes.count * 8)
     json.raw("{\"cursor\":")
@@ -50,7 +50,7 @@ extension DigestQuery {
 }
 
 extension DigestAnswer {
-  /// The answer as it travels.
+  /// Returns the encoded answer.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 4_096)
     json.raw("{\"epoch\":\"")
@@ -122,7 +122,7 @@ extension DigestAnswer {
 }
 
 extension JSONWriter {
-  /// A node without records is written as `null` among its parent's children.
+  /// Writes a node; one without records is `null` among its parent's children.
   fileprivate mutating func node(_ node: DigestAnswer.Node) {
     var first = true
     raw("{\"node\":")

@@ -1,5 +1,5 @@
 extension SpaceInfo {
-  /// The info as it travels.
+  /// Returns the encoded info.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 256)
     json.raw("{\"space\":")

@@ -1,6 +1,6 @@
-/// Why bytes are not a message: what is wrong, and where.
+/// The reason why bytes are not a message, and its place.
 public struct MalformedMessage: Error, Sendable, Equatable, CustomStringConvertible {
-  /// What is wrong, with the offending name or number.
+  /// The reason, with the offending name or number.
   public let reason: String
   /// The byte at which it was noticed.
   public let offset: Int
@@ -8,7 +8,7 @@ public struct MalformedMessage: Error, Sendable, Equatable, CustomStringConverti
   public var description: String { "\(reason) (at byte \(offset))" }
 }
 
-/// A strict pull parser for JSON (RFC 8259) over bytes that outlive it: numbers keep all their
+/// A strict pull parser for JSON (RFC 8259) over bytes that outlive it. Numbers keep all their
 /// digits, strings must be valid UTF-8 without lone surrogates, and nesting is bounded.
 package struct JSONReader {
   private let bytes: UnsafeBufferPointer<UInt8>
@@ -26,7 +26,7 @@ package struct JSONReader {
 
   // MARK: Structure
 
-  /// The first byte of the next value, without consuming it.
+  /// Returns the first byte of the next value, without consuming it.
   package mutating func peek() throws(MalformedMessage) -> UInt8 {
     skipSpace()
     guard position < bytes.count else { throw malformed("the message ends too early") }
@@ -66,8 +66,8 @@ package struct JSONReader {
     guard position == bytes.count else { throw malformed("there is more after the message") }
   }
 
-  /// Passes over one value of any kind and answers with its bytes.
-  /// - Parameter refusingRepeats: Whether a member that an object in it has twice is refused.
+  /// Passes over one value of any kind and returns its bytes.
+  /// - Parameter refusingRepeats: Whether a duplicate member of an object in it is refused.
   @discardableResult
   package mutating func skip(
     refusingRepeats: Bool = false
@@ -98,8 +98,8 @@ package struct JSONReader {
     return UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[start..<position]))
   }
 
-  /// Passes over a member that is not known, of an object that has each member once.
-  /// - Parameter names: Those of the object's members that came before and are not known.
+  /// Passes over an unknown member of an object that has each member once.
+  /// - Parameter names: The earlier unknown members of the object.
   package mutating func skipUnknown(
     _ key: JSONKey, _ names: inout Set<[UInt8]>
   ) throws(MalformedMessage) {
@@ -111,7 +111,7 @@ package struct JSONReader {
 
   // MARK: Scalars
 
-  /// Consumes `null` when it comes next.
+  /// Consumes `null` if it comes next.
   package mutating func null() throws(MalformedMessage) -> Bool {
     guard try peek() == 0x6E else { return false }
     try literal("null")
@@ -127,7 +127,7 @@ package struct JSONReader {
     return false
   }
 
-  /// A name from outside: of a table, a column or a record.
+  /// Returns a name from outside: of a table, a column or a record.
   package mutating func name() throws(MalformedMessage) -> Name { Name(try string()) }
 
   package mutating func string() throws(MalformedMessage) -> String {
@@ -153,7 +153,7 @@ package struct JSONReader {
     return time
   }
 
-  /// A 64-bit integer that travels as a string.
+  /// Reads a 64-bit integer that is sent as a string.
   package mutating func integerString() throws(MalformedMessage) -> Int64 {
     let span = try stringSpan()
     guard let value = parseInteger(span.content) else {
@@ -170,14 +170,15 @@ package struct JSONReader {
     return value
   }
 
-  /// How many there are of something: 0 to 2^31 - 1, so that sums of counts never overflow.
+  /// Reads a count: 0 to 2^31 - 1, so that sums of counts never overflow.
   package mutating func count() throws(MalformedMessage) -> Int {
     let value = try integer()
     guard 0...Int64(Int32.max) ~= value else { throw malformed("\(value) is no count") }
     return Int(value)
   }
 
-  /// A wall clock's reading in milliseconds since 1970, in the 48 bits that a time has for it.
+  /// Returns a wall clock's reading in milliseconds since 1970, in the 48 bits that a time has for
+  /// it.
   package mutating func wallTime() throws(MalformedMessage) -> Int64 {
     let value = try integer()
     guard 0...Limits.wallTimeMax ~= value else {
@@ -186,7 +187,7 @@ package struct JSONReader {
     return value
   }
 
-  /// A number: an integer when it has neither point nor exponent.
+  /// Returns a number: an integer when it has neither point nor exponent.
   package mutating func number() throws(MalformedMessage) -> Value {
     let (digits, isInteger) = try numberSpan()
     if isInteger {
@@ -199,7 +200,7 @@ package struct JSONReader {
     return .real(value)
   }
 
-  /// Standard base64 as bytes.
+  /// Reads standard base64 as bytes.
   package mutating func base64() throws(MalformedMessage) -> [UInt8] {
     let span = try stringSpan()
     guard !span.isEscaped, let blob = Base64.decode(span.content) else {
@@ -254,7 +255,7 @@ package struct JSONReader {
     position += count
   }
 
-  /// The characters between the quotes.
+  /// Returns the characters between the quotes.
   @inline(__always)
   private mutating func stringSpan() throws(MalformedMessage) -> JSONSpan {
     guard try peek() == 0x22 else { throw malformed("a string was expected") }
@@ -330,18 +331,18 @@ package struct JSONReader {
   }
 }
 
-/// A member's name as it stands in the message: compared without making a string.
+/// A member's name as in the message: compared without making a string.
 package struct JSONKey {
   private let span: JSONSpan
-  /// The name, where it stands with escapes; they do not change what it means (RFC 8259 §8.3).
+  /// The name, if the message has it with escapes; they do not change its meaning (RFC 8259 §8.3).
   private let unescaped: String?
 
   @inline(__always)
   init(_ span: JSONSpan) throws(MalformedMessage) {
     self.span = span
     unescaped = span.isEscaped ? try unescape(span.content) : nil
-    // Also a name that nobody knows is UTF-8 (RFC 8259 §8.1): else a broken byte in a name that
-    // somebody should know would only make its member vanish.
+    // An unknown name is UTF-8, too (RFC 8259 §8.1). Otherwise a broken byte in a known name would
+    // only make its member vanish.
     if !span.isASCII && !span.isEscaped, !isValidUTF8(span.content) {
       throw MalformedMessage(reason: "a member's name is not valid UTF-8", offset: 0)
     }
@@ -360,10 +361,10 @@ package struct JSONKey {
     }
   }
 
-  /// The member's name as a name from outside, escapes resolved.
+  /// Returns the member's name as a name from outside, escapes resolved.
   package func name() throws(MalformedMessage) -> Name { Name(try text()) }
 
-  /// The name as a string, escapes resolved.
+  /// Returns the name as a string, escapes resolved.
   package func text() throws(MalformedMessage) -> String {
     if let unescaped { return unescaped }
     return try span.text()

@@ -1,4 +1,5 @@
-/// Appends JSON (RFC 8259) to bytes. The caller keeps the order of commas with `separate`.
+/// A writer that appends JSON (RFC 8259) to bytes. The caller keeps the order of commas with
+/// `separate`.
 package struct JSONWriter {
   package private(set) var bytes: [UInt8] = []
 
@@ -6,7 +7,7 @@ package struct JSONWriter {
     if capacity > 0 { bytes.reserveCapacity(capacity) }
   }
 
-  /// Begins anew in the same memory.
+  /// Begins again in the same memory.
   package mutating func restart() { bytes.removeAll(keepingCapacity: true) }
 
   /// Hands the bytes over without a copy.
@@ -34,7 +35,7 @@ package struct JSONWriter {
   /// Appends bytes that are JSON already.
   package mutating func raw(_ json: [UInt8]) { bytes.append(contentsOf: json) }
 
-  /// A comma, unless this is the first element.
+  /// Appends a comma, unless this is the first element.
   @inline(__always)
   package mutating func separate(_ first: inout Bool) {
     if first { first = false } else { bytes.append(0x2C) }
@@ -54,7 +55,7 @@ package struct JSONWriter {
     }
   }
 
-  /// A 64-bit integer as a string, since many JSON readers lose what lies above 2^53.
+  /// Appends a 64-bit integer as a string, since many JSON readers lose digits above 2^53.
   package mutating func numberString(_ value: Int64) {
     bytes.append(0x22)
     number(value)
@@ -84,7 +85,7 @@ package struct JSONWriter {
     text.withUTF8 { string(utf8: $0) }
   }
 
-  /// A string from bytes that are valid UTF-8.
+  /// Appends a string from bytes that are valid UTF-8.
   package mutating func string(utf8 text: UnsafeBufferPointer<UInt8>) {
     bytes.append(0x22)
     var plain = 0
@@ -113,7 +114,7 @@ package struct JSONWriter {
     }
   }
 
-  /// Standard base64 (RFC 4648 §4) as a string.
+  /// Appends standard base64 (RFC 4648 §4) as a string.
   package mutating func base64(_ blob: UnsafeRawBufferPointer) {
     bytes.append(0x22)
     Base64.append(blob, to: &bytes)
@@ -147,7 +148,7 @@ package enum Base64 {
     }
   }
 
-  /// `nil` when the text is not exactly what `append` would write.
+  /// Returns the bytes; `nil` if the text is not exactly the output of `append`.
   package static func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
     guard text.count % 4 == 0 else { return nil }
     var bytes: [UInt8] = []

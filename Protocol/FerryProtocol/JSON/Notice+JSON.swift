@@ -1,5 +1,5 @@
 extension JSONWriter {
-  /// One element of a page's `notices`.
+  /// Writes one element of a page's `notices`.
   package mutating func notice(_ notice: Notice) {
     raw("{\"sequence\":")
     numberString(notice.sequence)
@@ -42,11 +42,11 @@ extension JSONReader {
 }
 
 extension PageReader {
-  /// Ends the reading where the changes begin.
+  /// Ends the reading at the beginning of the changes.
   private static let changesBegin = MalformedMessage(reason: "the changes begin", offset: -1)
 
-  /// The page's notices, in ascending sequence; none where it carries none. They stand before the
-  /// changes, and these are not looked at.
+  /// Reads the page's notices, in ascending sequence; none if it has none. They are before the
+  /// changes, which this does not look at.
   package static func notices(
     of page: UnsafeRawBufferPointer, limits: Limits
   ) throws(MalformedMessage) -> [Notice] {
@@ -69,7 +69,7 @@ extension PageReader {
     return notices
   }
 
-  /// The page's notices, see ``notices(of:limits:)-(UnsafeRawBufferPointer,_)``.
+  /// Returns the page's notices, see ``notices(of:limits:)-(UnsafeRawBufferPointer,_)``.
   package static func notices(
     of page: [UInt8], limits: Limits
   ) throws(MalformedMessage) -> [Notice] {

@@ -1,7 +1,8 @@
 // The parts of an operation that only some policies know: increments and originals (SPEC.md §4).
 
 extension Operation {
-  /// What the author's row held in `column` before; `nil` where the operation does not say.
+  /// Returns the former value of `column` in the author's row; `nil` if the operation does not
+  /// contain it.
   package func original(of column: Name) -> Value? {
     originals.isEmpty ? nil : originals.first { $0.name == column }?.value
   }
@@ -11,7 +12,7 @@ extension Operation {
     originals.reduce(columns.reduce(0) { $0 + $1.value.byteCount }) { $0 + $1.value.byteCount }
   }
 
-  /// Why increments or originals do not fit the rest, or `nil` when they do.
+  /// The reason why increments or originals do not fit the rest, or `nil` if they do.
   var policyFault: String? {
     if increments.isEmpty && originals.isEmpty { return nil }
     if kind != .update { return "only an update has adds or originals" }
@@ -31,7 +32,7 @@ extension Operation {
 }
 
 extension JSONWriter {
-  /// The names of the columns that an operation adds to, sorted.
+  /// Writes the names of the columns that an operation adds to, sorted.
   package mutating func increments(_ names: Set<Name>) {
     var first = true
     raw("[")
@@ -44,7 +45,7 @@ extension JSONWriter {
 }
 
 extension JSONReader {
-  /// Reads what ``JSONWriter/increments(_:)`` writes.
+  /// Reads the output of ``JSONWriter/increments(_:)``.
   package mutating func increments(limits: Limits) throws(MalformedMessage) -> Set<Name> {
     var names: Set<Name> = []
     try array { (reader) throws(MalformedMessage) in

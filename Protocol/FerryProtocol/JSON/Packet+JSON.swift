@@ -1,5 +1,5 @@
 extension Packet {
-  /// The packet as it travels (SPEC.md §4).
+  /// Returns the encoded packet (SPEC.md §4).
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 256 + operations.count * 256)
     json.packetHead(self)
@@ -54,7 +54,7 @@ extension Packet {
     }
     guard !operations.isEmpty else { throw reader.malformed("the packet has no operations") }
     try checkIdentifiers(of: operations, reader)
-    // Members come in any order, so the packet's base may stand after its operations.
+    // Members come in any order, so the packet's base may come after its operations.
     for index in operations.indices where operations[index].base == unstatedBase {
       operations[index].base = base
     }
@@ -63,11 +63,11 @@ extension Packet {
   }
 }
 
-/// Stands for the packet's base until that is known.
+/// A placeholder for the packet's base until that is known.
 private let unstatedBase: SequenceNumber = -1
 
-/// Which members of an object have been read. Readers of JSON do not agree on what a member that
-/// stands twice means (RFC 8259 §4), so it is refused.
+/// The members of an object that have been read. Readers of JSON differ in the meaning of a
+/// duplicate member (RFC 8259 §4), so it is refused.
 private struct MembersSeen {
   private var bits: UInt16 = 0
 
@@ -79,8 +79,8 @@ private struct MembersSeen {
   }
 }
 
-/// Ids in one packet ascend, as the device's clock does; so none stands twice. Those of a batch's
-/// effects are the server's own (SPEC.md §14).
+/// Throws an error unless the ids in one packet ascend, as the device's clock does; so none is a
+/// duplicate. Ids of a batch's effects are the server's own (SPEC.md §14).
 private func checkIdentifiers(
   of operations: [Operation], _ reader: JSONReader
 ) throws(MalformedMessage) {
@@ -114,7 +114,7 @@ package func decode<T>(
 }
 
 extension JSONWriter {
-  /// All of a packet up to its operations.
+  /// Writes all of a packet up to its operations.
   package mutating func packetHead(_ packet: Packet) {
     packetHead(
       device: packet.device, dependency: packet.dependency, continues: packet.continues,
@@ -183,7 +183,7 @@ extension JSONWriter {
 }
 
 extension JSONReader {
-  /// A change's place in its space: a string that holds an integer from 0 up.
+  /// Returns a change's place in its space: a string that holds an integer from 0 up.
   package mutating func sequence() throws(MalformedMessage) -> SequenceNumber {
     let value = try integerString()
     guard value >= 0 else { throw malformed("a sequence below zero") }

@@ -1,7 +1,7 @@
 extension JSONWriter {
-  /// A page up to its changes; they follow, comma-separated, then ``endPage()``. The head comes
-  /// first so that a client can stage the changes unread. `notices`: those for the asking device,
-  /// as ``notice(_:)`` writes them, comma-separated.
+  /// Writes a page up to its changes; they follow, comma-separated, then ``endPage()``. The head
+  /// comes first so that a client can stage the changes unread. `notices`: those for the asking
+  /// device, as ``notice(_:)`` writes them, comma-separated.
   package mutating func beginPage(_ page: PageHead, notices: [UInt8] = []) {
     raw("{\"epoch\":\"")
     raw(page.epoch.description.utf8)
@@ -27,7 +27,7 @@ extension JSONWriter {
 
   package mutating func endPage() { raw("]}") }
 
-  /// One change, its state being JSON already.
+  /// Writes one change, whose state is JSON already.
   package mutating func change(
     sequence: SequenceNumber, table: UnsafeBufferPointer<UInt8>,
     record: UnsafeBufferPointer<UInt8>, state: UnsafeRawBufferPointer
@@ -59,9 +59,9 @@ extension JSONWriter {
   }
 }
 
-/// Reads a page: its head, and each change as it comes, so that a page is never held twice.
+/// A reader of pages: the head, and each change as it comes, so that a page is never held twice.
 package enum PageReader {
-  /// Reads `bytes` and calls `each` for every change. Answers with the head.
+  /// Reads `bytes` and calls `each` for every change. Returns the head.
   package static func read(
     _ bytes: UnsafeRawBufferPointer, limits: Limits,
     each: (Change) throws(MalformedMessage) -> Void
@@ -71,8 +71,8 @@ package enum PageReader {
     }
   }
 
-  /// The same; a change that breaks a rule within correct JSON is given to `unreadable`, and does
-  /// not make the page malformed.
+  /// Reads as above. A change that breaks a rule within correct JSON is passed to `unreadable`, and
+  /// does not make the page malformed.
   package static func read(
     _ bytes: UnsafeRawBufferPointer, limits: Limits,
     each: (Change) throws(MalformedMessage) -> Void,
@@ -104,7 +104,7 @@ package enum PageReader {
     return head
   }
 
-  /// Reads only the head, which stands before the changes; these are not looked at.
+  /// Reads only the head, which is before the changes; these are not looked at.
   package static func head(of bytes: [UInt8]) throws(MalformedMessage) -> PageHead {
     let result = bytes.withUnsafeBytes { buffer -> Result<PageHead, MalformedMessage> in
       var reader = JSONReader(buffer)
@@ -125,12 +125,12 @@ package enum PageReader {
 
 /// A change that breaks a rule of the protocol, as far as it can be read.
 package struct UnreadableChange: Error, Sendable, Equatable {
-  /// `nil` where table or record cannot be read.
+  /// `nil` if table or record cannot be read.
   package var key: RecordKey?
   package var sequence: SequenceNumber = 0
   /// The record's writes as they came: JSON.
   package var writes: [UInt8] = []
-  /// Which rule it breaks.
+  /// The rule that it breaks.
   package let fault: MalformedMessage
 
   package var reason: String { fault.reason }
@@ -147,7 +147,7 @@ private struct PageParts {
   var time: Int64?
   var count = 0
 
-  /// Ends the reading where the changes begin.
+  /// Ends the reading at the beginning of the changes.
   static let headEnds = MalformedMessage(reason: "the changes begin", offset: -1)
 
   func head(_ reader: JSONReader) throws(MalformedMessage) -> PageHead {
@@ -177,9 +177,9 @@ extension JSONReader {
     }
   }
 
-  /// A change; or, where it breaks a rule, what of it can be read.
+  /// Reads a change; if it violates a rule, the readable part of it.
   ///
-  /// - Throws: `MalformedMessage` where it is not even JSON.
+  /// - Throws: `MalformedMessage` if it is not even JSON.
   fileprivate mutating func changeOrFault(
     limits: Limits
   ) throws(MalformedMessage) -> Result<Change, UnreadableChange> {
@@ -216,7 +216,7 @@ extension JSONReader {
     return change
   }
 
-  /// Returns what `read` gives; passes over the value and returns `nil` if that fails.
+  /// Returns the result of `read`; passes over the value and returns `nil` if that fails.
   ///
   /// - Throws: `MalformedMessage` if it is not even JSON.
   private mutating func ifReadable<T>(

@@ -1,6 +1,6 @@
-// Text as bytes, where messages are read and written by the hundred thousand.
+// Text as bytes, for the hundreds of thousands of messages that are read and written.
 
-/// The characters of a JSON string between its quotes, as they stand in the message.
+/// The characters of a JSON string between its quotes, as in the message.
 struct JSONSpan {
   let content: UnsafeBufferPointer<UInt8>
   /// Whether any of them is an escape.
@@ -8,7 +8,7 @@ struct JSONSpan {
   /// Whether all of them are ASCII.
   var isASCII = true
 
-  /// The string, escapes resolved.
+  /// Returns the string, escapes resolved.
   func text() throws(MalformedMessage) -> String {
     if isEscaped { return try unescape(content) }
     // ASCII needs no validation, and most strings are.
@@ -20,17 +20,17 @@ struct JSONSpan {
   }
 }
 
-/// The text, unless the bytes are not UTF-8.
+/// Returns the text, unless the bytes are not UTF-8.
 ///
-/// `String(decoding:as:)` repairs what is not valid, and is several times as fast as
-/// `String(validating:as:)`; what it had to repair is no longer the same bytes.
+/// `String(decoding:as:)` repairs invalid bytes, and is several times as fast as
+/// `String(validating:as:)`; a repaired text no longer has the same bytes.
 package func validText(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
   var text = String(decoding: bytes, as: UTF8.self)
   let isSame = text.withUTF8 { $0.elementsEqual(bytes) }
   return isSame ? text : nil
 }
 
-/// Whether the bytes are UTF-8.
+/// Returns whether the bytes are UTF-8.
 package func isValidUTF8(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
   var index = 0
   let raw = UnsafeRawBufferPointer(bytes)
@@ -46,10 +46,11 @@ private let highBits: UInt64 = 0x8080_8080_8080_8080
 private let lowBits: UInt64 = 0x0101_0101_0101_0101
 
 extension UnsafeBufferPointer<UInt8> {
-  /// The first place from `start` on of a quote, a backslash or a control character, or the end;
-  /// what lies before it stands in JSON as it is. Clears `isASCII` where a byte before it is not.
+  /// Returns the first place from `start` on of a quote, a backslash or a control character, or the
+  /// end. The bytes before it are unescaped in JSON. Clears `isASCII` if a byte before it is not
+  /// ASCII.
   ///
-  /// Eight bytes at a time, by the test for a zero byte in a word (Warren, Hacker's Delight, §6-1).
+  /// It tests eight bytes at a time for a zero byte in a word (Warren, Hacker's Delight, §6-1).
   @inline(__always)
   func plainEnd(from start: Int, isASCII: inout Bool) -> Int {
     var index = start

@@ -2,7 +2,7 @@ extension Problem {
   /// The media type of a problem document.
   package static let mediaType = "application/problem+json"
 
-  /// The problem as it travels (RFC 9457).
+  /// Returns the encoded problem (RFC 9457).
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 256 + refusals.count * 256)
     json.raw("{\"type\":\"urn:ferry:problem:")
@@ -23,7 +23,7 @@ extension Problem {
     return json.finish()
   }
 
-  /// `nil` when the bytes are not a problem document with a code this version knows.
+  /// Reads a problem document; `nil` if the bytes are not one with a code that this version knows.
   package init?(decoding bytes: [UInt8]) {
     guard let members = Self.members(of: bytes), let known = ProblemCode(rawValue: members.code)
     else { return nil }
@@ -32,7 +32,7 @@ extension Problem {
       violationCount: members.violationCount)
   }
 
-  /// What a problem document says for a person, also one of a newer server.
+  /// Returns the text of a problem document for users, even if it is of a newer server.
   package static func detail(in bytes: [UInt8]) -> String? {
     members(of: bytes).flatMap { $0.detail.isEmpty ? nil : "\($0.detail) (\($0.code))" }
   }

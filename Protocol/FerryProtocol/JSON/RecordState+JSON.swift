@@ -1,10 +1,9 @@
-// A record's state in JSON is the list of the writes that it still consists of, oldest place in
-// the order first: each with its sequence, its stamp and the columns that nobody has overwritten
-// since. The server stores exactly this text and, for a device that needs all of it, sends it
-// unread (SPEC.md §5).
+// A record's state in JSON is the list of its remaining writes, oldest place in the order first.
+// Each has its sequence, its stamp and the columns that no later write has overwritten. The server
+// stores exactly this text and, for a device that needs all of it, sends it unread (SPEC.md §5).
 
 extension RecordState {
-  /// The state as the server stores it and as it travels.
+  /// Returns the state as in the store and on the wire.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 160 + columns.count * 32)
     json.state(self)
@@ -17,9 +16,9 @@ extension RecordState {
     try reader.end()
   }
 
-  /// Only what a device lacks that has applied everything up to `cursor`; `nil` when there is
-  /// nothing that concerns it. An `insert` in the answer says that the record is given whole, a
-  /// `delete` that it is gone.
+  /// Returns only the parts that a device lacks that has applied everything up to `cursor`; `nil`
+  /// if it lacks nothing. With an `insert` the result is the whole record, with a `delete` the
+  /// record is gone.
   package func since(_ cursor: SequenceNumber) -> RecordState? {
     guard isAlive else {
       guard let deleted, deleted.sequence > cursor else { return nil }
@@ -31,8 +30,8 @@ extension RecordState {
     return RecordState(inserted: inserted, columns: fresh)
   }
 
-  /// A cursor below this needs the whole state, so the stored text can be sent as it is; 0 where
-  /// it never can.
+  /// A cursor below this needs the whole state, so the stored text can be sent as it is; 0 if it
+  /// never can.
   package var wholeBelow: SequenceNumber {
     guard isAlive, deleted == nil, let inserted else {
       return deleted != nil && inserted == nil && columns.isEmpty ? deleted?.sequence ?? 0 : 0
@@ -43,7 +42,7 @@ extension RecordState {
   }
 }
 
-/// Where a write stands in the list, and what its parts have in common.
+/// The place of a write in the list, with the facts that its parts share.
 private struct WriteKey: Hashable, Comparable {
   let sequence: SequenceNumber
   let stamp: Stamp
@@ -167,7 +166,7 @@ extension JSONReader {
       case "kind": kind = OperationKind(rawValue: try reader.string()) ?? .update
       case "data":
         state.columns.removeSubrange(first...)
-        // Stamp and sequence may stand behind the data; they are filled in below.
+        // Stamp and sequence may come behind the data; they are filled in below.
         try reader.eachColumn(limits: limits) { name, value in
           state.columns.append(
             ColumnState(name: name, value: value, stamp: unknownStamp, sequence: 0))

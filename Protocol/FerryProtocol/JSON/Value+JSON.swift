@@ -1,9 +1,9 @@
-// How a value stands in JSON (SPEC.md §3): text as a string; an integer within ±(2^53 − 1) as a
+// The form of a value in JSON (SPEC.md §3): text as a string; an integer within ±(2^53 − 1) as a
 // number without point or exponent, others as {"int": "…"}; a real with a fraction as a number,
 // others as {"real": "…"}; a blob as {"blob": base64}. So every value survives JSON readers that
 // know only doubles, and integer 1 stays apart from real 1.0.
 
-/// Integers outside of this travel in a string.
+/// Integers outside of this are sent in a string.
 package let exactIntegers: ClosedRange<Int64> = -9_007_199_254_740_991...9_007_199_254_740_991
 
 extension JSONWriter {
@@ -61,7 +61,7 @@ extension JSONWriter {
 }
 
 extension JSONReader {
-  /// One value, within the limit on its size.
+  /// Reads one value, within the limit on its size.
   package mutating func value(limits: Limits) throws(MalformedMessage) -> Value {
     switch try peek() {
     case 0x22:
@@ -122,7 +122,7 @@ extension JSONReader {
     }
   }
 
-  /// A record's columns: names within their limit, each once.
+  /// Returns a record's columns: names within their limit, each once.
   package mutating func columns(limits: Limits) throws(MalformedMessage) -> [Column] {
     var columns: [Column] = []
     try eachColumn(limits: limits) { columns.append(Column($0, $1)) }
@@ -130,7 +130,7 @@ extension JSONReader {
     return columns
   }
 
-  /// Reads a record's columns one by one. The caller refuses names that stand twice.
+  /// Reads a record's columns one by one. The caller refuses duplicate names.
   mutating func eachColumn(
     limits: Limits, _ column: (Name, Value) -> Void
   ) throws(MalformedMessage) {
@@ -146,7 +146,7 @@ extension JSONReader {
     }
   }
 
-  /// Fails when a name stands twice among `count` of them.
+  /// Throws an error if a name is a duplicate among `count` of them.
   func refuseRepeats(_ count: Int, name: (Int) -> Name) throws(MalformedMessage) {
     let ascend = stride(from: 1, to: count, by: 1).allSatisfy { name($0 - 1) < name($0) }
     if ascend { return }

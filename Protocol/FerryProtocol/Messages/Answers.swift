@@ -1,5 +1,6 @@
-/// A space's line of history. A server restored from a backup starts a new one; cursors of
-/// another epoch mean nothing to it. Sixteen hexadecimal digits on the wire.
+/// The epoch of a space's history, drawn when the space is created. A space that is created again
+/// has another epoch, and refuses cursors of the former one. It has sixteen hexadecimal digits on
+/// the wire.
 public struct Epoch: Hashable, Sendable, CustomStringConvertible {
   /// A random number.
   public let value: UInt64
@@ -18,9 +19,9 @@ public struct Epoch: Hashable, Sendable, CustomStringConvertible {
   public var description: String { HybridTimestamp(rawValue: value).description }
 }
 
-/// What the server answers for one packet.
+/// The server's answer for one packet.
 public struct PacketReceipt: Sendable, Equatable {
-  /// What became of the packet as a whole.
+  /// The result of the packet as a whole.
   public enum Status: String, Sendable {
     /// Its operations are in the history now.
     case applied
@@ -32,22 +33,22 @@ public struct PacketReceipt: Sendable, Equatable {
 
   /// The packet's last operation, by which the device knows the packet.
   public let tail: OperationID
-  /// What became of it.
+  /// The result of the packet as a whole.
   public let status: Status
-  /// The places that its operations took, in order and without a gap; `nil` when parked.
+  /// The places that its operations took, in order and without a gap; `nil` if it is buffered.
   public let sequences: ClosedRange<SequenceNumber>?
-  /// What became of each operation, in the packet's order; empty when parked.
+  /// The result of each operation, in the packet's order; empty if it is buffered.
   public let outcomes: [Outcome]
-  /// The history's running print before the packet's first operation; `nil` unless all of the
-  /// packet was applied now, without a gap.
+  /// The history hash before the packet's first operation; `nil` unless all of the packet was
+  /// applied now, without a gap.
   public var printBefore: UInt64?
-  /// The running print after the packet's last operation; `nil` as ``printBefore`` is.
+  /// The history hash after the packet's last operation; `nil` as ``printBefore`` is.
   public var print: UInt64?
   /// The timeline that the packet was applied on; `nil` as ``printBefore`` is, and of a server that
   /// keeps none.
   public var timeline: Timeline?
 
-  /// A receipt from its parts.
+  /// Creates a receipt from its parts.
   public init(
     tail: OperationID, status: Status, sequences: ClosedRange<SequenceNumber>? = nil,
     outcomes: [Outcome] = [], printBefore: UInt64? = nil, print: UInt64? = nil,
@@ -67,16 +68,16 @@ public struct PacketReceipt: Sendable, Equatable {
 public struct PacketAnswer: Sendable, Equatable {
   /// For the packet that was sent.
   public var receipt: PacketReceipt
-  /// For packets of the same device that had waited for this one.
+  /// The receipts of packets of the same device that had waited for this one.
   public var released: [PacketReceipt]
-  /// The space's line of history.
+  /// The space's epoch.
   public var epoch: Epoch
   /// The space's newest sequence.
   public var head: SequenceNumber
   /// The server's wall clock, milliseconds since 1970.
   public var serverTime: Int64
 
-  /// An answer from its parts.
+  /// Creates an answer from its parts.
   public init(
     receipt: PacketReceipt, released: [PacketReceipt] = [], epoch: Epoch, head: SequenceNumber,
     serverTime: Int64
@@ -89,7 +90,7 @@ public struct PacketAnswer: Sendable, Equatable {
   }
 }
 
-/// One entry of a pull list: what a device lacks of one record.
+/// One entry of a pull list: the parts of one record that a device lacks.
 package struct Change: Sendable, Equatable {
   package var sequence: SequenceNumber
   package var key: RecordKey
@@ -108,7 +109,7 @@ package struct Change: Sendable, Equatable {
 package struct PageHead: Sendable, Equatable {
   package var epoch: Epoch
   package var head: SequenceNumber
-  /// To ask for the next page with, or to keep when there is no more.
+  /// The cursor for the request of the next page, or to keep if there is none.
   package var cursor: Cursor
   /// Whether the list goes on: nothing of it may be shown before it has ended.
   package var more: Bool
@@ -133,7 +134,7 @@ package struct PageHead: Sendable, Equatable {
   }
 }
 
-/// What a token may do in its space.
+/// The permissions of a token in its space.
 public enum Role: String, Sendable, CaseIterable, Comparable {
   case reader
   case writer
@@ -154,16 +155,16 @@ public enum Role: String, Sendable, CaseIterable, Comparable {
 public struct SpaceInfo: Sendable, Equatable {
   /// The space asked for.
   public var space: SpaceName
-  /// Its line of history.
+  /// Its epoch.
   public var epoch: Epoch
   /// Its newest sequence.
   public var head: SequenceNumber
-  /// What the caller may do.
+  /// The caller's role.
   public var role: Role
   /// The server's wall clock, milliseconds since 1970.
   public var serverTime: Int64
 
-  /// Info from its parts.
+  /// Creates the info from its parts.
   public init(
     space: SpaceName, epoch: Epoch, head: SequenceNumber, role: Role, serverTime: Int64
   ) {

@@ -1,7 +1,7 @@
-/// What a batch operation does (seed row S1.2), and to which records of its table: the server
-/// decides at the operation's place in the order, also about records that its author never saw.
+/// The effect of a batch operation, and the predicate for its records (SPEC.md §14). The server
+/// evaluates it at the operation's place in the order, also for records that its author never saw.
 public struct Batch: Sendable, Equatable {
-  /// What happens to each record that matches.
+  /// The effect on each record that matches.
   public enum Effect: String, Sendable, CaseIterable {
     /// Its columns are set to the operation's.
     case set
@@ -9,12 +9,12 @@ public struct Batch: Sendable, Equatable {
     case delete
   }
 
-  /// What happens to each record that matches.
+  /// The effect on each record that matches.
   public var effect: Effect
-  /// Which records of the operation's table it happens to.
+  /// The condition that selects the records of the operation's table.
   public var predicate: Predicate
 
-  /// A batch from its parts.
+  /// Creates a batch from its parts.
   public init(_ effect: Effect, where predicate: Predicate) {
     self.effect = effect
     self.predicate = predicate
@@ -22,7 +22,8 @@ public struct Batch: Sendable, Equatable {
 }
 
 extension Operation {
-  /// A batch operation: sets `columns` of each record of `table` that matches, or deletes it.
+  /// Creates a batch operation: sets `columns` of each record of `table` that matches, or deletes
+  /// it.
   ///
   /// - Parameter columns: One at least to set; none to delete.
   public init(
@@ -35,7 +36,7 @@ extension Operation {
     self.batch = batch
   }
 
-  /// What a batch does to one record that matches: an update or a delete as any other.
+  /// Returns the effect of a batch on one record that matches: an update or a delete as any other.
   package func effect(on record: Name, id: OperationID, of batch: Batch) -> Operation {
     Operation(
       id: id, key: RecordKey(table: key.table, record: record),

@@ -1,20 +1,22 @@
-/// What a device has applied. Opaque to clients: they keep it and give it back (seed row S1.7).
+/// The progress of a device, which is opaque to clients: they keep it and send it again (SPEC.md
+/// §5).
 public struct Cursor: Hashable, Sendable, CustomStringConvertible {
   /// An operation and its place in the space's order. A server that was restored from a backup
   /// has another operation in that place, or none.
   public struct Anchor: Hashable, Sendable {
-    /// The space's newest sequence when the anchor was given.
+    /// The space's newest sequence when the anchor was issued.
     public let head: SequenceNumber
     /// The operation at that sequence.
     public let operation: OperationID
-    /// The history's running print after it: given back by a device, an operation may come to its
-    /// old place behind others than before. `nil` in a cursor of a server that keeps none.
+    /// The history hash after it. A device may upload an operation again, so that it comes to its
+    /// old place behind other operations than before. `nil` in a cursor of a server without history
+    /// hashes.
     public let print: UInt64?
-    /// On which timeline the history was when the anchor was given; `nil` in a cursor of a server
-    /// that keeps none, and of a history that none was begun in.
+    /// The timeline of the history when the anchor was issued. `nil` if the server keeps no
+    /// timelines, or the history has none yet.
     public let timeline: Timeline?
 
-    /// An anchor from its parts. A timeline is kept beside a print.
+    /// Creates an anchor from its parts. A timeline is kept only beside a history hash.
     public init(
       head: SequenceNumber, operation: OperationID, print: UInt64? = nil, timeline: Timeline? = nil
     ) {
@@ -25,20 +27,21 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The line of history it belongs to.
+  /// The epoch of its history.
   public let epoch: Epoch
   /// Everything up to here is applied.
   public let applied: SequenceNumber
   /// Everything up to here has been received; past `applied` while a pull list of several
   /// pages is under way.
   public let received: SequenceNumber
-  /// The newest point of the history that the device has been told of, by which the server knows
-  /// it again; `nil` where there is none yet.
+  /// The newest point of the history that was reported to the device, by which the server
+  /// recognises its history; `nil` if there is none yet.
   public let anchor: Anchor?
   /// Within a list from the start: the head when its first page was read.
   public let began: SequenceNumber?
 
-  /// A cursor at a checkpoint, or within a pull list. What began when is kept beside an anchor.
+  /// Creates a cursor at a checkpoint, or within a pull list. `began` is kept only beside an
+  /// anchor.
   public init(
     epoch: Epoch, applied: SequenceNumber, received: SequenceNumber? = nil, anchor: Anchor? = nil,
     began: SequenceNumber? = nil
@@ -59,7 +62,7 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     else { return nil }
     var anchor: Anchor?
     var began: SequenceNumber?
-    // The last part is one of sixteen digits, a timeline, or where the list began.
+    // The last part is a timeline if it has sixteen digits, or the place of the list's beginning.
     let hasTimeline = parts.count > 6 && (parts.count > 7 || parts[6].utf8.count == 16)
     if parts.count > (hasTimeline ? 7 : 6) {
       guard let head = Self.place(parts[parts.count - 1]), applied == 0 else { return nil }

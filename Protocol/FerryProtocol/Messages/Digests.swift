@@ -1,15 +1,14 @@
-/// What `POST …/digests` asks: the digests of all tables, or of nodes of one table's hash tree
-/// (SPEC.md §16).
+/// The body of `POST …/digests`: it asks for the digests of all tables, or of nodes of one table's
+/// hash tree (SPEC.md §16).
 package struct DigestQuery: Sendable, Equatable {
   /// Nodes in one request.
   package static let nodesMax = 256
 
-  /// What the device has applied. The answer is right for every record that did not change after
-  /// it.
+  /// The device's progress. The answer is right for every record that did not change after it.
   package var cursor: Cursor
   /// `nil` asks for all tables.
   package var table: Name?
-  /// Of the table's tree, ``nodesMax`` at most.
+  /// Nodes of the table's tree, ``nodesMax`` at most.
   package var nodes: [DigestNode]
 
   package init(cursor: Cursor, table: Name? = nil, nodes: [DigestNode] = []) {
@@ -19,7 +18,7 @@ package struct DigestQuery: Sendable, Equatable {
   }
 }
 
-/// What is below a node.
+/// The digests below a node.
 package enum NodeDigests: Sendable, Equatable {
   /// The digests of a node's sixteen children.
   case children([Digest])
@@ -67,13 +66,13 @@ package struct DigestAnswer: Sendable, Equatable {
     case behind
     /// Tables that have records, by name's bytes.
     case tables([TableDigest])
-    /// In the order in which they were asked for; the last ones may be left out, never the first.
+    /// In the order of the request; the last ones may be left out, never the first.
     case nodes([Node])
   }
 
   package var epoch: Epoch
   package var head: SequenceNumber
-  /// Up to where the sums hold every change.
+  /// The sequence up to which the sums hold every change.
   package var folded: SequenceNumber
   package var content: Content
 

@@ -1,16 +1,19 @@
-/// The running print of a space's history: a hash of its operations, of their order, and of the
-/// stamps and bases that decided about them (SPEC.md §18). Two histories that differ before a place
-/// have different prints there, except by a chance of 2⁻⁶⁴. The print protects against faults. It
-/// does not protect against an attacker who searches for operations with a chosen print.
+/// The history hash of a space (SPEC.md §18). It covers the operations, their order, and the stamps
+/// and bases that decided about them.
+///
+/// Two histories that differ before a place have different hashes there, except by a chance of
+/// 2⁻⁶⁴. The hash protects against faults. It does not protect against an attacker who searches for
+/// operations with a chosen hash.
 package enum HistoryPrint {
-  /// Of a history without operations; also where a space's print begins whose operations are older
-  /// than prints.
+  /// The hash of a history without operations. If a space's operations are older than history
+  /// hashes, its hash begins with this, too.
   package static let empty: UInt64 = 0
 
-  /// Returns the print after one more operation. For each of four words (both halves of the
-  /// identifier, the stamp, the base) the print is advanced by the golden ratio and mixed
-  /// (SplitMix64: Steele, Lea and Flood, 2014). For a given operation this is a bijection: prints
-  /// that differ still differ after it.
+  /// Returns the history hash after one more operation.
+  ///
+  /// There are four words: both halves of the identifier, the stamp and the base. For each, the
+  /// hash is advanced by the golden ratio and mixed (SplitMix64: Steele, Lea and Flood, 2014). For
+  /// a given operation this is a bijection: hashes that differ still differ after it.
   ///
   /// - Parameters:
   ///   - time: The time under which the operation entered the space, clamped.
@@ -31,7 +34,7 @@ package enum HistoryPrint {
     return mixed ^ mixed >> 31
   }
 
-  /// Sixteen hexadecimal digits, as it travels.
+  /// Returns the form on the wire: sixteen hexadecimal digits.
   package static func text(_ print: UInt64) -> String {
     HybridTimestamp(rawValue: print).description
   }

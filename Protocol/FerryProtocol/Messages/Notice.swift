@@ -1,16 +1,16 @@
-/// What a device is told when values of its own did not stay: by its own operation, or by another
-/// device's later on (SPEC.md §15).
+/// A message to a device that values of its own lost: against its own operation, or later against
+/// another device's (SPEC.md §15).
 public struct Notice: Sendable, Equatable {
   /// The place of the operation that decided, in the space's order.
   public let sequence: SequenceNumber
-  /// The operation that decided: the device's own where that lost itself.
+  /// The operation that decided: the device's own if that lost itself.
   public let operation: OperationID
-  /// The record whose values were decided.
+  /// The record with the values.
   public let key: RecordKey
-  /// The values of the device that did not stay, in the order of the operation's outcome.
+  /// The lost values of the device, in the order of the operation's outcome.
   public let conflicts: [Conflict]
 
-  /// A notice from its parts.
+  /// Creates a notice from its parts.
   public init(
     sequence: SequenceNumber, operation: OperationID, key: RecordKey, conflicts: [Conflict]
   ) {

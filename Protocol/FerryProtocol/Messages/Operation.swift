@@ -1,4 +1,4 @@
-/// What an operation does to its record (seed row S1.1).
+/// The kind of an operation's effect on its record (SPEC.md §4).
 public enum OperationKind: String, Sendable, CaseIterable {
   case insert
   case update
@@ -8,11 +8,11 @@ public enum OperationKind: String, Sendable, CaseIterable {
   case batch
 }
 
-/// One thing a user did to one record: the six parts of seed row S1.1, with the data apart from
-/// the operation and never as SQL text.
+/// One change by a user to one record, in the six parts of SPEC.md §4. The data is separate from
+/// the operation and never SQL text.
 ///
 /// The sixth part, the operation it depends on, is the one before it in its packet; the first
-/// one's is the packet's ``Packet/dependency``.
+/// operation depends on the packet's ``Packet/dependency``.
 public struct Operation: Sendable, Equatable {
   /// Its own identifier, given when the user's data was written.
   public var id: OperationID
@@ -24,19 +24,19 @@ public struct Operation: Sendable, Equatable {
   public var time: HybridTimestamp
   /// The columns written; empty for a delete.
   public var columns: [Column]
-  /// When a column was written, where that was earlier than ``time``: operations on one record
-  /// are merged before they are sent (S1.9), and each column keeps its own time.
+  /// The times of columns that were written before ``time``. Operations on one record are merged
+  /// before they are sent, and each column keeps its own time.
   public var columnTimes: [Name: HybridTimestamp]
-  /// The newest change its author had seen: what came later in the space is concurrent with it.
+  /// The newest change its author had seen: later changes in the space are concurrent with it.
   public var base: SequenceNumber
-  /// Columns of an update whose integer is added to what is there, rather than put in its place.
+  /// Columns of an update whose integer is added to the present value and does not replace it.
   public var increments: Set<Name>
-  /// What the author's row held before, for columns of an update that are merged as text.
+  /// The former values in the author's row, for columns of an update that are merged as text.
   public var originals: [Column]
-  /// What a batch does, and to which records; `nil` for all other kinds.
+  /// The effect and the predicate of a batch; `nil` for all other kinds.
   public var batch: Batch?
 
-  /// An operation from its parts.
+  /// Creates an operation from its parts.
   public init(
     id: OperationID, key: RecordKey, kind: OperationKind, time: HybridTimestamp,
     columns: [Column] = [], columnTimes: [Name: HybridTimestamp] = [:],
@@ -53,16 +53,16 @@ public struct Operation: Sendable, Equatable {
     self.originals = originals
   }
 
-  /// When `column` was written.
+  /// Returns the time at which `column` was written.
   package func time(of column: Name) -> HybridTimestamp {
     columnTimes.isEmpty ? time : columnTimes[column] ?? time
   }
 }
 
 /// Operations of one device that the server applies whole, exactly once and in the order of the
-/// device's chain (seed row S1.6).
+/// device's chain (SPEC.md §4).
 public struct Packet: Sendable, Equatable {
-  /// Who made it.
+  /// The device that made it.
   public var device: DeviceID
   /// The last operation of the device's previous packet; `nil` for the first packet.
   public var dependency: OperationID?
@@ -72,7 +72,7 @@ public struct Packet: Sendable, Equatable {
   /// One at least, ``Limits/operationsPerPacket`` at most.
   public var operations: [Operation]
 
-  /// A packet from its parts.
+  /// Creates a packet from its parts.
   public init(
     device: DeviceID, dependency: OperationID?, operations: [Operation], continues: Bool = false
   ) {

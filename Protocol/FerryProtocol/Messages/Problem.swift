@@ -1,4 +1,4 @@
-/// What a client can do about an error.
+/// The action by which a client can handle an error.
 public enum ProblemAction: String, Sendable {
   /// The same request may succeed later.
   case retry
@@ -43,7 +43,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   case unavailable
   case internalError = "internal_error"
 
-  /// What a client can do about it.
+  /// The action by which a client can handle it.
   public var action: ProblemAction {
     switch self {
     case .parkFull, .writeQuota, .streamQuota, .rateLimited, .unavailable, .internalError: .retry
@@ -54,7 +54,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     }
   }
 
-  /// The HTTP status it travels with.
+  /// The HTTP status of an answer with it.
   public var status: Int {
     switch self {
     case .malformedMessage, .invalidCursor: 400
@@ -78,7 +78,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     }
   }
 
-  /// A few words for a person.
+  /// A few words for users.
   public var title: String {
     switch self {
     case .malformedMessage: "The message is malformed"
@@ -117,11 +117,11 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   }
 }
 
-/// A problem document (RFC 9457) with Ferry's stable `code` and what to do about it.
+/// A problem document (RFC 9457) with Ferry's stable `code` and the action for the client.
 public struct Problem: Error, Sendable, Equatable, CustomStringConvertible {
   /// The stable code.
   public let code: ProblemCode
-  /// What happened this time, for a person.
+  /// The detail of this occurrence, for users.
   public let detail: String
   /// The operations that can never be applied, in their order; of ``ProblemCode/operationRefused``
   /// only.
@@ -132,7 +132,7 @@ public struct Problem: Error, Sendable, Equatable, CustomStringConvertible {
   /// How many such records there are, named or not.
   public let violationCount: Int
 
-  /// A problem from its parts.
+  /// Creates a problem from its parts.
   public init(
     _ code: ProblemCode, _ detail: String, refusals: [Refusal] = [],
     violations: [SchemaViolation] = [], violationCount: Int = 0

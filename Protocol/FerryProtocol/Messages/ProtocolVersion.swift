@@ -1,5 +1,5 @@
-/// Which version of the protocol a client speaks. It says so with each request, so that a space
-/// may ask for a minimum.
+/// The version of the protocol that a client speaks. Each request states it, so that a space may
+/// require a minimum.
 public enum ProtocolVersion {
   /// The version of SPEC.md that this code speaks.
   public static let current = 1

@@ -1,11 +1,12 @@
-/// Asks for the whole state of single records, whatever the device's cursor (SPEC.md §15).
+/// A request for the whole state of single records, independent of the device's cursor (SPEC.md
+/// §15).
 package struct RecordsRequest: Sendable, Equatable {
   /// One at least, ``Limits/recordsPerRequest`` at most, none of them twice.
   package var keys: [RecordKey]
 
   package init(keys: [RecordKey]) { self.keys = keys }
 
-  /// The request as it travels.
+  /// Returns the encoded request.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 16 + keys.count * 64)
     json.raw("{\"records\":[")
@@ -59,7 +60,7 @@ extension JSONReader {
     return keys
   }
 
-  /// A table's name and a record's identifier, in an array of two.
+  /// Returns a table's name and a record's identifier, in an array of two.
   private mutating func recordKey(limits: Limits) throws(MalformedMessage) -> RecordKey {
     var table: Name?
     var record: Name?
@@ -80,8 +81,8 @@ extension JSONReader {
 }
 
 extension Change {
-  /// What is answered for a record that is not there: a delete at time 0 by device 0, at
-  /// sequence 0.
+  /// Returns the answer for a record that is not there: a delete at time 0 by device 0, at sequence
+  /// 0.
   package static func absent(_ key: RecordKey) -> Change {
     let nobody = Stamp(time: .zero, device: DeviceID(UniqueID(high: 0, low: 0)))
     return Change(

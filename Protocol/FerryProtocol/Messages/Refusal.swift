@@ -1,7 +1,7 @@
-/// Why the server can never apply an operation. Stable; new ones may come, so that a client keeps
-/// one that it does not know as it stands.
+/// The reason why the server can never apply an operation. Codes are stable; a client keeps a new
+/// one that it does not know.
 public struct RefusalCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-  /// The code as it travels.
+  /// The code on the wire.
   public let rawValue: String
 
   /// Wraps a code, also one that this version does not know.
@@ -38,7 +38,7 @@ public struct Refusal: Sendable, Equatable {
   public let operation: OperationID
   /// The stable code.
   public let code: RefusalCode
-  /// What is wrong, for a person.
+  /// The fault, for users.
   public let detail: String
   /// The operation's table.
   public let table: Name
@@ -47,7 +47,7 @@ public struct Refusal: Sendable, Equatable {
   /// The record that holds the unique key; `nil` for other codes.
   public let holder: Name?
 
-  /// A refusal from its parts.
+  /// Creates a refusal from its parts.
   public init(
     operation: OperationID, code: RefusalCode, detail: String, table: Name, record: Name,
     holder: Name? = nil
@@ -60,7 +60,7 @@ public struct Refusal: Sendable, Equatable {
     self.holder = holder
   }
 
-  /// A refusal of an operation on one record.
+  /// Creates a refusal of an operation on one record.
   package init(
     _ operation: Operation, _ code: RefusalCode, _ detail: String, holder: Name? = nil
   ) {

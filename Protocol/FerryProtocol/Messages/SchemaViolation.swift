@@ -4,12 +4,12 @@ public struct SchemaViolation: Sendable, Equatable {
   public let table: Name
   /// The record's identifier.
   public let record: Name
-  /// What is wrong with it, for a person.
+  /// The fault, for users.
   public let detail: String
-  /// The record that has the same values of a new unique key; `nil` where none has.
+  /// The record that has the same values of a new unique key; `nil` if none has.
   public let holder: Name?
 
-  /// A violation from its parts.
+  /// Creates a violation from its parts.
   public init(table: Name, record: Name, detail: String, holder: Name? = nil) {
     self.table = table
     self.record = record

@@ -1,4 +1,4 @@
-/// The SHA-256 of a file or of a part of one (FIPS 180-4): what content is called by.
+/// The SHA-256 of a file or of a part of one (FIPS 180-4), which names content.
 public struct ContentHash: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// Bytes of a hash.
   public static let byteCount = 32

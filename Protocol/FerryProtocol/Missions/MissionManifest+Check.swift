@@ -1,8 +1,8 @@
 extension MissionManifest {
-  /// Why this cannot be published or downloaded, or `nil` when it can.
+  /// Returns the reason why this cannot be published or downloaded, or `nil` if it can.
   ///
-  /// Paths are those that every file system takes and no two the same, sizes and chunks fit each
-  /// other, and what items wait for is there and never in a circle.
+  /// Every file system takes its paths, and no two of them are the same. Sizes and chunks fit each
+  /// other, and items depend on items of the same mission and never in a circle.
   public func fault(limits: MissionLimits = .standard) -> String? {
     // A mission's name is its folder's, too.
     if let fault = MissionPath.fault(in: id.value) { return "the mission's name: \(fault)" }
@@ -33,7 +33,7 @@ extension MissionManifest {
     return faultInItems(limits) ?? faultInPaths() ?? faultInSizes() ?? faultInOrder()
   }
 
-  /// One content of two sizes: one of them is wrong, whichever.
+  /// Returns the fault of one content with two sizes: one of them is wrong.
   private func faultInSizes() -> String? {
     var found: [ContentHash: MissionItem] = [:]
     for item in items {
@@ -81,7 +81,7 @@ extension MissionManifest {
     return Self.hasHost(url) ? nil : "“\(url)” names no host"
   }
 
-  /// Whether anything stands between `//`, or the name of a user, and the port or path.
+  /// Returns whether a host is between `//`, or the name of a user, and the port or path.
   private static func hasHost(_ url: String) -> Bool {
     guard let colon = url.utf8.firstIndex(of: 0x3A) else { return false }
     let rest = url.utf8[colon...].dropFirst(3)
@@ -90,7 +90,7 @@ extension MissionManifest {
     return place.first.map { $0 != 0x3A } ?? false
   }
 
-  /// Two files at one place, or a file where another needs a folder.
+  /// Returns the fault of two files at one place, or of a file at the place of another's folder.
   private func faultInPaths() -> String? {
     var files: [String: String] = [:]
     for item in items {
@@ -116,7 +116,7 @@ extension MissionManifest {
     return nil
   }
 
-  /// An item that waits for what is not there, or for itself at the end.
+  /// Returns the fault of an item that depends on a missing item, or through others on itself.
   private func faultInOrder() -> String? {
     guard items.contains(where: { !$0.after.isEmpty }) else { return nil }
     var places: [String: Int] = [:]

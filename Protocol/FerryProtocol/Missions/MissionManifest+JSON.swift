@@ -1,5 +1,5 @@
 extension MissionManifest {
-  /// The document in its canonical form: equal manifests give equal bytes.
+  /// Returns the document in its canonical form: equal manifests give equal bytes.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 256 + items.count * 200)
     json.raw("{\"format\":1,\"space\":")
@@ -44,9 +44,9 @@ extension MissionManifest {
     if let fault = fault(limits: limits) { throw MalformedMessage(reason: fault, offset: 0) }
   }
 
-  /// Reads what a publisher sends: the document, in which `format`, `space`, `mission` and
-  /// `version` may be missing. Those that are there have to fit. A version that is missing is 0
-  /// in the answer: whichever comes next.
+  /// Reads a publisher's request: the document, in which `format`, `space`, `mission` and `version`
+  /// may be missing. Present members have to fit. A missing version is 0 in the result: the next
+  /// one.
   package static func publication(
     decoding bytes: [UInt8], in space: SpaceName, as id: MissionID,
     limits: MissionLimits = .standard
@@ -201,7 +201,8 @@ extension JSONReader {
       url: url, isHosted: isHosted, after: after)
   }
 
-  /// Refused as soon as they are too many: a document could hold millions of empty ones.
+  /// Reads the paths, and refuses them as soon as they are too many: a document could hold millions
+  /// of empty ones.
   private mutating func missionItemPaths(
     _ limits: MissionLimits
   ) throws(MalformedMessage) -> [String] {

@@ -1,10 +1,10 @@
-/// What a mission is called in its space: 1 to 128 characters of `A–Z a–z 0–9 . _ -`, the first
-/// one a letter or digit.
+/// The name of a mission in its space: 1 to 128 characters of `A–Z a–z 0–9 . _ -`, the first one a
+/// letter or digit.
 public struct MissionID: Hashable, Sendable, Comparable, CustomStringConvertible {
-  /// The name as it stands in a URL, and as the catalogue's record identifier.
+  /// The name as in a URL, and as the catalogue's record identifier.
   public let value: String
 
-  /// `nil` when the name breaks the rule.
+  /// Creates a name; `nil` if it breaks the rule.
   public init?(_ value: String) {
     let bytes = value.utf8
     guard (1...128).contains(bytes.count), let first = bytes.first, Self.isAlphanumeric(first),
@@ -22,10 +22,10 @@ public struct MissionID: Hashable, Sendable, Comparable, CustomStringConvertible
   }
 }
 
-/// What an item is to the app (seed row S4.1).
+/// The kind of an item for the app (SPEC.md §19).
 public enum MissionItemKind: String, Sendable, CaseIterable {
   case video, audio, image, archive
-  /// The result of a request, which the request cache answers with.
+  /// The result of a request, which the request cache returns.
   case json
   /// Anything else.
   case file
@@ -33,20 +33,20 @@ public enum MissionItemKind: String, Sendable, CaseIterable {
 
 /// One file of a mission.
 public struct MissionItem: Sendable, Equatable {
-  /// Where the file lies in the bundle, and its name in the mission; see ``MissionPath``.
+  /// The path of the file in the bundle, and its name in the mission; see ``MissionPath``.
   public var path: String
   public var kind: MissionItemKind
   /// RFC 6838, such as `video/mp4`.
   public var mediaType: String
   /// Bytes.
   public var size: Int64
-  /// Of the whole file.
+  /// The hash of the whole file.
   public var hash: ContentHash
-  /// Of each part of ``MissionManifest/chunkSize`` bytes, the last one shorter. Empty where one
-  /// part is the whole file, and where only the whole was hashed (a foreign file).
+  /// The hashes of parts of ``MissionManifest/chunkSize`` bytes, the last one shorter. Empty if one
+  /// part is the whole file, or if only the whole was hashed (a foreign file).
   public var chunks: [ContentHash]
-  /// By which address apps know the content: image and request caches answer it. Where the server
-  /// does not have the content, it is fetched from there.
+  /// The address of the content for apps: image and request caches answer it. If the server does
+  /// not have the content, it is fetched from there.
   public var url: String?
   /// Whether the server has the content, as `/v1/blobs/{sha256}`.
   public var isHosted: Bool
@@ -70,10 +70,9 @@ public struct MissionItem: Sendable, Equatable {
   }
 }
 
-/// What a mission consists of: a document of its own, named by its SHA-256 and signed
-/// (seed rows S4.1 and S4.7; SPEC.md §19).
+/// The content of a mission: a separate document, named by its SHA-256 and signed (SPEC.md §19).
 public struct MissionManifest: Sendable, Equatable {
-  /// Bytes of a chunk unless the publisher says otherwise.
+  /// The default size of a chunk, in bytes.
   public static let chunkSizeDefault: Int64 = 4 << 20
 
   public var space: SpaceName
@@ -107,7 +106,7 @@ public struct MissionManifest: Sendable, Equatable {
     self.items = items
   }
 
-  /// Bytes of all items together; saturates, since an unchecked manifest may say anything.
+  /// Bytes of all items together; saturates, since an unchecked manifest may contain any size.
   public var size: Int64 {
     items.reduce(0) { sum, item in
       let (next, overflows) = sum.addingReportingOverflow(max(0, item.size))
@@ -115,14 +114,14 @@ public struct MissionManifest: Sendable, Equatable {
     }
   }
 
-  /// What is signed: the document's own bytes behind a line that names the purpose, so that a
-  /// signature over something else can never pass for one over a manifest.
+  /// Returns the signed bytes: the document's own bytes behind a line that names the purpose. So a
+  /// signature over other data can never pass for one over a manifest.
   package static func signedMessage(_ document: [UInt8]) -> [UInt8] {
     Array("ferry mission manifest 1\n".utf8) + document
   }
 }
 
-/// What a manifest may hold.
+/// The limits of a manifest.
 public struct MissionLimits: Sendable, Equatable {
   /// Bytes of a manifest.
   public var manifestBytes = 64 << 20

@@ -1,5 +1,5 @@
-/// Where an item may lie in its bundle: a rule strict enough for every file system that a device
-/// may have, so that nothing in a manifest can leave the store or take another item's place.
+/// The rule for paths of items in a bundle. It is strict enough for every file system that a device
+/// may have: nothing in a manifest can leave the store or overwrite another item.
 public enum MissionPath {
   /// Bytes of a whole path.
   public static let bytesMax = 1_024
@@ -8,10 +8,15 @@ public enum MissionPath {
   /// Names in it.
   public static let depthMax = 16
 
-  /// Why `path` cannot be an item's, or `nil` when it can: relative, with `/` between its names,
-  /// each of which is neither empty nor `.` nor `..`, holds no control character, none that turns
-  /// the direction of text (a name could pass for another one, of another kind), and none of
-  /// `\ : * ? " < > |`, does not end in a dot or blank, and is not a device's name of Windows.
+  /// Returns the reason why `path` cannot be an item's, or `nil` if it can.
+  ///
+  /// A path is relative, with `/` between its names. A name
+  ///
+  /// - is neither empty nor `.` nor `..`, and does not end in a dot or blank;
+  /// - holds no control character, and none that turns the direction of text (a name could pass for
+  ///   another one, of another kind);
+  /// - holds none of `\ : * ? " < > |`;
+  /// - is not a device's name of Windows.
   public static func fault(in path: String) -> String? {
     let count = path.utf8.count
     if count == 0 { return "a path is empty" }
@@ -25,18 +30,18 @@ public enum MissionPath {
     return nil
   }
 
-  /// The names that a path consists of, split where file systems split: at the byte of a slash. To
-  /// Swift, a slash and a combining mark behind it are one character, and no slash.
+  /// Returns the names of a path, split at the byte of a slash, as file systems do. To Swift, a
+  /// slash and a combining mark behind it are one character, and no slash.
   public static func names(in path: String) -> [Substring] {
     path.utf8.split(separator: 0x2F, omittingEmptySubsequences: false).map(Substring.init)
   }
 
-  /// What two items of one bundle may not share, since file systems may take their paths for the
-  /// same: the path without case. Strings compare by what they show (Unicode's canonical
+  /// Returns the path without case, which two items of one bundle may not share: file systems may
+  /// take their paths for the same. Strings compare by their visible form (Unicode's canonical
   /// equivalence), so composed and decomposed letters are the same, too.
   public static func folded(_ path: String) -> String { path.lowercased() }
 
-  /// Unicode's bidirectional controls (UAX #9 §2).
+  /// Returns whether it is one of Unicode's bidirectional controls (UAX #9 §2).
   private static func isDirection(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0x061C, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069: true

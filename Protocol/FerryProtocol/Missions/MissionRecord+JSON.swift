@@ -1,6 +1,6 @@
 extension MissionRecord {
-  /// The record as the mission routes answer it; numbers of 64 bits stand as numbers, the
-  /// signature and its key in base64.
+  /// Returns the record in the form of the mission routes' answers: numbers of 64 bits as numbers,
+  /// the signature and its key in base64.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 512)
     json.missionRecord(self)
@@ -14,7 +14,7 @@ extension MissionRecord {
     }
   }
 
-  /// A list as `GET …/missions` answers it.
+  /// Returns a list as `GET …/missions` answers it.
   package static func encodedList(_ records: [MissionRecord]) -> [UInt8] {
     var json = JSONWriter(capacity: 64 + records.count * 512)
     var first = true

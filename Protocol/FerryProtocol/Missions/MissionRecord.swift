@@ -20,12 +20,12 @@ public struct MissionRecord: Sendable, Equatable {
   public var manifestSize: Int64
   /// Ed25519 (RFC 8032) over ``MissionManifest/signedMessage(_:)``.
   public var signature: [UInt8]
-  /// The public key of whoever signed, 32 bytes.
+  /// The signer's public key, 32 bytes.
   public var signer: [UInt8]
   /// Milliseconds since 1970.
   public var publishedAt: Int64
 
-  /// The record of a manifest whose document has this hash and size.
+  /// Creates the record of a manifest whose document has this hash and size.
   public init(
     of manifest: MissionManifest, hash: ContentHash, manifestSize: Int64, signature: [UInt8],
     signer: [UInt8], publishedAt: Int64

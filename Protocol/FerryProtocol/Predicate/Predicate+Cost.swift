@@ -1,6 +1,6 @@
 extension Predicate {
-  /// What it costs at most to evaluate it once: its operators, comparisons and values, and the
-  /// length of values, which are compared byte by byte (SPEC.md §14).
+  /// The highest cost to evaluate it once: its operators, comparisons and values, and the length of
+  /// values, which are compared byte by byte (SPEC.md §14).
   package var cost: Int {
     switch self {
     case .always, .isNull, .isNotNull: 1

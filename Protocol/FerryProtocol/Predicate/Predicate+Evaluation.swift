@@ -1,16 +1,16 @@
 extension Predicate {
-  /// Whether the record matches: the predicate is true of it, neither false nor unknown.
+  /// Returns whether the record matches: the predicate is true of it, neither false nor unknown.
   ///
   /// - Parameters:
   ///   - record: The record's identifier.
-  ///   - columns: What it holds; names that stand nowhere here are NULL.
+  ///   - columns: The record's content; a missing name is NULL.
   public func matches(record: Name, columns: [Column]) -> Bool {
     truth(record: .text(record.text)) { name in
       columns.first { $0.name == name }?.value ?? .null
     } == true
   }
 
-  /// Whether a record of the server's matches. One that does not exist never does.
+  /// Returns whether a record of the server's matches. One that does not exist never does.
   package func matches(record: Name, _ state: RecordState) -> Bool {
     guard state.isAlive else { return false }
     return truth(record: .text(record.text)) { name in
@@ -20,7 +20,7 @@ extension Predicate {
     } == true
   }
 
-  /// True, false, or `nil` for unknown.
+  /// Evaluates the predicate: true, false, or `nil` for unknown.
   package func truth(record: Value, _ value: (Name) -> Value) -> Bool? {
     func held(_ field: PredicateField) -> Value {
       switch field {
@@ -43,8 +43,8 @@ extension Predicate {
     }
   }
 
-  /// SQLite's IN: false for an empty list whatever the value, unknown where NULL stands on
-  /// either side and decides (https://sqlite.org/lang_expr.html#in_op).
+  /// Evaluates SQLite's IN: false for an empty list and any value, unknown if NULL is on either
+  /// side and decides (https://sqlite.org/lang_expr.html#in_op).
   private static func truth(of held: Value, among values: [Value]) -> Bool? {
     if values.isEmpty { return false }
     return fold(values, stopsAt: true) { value in
@@ -52,8 +52,8 @@ extension Predicate {
     }
   }
 
-  /// `and` stops at false, `or` at true; what is unknown stays so unless one of the others
-  /// decides.
+  /// Evaluates `and`, which stops at false, or `or`, which stops at true. An unknown part makes the
+  /// result unknown unless another one decides.
   private static func fold<T>(
     _ parts: [T], stopsAt decisive: Bool, _ truth: (T) -> Bool?
   ) -> Bool? {
@@ -70,7 +70,7 @@ extension Predicate {
 }
 
 extension PredicateComparison {
-  /// Whether it holds for a left side that is less (−1), equal (0) or greater (1).
+  /// Returns whether it holds for a left side that is less (−1), equal (0) or greater (1).
   fileprivate func holds(_ order: Int) -> Bool {
     switch self {
     case .equal: order == 0
@@ -97,7 +97,7 @@ extension Value {
 /// SQLite's order of values between storage classes, collation BINARY
 /// (https://sqlite.org/datatype3.html §4.1).
 enum StorageOrder {
-  /// −1, 0 or 1; `nil` where NULL is on either side.
+  /// Returns −1, 0 or 1; `nil` if NULL is on either side.
   static func compare(_ left: Value, _ right: Value) -> Int? {
     if left.isUnknown || right.isUnknown { return nil }
     switch (left, right) {
@@ -120,7 +120,8 @@ enum StorageOrder {
     }
   }
 
-  /// Exactly, where a conversion to double would lose digits (as sqlite3IntFloatCompare does).
+  /// Compares exactly, even if a conversion to double would lose digits (as sqlite3IntFloatCompare
+  /// does).
   private static func compare(_ integer: Int64, _ real: Double) -> Int {
     if real >= 0x1p63 { return -1 }
     if real < -0x1p63 { return 1 }

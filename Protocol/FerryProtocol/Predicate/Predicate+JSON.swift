@@ -1,11 +1,11 @@
-// A predicate in JSON (SPEC.md §14): an array whose first element says what the others are.
+// A predicate in JSON (SPEC.md §14): an array whose first element names the predicate.
 //   ["always"]                       ["=","done",0]   and <> < <= > >=
 //   ["in","due","a","b"]             ["is null","due"]    ["is not null","due"]
 //   ["and",p,q,…]   ["or",p,q,…]     ["not",p]
 // {"key":true} in a column's place stands for the record's identifier.
 
 extension JSONWriter {
-  /// A predicate in its normalised form.
+  /// Writes a predicate in its normalised form.
   package mutating func predicate(_ predicate: Predicate) { normalized(predicate.normalized) }
 
   private mutating func normalized(_ predicate: Predicate) {
@@ -50,7 +50,7 @@ extension JSONWriter {
 }
 
 extension JSONReader {
-  /// A predicate within its limits on depth and size.
+  /// Returns a predicate within its limits on depth and size.
   package mutating func predicate(limits: Limits) throws(MalformedMessage) -> Predicate {
     var nodes = limits.predicateNodes
     return try predicate(depth: limits.predicateDepth, &nodes, limits)

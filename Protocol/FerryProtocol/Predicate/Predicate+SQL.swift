@@ -1,5 +1,5 @@
-/// A predicate as SQL, for a device's own table: the text of an expression, and what to bind to
-/// its question marks in order.
+/// A predicate as SQL, for a device's own table: the text of an expression, and the values to bind
+/// to its question marks in order.
 public struct PredicateSQL: Sendable, Equatable {
   /// An expression for WHERE, with one `?` for each value.
   public let text: String
@@ -8,11 +8,12 @@ public struct PredicateSQL: Sendable, Equatable {
 }
 
 extension Predicate {
-  /// The expression that is true of exactly the rows that the predicate matches.
+  /// Returns the expression that is true of exactly the rows that the predicate matches.
   ///
-  /// A unary plus takes a column's affinity away, and COLLATE its collation
-  /// (https://sqlite.org/datatype3.html §3.2, §7.1): both would change what equals what. Columns
-  /// are named with their table, since SQLite takes a quoted name that it does not know for text.
+  /// A unary plus removes a column's affinity, and COLLATE its collation
+  /// (https://sqlite.org/datatype3.html §3.2, §7.1): both would change which values are equal.
+  /// Columns are named with their table, since SQLite takes a quoted name that it does not know for
+  /// text.
   ///
   /// - Parameter key: The table's own key column.
   public func sql(table: Name, key: Name) -> PredicateSQL {
@@ -62,7 +63,7 @@ private struct SQLWriter {
     return "((+\(table).\(quoted(name))) COLLATE BINARY)"
   }
 
-  /// Joined in halves: SQLite's parser bounds the depth of an expression, not its length.
+  /// Joins in halves: SQLite's parser bounds the depth of an expression, not its length.
   private mutating func join(_ parts: ArraySlice<Predicate>, _ word: String) {
     guard parts.count > 1, let first = parts.indices.first else {
       if let only = parts.first { bracketed { $0.write(only) } }

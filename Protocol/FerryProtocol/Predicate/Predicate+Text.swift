@@ -1,7 +1,8 @@
 extension Predicate {
-  /// The predicate in the words that ``init(_:key:limits:)`` reads: a subset of SQL's expressions.
+  /// Returns the predicate in the words that ``init(_:key:limits:)`` reads: a subset of SQL's
+  /// expressions.
   ///
-  /// - Parameter key: What the table's key column is called.
+  /// - Parameter key: The name of the table's key column.
   public func text(key: Name) -> String {
     var writer = PredicateWriter(key: key)
     writer.write(normalized, inside: .top)
@@ -10,7 +11,7 @@ extension Predicate {
 }
 
 private struct PredicateWriter {
-  /// What the part being written stands in, which decides about brackets.
+  /// The surrounding expression of a part, which decides about brackets.
   enum Place {
     case top
     case and
@@ -68,7 +69,7 @@ private struct PredicateWriter {
     case .null: return "null"
     case .integer(let integer): return String(integer)
     case .real(let real):
-      // SQL has no word for infinity; what no double can hold is one.
+      // SQL has no word for infinity; a literal that exceeds a double is infinite.
       if real.isInfinite { return real < 0 ? "-9e999" : "9e999" }
       return real.description
     case .text(let text): return quoted(literal: text)

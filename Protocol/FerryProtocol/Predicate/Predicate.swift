@@ -1,10 +1,10 @@
-/// Which records a batch operation is about (seed row S1.2): a typed condition on one record,
-/// never SQL.
+/// A typed condition on one record, never SQL, that selects the records of a batch operation
+/// (SPEC.md §14).
 ///
-/// It means what the same words mean in SQLite, without column affinity and with collation
-/// BINARY, so that every replica gives the same answer whatever its columns are declared as:
+/// It has the meaning of the same words in SQLite, without column affinity and with collation
+/// BINARY. So every replica gives the same answer, with any declared types of its columns:
 /// - NULL makes a comparison unknown, `and`, `or` and `not` know three truths
-///   (https://sqlite.org/nulls.html), and only what is true matches;
+///   (https://sqlite.org/nulls.html), and only a true condition matches;
 /// - values of different storage classes are ordered numbers, text, blobs; integers and reals are
 ///   compared exactly, text and blobs by their bytes (https://sqlite.org/datatype3.html §4.1);
 /// - a column that a record does not have is NULL.
@@ -19,15 +19,15 @@ public indirect enum Predicate: Sendable, Equatable {
   case isNull(PredicateField)
   /// A column holds something.
   case isNotNull(PredicateField)
-  /// All of them; true where there are none.
+  /// All of them; true if there are none.
   case and([Predicate])
-  /// One of them at least; false where there are none.
+  /// One of them at least; false if there are none.
   case or([Predicate])
   /// The opposite; unknown stays unknown.
   case not(Predicate)
 }
 
-/// What a predicate looks at.
+/// The operand of a comparison.
 public enum PredicateField: Sendable, Hashable {
   /// A column by name.
   case column(Name)
@@ -46,8 +46,8 @@ public enum PredicateComparison: String, Sendable, CaseIterable {
 }
 
 extension Predicate {
-  /// The same with every `and` and `or` of two parts or more: one part stands for itself.
-  /// What travels and what is printed is in this form.
+  /// The same condition, in which every `and` and `or` has two parts or more: a single part
+  /// replaces it. Predicates are sent and printed in this form.
   public var normalized: Predicate {
     switch self {
     case .always, .compare, .among, .isNull, .isNotNull: return self
@@ -61,7 +61,7 @@ extension Predicate {
     }
   }
 
-  /// Why it cannot be sent, or `nil` when it can.
+  /// Returns the reason why it cannot be sent, or `nil` when it can.
   public func fault(limits: Limits = .standard) -> String? {
     if depth > limits.predicateDepth {
       return "a predicate is nested at most \(limits.predicateDepth) deep"
@@ -79,7 +79,7 @@ extension Predicate {
     return names.sorted()
   }
 
-  /// The same with other fields in the place of these.
+  /// Returns the same with other fields in the place of these.
   package func mapFields<E: Error>(
     _ change: (PredicateField) throws(E) -> PredicateField
   ) throws(E) -> Predicate {

@@ -1,14 +1,14 @@
 extension Predicate {
-  /// Reads what a user writes, such as `due < '2026-10-01' and done = 0`: a subset of SQL's
-  /// expressions with SQL's precedence.
+  /// Reads a user's text, such as `due < '2026-10-01' and done = 0`: a subset of SQL's expressions
+  /// with SQL's precedence.
   ///
   /// - columns, plain or in double quotes, compared (`= == <> != < <= > >=`) with integers, reals,
   ///   `'text'`, `x'blob'` and `null`;
   /// - `is [not] null`, `[not] in (…)`, `[not] between … and …`, `and`, `or`, `not`, brackets,
   ///   `true` and `false`; keywords in either case.
   ///
-  /// - Parameter key: What the table's key column is called; it stands for the record.
-  /// - Throws: ``PredicateError`` with what was expected, and where.
+  /// - Parameter key: The name of the table's key column, which denotes the record.
+  /// - Throws: ``PredicateError`` with the expected text and its place.
   public init(_ text: String, key: Name, limits: Limits = .standard) throws(PredicateError) {
     var parser = PredicateParser(text, key: key)
     self = try parser.predicate()
@@ -18,7 +18,7 @@ extension Predicate {
 
 /// Recursive descent over the words of a predicate.
 private struct PredicateParser {
-  /// Brackets and `not`s within each other; a guard of the stack, far above what may be sent.
+  /// The limit of nested brackets and `not`s: it guards the stack, far above the limit of a packet.
   private static let nestingMax = 100
 
   private var scanner: PredicateScanner
@@ -31,7 +31,7 @@ private struct PredicateParser {
     self.key = key.folded
   }
 
-  /// All of the text.
+  /// Returns all of the text.
   mutating func predicate() throws(PredicateError) -> Predicate {
     try advance()
     let predicate = try disjunction()

@@ -1,11 +1,11 @@
-/// Why a text is not a predicate: what is wrong, and where.
+/// The reason why a text is not a predicate, and its place.
 public struct PredicateError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// What was expected, and what stands there instead.
+  /// The expected text, and the text found.
   public let reason: String
   /// The character at which it was noticed, counted from 1 in Unicode scalars.
   public let position: Int
 
-  /// An error from its parts.
+  /// Creates an error from its parts.
   public init(reason: String, position: Int) {
     self.reason = reason
     self.position = position
@@ -14,7 +14,7 @@ public struct PredicateError: Error, Sendable, Equatable, CustomStringConvertibl
   public var description: String { "\(reason) (at character \(position))" }
 }
 
-/// Cuts the text of a predicate into words, marks and values, as SQLite's tokenizer does
+/// The division of a predicate's text into words, marks and values, as in SQLite's tokenizer
 /// (https://sqlite.org/lang_keywords.html, https://sqlite.org/lang_expr.html §3).
 struct PredicateScanner {
   enum Token: Equatable {
@@ -51,12 +51,12 @@ struct PredicateScanner {
 
   private let scalars: [Unicode.Scalar]
   private var index = 0
-  /// Where the last token began, counted from 1.
+  /// The beginning of the last token, counted from 1.
   private(set) var position = 1
 
   init(_ text: String) { scalars = Array(text.unicodeScalars) }
 
-  /// Whether `name` reads as a name without quotes.
+  /// Returns whether `name` reads as a name without quotes.
   static func isPlain(_ name: String) -> Bool {
     guard let first = name.unicodeScalars.first, isLetter(first),
       name.unicodeScalars.allSatisfy({ isLetter($0) || isDigit($0) })
@@ -65,7 +65,7 @@ struct PredicateScanner {
     return !keywords.contains(lowered(name)) && lowered(name) != "x"
   }
 
-  /// ASCII letters in lower case; the others as they are, as SQLite compares names.
+  /// Returns ASCII letters in lower case, and others unchanged, as SQLite compares names.
   static func lowered(_ text: String) -> String {
     String(
       String.UnicodeScalarView(
@@ -111,8 +111,8 @@ struct PredicateScanner {
     }
   }
 
-  /// An integer where it has neither point nor exponent. One that does not fit 64 bits is left to
-  /// whoever knows its sign.
+  /// Reads a number: an integer if it has neither point nor exponent. One that does not fit 64 bits
+  /// is left to the caller, which knows its sign.
   private mutating func number() throws(PredicateError) -> Value {
     let start = index
     var isReal = false
@@ -146,7 +146,7 @@ struct PredicateScanner {
     throw fault("the integer \(text.prefix(40)) does not fit 64 bits")
   }
 
-  /// With a digit on both sides of the point, which SQL lets one leave out.
+  /// Returns the number with a digit on both sides of the point, which SQL lets one leave out.
   private static func completed(_ number: String) -> String {
     guard let point = number.firstIndex(of: ".") else { return number }
     let fraction = number[number.index(after: point)...]
@@ -158,7 +158,7 @@ struct PredicateScanner {
     while let scalar = peek(), Self.isDigit(scalar) { index += 1 }
   }
 
-  /// What stands between two marks; a doubled one stands for itself.
+  /// Reads the text between two marks; a doubled mark is the mark itself.
   private mutating func quoted(
     _ mark: Unicode.Scalar, _ what: String
   ) throws(PredicateError) -> String {
@@ -208,7 +208,7 @@ struct PredicateScanner {
     (0x30...0x39).contains(scalar.value)
   }
 
-  /// SQLite takes everything above ASCII for a letter.
+  /// Returns whether it is a letter in SQLite, as everything above ASCII is.
   private static func isLetter(_ scalar: Unicode.Scalar) -> Bool {
     (0x41...0x5A).contains(scalar.value) || (0x61...0x7A).contains(scalar.value)
       || scalar == "_" || scalar.value >= 0x80

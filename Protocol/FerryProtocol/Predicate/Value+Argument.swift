@@ -1,6 +1,6 @@
 extension Value {
-  /// A value as it is written on a command line: integers, reals, `null`, `'text'` and `x'blob'`
-  /// as in SQL; everything else is text as it stands.
+  /// Reads a value from a command line: integers, reals, `null`, `'text'` and `x'blob'` as in SQL;
+  /// any other text as itself.
   package init(argument: String) {
     self = Self.literal(argument) ?? .text(argument)
   }

@@ -1,10 +1,10 @@
-/// What becomes of a column's value when two devices have written it (SPEC.md §6).
+/// The rule that merges two devices' writes to a column (SPEC.md §6).
 public enum ConflictPolicy: String, Sendable, CaseIterable {
   /// The greater stamp stays.
   case lastWriterWins = "last-writer-wins"
-  /// What the server has stays against a write whose author had not seen it.
+  /// The server's value wins against a write whose author had not seen it.
   case serverWins = "server-wins"
-  /// What arrives stays, whatever the clocks say.
+  /// The incoming value wins, with any clocks.
   case clientWins = "client-wins"
   /// The greatest value stays.
   case max
@@ -16,33 +16,34 @@ public enum ConflictPolicy: String, Sendable, CaseIterable {
   case setUnion = "set-union"
   /// Texts are merged by line against the text that their author began from.
   case textMerge = "text-merge"
-  /// What the server has stays, and the device that lost is asked.
+  /// The server's value wins, and the device that lost is asked.
   case ask
 
-  /// Whether the server may make a value of two that nobody wrote.
+  /// Whether the server may merge two values to one that no device wrote.
   package var makesValues: Bool { self == .counter || self == .setUnion || self == .textMerge }
 }
 
-/// What becomes of a delete that meets edits its author had not seen (SPEC.md §6).
+/// The rule for a delete that conflicts with edits that its author had not seen (SPEC.md §6).
 public enum DeletePolicy: String, Sendable, CaseIterable {
   /// The record is deleted; the edits are listed as lost.
   case deleteWins = "delete-wins"
   /// The record stays, or comes back.
   case editWins = "edit-wins"
-  /// What the server has stays, and the device that lost is asked.
+  /// The server's value wins, and the device that lost is asked.
   case ask
 }
 
-/// Which values a column may hold. NULL is admitted unless the column is required.
+/// The values that a column may hold. NULL is admitted unless the column is required.
 public enum ColumnType: String, Sendable, CaseIterable {
   case text
   case integer
-  /// Reals, and integers, which SQLite may store where a real has no fraction.
+  /// Reals, and integers, which SQLite may store for a real without a fraction.
   case real
   case blob
   case any
 
-  /// Whether a column of this type may hold `value`; NULL is not decided here and is admitted.
+  /// Returns whether a column of this type may hold `value`; NULL is not decided here and is
+  /// admitted.
   package func admits(_ value: Value) -> Bool {
     switch (self, value) {
     case (.any, _), (_, .null): true

@@ -1,8 +1,8 @@
-// The schema document is written by people, so what is wrong in it is told with its place and
-// what would be right; what is not known is refused, since a misspelt rule would be no rule.
+// People write the schema document. So an error contains the place of the fault and its correction,
+// and unknown members are refused: a misspelt rule would be no rule.
 
 extension SpaceSchema {
-  /// The document in its canonical form: equal schemas give equal bytes.
+  /// Returns the document in its canonical form: equal schemas give equal bytes.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 64 + tables.count * 128)
     json.raw("{\"version\":")
@@ -18,7 +18,7 @@ extension SpaceSchema {
 
   /// Reads and checks a document, as `ferry schema apply` takes it.
   ///
-  /// - Throws: `MalformedMessage`, which says where and what would be right.
+  /// - Throws: `MalformedMessage` with the place and the correction.
   public init(json text: String) throws(MalformedMessage) {
     try self.init(decoding: Array(text.utf8))
   }
@@ -193,7 +193,7 @@ extension JSONReader {
     return columns
   }
 
-  /// A policy's name, or an object.
+  /// Returns a policy's name, or an object.
   private mutating func columnRule(_ place: String) throws(MalformedMessage) -> ColumnRules {
     if try peek() == 0x22 { return ColumnRules(policy: try choice(place)) }
     var policy: ConflictPolicy?
@@ -287,7 +287,7 @@ extension JSONReader {
     return name
   }
 
-  /// One of a few words.
+  /// Reads one of a few words.
   private mutating func choice<T: RawRepresentable<String> & CaseIterable & Equatable>(
     _ place: String, _ member: String? = nil, among allowed: [T] = Array(T.allCases)
   ) throws(MalformedMessage) -> T {
@@ -318,7 +318,7 @@ extension ConflictPolicy {
   }
 }
 
-/// The members of one object that have been read, each of which stands once.
+/// The members of one object that have been read; none is a duplicate.
 private struct NamesSeen {
   let place: String
   let known: String

@@ -1,8 +1,8 @@
-/// What a space declares of its tables: how conflicts end, which values are allowed, who may
-/// write. Stored with the space and known to both sides (SPEC.md §11). Tables that it does not
-/// name follow ``TableRules/standard``.
+/// The rules of a space for its tables: the merge of conflicts, the allowed values, and the
+/// permission to write. They are stored with the space and known to both sides (SPEC.md §11).
+/// Tables that it does not name follow ``TableRules/standard``.
 public struct SpaceSchema: Sendable, Equatable {
-  /// Grows with each change of the schema; 0 where none was ever declared.
+  /// Grows with each change of the schema; 0 if none was ever declared.
   public var version: Int64
   /// The oldest protocol that a device may speak.
   public var minimumProtocol: Int
@@ -12,7 +12,7 @@ public struct SpaceSchema: Sendable, Equatable {
   /// The rules of the tables that have any, by name.
   public var tables: [Name: TableRules]
 
-  /// A schema from its parts.
+  /// Creates a schema from its parts.
   public init(
     version: Int64 = 0, minimumProtocol: Int = 1, requiresCursor: Bool = false,
     tables: [Name: TableRules] = [:]
@@ -26,34 +26,33 @@ public struct SpaceSchema: Sendable, Equatable {
   /// Declares nothing: every table follows ``TableRules/standard``.
   public static let empty = SpaceSchema()
 
-  /// The rules of one table; the standard ones where the schema does not name it.
+  /// Returns the rules of one table; the standard ones if the schema does not name it.
   public func rules(for table: Name) -> TableRules {
     tables.isEmpty ? .standard : tables[table] ?? .standard
   }
 
-  /// How conflicts in one column end.
+  /// Returns the policy of one column's conflicts.
   public func policy(of column: Name, in table: Name) -> ConflictPolicy {
     rules(for: table).policy(of: column)
   }
 }
 
-/// What a space declares of one table.
+/// The rules of a space for one table.
 public struct TableRules: Sendable, Equatable {
-  /// For columns that have no policy of their own.
+  /// The policy of columns that have no policy of their own.
   public var policy: ConflictPolicy { didSet { isPlain = Self.isPlain(self) } }
-  /// What becomes of a delete that meets edits.
+  /// The rule for a delete that conflicts with edits.
   public var deletes: DeletePolicy { didSet { isPlain = Self.isPlain(self) } }
-  /// The role from which on a device may write the table: `writer` or `admin`.
+  /// The lowest role with which a device may write the table: `writer` or `admin`.
   public var write: Role
   /// The columns that have rules, by name.
   public var columns: [Name: ColumnRules] { didSet { isPlain = Self.isPlain(self) } }
   /// Lists of columns whose values no two records of the space may share.
   public var unique: [[Name]]
-  /// Whether every column is last-writer-wins and deletes win: what a record without any rules
-  /// does.
+  /// Whether every column is last-writer-wins and deletes win, as for a record without any rules.
   package private(set) var isPlain = true
 
-  /// Rules from their parts.
+  /// Creates rules from their parts.
   public init(
     policy: ConflictPolicy = .lastWriterWins, deletes: DeletePolicy = .deleteWins,
     write: Role = .writer, columns: [Name: ColumnRules] = [:], unique: [[Name]] = []
@@ -69,12 +68,12 @@ public struct TableRules: Sendable, Equatable {
   /// Last writer wins, deletes win, every writer may write anything.
   public static let standard = TableRules()
 
-  /// How conflicts in one column end.
+  /// Returns the policy of one column's conflicts.
   public func policy(of column: Name) -> ConflictPolicy {
     columns.isEmpty ? policy : columns[column]?.policy ?? policy
   }
 
-  /// The declared type of one column.
+  /// Returns the declared type of one column.
   public func type(of column: Name) -> ColumnType { columns[column]?.type ?? .any }
 
   /// Names of the columns that may not be NULL, sorted.
@@ -88,16 +87,16 @@ public struct TableRules: Sendable, Equatable {
   }
 }
 
-/// What a space declares of one column.
+/// The rules of a space for one column.
 public struct ColumnRules: Sendable, Equatable {
-  /// How conflicts end; `nil` is the table's policy.
+  /// The policy of conflicts; `nil` is the table's policy.
   public var policy: ConflictPolicy?
-  /// Which values it may hold. A counter holds integers.
+  /// The values that it may hold. A counter holds integers.
   public var type: ColumnType
   /// Whether every insert has to give it a value that is not NULL, and no update may take it away.
   public var isRequired: Bool
 
-  /// Rules from their parts. A counter's type is integer where none is given.
+  /// Creates rules from their parts. A counter's type is integer if none is given.
   public init(
     policy: ConflictPolicy? = nil, type: ColumnType? = nil, isRequired: Bool = false
   ) {

@@ -1,15 +1,15 @@
 extension Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
   ExpressibleByFloatLiteral, ExpressibleByNilLiteral
 {
-  /// Text.
+  /// Creates a text.
   public init(stringLiteral value: String) { self = .text(value) }
 
-  /// An integer.
+  /// Creates an integer.
   public init(integerLiteral value: Int64) { self = .integer(value) }
 
-  /// A real.
+  /// Creates a real.
   public init(floatLiteral value: Double) { self = .real(value) }
 
-  /// NULL.
+  /// Creates NULL.
   public init(nilLiteral: ()) { self = .null }
 }

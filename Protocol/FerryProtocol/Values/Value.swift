@@ -1,4 +1,4 @@
-/// What one column holds: SQLite's five storage classes. NaN does not exist in SQLite (it stores
+/// The value of one column: SQLite's five storage classes. NaN does not exist in SQLite (it stores
 /// NULL), so it does not exist here.
 public enum Value: Hashable, Sendable {
   case null
@@ -18,7 +18,7 @@ public enum Value: Hashable, Sendable {
   }
 
   // Doubles compare by their bits, so that -0.0 and 0.0 are two values and every value equals
-  // itself: what is synced is the stored bytes, not a number's meaning.
+  // itself: the sync compares stored bytes, not numbers.
   public static func == (left: Value, right: Value) -> Bool {
     switch (left, right) {
     case (.null, .null): true
@@ -46,15 +46,15 @@ public enum Value: Hashable, Sendable {
 public struct Column: Hashable, Sendable {
   /// The column's name, ``Limits/nameBytes`` at most.
   public let name: Name
-  /// What it holds.
+  /// The column's value.
   public let value: Value
 
-  /// A column from its two parts.
+  /// Creates a column from its two parts.
   public init(_ name: Name, _ value: Value) {
     self.name = name
     self.value = value
   }
 
-  /// A column from its two parts, the name as a text.
+  /// Creates a column from its two parts, the name as a text.
   public init(_ name: String, _ value: Value) { self.init(Name(name), value) }
 }

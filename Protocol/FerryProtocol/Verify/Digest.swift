@@ -1,6 +1,6 @@
-/// What a record, or a set of records, is compared by: 128 bits. The digest of a set is the sum of
-/// its records' digests modulo 2¹²⁸, so the order does not matter, and a record that changed is
-/// taken out and put in again (SPEC.md §16).
+/// The digest by which records, or sets of records, are compared: 128 bits. The digest of a set is
+/// the sum of its records' digests modulo 2¹²⁸. So the order does not matter, and a record that
+/// changed is taken out and put in again (SPEC.md §16).
 package struct Digest: Hashable, Sendable, CustomStringConvertible {
   package var value: UInt128
 
@@ -32,7 +32,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
     withUnsafeBytes(of: value.bigEndian) { Array($0) }
   }
 
-  /// From those bytes; `nil` where there are not sixteen.
+  /// Creates a digest from those bytes; `nil` if there are not sixteen.
   package init?(bytes: UnsafeRawBufferPointer) {
     guard bytes.count == 16 else { return nil }
     value = UInt128(bigEndian: bytes.loadUnaligned(as: UInt128.self))
@@ -40,23 +40,23 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Digest {
-  /// The digest of a record that a reader sees; `nil` where there is none to see.
+  /// Creates the digest of a record that a reader sees; `nil` if there is none to see.
   package init?(of key: RecordKey, _ state: RecordState, with hasher: inout RecordHasher) {
     guard state.isAlive else { return nil }
     self = hasher.digest(of: key, state.columns.map { Column($0.name, $0.value) })
   }
 }
 
-/// Makes digests of records. Kept between records, so that its memory is used again.
+/// A hasher of records, kept between records so that its memory is used again.
 ///
-/// Hashed are table, identifier, and each column that is not NULL, in the order of the names'
-/// bytes: so a column that was never written equals one that holds NULL.
+/// It hashes table, identifier, and each column that is not NULL, in the order of the names' bytes.
+/// So a column that was never written equals one that holds NULL.
 package struct RecordHasher {
   private var bytes: [UInt8] = []
 
   package init() { bytes.reserveCapacity(1_024) }
 
-  /// The digest of a record with these columns, in any order.
+  /// Returns the digest of a record with these columns, in any order.
   package mutating func digest(of key: RecordKey, _ columns: [Column]) -> Digest {
     key.record.withBytes { begin(table: Self.framed(key.table), record: $0) }
     for column in columns.sortedByBytes() { add(Self.framed(column.name), column.value) }
@@ -65,7 +65,8 @@ package struct RecordHasher {
 
   // MARK: Part by part
 
-  /// A name as it is hashed: its length in four bytes, least significant first, and its UTF-8.
+  /// Returns a name as it is hashed: its length in four bytes, least significant first, and its
+  /// UTF-8.
   package static func framed(_ name: Name) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(4 + name.utf8.count)
@@ -140,7 +141,7 @@ extension [UInt8] {
 }
 
 extension [Column] {
-  /// By the bytes of their names.
+  /// Returns the columns by the bytes of their names.
   package func sortedByBytes() -> [Column] {
     let ascend = indices.dropFirst().allSatisfy { self[$0 - 1].name < self[$0].name }
     return ascend ? self : sorted { $0.name < $1.name }

@@ -1,5 +1,5 @@
-/// Finds the leaves in which two trees differ, from the root down, asking only about nodes below
-/// which there is a difference.
+/// A search for the leaves in which two trees differ, from the root down. It asks only about nodes
+/// with a difference below them.
 package struct DigestDescent: Sendable {
   private let ours: DigestSums
   /// Nodes that differ and whose children are not known yet.
@@ -16,11 +16,11 @@ package struct DigestDescent: Sendable {
   /// Whether all differing leaves are known.
   package var isDone: Bool { waiting.isEmpty }
 
-  /// The nodes to ask about next, `limit` at most; none when done.
+  /// Returns the nodes to ask about next, `limit` at most; none when done.
   package func questions(limit: Int) -> [DigestNode] { Array(waiting.prefix(limit)) }
 
-  /// Takes what the other side answered: the digests of nodes' sixteen children. What it left out
-  /// is asked again.
+  /// Takes the other side's answer: the digests of nodes' sixteen children. Nodes that it left out
+  /// are asked for again.
   package mutating func take(_ answers: [(node: DigestNode, children: [Digest])]) {
     var answered = Set<DigestNode>()
     for (node, children) in answers where children.count == 16 && !node.isLeaf {
@@ -30,12 +30,12 @@ package struct DigestDescent: Sendable {
       }
     }
     waiting.removeAll { answered.contains($0) }
-    // Whole levels are asked in order, so this is what costs least.
+    // Whole levels are asked for in order, so this costs least.
     leaves.sort()
   }
 }
 
-/// Compares the records of leaves.
+/// The comparison of the records of leaves.
 package enum LeafComparison {
   /// Records that are not the same on both sides, by their bytes, ascending.
   package static func differing(

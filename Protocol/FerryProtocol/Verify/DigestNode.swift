@@ -19,17 +19,17 @@ package struct DigestNode: Hashable, Sendable, Comparable, CustomStringConvertib
   /// All records of a table.
   package static let root = DigestNode(depth: 0, prefix: 0)
 
-  /// A leaf by its number.
+  /// Returns a leaf by its number.
   package static func leaf(_ number: Int) -> DigestNode {
     DigestNode(depth: depthMax, prefix: number)
   }
 
-  /// Where a record belongs: the first 16 bits of the hash of its identifier's bytes.
+  /// Returns the leaf of a record: the first 16 bits of the hash of its identifier's bytes.
   package static func leaf(of record: UnsafeRawBufferPointer) -> Int {
     Int(SipHash.hash(record) >> 112)
   }
 
-  /// Where a record belongs.
+  /// Returns the leaf of a record.
   package static func leaf(of record: Name) -> Int {
     record.withBytes { leaf(of: $0) }
   }
@@ -87,7 +87,7 @@ package struct DigestSums: Sendable, Equatable {
     recordCount -= 1
   }
 
-  /// The sum of the records below a node.
+  /// Returns the sum of the records below a node.
   package subscript(node: DigestNode) -> Digest {
     var sum = Digest.zero
     for leaf in node.leaves { sum += leaves[leaf] }

@@ -1,14 +1,14 @@
-/// SipHash-2-4 with 128 bits of output (Aumasson and Bernstein, 2012), under one key that
-/// everybody knows: strong and fast against faults, and no defence against somebody who makes
-/// records that have a digest he wants.
+/// SipHash-2-4 with 128 bits of output (Aumasson and Bernstein, 2012), under a public key. It is
+/// strong and fast against faults, and no defence against an attacker who makes records with a
+/// chosen digest.
 enum SipHash {
   /// The key's sixteen bytes are the ASCII text `ferry-digest-v01`.
   private static let key: (UInt64, UInt64) = (0x6964_2D79_7272_6566, 0x3130_762D_7473_6567)
 
-  /// The sixteen bytes of output as a number, the first byte the most significant.
+  /// Returns the sixteen bytes of output as a number, the first byte the most significant.
   static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt128 { hash(bytes, key: key) }
 
-  /// The same under another key, its halves read least significant byte first.
+  /// Returns the same under another key, its halves read least significant byte first.
   static func hash(_ bytes: UnsafeRawBufferPointer, key: (UInt64, UInt64)) -> UInt128 {
     var state = SipState(key)
     let whole = bytes.count & ~7

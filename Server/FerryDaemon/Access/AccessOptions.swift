@@ -103,7 +103,7 @@ enum AccessOptions {
 }
 
 extension KeySource {
-  /// A file, or a URL that nobody on the way can change.
+  /// Reads a file's path, or a URL whose answers cannot be changed on the way.
   fileprivate init(commandLine text: String) throws(UsageError) {
     let lowered = text.lowercased()
     guard lowered.hasPrefix("http://") || lowered.hasPrefix("https://") else {

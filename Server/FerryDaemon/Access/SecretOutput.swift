@@ -2,7 +2,7 @@ import CommandLineKit
 import Foundation
 import SyncServer
 
-/// Where a new secret goes: to standard output, or into a file that only this user may read.
+/// The destination of a new secret: standard output, or a file that only this user may read.
 struct SecretOutput {
   static let option = OptionSpec(
     "out", value: "FILE",

@@ -149,7 +149,7 @@ enum TokenCommands {
   private static let idArgument = ArgumentSpec(
     "id", help: "Its ID in `ferryd token list`, the beginning of it, or the token itself.")
 
-  // MARK: What is asked for
+  // MARK: Requests
 
   private static func request(_ arguments: ParsedArguments) throws -> TokenRequest {
     let role = arguments.stringIfPresent("role").flatMap { Role(rawValue: $0) }
@@ -235,7 +235,7 @@ enum TokenCommands {
 }
 
 extension StoredToken {
-  /// What may be shown of it.
+  /// The token as JSON, without its secret.
   var json: JSONText {
     .object([
       ("id", .string(id.text)), ("name", .string(name)), ("owner", .string(orNull: owner)),

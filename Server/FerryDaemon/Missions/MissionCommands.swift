@@ -128,7 +128,7 @@ enum MissionCommands {
     let grace = Retention(try arguments.duration("keep")).milliseconds ?? 0
     try await LocalMissions.withContent(arguments) { store, content in
       var result = BlobCollector.Result()
-      // Where nothing was ever published there is nothing to remove.
+      // If nothing was ever published, there is nothing to remove.
       if content.isNamed || content.isThere {
         let collector = BlobCollector(
           store: store, blobs: try content.desk().blobs, clock: .system,
@@ -148,7 +148,7 @@ enum MissionCommands {
     return .done
   }
 
-  /// Without this they would work on another store than the one that was meant.
+  /// Refuses `--server`: these commands would ignore it and work on the local store.
   private static func refuseServer(_ arguments: ParsedArguments) throws(UsageError) {
     guard arguments.stringIfPresent("server") != nil else { return }
     throw UsageError(
@@ -171,7 +171,7 @@ enum MissionCommands {
   }
 }
 
-/// Where missions' content lies: `--blobs` and `--mission-key`.
+/// The options of the directory of missions' content: `--blobs` and `--mission-key`.
 enum BlobOptions {
   static let options = [
     OptionSpec(

@@ -4,7 +4,7 @@ import MissionServer
 import SyncServer
 
 extension MissionFailure: CommandFailureConvertible {
-  /// What happened, why, and what to do.
+  /// The message for the user: what happened, why, and what to do.
   package var commandFailure: CommandFailure {
     switch self {
     case .refused(let problem): problem.commandFailure
@@ -16,7 +16,7 @@ extension MissionFailure: CommandFailureConvertible {
 }
 
 extension Problem: CommandFailureConvertible {
-  /// What happened, why, and what to do.
+  /// The message for the user: what happened, why, and what to do.
   package var commandFailure: CommandFailure {
     let next =
       switch code {
@@ -40,7 +40,7 @@ extension Problem: CommandFailureConvertible {
 }
 
 extension BlobError: CommandFailureConvertible {
-  /// What happened, why, and what to do.
+  /// The message for the user: what happened, why, and what to do.
   package var commandFailure: CommandFailure {
     switch self {
     case .diskFull:
@@ -71,7 +71,7 @@ extension SigningKeyError: CommandFailureConvertible {
     }
   }
 
-  /// What happened, why, and what to do.
+  /// The message for the user: what happened, why, and what to do.
   package var commandFailure: CommandFailure {
     let next =
       switch self {
@@ -92,7 +92,7 @@ extension SigningKeyError: CommandFailureConvertible {
 }
 
 extension Problem {
-  /// The same as ``ExitStatus``, everywhere where a server is asked: a token is a person's to give.
+  /// The exit status of a command that asks a server: only the user can give a missing token.
   private var status: ExitStatus {
     switch code {
     case .unauthorized, .forbidden: .needsUser

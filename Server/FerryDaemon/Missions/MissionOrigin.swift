@@ -3,13 +3,13 @@ import FerryProtocol
 import Foundation
 import MissionServer
 
-/// What a mission is published from: it decides what can be done about an error.
+/// The source of a published mission: it decides which advice an error gives.
 struct MissionOrigin: Sendable {
   /// As it was named on the command line.
   let path: String
   let isFolder: Bool
 
-  /// Throws where there is nothing.
+  /// Reads the path; throws if nothing is there.
   init(_ path: String) throws(CommandFailure) {
     var isFolder: ObjCBool = false
     guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
@@ -20,7 +20,7 @@ struct MissionOrigin: Sendable {
     (self.path, self.isFolder) = (path, isFolder.boolValue)
   }
 
-  /// Why it is no mission, with the file and the place in it.
+  /// Returns the reason why it is no mission, with the file and the place in it.
   func failure(_ error: MissionDraftError) -> CommandFailure {
     CommandFailure(
       isFolder
@@ -32,8 +32,8 @@ struct MissionOrigin: Sendable {
       code: "invalid_mission")
   }
 
-  /// What a server or store answered to the publication. Content that only a hash names cannot be
-  /// sent from here: publishing again would end in the same way.
+  /// Returns the failure for the answer of a server or store to the publication. Content that only
+  /// a hash names cannot be sent from here: publishing again would end in the same way.
   func failure(_ problem: Problem, of draft: MissionDraft) -> CommandFailure {
     var failure = problem.commandFailure
     guard problem.code == .contentMismatch, draft.namesContentByHash else { return failure }
@@ -45,7 +45,7 @@ struct MissionOrigin: Sendable {
 }
 
 extension MissionDraft {
-  /// Whether an item says only by its hash what the server has.
+  /// Whether an item names content of the server only by its hash.
   var namesContentByHash: Bool {
     items.contains { item in
       if case .known(_, let isHosted) = item.source { isHosted } else { false }

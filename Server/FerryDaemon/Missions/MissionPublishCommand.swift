@@ -111,7 +111,7 @@ extension MissionCommands {
 
   // MARK: Drafts
 
-  /// What is to be published, and the folder that its files are in.
+  /// Reads the mission to publish, and the folder that its files are in.
   private static func draft(
     _ origin: MissionOrigin, _ arguments: ParsedArguments
   ) throws -> (MissionDraft, String) {
@@ -159,7 +159,7 @@ extension MissionCommands {
 
   // MARK: Hashing
 
-  /// Hashes the draft's files; by the names that it has for them.
+  /// Hashes the draft's files. Returns them with their digests, by their names in the draft.
   private static func hash(
     _ draft: MissionDraft, _ folder: String
   ) async throws -> [String: MissionFile] {

@@ -4,9 +4,9 @@ import FerryProtocol
 import MissionServer
 import SyncServer
 
-/// What the mission commands print.
+/// The output of the mission commands.
 enum MissionReport {
-  /// Reads a manifest's document, which has to be the one that the record names and signs.
+  /// Reads a manifest's document, which has to match the record's hash and signature.
   static func manifest(
     _ document: [UInt8], of record: MissionRecord
   ) throws(CommandFailure) -> MissionManifest {

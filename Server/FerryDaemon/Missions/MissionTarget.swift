@@ -4,29 +4,29 @@ import Foundation
 import MissionServer
 import SyncServer
 
-/// A file to publish, with what it holds.
+/// A file to publish, with its digest.
 struct MissionFile: Sendable {
   let path: String
   let digest: FileDigest
 }
 
-/// Where the mission commands work: on the store, or through a server.
+/// The target of the mission commands: the store, or a server.
 protocol MissionTarget: Sendable {
-  /// The space's.
+  /// The space's name.
   var name: SpaceName { get }
 
   func list() async throws -> [MissionRecord]
 
-  /// The catalogue's record and the manifest's document.
+  /// Returns the catalogue's record and the manifest's document.
   func show(_ id: MissionID) async throws -> (MissionRecord, [UInt8])
 
-  /// Paths of the items whose content is missing or damaged.
+  /// Returns the paths of the items whose content is missing or damaged.
   func damaged(_ manifest: MissionManifest) async throws -> [String]
 
   /// - Parameters:
-  ///   - manifest: Its version is 0: whichever comes next.
+  ///   - manifest: Its version is 0 for the next one.
   ///   - isNewKey: Whether it may be signed with another key than the space's other missions.
-  ///   - bar: Told the bytes that were kept.
+  ///   - bar: Shows the bytes that were kept.
   func publish(
     _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, bar: ProgressBar
   ) async throws -> MissionRecord
@@ -74,7 +74,7 @@ struct LocalMissions: MissionTarget {
 
   var name: SpaceName { space.name }
 
-  /// Opens the store, and finds out where its content is.
+  /// Opens the store, and finds the directory of its content.
   static func withContent<Answer>(
     _ arguments: ParsedArguments, _ body: (any SyncStore, ContentPlace) async throws -> Answer
   ) async throws -> Answer {
@@ -134,7 +134,7 @@ struct LocalMissions: MissionTarget {
     _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, bar: ProgressBar
   ) async throws -> MissionRecord {
     let desk = try content.desk(makes: true)
-    // What is here already must not be collected before the mission names it.
+    // Content that is here already must not be collected before the mission names it.
     let hold = try await desk.hold()
     defer { withExtendedLifetime(hold) {} }
     let sources = files.map { BlobSource(path: $0.path, digest: $0.digest) }
@@ -157,8 +157,8 @@ struct LocalMissions: MissionTarget {
   }
 }
 
-/// Where missions' content lies. It is opened by those who need it, and made by those alone who put
-/// something there: others would work on an empty one that nobody meant.
+/// The place of missions' content. Only calls that need it open it, and only calls that add content
+/// create it: others would work on an empty directory by mistake.
 struct ContentPlace: Sendable {
   let store: any SyncStore
   let path: String
@@ -169,7 +169,7 @@ struct ContentPlace: Sendable {
   /// Whether there is one.
   var isThere: Bool { FileManager.default.fileExists(atPath: path) }
 
-  /// - Parameter makes: whether it is made where it is absent.
+  /// - Parameter makes: Whether it is made if it is absent.
   func desk(makes: Bool = false) throws -> MissionDesk {
     guard makes || isThere else {
       throw CommandFailure(

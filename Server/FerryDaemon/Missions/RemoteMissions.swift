@@ -6,7 +6,7 @@ import Networking
 
 /// Missions of a server elsewhere, through its HTTP interface.
 struct RemoteMissions: MissionTarget {
-  /// Bytes of content in one request: well below what a server takes.
+  /// Bytes of content in one request: well below a server's limit.
   private static let partBytes = 4 << 20
 
   private let base: String
@@ -84,7 +84,7 @@ struct RemoteMissions: MissionTarget {
     return try read { () throws(MalformedMessage) in try MissionRecord(decoding: answer.body) }
   }
 
-  /// Sends what the server lacks of one content.
+  /// Sends the missing part of one content to the server.
   private func upload(
     _ hash: ContentHash, size: Int64, bar: ProgressBar?,
     _ content: (_ offset: Int64, _ count: Int) async throws -> [UInt8]
@@ -106,7 +106,7 @@ struct RemoteMissions: MissionTarget {
       }
       let answer = try await exchange(.put, path, headers: headers, body: part)
       if answer.status == 409, conflicts < 10 {
-        // Somebody else sends the same.
+        // Another client sends the same content.
         conflicts += 1
         offset = UploadState(answer).offset(in: size)
         continue
@@ -188,7 +188,7 @@ struct RemoteMissions: MissionTarget {
   }
 }
 
-/// What a server says of an upload.
+/// The server's state of an upload.
 private struct UploadState {
   let isComplete: Bool
   /// Bytes that are there.
@@ -199,7 +199,7 @@ private struct UploadState {
     isComplete = answer.headers["Upload-Complete"] == "?1"
   }
 
-  /// Where to go on in content of so many bytes. Of what is all there and not complete the last
-  /// byte goes again: with it the server checks the whole.
+  /// Returns the offset from which to go on in content of so many bytes. If all is there and not
+  /// complete, the last byte is sent again: with it the server checks the whole.
   func offset(in size: Int64) -> Int64 { min(received, max(0, size - 1)) }
 }

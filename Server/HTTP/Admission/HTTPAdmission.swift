@@ -2,7 +2,7 @@
 package struct HTTPArrival: Sendable {
   /// Without content.
   package var request: HTTPRequest
-  /// Bytes of content that are announced; `nil` for chunks of unknown size.
+  /// Bytes of announced content; `nil` for chunks of unknown size.
   package var declaredLength: Int?
   /// Whether it came over one of the connections that are kept free for probes and
   /// administration.
@@ -28,7 +28,7 @@ package enum HTTPAdmission: Sendable {
   /// The connection waits for the answer, which may take a while.
   case decide(@Sendable () async -> HTTPAdmission)
 
-  /// The decision, however long it takes.
+  /// Returns the decision, however long it takes.
   package func settled() async -> HTTPAdmission {
     var admission = self
     while case .decide(let decide) = admission { admission = await decide() }

@@ -1,10 +1,11 @@
 import Synchronization
 
-/// Bytes of memory that the contents of all requests may take together, as they come and decoded.
+/// The limit of the memory that the contents of all requests may take together, as they come and
+/// decoded, in bytes.
 ///
-/// Memory is taken for what has arrived, never for what is announced. No account may hold more than
-/// a quarter, and an eighth is left to contents of up to 64 KiB, so that a few large or slow ones do
-/// not keep out the small packets of everybody else.
+/// Memory is taken for bytes that have arrived, never for announced ones. No account may hold more
+/// than a quarter, and an eighth is reserved for contents of up to 64 KiB. So a few large or slow
+/// contents do not keep out the small packets of all other senders.
 package final class MemoryBudget: Sendable {
   /// Memory is taken in such steps, in bytes. Contents that fit in one may use all of the budget.
   package static let step = 64 << 10
@@ -32,8 +33,8 @@ package final class MemoryBudget: Sendable {
 
   /// Takes all of `count` bytes, or none.
   /// - Parameters:
-  ///   - total: What the content holds with them.
-  ///   - account: Who sends it; `nil` when the server does not tell senders apart.
+  ///   - total: The bytes that the content holds with them.
+  ///   - account: The sender; `nil` if the server does not distinguish senders.
   func reserve(_ count: Int, total: Int, account: String?) -> Bool {
     state.withLock { state in
       let ceiling = total <= Self.step ? limit : largeMax
@@ -57,7 +58,8 @@ package final class MemoryBudget: Sendable {
   }
 }
 
-/// What one request has taken of the budget, until it is forgotten. One thread uses it at a time.
+/// The share of the budget that one request has taken, until it is forgotten. One thread uses it at
+/// a time.
 final class MemoryShare: Sendable {
   private let budget: MemoryBudget
   private let account: String?
@@ -72,7 +74,7 @@ final class MemoryShare: Sendable {
 
   var count: Int { taken.load(ordering: .relaxed) }
 
-  /// Has at least `wanted` bytes; false when the budget is used up.
+  /// Takes memory up to `wanted` bytes; returns `false` if the budget is used up.
   func grow(to wanted: Int) -> Bool {
     let count = count
     guard wanted > count else { return true }

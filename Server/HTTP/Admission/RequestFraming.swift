@@ -1,4 +1,4 @@
-/// What a request's headers say about whom it is for and where it ends (RFC 9112 §3.2, §6). Pure.
+/// The host and the framing of a request, by its headers (RFC 9112 §3.2, §6). Pure.
 ///
 /// Requests that two servers could read differently are refused, for the way here may lead through
 /// another one.
@@ -9,7 +9,7 @@ struct RequestFraming: Equatable {
 
   /// - Parameters:
   ///   - version: `HTTP/1.1`, `HTTP/1.0`, …
-  ///   - authority: What an absolute target names.
+  ///   - authority: The authority of an absolute target.
   init(
     headers: HTTPHeaders, version: String, authority: String?
   ) throws(HTTPFailure) {
@@ -63,13 +63,14 @@ struct RequestFraming: Equatable {
 
   private static let notInHosts = Array("/?#@,\\\"<>".utf8)
 
-  /// Without case and without the port that `http` means anyway.
+  /// Returns the authority without case and without the port that `http` implies.
   private static func bare(_ authority: String) -> String {
     let lowered = authority.lowercased()
     return lowered.hasSuffix(":80") ? String(lowered.dropLast(3)) : lowered
   }
 
-  /// RFC 9110 §5.6.2. `Content-Length : 5` would be another header to the next reader.
+  /// Returns whether a name is a token (RFC 9110 §5.6.2). `Content-Length : 5` would be another
+  /// header to the next reader.
   private static func isToken(_ name: String) -> Bool {
     !name.isEmpty
       && name.utf8.allSatisfy { byte in

@@ -5,7 +5,7 @@
 package struct TransferPace: Sendable, Equatable {
   /// From the first moment of a connection, or from the request line, to the end of the headers.
   package var headers: Duration
-  /// What every transfer of content may take, whatever its size.
+  /// The time that every transfer of content may take, of any size.
   package var grace: Duration
   /// Bytes of content a second, on average, after the grace.
   package var bytesPerSecond: Int
@@ -22,7 +22,8 @@ package struct TransferPace: Sendable, Equatable {
   /// Files cost no memory while they are sent, so their readers may be this many times slower.
   static let fileFactor = 16
 
-  /// When a transfer that began at `start` has taken too long, `count` bytes being through.
+  /// Returns the time at which a transfer that began at `start` has taken too long, after `count`
+  /// bytes.
   func deadline(start: Duration, count: Int, slowness: Int = 1) -> Duration {
     let rate = Double(max(bytesPerSecond, 1)) / Double(max(slowness, 1))
     return start + grace + .seconds(Double(max(count, 0)) / rate)

@@ -1,10 +1,10 @@
 import Foundation
 import Synchronization
 
-/// Accepts connections on its own thread and hands them on.
+/// A thread that accepts connections and hands them on.
 ///
-/// libmicrohttpd could listen itself, but its `MHD_quiesce_daemon` races with its workers, and
-/// its thread pool does not spread connections evenly.
+/// libmicrohttpd could listen itself, but its `MHD_quiesce_daemon` races with its workers, and its
+/// thread pool does not spread connections evenly.
 final class Acceptor: Sendable {
   private let isStopping = Atomic(false)
   private let listener: ListeningSocket
@@ -13,13 +13,13 @@ final class Acceptor: Sendable {
   private let wakeup = Pipe()
   private let ended = DispatchGroup()
 
-  /// `table`: what holds the limits; connections beyond them wait in the kernel's queue.
+  /// `table`: holds the limits; connections beyond them wait in the kernel's queue.
   init(listener: ListeningSocket, table: ConnectionTable) {
     self.listener = listener
     self.table = table
   }
 
-  /// Starts accepting. `take` gets each connection's socket and owns it; it answers false when
+  /// Starts accepting. `take` gets each connection's socket and owns it; it returns `false` if
   /// there will be no `connectionClosed` for it.
   func start(_ take: @escaping @Sendable (Int32, inout SocketAddress) -> Bool) {
     ended.enter()
@@ -32,7 +32,7 @@ final class Acceptor: Sendable {
     thread.start()
   }
 
-  /// A connection that was handed on is closed.
+  /// Notes that a connection that was handed on is closed.
   func connectionClosed(_ connection: ClientConnection) {
     if table.close(connection) { wake() }
   }
@@ -44,7 +44,7 @@ final class Acceptor: Sendable {
     ended.wait()
   }
 
-  /// Waits for one event; false when it is time to stop.
+  /// Waits for one event; returns `false` if it is time to stop.
   private func acceptNext(_ take: (Int32, inout SocketAddress) -> Bool) -> Bool {
     guard !isStopping.load(ordering: .relaxed) else { return false }
     let isFull = table.isFull

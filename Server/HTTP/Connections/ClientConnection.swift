@@ -18,12 +18,12 @@ final class ClientConnection: Sendable {
     self.deadline = Atomic(Self.nanoseconds(deadline))
   }
 
-  /// The client has until then; `nil` for as long as it likes.
+  /// Sets the client's deadline; `nil` for none.
   func expect(by time: Duration?) {
     deadline.store(time.map(Self.nanoseconds) ?? Self.never, ordering: .relaxed)
   }
 
-  /// Whether the client is late.
+  /// Returns whether the client is late.
   func isLate(_ now: Duration) -> Bool {
     deadline.load(ordering: .relaxed) < Self.nanoseconds(now)
   }

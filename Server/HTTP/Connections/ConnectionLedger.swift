@@ -1,11 +1,11 @@
-/// Which connections are taken; pure.
+/// The decision which connections are accepted; pure.
 ///
-/// Beyond the limit a few more are taken that serve probes and administration only, so that a
-/// full server can still be looked at and repaired.
+/// Beyond the limit a few more are accepted that serve probes and administration only, so that a
+/// full server can still be examined and repaired.
 struct ConnectionLedger {
   enum Verdict: Equatable {
     case open
-    /// One of those that are kept free.
+    /// A connection of the reserve.
     case reserve
     /// Its address has as many as it may.
     case refused
@@ -54,8 +54,8 @@ struct ConnectionLedger {
   }
 }
 
-/// Whose connection it is: an IPv4 address, or the 64 bits of an IPv6 address that name a network,
-/// since one machine chooses the others as it likes.
+/// The client of a connection: an IPv4 address, or the first 64 bits of an IPv6 address. These name
+/// a network; one machine chooses the others as it likes.
 struct ClientAddress: Hashable, Sendable {
   private let bits: UInt64
   private let isIPv6: Bool

@@ -11,9 +11,8 @@ struct ConnectionHandle: @unchecked Sendable {
 
 /// The exchanges in progress, and which of their connections are suspended.
 ///
-/// Its lock settles who may resume a connection: exactly one resume for each suspension, and no
-/// suspension once `close` has run, because libmicrohttpd aborts the process when it is stopped
-/// with a suspended connection.
+/// Its lock makes sure that each suspension has exactly one resume, and that no suspension follows
+/// `close`. libmicrohttpd aborts the process if it is stopped with a suspended connection.
 final class ConnectionRegistry: Sendable {
   private struct Entry {
     let exchange: Exchange
@@ -52,7 +51,7 @@ final class ConnectionRegistry: Sendable {
     waiter?.resume()
   }
 
-  /// Suspends the exchange's connection, on its own thread; false once closed.
+  /// Suspends the exchange's connection, on its own thread; returns `false` once closed.
   func suspend(_ exchange: Exchange, _ connection: ConnectionHandle) -> Bool {
     state.withLock { state in
       guard !state.isClosed else { return false }
@@ -62,13 +61,13 @@ final class ConnectionRegistry: Sendable {
     }
   }
 
-  /// Resumes the exchange's connection; false when it was not suspended.
+  /// Resumes the exchange's connection; returns `false` if it was not suspended.
   @discardableResult
   func resume(_ exchange: Exchange) -> Bool {
     state.withLock { $0.entries[ObjectIdentifier(exchange)]?.resume() ?? false }
   }
 
-  /// Resets the exchange's connection, whatever it is doing.
+  /// Resets the exchange's connection, in any state.
   func disconnect(_ exchange: Exchange) {
     state.withLock { state in
       guard let socket = state.entries[ObjectIdentifier(exchange)]?.socket else { return }

@@ -1,9 +1,9 @@
 @preconcurrency import Dispatch
 import Synchronization
 
-/// All connections, and who of them is late.
+/// All connections, with the deadlines of their clients.
 final class ConnectionTable: Sendable {
-  /// What has been turned away or cut off since the start.
+  /// Counts of connections turned away or cut off since the start.
   struct Counts: Sendable, Equatable {
     /// Connections of addresses that had as many as they may.
     var refused = 0
@@ -18,7 +18,7 @@ final class ConnectionTable: Sendable {
     var isTicking = false
   }
 
-  /// Between two looks at the deadlines.
+  /// The time between two looks at the deadlines.
   private static let period = DispatchTimeInterval.milliseconds(500)
   private static let queue = DispatchQueue(label: "ferry.http.deadlines")
 
@@ -66,7 +66,7 @@ final class ConnectionTable: Sendable {
     return connection
   }
 
-  /// The connection of a socket.
+  /// Returns the connection of a socket.
   func connection(of socket: Int32) -> ClientConnection? {
     state.withLock { $0.bySocket[socket] }
   }

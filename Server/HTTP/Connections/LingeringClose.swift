@@ -2,11 +2,11 @@ import CMicroHTTPD
 @preconcurrency import Dispatch
 import Glibc
 
-/// Keeps a refused connection open until its peer has read the answer.
+/// The closing of a refused connection after its peer has read the answer.
 ///
-/// Closing a socket that still has unread input makes the kernel send a reset, which can destroy
-/// an answer on its way. So input is read and thrown away until the peer closes, for a bounded
-/// time and a bounded number of connections.
+/// Closing a socket that still has unread input makes the kernel send a reset, which can destroy an
+/// answer on its way. So input is read and thrown away until the peer closes, for a bounded time
+/// and a bounded number of connections.
 enum LingeringClose {
   private static let timeLimit = DispatchTimeInterval.seconds(5)
   private static let slots = DispatchSemaphore(value: 128)
@@ -33,7 +33,7 @@ enum LingeringClose {
     queue.asyncAfter(deadline: .now() + timeLimit) { source.cancel() }
   }
 
-  /// False when the peer has closed.
+  /// Reads and discards input; returns `false` if the peer has closed.
   private static func discard(from socket: Int32) -> Bool {
     withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 16) { buffer in
       while true {

@@ -1,7 +1,7 @@
 import CMicroHTTPD
 import Glibc
 
-/// What a non-blocking socket holds that nobody has read yet.
+/// The unread bytes of a non-blocking socket.
 enum PendingInput {
   case none
   case some

@@ -5,7 +5,8 @@ struct SocketAddress {
   private(set) var storage = sockaddr_storage()
   private(set) var length: socklen_t
 
-  /// From text: `127.0.0.1`, `::1`, `[::1]` or `localhost`. Nil when it is no address.
+  /// Reads an address from text: `127.0.0.1`, `::1`, `[::1]` or `localhost`. `nil` if it is no
+  /// address.
   init?(_ text: String, port: UInt16) {
     var host = text == "localhost" ? "127.0.0.1" : text
     if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
@@ -30,7 +31,7 @@ struct SocketAddress {
     }
   }
 
-  /// An address that a system call is to fill in.
+  /// Creates an address that a system call is to fill in.
   init() {
     length = socklen_t(MemoryLayout<sockaddr_storage>.size)
   }
@@ -55,7 +56,7 @@ struct SocketAddress {
     }
   }
 
-  /// Who is at the other end.
+  /// The address at the other end.
   var client: ClientAddress {
     withUnsafeBytes(of: storage) { storage in
       // in_addr starts at byte 4 of sockaddr_in, in6_addr at byte 8 of sockaddr_in6.
@@ -71,7 +72,7 @@ struct SocketAddress {
     }
   }
 
-  /// The numeric host of `address`, an IPv4-mapped one as IPv4; empty for another family.
+  /// Returns the numeric host of `address`, an IPv4-mapped one as IPv4; empty for another family.
   static func host(of address: UnsafePointer<sockaddr>?) -> String {
     guard let address else { return "" }
     let bytes = UnsafeRawPointer(address)

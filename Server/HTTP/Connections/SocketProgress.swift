@@ -1,6 +1,6 @@
 import Glibc
 
-/// What the system knows of how far a connection is (tcp(7)).
+/// The system's counters of a connection's progress (tcp(7)).
 enum SocketProgress {
   /// `tcpi_bytes_acked` of `struct tcp_info` (linux/tcp.h, since Linux 4.1), which glibc's own
   /// header leaves out.
@@ -9,14 +9,14 @@ enum SocketProgress {
   private static let receivedAt = 128
   private static let infoBytes = 256
 
-  /// Bytes that the other side has acknowledged since the connection began; nil where the system
-  /// does not tell.
+  /// Returns the bytes that the other side has acknowledged since the connection began; `nil` if
+  /// the system does not report them.
   static func acknowledgedBytes(of socket: Int32) -> UInt64? {
     counter(at: acknowledgedAt, of: socket)
   }
 
-  /// Bytes that this process has read since the connection began; `nil` when the system does not
-  /// say, or when bytes come in so fast that no moment can be caught.
+  /// Returns the bytes that this process has read since the connection began. Returns `nil` if the
+  /// system does not report them, or if bytes come in too fast to catch a consistent moment.
   static func consumedBytes(of socket: Int32) -> UInt64? {
     for _ in 0..<8 {
       guard let before = counter(at: receivedAt, of: socket) else { return nil }

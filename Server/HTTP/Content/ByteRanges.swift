@@ -1,10 +1,10 @@
-/// What a `Range` header asks for (RFC 9110 §14.1), before the size is known. Pure.
+/// The ranges of a `Range` header (RFC 9110 §14.1), before the size is known. Pure.
 package struct ByteRanges: Sendable, Equatable {
-  /// What is left of the ranges once the size is known.
+  /// The result of the ranges once the size is known.
   package enum Resolution: Sendable, Equatable {
     /// The header is to be ignored.
     case whole
-    /// At least one range; none is empty, no two touch, and they stand in the order asked for.
+    /// At least one range; none is empty, no two touch, and they are in the requested order.
     case ranges([Range<Int>])
     /// There is nothing at any of them.
     case unsatisfiable
@@ -16,17 +16,18 @@ package struct ByteRanges: Sendable, Equatable {
     case suffix(Int)
   }
 
-  /// More ranges than this in one header are taken for an attack (RFC 9110 §17.15), and the
-  /// header is ignored.
+  /// The most ranges in one header: more count as an attack (RFC 9110 §17.15), and the header is
+  /// ignored.
   package static let countMax = 64
-  /// Ranges with a gap of fewer bytes between them are sent as one: each part of a multipart
-  /// answer costs about that much by itself (RFC 9110 §14.6 note).
+  /// The smallest gap in bytes between two ranges that are sent apart. Each part of a multipart
+  /// answer costs about that much (RFC 9110 §14.6 note).
   package static let gapMin = 80
 
   private let specifications: [Specification]
 
-  /// Nil when the header is to be ignored: it is malformed, counts in another unit than bytes,
-  /// or lists more than `countMax` ranges. Numbers beyond 63 bits count as the greatest of them.
+  /// Reads the header; `nil` if it is to be ignored: it is malformed, counts in another unit than
+  /// bytes, or lists more than `countMax` ranges. Numbers beyond 63 bits count as the greatest of
+  /// them.
   package init?(header text: String) {
     let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, parts[0].lowercased() == "bytes" else { return nil }
@@ -44,7 +45,7 @@ package struct ByteRanges: Sendable, Equatable {
     self.specifications = specifications
   }
 
-  /// The bytes that are meant of a representation of `size` bytes.
+  /// Returns the bytes that are meant of a representation of `size` bytes.
   package func resolved(size: Int) -> Resolution {
     var ranges: [Range<Int>] = []
     for specification in specifications {
@@ -52,7 +53,7 @@ package struct ByteRanges: Sendable, Equatable {
       case .span(let first, let last) where first < size:
         ranges.append(first..<min(last, size - 1) + 1)
       case .suffix(let count) where count > 0:
-        // All of nothing can be had, yet no Content-Range could say so.
+        // All of an empty content is available, but no Content-Range can express that.
         if size == 0 { return .whole }
         ranges.append(size - min(count, size)..<size)
       case .span, .suffix: continue
@@ -61,8 +62,8 @@ package struct ByteRanges: Sendable, Equatable {
     return ranges.isEmpty ? .unsatisfiable : .ranges(Self.coalesced(ranges))
   }
 
-  /// Joins what overlaps or nearly touches; a joined range stands where its first part was asked
-  /// for. All together is never more than the size, so overlaps cannot multiply the work.
+  /// Joins ranges that overlap or nearly touch; a joined range is at the place of its first part.
+  /// All together is never more than the size, so overlaps cannot multiply the work.
   private static func coalesced(_ ranges: [Range<Int>]) -> [Range<Int>] {
     let ascending = ranges.enumerated().sorted {
       ($0.element.lowerBound, $0.offset) < ($1.element.lowerBound, $1.offset)

@@ -5,7 +5,7 @@ extension FileContent {
   /// Lets libmicrohttpd send a file by sendfile(2), from a descriptor of its own that it closes;
   /// nil when it is out of memory.
   func daemonResponse() -> OpaquePointer? {
-    // Without a free descriptor it is read through the one that is open.
+    // Without a free descriptor it is read through the open one.
     guard count > 0, let descriptor = file.duplicate() else {
       return SegmentedContent([.file(self)]).daemonResponse()
     }
@@ -21,7 +21,7 @@ extension SegmentedContent {
   func daemonResponse() -> OpaquePointer? { SegmentsOwner(self).daemonResponse() }
 }
 
-/// Keeps segments while libmicrohttpd reads them.
+/// The owner of segments while libmicrohttpd reads them.
 private final class SegmentsOwner {
   /// Bytes that each answer in progress holds, and the most that is read from a file at once.
   private static let blockSize = 64 << 10
@@ -50,7 +50,7 @@ private final class SegmentsOwner {
   }
 }
 
-/// An answer that tells the size of its content and has none: to `HEAD`, or with 304.
+/// Creates an answer that states the size of its content and has none: to `HEAD`, or with 304.
 func contentlessDaemonResponse(count: Int) -> OpaquePointer? {
   MHD_create_response_from_callback(
     UInt64(count), 1, { _, _, _, _ in -2 }, nil, nil)

@@ -11,7 +11,7 @@ package enum ContentSegment: Sendable {
     }
   }
 
-  /// Some of it; `range` counts from the segment's own beginning and lies within it.
+  /// Returns some of it; `range` counts from the segment's own beginning and is within it.
   package subscript(range: Range<Int>) -> ContentSegment {
     switch self {
     case .bytes(let bytes): return .bytes(Array(bytes[range]))
@@ -44,7 +44,7 @@ package enum ContentSegment: Sendable {
 /// Segments as one content.
 package struct SegmentedContent: Sendable {
   private let segments: [ContentSegment]
-  /// Where each segment begins in the whole.
+  /// The beginning of each segment in the whole.
   private let starts: [Int]
   /// All together, in bytes.
   package let count: Int
@@ -60,9 +60,9 @@ package struct SegmentedContent: Sendable {
     count = end
   }
 
-  /// Copies bytes from `position` on until the buffer is full or the content ends; answers with
-  /// their number, nil when a file has become too short or cannot be read. It blocks for as long
-  /// as the disk takes.
+  /// Copies bytes from `position` on until the buffer is full or the content ends. Returns their
+  /// number, `nil` if a file has become too short or cannot be read. It blocks for as long as the
+  /// disk takes.
   package func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
     var filled = 0
     var index = starts.lastIndex { $0 <= position } ?? 0

@@ -1,19 +1,18 @@
 /// A representation's tag (RFC 9110 §8.8.3): `"abc"`, or `W/"abc"` when it is weak.
 package struct EntityTag: Sendable, Equatable, CustomStringConvertible {
-  /// What is between the quotes.
+  /// The text between the quotes.
   package let opaque: String
   /// Whether equal tags promise equal meaning only, and not equal bytes.
   package let isWeak: Bool
 
-  /// A strong tag. `opaque` holds visible characters only, and no quotes.
+  /// Creates a strong tag. `opaque` holds visible characters only, and no quotes.
   package init(strong opaque: String) {
     precondition(opaque.utf8.allSatisfy(Self.isTagByte), "no entity tag: \(opaque)")
     self.opaque = opaque
     isWeak = false
   }
 
-  /// Takes exactly one tag as it stands in a header; nil when the text is anything else, such as
-  /// a date.
+  /// Reads exactly one tag of a header; `nil` if the text is anything else, such as a date.
   package init?(header text: String) {
     var rest = Substring(text).trimmingBlanks
     guard let tag = Self.next(&rest), rest.isEmpty else { return nil }
@@ -23,15 +22,15 @@ package struct EntityTag: Sendable, Equatable, CustomStringConvertible {
   /// As headers write it.
   package var description: String { (isWeak ? "W/" : "") + "\"\(opaque)\"" }
 
-  /// Whether both are strong and equal (RFC 9110 §8.8.3.2).
+  /// Returns whether both are strong and equal (RFC 9110 §8.8.3.2).
   package func equalsStrongly(_ other: EntityTag) -> Bool {
     !isWeak && !other.isWeak && opaque == other.opaque
   }
 
-  /// Whether both are equal, be they weak or strong.
+  /// Returns whether both are equal, be they weak or strong.
   package func equalsWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
 
-  /// The tags of a list, up to the first thing that is none.
+  /// Returns the tags of a list, up to the first thing that is none.
   package static func list(_ text: String) -> [EntityTag] {
     var tags: [EntityTag] = []
     var rest = Substring(text)

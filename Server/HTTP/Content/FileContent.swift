@@ -4,13 +4,13 @@ package struct FileContent: Sendable {
   /// In bytes, from the file's beginning.
   package let range: Range<Int>
 
-  /// Everything that the file held when it was opened.
+  /// Creates content of everything that the file held when it was opened.
   package init(_ file: OpenFile) {
     self.file = file
     range = 0..<file.size
   }
 
-  /// The range lies within the file.
+  /// Creates content of a range within the file.
   package init(_ file: OpenFile, range: Range<Int>) {
     precondition(range.lowerBound >= 0 && range.upperBound <= file.size, "outside the file")
     self.file = file

@@ -1,4 +1,5 @@
-/// What a request gets of a file: its conditions and ranges, decided (RFC 9110 §13, §14). Pure.
+/// The selected parts of a file: a request's conditions and ranges, decided (RFC 9110 §13, §14).
+/// Pure.
 package enum FileSelection: Sendable, Equatable {
   /// 200
   case whole
@@ -13,8 +14,8 @@ package enum FileSelection: Sendable, Equatable {
   /// 412
   case preconditionFailed
 
-  /// In the order of RFC 9110 §13.2.2. A file has a tag and no date of change, so conditions
-  /// that name a date are overlooked, and `If-Range` with one does not hold.
+  /// Decides in the order of RFC 9110 §13.2.2. A file has a tag and no date of change, so
+  /// conditions that name a date are ignored, and `If-Range` with one does not hold.
   package init(of representation: Representation, for request: HTTPRequest) {
     let (headers, tag) = (request.headers, representation.tag)
     let isGet = request.method == "GET"
@@ -46,7 +47,7 @@ package enum FileSelection: Sendable, Equatable {
     }
   }
 
-  /// All header fields of the answer but those that the server adds by itself.
+  /// Returns all header fields of the answer but those that the server adds by itself.
   package func headers(of representation: Representation) -> HTTPHeaders {
     var headers: HTTPHeaders = [
       "Accept-Ranges": "bytes", "ETag": representation.tag.description,
@@ -63,7 +64,7 @@ package enum FileSelection: Sendable, Equatable {
       headers["Content-Range"] = "bytes */\(representation.size)"
     case .notModified, .preconditionFailed: break
     }
-    // A refusal is about this request only; nobody is to keep it.
+    // A refusal is about this request only; no cache may keep it.
     if status < 400 { headers["Cache-Control"] = representation.cacheControl }
     return headers
   }
@@ -79,7 +80,7 @@ package enum FileSelection: Sendable, Equatable {
 
   private static func isAny(_ list: String) -> Bool { Substring(list).trimmingBlanks == "*" }
 
-  /// Whether `Range` counts: without `If-Range`, or when it names exactly these bytes.
+  /// Returns whether `Range` counts: without `If-Range`, or when it names exactly these bytes.
   private static func holds(ifRange header: String?, _ tag: EntityTag) -> Bool {
     guard let header else { return true }
     return EntityTag(header: header).map(tag.equalsStrongly) ?? false

@@ -1,9 +1,9 @@
 extension HTTPResponse {
-  /// Answers `GET` or `HEAD` with a file: whole, in parts, or not at all where a condition of
-  /// the request says so.
+  /// Answers `GET` or `HEAD` with a file: whole, in parts, or not at all if a condition of the
+  /// request requires that.
   ///
-  /// A 416 or 412 has no content; the caller may give it one. The content of a 304 is not sent
-  /// and only tells the size (RFC 9110 §8.6). Nothing is read here, so it never blocks.
+  /// A 416 or 412 has no content; the caller may give it one. The content of a 304 is not sent and
+  /// only states the size (RFC 9110 §8.6). Nothing is read here, so it never blocks.
   package init(
     answering request: HTTPRequest, with content: ContentSegment, tag: EntityTag,
     mediaType: String, cacheControl: String? = nil
@@ -23,17 +23,17 @@ extension HTTPResponse {
       status: selection.status, headers: selection.headers(of: representation), body: body)
   }
 
-  /// Bytes of content that are sent to answer `method`; nil while that is not known.
+  /// Returns the bytes of content that are sent to answer `method`; nil while that is not known.
   package func contentCount(for method: String) -> Int? {
     sendsContent(for: method) ? body.count : 0
   }
 
-  /// Whether the content follows the headers (RFC 9110 §6.4.1).
+  /// Returns whether the content follows the headers (RFC 9110 §6.4.1).
   func sendsContent(for method: String) -> Bool {
     method != "HEAD" && status != 304 && status != 204
   }
 
-  /// As `multipart/byteranges` (RFC 9110 §14.6).
+  /// Returns the content as `multipart/byteranges` (RFC 9110 §14.6).
   private static func parts(
     _ ranges: [Range<Int>], of content: ContentSegment, _ representation: Representation,
     _ boundary: String

@@ -1,15 +1,15 @@
 import Glibc
 
-/// Why a file could not be opened; `code` is an errno, and EINVAL stands for what is no regular
-/// file.
+/// The reason why a file could not be opened; `code` is an errno, and EINVAL means that it is no
+/// regular file.
 package struct OpenFileError: Error, Sendable, Equatable {
   package let code: Int32
 }
 
-/// A regular file that is open for reading, closed when nobody needs it any more.
+/// A regular file that is open for reading, and is closed after its last use.
 ///
 /// Any number of answers may read it at once; none moves the descriptor's own position. It stays
-/// readable when its name is removed meanwhile. What it holds must not change while it is sent.
+/// readable if its name is removed meanwhile. Its content must not change while it is sent.
 package final class OpenFile: Sendable {
   /// In bytes, as it was when it was opened.
   package let size: Int
@@ -41,13 +41,14 @@ package final class OpenFile: Sendable {
 
   deinit { close(descriptor) }
 
-  /// The size as it is now, in bytes; 0 when the system does not tell.
+  /// The size as it is now, in bytes; 0 if the system does not report it.
   var sizeNow: Int {
     var status = stat()
     return fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
   }
 
-  /// A second descriptor of the file, which the caller closes; nil when there is none to be had.
+  /// Returns a second descriptor of the file, which the caller closes; nil when there is none to be
+  /// had.
   func duplicate() -> Int32? {
     let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     return copy >= 0 ? copy : nil

@@ -1,4 +1,4 @@
-/// A file as HTTP sees it: what RFC 9110 §3.2 calls the selected representation.
+/// A file as HTTP sees it: the selected representation of RFC 9110 §3.2.
 package struct Representation: Sendable, Equatable {
   /// In bytes.
   package let size: Int
@@ -8,7 +8,8 @@ package struct Representation: Sendable, Equatable {
   /// The value of `Cache-Control`, or nil to leave it out.
   package let cacheControl: String?
 
-  /// A media type that no header can hold becomes `application/octet-stream`.
+  /// Creates a representation. A media type that no header can hold becomes
+  /// `application/octet-stream`.
   package init(size: Int, tag: EntityTag, mediaType: String, cacheControl: String? = nil) {
     self.size = size
     self.tag = tag
@@ -17,14 +18,14 @@ package struct Representation: Sendable, Equatable {
     self.cacheControl = cacheControl
   }
 
-  /// The value of `Content-Range` for some of its bytes.
+  /// Returns the value of `Content-Range` for some of its bytes.
   func contentRange(_ range: Range<Int>) -> String {
     "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"
   }
 
-  /// What separates the parts of a multipart answer. The same request gets the same bytes.
+  /// The separator of a multipart answer's parts. The same request gets the same bytes.
   ///
-  /// Made of the tag: a digest of the content cannot itself stand in the content.
+  /// It is made from the tag: a digest of the content cannot itself be in the content.
   var boundary: String {
     let marks = tag.opaque.utf8.filter { byte in
       (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)

@@ -1,10 +1,11 @@
 import FerryProtocol
 import Synchronization
 
-/// Who was admitted a moment ago, so that reading a content begins without asking the store.
+/// The callers that were admitted a moment ago, so that reading a content begins without a call to
+/// the store.
 ///
-/// It decides nothing: a request is admitted, or refused, when it is answered. It only says that
-/// its content is worth reading.
+/// It decides nothing: a request is admitted or refused when it is answered. It only reports
+/// whether its content is worth reading.
 final class AdmissionMemory: Sendable {
   struct Key: Hashable, Sendable {
     var authorization: String?
@@ -23,7 +24,7 @@ final class AdmissionMemory: Sendable {
     self.clock = clock
   }
 
-  /// Who was admitted; `nil` when nothing is known.
+  /// Returns the principal that was admitted; `nil` if nothing is known.
   func principal(of key: Key) -> Principal? {
     let now = clock.uptime()
     return entries.withLock { entries in

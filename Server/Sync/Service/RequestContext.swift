@@ -1,7 +1,7 @@
 import FerryProtocol
 import HTTPServer
 
-/// A request while it is answered, with what is learned about it on the way.
+/// A request while it is answered, with the facts learned about it on the way.
 struct RequestContext: Sendable {
   let request: HTTPRequest
   let match: RouteMatch
@@ -16,12 +16,12 @@ struct RequestContext: Sendable {
   var problem: ProblemCode?
   /// How long the client waits, at least, before it tries again; `nil` for a second.
   var retryAfter: Duration?
-  /// Where an upload goes on that began at another place.
+  /// The offset at which an upload goes on, if a part began at another.
   var uploadOffset: Int64?
 }
 
 extension HTTPResponse {
-  /// Ferry's JSON. Nothing that Ferry answers may be kept by a cache.
+  /// Returns an answer with Ferry's JSON. No cache may keep any of Ferry's answers.
   static func json(_ bytes: [UInt8], status: Int = 200) -> HTTPResponse {
     HTTPResponse(
       status: status,

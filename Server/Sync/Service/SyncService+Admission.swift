@@ -1,10 +1,10 @@
 import FerryProtocol
 import HTTPServer
 
-// What is decided before the content of a request is read.
+// Decisions from before the content of a request is read.
 extension SyncService {
-  /// Decides whether a request's content is worth reading. The request is checked once more, and
-  /// for good, when it is answered.
+  /// Decides whether a request's content is worth reading. The request is checked again when it is
+  /// answered, and only that check counts.
   package func admission(of arrival: HTTPArrival) -> HTTPAdmission {
     var context = begin(arrival.request)
     do {
@@ -14,8 +14,8 @@ extension SyncService {
     }
   }
 
-  /// Ends the streams of events whose credential is not good any more. While the store is away,
-  /// nobody knows, and they go on.
+  /// Ends the streams of events whose credentials are not valid any more. While the store is not
+  /// available, the streams go on.
   package func checkStreams() async {
     let gate = parts.gate
     await streams.end { entry in
@@ -98,6 +98,6 @@ extension RouteMatch {
 }
 
 extension Principal {
-  /// Whose share of the memory for contents is used. Nobody is told apart on an open server.
+  /// The account that is charged for the memory of contents. An open server has no accounts.
   fileprivate var memoryAccount: String? { self == .anonymous ? nil : id }
 }

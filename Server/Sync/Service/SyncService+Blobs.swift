@@ -4,11 +4,11 @@ import MissionServer
 
 // The requests about missions' content.
 extension SyncService {
-  /// A year, which is what caches take for ever: content never changes under its hash.
+  /// A year, which is the longest time that caches use: content never changes under its hash.
   private static let cacheControl = "private, max-age=31536000, immutable"
 
-  /// Answers with content. What is not here, and what the token's space may not read, is the same
-  /// 404.
+  /// Returns content. Missing content, and content that the token's space may not read, give the
+  /// same 404.
   func blob(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
     let visitor = Self.visitor(context.request, context.match.route)
     let gate = parts.gate
@@ -38,7 +38,7 @@ extension SyncService {
       cacheControl: Self.cacheControl)
   }
 
-  /// The content, if a space that the caller may read names it.
+  /// Returns the content, if a space that the caller may read names it.
   private func readableBlob(
     _ hash: ContentHash, _ grants: AccessGrants
   ) async throws(Problem) -> MissionBlob? {
@@ -53,7 +53,7 @@ extension SyncService {
 
   // MARK: Uploads
 
-  /// Says how much of an upload is here.
+  /// Returns how much of an upload is here.
   func uploadState(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
@@ -82,7 +82,7 @@ extension SyncService {
       context.request.headers["Content-Range"], bodyCount: body.count)
     let desk = try missionDesk()
     let space = try await find(name)
-    // A request whose answer was lost comes again.
+    // The client repeats a request if its answer was lost.
     if let size = try await uploaded(hash, in: space, desk) {
       return Self.upload(at: size, isComplete: true, status: 204)
     }
@@ -112,7 +112,7 @@ extension SyncService {
     return Self.upload(at: end, isComplete: true, status: 201)
   }
 
-  /// Refuses content that a space has no room for beside what it has sent and not published.
+  /// Throws a problem if a space has no room for content beside its unpublished uploads.
   private func checkUnpublished(_ size: Int64, in space: SpaceSummary) async throws(Problem) {
     let (store, quota) = (parts.store, parts.quotas.unpublishedBytes)
     let bytes = try await uploads.bytes(in: space.id) { () async throws(Problem) in
@@ -127,7 +127,7 @@ extension SyncService {
         + "more than \(quota). Publish what was sent, or wait: what nobody publishes is removed")
   }
 
-  /// Bytes of content that this space has sent, or that its missions name.
+  /// Returns the bytes of content that this space has sent, or that its missions name.
   private func uploaded(
     _ hash: ContentHash, in space: SpaceSummary, _ desk: MissionDesk
   ) async throws(Problem) -> Int64? {

@@ -26,7 +26,8 @@ extension SyncService {
     return .json(record.encoded())
   }
 
-  /// The document is the body, or content that was sent before: `?document=SHA256`.
+  /// Publishes a mission. Its document is the body, or content that was sent before:
+  /// `?document=SHA256`.
   func publishMission(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
@@ -109,7 +110,7 @@ extension SyncService {
     return desk
   }
 
-  /// Calls the desk; a failure goes to the log, and to the client as a problem.
+  /// Calls the publisher. A failure goes to the log, and to the client as a problem.
   func call<T>(
     _ body: () async throws(MissionFailure) -> T
   ) async throws(Problem) -> T {

@@ -2,7 +2,7 @@ import FerryProtocol
 import HTTPServer
 
 extension SyncService {
-  /// Answers with the whole state of the records that the body names.
+  /// Returns the whole state of the records that the body names.
   func records(_ request: HTTPRequest, _ name: SpaceName) async throws(Problem) -> HTTPResponse {
     let wanted = try read(request.body, RecordsRequest.init(decoding:limits:))
     let space = try await find(name)

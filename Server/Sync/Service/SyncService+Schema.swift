@@ -40,7 +40,7 @@ extension SyncService {
     }
   }
 
-  /// What the client speaks.
+  /// Returns the client's protocol version.
   static func protocolVersion(of request: HTTPRequest) throws(Problem) -> Int {
     guard let text = request.headers[ProtocolVersion.header] else { return 1 }
     guard let version = Int(text), version >= 1 else {

@@ -9,7 +9,7 @@ extension SyncService {
     info(try await makeSpace(name, by: admission.principal), admission.role)
   }
 
-  /// The space; it is made if it is not there and the principal may have one more.
+  /// Returns the space; it is made if it is not there and the principal may have one more.
   func makeSpace(
     _ name: SpaceName, by principal: Principal
   ) async throws(Problem) -> SpaceSummary {

@@ -3,7 +3,7 @@ import HTTPServer
 
 // The requests about tokens and the audit log, which are about no single space.
 extension SyncService {
-  /// The caller of a route that is about no single space.
+  /// Returns the caller of a route that is about no single space.
   private func caller(_ context: inout RequestContext) async throws(Problem) -> Identity {
     let identity = try await identify(context.request, context.match.route)
     context.principal = identity.principal
@@ -101,7 +101,7 @@ extension SyncService {
     guard let id = TokenID(context.match.itemText ?? "") else { throw .unknownToken }
     let store = parts.store
     let tokens = try await ask { () async throws(StoreError) in try await store.tokens() }
-    // What the caller does not manage is as unknown as what is not there.
+    // A token that the caller does not manage is as unknown as a missing one.
     guard let token = tokens.first(where: { $0.id == id }), TokenRule.manages(token, caller)
     else { throw .unknownToken }
     return token
@@ -117,7 +117,7 @@ extension SyncService {
     return json.finish()
   }
 
-  /// The author of a change, for the audit log.
+  /// Returns the author of a change, for the audit log.
   func mark(_ principal: Principal) -> AuditMark { AuditMark(principal, at: parts.clock.wall()) }
 
   // MARK: The audit log
@@ -161,7 +161,7 @@ extension SyncService {
 }
 
 extension JSONWriter {
-  /// A token without its secret.
+  /// Writes a token without its secret.
   fileprivate mutating func tokenMembers(_ token: StoredToken) {
     raw("\"id\":")
     string(token.id.text)

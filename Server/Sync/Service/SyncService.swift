@@ -2,9 +2,9 @@ import FerryProtocol
 import HTTPServer
 import Synchronization
 
-/// Answers Ferry's requests: decides who may, reads what is asked, and asks the store.
+/// The handler of Ferry's requests: it checks access, reads the request, and asks the store.
 package final class SyncService: Sendable {
-  /// What the service works with.
+  /// The parts that the service works with.
   package struct Parts: Sendable {
     package var store: any SyncStore
     package var gate: AccessGate
@@ -14,11 +14,11 @@ package final class SyncService: Sendable {
     package var clock: ServiceClock
     package var limits: Limits
     package var quotas: Quotas
-    /// `nil` where there is no directory for missions' content.
+    /// `nil` if there is no directory for missions' content.
     package var missions: MissionDesk?
     /// Streams of events at once.
     package var streamLimit = Int.max
-    /// Where the service's own tasks run; `nil` for the shared pool.
+    /// Runs the service's own tasks; `nil` for the shared pool.
     package var executor: (any TaskExecutor)?
 
     package init(
@@ -100,7 +100,7 @@ package final class SyncService: Sendable {
     return problem.response()
   }
 
-  /// Counts what went out, after it did.
+  /// Counts the bytes of an answer after they were sent.
   package func ended(_ exchange: HTTPExchange) {
     guard exchange.responseBytes > 0 else { return }
     let segments = exchange.path.dropFirst().split(
@@ -109,12 +109,12 @@ package final class SyncService: Sendable {
     parts.metrics.countSent(exchange.responseBytes, from: match.route)
   }
 
-  /// From now on the metrics show how busy the HTTP server is.
+  /// Shows the load of the HTTP server in the metrics from now on.
   package func observe(_ load: @escaping @Sendable () -> HTTPServer.Load) {
     self.load.withLock { $0 = load }
   }
 
-  /// From now on `/readyz` says no, so that no more requests are sent here.
+  /// Makes `/readyz` fail from now on, so that no more requests are sent here.
   package func beginStopping() { lifecycle.beginStopping() }
 
   // MARK: Dispatch
@@ -168,7 +168,7 @@ package final class SyncService: Sendable {
     }
   }
 
-  /// Whether anything is there that takes the method.
+  /// Throws a problem unless a route takes the method.
   func check(_ match: RouteMatch) throws(Problem) {
     if match.route == .unknown {
       throw Problem(

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Synchronization
 
-/// Tells every listener of head moves, each head of a space once and in order.
+/// The publisher of head moves: each listener receives each head of a space once and in order.
 package final class HeadMoves: Sendable {
   private struct State {
     var newest: [Int64: SequenceNumber] = [:]
@@ -21,8 +21,8 @@ package final class HeadMoves: Sendable {
 
   package init() {}
 
-  /// Moves from now on, until ``finish()``. None is left out: the last one of a space that is
-  /// quiet afterwards would be missed for good.
+  /// Returns the moves from now on, until ``finish()``. It drops none, since a space may be quiet
+  /// afterwards, and its last move would be missing.
   package func stream() -> AsyncStream<HeadMove> {
     AsyncStream { continuation in
       let id = state.withLock { state -> Int? in
@@ -38,7 +38,7 @@ package final class HeadMoves: Sendable {
     }
   }
 
-  /// Passes a move on, unless it or a later one was told before.
+  /// Passes a move on, unless it or a later one was passed on before.
   package func tell(_ move: HeadMove) {
     state.withLock { state in
       guard move.head > state.newest[move.space] ?? 0 else { return }
@@ -46,14 +46,14 @@ package final class HeadMoves: Sendable {
     }
   }
 
-  /// Tells the heads as the store has them, also those that were told before, and those that went
-  /// back: a failover may have lost commits. A head that was read a moment before another one was
-  /// told does no harm: who hears a lower head looks it up.
+  /// Passes on the heads as the store has them, even if they were passed on before or went back: a
+  /// failover may have lost commits. A head may be read just before a newer one is passed on. That
+  /// does no harm: a listener that receives a lower head looks it up.
   package func tellAgain(_ heads: [HeadMove]) {
     state.withLock { $0.tell(heads) }
   }
 
-  /// Takes the heads as the store has them, and tells those that are others than were told last.
+  /// Takes the heads as the store has them, and passes on those that differ from the last ones.
   package func correct(_ heads: [HeadMove]) {
     state.withLock { state in
       state.tell(heads.filter { $0.head != state.newest[$0.space] ?? 0 })

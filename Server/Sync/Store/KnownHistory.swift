@@ -1,21 +1,20 @@
 import FerryProtocol
 
-/// A space's history as far as it takes to tell whether it is the one that a cursor was given in
-/// (SPEC.md §18).
+/// The part of a space's history that shows whether a cursor belongs to it (SPEC.md §18).
 struct KnownHistory {
   let epoch: Epoch
   let head: SequenceNumber
   /// Operations before this one may be gone.
   let floor: SequenceNumber
-  /// Where the timeline of the cursor's anchor ended, `.max` where it has not; `nil` where it is not
-  /// known here, or was not looked for: only of an anchor before the floor it tells anything.
+  /// The end of the timeline of the cursor's anchor. `.max` if the timeline goes on, `nil` if it is
+  /// unknown here or was not looked up. It matters only for an anchor before the retention horizon.
   let timelineEnd: SequenceNumber?
 
-  /// Why the history is another one than the cursor's; `nil` where it is the same, as far as can be
-  /// told.
+  /// Returns the reason if the history is another one than the cursor's; `nil` if it is the same,
+  /// as far as can be decided.
   ///
-  /// - Parameter place: where the operation of the cursor's anchor is in the history; `nil` where it
-  ///   is not, or there is no anchor.
+  /// - Parameter place: The place of the anchor's operation in the history; `nil` if it is not
+  ///   there, or there is no anchor.
   func fault(of cursor: Cursor, anchored place: HistoryPlace?) -> Problem? {
     guard cursor.epoch == epoch else {
       return Problem(
@@ -25,12 +24,13 @@ struct KnownHistory {
     guard known <= head else {
       return Problem(.cursorAhead, "the cursor knows of \(known), the space's head is \(head)")
     }
-    // The operation at the floor is kept, those before it are not.
+    // The operation at the retention horizon is kept, those before it are not.
     guard let anchor = cursor.anchor, !PlantedFault.anchorNotChecked.isPlanted else { return nil }
     return anchor.head >= floor ? lost(anchor, found: place) : left(anchor)
   }
 
-  /// What was at the anchor is not kept any more; which timelines led there is.
+  /// Returns the problem of an anchor whose timeline does not lead here. The operation at the
+  /// anchor is not kept any more, but the timelines that led to it are.
   private func left(_ anchor: Cursor.Anchor) -> Problem? {
     guard let timeline = anchor.timeline, anchor.head > timelineEnd ?? -1 else { return nil }
     let why = timelineEnd.map { "was left at \($0) here" } ?? "is not known here"
@@ -46,7 +46,8 @@ struct KnownHistory {
         .historyLost,
         "operation \(anchor.operation) is not at \(anchor.head): this server lost what it had")
     }
-    // Cursors and operations from before there were prints are told by the operation alone.
+    // Cursors and operations from before there were history hashes are compared by the operation
+    // alone.
     guard let known = anchor.print, let print = found.print, known != print else { return nil }
     return Problem(
       .historyLost,
@@ -55,15 +56,15 @@ struct KnownHistory {
   }
 }
 
-/// Where an operation is in the history.
+/// The place of an operation in the history.
 struct HistoryPlace {
   let sequence: SequenceNumber
-  /// The running print after it; `nil` of an operation from before there were prints.
+  /// The history hash after it; `nil` for an operation from before there were history hashes.
   let print: UInt64?
 }
 
 extension Cursor {
-  /// The timeline of its anchor, where nothing else may tell any more which history it is of.
+  /// Returns the timeline of its anchor, if only that can still show to which history it belongs.
   func timeline(before floor: SequenceNumber) -> Timeline? {
     anchor.flatMap { $0.head < floor ? $0.timeline : nil }
   }

@@ -4,16 +4,16 @@ import FerryProtocol
 struct NoticeFeed {
   struct Row {
     let sequence: SequenceNumber
-    /// As it travels.
+    /// In the form on the wire.
     let body: [UInt8]
   }
 
-  /// Oldest first; perhaps not all that there are, but one at least where there is any.
+  /// Oldest first; perhaps not all, but at least one if there is any.
   private let rows: [Row]
   private var next = 0
   private var taken = JSONWriter()
   private var first = true
-  /// The newest of the device's notices, also where it was not read; 0 when there is none.
+  /// The newest of the device's notices, even if it was not read; 0 when there is none.
   let newest: SequenceNumber
   /// Up to here nothing is missing between the rows.
   let reach: SequenceNumber
@@ -28,7 +28,7 @@ struct NoticeFeed {
   /// The place of the next one; `nil` when all that were read are taken.
   var place: SequenceNumber? { next < rows.count ? rows[next].sequence : nil }
 
-  /// Bytes of those taken.
+  /// Bytes of the taken notices.
   var byteCount: Int { taken.count }
 
   /// Takes the next one.
@@ -38,6 +38,6 @@ struct NoticeFeed {
     next += 1
   }
 
-  /// Those taken, comma-separated.
+  /// Returns the taken notices, comma-separated.
   consuming func finish() -> [UInt8] { taken.finish() }
 }

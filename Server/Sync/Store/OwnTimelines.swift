@@ -1,23 +1,24 @@
 import FerryProtocol
 import Synchronization
 
-/// In which spaces this run of the server has begun a timeline, and how far it has seen their
-/// histories come since.
+/// The spaces in which this run of the server has begun a timeline, with the newest head that it
+/// has seen of each.
 ///
-/// It begins one in each space that it writes to, with the first operation; and another one where a
-/// space's head is behind what it has seen: the database was set back beneath it. It may begin one
-/// more than that, where an answer of the database was lost: that costs a row and nothing else.
+/// It begins one in each space that it writes to, with the first operation. It begins another one
+/// if a space's head is behind the newest head that it has seen: the database was restored from a
+/// backup. If an answer of the database was lost, it may begin one more: that costs a row and
+/// nothing else.
 package final class OwnTimelines: Sendable {
   private let heads = Mutex<[Int64: SequenceNumber]>([:])
   private let random: @Sendable () -> UInt64
 
-  /// - Parameter random: Where the names of timelines come from.
+  /// - Parameter random: The source of names of timelines.
   package init(random: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }) {
     self.random = random
   }
 
-  /// The timeline that is to begin with the next operation of a space; `nil` where the one goes on
-  /// that is there.
+  /// Returns the timeline to begin with the next operation of a space; `nil` if the present one
+  /// goes on.
   package func next(in space: Int64, head: SequenceNumber) -> Timeline? {
     heads.withLock { heads in
       if let seen = heads[space], seen <= head { return nil }
@@ -34,7 +35,7 @@ package final class OwnTimelines: Sendable {
     }
   }
 
-  /// Notes what another run has told of.
+  /// Notes a move that another run has reported.
   package func note(_ move: HeadMove) {
     heads.withLock { heads in
       if let seen = heads[move.space] { heads[move.space] = max(seen, move.head) }

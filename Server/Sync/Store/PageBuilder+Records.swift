@@ -10,14 +10,14 @@ extension PageBuilder {
   /// Whether another record may be named. There is always room for one.
   var hasRoomForRecord: Bool { count == 0 || changes.count < request.byteLimit }
 
-  /// Names a record that is not there.
+  /// Adds a delete of a record that is not there.
   mutating func addAbsent(_ key: RecordKey) {
     count += 1
     changes.separate(&first)
     changes.change(.absent(key))
   }
 
-  /// The answer as it travels. Its cursor asks from the start, so that giving it back skips
+  /// Returns the encoded answer. Its cursor asks from the start, so that sending it again skips
   /// nothing.
   consuming func finishRecords(epoch: Epoch, head: SequenceNumber, now: Int64) -> [UInt8] {
     var page = JSONWriter(capacity: changes.count + 512)

@@ -1,12 +1,12 @@
 import FerryProtocol
 
-/// Builds one page of a pull list from rows in sequence order, and the device's notices in their
-/// places between them.
+/// A builder of one page of a pull list from rows in sequence order, with the device's notices in
+/// their places between them.
 struct PageBuilder {
   var changes: JSONWriter
   /// Changes in the page.
   var count = 0
-  /// Places of the order that the page holds; some of their rows say nothing to a reader.
+  /// Places of the order that the page covers; some of their rows contain nothing for the reader.
   private var placeCount = 0
   var first = true
   private(set) var last: SequenceNumber
@@ -17,8 +17,8 @@ struct PageBuilder {
   init(_ request: PullRequest, notices: NoticeFeed = NoticeFeed()) {
     self.request = request
     self.notices = notices
-    // All pages of one list show what changed after the same point, so that a column edited
-    // before the list began is not lost when its record moves to a later page.
+    // All pages of one list contain the changes after the same point. So a column edited before the
+    // list began is not lost when its record moves to a later page.
     applied = request.cursor?.applied ?? 0
     last = request.cursor?.received ?? 0
     // Most pages are small, and large ones grow in a few steps.
@@ -31,7 +31,7 @@ struct PageBuilder {
       || placeCount < request.limit && changes.count + notices.byteCount < request.byteLimit
   }
 
-  /// Takes the notices that come before the next row. Answers whether that row may be added; where
+  /// Takes the notices that come before the next row. Returns whether that row may be added; if
   /// not, the page is closed.
   mutating func admits(_ sequence: SequenceNumber) -> Bool {
     takeNotices(before: sequence)
@@ -46,8 +46,8 @@ struct PageBuilder {
     }
   }
 
-  /// Adds one record as far as the device lacks it, with the notices of its place. The state is
-  /// copied unread where the device needs all of it. Answers whether the page says anything of it.
+  /// Adds the parts of one record that the device lacks, with the notices of its place. The state
+  /// is copied unread if the device needs all of it. Returns whether the page contains any of it.
   @discardableResult
   mutating func add(
     sequence: SequenceNumber, table: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer,
@@ -75,13 +75,13 @@ struct PageBuilder {
     return true
   }
 
-  /// The page as it travels.
+  /// Returns the encoded page.
   ///
   /// - Parameter newest: the last changed record's sequence, from the same snapshot as all else.
   consuming func finish(
     _ space: SpaceSnapshot, newest: SequenceNumber, appliedTail: OperationID?, now: Int64
   ) -> [UInt8] {
-    // Behind the last change there may be notices still, as where its record was pruned.
+    // There may be notices behind the last change, for example if its record was pruned.
     if last >= newest { takeNotices(before: .max) }
     let more = last < max(newest, notices.newest)
     let (epoch, head) = (space.epoch, space.head)
@@ -101,16 +101,16 @@ struct PageBuilder {
     return page.finish()
   }
 
-  /// The head when the first page of this list from the start was read; `nil` where the cursor does
-  /// not tell.
+  /// Returns the head when the first page of this list from the start was read; `nil` if the cursor
+  /// does not contain it.
   private func began(_ space: SpaceSnapshot) -> SequenceNumber? {
     guard let cursor = request.cursor, cursor.received > 0 else { return space.head }
     return cursor.began
   }
 
-  /// Why a request cannot be answered from this space, or `nil` when it can.
+  /// Returns the reason if a request cannot be answered from this space, or `nil` if it can.
   ///
-  /// - Parameter owner: Of the request's device; `nil` if nobody has used it.
+  /// - Parameter owner: The principal of the request's device; `nil` if no packet of it was taken.
   static func fault(
     in request: PullRequest, _ space: SpaceSnapshot, owner: Principal? = nil
   ) -> Problem? {
@@ -119,13 +119,13 @@ struct PageBuilder {
     {
       return fault
     }
-    // What it was told, and how far it came, are its owner's business.
+    // Only a device's owner may see its notices and its progress.
     if let device = request.device, let owner, !owner.leaves(deviceTo: request.principal) {
       return .deviceTaken(device)
     }
     guard let cursor = request.cursor else { return nil }
-    // A device that is told of what was lost gives it back; one that is told of its age does not: so
-    // this comes first.
+    // A device that is notified of lost history uploads it again; one that is notified of its age
+    // does not. So this check comes first.
     let history = KnownHistory(
       epoch: space.epoch, head: space.head, floor: space.floor, timelineEnd: space.timelineEnd)
     if let problem = history.fault(of: cursor, anchored: space.anchored) { return problem }
@@ -137,9 +137,10 @@ struct PageBuilder {
     return nil
   }
 
-  /// Whether everything is there that such a cursor's device lacks. What comes after the received
-  /// point is complete from the floor on. A list from the start, under way since all up to the
-  /// floor was there, lacks nothing either: what was deleted below the floor was dead already.
+  /// Returns whether everything is there that the device of such a cursor lacks. Changes after the
+  /// received point are complete from the retention horizon on. A list from the start lacks nothing
+  /// either if the head was at the horizon or past it when the list began. Records that were
+  /// deleted below the horizon were dead already.
   private static func isKept(_ cursor: Cursor, above floor: SequenceNumber) -> Bool {
     if cursor.received == 0 || cursor.received >= floor { return true }
     return cursor.applied == 0 && (cursor.began ?? 0) >= floor
@@ -152,28 +153,28 @@ struct SpaceSnapshot {
   let head: SequenceNumber
   /// The operation at `head`.
   let newest: OperationID?
-  /// The history's running print at `head`.
+  /// The history hash at `head`.
   var print: UInt64 = HistoryPrint.empty
-  /// The timeline that the history is on; `nil` where none was begun yet.
+  /// The timeline that the history is on; `nil` if none was begun yet.
   var timeline: Timeline?
-  /// Where the operation of the cursor's anchor is in the history; `nil` where it is not, or
-  /// there is no anchor.
+  /// The place of the anchor's operation in the history; `nil` if it is not there, or there is no
+  /// anchor.
   let anchored: HistoryPlace?
-  /// Where the timeline of that anchor ended; see ``KnownHistory/timelineEnd``.
+  /// The end of that anchor's timeline; see ``KnownHistory/timelineEnd``.
   var timelineEnd: SequenceNumber?
   /// Tombstones up to here may be gone, and operations before it.
   let floor: SequenceNumber
   /// The oldest protocol that the space's schema admits.
   var minimumProtocol = 1
 
-  /// Looks for where the timeline of a cursor's anchor ended, where that tells anything.
+  /// Looks up the end of the timeline of a cursor's anchor, if that matters.
   mutating func noteEnd(
     of cursor: Cursor?, find: (Timeline) throws -> SequenceNumber?
   ) rethrows {
     if let timeline = cursor?.timeline(before: floor) { timelineEnd = try find(timeline) }
   }
 
-  /// What a cursor given now is known again by.
+  /// The anchor of a cursor that is issued now.
   var anchor: Cursor.Anchor? {
     newest.map { Cursor.Anchor(head: head, operation: $0, print: print, timeline: timeline) }
   }

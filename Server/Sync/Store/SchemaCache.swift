@@ -1,8 +1,8 @@
 import FerryProtocol
 import Synchronization
 
-/// Schemas that a store has parsed, the newest of each space. It keeps only what was read from
-/// committed data under the space's lock.
+/// Schemas that a store has parsed, the newest of each space. It keeps only schemas that were read
+/// from committed data under the space's lock.
 final class SchemaCache: Sendable {
   /// Spaces remembered; past that all are read again.
   private static let countMax = 1_000
@@ -14,7 +14,7 @@ final class SchemaCache: Sendable {
 
   private let entries = Mutex([Int64: Entry]())
 
-  /// The schema that is in force in a space; `nil` where it has none.
+  /// Returns the schema that is in force in a space; `nil` if it has none.
   func schema(
     of space: Int64, _ state: SpaceState, read: () throws -> SpaceSchema?
   ) throws -> SpaceSchema? {
@@ -34,7 +34,7 @@ final class SchemaCache: Sendable {
   }
 }
 
-/// Takes a transaction back, and says why.
+/// An error that rolls a transaction back, with its reason.
 struct SchemaRefused: Error {
   let problem: Problem
 }

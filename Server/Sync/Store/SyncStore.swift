@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// A space as its store knows it; what is looked up once a request.
+/// A space as its store knows it, looked up once a request.
 package struct SpaceSummary: Sendable, Equatable {
   /// The store's own number for the space: the first part of every key.
   package let id: Int64
@@ -24,16 +24,16 @@ package struct SpaceSummary: Sendable, Equatable {
   }
 }
 
-/// A packet with the size that it had on the wire after decompression, which parking is bounded by.
+/// A packet with the size that it had on the wire after decompression, which bounds the buffer.
 package struct IncomingPacket: Sendable, Equatable {
   package let packet: Packet
   package let byteCount: Int
   package let principal: Principal
   /// The sender's.
   package let role: Role
-  /// What the sender speaks; see ``ProtocolVersion``.
+  /// The sender's protocol version; see ``ProtocolVersion``.
   package let protocolVersion: Int
-  /// What the sender knows of the history; `nil` where it does not say.
+  /// The sender's cursor; `nil` if it sent none.
   package let cursor: Cursor?
 
   package init(
@@ -49,15 +49,15 @@ package struct IncomingPacket: Sendable, Equatable {
   }
 }
 
-/// What became of one incoming packet.
+/// The result of one incoming packet.
 package enum IngestResult: Sendable, Equatable {
-  /// Applied, known already, or parked, with the packets that it released.
+  /// Applied, known already, or buffered, with the packets that it released.
   case accepted(PacketReceipt, released: [PacketReceipt])
   /// Not taken; nothing of it was kept.
   case refused(Problem)
 }
 
-/// What one transaction did: the head after it, and a result for each packet, in order.
+/// The result of one transaction: the head after it, and a result for each packet, in order.
 package struct IngestBatch: Sendable, Equatable {
   package let head: SequenceNumber
   package let epoch: Epoch
@@ -70,7 +70,7 @@ package struct IngestBatch: Sendable, Equatable {
   }
 }
 
-/// What to pull: the changes after a cursor.
+/// A request for the changes after a cursor.
 package struct PullRequest: Sendable, Equatable {
   /// `nil` for a device that has nothing yet.
   package var cursor: Cursor?
@@ -78,12 +78,12 @@ package struct PullRequest: Sendable, Equatable {
   package var limit: Int
   /// Bytes after which the page is closed.
   package var byteLimit: Int
-  /// Whose applied tail to report, and whose notices.
+  /// The device whose applied tail and notices to return.
   package var device: DeviceID?
-  /// What the device was called before, ``Limits/formerDevices`` at most: notices to these are its
-  /// own, too.
+  /// The device's former identifiers, ``Limits/formerDevices`` at most: notices to these are for
+  /// it, too.
   package var former: [DeviceID] = []
-  /// What the device speaks; see ``ProtocolVersion``.
+  /// The device's protocol version; see ``ProtocolVersion``.
   package var protocolVersion = ProtocolVersion.current
   package var principal = Principal.anonymous
 
@@ -94,7 +94,7 @@ package struct PullRequest: Sendable, Equatable {
     self.device = device
   }
 
-  /// Whose notices to give.
+  /// The devices whose notices to return.
   package var addressees: [DeviceID] { device.map { [$0] + former } ?? [] }
 }
 
@@ -109,22 +109,22 @@ package struct HeadMove: Sendable, Equatable {
   }
 }
 
-/// Why a store could not do its work.
+/// The reason why a store could not do its work.
 package enum StoreError: Error, Sendable, Equatable {
-  /// The database cannot be reached or went away; the same call may succeed later.
+  /// The database cannot be reached, or the connection was lost; the same call may succeed later.
   case unavailable(String)
   /// The database is there, and has too much to do; the same call may succeed in a moment.
   case busy(String)
   /// The database takes no writes: it is a standby, or was set to read only.
   case readOnly(String)
-  /// The database refused what it should not have: a fault of Ferry's or of the disk's.
+  /// The database failed unexpectedly: a fault of Ferry's or of the disk's.
   case failed(String)
 }
 
-/// Where a server keeps its spaces. PostgreSQL and SQLite stand behind it, and both pass the
-/// contract suite in Tests/StoreContracts.
+/// The storage of a server's spaces. PostgreSQL and SQLite implement it, and both pass the contract
+/// suite in Tests/StoreContracts.
 package protocol SyncStore: RetentionStore, MissionStore, AccessStore {
-  /// Makes the space if it is not there. Answers with it either way.
+  /// Makes the space if it is not there. Returns it in both cases.
   func createSpace(
     _ name: SpaceName, by mark: AuditMark?
   ) async throws(StoreError) -> SpaceSummary
@@ -135,74 +135,74 @@ package protocol SyncStore: RetentionStore, MissionStore, AccessStore {
     _ name: SpaceName, by mark: AuditMark, quota: Int64
   ) async throws(StoreError) -> SpaceSummary?
 
-  /// `nil` when there is no such space.
+  /// Returns a space; `nil` if there is no such space.
   func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary?
 
-  /// All spaces, by name.
+  /// Returns all spaces, by name.
   func spaces() async throws(StoreError) -> [SpaceSummary]
 
-  /// Applies, answers or parks packets of one space in one durable transaction; one packet's
-  /// refusal does not touch the others. `now`: the wall clock, milliseconds since 1970.
+  /// Applies, answers or buffers packets of one space in one durable transaction; one packet's
+  /// refusal does not affect the others. `now`: the wall clock, milliseconds since 1970.
   func ingest(
     _ packets: [IncomingPacket], into space: Int64, now: Int64
   ) async throws(StoreError) -> IngestBatch
 
-  /// One page of the pull list, encoded as it travels. A refused cursor is a `Problem`.
+  /// Returns one page of the pull list, encoded for the wire. A refused cursor is a `Problem`.
   func changes(
     in space: Int64, _ request: PullRequest, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem>
 
-  /// The whole state of these records as it is now, as an encoded page in the keys' order: one
-  /// that is not there is a delete at sequence 0. Closed at the bytes of a page, with one record
-  /// at least; what is left out has to be asked for again.
+  /// Returns the whole state of these records as it is now, as an encoded page in the keys' order.
+  /// A record that is not there is a delete at sequence 0. The page is closed at the bytes of a
+  /// page, with one record at least; the caller asks for the other records again.
   func records(
     _ keys: [RecordKey], in space: Int64, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem>
 
-  /// What the space declares of its tables; ``SpaceSchema/empty`` where it declares nothing.
+  /// Returns the schema of the space; ``SpaceSchema/empty`` if it has none.
   func schema(of space: Int64) async throws(StoreError) -> SpaceSchema
 
-  /// Puts a schema in force from the next sequence on, and tells devices by their pull lists.
-  /// `document.version` is one more than the version it replaces, or 0 for whichever is next.
-  /// Answers with the schema in force, or why it cannot be; records that exist and do not fit it
-  /// are named. With `keepsRecords` they may go on breaking types and required columns.
+  /// Puts a schema in force from the next sequence on, and notifies devices by their pull lists.
+  /// `document.version` is one more than the version it replaces, or 0 for the next one. Returns
+  /// the schema in force, or the reason of the refusal; records that exist and do not fit it are
+  /// named. With `keepsRecords` they may go on breaking types and required columns.
   func applySchema(
     _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem>
 
-  /// The digests asked for, from one snapshot; ``DigestAnswer/Content/behind`` while the sums do
-  /// not hold every change up to the cursor. A refused cursor is a `Problem`.
+  /// Returns the digests asked for, from one snapshot; ``DigestAnswer/Content/behind`` while the
+  /// sums do not hold every change up to the cursor. A refused cursor is a `Problem`.
   func digests(
     in space: Int64, _ query: DigestQuery
   ) async throws(StoreError) -> Result<DigestAnswer, Problem>
 
-  /// Brings the sums of the hash trees up to date with a few thousand records, in one transaction
-  /// that no writer of packets waits for long. Answers up to where they hold every change.
+  /// Updates the sums of the hash trees with a few thousand records, in one transaction that no
+  /// writer of packets waits for long. Returns the sequence up to which they hold every change.
   func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber
 
-  /// Packets of a device that wait, and their bytes.
+  /// Returns the number of a device's buffered packets, and their bytes.
   func parked(in space: Int64, of device: DeviceID) async throws(StoreError) -> (
     packets: Int, bytes: Int
   )
 
-  /// What principals take of a space, by principal; the first row is all of them together, and has
-  /// no name.
+  /// Returns the use of a space, by principal; the first row is all of them together, and has no
+  /// name.
   func usage(in space: Int64) async throws(StoreError) -> [(principal: String, usage: Usage)]
 
-  /// Moves of heads that any process of this store made, this one included. After a lost
+  /// Returns the moves of heads by any process of this store, this one included. After a lost
   /// connection the current heads come again.
   func headMoves() -> AsyncStream<HeadMove>
 
   /// Throws unless the store can serve now.
   func check() async throws(StoreError)
 
-  /// Finishes what is under way and closes.
+  /// Finishes the calls under way and closes.
   func close() async
 }
 
-// Without an entry in the audit log, for callers that no principal stands behind.
+// Without an entry in the audit log, for callers that act for no principal.
 extension SyncStore {
-  /// Makes the space if it is not there. Answers with it either way.
+  /// Makes the space if it is not there. Returns it in both cases.
   package func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
     try await createSpace(name, by: nil)
   }
@@ -228,7 +228,7 @@ extension SyncStore {
     try await publishMission(record, blobs: blobs, in: space, now: now, by: nil)
   }
 
-  /// Deletes a mission's record. Answers whether it was in force.
+  /// Deletes a mission's record. Returns whether it was in force.
   package func retractMission(
     _ id: MissionID, in space: Int64, now: Int64
   ) async throws(StoreError) -> Bool {

@@ -1,11 +1,12 @@
 import FerryProtocol
 import Synchronization
 
-/// Decides over each request, asking the store about tokens as seldom as it can.
+/// The gate of all requests: it decides about each, and asks the store about tokens as seldom as
+/// possible.
 ///
-/// While no token was ever made, everybody who reaches the server may do everything. The store is
-/// asked about that for each request, so that a token made by another process closes the gate at
-/// once; it never opens again.
+/// If no token was ever made, every caller may do everything. The gate asks the store about that
+/// for each request, so that a token made by another process closes the gate at once. The gate
+/// never opens again.
 package final class AccessGate: Sendable {
   private struct State {
     var isGuarded = false
@@ -35,12 +36,12 @@ package final class AccessGate: Sendable {
     state = Mutex(State(limiter: RateLimiter(limits)))
   }
 
-  /// A gate that, while it is open, lets in requests that name this machine, or all.
+  /// Creates a gate that, while it is open, lets in requests that name this machine, or all.
   package convenience init(store: any SyncStore, clock: ServiceClock, checksLoopback: Bool) {
     self.init(store: store, clock: clock, policy: checksLoopback ? .loopback() : .trusted)
   }
 
-  /// Whether everybody is let in.
+  /// Returns whether every caller is let in.
   package func isOpen() async throws(StoreError) -> Bool {
     if verifier != nil || state.withLock({ $0.isGuarded }) { return false }
     guard try await store.hasEverHadTokens() else { return true }
@@ -56,7 +57,7 @@ package final class AccessGate: Sendable {
     try await identify(visitor).flatMap { AccessRule.decide($0, space: space, need: need) }
   }
 
-  /// The identity behind a request, whatever it may do.
+  /// Returns the identity behind a request, with any permissions.
   package func identify(
     _ visitor: Visitor
   ) async throws(StoreError) -> Result<Identity, Problem> {
@@ -141,15 +142,15 @@ package final class AccessGate: Sendable {
       if let kept = state.cache.lookUp(hash, now: now) {
         return kept.map { .known($0) } ?? .unknown
       }
-      // Somebody behind the same proxy guesses: that must not lock out a token that was good.
-      // One that was never seen here is looked for in the filter of all secrets.
+      // A caller behind the same proxy may guess secrets. That must not lock out a token that was
+      // good. A secret that this gate has not seen is looked up in the filter of all secrets.
       if state.cache.wasKnown(hash) { return .nothing }
       return state.limiter.failureWait(at: address, now: now).map { .tooManyFailures($0) }
         ?? .nothing
     }
   }
 
-  /// Whether a token from an address that guesses is worth a look-up.
+  /// Returns whether a token from an address that guesses is worth a look-up.
   private func mayBeSecret(_ hash: [UInt8]) async throws(StoreError) -> Bool {
     let now = clock.uptime()
     let (mayBe, reads) = state.withLock { state in
@@ -164,8 +165,8 @@ package final class AccessGate: Sendable {
     }
   }
 
-  /// - Parameter address: Where an unknown credential came from, which counts as a guess; `nil` if
-  ///   it is known, and only at its end.
+  /// - Parameter address: The origin of an unknown credential, which counts as a guess; `nil` if the
+  ///   store knows the credential, even if it has expired.
   private func keep(_ identity: Identity?, for hash: [UInt8], address: String?) {
     let now = clock.uptime()
     state.withLock { state in
@@ -183,7 +184,7 @@ package final class AccessGate: Sendable {
     return state.withLock { $0.limiter.countRequest(of: principal, now: now) }
   }
 
-  /// Counts bytes that a principal has sent and got.
+  /// Counts bytes that a principal has sent and received.
   package func count(bytes: Int, of principal: Principal) {
     guard principal != .anonymous else { return }
     let now = clock.uptime()
@@ -210,7 +211,7 @@ extension Problem {
     .rateLimited("too many tokens that are not known came from your address", wait)
   }
 
-  /// Refused by a rate limit; the detail says how long to wait.
+  /// Returns the problem of a rate limit; the detail contains the time to wait.
   static func rateLimited(_ reason: String, _ wait: Duration) -> Problem {
     Problem(.rateLimited, "\(reason); try again in \(wait.wholeSeconds) s")
   }

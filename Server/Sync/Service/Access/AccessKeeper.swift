@@ -1,7 +1,7 @@
-/// Keeps the books of access in the background: when tokens were used last, and for how long the
-/// audit log reaches back.
+/// The background work of access: it notes the last uses of tokens, and removes old entries of the
+/// audit log.
 package struct AccessKeeper: Sendable {
-  /// Between two notes of the tokens' uses.
+  /// The time between two notes of the tokens' uses.
   static let interval = Duration.seconds(60)
   /// Notes between two looks at the audit log: an hour.
   private static let turns = 60

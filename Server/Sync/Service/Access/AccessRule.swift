@@ -1,10 +1,10 @@
 import FerryProtocol
 
-/// Who may do what; pure.
+/// The permissions of a principal in a space; pure.
 enum AccessRule {
-  /// What a principal may do in `space`, or why it is refused.
+  /// Returns the permission of a principal in `space`, or the reason of the refusal.
   ///
-  /// - Parameter need: The role that the route asks for.
+  /// - Parameter need: The role that the route requires.
   static func decide(
     _ identity: Identity, space: SpaceName, need: Role
   ) -> Result<Admission, Problem> {
@@ -21,7 +21,7 @@ enum AccessRule {
         isServerAdmin: identity.grants.isServerAdmin))
   }
 
-  /// The identity behind a token of Ferry's, or why it is refused.
+  /// Returns the identity behind a token of Ferry's, or why it is refused.
   static func recognise(_ known: KnownToken?, now: Int64) -> Result<Identity, Problem> {
     guard let known else {
       return .failure(
@@ -33,7 +33,7 @@ enum AccessRule {
 
   static let expired = Problem(.unauthorized, "the token has expired; ask for another one")
 
-  /// Why a request without a usable credential is refused.
+  /// Returns the reason why a request without a usable credential is refused.
   static func fault(of credential: Credential) -> Problem? {
     switch credential {
     case .none:
@@ -46,7 +46,7 @@ enum AccessRule {
     }
   }
 
-  /// The challenge that travels with a 401 (RFC 6750 §3).
+  /// Returns the challenge of a 401 (RFC 6750 §3).
   static func challenge(for credential: Credential) -> String {
     credential == .none
       ? "Bearer realm=\"ferry\"" : "Bearer realm=\"ferry\", error=\"invalid_token\""

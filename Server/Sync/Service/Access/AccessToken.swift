@@ -6,13 +6,13 @@ import FerryProtocol
 /// It is not `CustomStringConvertible` in full on purpose: interpolated into a message it shows
 /// nothing of the secret.
 package struct AccessToken: Sendable, Equatable, CustomStringConvertible {
-  /// What every token begins with, so that scanners for leaked secrets find it.
+  /// The prefix of every token, by which scanners for leaked secrets find it.
   package static let prefix = "ferry_"
 
   /// The secret. Printed once, when the token is made.
   package let text: String
 
-  /// A new token; `random` must be fit for secrets, as `SystemRandomNumberGenerator` is.
+  /// Creates a new token; `random` must be fit for secrets, as `SystemRandomNumberGenerator` is.
   package init(random: inout some RandomNumberGenerator) {
     let secret = (0..<32).map { _ in UInt8.random(in: 0...255, using: &random) }
     var encoded: [UInt8] = []
@@ -27,7 +27,7 @@ package struct AccessToken: Sendable, Equatable, CustomStringConvertible {
     text = Self.prefix + String(decoding: urlSafe, as: UTF8.self)
   }
 
-  /// `nil` for text that cannot be a token of Ferry's.
+  /// Reads a token; `nil` for text that cannot be a token of Ferry's.
   package init?(_ text: some StringProtocol) {
     let secret = text.utf8.dropFirst(Self.prefix.utf8.count)
     guard text.hasPrefix(Self.prefix), secret.count == 43,
@@ -43,7 +43,8 @@ package struct AccessToken: Sendable, Equatable, CustomStringConvertible {
     self.text = String(text)
   }
 
-  /// What is stored of it: SHA-256 of its text. A secret of 256 random bits needs no salt.
+  /// The SHA-256 of the token's text, which the store keeps. A secret of 256 random bits needs no
+  /// salt.
   package var hash: [UInt8] { SHA256.digest(of: text) }
 
   package var description: String { Self.prefix + "…" }

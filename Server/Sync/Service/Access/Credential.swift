@@ -1,4 +1,4 @@
-/// What a request shows to be let in.
+/// The credential of a request.
 package enum Credential: Sendable, Equatable {
   /// No `Authorization` header.
   case none

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The result of checking a credential: the principal and what it may do.
+/// The result of checking a credential: the principal and its permissions.
 package struct Identity: Sendable, Equatable {
   package let principal: Principal
   package let grants: AccessGrants
@@ -13,7 +13,7 @@ package struct Identity: Sendable, Equatable {
     self.expiry = expiry
   }
 
-  /// The holder of a token of Ferry's.
+  /// Creates the holder of a token of Ferry's.
   package init(_ known: KnownToken) {
     self.init(Principal(known.token), known.token.grants, expiry: known.validUntil)
   }
@@ -21,6 +21,6 @@ package struct Identity: Sendable, Equatable {
   /// Every sender, as long as no token was created.
   package static let anonymous = Identity(.anonymous, AccessGrants(everywhere: .admin))
 
-  /// Whether the credential is refused at a moment of the wall clock.
+  /// Returns whether the credential is refused at a moment of the wall clock.
   package func isExpired(at now: Int64) -> Bool { expiry.map { now >= $0 } ?? false }
 }

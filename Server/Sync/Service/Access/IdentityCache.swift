@@ -1,4 +1,4 @@
-/// Answers about credentials, kept for a while by the credential's hash; pure.
+/// A cache of results of credentials, by the credential's hash; pure.
 ///
 /// A revoked token is let in until its entry expires, on this process at most `timeToLive` long.
 struct IdentityCache: Sendable {
@@ -21,13 +21,14 @@ struct IdentityCache: Sendable {
   /// Entries kept, expired ones too.
   var count: Int { entries.count }
 
-  /// `nil` when nothing is known; `.some(nil)` when the credential is known to be no good.
+  /// Returns the identity of a credential: `nil` if nothing is known, `.some(nil)` if the
+  /// credential is known as invalid.
   func lookUp(_ hash: [UInt8], now: Duration) -> Identity?? {
     guard let entry = entries[hash], now < entry.expiry else { return nil }
     return .some(entry.identity)
   }
 
-  /// Whether the credential was good when it was last looked up.
+  /// Returns whether the credential was good when it was last looked up.
   func wasKnown(_ hash: [UInt8]) -> Bool { entries[hash]?.identity != nil }
 
   mutating func keep(
@@ -43,8 +44,8 @@ struct IdentityCache: Sendable {
     entries[hash] = Entry(identity: identity, expiry: now + life)
   }
 
-  /// Asks about every credential again. Those that were good stay known as such: guesses from the
-  /// same address do not lock them out.
+  /// Forgets the results of all checks. Good credentials stay known as good, so that guesses from
+  /// the same address do not lock them out.
   mutating func forgetAll() {
     entries = entries.compactMapValues { entry in
       entry.identity.map { Entry(identity: $0, expiry: .zero) }

@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// Which requests a server without tokens lets in. Any web page can make a browser send requests
-/// to an address that the browser's machine can reach, so an open server refuses everything that
+/// The rule for requests to a server without tokens. Any web page can make a browser send requests
+/// to an address that the browser's machine can reach. So an open server refuses everything that
 /// shows signs of a browser or a proxy (SPEC.md §8).
 package struct OpenPolicy: Sendable, Equatable {
   private enum Hosts: Sendable, Equatable {
@@ -15,18 +15,19 @@ package struct OpenPolicy: Sendable, Equatable {
   /// Checks nothing: for a service that no network reaches.
   package static let trusted = OpenPolicy(hosts: .all)
 
-  /// For a server that only this machine can reach, under these names and those of loopback.
+  /// Returns the policy of a server that only this machine can reach, under these names and those
+  /// of loopback.
   package static func loopback(alsoNamed names: [String] = []) -> OpenPolicy {
     OpenPolicy(hosts: .named(Set(names.map { $0.lowercased() }), addresses: false))
   }
 
-  /// For `--insecure`: numeric addresses count, too. A page that bound its own name to the server's
-  /// address shows that name.
+  /// Returns the policy for `--insecure`: numeric addresses count, too. A page that bound its own
+  /// name to the server's address shows that name.
   package static func insecure(alsoNamed names: [String] = []) -> OpenPolicy {
     OpenPolicy(hosts: .named(Set(names.map { $0.lowercased() }), addresses: true))
   }
 
-  /// Why a request is refused, or `nil`.
+  /// Returns the reason why a request is refused, or `nil`.
   func fault(of visitor: Visitor) -> Problem? {
     guard case .named(let names, let addresses) = hosts else { return nil }
     if let origin = visitor.origin {

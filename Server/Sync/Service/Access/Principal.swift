@@ -3,7 +3,7 @@ import FerryProtocol
 /// The identity behind a request, after its credential was checked.
 ///
 /// Ownership of devices, quotas, rate limits and the audit log refer to principals, never to
-/// tokens: one principal may use several tokens at the same time.
+/// tokens. One principal may use several tokens at the same time.
 package struct Principal: Sendable, Hashable, CustomStringConvertible {
   /// The limit of ``id``, in bytes of UTF-8.
   package static let byteCountMax = 512
@@ -23,17 +23,17 @@ package struct Principal: Sendable, Hashable, CustomStringConvertible {
   /// Every sender, as long as no token was created.
   package static let anonymous = Principal(known: "anonymous")
 
-  /// Whether a device of this principal may be used by another one from now on: only one from
-  /// before there were tokens.
+  /// Returns whether another principal may use a device of this one from now on: only if the device
+  /// is from before there were tokens.
   func leaves(deviceTo other: Principal) -> Bool { self == other || self == .anonymous }
 
-  /// The holder of a token of Ferry's: its owner, and without one the token itself. Both stay when
-  /// the secret is replaced.
+  /// Creates the holder of a token of Ferry's: its owner, and without one the token itself. Both
+  /// stay when the secret is replaced.
   package init(_ token: StoredToken) {
     self.init(known: token.owner.map { "owner:\($0)" } ?? "token:\(token.id)")
   }
 
-  /// A user of the server's own command line.
+  /// Creates a user of the server's own command line.
   package init(commandLine user: String) {
     self.init(known: "local:\(String(user.prefix(64)))")
   }

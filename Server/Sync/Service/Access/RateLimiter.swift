@@ -40,7 +40,7 @@ struct RateLimiter: Sendable {
     return buckets.requests.take(1, rate: requestRate, burst: requestBurst, now: now)
   }
 
-  /// Counts bytes of a request that was let in. Those that follow wait for them.
+  /// Counts bytes of an admitted request. Later requests wait for them.
   mutating func count(bytes: Int, of principal: Principal, now: Duration) {
     guard limits.bytes > 0, var buckets = principals[principal] else { return }
     buckets.bytes.force(Double(bytes), rate: byteRate, burst: byteBurst, now: now)
@@ -66,17 +66,17 @@ struct RateLimiter: Sendable {
   private var failureRate: Double { Double(limits.failures) / 60 }
   private var failureBurst: Double { Double(max(1, limits.failures)) }
 
-  /// How long an address has to wait before another unknown credential of it is looked up.
+  /// Returns how long an address has to wait before another unknown credential of it is looked up.
   mutating func failureWait(at address: String, now: Duration) -> Duration? {
     guard limits.failures > 0, var bucket = addresses[Self.network(address)] else { return nil }
     return bucket.wait(rate: failureRate, burst: failureBurst, now: now)
   }
 
-  /// JSON Web Tokens a second that are checked although their addresses failed too often. Checking
-  /// one takes the processor about 0.1 ms, and asks nobody.
+  /// JSON Web Tokens checked in a second although their addresses failed too often. A check takes
+  /// about 0.1 ms of the processor and needs no call to the store.
   private static let spareCheckRate = 200.0
 
-  /// Whether a token is checked although its address failed too often.
+  /// Returns whether a token is checked although its address failed too often.
   mutating func takeSpareCheck(now: Duration) -> Bool {
     spareChecks.take(1, rate: Self.spareCheckRate, burst: Self.spareCheckRate, now: now) == nil
   }
@@ -97,7 +97,7 @@ struct RateLimiter: Sendable {
     addresses[network] = bucket
   }
 
-  /// An IPv4 address, or the 64 bits of an IPv6 address that one customer usually has.
+  /// Returns an IPv4 address, or the 64 bits of an IPv6 address that one customer usually has.
   private static func network(_ address: String) -> String {
     ListenAddress.network(of: address) ?? address
   }

@@ -1,9 +1,10 @@
-/// Which secrets may exist: the first 64 bits of their hashes, as they were when last read; pure.
+/// A filter of the secrets that may exist: the first 64 bits of their hashes at the last read;
+/// pure.
 ///
-/// It tells the token of a member from guesses that come from the same address, without asking the
-/// store about each.
+/// It distinguishes a member's token from guesses from the same address, without a look-up in the
+/// store for each.
 struct SecretFilter: Sendable {
-  /// How long a secret that was made since may be taken for a guess.
+  /// How long a secret that was made since may count as a guess.
   static let ageMax = Duration.seconds(2)
 
   private var prefixes: Set<UInt64> = []
@@ -11,7 +12,7 @@ struct SecretFilter: Sendable {
 
   func mayContain(_ hash: [UInt8]) -> Bool { prefixes.contains(Self.prefix(of: hash)) }
 
-  /// Whether the hashes should be read again. The caller that hears so reads them.
+  /// Returns whether the hashes should be read again. If so, the caller reads them.
   mutating func beginsReading(now: Duration) -> Bool {
     if let readAt, now - readAt < Self.ageMax { return false }
     readAt = now

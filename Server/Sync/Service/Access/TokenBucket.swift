@@ -3,7 +3,7 @@ struct TokenBucket: Sendable, Equatable {
   private var level: Double
   private var updated: Duration
 
-  /// A full bucket.
+  /// Creates a full bucket.
   init(burst: Double, now: Duration) {
     level = burst
     updated = now
@@ -23,12 +23,12 @@ struct TokenBucket: Sendable, Equatable {
     level = max(-burst, level - amount)
   }
 
-  /// How long to wait until anything is left; `nil` if something is.
+  /// Returns how long to wait until anything is left; `nil` if something is.
   mutating func wait(rate: Double, burst: Double, now: Duration) -> Duration? {
     take(0, rate: rate, burst: burst, now: now)
   }
 
-  /// Whether nothing was taken for so long that the bucket need not be kept.
+  /// Returns whether nothing was taken for so long that the bucket need not be kept.
   mutating func isFull(rate: Double, burst: Double, now: Duration) -> Bool {
     fill(rate: rate, burst: burst, now: now)
     return level >= burst

@@ -1,4 +1,4 @@
-/// An issuer of JSON Web Tokens, and where its keys are.
+/// An issuer of JSON Web Tokens, and the source of its keys.
 package struct TokenIssuer: Sendable {
   package var rules: ClaimRules
   package var source: KeySource

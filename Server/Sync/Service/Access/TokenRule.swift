@@ -1,11 +1,11 @@
 import FerryProtocol
 
-/// Who may manage which tokens; pure.
+/// The rules that decide which principal may manage which tokens; pure.
 ///
-/// A server-wide admin manages all. An admin of spaces manages tokens for these spaces only, and
-/// none with an owner: tokens of one owner are one principal, and own the same devices.
+/// A server-wide admin manages all tokens. An admin of spaces manages the tokens of these spaces
+/// that have no owner. Tokens of one owner are one principal, and own the same devices.
 enum TokenRule {
-  /// Why the caller may not create such a token, or `nil`.
+  /// Returns the reason why the caller may not create such a token, or `nil`.
   static func fault(creating token: TokenRequest, by caller: Identity) -> Problem? {
     if caller.grants.isServerAdmin { return nil }
     if token.owner != nil {
@@ -18,19 +18,19 @@ enum TokenRule {
     return nil
   }
 
-  /// Whether the caller sees the token in lists, and may revoke it.
+  /// Returns whether the caller sees the token in lists, and may revoke it.
   static func manages(_ token: StoredToken, _ caller: Identity) -> Bool {
     caller.grants.isServerAdmin || caller.grants.administers(token.grants)
   }
 
-  /// Why the caller may not get another secret of the token, or `nil`.
+  /// Returns the reason why the caller may not get another secret of the token, or `nil`.
   static func fault(rotating token: StoredToken, by caller: Identity) -> Problem? {
     if caller.grants.isServerAdmin || token.owner == nil { return nil }
     return Problem(.forbidden, "only an admin of all spaces rotates tokens with an owner")
   }
 }
 
-/// A token as somebody asks for it.
+/// A request for a token.
 package struct TokenRequest: Sendable, Equatable {
   /// The longest life, and the longest grace of a replaced secret: 100 years in seconds.
   package static let secondsMax: Int64 = 3_155_760_000
@@ -50,7 +50,7 @@ package struct TokenRequest: Sendable, Equatable {
     self.lifetime = lifetime
   }
 
-  /// Why there can be no such token, or `nil`.
+  /// The reason why there can be no such token, or `nil`.
   package var fault: String? {
     if !Self.isFit(name) {
       return "a name has at most \(StoredToken.textBytesMax) bytes and no control characters"
@@ -70,7 +70,7 @@ package struct TokenRequest: Sendable, Equatable {
       && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
   }
 
-  /// The token and its secret. `random` must be fit for secrets.
+  /// Returns the token and its secret. `random` must be fit for secrets.
   package func make(
     now: Int64, random: inout some RandomNumberGenerator
   ) -> (token: StoredToken, secret: AccessToken) {

@@ -1,14 +1,14 @@
 import FerryProtocol
 
-/// Packets of one space on their way into its store; pure. While one transaction is under way,
-/// those that arrive gather and go together in the next: under load a transaction's cost is
-/// shared, and without load nobody waits.
+/// Packets of one space on their way into its store; pure. While one transaction runs, new packets
+/// gather and go together in the next one. So under load packets share a transaction's cost, and
+/// without load no packet waits.
 ///
-/// A packet with batch operations goes alone, in a lane of its own: finding what they match takes
-/// time, is paid from a budget that no other packet's operations may use up, and needs no lock of
-/// the space. Packets of other devices go on beside it; those of its own device keep their order.
+/// A packet with batch operations goes alone, in a separate lane. Finding the matching records
+/// takes time, needs no lock of the space, and uses a budget that no other packet may share.
+/// Packets of other devices run beside it; packets of the same device keep their order.
 ///
-/// `Ticket` is how the caller finds who waits for a packet.
+/// The caller finds the waiting request of a packet by its `Ticket`.
 struct CommitQueue<Ticket> {
   /// How much goes together, and how much may wait.
   struct Bounds: Sendable, Equatable {
@@ -34,7 +34,7 @@ struct CommitQueue<Ticket> {
     }
   }
 
-  /// What is under way at the same time: one transaction of each.
+  /// Transactions that may run at the same time: one of each lane.
   enum Lane: CaseIterable, Sendable {
     case plain
     /// One packet with batch operations.
@@ -55,7 +55,7 @@ struct CommitQueue<Ticket> {
   /// Whether nothing waits and nothing is under way.
   var isIdle: Bool { waiting.isEmpty && underWay.isEmpty }
 
-  /// Lines a packet up; `false` when the queue is full.
+  /// Adds a packet to the queue; returns `false` if the queue is full.
   mutating func add(_ packet: IncomingPacket, ticket: Ticket) -> Bool {
     guard waiting.count < bounds.waitingPackets,
       waiting.isEmpty || waitingBytes + packet.byteCount <= bounds.waitingBytes
@@ -65,11 +65,11 @@ struct CommitQueue<Ticket> {
     return true
   }
 
-  /// The packets of a lane's next transaction, in the order of their arrival; empty while one is
-  /// under way, and when none waits that may go.
+  /// Returns the packets of a lane's next transaction, in the order of their arrival. It is empty
+  /// while one is under way, and if no waiting packet may go.
   mutating func takeBatch(_ lane: Lane) -> [Entry] {
     guard underWay[lane] == nil else { return [] }
-    // Devices whose packets are held up by earlier ones.
+    // Devices with packets that wait for earlier ones.
     var held = Set<DeviceID>()
     for (other, devices) in underWay where other != lane { held.formUnion(devices) }
     var batch: [Entry] = []
@@ -100,6 +100,6 @@ struct CommitQueue<Ticket> {
     return batch
   }
 
-  /// The batch that a lane took last has ended, well or not.
+  /// Notes that the last batch of a lane has ended, with success or failure.
   mutating func finishBatch(_ lane: Lane) { underWay[lane] = nil }
 }

@@ -1,11 +1,10 @@
 import FerryProtocol
 import Synchronization
 
-/// Brings packets into the store, in groups for each space (DESIGN: group commit). Spaces do not
-/// wait for each other.
+/// A writer of packets to the store, in groups for each space. Spaces do not wait for each other.
 ///
-/// A caller that is cancelled still gets its answer, and its packet is committed: it may be under
-/// way already, and a packet that is sent again changes nothing.
+/// A caller that is cancelled still gets its answer, and its packet is committed. The packet may be
+/// under way already, and sending it again changes nothing.
 package final class PacketCommitter: Sendable {
   typealias Answer = Result<PacketAnswer, Problem>
   typealias Ticket = CheckedContinuation<Answer, Never>
@@ -40,8 +39,8 @@ package final class PacketCommitter: Sendable {
     self.executor = executor
   }
 
-  /// Commits one packet and answers when that is durable. Throws what became of a packet that was
-  /// not taken; `unavailable` when the queue is full or the store is away.
+  /// Commits one packet and returns when that is durable. Throws the problem of a packet that was
+  /// not accepted; `unavailable` if the queue is full or the store is not available.
   package func commit(
     _ packet: IncomingPacket, into space: Int64
   ) async throws(Problem) -> PacketAnswer {
@@ -51,7 +50,7 @@ package final class PacketCommitter: Sendable {
     return try answer.get()
   }
 
-  /// Packets of a space that wait for the transaction under way.
+  /// Returns the number of packets of a space that wait for the current transaction.
   func waitingCount(in space: Int64) -> Int {
     state.withLock { $0.queues[space]?.waitingCount ?? 0 }
   }
@@ -88,7 +87,7 @@ package final class PacketCommitter: Sendable {
       await commit(batch, space)
       state.withLock { $0.queues[space]?.finishBatch(lane) }
       batch = take(lane, space)
-      // What is done here may have held up packets of the other lane.
+      // This transaction may have held up packets of the other lane.
       start(space)
     }
   }
@@ -103,8 +102,8 @@ package final class PacketCommitter: Sendable {
     }
   }
 
-  /// One transaction. When the database refuses what several packets brought, each is tried by
-  /// itself, so that one packet cannot turn the others away.
+  /// Runs one transaction. If the database fails on a group, each packet of it is tried alone, so
+  /// that one packet cannot make the others fail.
   private func commit(_ batch: [Queue.Entry], _ space: Int64) async {
     let now = clock.wall()
     do {
@@ -145,7 +144,7 @@ extension [PacketCommitter.Queue.Entry] {
 }
 
 extension Problem {
-  /// What a client is told of a store's error; the error itself goes to the log.
+  /// Maps a store's error to the problem for the client; the error itself goes to the log.
   init(_ error: StoreError) {
     switch error {
     case .unavailable:

@@ -1,13 +1,13 @@
 import FerryProtocol
 import Synchronization
 
-/// The streams of events that are open: how many there may be, whose they are, and whether their
-/// listeners may still listen.
+/// The open streams of events: their number, their principals, and whether their listeners may
+/// still listen.
 ///
-/// A listener holds a connection for hours, so listeners alone could take all of them. Their limit
-/// is lower than that of the connections.
+/// A listener holds a connection for hours, so listeners alone could take all connections. Their
+/// limit is lower than the limit of connections.
 package final class EventStreams: Sendable {
-  /// What has become of streams since the start.
+  /// Counts of streams since the start.
   struct Counts: Sendable, Equatable {
     /// Turned away because there were as many as there may be.
     var refused = 0
@@ -15,7 +15,7 @@ package final class EventStreams: Sendable {
     var revoked = 0
   }
 
-  /// One that listens, and as whom.
+  /// A listener and its principal.
   struct Entry: Sendable {
     let stream: any HeadListener
     let principal: Principal
@@ -27,7 +27,7 @@ package final class EventStreams: Sendable {
     var entries: [Int: Entry] = [:]
     var countByPrincipal: [Principal: Int] = [:]
     var counts = Counts()
-    /// Those that were ended here and are not closed yet.
+    /// Streams that the server ended and that are not closed yet.
     var ended: Set<Int> = []
     var next = 0
   }
@@ -40,7 +40,7 @@ package final class EventStreams: Sendable {
     self.limit = limit
   }
 
-  /// Streams of one principal, in all spaces.
+  /// Returns the number of streams of one principal, in all spaces.
   package func count(of principal: Principal) -> Int {
     state.withLock { $0.countByPrincipal[principal] ?? 0 }
   }
@@ -52,7 +52,8 @@ package final class EventStreams: Sendable {
   /// While a server has no tokens, all its listeners are one principal, which has no limit of its
   /// own.
   /// - Parameter quota: Streams of one principal.
-  /// - Throws: `streamQuota` if the principal has as many as it may, `unavailable` if the server has.
+  /// - Throws: `streamQuota` if the principal has as many as it may, `unavailable` if the server
+  ///   has.
   func begin(_ entry: Entry, quota: Int) throws(Problem) -> Int {
     let taken = state.withLock { state -> Result<Int, Problem> in
       let count = state.countByPrincipal[entry.principal] ?? 0
@@ -81,8 +82,9 @@ package final class EventStreams: Sendable {
     }
   }
 
-  /// Ends the streams whose listeners may listen no more. In doubt, a stream goes on.
-  /// - Parameter mayListen: `nil` if nobody can tell now: the other streams are not asked about.
+  /// Ends the streams whose listeners may listen no more. If in doubt, a stream goes on.
+  /// - Parameter mayListen: Returns `nil` if that cannot be decided now: the other streams are not
+  ///   asked about.
   func end(unless mayListen: (Entry) async -> Bool?) async {
     for number in state.withLock({ $0.entries.keys.sorted() }) {
       guard let entry = state.withLock({ $0.entries[number] }) else { continue }

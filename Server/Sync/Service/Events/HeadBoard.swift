@@ -1,9 +1,9 @@
 import FerryProtocol
 
-/// Which head each space has, who listens to it, and what is to be sent to whom; pure.
+/// The fan-out of head moves: the head of each space, its listeners, and the events to send; pure.
 ///
-/// Heads supersede each other. The first move of a space is passed on at once and opens a window;
-/// what moves within the window is passed on when it ends, once however often it moved.
+/// Heads supersede each other. The first move of a space is passed on at once and opens a window.
+/// Moves within the window are passed on when it ends, as one event.
 struct HeadBoard<Listener> {
   /// Bytes for some listeners.
   struct Delivery {
@@ -11,7 +11,7 @@ struct HeadBoard<Listener> {
     var listeners: [Listener]
   }
 
-  /// What a move led to.
+  /// The result of a move.
   struct Step {
     var delivery: Delivery?
     /// Call ``endWindow()`` a little later.
@@ -23,7 +23,7 @@ struct HeadBoard<Listener> {
   private struct Member {
     let number: Int
     let listener: Listener
-    /// Whether it has been told of the head it came to; it hears of moves from then on.
+    /// Whether it received the first head; it receives moves from then on.
     var isGreeted = false
   }
 
@@ -44,7 +44,7 @@ struct HeadBoard<Listener> {
       return index < members.count && members[index].number == number ? index : nil
     }
 
-    /// The event for all who have been greeted.
+    /// The event for all greeted listeners.
     var delivery: Delivery {
       Delivery(bytes: event, listeners: members.filter(\.isGreeted).map(\.listener))
     }
@@ -57,12 +57,12 @@ struct HeadBoard<Listener> {
   /// Listeners of all spaces.
   var listenerCount: Int { channels.values.reduce(0) { $0 + $1.members.count } }
 
-  /// Everybody.
+  /// All listeners.
   var listeners: [Listener] {
     channels.keys.sorted().flatMap { channels[$0]?.members.map(\.listener) ?? [] }
   }
 
-  /// Adds a listener, to be greeted when the head has been looked up. Answers with its number.
+  /// Adds a listener, which is greeted when the head is known. Returns the listener's number.
   mutating func add(_ listener: Listener, to space: SpaceSummary) -> Int {
     nextListener += 1
     channels[space.id, default: Channel(name: space.name, epoch: space.epoch)]
@@ -70,7 +70,7 @@ struct HeadBoard<Listener> {
     return nextListener
   }
 
-  /// The newest event for a listener that has just come, unless it has heard it.
+  /// Returns the newest event for a new listener, unless it has received it.
   mutating func greet(_ number: Int, of space: Int64, heard: SequenceNumber?) -> Delivery? {
     guard let channel = channels[space], let index = channel.index(of: number) else { return nil }
     channels[space]?.members[index].isGreeted = true
@@ -85,14 +85,14 @@ struct HeadBoard<Listener> {
     if channels[space]?.members.isEmpty == true { channels[space] = nil }
   }
 
-  /// Takes a move from the store's feed. Before anybody has looked the head up it is of no use.
+  /// Takes a move from the store's feed. It has no effect before the first look-up of the head.
   mutating func move(_ move: HeadMove) -> Step {
     guard let channel = channels[move.space], let head = channel.head else { return Step() }
     if move.head < head { return Step(suspect: channel.name) }
     return advance(move.space, epoch: channel.epoch, head: move.head)
   }
 
-  /// Takes what was read from the store, unless something newer is known.
+  /// Takes a head that was read from the store, unless a newer one is known.
   mutating func see(_ space: SpaceSummary) -> Step {
     guard let channel = channels[space.id] else { return Step() }
     guard let head = channel.head, channel.epoch == space.epoch, head >= space.head else {
@@ -101,13 +101,13 @@ struct HeadBoard<Listener> {
     return Step()
   }
 
-  /// Takes what was read from the store, also when it is behind what was known: the store was
+  /// Takes a head that was read from the store, even if it is behind the known one: the store was
   /// restored from a backup.
   mutating func replace(_ space: SpaceSummary) -> Step {
     advance(space.id, epoch: space.epoch, head: space.head)
   }
 
-  /// Passes on what moved within the window. Whether another one has been opened.
+  /// Passes on the moves within the window. Reports whether another window was opened.
   mutating func endWindow() -> (deliveries: [Delivery], opensWindow: Bool) {
     var deliveries: [Delivery] = []
     for id in channels.keys.sorted() {

@@ -8,7 +8,8 @@ enum HeadEvent {
   /// A comment, which keeps the connection and the proxies on its way awake.
   static let heartbeat = Array(":\n\n".utf8)
 
-  /// `id` is the head, so that a client which comes back says what it heard last.
+  /// Encodes an event. Its `id` is the head, so that a client that reconnects reports the last head
+  /// that it received.
   static func encode(epoch: Epoch, head: SequenceNumber) -> [UInt8] {
     Array(
       """

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Synchronization
 
-/// Tells those who listen to a space that its head moved. An idle listener costs no task and no
+/// The sender of head moves to the listeners of spaces. An idle listener costs no task and no
 /// timer: one timer serves them all.
 package final class HeadHub: Sendable {
   private typealias Board = HeadBoard<any HeadListener>
@@ -22,7 +22,7 @@ package final class HeadHub: Sendable {
   /// - Parameters:
   ///   - window: The time between two events of one space, at least.
   ///   - sleep: Waits; throws when it is to stop.
-  ///   - executor: Where its timer runs; `nil` for the shared pool.
+  ///   - executor: Runs its timer; `nil` for the shared pool.
   package init(
     window: Duration = .milliseconds(10),
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
@@ -36,8 +36,8 @@ package final class HeadHub: Sendable {
   /// Listeners of all spaces.
   package var listenerCount: Int { state.withLock { $0.board.listenerCount } }
 
-  /// Lets a listener hear of a space's head: at once, unless the head is `heard`, and at each
-  /// move. The head is looked up after the listener is in place, so no move between is missed.
+  /// Sends a listener a space's head: at once, unless the head is `heard`, and at each move. The
+  /// head is looked up after the listener is added, so no move between is missed.
   package func add(
     _ listener: any HeadListener, to space: SpaceSummary, heard: SequenceNumber?,
     lookUp: () async throws(StoreError) -> SpaceSummary?
@@ -74,9 +74,9 @@ package final class HeadHub: Sendable {
     }
   }
 
-  /// Sends a comment to everybody, for ever, until the task is cancelled.
-  /// - Parameter check: Runs after each, since it may wait for the store; it ends the streams of
-  ///   those who may listen no more.
+  /// Sends a comment to all listeners again and again, until the task is cancelled.
+  /// - Parameter check: Runs after each, since it may wait for the store. It ends the streams of
+  ///   listeners that may listen no more.
   package func keepAwake(
     every interval: Duration, check: @Sendable () async -> Void = {}
   ) async {
@@ -86,7 +86,7 @@ package final class HeadHub: Sendable {
     }
   }
 
-  /// Sends a comment to everybody.
+  /// Sends a comment to all listeners.
   package func heartbeat() {
     sending.withLock { _ in
       let listeners = state.withLock { $0.board.listeners }
@@ -94,7 +94,7 @@ package final class HeadHub: Sendable {
     }
   }
 
-  /// Ends all streams; who comes later finds his ended.
+  /// Ends all streams; the stream of a later listener ends at once.
   package func close() {
     let listeners = state.withLock { state in
       state.isClosed = true
@@ -116,7 +116,7 @@ package final class HeadHub: Sendable {
     return done.suspect
   }
 
-  /// Ends the window that is open, and those that this opens.
+  /// Ends the open window, and the windows that this opens.
   private func endWindows() async {
     var isOpen = true
     while isOpen {

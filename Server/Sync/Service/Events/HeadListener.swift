@@ -1,13 +1,13 @@
 import HTTPServer
 
-/// One who listens to a space: what ``HeadHub`` needs of a stream.
+/// A listener to a space: the part of a stream that ``HeadHub`` needs.
 package protocol HeadListener: Sendable {
-  /// Queues bytes; must not block. `false` when the listener has gone.
+  /// Queues bytes; must not block. Returns `false` if the listener is gone.
   @discardableResult
   func send(_ bytes: [UInt8]) -> Bool
-  /// Ends the stream after what is queued.
+  /// Ends the stream after the queued bytes.
   func finish()
-  /// Calls the observer once when the listener has gone; at once when it has already.
+  /// Calls the observer once when the listener is gone; at once if it is already.
   func onClose(_ observer: @escaping @Sendable () -> Void)
 }
 

@@ -1,8 +1,8 @@
 /// How much a log line matters.
 package enum LogLevel: String, Sendable, CaseIterable, Comparable {
-  /// What somebody has to look at: the store failed, an answer was 5xx.
+  /// A failure that needs a look: the store failed, or an answer was 5xx.
   case error
-  /// What may need a look.
+  /// An event that may need a look.
   case warning
   /// One line a request, starts and stops.
   case info
@@ -18,6 +18,6 @@ package enum LogLevel: String, Sendable, CaseIterable, Comparable {
     }
   }
 
-  /// The more it matters, the smaller.
+  /// Orders levels: a level that matters more is smaller.
   package static func < (left: LogLevel, right: LogLevel) -> Bool { left.rank < right.rank }
 }

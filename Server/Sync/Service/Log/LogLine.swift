@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// One line of the log: a JSON object. Members keep their order; values from elsewhere are
-/// escaped, so that nobody can forge a line.
+/// One line of the log: a JSON object. Members keep their order. Values from elsewhere are escaped,
+/// so that no caller can forge a line.
 struct LogLine {
   private var json = JSONWriter(capacity: 256)
 
@@ -27,7 +27,7 @@ struct LogLine {
     json.number(Int64(value))
   }
 
-  /// Milliseconds with three digits after the point.
+  /// Adds milliseconds with three digits after the point.
   mutating func add(_ name: StaticString, milliseconds duration: Duration) {
     key(name)
     let (seconds, attoseconds) = duration.components
@@ -38,7 +38,7 @@ struct LogLine {
     json.raw(digits.utf8)
   }
 
-  /// The line with its newline.
+  /// Returns the line with its newline.
   consuming func finish() -> [UInt8] {
     json.raw("}\n")
     return json.finish()

@@ -1,18 +1,18 @@
 import Foundation
 import Synchronization
 
-/// Takes lines of a log; must not block for long.
+/// The destination of log lines; must not block for long.
 package protocol LogSink: Sendable {
-  /// One whole line with its newline.
+  /// Writes one whole line with its newline.
   func write(_ line: [UInt8])
   /// Returns when all lines have left the process, or cannot.
   func flush()
-  /// Lines lost because nobody took them in time.
+  /// Lines that were dropped because the reader was too slow.
   var droppedLines: Int { get }
 }
 
-/// Writes lines to a file descriptor from a thread of its own, so that a reader who pauses (a full
-/// pipe) does not stop the server. At most 4 MiB wait; what comes then is dropped and counted.
+/// A log on a file descriptor. A separate thread writes its lines, so that a reader that pauses (a
+/// full pipe) does not stop the server. At most 4 MiB wait; later lines are dropped and counted.
 package final class DescriptorLogSink: LogSink {
   private struct State {
     var waiting: [UInt8] = []
@@ -32,7 +32,7 @@ package final class DescriptorLogSink: LogSink {
     let written = DispatchSemaphore(value: 0)
   }
 
-  /// The descriptor stays open.
+  /// - Parameter descriptor: It stays open.
   package init(descriptor: Int32) {
     let core = core
     let thread = Thread { Self.drain(core, to: descriptor) }
@@ -83,7 +83,7 @@ package final class DescriptorLogSink: LogSink {
     }
   }
 
-  /// Gives up when the reader has gone: a log that nobody can read must not end the server.
+  /// Gives up if the reader is gone: a log that cannot be read must not end the server.
   private static func writeFully(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) {
     var rest = bytes
     while !rest.isEmpty {

@@ -12,7 +12,7 @@ package enum RFC3339 {
       + parts.joined(separator: ":") + ".\(padded(time % 1_000, 3))Z"
   }
 
-  /// The proleptic Gregorian date of a day since 1970 (Howard Hinnant, "chrono-Compatible
+  /// Returns the proleptic Gregorian date of a day since 1970 (Howard Hinnant, "chrono-Compatible
   /// Low-Level Date Algorithms", `civil_from_days`).
   private static func civil(_ day: Int64) -> (year: Int64, month: Int64, day: Int64) {
     let shifted = day + 719_468

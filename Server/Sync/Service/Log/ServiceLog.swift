@@ -11,14 +11,14 @@ package struct ServiceLog: Sendable {
     self.clock = clock
   }
 
-  /// Lines lost because nobody took them in time.
+  /// Lines that were dropped because the reader was too slow.
   var droppedLines: Int { sink.droppedLines }
 
   func write(_ entry: RequestEntry) {
     if entry.level <= level { sink.write(entry.line()) }
   }
 
-  /// A line about something other than a request.
+  /// Writes a line that is not about a request.
   /// - Parameter message: JSON text already, so no quotes in it.
   func write(_ level: LogLevel, _ message: StaticString, detail: String? = nil) {
     guard level <= self.level else { return }
@@ -27,7 +27,7 @@ package struct ServiceLog: Sendable {
     sink.write(line.finish())
   }
 
-  /// A failed call of the store.
+  /// Writes a line for a failed call of the store.
   func write(_ error: StoreError) {
     switch error {
     case .unavailable(let why): write(.error, "the store cannot be reached", detail: why)

@@ -1,6 +1,6 @@
 /// Counts of observations below fixed bounds, as Prometheus has them.
 struct Histogram: Sendable, Equatable {
-  /// Upper bounds, ascending; what is above the last counts as infinite.
+  /// Upper bounds, ascending; values above the last one count as infinite.
   let bounds: [Double]
   private(set) var counts: [Int]
   private(set) var sum = 0.0

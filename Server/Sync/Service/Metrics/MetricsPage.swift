@@ -3,9 +3,9 @@ import HTTPServer
 /// The answer to `GET /metrics`; pure.
 struct MetricsPage {
   var counts: ServiceMetrics.Counts
-  /// Who listens to events now.
+  /// Listeners to events now.
   var listeners: Int
-  /// Log lines that were lost because nobody took them.
+  /// Log lines that were dropped because the reader was too slow.
   var droppedLogLines: Int
   var version: String
   /// Milliseconds since 1970.

@@ -3,10 +3,10 @@ import FerryProtocol
 /// How many changes an encoded page holds, for the metrics, without reading the page.
 enum PageCount {
   private static let label = Array("\"count\":".utf8)
-  /// The count stands within the page's head, which holds nothing of a user's.
+  /// The count is within the page's head, which contains nothing of a user's.
   private static let headMax = 512
 
-  /// Zero for anything that is not a page.
+  /// Returns the count; zero for anything that is not a page.
   static func read(_ page: [UInt8]) -> Int {
     let head = page.prefix(headMax)
     guard

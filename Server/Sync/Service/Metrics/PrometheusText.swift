@@ -1,4 +1,4 @@
-/// Writes the Prometheus text exposition format 0.0.4.
+/// A writer of the Prometheus text exposition format 0.0.4.
 struct PrometheusText {
   /// The format's media type.
   static let mediaType = "text/plain; version=0.0.4; charset=utf-8"
@@ -21,7 +21,7 @@ struct PrometheusText {
     line(name, labels, value.description)
   }
 
-  /// The samples of a histogram; the buckets are cumulative.
+  /// Writes the samples of a histogram; the buckets are cumulative.
   mutating func samples(_ name: String, _ histogram: Histogram, _ labels: Labels = []) {
     var below = 0
     for (index, count) in histogram.counts.enumerated() {

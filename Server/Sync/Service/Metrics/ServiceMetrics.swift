@@ -1,7 +1,7 @@
 import FerryProtocol
 import Synchronization
 
-/// What the server has done since it started.
+/// Counters of the server since its start.
 package final class ServiceMetrics: Sendable {
   struct Counts: Sendable {
     var requests: [RequestKey: Int] = [:]
@@ -59,7 +59,7 @@ package final class ServiceMetrics: Sendable {
     }
   }
 
-  /// Counts bytes of an answer's content that went out.
+  /// Counts sent bytes of an answer's content.
   func countSent(_ bytes: Int, from route: Route) {
     counts.withLock { $0.bytesOut[route, default: 0] += bytes }
   }

@@ -1,25 +1,25 @@
 import FerryProtocol
 import MissionServer
 
-/// Removes content that no space needs any more, in the background and a little at a time.
+/// The removal of content that no space needs any more, in the background and a little at a time.
 ///
-/// Content is needed by the missions in force, and for ``graceStandard`` more by the versions that
-/// they replaced. Those who publish hold the directory meanwhile, and what is removed is looked up
-/// under the same lock: nothing goes that somebody is about to name.
+/// Missions in force need their content. Versions that they replaced need it for ``graceStandard``
+/// more. Publishers hold the directory meanwhile, and content to remove is looked up under the same
+/// lock. So no content goes that a publication is about to name.
 package struct BlobCollector: Sendable {
-  /// How long former versions stay readable, and what was sent and never published is kept:
-  /// a week, in milliseconds.
+  /// The time for which former versions stay readable, and for which uploads that are never
+  /// published are kept: a week, in milliseconds.
   package static let graceStandard: Int64 = 7 * 86_400_000
   /// Files that are looked up, and removed, under one lock.
   private static let slice = 256
 
-  /// What a run removed.
+  /// The entries and files that a run removed.
   package struct Result: Sendable, Equatable {
-    /// Entries of what former versions named.
+    /// Entries of the content of former versions.
     package var entries = 0
     package var files = 0
     package var bytes: Int64 = 0
-    /// Uploads and drafts that nobody finished.
+    /// Unfinished uploads and drafts.
     package var unfinished = 0
 
     package init() {}
@@ -55,13 +55,13 @@ package struct BlobCollector: Sendable {
     }
   }
 
-  /// One run.
+  /// Runs once.
   ///
   /// - Parameter grace: See ``graceStandard``.
   package func collect(
     grace: Int64 = BlobCollector.graceStandard
   ) async throws(MissionFailure) -> Result {
-    // What comes in while the clock's second lasts is not older than it.
+    // Content that arrives within the clock's current second is not older than it.
     let moment = clock.wall() - max(0, grace)
     let second = grace <= 0 ? Int64.max : moment / 1_000
     var result = Result()
@@ -110,7 +110,7 @@ package struct BlobCollector: Sendable {
     result.bytes += removed.reduce(0, +)
   }
 
-  /// Runs `body` while nobody publishes.
+  /// Runs `body` while no publication runs.
   private func holding<T>(
     _ body: () async throws(MissionFailure) -> T
   ) async throws(MissionFailure) -> T {
@@ -127,7 +127,7 @@ package struct BlobCollector: Sendable {
 }
 
 extension ServiceLog {
-  /// A failed call about missions.
+  /// Writes a line for a failed call about missions.
   func write(_ failure: MissionFailure) {
     switch failure {
     case .refused: break

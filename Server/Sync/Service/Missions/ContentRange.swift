@@ -1,9 +1,9 @@
 import FerryProtocol
 
-/// Which part of an upload a request carries: `Content-Range: bytes a-b/total` (RFC 9110 §14.4);
+/// The part of an upload that a request carries: `Content-Range: bytes a-b/total` (RFC 9110 §14.4);
 /// pure.
 struct ContentRange: Sendable, Equatable {
-  /// Where the part begins.
+  /// The offset of the part.
   let offset: Int64
   /// Bytes of the whole.
   let total: Int64

@@ -1,7 +1,7 @@
 import MissionServer
 
 extension MissionDesk {
-  /// The desk of a server; `nil` where it has no directory for content.
+  /// Creates the publisher of a server; `nil` if the server has no directory for content.
   convenience init?(
     _ configuration: FerryServerConfiguration, store: any SyncStore
   ) throws(FerryServerError) {
@@ -29,7 +29,7 @@ extension MissionDesk {
 }
 
 extension StoreLocation {
-  /// Where missions' content lies unless something else is said; `nil` with a database.
+  /// The default directory of missions' content; `nil` with a database.
   package var blobDirectory: String? {
     if case .embedded(let directory) = self { directory + "/blobs" } else { nil }
   }

@@ -2,20 +2,20 @@ import FerryProtocol
 import Foundation
 import MissionServer
 
-// The key that missions are signed with. It is read for each publication: devices refuse what
-// another key than the first has signed, so that one that was lost must not be made anew unnoticed,
-// and one that was put back counts at once.
+// The key that signs missions. It is read for each publication. Devices refuse a mission that is
+// signed by another key than the first one. So a lost key must not be made again unnoticed, and a
+// key that is restored counts at once.
 extension MissionDesk {
-  /// The key; made where there is none and nothing of the store was signed.
+  /// Returns the key; makes it if there is none and nothing of the store was signed.
   package func signingKey() async throws(MissionFailure) -> MissionSigner {
     if let signer = try await readKey() { return signer }
     if let signer = try await anySigner() { throw .key(.missing(path: keyFile, signer: signer)) }
     return try await makeKey()
   }
 
-  /// The key to sign a mission with that comes beside others of its space.
+  /// Returns the key for a mission that is published beside others of its space.
   ///
-  /// - Parameter isNew: Whether it may be another than theirs, and be made where it is missing.
+  /// - Parameter isNew: Whether it may differ from theirs, and be made if it is missing.
   func signingKey(
     beside others: [MissionRecord], isNew: Bool, in space: SpaceSummary, by principal: Principal?
   ) async throws(MissionFailure) -> MissionSigner {
@@ -70,7 +70,7 @@ extension MissionDesk {
     }
   }
 
-  /// Who signed a mission of any space, in base64; `nil` where none is published.
+  /// Returns a signer of a mission of any space, in base64; `nil` if none is published.
   private func anySigner() async throws(MissionFailure) -> String? {
     try await MissionFailure.asking { () async throws(StoreError) in
       for space in try await self.store.spaces() {

@@ -1,12 +1,12 @@
 import FerryProtocol
 import MissionServer
 
-/// Publishes missions: brings together the store, the content's directory and the key.
+/// The publisher of missions: it joins the store, the content's directory and the key.
 package final class MissionDesk: Sendable {
-  /// How often a publication is made anew where somebody else published meanwhile.
+  /// Attempts at a publication while other callers publish concurrently.
   private static let attempts = 10
 
-  /// Bytes of unfinished uploads that a space may have unless something else is said.
+  /// The default limit of a space's unfinished uploads, in bytes.
   package static let uploadQuotaStandard: Int64 = 64 << 30
 
   package let blobs: BlobThreads
@@ -16,13 +16,13 @@ package final class MissionDesk: Sendable {
   let clock: ServiceClock
   let keyFile: String
   private let limits: MissionLimits
-  /// The key where it is known already; otherwise it is in ``keyFile``.
+  /// The key if it is known already; otherwise it is in ``keyFile``.
   let knownSigner: MissionSigner?
 
   /// - Parameters:
   ///   - keyFile: The key in PEM; made when it is first needed. `nil` for `mission-key.pem` beside
   ///     the content.
-  ///   - signer: The key, where it is known already.
+  ///   - signer: The key, if it is known already.
   package init(
     store: any SyncStore, blobs: BlobThreads, keyFile: String? = nil,
     signer: MissionSigner? = nil, clock: ServiceClock, limits: MissionLimits = .standard,
@@ -49,9 +49,10 @@ package final class MissionDesk: Sendable {
   /// Signs a mission and puts it in force. Its content is in the directory already.
   ///
   /// - Parameters:
-  ///   - manifest: Its version is 0 for whichever comes next.
-  ///   - ownContentOnly: Whether items may name only what this space's missions name, or its
-  ///     admins have sent: who only knows a hash shall not get at another space's content.
+  ///   - manifest: Its version is 0 for the next one.
+  ///   - ownContentOnly: Whether items may name only content that this space's missions name, or
+  ///     that its admins have sent. A caller that only knows a hash must not get another space's
+  ///     content.
   ///   - isNewKey: Whether it may be signed with another key than the space's other missions.
   ///   - principal: For the audit log.
   /// - Returns: The record in force. The same mission again writes nothing.
@@ -126,7 +127,7 @@ package final class MissionDesk: Sendable {
 
   // MARK: Content
 
-  /// Refuses a manifest with an item whose content is not here.
+  /// Throws a problem if the content of an item is not here.
   private func check(
     _ manifest: MissionManifest, in space: SpaceSummary, ownContentOnly: Bool
   ) async throws(MissionFailure) {
@@ -158,7 +159,7 @@ package final class MissionDesk: Sendable {
     }
   }
 
-  /// Runs what blocks on a thread of the directory's.
+  /// Runs a blocking call on a thread of the directory's.
   package func content<T: Sendable>(
     _ body: @escaping @Sendable (BlobDirectory, Cancellation) throws(BlobError) -> T
   ) async throws(MissionFailure) -> T {
@@ -168,7 +169,7 @@ package final class MissionDesk: Sendable {
 }
 
 extension MissionManifest {
-  /// The content of hosted items; one more than once where items share it.
+  /// The content of hosted items; a content is repeated if items share it.
   fileprivate var blobs: [MissionBlob] {
     items.filter(\.isHosted).map { MissionBlob(hash: $0.hash, size: $0.size) }
   }
@@ -182,7 +183,7 @@ extension Problem {
         + "PUT /v1/spaces/\(space)/blobs/\(item.hash)")
   }
 
-  /// What became of a call about content.
+  /// Maps the error of a call about content.
   package init(_ error: BlobError) {
     switch error {
     case .mismatch: self.init(.contentMismatch, error.description)

@@ -1,9 +1,9 @@
 import FerryProtocol
 import MissionServer
 
-/// Why a mission was not published, retracted or shown.
+/// The reason why a mission was not published, retracted or shown.
 package enum MissionFailure: Error, Sendable, Equatable {
-  /// What is asked for cannot be.
+  /// The request cannot be fulfilled.
   case refused(Problem)
   case store(StoreError)
   case content(BlobError)
@@ -11,7 +11,7 @@ package enum MissionFailure: Error, Sendable, Equatable {
 }
 
 extension MissionFailure {
-  /// Asks the store, and tells its failures as this kind.
+  /// Asks the store, and throws its errors as this type.
   static func asking<T>(
     _ call: () async throws(StoreError) -> T
   ) async throws(MissionFailure) -> T {
@@ -24,7 +24,7 @@ extension MissionFailure {
 }
 
 extension BlobThreads {
-  /// Works on the content's directory, and tells its failures as those of missions.
+  /// Works on the content's directory, and throws its errors as those of missions.
   func content<T: Sendable>(
     _ body: @escaping @Sendable (BlobDirectory, Cancellation) throws(BlobError) -> T
   ) async throws(MissionFailure) -> T {

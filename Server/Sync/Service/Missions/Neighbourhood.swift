@@ -1,18 +1,18 @@
 import FerryProtocol
 
-/// The missions in force in a space, beside which another one is published; pure.
+/// The missions in force in a space, beside which a mission is published; pure.
 struct Neighbourhood: Sendable {
   private let records: [MissionRecord]
 
   init(_ records: [MissionRecord]) { self.records = records.sorted { $0.id < $1.id } }
 
-  /// Who signed the missions, where none of them is signed by `key`: devices trust that one, and
-  /// would refuse a mission by `key`. `nil` where one is, or where there are none.
+  /// Returns the signer of the missions if none of them is signed by `key`: devices trust that
+  /// signer, and would refuse a mission by `key`. `nil` if `key` signed one, or if there are none.
   func signer(besides key: [UInt8]) -> [UInt8]? {
     records.contains { $0.signer == key } ? nil : records.first?.signer
   }
 
-  /// Why a mission cannot stand beside the others; `nil` where it can.
+  /// Returns the reason if a mission conflicts with the others; `nil` if it fits.
   func problem(with manifest: MissionManifest) -> Problem? {
     let folded = MissionPath.folded(manifest.id.value)
     let other = records.first { $0.id != manifest.id && MissionPath.folded($0.id.value) == folded }
@@ -27,7 +27,7 @@ struct Neighbourhood: Sendable {
     return Problem(.missionConflict, "missions would wait for each other in a circle: \(path)")
   }
 
-  /// The way from a mission through what it waits for back to it; `nil` where there is none.
+  /// Returns the circle from a mission through its dependencies back to it; `nil` if there is none.
   private func circle(with manifest: MissionManifest) -> [MissionID]? {
     var after: [MissionID: [MissionID]] = [:]
     for record in records { after[record.id] = record.after }

@@ -1,11 +1,11 @@
 import FerryProtocol
 import Synchronization
 
-/// How many bytes each space has in uploads that are finished and that no mission names yet.
+/// The bytes of each space's finished uploads that no mission names yet.
 ///
-/// The store is asked for a space's sum once a minute at most. Between two questions the uploads
-/// that finish here are added, so that a large publication is not counted again with each of its
-/// files; what is published meanwhile counts until the next question.
+/// The store is asked for a space's sum once a minute at most. Between two questions, uploads that
+/// finish here are added. So a large publication is not counted again with each of its files.
+/// Content that is published meanwhile counts until the next question.
 final class UploadShares: Sendable {
   /// How long a sum is believed.
   static let timeToLive = Duration.seconds(60)
@@ -21,7 +21,7 @@ final class UploadShares: Sendable {
 
   init(clock: ServiceClock) { self.clock = clock }
 
-  /// The bytes of a space's uploads, by `ask` where they are not known.
+  /// Returns the bytes of a space's uploads, by `ask` if they are not known.
   func bytes(
     in space: Int64, ask: () async throws(Problem) -> Int64
   ) async throws(Problem) -> Int64 {
@@ -38,6 +38,6 @@ final class UploadShares: Sendable {
     return bytes
   }
 
-  /// An upload has finished here.
+  /// Counts an upload that has finished here.
   func add(_ bytes: Int64, in space: Int64) { sums.withLock { $0[space]?.bytes += bytes } }
 }

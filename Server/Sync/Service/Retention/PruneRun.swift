@@ -1,30 +1,30 @@
 import FerryProtocol
 
-/// What pruning one space did.
+/// The result of pruning one space.
 package struct PruneResult: Sendable, Equatable {
   package var rows = PrunedRows()
   package var floor: SpaceFloor
-  /// Another server was at it; what it leaves is done in the next run.
+  /// Another server pruned at the same time; the rest is done in the next run.
   package var isBusy = false
 
   package init(floor: SpaceFloor) { self.floor = floor }
 }
 
-/// How far a space's history has been gone through.
+/// The progress of pruning through a space's history.
 package struct PruneProgress: Sendable, Equatable {
   package let reached: SequenceNumber
   /// The last operation that goes.
   package let end: SequenceNumber
 }
 
-/// What one run over all spaces did.
+/// The result of one run over all spaces.
 package struct PruneRun: Sendable, Equatable {
   package var rows = PrunedRows()
   package var isBusy = false
-  /// Milliseconds since all up to the floor had arrived, in the space where that is the longest
-  /// ago; `nil` while no space has a floor.
+  /// Milliseconds since all operations up to the retention horizon had arrived, in the space with
+  /// the greatest age; `nil` while no space has a horizon.
   package var historyAge: Int64?
-  /// Rows that this run and earlier ones have deleted, and whose room was not given back yet.
+  /// Rows that this run and earlier ones deleted, and whose room is not reclaimed yet.
   package var unreclaimed = 0
   package var duration = Duration.zero
 
@@ -32,7 +32,7 @@ package struct PruneRun: Sendable, Equatable {
 }
 
 extension ServiceLog {
-  /// A line for a run; at debug level where nothing went.
+  /// Writes a line for a run; at debug level if nothing was deleted.
   func write(_ run: PruneRun) {
     let rows = run.rows
     let counts =

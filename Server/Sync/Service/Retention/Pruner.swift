@@ -1,15 +1,16 @@
 import FerryProtocol
 
-/// Forgets what is older than the spaces' retention, in the background and a little at a time.
+/// The removal of history that is older than the spaces' retention, in the background and a little
+/// at a time.
 ///
-/// Each server has one; over PostgreSQL only one of them prunes a space at a time. What a killed
-/// server left undone is done by the next run.
+/// Each server has one; over PostgreSQL only one of them prunes a space at a time. The next run
+/// finishes the work of a killed server.
 package struct Pruner: Sendable {
   /// How hard it works.
   package struct Pace: Sendable, Equatable {
-    /// Between two runs.
+    /// The time between two runs.
     package var interval: Duration
-    /// Between two slices, in which writers have the store to themselves.
+    /// The time between two slices, in which writers have the store to themselves.
     package var pause: Duration
     /// Rows that one transaction deletes at most.
     package var rows: Int
@@ -42,7 +43,7 @@ package struct Pruner: Sendable {
 
   /// Runs again and again until its task is cancelled. A run that fails is logged.
   ///
-  /// - Parameter onRun: Told of each run that has ended.
+  /// - Parameter onRun: Called with each run that has ended.
   package func run(_ onRun: (PruneRun) -> Void = { _ in }) async {
     var debt = ReclaimDebt()
     while (try? await sleep(pace.interval)) != nil {
@@ -57,10 +58,10 @@ package struct Pruner: Sendable {
     }
   }
 
-  /// One run over all spaces, each by its own retention. Throws ``StoreError``, and what `sleep`
-  /// throws.
+  /// Runs once over all spaces, each by its own retention. Throws ``StoreError``, and the errors of
+  /// `sleep`.
   ///
-  /// - Parameter debt: What earlier runs have left to be given back.
+  /// - Parameter debt: The room that earlier runs did not reclaim.
   package func pruneAll(_ debt: inout ReclaimDebt) async throws -> PruneRun {
     let started = clock.uptime()
     var run = PruneRun()
@@ -75,7 +76,7 @@ package struct Pruner: Sendable {
       if let at = result.floor.at { run.historyAge = max(run.historyAge ?? 0, now - at) }
       if result.isBusy { break }
     }
-    // Room that cannot be given back is no reason not to tell what was deleted.
+    // Reports the deleted rows even if their room cannot be reclaimed.
     let reclaimed = await settle(&debt, keeping: kept)
     run.unreclaimed = debt.rows
     run.duration = clock.uptime() - started
@@ -100,8 +101,8 @@ package struct Pruner: Sendable {
   /// Prunes one space. Throws as ``pruneAll()`` does.
   ///
   /// - Parameters:
-  ///   - retention: What to keep, whatever the space's own retention says.
-  ///   - progress: Told after each slice how far the history has been gone through.
+  ///   - retention: The history to keep, instead of the space's own retention.
+  ///   - progress: Called after each slice with the place that it reached in the history.
   package func prune(
     _ space: SpaceSummary, keeping retention: Retention,
     progress: (PruneProgress) -> Void = { _ in }
@@ -133,7 +134,7 @@ package struct Pruner: Sendable {
     }
   }
 
-  /// Has the store give back the room of what is gone. Answers whether nobody was in the way.
+  /// Has the store reclaim the room of deleted rows. Returns whether nothing was in the way.
   @discardableResult
   package func reclaim() async throws -> Bool {
     while true {

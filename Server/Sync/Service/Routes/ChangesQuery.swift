@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// Reads the query of `GET …/changes`; pure. Names that it does not know are passed over.
+/// The query of `GET …/changes`; pure. Unknown names are ignored.
 enum ChangesQuery {
   /// Changes of a page when the client names no limit.
   static let limitDefault = 1_000
@@ -45,7 +45,7 @@ enum ChangesQuery {
     return .success(request)
   }
 
-  /// What the client knows of the history; `nil` where it does not say.
+  /// Reads the client's cursor; `nil` if the request has none.
   static func cursor(_ value: (String) -> String?) -> Result<Cursor?, Problem> {
     guard let text = value("cursor"), !text.isEmpty else { return .success(nil) }
     guard let cursor = Cursor(text) else {

@@ -5,7 +5,8 @@ extension Problem {
   /// Seconds that a client waits, at least, before it tries again.
   static let retryAfter = "1"
 
-  /// The problem as an answer: a problem document, and `Retry-After` where trying again may help.
+  /// Returns the problem as an answer: a problem document, and `Retry-After` if trying again may
+  /// help.
   package func response(headers: HTTPHeaders = [:]) -> HTTPResponse {
     var headers = headers
     headers["Content-Type"] = Problem.mediaType
@@ -17,7 +18,7 @@ extension Problem {
       status: code.status, headers: headers, body: .bytes(encoded()), compressible: true)
   }
 
-  /// What the HTTP layer refused before a handler saw it.
+  /// Maps a failure of the HTTP layer from before a handler saw the request.
   package init(_ failure: HTTPFailure) {
     switch failure {
     case .contentTooLarge: self.init(.limitExceeded, failure.detail)

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// Where a request goes; also the `route` of log lines and metrics.
+/// The kind of a request, by its path; also the `route` of log lines and metrics.
 package enum Route: String, Sendable, CaseIterable {
   case space = "/v1/spaces/{space}"
   case packets = "/v1/spaces/{space}/packets"
@@ -23,7 +23,7 @@ package enum Route: String, Sendable, CaseIterable {
   /// Nothing is there.
   case unknown = "unknown"
 
-  /// The methods it takes, and the role that each needs; `nil` where anybody may ask.
+  /// The methods it takes, and the role that each needs; `nil` if every caller may use it.
   package var methods: [(name: String, need: Role?)] {
     switch self {
     case .space: [("GET", .reader), ("HEAD", .reader), ("PUT", .admin)]
@@ -46,7 +46,7 @@ package enum Route: String, Sendable, CaseIterable {
     }
   }
 
-  /// Whether a request by this method has content.
+  /// Returns whether a request by this method has content.
   package func takesContent(_ method: String) -> Bool {
     switch (self, method) {
     case (.packets, "POST"), (.records, "POST"), (.digests, "POST"), (.schema, "PUT"),
@@ -60,21 +60,21 @@ package enum Route: String, Sendable, CaseIterable {
   package var allow: String { methods.map(\.name).joined(separator: ", ") }
 }
 
-/// What a method and a path mean; pure.
+/// The route of a method and a path; pure.
 package struct RouteMatch: Sendable, Equatable {
   package var route: Route
-  /// The part of the path that names the space, as it stands there.
+  /// The part of the path that names the space, unchanged.
   package var spaceText: String?
-  /// The part that names one thing in the space, or content: as it stands there.
+  /// The part that names one thing in the space, or content, unchanged.
   package var itemText: String?
   /// Whether the route takes the method.
   package var isAllowed = true
-  /// The role that is needed, `nil` where anybody may ask.
+  /// The role that is needed, `nil` if every caller may use it.
   package var need: Role?
 
   /// Matches the decoded segments of a path.
-  /// - Parameter path: The path as it was sent. Names of its own Ferry takes only without
-  ///   percent-encoding: `/%6Detrics` is nothing, so that a proxy which bars `/metrics` bars it.
+  /// - Parameter path: The path as it was sent. Ferry takes its own names only without
+  ///   percent-encoding: `/%6Detrics` is unknown, so that a proxy which bars `/metrics` bars it.
   package init(method: String, segments: [String], path: String? = nil) {
     (route, spaceText) = Self.hidesName(segments, path) ? (.unknown, nil) : Self.find(segments)
     if [.mission, .upload, .blob, .token].contains(route) { itemText = segments.last }
@@ -87,7 +87,8 @@ package struct RouteMatch: Sendable, Equatable {
     need = entry.need
   }
 
-  /// Whether a part that is the same in all addresses of a route is written by other characters.
+  /// Returns whether a part that is the same in all addresses of a route is written by other
+  /// characters.
   private static func hidesName(_ segments: [String], _ path: String?) -> Bool {
     guard let path, path.utf8.contains(UInt8(ascii: "%")) else { return false }
     let raw = path.utf8.dropFirst()

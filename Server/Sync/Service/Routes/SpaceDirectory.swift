@@ -1,10 +1,10 @@
 import FerryProtocol
 import Synchronization
 
-/// The spaces that requests name, remembered for a few seconds: a space's id and epoch hardly ever
+/// The spaces that requests name, remembered for a few seconds. A space's id and epoch hardly ever
 /// change, and looking them up would double the store's work for a small packet.
 ///
-/// Its answers' heads are old. A space that is not there is looked up each time.
+/// The heads in its answers are old. An unknown space is looked up each time.
 final class SpaceDirectory: Sendable {
   /// How long a space is remembered.
   static let timeToLive = Duration.seconds(5)
@@ -24,7 +24,7 @@ final class SpaceDirectory: Sendable {
     self.clock = clock
   }
 
-  /// The space, its head perhaps out of date; `nil` when there is none.
+  /// Returns the space, its head perhaps out of date; `nil` when there is none.
   func find(_ name: SpaceName) async throws(StoreError) -> SpaceSummary? {
     let now = clock.uptime()
     let known = entries.withLock { entries in

@@ -29,9 +29,9 @@ enum DataDirectory {
   }
 }
 
-/// Held by the one server that serves a data directory, so that a second one is turned away. Other
-/// processes may open the store beside it, as `ferryd token create` does. The system releases it
-/// when the process ends, in whatever way.
+/// The lock that a server holds on its data directory, so that a second server is turned away.
+/// Other processes may open the store beside it, as `ferryd token create` does. The system releases
+/// it when the process ends, in whatever way.
 final class DataLock: Sendable {
   private let descriptor: Int32
 

@@ -7,7 +7,7 @@ import MissionServer
 package final class FerryServer: Sendable {
   /// The port that connections are accepted on.
   package let port: UInt16
-  /// Whether it started without any token in existence, and so serves everybody.
+  /// Whether it started without any token in existence, and so serves every caller.
   package let startedOpen: Bool
   /// The store that it serves, for those in the same process.
   package let store: any SyncStore
@@ -59,7 +59,7 @@ package final class FerryServer: Sendable {
     let gate = AccessGate(
       store: store, clock: configuration.clock, policy: configuration.openPolicy,
       limits: configuration.rates, verifier: try await Self.verifier(configuration))
-    // The database may go away once more since the store was opened.
+    // The connection to the database may have been lost again since the store was opened.
     startedOpen = try await StoreOpener(configuration).retry { () async throws(StoreError) in
       try await gate.isOpen()
     }
@@ -87,7 +87,7 @@ package final class FerryServer: Sendable {
     let pruner = Pruner(
       store: store, clock: configuration.clock, metrics: metrics, log: configuration.log,
       pace: Pruner.Pace(interval: configuration.pruneInterval))
-    // Before anybody can listen, so that no move is missed.
+    // Before any caller can listen, so that no move is missed.
     let moves = store.headMoves()
     http = try Self.listen(configuration, service, workers)
     port = http.port
@@ -114,7 +114,7 @@ package final class FerryServer: Sendable {
     do {
       try await verifier.start()
     } catch {
-      // A file is there or not; a URL may be away for a while, and is asked again.
+      // A file is there or not; a URL may be unavailable for a while, and is asked again.
       guard !issuer.source.takesSecrets else { throw .issuerKeys(error.description) }
       configuration.log.write(
         .warning, "the issuer's keys cannot be read", detail: error.description)
@@ -145,7 +145,7 @@ package final class FerryServer: Sendable {
     }
   }
 
-  /// Where it listens, with the port in use.
+  /// The address at which it listens, with the port in use.
   package var address: ListenAddress {
     ListenAddress(host: configuration.listen.host, port: port)
   }
@@ -164,7 +164,7 @@ package final class FerryServer: Sendable {
 }
 
 extension FerryServerError {
-  /// What a store's error means at the start.
+  /// Maps a store's error at the start.
   init(_ error: StoreError, _ location: StoreLocation, waited: Duration) {
     switch error {
     case .unavailable(let reason), .busy(let reason), .readOnly(let reason):

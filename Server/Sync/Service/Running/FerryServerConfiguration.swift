@@ -5,7 +5,7 @@ import HTTPServer
 package struct FerryServerConfiguration: Sendable {
   package var listen: ListenAddress
   package var store: StoreLocation
-  /// Whether to serve without tokens also where others than this machine can connect.
+  /// Whether to serve without tokens even if others than this machine can connect.
   package var isInsecure = false
   /// Threads that read and write sockets.
   package var threads = 2
@@ -23,37 +23,37 @@ package struct FerryServerConfiguration: Sendable {
   package var bodyMemory = 256 << 20
   /// Connections to a PostgreSQL database.
   package var databaseConnections = PostgresStore.connectionsStandard
-  /// Between two comments on an idle stream of events.
+  /// The time between two comments on an idle stream of events.
   package var heartbeat = Duration.seconds(15)
   /// How long requests in progress may take when the server stops.
   package var stopGrace = Duration.seconds(20)
-  /// How long a database that is away is waited for at the start.
+  /// How long the start waits for a database that is not available.
   package var startWait = Duration.seconds(30)
-  /// Between two runs of the pruner.
+  /// The time between two runs of the pruner.
   package var pruneInterval = Pruner.Pace.standard.interval
-  /// Where missions' content lies; `nil` for `blobs` in the directory of the embedded store that
-  /// the server opens, and for nowhere with another store.
+  /// The directory of missions' content. `nil` stands for `blobs` in the directory of an embedded
+  /// store that the server opens, and for no directory with another store.
   package var blobs: String?
   /// The key that signs missions; `nil` for one beside their content.
   package var missionKey: String?
   /// Bytes that a space's unfinished uploads may have together.
   package var uploadQuota = MissionDesk.uploadQuotaStandard
-  /// Between two runs that remove content which no space needs any more.
+  /// The time between two runs that remove content which no space needs any more.
   package var collectInterval = Duration.seconds(3_600)
   /// Names that requests to an open server may carry, besides this machine's.
   package var allowedHosts: [String] = []
-  /// Whose JSON Web Tokens are taken; `nil` for none.
+  /// The issuer of accepted JSON Web Tokens; `nil` for none.
   package var issuer: TokenIssuer?
   package var rates = RateLimits.standard
   /// How long entries of the audit log are kept.
   package var auditRetention = Duration.seconds(400 * 86_400)
   package var limits = Limits.standard
-  /// What one principal, and one space, may take.
+  /// The quotas of one principal, and of one space.
   package var quotas = Quotas.standard
   package var clock = ServiceClock.system
   package var log: ServiceLog
 
-  /// - Parameter log: Where lines go; see the properties for the rest.
+  /// - Parameter log: The log of the server; see the properties for the rest.
   package init(listen: ListenAddress, store: StoreLocation, log: ServiceLog) {
     self.listen = listen
     self.store = store

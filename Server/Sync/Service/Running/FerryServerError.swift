@@ -1,6 +1,6 @@
 import HTTPServer
 
-/// Why a server did not start, or a store could not be opened.
+/// The reason why a server did not start, or a store could not be opened.
 package enum FerryServerError: Error, Sendable, Equatable {
   /// Both a database and a data directory are named.
   case twoStores
@@ -15,7 +15,7 @@ package enum FerryServerError: Error, Sendable, Equatable {
   case blobDirectory(String, reason: String)
   /// Another server serves the data directory.
   case dataInUse(String, processID: Int32?)
-  /// The database stayed away for as long as was waited.
+  /// The database was not available during the whole wait.
   case storeUnavailable(String, reason: String, waited: Duration)
   /// The database is there but cannot be used.
   case storeFailed(String, reason: String)

@@ -1,4 +1,4 @@
-/// The version of the server, as `ferryd --version` and `/metrics` tell it.
+/// The version of the server, as in `ferryd --version` and `/metrics`.
 package enum FerryVersion {
   /// Semantic versioning.
   package static let current = "0.1.0"

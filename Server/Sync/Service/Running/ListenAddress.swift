@@ -1,7 +1,7 @@
 import Cryptography
 import Foundation
 
-/// Where a server listens: an IPv4 or IPv6 address and a port, `127.0.0.1:8080` or `[::1]:8080`.
+/// The address of a server: an IPv4 or IPv6 address and a port, `127.0.0.1:8080` or `[::1]:8080`.
 package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
   /// The address without brackets.
   package var host: String
@@ -13,8 +13,8 @@ package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
     self.port = port
   }
 
-  /// Reads `HOST:PORT`. `localhost` is taken as 127.0.0.1; other names are refused with `nil`,
-  /// since what they mean changes.
+  /// Reads `HOST:PORT`. `localhost` is taken as 127.0.0.1. Other names give `nil`, since their
+  /// addresses change.
   package init?(_ text: String) {
     guard let colon = text.lastIndex(of: ":"),
       let port = UInt16(text[text.index(after: colon)...])
@@ -39,12 +39,12 @@ package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
   /// Whether only this machine can connect.
   package var isLoopback: Bool { Self.isLoopback(host: host) }
 
-  /// Whether the authority of a URL (`Host` header) names this machine.
+  /// Returns whether the authority of a URL (`Host` header) names this machine.
   static func isLoopback(authority: String) -> Bool {
     host(ofAuthority: authority).map { isLoopback(host: $0) } ?? false
   }
 
-  /// The host of an authority, without port and brackets; `nil` if a bracket is not closed.
+  /// Returns the host of an authority, without port and brackets; `nil` if a bracket is not closed.
   static func host(ofAuthority authority: String) -> String? {
     guard authority.hasPrefix("[") else { return String(authority.prefix { $0 != ":" }) }
     guard let end = authority.firstIndex(of: "]") else { return nil }
@@ -60,14 +60,14 @@ package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
   }
 }
 
-// The system's own parser decides what an address is.
+// The system's own parser decides whether a text is an address.
 extension ListenAddress {
   static func isNumeric(_ host: String) -> Bool {
     var storage = in6_addr()
     return inet_pton(host.contains(":") ? AF_INET6 : AF_INET, host, &storage) == 1
   }
 
-  /// The first 64 bits of an IPv6 address; `nil` for other text.
+  /// Returns the first 64 bits of an IPv6 address; `nil` for other text.
   static func network(of address: String) -> String? {
     guard address.utf8.contains(UInt8(ascii: ":")) else { return nil }
     var storage = in6_addr()

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Whether the server is on its way out.
+/// Whether the server is stopping.
 final class ServiceLifecycle: Sendable {
   private let stopping = Atomic(false)
 

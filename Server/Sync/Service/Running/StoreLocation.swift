@@ -1,13 +1,13 @@
 import Foundation
 
-/// Where a server keeps its data.
+/// The place of a server's data.
 package enum StoreLocation: Sendable, Equatable {
   /// The embedded store, in a directory that is made when absent.
   case embedded(directory: String)
   /// A PostgreSQL database, `postgres://…`.
   case postgres(url: String)
 
-  /// What the command line says: a database URL, a directory, or neither.
+  /// Reads the command line: a database URL, a directory, or neither.
   package init(
     database: String?, data: String?, environment: [String: String]
   ) throws(FerryServerError) {
@@ -23,7 +23,7 @@ package enum StoreLocation: Sendable, Equatable {
     }
   }
 
-  /// Whether an embedded store was made here before; of a database nobody knows until it is opened.
+  /// Whether an embedded store exists already; `true` for a database, which only opening it shows.
   package var isThere: Bool {
     switch self {
     case .embedded(let directory):

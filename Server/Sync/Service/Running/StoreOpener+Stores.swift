@@ -1,5 +1,5 @@
 extension StoreOpener {
-  /// Opens and migrates the store, or says why that cannot be done now.
+  /// Opens and migrates the store; throws the reason if that is not possible now.
   func openOnce() async throws(StoreError) -> any SyncStore {
     switch location {
     case .embedded(let directory):

@@ -1,14 +1,14 @@
 import FerryProtocol
 
-/// Opens the store that a configuration names. A database that is away is waited for: when a whole
-/// machine starts, the server is often there first.
+/// The opening of the store that a configuration names. It waits for a database that is not
+/// available: when a whole machine starts, the server is often there first.
 package struct StoreOpener: Sendable {
   let location: StoreLocation
   let limits: Limits
   let quotas: Quotas
   /// Connections to a database.
   let connections: Int
-  /// Whether a store is made where there is none.
+  /// Whether a store is made if there is none.
   let makes: Bool
   private let patience: Duration
   private let clock: ServiceClock
@@ -25,8 +25,8 @@ package struct StoreOpener: Sendable {
   }
 
   /// - Parameters:
-  ///   - patience: How long a database that is away is waited for.
-  ///   - makes: Whether a store is made where there is none.
+  ///   - patience: The longest wait for a database that is not available.
+  ///   - makes: Whether a store is made if there is none.
   package init(
     _ location: StoreLocation, limits: Limits = .standard, quotas: Quotas = .standard,
     connections: Int = PostgresStore.connectionsStandard, makes: Bool = true, patience: Duration,
@@ -42,13 +42,13 @@ package struct StoreOpener: Sendable {
     self.log = log
   }
 
-  /// The store, migrated to this version's schema.
+  /// Returns the store, migrated to this version's schema.
   package func open() async throws(FerryServerError) -> any SyncStore {
     if case .embedded(let directory) = location { try DataDirectory.prepare(directory) }
     return try await retry { () async throws(StoreError) in try await openOnce() }
   }
 
-  /// Calls `attempt` until it succeeds, fails for good, or patience is at its end.
+  /// Calls `attempt` until it succeeds, fails permanently, or the time limit is over.
   func retry<T>(
     sleep: (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
     _ attempt: () async throws(StoreError) -> T
@@ -79,7 +79,7 @@ package struct StoreOpener: Sendable {
 }
 
 extension StoreError {
-  /// Why the store cannot work now, if that may pass.
+  /// The reason why the store cannot work now, if that may pass.
   fileprivate var passingReason: String? {
     switch self {
     case .unavailable(let reason), .busy(let reason), .readOnly(let reason): reason

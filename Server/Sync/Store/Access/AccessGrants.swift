@@ -1,19 +1,20 @@
 import FerryProtocol
 
-/// What a principal may do: a role for each space or set of spaces. The strongest role counts.
+/// The permissions of a principal: a role for each space or set of spaces. The strongest role
+/// counts.
 ///
-/// An admin of `*` is a server-wide admin: only such a principal manages tokens with owners, reads
-/// the audit log and renews the key that signs missions.
+/// An admin of `*` is a server-wide admin. Only a server-wide admin manages tokens with owners,
+/// reads the audit log and renews the key that signs missions.
 package struct AccessGrants: Sendable, Equatable {
   /// Patterns at most.
   package static let countMax = 100
 
   /// Each pattern once.
   package let roles: [SpacePattern: Role]
-  /// Those for more than one space, which are compared one by one.
+  /// The patterns for more than one space, which are compared one by one.
   private let broad: [SpacePattern]
 
-  /// Returns `nil` for none and for more than ``countMax``.
+  /// Creates grants; `nil` for none and for more than ``countMax``.
   package init?(_ roles: [SpacePattern: Role]) {
     guard !roles.isEmpty, roles.count <= Self.countMax else { return nil }
     self.init(known: roles)
@@ -24,15 +25,15 @@ package struct AccessGrants: Sendable, Equatable {
     broad = roles.keys.filter { $0.space == nil }.sorted()
   }
 
-  /// One role for one space.
+  /// Creates grants of one role for one space.
   package init(_ space: SpaceName, _ role: Role) {
     self.init(known: [SpacePattern(space): role])
   }
 
-  /// One role for every space.
+  /// Creates grants of one role for every space.
   package init(everywhere role: Role) { self.init(known: [.everything: role]) }
 
-  /// The role in a space; `nil` if none is granted.
+  /// Returns the role in a space; `nil` if none is granted.
   package func role(in space: SpaceName) -> Role? {
     let pattern = SpacePattern(space)
     var role = roles[pattern]
@@ -45,12 +46,12 @@ package struct AccessGrants: Sendable, Equatable {
   /// Whether the server itself may be administered.
   package var isServerAdmin: Bool { roles[.everything] == .admin }
 
-  /// Whether every space of a pattern may be administered.
+  /// Returns whether every space of a pattern may be administered.
   package func administers(_ pattern: SpacePattern) -> Bool {
     roles.contains { $0.value == .admin && $0.key.covers(pattern) }
   }
 
-  /// Whether every space of the other grants may be administered.
+  /// Returns whether every space of the other grants may be administered.
   package func administers(_ other: AccessGrants) -> Bool {
     other.roles.keys.allSatisfy { administers($0) }
   }
@@ -76,7 +77,7 @@ package struct AccessGrants: Sendable, Equatable {
 
 // As JSON: {"list-7":"writer","*":"reader"}.
 extension AccessGrants {
-  /// The JSON object that tokens and stores hold.
+  /// Returns the JSON object that tokens and stores hold.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 64)
     json.raw("{")
@@ -114,7 +115,7 @@ extension AccessGrants {
     self.init(known: roles)
   }
 
-  /// Grants as a store holds them; `nil` for text of another form.
+  /// Reads grants as a store holds them; `nil` for text of another form.
   init?(stored text: String) {
     do {
       self = try decode(Array(text.utf8)) { (reader) throws(MalformedMessage) in

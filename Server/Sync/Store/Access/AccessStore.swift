@@ -7,13 +7,13 @@ package protocol AccessStore: Sendable {
     _ token: StoredToken, hash: [UInt8], by mark: AuditMark?
   ) async throws(StoreError)
 
-  /// The token whose secret has this hash; `nil` if there is none. Expired ones are returned.
+  /// Returns the token with this hash of its secret, even if it is expired; `nil` if there is none.
   func token(hash: [UInt8]) async throws(StoreError) -> KnownToken?
 
-  /// The hashes of all secrets that are kept, in any order.
+  /// Returns the hashes of all secrets that are kept, in any order.
   func secretHashes() async throws(StoreError) -> [[UInt8]]
 
-  /// All tokens, oldest first.
+  /// Returns all tokens, oldest first.
   func tokens() async throws(StoreError) -> [StoredToken]
 
   /// Deletes a token with its secrets. Returns whether it was there.
@@ -28,14 +28,14 @@ package protocol AccessStore: Sendable {
   /// Notes when tokens were used last, milliseconds since 1970.
   func noteTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError)
 
-  /// Whether any token was ever made, also one removed since. Never an answer of the past: a token
-  /// whose creation has returned, in whichever process, is seen.
+  /// Returns whether a token was ever made, even if it was removed since. The answer is never
+  /// outdated: it includes each token whose creation has returned, in any process.
   func hasEverHadTokens() async throws(StoreError) -> Bool
 
   /// Appends an entry about something that is not the store's.
   func note(_ entry: AuditEntry) async throws(StoreError)
 
-  /// Entries of the audit log, by their numbers.
+  /// Returns entries of the audit log, by their numbers.
   func audit(_ query: AuditQuery) async throws(StoreError) -> [AuditEntry]
 
   /// Deletes entries and replaced secrets that ended before a moment. Returns how many entries.

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// Which change the audit log reports. The raw values are stored and travel.
+/// The kind of a change in the audit log. The raw values are stored and sent.
 package enum AuditAction: String, Sendable, CaseIterable {
   case spaceCreated = "space_created"
   case retentionSet = "retention_set"
@@ -26,7 +26,7 @@ package struct AuditMark: Sendable, Equatable {
     self.at = at
   }
 
-  /// The entry of a change.
+  /// Returns the entry of a change.
   package func entry(
     _ action: AuditAction, space: SpaceName? = nil, _ detail: String = ""
   ) -> AuditEntry {
@@ -63,7 +63,7 @@ package struct AuditEntry: Sendable, Equatable {
   }
 }
 
-/// Which part of the audit log to read, in its order.
+/// The part of the audit log to read, in its order.
 package struct AuditQuery: Sendable, Equatable {
   /// Entries of one answer at most.
   package static let countMax = 1_000

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The spaces that a grant is for: one by its name, all that begin alike (`list-*`), or all (`*`).
+/// The spaces of a grant: one by its name, all with a common prefix (`list-*`), or all (`*`).
 package struct SpacePattern: Sendable, Hashable, Comparable, CustomStringConvertible {
   /// As it is written: a name, the beginning of names and `*`, or `*` alone.
   package let text: String
@@ -33,7 +33,7 @@ package struct SpacePattern: Sendable, Hashable, Comparable, CustomStringConvert
 
   private var isPrefix: Bool { text.utf8.last == UInt8(ascii: "*") }
 
-  /// Whether every space of the other pattern is one of this.
+  /// Returns whether every space of the other pattern is one of this.
   package func covers(_ other: SpacePattern) -> Bool {
     guard isPrefix else { return self == other }
     return other.text.utf8.starts(with: text.utf8.dropLast())

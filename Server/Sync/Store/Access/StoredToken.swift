@@ -1,7 +1,7 @@
 import Cryptography
 import FerryProtocol
 
-/// Names a token for good, also after its secret was replaced: 16 hexadecimal digits.
+/// A permanent name of a token, which stays when its secret is replaced: 16 hexadecimal digits.
 package struct TokenID: Sendable, Hashable, Comparable, CustomStringConvertible {
   package let text: String
 
@@ -15,7 +15,7 @@ package struct TokenID: Sendable, Hashable, Comparable, CustomStringConvertible 
     self.text = text
   }
 
-  /// The identifier that a token gets whose first secret has this hash.
+  /// Creates the identifier of a token from the hash of its first secret.
   package init(hash: [UInt8]) { text = Hexadecimal.text(hash.prefix(8)) }
 
   package static func < (left: TokenID, right: TokenID) -> Bool { left.text < right.text }

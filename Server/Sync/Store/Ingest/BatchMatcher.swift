@@ -1,14 +1,14 @@
 import FerryProtocol
 import Synchronization
 
-/// Finds the stored records that the batch operations of a plan match; pure.
+/// A search for the stored records that the batch operations of a plan match; pure.
 ///
-/// A store shows it the records that ``step`` asks for, outside of the space's lock and a slice at
-/// a time, so that nobody waits for it. Each packet has a budget (SPEC.md §10): one that needs more
-/// is refused, and no more of it is evaluated. A record costs its share of every packet that looks
-/// at it, and the cost of each predicate.
+/// A store shows it the records that ``step`` asks for. It does so outside of the space's lock and
+/// a slice at a time, so that no writer waits for it. Each packet has a budget (SPEC.md §10). A
+/// packet that needs more is refused, and no more of it is evaluated. Each record that a packet
+/// looks at has a cost, and so has the evaluation of each predicate.
 package struct BatchMatcher: Sendable, Equatable {
-  /// What a store has to show next.
+  /// The records that a store shows next.
   package enum Step: Sendable, Equatable {
     /// Records of a table in the order of their identifiers, after one of them.
     case page(table: Name, after: Name)
@@ -18,7 +18,7 @@ package struct BatchMatcher: Sendable, Equatable {
     case done
   }
 
-  /// Why a packet's batches are refused.
+  /// The reason why a packet's batches are refused.
   enum Fault: Sendable, Equatable { case matchesTooMuch, costsTooMuch }
 
   private struct Search: Sendable, Equatable {
@@ -35,7 +35,7 @@ package struct BatchMatcher: Sendable, Equatable {
     var keys: [RecordKey: Int] = [:]
   }
 
-  /// What the batches of one packet have used up together.
+  /// The budget that the batches of one packet have used up together.
   private struct Tally: Sendable, Equatable {
     var records = 0
     var bytes = 0
@@ -43,7 +43,7 @@ package struct BatchMatcher: Sendable, Equatable {
     var fault: Fault?
   }
 
-  /// What a packet pays for each record that it looks at: reading costs more than comparing.
+  /// The cost of each record that a packet looks at: reading costs more than comparing.
   package static let recordCost = 8
   /// A slice ends behind this cost, or this many records: some 10 ms.
   private static let sliceCost = 250_000
@@ -67,7 +67,7 @@ package struct BatchMatcher: Sendable, Equatable {
       && left.tables == right.tables && left.last == right.last && left.keys == right.keys
   }
 
-  /// Looks for those batch operations of the plan whose matches the context lacks.
+  /// Searches for those batch operations of the plan whose matches the context lacks.
   init(_ plan: IngestPlan, of packets: [IncomingPacket], in context: IngestContext) {
     limits = context.limits
     for run in plan.runs {
@@ -108,7 +108,7 @@ package struct BatchMatcher: Sendable, Equatable {
       Search(
         operation: operation, predicate: predicate, cost: predicate.cost, bound: bound,
         packet: packet, run: run))
-    // Also looking for what is not there costs something.
+    // A search for a missing record has a cost too.
     spend((bound?.count ?? 0) * Self.recordCost, packet)
   }
 
@@ -120,14 +120,14 @@ package struct BatchMatcher: Sendable, Equatable {
 
   // MARK: Showing records
 
-  /// What to show next.
+  /// The records to show next.
   package var step: Step {
     if !keys.isEmpty { return .keys(keys.suffix(Self.keysPerStep)) }
     if let table = tables.last { return .page(table: table.table, after: last) }
     return .done
   }
 
-  /// Begins a slice of what ``step`` asks for.
+  /// Begins a slice of the records that ``step`` asks for.
   package mutating func beginSlice() { slice = (0, 0) }
 
   /// Whether the rest of the step is to be shown in another slice.
@@ -165,7 +165,7 @@ package struct BatchMatcher: Sendable, Equatable {
     }
   }
 
-  /// What ``step`` asked for has been shown: all of it, or up to this record.
+  /// Notes that the records of ``step`` were shown: all of them, or those up to this record.
   package mutating func advance(to record: Name? = nil) {
     if !keys.isEmpty {
       keys.removeLast(min(keys.count, Self.keysPerStep))
@@ -178,7 +178,7 @@ package struct BatchMatcher: Sendable, Equatable {
     leaveOut()
   }
 
-  /// Leaves out what only packets look for that are refused already.
+  /// Leaves out the records that only refused packets look for.
   private mutating func leaveOut() {
     if isOver(keys) { keys = [] }
     while let table = tables.last, isOver([table]) {
@@ -199,7 +199,7 @@ package struct BatchMatcher: Sendable, Equatable {
     try take(key, state)
   }
 
-  /// Whether nobody looks for records of these tables any more.
+  /// Returns whether no packet looks for records of these tables any more.
   private func isOver(_ keys: [RecordKey]) -> Bool {
     var seen = Set<RecordKey>()
     return keys.allSatisfy { key in
@@ -225,9 +225,9 @@ package struct BatchMatcher: Sendable, Equatable {
     }
   }
 
-  // MARK: What was found
+  // MARK: Matches
 
-  /// What was found, for a transaction that comes later.
+  /// Returns the matches, for a later transaction.
   ///
   /// - Parameter origin: The space as it was before the first record was shown.
   package func matches(since origin: HistoryOrigin) -> BatchMatches {
@@ -239,7 +239,7 @@ package struct BatchMatcher: Sendable, Equatable {
     return matches
   }
 
-  /// Takes what was found before; `false` if that is not all.
+  /// Takes matches that were found before; returns `false` if some are missing.
   mutating func adopt(_ matches: BatchMatches) -> Bool {
     for index in searches.indices {
       guard let found = matches.found[searches[index].operation.id] else { return false }
@@ -252,9 +252,9 @@ package struct BatchMatcher: Sendable, Equatable {
     return true
   }
 
-  /// Hands over what was found. Packets whose batches match or cost too much are refused. Answers
-  /// with the records whose states the context lacks; ``IngestContext/dropAbsentMatches()`` follows
-  /// when they have been loaded.
+  /// Hands over the matches. Packets whose batches match or cost too much are refused. Returns the
+  /// records whose states the context lacks; call ``IngestContext/dropAbsentMatches()`` when they
+  /// are loaded.
   package consuming func finish(into context: inout IngestContext) -> [RecordKey] {
     var lacking = Set<RecordKey>()
     for search in searches {
@@ -288,7 +288,7 @@ package struct BatchMatcher: Sendable, Equatable {
 }
 
 extension Refusal {
-  /// A batch whose packet has used up what its predicates may cost.
+  /// Creates a batch whose packet has used up the budget of its predicates.
   init(tooExpensive operation: Operation) {
     self.init(
       operation, .batchTooExpensive,
@@ -299,7 +299,7 @@ extension Refusal {
   }
 }
 
-/// What batch operations matched, as it was found outside of the transaction that applies them.
+/// The matches of batch operations, found outside of the transaction that applies them.
 package struct BatchMatches: Sendable, Equatable {
   struct Found: Sendable, Equatable {
     /// With the bytes of their states.
@@ -313,14 +313,14 @@ package struct BatchMatches: Sendable, Equatable {
 
   package init(since origin: HistoryOrigin? = nil) { self.origin = origin }
 
-  /// What still counts when the space is as it is now.
+  /// Returns the matches that still count in the space as it is now.
   ///
-  /// - Parameter place: Where the space's history has the newest operation of ``origin``.
+  /// - Parameter place: The place of ``origin``'s newest operation in the space's history.
   func kept(in space: SpaceState, place: HistoryPlace?) -> BatchMatches {
     origin?.leads(to: space, place: place) == true ? self : BatchMatches()
   }
 
-  /// Adds what was found in another round.
+  /// Adds the matches of another round.
   package mutating func merge(_ other: BatchMatches) {
     if let first = origin, let second = other.origin {
       origin = first.head <= second.head ? first : second
@@ -331,8 +331,8 @@ package struct BatchMatches: Sendable, Equatable {
   }
 }
 
-/// Where a history stood when something was read outside of a transaction. A store that lost commits
-/// meanwhile has another history behind the same number.
+/// A place in a history that was read outside of a transaction. A store that lost commits meanwhile
+/// has another history behind the same number.
 package struct HistoryOrigin: Sendable, Equatable {
   package let head: SequenceNumber
   /// The operation at ``head``; `nil` in an empty space.
@@ -343,21 +343,22 @@ package struct HistoryOrigin: Sendable, Equatable {
     (head, newest, print) = (space.head, space.newest, space.print)
   }
 
-  /// Whether the history of `space` goes on from here.
+  /// Returns whether the history of `space` goes on from here.
   ///
-  /// - Parameter place: Where the history of `space` has ``newest`` now.
+  /// - Parameter place: The present place of ``newest`` in the history of `space`.
   func leads(to space: SpaceState, place: HistoryPlace?) -> Bool {
     if head == 0 || self == HistoryOrigin(space) { return true }
     return place?.sequence == head && place?.print == print && head <= space.head
   }
 }
 
-/// A transaction cannot go on until the matches of its batches have been found, outside of it.
+/// An error: a transaction cannot go on until the matches of its batches have been found, outside
+/// of it.
 package struct BatchesToMatch: Error {
   package let matcher: BatchMatcher
   /// The space as the transaction saw it.
   package let origin: HistoryOrigin
-  /// What was found before and still counts.
+  /// The earlier matches that still count.
   package let kept: BatchMatches
 }
 
@@ -382,12 +383,12 @@ package final class SharedMatcher: Sendable {
   }
 }
 
-/// How a store's attempt to apply packets ended.
+/// The end of a store's attempt to apply packets.
 package enum IngestAttempt: Sendable {
   case done(before: SequenceNumber, IngestBatch)
   case needsMatches(BatchesToMatch)
 
-  /// Attempts before the space is taken for busy: its other writers are faster.
+  /// Attempts before the space counts as busy: its other writers are faster.
   package static let roundsMax = 8
 }
 

@@ -5,7 +5,7 @@ struct BufferShares {
   private let quotas: Quotas
   private var usage: [Principal: Usage]
 
-  /// - Parameter plan: As far as it goes: its devices have owners, and the packets that go are known.
+  /// - Parameter plan: The plan so far: its devices have owners, and the packets that go are known.
   init(_ context: IngestContext, _ plan: IngestPlan) {
     quotas = context.quotas
     var ledger = UsageLedger(context)
@@ -22,7 +22,7 @@ struct BufferShares {
     usage[owner, default: Usage()].add(packets: 1, bytes: Int64(byteCount))
   }
 
-  /// Why another packet has no room; `nil` if it has.
+  /// Returns the reason why another packet has no room; `nil` if it has.
   func overflow(_ byteCount: Int, of owner: Principal) -> Problem? {
     let own = usage[owner] ?? Usage()
     guard

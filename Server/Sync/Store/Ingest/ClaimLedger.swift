@@ -1,9 +1,9 @@
 import FerryProtocol
 
-/// Who holds which unique key while a batch is applied. What one transaction frees and takes is
-/// judged at its end, so that two records may swap their values.
+/// The holders of unique keys while a batch is applied. The keys that a transaction frees and takes
+/// are judged at its end, so that two records may swap their values.
 struct ClaimLedger {
-  /// What a transaction did to one record of a table with unique keys.
+  /// The changes of a transaction to one record of a table with unique keys.
   fileprivate struct Entry {
     let key: RecordKey
     let unique: [[Name]]
@@ -12,14 +12,14 @@ struct ClaimLedger {
   }
 
   private let schema: SpaceSchema?
-  /// As the store has it; what is not in it was not looked up.
+  /// The holders as the store has them; a key that was not looked up is absent.
   private let stored: [UniqueClaim: Name?]
-  /// As the batch has left it.
+  /// The holders as the batch has left them.
   private var changed: [UniqueClaim: Name?] = [:]
-  /// The transaction under way, in the order in which it touched its records.
+  /// The current transaction, in the order in which it touched its records.
   private var entries: [Entry] = []
   private var places: [RecordKey: Int] = [:]
-  /// What has to be looked up before anything is judged.
+  /// Keys to look up before anything is judged.
   private var unknown: Set<UniqueClaim> = []
 
   init(_ context: IngestContext) {
@@ -27,10 +27,10 @@ struct ClaimLedger {
     stored = context.holders
   }
 
-  /// What has to be looked up, sorted.
+  /// Keys to look up, sorted.
   var missing: [UniqueClaim] { unknown.sorted() }
 
-  /// What the store has to write, sorted.
+  /// The rows for the store to write, sorted.
   var rows: [IngestEffects.ClaimRow] {
     changed.sorted { $0.key < $1.key }.compactMap { claim, record in
       if let known = stored[claim], known == record { return nil }
@@ -52,8 +52,8 @@ struct ClaimLedger {
         before: before.claims(in: operation.key.table, unique), operations: [operation]))
   }
 
-  /// Ends a transaction: frees and takes what its records hold now. Answers with the operations
-  /// that took what another record holds, in the order of their records.
+  /// Ends a transaction: frees and takes the keys of its records' present values. Returns the
+  /// operations that took a key of another record, in the order of their records.
   mutating func settle(_ state: (RecordKey) -> RecordState?) -> [Refusal] {
     if entries.isEmpty { return [] }
     let after = entries.map { state($0.key)?.claims(in: $0.key.table, $0.unique) ?? [] }
@@ -105,8 +105,9 @@ extension ClaimLedger.Entry {
 }
 
 extension IngestContext {
-  /// What the packets will probably claim and nobody has looked up: so one look-up is enough for
-  /// most batches. What conflicts decide otherwise is found when the packets are applied.
+  /// Returns the keys that the packets will probably claim and that are not looked up yet. So one
+  /// look-up is enough for most batches. Keys that conflicts decide otherwise are found when the
+  /// packets are applied.
   func claimsToLookUp(for packets: [Packet]) -> [UniqueClaim] {
     guard let schema, schema.tables.contains(where: { !$0.value.unique.isEmpty }) else { return [] }
     var wanted = Set<UniqueClaim>()

@@ -2,9 +2,9 @@ import Cryptography
 import FerryProtocol
 
 extension Ingest {
-  /// Applies a batch: an entry of the history for itself, and one for each record that matches at
-  /// this place in the order, with the batch's stamp and a sequence of its own. Each is merged as
-  /// an update or delete of that record would be.
+  /// Applies a batch: one entry of the history for itself, and one for each record that matches at
+  /// this place in the order. Each effect has the batch's stamp and its own sequence. It is merged
+  /// as an update or delete of that record would be.
   mutating func expand(_ operation: Operation, _ batch: Batch, of device: DeviceID) {
     guard let keys = matches(of: operation, batch) else {
       refusals.append(Refusal(tooExpensive: operation))
@@ -13,7 +13,7 @@ extension Ingest {
     var effect = operation
     effect.time = admitted(operation.time)
     let sequence = effects.space.place(operation.id, at: effect.time, base: operation.base)
-    // Its effects, which follow it, move the space's print on.
+    // The effects follow the batch, and change the history hash of the space.
     let print = effects.space.print
     let place = effects.operations.count
     var outcome = Outcome(records: 0)
@@ -31,9 +31,9 @@ extension Ingest {
     effects.operations.insert(row, at: place)
   }
 
-  /// The living records that match now, in the order of their bytes: what was stored, and what
-  /// the operations before this one have made of the records that they touched. `nil` when that
-  /// costs more than is left of the packet's budget: it is evaluated under the space's lock.
+  /// Returns the living records that match now, in the order of their bytes. It considers the
+  /// stored records and the changes of earlier operations. It returns `nil` if that costs more than
+  /// the rest of the packet's budget, since it is evaluated under the space's lock.
   private mutating func matches(of operation: Operation, _ batch: Batch) -> [RecordKey]? {
     guard let stored = context.matches[operation.id] else {
       preconditionFailure("a batch's matches have to be loaded first")
@@ -51,10 +51,11 @@ extension Ingest {
 }
 
 extension OperationID {
-  /// The id of what a batch did to one record: the same whenever the batch is applied at this place.
-  /// A batch that a copied device sends again after the history was pruned has another place, and
-  /// other effects. UUID version 8 (RFC 9562 §5.8), which no device's operation has: the batch's own
-  /// time, then bits of the SHA-256 of its id, its place and the effect's number.
+  /// Creates the id of a batch's effect on one record: the same each time the batch is applied at
+  /// this place. A batch that a copied device sends again after the history was pruned has another
+  /// place, and other effects. It is a UUID of version 8 (RFC 9562 §5.8), which no device's
+  /// operation has. It contains the batch's time, then bits of the SHA-256 of the batch's id, its
+  /// place and the effect's number.
   init(ofEffect ordinal: Int, of batch: OperationID, at sequence: SequenceNumber) {
     let place = PlantedFault.effectsNamedAlike.isPlanted ? 0 : sequence
     let digest = SHA256.digest(of: "ferry batch \(batch) \(place) \(ordinal)")
@@ -67,7 +68,7 @@ extension OperationID {
 }
 
 extension Operation {
-  /// The same under another id, where one is given.
+  /// Returns the same under another id, if one is given.
   func named(_ id: OperationID?) -> Operation {
     guard let id else { return self }
     var named = self

@@ -1,21 +1,22 @@
 import FerryProtocol
 
-/// What the rules lack to decide over a batch.
+/// Data that the rules lack to decide about a batch.
 package enum IngestNeed: Sendable, Equatable {
-  /// Bodies of parked packets, with what the history and the records know of their operations.
+  /// Bodies of buffered packets, with the entries of the history and the records for their
+  /// operations.
   case bodies([ParkedKey])
-  /// Which records hold these unique keys, where any does.
+  /// The records that hold these unique keys, if any does.
   case holders([UniqueClaim])
   /// The stored records that the matcher asks for, shown one by one; then it finishes.
   case matches(BatchMatcher)
 }
 
 extension Ingest {
-  /// Plans a batch and merges it. Where a packet holds operations that can never be applied, all
-  /// of it begins anew without that packet, so that nothing of it remains; each time one more
-  /// packet or run of them is left out.
+  /// Plans a batch and merges it. If a packet holds operations that can never be applied, the whole
+  /// batch begins again without that packet, so that nothing of it remains. Each time one more
+  /// packet or run of packets is left out.
   ///
-  /// - Parameter load: Brings into the context what the rules need.
+  /// - Parameter load: Loads the data that the rules need into the context.
   package static func decide(
     _ packets: [IncomingPacket], in context: inout IngestContext,
     load: (IngestNeed, inout IngestContext) throws -> Void
@@ -28,7 +29,7 @@ extension Ingest {
       }
       let matcher = BatchMatcher(plan, of: packets, in: context)
       if !matcher.isEmpty {
-        // What can never be applied is known before anything is evaluated.
+        // Operations that can never be applied are known before anything is evaluated.
         let refused = refusedUnmatched(plan, packets, in: context)
         if refused.isEmpty {
           try load(.matches(matcher), &context)
@@ -55,7 +56,8 @@ extension Ingest {
 }
 
 extension Ingest {
-  /// The runs with batches that hold operations which can never be applied, whatever is stored.
+  /// Returns the runs with batches that hold operations which can never be applied, independent of
+  /// the stored data.
   private static func refusedUnmatched(
     _ plan: IngestPlan, _ packets: [IncomingPacket], in context: IngestContext
   ) -> [IngestPlan.Source: Problem] {

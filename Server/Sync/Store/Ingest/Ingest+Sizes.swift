@@ -2,27 +2,27 @@ import FerryProtocol
 
 /// A record's size before a packet changes it.
 struct RecordMeasure: Equatable {
-  /// Of its state's JSON, hidden columns included.
+  /// The bytes of its state's JSON, hidden columns included.
   var bytes = 0
   var columns = 0
   var isAlive = false
 
   init() {}
 
-  /// - Parameter bytes: Of the state's JSON, where that is known already.
+  /// - Parameter bytes: The bytes of the state's JSON, if they are known already.
   init(_ state: RecordState, bytes: Int? = nil) {
     self.bytes = bytes ?? state.encoded().count
     columns = state.columns.count
     isAlive = state.isAlive
   }
 
-  /// What counts for quotas: nothing while the record is deleted.
+  /// The bytes that count for quotas: none while the record is deleted.
   var livingBytes: Int64 { isAlive ? Int64(bytes) : 0 }
 }
 
-// How large records may be, and what their writers take of the space.
+// The sizes of records, and their writers' use of the space.
 extension Ingest {
-  /// What each row of the history takes besides its values, about.
+  /// The approximate bytes of each row of the history besides its values.
   private static let rowBytes: Int64 = 256
 
   /// Remembers which operation of the packet wrote most to a record. A delete writes nothing: it
@@ -80,7 +80,7 @@ extension Ingest {
 
   // MARK: Devices and buffered packets
 
-  /// Who uses a device of the batch.
+  /// Returns the principal that uses a device of the batch.
   func owner(of device: DeviceID) -> Principal {
     effects.owners[device] ?? context.owners[device] ?? .anonymous
   }
@@ -99,7 +99,7 @@ extension Ingest {
 }
 
 extension IngestEffects.OperationRow {
-  /// Of what it holds besides numbers.
+  /// The bytes of its texts and the rest besides numbers.
   fileprivate var byteCount: Int64 {
     Int64(
       (data?.count ?? 0) + (times?.count ?? 0) + (outcome?.count ?? 0) + (marks?.count ?? 0))

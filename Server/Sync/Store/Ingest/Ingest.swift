@@ -1,8 +1,9 @@
 import FerryProtocol
 
-/// The rules by which packets enter a space (DESIGN.md §6), without any I/O. A store loads an
-/// ``IngestContext`` under the space's lock, asks for a plan until nothing is missing, applies it
-/// and writes the effects.
+/// The rules by which packets enter a space (SPEC.md §4), without any I/O.
+///
+/// A store loads an ``IngestContext`` under the space's lock and asks for a plan until nothing is
+/// missing. Then it applies the plan and writes the effects.
 package struct Ingest {
   let packets: [IncomingPacket]
   let context: IngestContext
@@ -16,11 +17,11 @@ package struct Ingest {
   private let check: OperationCheck
   private var claims: ClaimLedger
   var usage: UsageLedger
-  /// Of the run under way.
+  /// The refusals of the current run.
   var refusals: [Refusal] = []
-  /// Places in ``records`` of those that the packet under way has touched.
+  /// Indexes in ``records`` of the records that the current packet has touched.
   var touched: [Int] = []
-  /// What evaluating the batches of the packet under way has cost.
+  /// The cost of evaluating the current packet's batches so far.
   private var spent = 0
 
   struct TouchedRecord {
@@ -35,15 +36,15 @@ package struct Ingest {
     var encoded: [UInt8]?
   }
 
-  /// Which packets are applied, which wait and which are refused.
+  /// Decides which packets are applied, which wait and which are refused.
   package static func plan(
     _ packets: [IncomingPacket], in context: IngestContext
   ) -> IngestPlan {
     IngestPlanner(context, packets).planned()
   }
 
-  /// Merges the operations of a plan that misses nothing. Call ``decide(_:in:load:)``, which
-  /// plans again where these effects say so.
+  /// Merges the operations of a plan that lacks nothing. Call ``decide(_:in:load:)``, which plans
+  /// again if these effects require it.
   package static func apply(
     _ plan: IngestPlan, to packets: [IncomingPacket], in context: IngestContext
   ) -> IngestEffects {
@@ -77,7 +78,7 @@ package struct Ingest {
     effects.missingClaims = claims.missing
     if !effects.refused.isEmpty || !effects.missingClaims.isEmpty { return effects }
     effects.claims = claims.rows
-    // What says nothing of a record that is not there leaves no row.
+    // The state of an absent record that contains nothing leaves no row.
     for record in records where !record.isNew || record.state != RecordState() {
       let row = IngestEffects.RecordRow(
         key: record.key, sequence: record.state.sequence, wholeBelow: record.state.wholeBelow,
@@ -110,7 +111,7 @@ package struct Ingest {
     let count = effects.space.head - before.head
     effects.chains[packet.device]?.operations += count
     var receipt = receipt(for: packet, tail, count > 0 ? .applied : .duplicate)
-    // Where all of it is new and nothing between, its author can lead the cursor over it.
+    // If all of it is new and without a gap, its author can lead the cursor over it.
     if count > 0, receipt.sequences == before.head + 1...effects.space.head {
       (receipt.printBefore, receipt.print) = (before.print, effects.space.print)
       receipt.timeline = effects.space.timeline
@@ -119,7 +120,7 @@ package struct Ingest {
     if case .parked = source { released[closer, default: []].append(receipt) }
   }
 
-  /// A run is of one device.
+  /// Returns the owner of a run, which is of one device.
   private func owner(of run: IngestPlan.Run) -> Principal {
     run.sources.first.flatMap { packet($0) }.map { owner(of: $0.device) } ?? .anonymous
   }
@@ -145,7 +146,7 @@ package struct Ingest {
     }
   }
 
-  /// What one operation of a run breaks turns away all of it.
+  /// Refuses the whole run if one of its operations violates a rule.
   private mutating func judge(_ run: IngestPlan.Run, of owner: Principal) {
     refusals += claims.settle { key in recordIndex[key].map { records[$0].state } }
     let refused: Problem? =
@@ -157,7 +158,7 @@ package struct Ingest {
     for source in run.sources { effects.refused[source] = problem }
   }
 
-  /// - Parameter batch: of a batch's effect, the operation that refusals name.
+  /// - Parameter batch: For a batch's effect: the operation that refusals name.
   mutating func apply(
     _ operation: Operation, of device: DeviceID, for batch: OperationID? = nil
   ) {
@@ -181,7 +182,7 @@ package struct Ingest {
         outcome: outcome == .applied ? nil : outcome.encoded(), marks: operation.encodedMarks()))
   }
 
-  /// The time under which an operation enters: see ``SpaceState/admit(_:until:)``.
+  /// Returns the time under which an operation enters: see ``SpaceState/admit(_:until:)``.
   mutating func admitted(_ time: HybridTimestamp) -> HybridTimestamp {
     let (limit, overflows) = context.now.addingReportingOverflow(context.limits.clockSkewMax)
     return effects.space.admit(
@@ -231,7 +232,7 @@ package struct Ingest {
     }
   }
 
-  /// What the history says of a packet's operations.
+  /// Returns the receipt of a packet, from its operations' entries in the history.
   private func receipt(
     for packet: Packet, _ tail: OperationID, _ status: PacketReceipt.Status
   ) -> PacketReceipt {
@@ -241,7 +242,7 @@ package struct Ingest {
     var isContiguous = true
     for operation in packet.operations {
       guard let known = known[operation.id] else {
-        // Pruned: what became of it is not known any more. Its author takes what stands.
+        // Pruned: its outcome is not known any more. Its author takes the present values.
         outcomes.append(Outcome(isOverruled: true))
         isContiguous = false
         continue

@@ -8,32 +8,33 @@ package struct IngestContext: Sendable {
   package var now: Int64
   package var limits: Limits
   package var quotas: Quotas
-  /// Who uses the batch's devices; a device that nobody has used yet is not in it.
+  /// The principals that use the batch's devices; a device without a user is absent.
   package var owners: [DeviceID: Principal] = [:]
-  /// What the batch's senders take of the space, and ``Principal/anonymous``.
+  /// The use of the space by the batch's senders, and by ``Principal/anonymous``.
   package var usage: [Principal: Usage] = [:]
-  /// What all principals take of the space together.
+  /// The use of the space by all principals together.
   package var total = Usage()
-  /// Of the batch's devices; a new device has none.
+  /// The chains of the batch's devices; a new device has none.
   package var chains: [DeviceID: DeviceChain] = [:]
   /// Packets of the batch's devices that wait.
   package var parked: [ParkedPacket] = []
-  /// Bodies of those parked packets that a plan has asked for.
+  /// Bodies of the buffered packets that a plan has asked for.
   package var bodies: [ParkedKey: Packet] = [:]
-  /// Those of the asked-for operations that are in the space's history.
+  /// The requested operations that are in the space's history.
   package var known: [OperationID: KnownOperation] = [:]
-  /// Where those timelines ended that cursors before the floor are of: `.max` where one has not;
-  /// those that the space does not know are not in it.
+  /// The ends of the timelines of cursors before the retention horizon: `.max` for a timeline that
+  /// goes on. Timelines that the space does not know are absent.
   package var timelineEnds: [Timeline: SequenceNumber] = [:]
-  /// The records that the batch's operations touch, where they exist.
+  /// The records that the batch's operations touch, if they exist.
   package var records: [RecordKey: RecordState] = [:]
   /// Bytes of those states as they are stored.
   package var recordBytes: [RecordKey: Int] = [:]
   /// Whether states were left out, since all of them are more than a packet may touch.
   package var lacksStates = false
-  /// What the space declares of its tables; `nil` where it declares nothing.
+  /// The schema of the space; `nil` if it has none.
   package var schema: SpaceSchema?
-  /// Which record holds a unique key, `nil` where none does; what was not asked for is not in it.
+  /// The record that holds each unique key, `nil` if none does; a key that was not asked for is
+  /// absent.
   package var holders: [UniqueClaim: Name?] = [:]
   /// Packets that hold operations which can never be applied: they stay out of the plan.
   package var refused: [IngestPlan.Source: Problem] = [:]
@@ -50,7 +51,7 @@ package struct IngestContext: Sendable {
     self.quotas = quotas
   }
 
-  /// Refuses what touches more bytes of records than a transaction may load.
+  /// Throws an error if a transaction may not load as many bytes of records as needed.
   ///
   /// - Parameter count: Packets that go together. Of several, each is tried by itself.
   package mutating func refuseIfStatesLack(_ count: Int) throws(StoreError) {
@@ -72,23 +73,23 @@ package struct SpaceState: Sendable, Equatable {
   package var head: SequenceNumber
   /// The operation at ``head``; `nil` in an empty space.
   package var newest: OperationID?
-  /// The history's running print after ``newest``.
+  /// The history hash after ``newest``.
   package var print: UInt64
-  /// The space's hybrid clock: at or past every stamp in the space, whatever the servers' wall
-  /// clocks did.
+  /// The space's hybrid clock: at or past every stamp in the space, independent of the servers'
+  /// wall clocks.
   package private(set) var clock: HybridTimestamp
-  /// The version of its schema; 0 where it has none.
+  /// The version of its schema; 0 if it has none.
   package var schemaVersion: Int64
   /// The oldest protocol that its schema admits.
   package var minimumProtocol: Int
   /// Operations before this one may be gone from the history.
   package var floor: SequenceNumber
-  /// The timeline that the history is on; `nil` where none was begun yet.
+  /// The timeline that the history is on; `nil` if none was begun yet.
   package var timeline: Timeline?
-  /// The timeline that begins with the next operation; `nil` where this run of the server has begun
+  /// The timeline that begins with the next operation; `nil` if this run of the server has begun
   /// one.
   package var nextTimeline: Timeline?
-  /// Where ``timeline`` begins: behind this place. `nil` unless it is new.
+  /// The place behind which ``timeline`` begins. `nil` unless it is new.
   package private(set) var timelineStart: SequenceNumber?
 
   package init(
@@ -107,10 +108,10 @@ package struct SpaceState: Sendable, Equatable {
     self.timeline = timeline
   }
 
-  /// The time under which an operation enters the space. A time that is ahead of `limit` and of the
-  /// clock becomes the clock's next reading. So it never goes below a stamp in the space: a write
-  /// stays later than all that its author has seen. It never becomes later than it was, so that its
-  /// device's next write is later still.
+  /// Returns the time under which an operation enters the space. A time that is ahead of `limit`
+  /// and of the clock becomes the clock's next reading. So it never goes below a stamp in the
+  /// space: a write stays later than all that its author has seen. It never becomes later than it
+  /// was, so that its device's next write is later still.
   ///
   /// - Parameter limit: The latest time that the server's wall clock admits.
   package mutating func admit(
@@ -127,7 +128,7 @@ package struct SpaceState: Sendable, Equatable {
     return admitted
   }
 
-  /// A time for the server's own writing, past every stamp in the space.
+  /// Returns a time for the server's own writing, past every stamp in the space.
   ///
   /// - Parameter now: The server's wall clock, milliseconds since 1970.
   package mutating func tick(wall now: Int64) -> HybridTimestamp {
@@ -155,7 +156,7 @@ package struct SpaceState: Sendable, Equatable {
 
 /// How far a device's packets have been applied.
 package struct DeviceChain: Sendable, Equatable {
-  /// Packet tails kept: past them, a late packet is told from an unknown one by the history.
+  /// The number of packet tails that a chain keeps. An older packet is looked up in the history.
   package static let recentCount = 100
 
   /// The last operation of the last packet applied.
@@ -176,8 +177,8 @@ package struct DeviceChain: Sendable, Equatable {
     self.isTrimmed = isTrimmed
   }
 
-  /// Tails that are kept of a device that was away for longer than the retention: as many packets
-  /// as it may have sent without an answer.
+  /// The tails that are kept for a device that was away for longer than the retention. It may have
+  /// sent as many packets without an answer.
   package static let trimmedCount = 8
 
   /// Whether it has forgotten tails of packets that were applied.
@@ -190,7 +191,7 @@ package struct DeviceChain: Sendable, Equatable {
   }
 }
 
-/// By what a device and the server know a packet: its device and its last operation.
+/// The key of a packet for its device and the server: its device and its last operation.
 package struct ParkedKey: Sendable, Hashable, Comparable {
   package let device: DeviceID
   package let tail: OperationID
@@ -230,11 +231,11 @@ package struct ParkedPacket: Sendable, Equatable {
 /// An operation in the history.
 package struct KnownOperation: Sendable, Equatable {
   package let sequence: SequenceNumber
-  /// Under whose chain it came.
+  /// The device of the chain with which it came.
   package let device: DeviceID
   package let outcome: Outcome
-  /// The history's running print after it; `nil` of an operation from before there were prints, or
-  /// of this batch.
+  /// The history hash after it. `nil` for an operation of this batch, or one from before there were
+  /// history hashes.
   package let print: UInt64?
 
   package init(

@@ -1,8 +1,8 @@
 import FerryProtocol
 
 extension IngestEffects {
-  /// Makes a notice for each device whose values did not stay when the operation was merged, its
-  /// author included: the answer that tells the author may be lost.
+  /// Makes a notice for each device whose values lost when the operation was merged. Its author
+  /// gets one too: the answer to the author may be lost.
   mutating func tellLosers(
     of operation: Operation, _ outcome: Outcome, at sequence: SequenceNumber
   ) {

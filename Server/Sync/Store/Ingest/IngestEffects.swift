@@ -1,12 +1,12 @@
 import FerryProtocol
 
-/// What a store writes for one batch, in one transaction, and answers.
+/// The rows that a store writes for one batch, in one transaction, and its answers.
 package struct IngestEffects: Sendable, Equatable {
   /// A row of the history.
   package struct OperationRow: Sendable, Equatable {
     package let id: OperationID
     package let sequence: SequenceNumber
-    /// The history's running print after it.
+    /// The history hash after it.
     package let print: UInt64
     package let device: DeviceID
     package let key: RecordKey
@@ -14,13 +14,14 @@ package struct IngestEffects: Sendable, Equatable {
     /// As it was clamped.
     package let time: HybridTimestamp
     package let base: SequenceNumber
-    /// Columns as JSON; `nil` for a delete. Of a batch: its effect, predicate and columns.
+    /// Columns as JSON; `nil` for a delete. For a batch: its effect, predicate and columns.
     package let data: [UInt8]?
     /// Columns written before `time`, as JSON; `nil` when there are none.
     package let times: [UInt8]?
     /// As JSON; `nil` when the operation was applied and nothing lost.
     package let outcome: [UInt8]?
-    /// Which columns are increments, and what texts were before, as JSON; `nil` when none are.
+    /// The columns that are increments, and the former values of texts, as JSON; `nil` if there are
+    /// none.
     package var marks: [UInt8]?
   }
 
@@ -30,7 +31,7 @@ package struct IngestEffects: Sendable, Equatable {
     package let sequence: SequenceNumber
     /// See ``RecordState/wholeBelow``.
     package let wholeBelow: SequenceNumber
-    /// Whether it is a tombstone: nobody sees the record, and it may be pruned.
+    /// Whether it is a tombstone: readers do not get the record, and it may be pruned.
     package let isDead: Bool
     /// The state's JSON.
     package let state: [UInt8]
@@ -38,26 +39,26 @@ package struct IngestEffects: Sendable, Equatable {
     package let isNew: Bool
   }
 
-  /// What a device whose values did not stay is told, at one place in the order.
+  /// A notice for a device whose values lost, at one place in the order.
   package struct NoticeRow: Sendable, Equatable {
-    /// Who is told.
+    /// The device that is notified.
     package let device: DeviceID
     package let sequence: SequenceNumber
-    /// The notice as it travels.
+    /// The notice in its form on the wire.
     package let body: [UInt8]
   }
 
-  /// Who holds a unique key from now on.
+  /// The holder of a unique key from now on.
   package struct ClaimRow: Sendable, Equatable {
     package let claim: UniqueClaim
-    /// `nil` where nobody does any more.
+    /// `nil` if no record holds it any more.
     package let record: Name?
   }
 
-  /// A packet to keep until the one that it waits for is there.
+  /// A packet to keep until the packet before it arrives.
   package struct ParkedRow: Sendable, Equatable {
     package let packet: ParkedPacket
-    /// The packet as it travels.
+    /// The packet in its form on the wire.
     package let body: [UInt8]
   }
 
@@ -67,21 +68,21 @@ package struct IngestEffects: Sendable, Equatable {
   /// In the order of their sequences; one at most of a device at each.
   package var notices: [NoticeRow] = []
   package var chains: [DeviceID: DeviceChain] = [:]
-  /// Who uses which device from now on, if that changes.
+  /// The principals that use devices from now on, for devices for which that changes.
   package var owners: [DeviceID: Principal] = [:]
-  /// What principals take of the space from now on, if that changes.
+  /// The use of the space by principals from now on, for those for which it changes.
   package var usage: [Principal: Usage] = [:]
-  /// What all of them take together, if that changes.
+  /// The use of the space by all principals together, if it changes.
   package var total: Usage?
   package var parked: [ParkedRow] = []
   package var unparked: [ParkedKey] = []
   /// Unique keys that changed hands.
   package var claims: [ClaimRow] = []
   package var results: [IngestResult] = []
-  /// Packets that hold operations which can never be applied. Where there are any, nothing else
-  /// of these effects counts: the batch is planned again without them.
+  /// Packets that hold operations which can never be applied. If there are any, nothing else of
+  /// these effects counts: the batch is planned again without them.
   package var refused: [IngestPlan.Source: Problem] = [:]
-  /// Unique keys whose holders the context lacks. Where there are any, nothing else counts.
+  /// Unique keys whose holders the context lacks. If there are any, nothing else counts.
   package var missingClaims: [UniqueClaim] = []
 
   package init(space: SpaceState) { self.space = space }
@@ -91,7 +92,7 @@ package struct IngestEffects: Sendable, Equatable {
     operations.isEmpty && chains.isEmpty && parked.isEmpty && unparked.isEmpty && owners.isEmpty
   }
 
-  /// What the store answers once this is durable.
+  /// The answer of the store once this is durable.
   package var batch: IngestBatch {
     IngestBatch(head: space.head, epoch: space.epoch, results: results)
   }

@@ -1,43 +1,44 @@
 import FerryProtocol
 
-/// What is to happen with a batch of packets, before any operation is looked into.
+/// The decisions about a batch of packets, before any operation is examined.
 package struct IngestPlan: Sendable, Equatable {
-  /// Where a packet comes from.
+  /// The origin of a packet.
   package enum Source: Sendable, Hashable {
     /// Its place in the batch.
     case incoming(Int)
     case parked(ParkedKey)
   }
 
-  /// Packets that are applied together, in the order of their chain: one that stands alone, or
-  /// all those of a transaction.
+  /// Packets that are applied together, in the order of their chain: a single packet, or all
+  /// packets of a transaction.
   package struct Run: Sendable, Equatable {
     package let sources: [Source]
     /// The incoming packet that closed the chain.
     package let closer: Int
   }
 
-  /// What an incoming packet is answered with.
+  /// The answer for an incoming packet.
   package enum Verdict: Sendable, Equatable {
     /// All its operations are in the history.
     case duplicate
     case refused(Problem)
-    /// Whatever became of that packet, which is this one or its equal: applied in a run, or parked.
+    /// The same answer as for that packet, which is this one or its equal: applied in a run, or
+    /// buffered.
     case follows(Source)
   }
 
   package var runs: [Run] = []
   /// One for each incoming packet.
   package var verdicts: [Verdict] = []
-  /// Incoming packets to park, by their places in the batch.
+  /// Indexes in the batch of the incoming packets to buffer.
   package var parked: [Int] = []
-  /// Parked packets that go: applied, overtaken or replaced.
+  /// Buffered packets to remove: applied, overtaken or replaced.
   package var unparked: [ParkedKey] = []
-  /// Chains as they are afterwards, where they moved; their `operations` is not counted on.
+  /// Chains after the batch, if they moved; their `operations` is not reliable.
   package var chains: [DeviceID: DeviceChain] = [:]
-  /// Who uses which device from now on, if that changes.
+  /// The principals that use devices from now on, for devices for which that changes.
   package var owners: [DeviceID: Principal] = [:]
-  /// Parked packets whose bodies the context lacks. Load them, their operations' history and
+  /// Buffered packets whose bodies the context lacks. Load them, their operations' history and
   /// records, and plan again.
   package var missing: [ParkedKey] = []
 }

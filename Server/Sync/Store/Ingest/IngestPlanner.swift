@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// Decides which packets are applied, in which order, which wait and which are refused. Looks at
-/// chains and at what is known already, never at data.
+/// The decision which packets are applied, in which order, which wait and which are refused. It
+/// looks at chains and at known operations, never at data.
 struct IngestPlanner {
   /// A packet that may become a link of its device's chain.
   private struct Link {
@@ -11,11 +11,11 @@ struct IngestPlanner {
     let byteCount: Int
     let source: IngestPlan.Source
     /// Whether all of it is in the history already: a copy of its device has sent it. It waits for
-    /// nothing then, also where it continues: the rest of the transaction is there as well.
+    /// nothing then, even if it continues: the rest of the transaction is there as well.
     var isKnown = false
   }
 
-  /// Where a packet's dependency stands in its device's chain.
+  /// The place of a packet's dependency in its device's chain.
   private enum Placement {
     case next
     case past
@@ -28,9 +28,9 @@ struct IngestPlanner {
   private(set) var chains: [DeviceID: DeviceChain]
   /// Links that wait, in the order of arrival.
   private var waiting: [DeviceID: [Link]] = [:]
-  /// Who uses which device, as this batch leaves it.
+  /// The principals that use devices, after this batch.
   private var owners: [DeviceID: Principal]
-  /// Devices that this batch brings, by who uses them.
+  /// The number of devices that are new in this batch, by principal.
   private var claimed: [Principal: Int64] = [:]
   /// Operations that this batch brings into the history.
   private var placed: [OperationID: DeviceID] = [:]
@@ -90,14 +90,14 @@ struct IngestPlanner {
         plan.verdicts[index] = .follows(equal.source)
         return
       }
-      // The device cut its packets anew, or a copy of it has sent it meanwhile: the newest counts.
+      // The device cut its packets again, or a copy of it has sent it meanwhile: the newest counts.
       remove(equal, verdict: .follows(link.source))
     }
     waiting[packet.device, default: []].append(link)
     advance(packet.device, closer: index)
   }
 
-  /// Why a packet is not even looked at.
+  /// Returns the reason why a packet is not even looked at.
   private func fault(_ index: Int) -> Problem? {
     if !context.refused.isEmpty, let problem = context.refused[.incoming(index)] { return problem }
     if let problem = ownershipFault(index) { return problem }
@@ -113,9 +113,10 @@ struct IngestPlanner {
     return lostHistory(cursor) ?? baseFault(packets[index].packet)
   }
 
-  /// Nobody has seen what is not there yet. Such a base would make every value seen by its author,
-  /// and so switch off what protects values that others have written since. Only a server that lost
-  /// history meets it from an honest device.
+  /// Returns the problem of a packet with a `base` above the head: no device can have seen that
+  /// yet. Such a base would count every value as seen by its author. That would switch off the
+  /// protection of values that others have written since. An honest device sends one only if the
+  /// server lost history.
   private func baseFault(_ packet: Packet) -> Problem? {
     let head = context.space.head
     let operation = packet.operations.first { $0.base > head && context.known[$0.id] == nil }
@@ -128,7 +129,7 @@ struct IngestPlanner {
 
   // MARK: Ownership
 
-  /// Why the sender may not use the device; `nil` if it may.
+  /// Returns the reason why the sender may not use the device; `nil` if it may.
   private func ownershipFault(_ index: Int) -> Problem? {
     let (device, principal) = (packets[index].packet.device, packets[index].principal)
     if let owner = owners[device] {
@@ -142,8 +143,8 @@ struct IngestPlanner {
         + "allowed. Those that stay unused for long are forgotten")
   }
 
-  /// The first principal that uses a device's identifier owns it. Before there were tokens nobody
-  /// did: such a device goes to the first principal with a credential.
+  /// Makes the first principal that uses a device's identifier its owner. Devices from before there
+  /// were tokens have no owner: such a device goes to the first principal with a credential.
   private mutating func claim(_ device: DeviceID, for principal: Principal) {
     if owners[device] == principal { return }
     owners[device] = principal
@@ -151,8 +152,9 @@ struct IngestPlanner {
     claimed[principal, default: 0] += 1
   }
 
-  /// A packet enters only the history that its sender knows. In another one it would come to a place
-  /// before what it was to follow, or claim to have seen what others wrote since.
+  /// Returns the problem of a packet whose sender knows another history. In this one it would come
+  /// to a place before the operations that it follows, or claim to have seen later writes of
+  /// others.
   private func lostHistory(_ cursor: Cursor) -> Problem? {
     let space = context.space
     let place = cursor.anchor.flatMap { anchor in
@@ -166,7 +168,8 @@ struct IngestPlanner {
     ).fault(of: cursor, anchored: place)
   }
 
-  /// The answer for a packet that cannot be a link of the chain any more; `nil` when it may be.
+  /// Returns the answer for a packet that cannot be a link of the chain any more; `nil` when it may
+  /// be.
   private func settled(_ packet: Packet, _ tail: OperationID) -> IngestPlan.Verdict? {
     switch placement(of: packet.dependency, in: packet.device) {
     case .next: return nil
@@ -176,19 +179,19 @@ struct IngestPlanner {
         ? .duplicate : .refused(forked(packet.device, packet.dependency))
     case .unknown where wasApplied(packet, tail): return .duplicate
     case .unknown:
-      // Also where all of it is known, it is a link: a copy of the device has sent it cut
-      // otherwise, and a transaction before it may wait for it.
+      // Even if all of it is known, it is a link. A copy of the device has sent it cut otherwise,
+      // and a transaction before it may wait for it.
       return nil
     }
   }
 
-  /// Whether all its operations are in the history.
+  /// Returns whether all its operations are in the history.
   private func isKnown(_ packet: Packet) -> Bool {
     packet.operations.allSatisfy { author(of: $0.id) != nil }
   }
 
   private func placement(of dependency: OperationID?, in device: DeviceID) -> Placement {
-    // Of a new device the dependency may be known by the identifier that it had before; then the
+    // The dependency of a new device may be known by the identifier that it had before. Then the
     // packet with it comes under this one, too.
     guard let chain = chains[device] else { return dependency == nil ? .next : .unknown }
     guard let dependency else { return .past }
@@ -199,7 +202,8 @@ struct IngestPlanner {
     return .unknown
   }
 
-  /// Under whose chain an operation is in the history; `nil` when it is not in it.
+  /// Returns the device of the chain with which an operation came; `nil` if it is not in the
+  /// history.
   func author(of id: OperationID) -> DeviceID? {
     context.known[id]?.device ?? placed[id]
   }
@@ -253,7 +257,7 @@ struct IngestPlanner {
     }
   }
 
-  /// Another packet took the place after this one's dependency.
+  /// Removes a packet when another one has taken the position after its dependency.
   private mutating func overtake(_ link: Link) {
     guard case .incoming(let index) = link.source else {
       // It was never acknowledged as applied, so its device still has it.
@@ -271,7 +275,7 @@ struct IngestPlanner {
     }
   }
 
-  /// The packets from the tail on, up to one that ends a transaction.
+  /// Returns the packets from the tail on, up to one that ends a transaction.
   private func completeRun(_ device: DeviceID) -> [Link]? {
     guard let links = waiting[device], !links.isEmpty else { return nil }
     var used = Set<OperationID>()
@@ -295,8 +299,8 @@ struct IngestPlanner {
 
   // MARK: Refusals
 
-  /// A device whose packet was refused cuts what it has pending anew. So what is parked of it is
-  /// dropped, and what waits for the refused one in this batch gets the same answer.
+  /// Drops the buffered packets of a device whose packet was refused: that device cuts its pending
+  /// operations again. Packets that wait for the refused one in this batch get the same answer.
   private mutating func dropFollowers() {
     let refused = context.refused.compactMap { source, problem in
       key(of: source).map { (key: $0, problem: problem) }
@@ -325,8 +329,8 @@ struct IngestPlanner {
 
   // MARK: Bounds
 
-  /// Parks what still waits, within the limits. What continues the chain's tail has the limits to
-  /// itself, so that packets which wait for it can never keep it out.
+  /// Buffers the packets that still wait, within the limits. Packets that continue the chain's tail
+  /// compete only with each other for room. So packets that wait for them can never keep them out.
   private mutating func boundWaiting() {
     var shares = BufferShares(context, plan)
     for device in waiting.keys.sorted() {

@@ -1,31 +1,31 @@
 import FerryProtocol
 
-/// Puts a mission in force, or takes it back: operations of the server's on the catalogue's
-/// records; pure.
+/// A change of the missions in force, by operations of the server's on the catalogue's records;
+/// pure.
 package enum MissionChange {
-  /// The record of a mission.
+  /// Returns the record of a mission.
   package static func key(_ id: MissionID) -> RecordKey {
     RecordKey(table: MissionRecord.table, record: Name(id.value))
   }
 
-  /// What the store has to write, and the record as it stands then.
+  /// The data for the store to write, with the record after the change.
   package struct Decision: Sendable, Equatable {
     package let record: MissionRecord
-    /// Empty where the record is in force already.
+    /// Empty if the record is in force already.
     package let effects: IngestEffects
   }
 
-  /// Decides over a mission to publish.
+  /// Decides about a mission to publish.
   ///
   /// - Parameters:
-  ///   - last: The last version that was published; 0 where none was.
-  ///   - stored: The catalogue's record as it is; `nil` where there is none.
+  ///   - last: The last version that was published; 0 if none was.
+  ///   - stored: The catalogue's record as it is; `nil` if there is none.
   ///   - random: For the operation's identifier.
   package static func publish(
     _ record: MissionRecord, last: Int64, stored: RecordState?, in space: SpaceState, now: Int64,
     random: UInt64
   ) -> Result<Decision, Problem> {
-    // A request whose answer was lost comes again.
+    // The client repeats a request if its answer was lost.
     if let current = MissionRecord(record.id, stored: stored), record.isSame(as: current) {
       return .success(Decision(record: current, effects: IngestEffects(space: space)))
     }
@@ -38,7 +38,7 @@ package enum MissionChange {
     return .success(Decision(record: record, effects: effects))
   }
 
-  /// Decides over a mission to retract: no effects where it is not in force.
+  /// Decides about a mission to retract: no effects if it is not in force.
   package static func retract(
     _ id: MissionID, stored: RecordState?, in space: SpaceState, now: Int64, random: UInt64
   ) -> IngestEffects {
@@ -51,13 +51,13 @@ package enum MissionChange {
 }
 
 extension MissionRecord {
-  /// The mission that a record of the catalogue holds; `nil` where it was retracted.
+  /// Creates the mission that a record of the catalogue holds; `nil` if it was retracted.
   init?(_ id: MissionID, stored state: RecordState?) {
     guard let state, state.isAlive else { return nil }
     self.init(id: id.value) { name in state.columns.first { $0.name == name }?.value }
   }
 
-  /// Whether it is about the same document, signed by the same key.
+  /// Returns whether it is about the same document, signed by the same key.
   fileprivate func isSame(as other: MissionRecord) -> Bool {
     version == other.version && manifest == other.manifest && signer == other.signer
   }

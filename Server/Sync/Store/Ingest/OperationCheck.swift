@@ -1,14 +1,14 @@
 import FerryProtocol
 
-/// What the server and a space's schema let a device write; looks at one operation alone.
+/// The check of one operation alone against the limits of the server and a space's schema.
 struct OperationCheck {
   /// Faults that one refusal names; the rest are counted.
   private static let faultsNamed = 5
 
-  /// `nil` where the space has none.
+  /// `nil` if the space has none.
   let schema: SpaceSchema?
 
-  /// Why the operation can never be applied, `nil` when it may be.
+  /// Returns the reason why the operation can never be applied, `nil` when it may be.
   ///
   /// - Parameter role: The sender's, when the packet came in.
   func refusal(of operation: Operation, by role: Role) -> Refusal? {
@@ -31,7 +31,7 @@ struct OperationCheck {
       faults.prefix(Self.faultsNamed).joined(separator: "; ") + (more > 0 ? "; \(more) more" : ""))
   }
 
-  /// What is wrong with the columns, sorted.
+  /// Returns the faults of the columns, sorted.
   private static func faults(in operation: Operation, _ rules: TableRules) -> [String] {
     if operation.kind == .delete || rules.columns.isEmpty { return [] }
     var faults: [String] = []

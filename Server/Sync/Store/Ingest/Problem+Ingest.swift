@@ -1,7 +1,7 @@
 import FerryProtocol
 
 extension Problem {
-  /// Operations that can never be applied turn their packet away.
+  /// Returns the problem of a packet with operations that can never be applied.
   static func operationRefused(_ refusals: [Refusal]) -> Problem {
     let count =
       refusals.count == 1 ? "1 operation" : "\(refusals.count) operations"
@@ -11,7 +11,7 @@ extension Problem {
       refusals: refusals)
   }
 
-  /// Somebody else uses the device's identifier.
+  /// Returns the problem of a device identifier that another principal uses.
   package static func deviceTaken(_ device: DeviceID) -> Problem {
     Problem(
       .deviceTaken,
@@ -19,12 +19,12 @@ extension Problem {
         + "confirmed")
   }
 
-  /// The space's schema asks for what a packet lacks.
+  /// The problem of a packet without a cursor, which the space's schema requires.
   static let cursorRequired = Problem(
     .cursorRequired, "this space takes packets with ?cursor= only: pull first, and state the cursor"
   )
 
-  /// The sender is too old for the space; `nil` where it is not.
+  /// Returns the problem of a sender that is too old for the space; `nil` if it is not.
   static func upgradeRequired(from version: Int, to minimum: Int) -> Problem? {
     if version >= minimum { return nil }
     return Problem(
@@ -35,7 +35,7 @@ extension Problem {
 }
 
 extension [Refusal] {
-  /// In the order in which the operations stand in the packets, each once.
+  /// Returns the refusals in the order of the operations in the packets, each operation once.
   func inOrder(of packets: [Packet]) -> [Refusal] {
     var first: [OperationID: Refusal] = [:]
     for refusal in self where first[refusal.operation] == nil {
@@ -44,8 +44,8 @@ extension [Refusal] {
     return packets.flatMap(\.operations).compactMap { first.removeValue(forKey: $0.id) }
   }
 
-  /// The first ones that fit into an answer of so many bytes, one at least. A device that has taken
-  /// these out is told of the rest when it sends what is left.
+  /// Returns the first refusals that fit into an answer of so many bytes, one at least. A device
+  /// that has taken these out gets the others when it sends the rest.
   func bounded(by bytes: Int) -> [Refusal] {
     var room = bytes
     let count = prefix { refusal in
@@ -57,7 +57,7 @@ extension [Refusal] {
 }
 
 extension Refusal {
-  /// At most what it takes as JSON.
+  /// The most bytes that it takes as JSON.
   fileprivate var byteCount: Int {
     let texts = detail.utf8.count + table.utf8.count + record.utf8.count
     return 256 + 6 * (texts + (holder?.utf8.count ?? 0))

@@ -1,17 +1,17 @@
 import FerryProtocol
 
-/// Holds the records that exist against what a new schema asks of them and the former one did not;
-/// pure. What the former one asked they were held against when they were written.
+/// The check of existing records against the new requirements of a schema; pure. Records were
+/// checked against the former requirements when they were written.
 package struct SchemaAudit: Sendable {
   /// Records that a refusal names; the others are counted.
   static let recordsNamed = 10
   /// Faults of a record that are named; the others are counted.
   private static let faultsNamed = 3
 
-  /// What is asked anew of one table's records.
+  /// The new requirements for one table's records.
   package struct Table: Sendable, Equatable {
     let name: Name
-    /// By name; only what is asked anew of them.
+    /// By name; only columns with new requirements.
     let columns: [Column]
     let keys: [[Name]]
   }
@@ -22,13 +22,13 @@ package struct SchemaAudit: Sendable {
     let isRequired: Bool
   }
 
-  /// By name; without those of which nothing is asked anew.
+  /// By name; only tables with new requirements.
   package let tables: [Table]
   private var violations: [SchemaViolation] = []
   private var count = 0
 
   /// - Parameter keepsRecords: Whether records may go on breaking types and required columns.
-  ///   Unique keys hold for all records in any case, or nobody could tell who has one.
+  ///   Unique keys hold for all records in any case, so that each has one holder.
   package init(from old: SpaceSchema, to new: SpaceSchema, keepsRecords: Bool) {
     let keys = SchemaChange.keysAdded(from: old, to: new)
     tables = new.tables.sorted { $0.key < $1.key }.compactMap { name, rules in
@@ -49,7 +49,7 @@ package struct SchemaAudit: Sendable {
     }
   }
 
-  /// Looks at one record; one that does not exist breaks nothing.
+  /// Checks one record; one that does not exist breaks nothing.
   ///
   /// - Parameter taken: New keys whose values another record has, with that record.
   mutating func look(
@@ -82,7 +82,7 @@ package struct SchemaAudit: Sendable {
     return "column \(column.name) is for \(column.type.rawValue) and holds \(value.storageClass)"
   }
 
-  /// Why the schema cannot be put in force; `nil` where it can.
+  /// The reason why the schema cannot be put in force; `nil` if it can.
   var problem: Problem? {
     guard count > 0 else { return nil }
     let named = violations.map { "\($0.table)/\($0.record): \($0.detail)" }
@@ -97,7 +97,7 @@ package struct SchemaAudit: Sendable {
 }
 
 extension ColumnType {
-  /// Whether every value of this type is one of the other, too.
+  /// Returns whether every value of this type is one of the other, too.
   fileprivate func isWithin(_ other: ColumnType) -> Bool {
     other == .any || other == self || (self == .integer && other == .real)
   }

@@ -1,31 +1,31 @@
 import FerryProtocol
 
-/// Puts a schema in force: an operation of the server's on a record of its own, so that devices
-/// hear of it by their pull lists; pure.
+/// A change of the schema in force: an operation of the server's on a separate record, which
+/// devices receive by their pull lists; pure.
 package enum SchemaChange {
   /// The record that holds the schema.
   package static let key = RecordKey(table: "ferry_schema", record: "schema")
-  /// Who writes it.
+  /// The author of schema changes.
   package static let author = ServerWrite.author
 
-  /// What the store has to write, and the schema as it stands then.
+  /// The data for the store to write, with the schema after the change.
   package struct Decision: Sendable, Equatable {
     package let schema: SpaceSchema
-    /// Empty where the document is in force already.
+    /// Empty if the document is in force already.
     package let effects: IngestEffects
   }
 
-  /// Decides over a document.
+  /// Decides about a document.
   ///
   /// - Parameters:
-  ///   - record: The record ``key`` as it is; `nil` where there is none.
+  ///   - record: The record ``key`` as it is; `nil` if there is none.
   ///   - current: The schema that it holds.
   ///   - random: For the operation's identifier.
   package static func decide(
     _ document: SpaceSchema, current: SpaceSchema, record: RecordState?, in space: SpaceState,
     now: Int64, random: UInt64
   ) -> Result<Decision, Problem> {
-    // A request whose answer was lost comes again.
+    // The client repeats a request if its answer was lost.
     var unversioned = document
     if document.version == 0 { unversioned.version = current.version }
     if unversioned == current && current.version > 0 {
@@ -49,7 +49,7 @@ package enum SchemaChange {
     return .success(Decision(schema: schema, effects: effects))
   }
 
-  /// Unique keys that a schema declares and another does not, by table.
+  /// Returns the unique keys that a schema declares and another does not, by table.
   package static func keysAdded(
     from old: SpaceSchema, to new: SpaceSchema
   ) -> [(table: Name, keys: [[Name]])] {
@@ -62,7 +62,7 @@ package enum SchemaChange {
 }
 
 extension SpaceSchema {
-  /// The schema that a record of ``SchemaChange/key`` holds; `nil` where it holds none.
+  /// Creates the schema that a record of ``SchemaChange/key`` holds; `nil` if it holds none.
   init?(stored record: RecordState?) throws(MalformedMessage) {
     guard case .text(let text) = record?.columns.first(where: { $0.name == "document" })?.value
     else { return nil }

@@ -1,8 +1,9 @@
 import FerryProtocol
 
-/// Writes records as the server itself, so that devices hear of it by their pull lists; pure.
+/// The server's own writes to records, which devices receive by their pull lists; pure.
 package enum ServerWrite {
-  /// Who writes them. No device has this identifier: versions of UUIDs are never 0.
+  /// The author of the server's own operations. No device has this identifier: versions of UUIDs
+  /// are never 0.
   package static let author = DeviceID.server
 }
 
@@ -12,7 +13,7 @@ extension IngestEffects {
   ///
   /// - Parameters:
   ///   - columns: `nil` to delete the record.
-  ///   - record: As it is; `nil` where there is none.
+  ///   - record: As it is; `nil` if there is none.
   ///   - random: For the operation's identifier.
   mutating func writeAsServer(
     _ key: RecordKey, _ columns: [Column]?, over record: RecordState?, now: Int64, random: UInt64

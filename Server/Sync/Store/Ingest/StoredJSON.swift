@@ -1,9 +1,9 @@
 import FerryProtocol
 
-// How parts of operations stand in the stores: the same JSON as on the wire.
+// The stored form of parts of operations: the same JSON as on the wire.
 
 extension Limits {
-  /// For what a store reads back: it was checked when it came in, perhaps against other limits.
+  /// Limits for reading stored data: it was checked when it came in, perhaps against other limits.
   static let stored: Limits = {
     var limits = Limits()
     limits.operationsPerPacket = .max
@@ -24,7 +24,7 @@ extension Operation {
     return json.finish()
   }
 
-  /// The columns' own times, none later than the operation's where that was clamped.
+  /// Returns the columns' own times, none later than the operation's if that was clamped.
   func encodedTimes(clampedTo stampTime: HybridTimestamp) -> [UInt8] {
     var json = JSONWriter(capacity: columnTimes.count * 40)
     var first = true
@@ -47,7 +47,7 @@ extension Outcome {
     return json.finish()
   }
 
-  /// Reads what ``encoded()`` wrote.
+  /// Reads the output of ``encoded()``.
   init(stored bytes: UnsafeRawBufferPointer) throws(MalformedMessage) {
     var reader = JSONReader(bytes)
     self = try reader.outcome(limits: .stored)
@@ -68,7 +68,7 @@ extension DeviceChain {
     return bytes
   }
 
-  /// A chain from its stored parts.
+  /// Creates a chain from its stored parts.
   init(
     tail: OperationID, recentBytes: UnsafeRawBufferPointer, operations: Int64, isTrimmed: Bool
   ) {

@@ -3,7 +3,7 @@ import FerryProtocol
 
 /// The values of one unique key, which one record of a table may hold at a time (SPEC.md §11).
 package struct UniqueClaim: Sendable, Hashable, Comparable {
-  /// Bytes of JSON that stand in a store as they are: PostgreSQL's indexes bound a key's size.
+  /// The longest JSON that is stored unchanged, in bytes: PostgreSQL's indexes bound a key's size.
   static let plainBytes = 512
 
   package let table: Name
@@ -18,7 +18,8 @@ package struct UniqueClaim: Sendable, Hashable, Comparable {
     self.value = value
   }
 
-  /// What a record with these columns claims of `key`; `nil` where one of them is NULL or absent.
+  /// Creates the claim of `key` by a record with these columns; `nil` if one of them is NULL or
+  /// absent.
   init?(table: Name, key: [Name], value: (Name) -> Value?) {
     var json = JSONWriter(capacity: 64)
     var first = true
@@ -33,7 +34,7 @@ package struct UniqueClaim: Sendable, Hashable, Comparable {
       table: table, columns: Self.stored(columns: key), value: Self.bounded(json.finish()))
   }
 
-  /// How the columns of a key stand in a store.
+  /// Returns the stored form of a key's columns.
   static func stored(columns: [Name]) -> [UInt8] {
     var json = JSONWriter(capacity: 64)
     var first = true
@@ -67,7 +68,7 @@ package struct UniqueClaim: Sendable, Hashable, Comparable {
 }
 
 extension RecordState {
-  /// What the record claims of a table's unique keys; nothing while it does not exist.
+  /// Returns the record's claims of a table's unique keys; none while it does not exist.
   func claims(in table: Name, _ keys: [[Name]]) -> [UniqueClaim] {
     if !isAlive { return [] }
     return keys.compactMap { key in
@@ -77,7 +78,7 @@ extension RecordState {
 }
 
 extension Value {
-  /// The same for all values that SQL takes for equal: a real without a fraction is its integer.
+  /// The same for all values that are equal in SQL: a real without a fraction is its integer.
   fileprivate var comparable: Value {
     if case .real(let real) = self, let integer = Int64(exactly: real) {
       .integer(integer)

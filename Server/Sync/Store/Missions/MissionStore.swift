@@ -17,9 +17,9 @@ package struct MissionBlob: Sendable, Hashable, Comparable {
 
 /// A mission as a store knows it.
 package struct StoredMission: Sendable, Equatable {
-  /// The last version that was published, also where it was retracted since.
+  /// The last version that was published, even if it was retracted since.
   package let lastVersion: Int64
-  /// `nil` where it was retracted.
+  /// `nil` if it was retracted.
   package let record: MissionRecord?
 
   package init(lastVersion: Int64, record: MissionRecord?) {
@@ -27,22 +27,22 @@ package struct StoredMission: Sendable, Equatable {
   }
 }
 
-/// The part of a store that knows what is published, and which space may read which content. The
-/// content itself lies elsewhere.
+/// The part of a store that knows the published missions, and the content that each space may read.
+/// The content itself is elsewhere.
 ///
-/// A space may read what its missions in force name, and what their former versions named until
-/// ``endBlobs(before:)`` forgets that: a device that is downloading can finish. What a retracted
-/// mission named ends with it.
+/// A space may read the content of its missions in force. It may read that of their former versions
+/// until ``endBlobs(before:)`` forgets it, so that a device can finish a download. The content of a
+/// retracted mission ends with it.
 package protocol MissionStore: Sendable {
-  /// `nil` where no such mission was ever published.
+  /// Returns a mission; `nil` if no such mission was ever published.
   func mission(_ id: MissionID, in space: Int64) async throws(StoreError) -> StoredMission?
 
-  /// The missions in force, by their names.
+  /// Returns the missions in force, by their names.
   func missions(in space: Int64) async throws(StoreError) -> [MissionRecord]
 
   /// Puts a mission in force as an operation of the server's, and lets the space read its content.
-  /// Answers with the record in force: what says the same as that changes nothing. Another version
-  /// than the one after the last is refused with ``ProblemCode/missionConflict``.
+  /// Returns the record in force; an equal record changes nothing. Any version but the next one is
+  /// refused with ``ProblemCode/missionConflict``.
   ///
   /// - Parameters:
   ///   - blobs: The manifest's document and the content of hosted items, each once.
@@ -52,31 +52,32 @@ package protocol MissionStore: Sendable {
     by mark: AuditMark?
   ) async throws(StoreError) -> Result<MissionRecord, Problem>
 
-  /// Deletes a mission's record. Answers whether it was in force.
+  /// Deletes a mission's record. Returns whether it was in force.
   func retractMission(
     _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool
 
-  /// Bytes of content that was sent to a space and that no mission names yet.
+  /// Returns the bytes of content that was sent to a space and that no mission names yet.
   func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64
 
-  /// Notes that a space's admin has sent this content, which nobody may read yet.
+  /// Notes that a space's admin has sent this content, which no device may read yet.
   func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError)
 
-  /// Those of the contents that the space's missions name, or its admins have sent. In order.
+  /// Returns those of the contents that the space's missions name, or its admins have sent. In
+  /// order.
   func heldBlobs(
     among hashes: [ContentHash], in space: Int64
   ) async throws(StoreError) -> [MissionBlob]
 
-  /// The content, if a mission of one of these spaces names it.
+  /// Returns the content, if a mission of one of these spaces names it.
   func readableBlob(
     _ hash: ContentHash, in pattern: SpacePattern
   ) async throws(StoreError) -> MissionBlob?
 
-  /// Forgets what former versions named, and what was sent and never published, where that ended
-  /// before `moment` (milliseconds since 1970). Answers with the number of entries.
+  /// Forgets the content of former versions, and uploads that were never published, if their use
+  /// ended before `moment` (milliseconds since 1970). Returns the number of entries.
   func endBlobs(before moment: Int64) async throws(StoreError) -> Int
 
-  /// Those of the contents that some space needs still. In order.
+  /// Returns those of the contents that some space still needs. In order.
   func neededBlobs(among hashes: [ContentHash]) async throws(StoreError) -> [ContentHash]
 }

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Postgres
 
-/// The statements for unique keys, each for any number of them but the one that frees.
+/// The statements for unique keys. Each takes any number of keys, except the statement that frees.
 enum PostgresClaims {
   private static let find = PostgresStatement(
     "claims",
@@ -30,7 +30,7 @@ enum PostgresClaims {
     WHERE space = $1 AND tbl = $2 AND key_columns = $3 AND value = $4
     """)
 
-  /// The records that hold these unique keys; those that none holds are not in it.
+  /// Returns the records that hold these unique keys; a key that no record holds is absent.
   static func holders(
     _ claims: [UniqueClaim], in space: Int64, on connection: PostgresConnection
   ) throws -> [UniqueClaim: Name] {

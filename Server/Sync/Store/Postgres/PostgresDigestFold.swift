@@ -1,7 +1,7 @@
 import FerryProtocol
 import Postgres
 
-/// Brings the sums up to date with some records, in one transaction.
+/// The update of the sums with some records, in one transaction.
 struct PostgresDigestFold {
   let space: Int64
 
@@ -9,7 +9,7 @@ struct PostgresDigestFold {
     "digests_open",
     "INSERT INTO digest_states(space, sequence) VALUES ($1, 0) ON CONFLICT DO NOTHING")
 
-  /// One node folds a space at a time; who writes packets does not wait for it.
+  /// One node folds a space at a time; writers of packets do not wait for it.
   private static let lock = PostgresStatement(
     "digests_lock", "SELECT sequence FROM digest_states WHERE space = $1 FOR UPDATE")
 
@@ -54,7 +54,7 @@ struct PostgresDigestFold {
     ) AS found
     """)
 
-  /// Answers up to where the sums hold every change.
+  /// Runs the update. Returns the sequence up to which the sums hold every change.
   func run(on connection: PostgresConnection) throws -> SequenceNumber {
     try connection.transaction { connection in
       let opened = try connection.pipeline { pipeline in
@@ -82,7 +82,7 @@ struct PostgresDigestFold {
     }
   }
 
-  /// Records are gone that were not folded.
+  /// Begins the sums again from scratch, since records are gone that were not folded.
   private func beginAnew(on connection: PostgresConnection) throws {
     _ = try connection.pipeline { pipeline in
       for table in ["record_digests", "leaf_digests"] {

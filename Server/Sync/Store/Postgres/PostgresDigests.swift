@@ -41,7 +41,7 @@ struct PostgresDigests {
     ) AS found
     """)
 
-  /// The digests asked for, read in one snapshot.
+  /// Returns the digests asked for, read in one snapshot.
   func answer(
     _ query: DigestQuery, on connection: PostgresConnection
   ) throws -> Result<DigestAnswer, Problem> {
@@ -141,7 +141,7 @@ extension PostgresArray<Int64> {
 }
 
 extension PostgresRow {
-  /// A name that was stored as text.
+  /// Returns a name that was stored as text.
   func name(_ column: Int) throws(PostgresError) -> Name { Name(try text(column)) }
 
   func digest(_ column: Int) throws -> Digest {

@@ -16,15 +16,15 @@ extension PostgresIngest {
     ) AS summed WHERE before < 4194304 ORDER BY record
     """)
 
-  /// What was changed after a head.
+  /// The records that changed after a head.
   private static let changed = PostgresStatement(
     "changed_records",
     """
     SELECT tbl, record, state FROM records WHERE space = $1 AND sequence > $2 ORDER BY sequence
     """)
 
-  /// Hands over what a plan's batch operations match, as it was found outside of this transaction,
-  /// and looks again at what has changed since. Throws ``BatchesToMatch`` when that is not all.
+  /// Hands over the matches of a plan's batch operations, found outside of this transaction, and
+  /// looks again at records that changed since. Throws ``BatchesToMatch`` if some are missing.
   func match(
     _ wanted: BatchMatcher, _ matches: BatchMatches, _ context: inout IngestContext,
     on connection: PostgresConnection
@@ -66,7 +66,7 @@ extension PostgresIngest {
     }
   }
 
-  /// Shows a matcher one slice of what it asks for.
+  /// Shows a matcher one slice of the records that it asks for.
   static func show(
     _ matcher: inout BatchMatcher, in space: Int64, on connection: PostgresConnection
   ) throws {

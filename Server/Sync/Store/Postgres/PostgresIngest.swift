@@ -14,7 +14,7 @@ struct PostgresIngest {
 
   private var spaceTimelines: PostgresTimelines { PostgresTimelines(space: space, own: timelines) }
 
-  /// Applies the packets, unless what their batch operations match is not known yet.
+  /// Applies the packets, unless the matches of their batch operations are not known yet.
   func run(
     _ packets: [IncomingPacket], _ matches: BatchMatches, on connection: PostgresConnection
   ) throws -> IngestAttempt {
@@ -51,9 +51,9 @@ struct PostgresIngest {
 
   // MARK: Loading
 
-  // Each look-up goes by a whole key: LATERAL with OFFSET 0 is not turned into anything else.
-  // Given a join or `id = ANY(…)`, a planner whose statistics are not there yet reads all of a
-  // space's rows instead, and a prepared statement keeps that plan.
+  // Each look-up goes by a whole key: LATERAL with OFFSET 0 is not turned into anything else. With
+  // a join or `id = ANY(…)`, a planner that lacks statistics reads all of a space's rows instead,
+  // and a prepared statement keeps that plan.
 
   private static let chains = PostgresStatement(
     "chains",
@@ -139,7 +139,7 @@ struct PostgresIngest {
   private func take(device row: PostgresRow, into context: inout IngestContext) throws {
     guard let device = DeviceID(uuidBytes: try row.uuidBytes(0)) else { return }
     context.owners[device] = Principal(try row.text(4)) ?? .anonymous
-    // Of a device of which nothing was applied yet there is no tail.
+    // A device of which nothing was applied yet has no tail.
     guard !row.isNull(1), let tail = OperationID(uuidBytes: try row.uuidBytes(1)) else { return }
     let (operations, isTrimmed) = (try row.int8(3), try row.bool(5))
     context.chains[device] = try row.bytes(2) {
@@ -147,7 +147,7 @@ struct PostgresIngest {
     }
   }
 
-  /// What the history and the records know of these packets.
+  /// Looks up the entries of the history and of the records for these packets.
   private func addLookUps(
     _ packets: [Packet], anchors: [OperationID] = [], to pipeline: inout PostgresPipeline
   ) {

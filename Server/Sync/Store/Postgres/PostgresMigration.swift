@@ -1,17 +1,17 @@
 import Postgres
 
-/// Brings a database up to date, one step after the other.
+/// The migration of a database, one step after the other.
 ///
-/// One node at a time does so; others wait for its lock, for as long as it takes. No timeout of
-/// the server's applies. Each step is a transaction, and a step over all rows of a large table is
-/// one for each slice of them; so a migration that is killed goes on from where it was.
+/// One node at a time migrates; others wait for its lock, for as long as it takes. No timeout of
+/// the server's applies. Each step is a transaction. A step over all rows of a large table is one
+/// transaction for each slice of them. So a migration that is killed goes on from its last slice.
 struct PostgresMigration {
   /// Raises the version by one.
   struct Step: ExpressibleByStringInterpolation, Sendable {
     /// Statements that run in one transaction.
     let sql: String
-    /// Runs after `sql` until it answers with no row: a walk over the records, whose place it reads
-    /// from and leaves in `ferry_migration`. It answers with the number of records walked over.
+    /// A statement that runs after `sql` until it returns no row: a walk over the records, which
+    /// keeps its place in `ferry_migration`. It returns the number of records walked over.
     let slice: String?
 
     init(_ sql: String, slice: String? = nil) {
@@ -23,9 +23,9 @@ struct PostgresMigration {
   }
 
   let steps: [Step]
-  /// Whether a store is made where there is none.
+  /// Whether a store is made if there is none.
   let makes: Bool
-  /// Takes what is done, in words.
+  /// Takes a description of the current step.
   let report: @Sendable (String) -> Void
 
   /// A role or a database may have timeouts of its own.
@@ -66,7 +66,7 @@ struct PostgresMigration {
     try connection.execute("SELECT pg_advisory_unlock(\(Self.lockKey))")
   }
 
-  /// The version that the database has; `nil` if there is no store in it.
+  /// Returns the version that the database has; `nil` if there is no store in it.
   private func version(on connection: PostgresConnection) throws -> Int? {
     let table = try connection.query(.once("SELECT to_regclass('ferry_schema') IS NOT NULL"))
     guard try table[0].bool(0) else { return nil }
@@ -81,7 +81,7 @@ struct PostgresMigration {
     try connection.execute("SELECT pg_advisory_lock(\(Self.lockKey))")
   }
 
-  /// A new store has no records to walk over: all steps are one transaction.
+  /// Makes a store in one transaction: it has no records to walk over.
   private func make(on connection: PostgresConnection) throws {
     try connection.transaction { connection in
       for step in steps { try connection.execute(step.sql) }
@@ -114,7 +114,7 @@ struct PostgresMigration {
     }
   }
 
-  /// One slice of a walk over all records in the order of their key.
+  /// Returns one slice of a walk over all records in the order of their key.
   ///
   /// - Parameter change: A statement on records that are in `part`: their `space`, `tbl`, `record`.
   static func slice(of size: Int = 20_000, _ change: String) -> String {

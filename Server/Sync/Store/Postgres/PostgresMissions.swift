@@ -1,7 +1,7 @@
 import FerryProtocol
 import Postgres
 
-/// What is published in one space, and what of it may be read.
+/// The missions published in one space, and their content that may be read.
 struct PostgresMissions {
   let space: Int64
   let now: Int64
@@ -63,7 +63,7 @@ struct PostgresMissions {
   private static let forget = PostgresStatement(
     "mission_forget", "DELETE FROM mission_blobs WHERE space = $1 AND mission = $2")
 
-  /// Answers with the record in force, and the head where it moved.
+  /// Publishes a record. Returns the record in force, and the head if it moved.
   func publish(
     _ record: MissionRecord, _ blobs: [MissionBlob], random: UInt64, timelines: OwnTimelines,
     on connection: PostgresConnection
@@ -93,7 +93,7 @@ struct PostgresMissions {
     return (effects?.space.head, answer)
   }
 
-  /// Answers with the head where it moved.
+  /// Retracts a mission. Returns the head if it moved.
   func retract(
     _ id: MissionID, random: UInt64, timelines: OwnTimelines, on connection: PostgresConnection
   ) throws -> SequenceNumber? {

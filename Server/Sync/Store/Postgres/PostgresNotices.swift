@@ -27,8 +27,8 @@ extension PostgresIngestWrites {
 
 extension NoticeFeed {
   /// Stops at a number of bytes as well, so that large values never fill the memory. One operation
-  /// may have told the device twice, under two of its names. Each name's are read in order, so that
-  /// no more of them are read than a page may hold.
+  /// may have made two notices for the device, under two of its names. Each name's notices are read
+  /// in order, and no more of them than a page may hold.
   private static let rows = PostgresStatement(
     "notices_pull",
     """
@@ -47,7 +47,7 @@ extension NoticeFeed {
     ) AS summed WHERE before < $5 ORDER BY sequence
     """)
 
-  /// Whether the principal of a parameter may read what `name.device` is told.
+  /// Returns the condition that the principal of a parameter may read the notices of `name.device`.
   static func isOwn(_ principal: String) -> String {
     """
     EXISTS (SELECT 1 FROM devices AS own WHERE own.space = $1 AND own.device = name.device
@@ -55,7 +55,7 @@ extension NoticeFeed {
     """
   }
 
-  /// Asks for a device's notices after the request's cursor; for nothing where it names no device.
+  /// Asks for a device's notices after the request's cursor; for none if it names no device.
   static func addQuery(
     for request: PullRequest, in space: Int64, to pipeline: inout PostgresPipeline
   ) {
@@ -68,7 +68,7 @@ extension NoticeFeed {
     pipeline.add(Self.rows, parameters)
   }
 
-  /// Whose notices to give.
+  /// Returns the devices whose notices to read.
   static func addressees(of request: PullRequest) -> PostgresArray<UUID> {
     var names = PostgresArray<UUID>()
     for device in request.addressees {
@@ -77,7 +77,7 @@ extension NoticeFeed {
     return names
   }
 
-  /// The answer to that query.
+  /// Creates the answer to that query.
   init(_ rows: PostgresRows, newest: SequenceNumber) throws {
     self.init(
       try rows.map { Row(sequence: try $0.int8(0), body: try $0.bytes(1)) }, newest: newest)

@@ -1,17 +1,18 @@
 import FerryProtocol
 import Postgres
 
-/// Raising a space's floor and deleting what lies below it. Only the first takes the space's row
-/// lock, for a moment; deleting waits for no writer and no writer waits for it.
+/// The statements that raise a space's retention horizon and delete the rows below it. Only the
+/// first part takes the space's row lock, for a moment. Deleting waits for no writer and no writer
+/// waits for it.
 struct PostgresPruning {
   let space: Int64
 
-  /// Parked packets that one slice deletes at most: each may have 8 MiB.
+  /// Buffered packets that one slice deletes at most: each may have 8 MiB.
   private static let parkedRows = 50
   /// Rows of devices that one slice changes at most.
   private static let deviceRows = 1_000
 
-  // MARK: Floor
+  // MARK: Retention horizon
 
   private static let lock = PostgresStatement(
     "floor_lock", "SELECT head, floor FROM spaces WHERE id = $1 FOR UPDATE")
@@ -64,7 +65,7 @@ struct PostgresPruning {
 
   // MARK: Slices
 
-  /// Of several servers one prunes a space at a time. The number is Ferry's own.
+  /// Lets one of several servers prune a space at a time. The number is Ferry's own.
   private static let claim = PostgresStatement(
     "prune_claim",
     """
@@ -77,8 +78,8 @@ struct PostgresPruning {
     "prune_operations",
     "DELETE FROM operations WHERE space + 0 = $1 AND sequence > $2 AND sequence <= $3")
 
-  // By the rows' own addresses, which no statistics can turn into a scan. What a writer holds is
-  // left for the next time; what is found is locked until it is deleted.
+  // Goes by the rows' own addresses, which no statistics can turn into a scan. Rows that a writer
+  // holds are left for the next time; other rows are locked until they are deleted.
 
   private static let tombstones = PostgresStatement(
     "prune_tombstones",
@@ -113,7 +114,7 @@ struct PostgresPruning {
     ) SELECT count(*) FROM gone
     """)
 
-  /// Keeps the last tails of chains that nobody has written to for long.
+  /// Keeps only the last tails of chains that were not written to for long.
   private static let trim = PostgresStatement(
     "trim_chains",
     """
@@ -150,7 +151,8 @@ struct PostgresPruning {
       guard let row = found.first else { throw StoreError.failed("the space is gone") }
       guard try row.bool(0) else { return .busy }
       let floor = try row.int8(1)
-      // The operation at the floor stays: cursors at the floor are known again by it.
+      // The operation at the retention horizon stays: cursors at the horizon are checked against
+      // it.
       let last = floor - 1
       let start = try slice.after ?? row.ifPresent(2, as: Int64.self).map { $0 - 1 } ?? last
       let reached = min(last, start + SequenceNumber(slice.rows))
@@ -179,9 +181,9 @@ struct PostgresPruning {
     }
   }
 
-  /// Under the space's lock: a writer may be about to apply what is buffered, or to follow a chain.
-  /// Nothing else was deleted in this transaction, so that no writer can wait for it and be waited
-  /// for.
+  /// Runs under the space's lock: a writer may be about to apply a buffered packet, or to follow a
+  /// chain. Nothing else was deleted in this transaction, so no writer can wait for it and block
+  /// it.
   private func pruneDevices(
     _ slice: PruneSlice, floor: SequenceNumber, on connection: PostgresConnection
   ) throws -> (parked: Int, devices: Int) {

@@ -7,8 +7,8 @@ struct PostgresPull {
   let request: PullRequest
   let now: Int64
 
-  /// The newest ones are asked for by order: of `max`, a planner that expects few rows makes a walk
-  /// over all of them.
+  /// Looks the newest ones up by order: with `max`, a planner that expects few rows walks over all
+  /// of them.
   private static let state = PostgresStatement(
     "pull_state",
     """
@@ -114,7 +114,7 @@ struct PostgresPull {
 }
 
 extension HistoryPlace {
-  /// From the columns that hold its parts; `nil` where there is no such operation.
+  /// Reads a place from the columns that hold its parts; `nil` if there is no such operation.
   init?(_ row: PostgresRow, _ sequence: Int, print: Int) throws {
     if row.isNull(sequence) { return nil }
     self.init(
@@ -124,7 +124,7 @@ extension HistoryPlace {
 }
 
 extension OperationID {
-  /// From the sixteen bytes of a uuid column.
+  /// Reads the sixteen bytes of a uuid column.
   init?(uuidBytes bytes: [UInt8]) {
     guard let id = bytes.withUnsafeBytes({ UniqueID(bytes: $0) }) else { return nil }
     self.init(id)
@@ -132,7 +132,7 @@ extension OperationID {
 }
 
 extension DeviceID {
-  /// From the sixteen bytes of a uuid column.
+  /// Reads the sixteen bytes of a uuid column.
   init?(uuidBytes bytes: [UInt8]) {
     guard let id = bytes.withUnsafeBytes({ UniqueID(bytes: $0) }) else { return nil }
     self.init(id)

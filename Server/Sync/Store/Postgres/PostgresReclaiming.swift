@@ -1,16 +1,16 @@
 import Postgres
 
-/// Gives the room of deleted rows back. PostgreSQL's own vacuum makes it free for new rows in
-/// time, and never makes an index or the middle of a table smaller. So after many rows went at once
-/// it is asked to, and what is small is written anew.
+/// The reclaiming of deleted rows' room. PostgreSQL's own vacuum frees it for new rows in time, but
+/// never makes an index or the middle of a table smaller. So after many deletions this asks for a
+/// vacuum, and rewrites small tables.
 enum PostgresReclaiming {
-  /// A table whose rows and indexes take at most this is written anew: its writers wait meanwhile,
-  /// for about a second.
+  /// The size of rows and indexes up to which a table is rewritten. Its writers wait meanwhile, for
+  /// about a second.
   private static let rewrittenBytes: Int64 = 64 << 20
   /// Room that is not worth it.
   private static let slackBytes: Int64 = 1 << 20
 
-  /// Only one server does it at a time. A table that somebody else holds, such as PostgreSQL's own
+  /// Reclaims on one server at a time. A table that another session holds, such as PostgreSQL's own
   /// vacuum or a long read, is left for the next time.
   static func run(on connection: PostgresConnection) throws -> ReclaimStep {
     let claim = try connection.query(.once("SELECT pg_try_advisory_lock(738094594)"))
@@ -31,7 +31,7 @@ enum PostgresReclaiming {
     return isBusy ? .busy : .done
   }
 
-  /// Whether nobody kept it from running.
+  /// Runs a statement. Returns `false` if another session holds its table.
   private static func hasRun(_ sql: String, on connection: PostgresConnection) throws -> Bool {
     do throws(PostgresError) {
       try connection.execute(sql)
@@ -43,8 +43,8 @@ enum PostgresReclaiming {
     }
   }
 
-  /// Bytes that a table's rows and indexes need, about, and that they take. The vacuum before has
-  /// counted the rows.
+  /// Returns the approximate bytes that a table's rows and indexes need, and the bytes that they
+  /// take. The vacuum before has counted the rows.
   private static func size(
     of table: String, on connection: PostgresConnection
   ) throws -> (needed: Int64, taken: Int64) {

@@ -11,7 +11,7 @@ struct PostgresRecords {
   private static let state = PostgresStatement(
     "records_space", "SELECT epoch, head FROM spaces WHERE id = $1")
 
-  /// Looks each record up by its whole key, in the order asked for, and stops at a number of bytes
+  /// Looks each record up by its whole key, in the requested order. It stops at a number of bytes,
   /// so that large values never fill the memory.
   private static let rows = PostgresStatement(
     "records_fetch",
@@ -67,7 +67,7 @@ struct PostgresRecords {
     return page.finishRecords(epoch: epoch, head: head, now: now)
   }
 
-  /// Answers whether the record exists or has existed for a reader.
+  /// Returns whether the record exists or has existed for a reader.
   private func add(_ row: PostgresRow, to page: inout PageBuilder) throws -> Bool {
     let (sequence, wholeBelow) = (try row.int8(2), try row.int8(4))
     return try row.bytes(0) { table in

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Postgres
 
-/// Reads a space's schema, and puts another in force in one transaction.
+/// The schema of a space, which is read and replaced in one transaction.
 struct PostgresSchemaChange {
   /// Records that are looked at in one round trip.
   private static let chunk: Int64 = 500
@@ -21,7 +21,7 @@ struct PostgresSchemaChange {
     WHERE space = $1 AND tbl = '\(SchemaChange.key.table)' AND record = '\(SchemaChange.key.record)'
     """)
 
-  /// The record that holds the schema; `nil` where there is none.
+  /// Returns the record that holds the schema; `nil` if there is none.
   static func record(
     in space: Int64, on connection: PostgresConnection
   ) throws -> RecordState? {
@@ -30,9 +30,9 @@ struct PostgresSchemaChange {
     }
   }
 
-  /// Answers with the schema in force, and the head where it moved.
+  /// Applies a schema. Returns the schema in force, and the head if it moved.
   ///
-  /// - Parameter random: For the identifier of the operation that says so.
+  /// - Parameter random: For the identifier of the operation that reports it.
   func apply(
     _ document: SpaceSchema, random: UInt64, on connection: PostgresConnection
   ) throws -> (head: SequenceNumber?, answer: Result<SpaceSchema, Problem>) {
@@ -77,7 +77,7 @@ struct PostgresSchemaChange {
     }
   }
 
-  // MARK: What exists already
+  // MARK: Existing records
 
   private static let forget = PostgresStatement(
     "keys_forget", "DELETE FROM unique_keys WHERE space = $1 AND tbl = $2 AND key_columns = $3")
@@ -89,7 +89,7 @@ struct PostgresSchemaChange {
     ORDER BY record LIMIT $4
     """)
 
-  /// Gives up keys that are gone, and holds the records that exist against what is new.
+  /// Removes keys that are gone, and checks the existing records against the new requirements.
   private func moveKeys(
     from old: SpaceSchema, to new: SpaceSchema, on connection: PostgresConnection
   ) throws {
@@ -110,8 +110,8 @@ struct PostgresSchemaChange {
     if let problem = audit.problem { throw SchemaRefused(problem: problem) }
   }
 
-  /// Looks at some of a table's records, in their order, and lets those that exist claim new keys.
-  /// Answers with the last of them, or `nil` when there were none.
+  /// Checks some of a table's records, in their order, and lets those that exist claim new keys.
+  /// Returns the last of them, or `nil` if there were none.
   private func look(
     at table: SchemaAudit.Table, after record: Name, _ audit: inout SchemaAudit,
     on connection: PostgresConnection

@@ -4,28 +4,29 @@ import Postgres
 /// The store of production: PostgreSQL, shared by any number of nodes.
 ///
 /// A row lock on the space makes the order of commits the order of sequences, so no reader ever
-/// skips a change; spaces are independent of each other.
+/// skips a change. Spaces are independent of each other.
 package final class PostgresStore: SyncStore {
-  /// Connections of one node, unless it is told otherwise. Each holds a thread; commits of one
-  /// space use one at a time.
+  /// Connections of one node by default. Each holds a thread; commits of one space use one at a
+  /// time.
   package static let connectionsStandard = 8
   /// A call that has taken longer is not tried again: its caller would wait in vain.
   private static let retryLimit = Duration.seconds(2)
   /// How long a check may take.
   private static let checkLimit = Duration.seconds(2)
-  /// How often a batch is tried again when the database breaks off. Operations take effect once,
-  /// so a commit whose answer was lost may be repeated.
+  /// Attempts at a batch if the database breaks off. Operations take effect once, so a commit whose
+  /// answer was lost may be repeated.
   private static let attempts = 3
   private static let channel = "ferry_head"
 
-  /// A move is notified after its commit. In it, PostgreSQL would hold a lock of the whole
-  /// cluster until the transaction is on the disk, and all spaces would wait for each other.
+  /// Notifies the nodes of a move, after its commit. Within the transaction, PostgreSQL would hold
+  /// a lock of the whole cluster until it is on the disk. Then all spaces would wait for each
+  /// other.
   private static let notify = PostgresStatement("notify", "SELECT pg_notify($1, $2)")
   /// How often the heads are read, for moves that a node did not live to notify.
   private static let sweepInterval = Duration.seconds(20)
 
   private let pool: PostgresPool
-  /// One connection, so that a check says what the database does and not how much there is to do.
+  /// A separate connection, so that a check shows the state of the database and not the load.
   private let checkPool: PostgresPool
   private let listener: PostgresListener
   let moves: HeadMoves
@@ -44,10 +45,10 @@ package final class PostgresStore: SyncStore {
 
   /// - Parameters:
   ///   - connections: How many at most, besides one that listens and one that checks.
-  ///   - report: Takes what a migration does, in words.
+  ///   - report: Takes a description of each step of a migration.
   ///   - makes: Whether a store is made in a database that has none.
-  ///   - makeEpoch: Where the lines of history of new spaces, and timelines in them, come from.
-  ///   - makeRandom: Where the random part of the server's own identifiers comes from.
+  ///   - makeEpoch: The source of epochs of new spaces, and of timelines in them.
+  ///   - makeRandom: The source of the random part of the server's own identifiers.
   package init(
     url: String, limits: Limits, quotas: Quotas = .standard,
     connections: Int = PostgresStore.connectionsStandard, makes: Bool = true,
@@ -74,7 +75,7 @@ package final class PostgresStore: SyncStore {
       listener = try PostgresListener(url: url, channels: [Self.channel]) { event in
         switch event {
         case .listening:
-          // What moved while nobody listened is read now.
+          // Moves from while the connection was down are read now.
           Task { moves.tellAgain((try? await pool.run(in: .authentication, Self.heads)) ?? []) }
         case .notification(_, let payload):
           guard let move = HeadMove(payload: payload) else { return }
@@ -97,7 +98,8 @@ package final class PostgresStore: SyncStore {
 
   deinit { sweep.cancel() }
 
-  /// A statement ends by its own timeout. So a longer silence is of a server that stands still.
+  /// Returns the pool's options. A statement ends by its own timeout, so a longer silence is of a
+  /// server that hangs.
   private static func options(_ connections: Int) -> PostgresPool.Options {
     var options = PostgresPool.Options()
     options.shares = .standard(connections: connections)
@@ -116,7 +118,7 @@ package final class PostgresStore: SyncStore {
     return options
   }
 
-  /// Runs `body` on a connection, again where the database broke off.
+  /// Runs `body` on a connection, again if the database broke off.
   func run<T: Sendable>(
     in lane: PoolLane = .push, _ body: @escaping @Sendable (PostgresConnection) throws -> T
   ) async throws(StoreError) -> T {
@@ -171,8 +173,8 @@ package final class PostgresStore: SyncStore {
     throw .busy("the space changes faster than its batches can be matched")
   }
 
-  /// Finds what batch operations match, without the space's lock and a slice at a time: a
-  /// connection is given back after each.
+  /// Finds the matches of batch operations, without the space's lock and a slice at a time: the
+  /// connection is released after each.
   private func find(
     _ wanted: BatchesToMatch, in space: Int64
   ) async throws(StoreError) -> BatchMatches {
@@ -185,7 +187,7 @@ package final class PostgresStore: SyncStore {
     return shared.matches(since: wanted.origin)
   }
 
-  /// What is told is durable whether or not the other nodes hear of it now.
+  /// Notifies the other nodes; the move is durable whether or not they receive it.
   static func tell(
     _ move: HeadMove, _ moves: HeadMoves, _ connection: PostgresConnection
   ) {
@@ -270,7 +272,7 @@ package final class PostgresStore: SyncStore {
       try await withinLimit(Self.checkLimit) {
         try await checkPool.run { connection in
           _ = try connection.query(PostgresStatement("check", "SELECT 1 FROM spaces LIMIT 1"))
-          // What it reports of itself has come with the answer.
+          // The server's own state has come with the answer.
           if connection.isReadOnly { throw PostgresError.readOnly }
         }
       }
@@ -289,7 +291,7 @@ package final class PostgresStore: SyncStore {
 }
 
 extension HeadMove {
-  /// What travels between nodes: `space:head`.
+  /// The message between nodes: `space:head`.
   var payload: String { "\(space):\(head)" }
 
   init?(payload: String) {
@@ -302,7 +304,7 @@ extension HeadMove {
 }
 
 extension StoreError {
-  /// A database error as one of this module's.
+  /// Creates a database error as one of this module's.
   init(postgres error: any Error) {
     switch error {
     case let error as StoreError: self = error

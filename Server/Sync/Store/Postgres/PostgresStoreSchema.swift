@@ -72,7 +72,7 @@ enum PostgresStoreSchema {
     UPDATE spaces SET newest =
       (SELECT id FROM operations WHERE space = spaces.id AND sequence = spaces.head);
     """,
-    // What devices are told of values of theirs that lost.
+    // Notices for devices whose values lost.
     """
     CREATE TABLE notices(
       space bigint NOT NULL,
@@ -82,7 +82,7 @@ enum PostgresStoreSchema {
       PRIMARY KEY(space, device, sequence)
     );
     """,
-    // What a space declares of its tables, and the unique keys that its records hold.
+    // The schema of a space, and the unique keys that its records hold.
     """
     ALTER TABLE spaces ADD COLUMN schema_version bigint NOT NULL DEFAULT 0;
     ALTER TABLE spaces ADD COLUMN minimum_protocol bigint NOT NULL DEFAULT 1;
@@ -128,17 +128,18 @@ enum PostgresStoreSchema {
     CREATE TRIGGER digests_lost AFTER DELETE ON records
       FOR EACH ROW EXECUTE FUNCTION digests_lost();
     """,
-    // Which values of an operation are increments, and what texts were before.
+    // The values of an operation that are increments, and the former values of texts.
     "ALTER TABLE operations ADD COLUMN marks text",
-    // The history's running print, by which a cursor tells it from another with the same operation
-    // in the same place. What is there already has none: the print begins with what comes.
+    // The history hash, by which a cursor distinguishes its history from another with the same
+    // operation in the same place. Existing rows have none: the hash begins with the next
+    // operation.
     """
     ALTER TABLE spaces ADD COLUMN print bigint NOT NULL DEFAULT 0;
     ALTER TABLE operations ADD COLUMN print bigint;
     """,
-    // The last version of each mission, retracted ones too, and what content which space may read:
-    // until `ended`, milliseconds since 1970, where the version in force does not name it. What was
-    // sent and is not published yet has no mission.
+    // The last version of each mission, also of retracted ones, and the content that each space may
+    // read. `ended` is `NULL` for content of a version in force, or milliseconds since 1970.
+    // Unpublished uploads have no mission.
     """
     CREATE TABLE missions(
       space bigint NOT NULL,
@@ -157,8 +158,8 @@ enum PostgresStoreSchema {
     CREATE INDEX mission_blobs_by_content ON mission_blobs(sha256, space);
     CREATE INDEX mission_blobs_ended ON mission_blobs(ended) WHERE ended IS NOT NULL;
     """,
-    // Which run of a server wrote the history behind which place: by that a cursor is known whose
-    // place was pruned. What is there already has none.
+    // The run of a server that wrote the history behind each place: it identifies a cursor whose
+    // place was pruned. Existing rows have none.
     """
     ALTER TABLE spaces ADD COLUMN timeline bigint;
     CREATE TABLE timelines(
@@ -169,9 +170,9 @@ enum PostgresStoreSchema {
     );
     CREATE UNIQUE INDEX timelines_by_name ON timelines(space, timeline);
     """,
-    // Who uses which device, also one of which nothing was applied yet, and what principals take of
-    // a space; the empty one is all of them. Devices from before there were owners go to the first
-    // principal with a credential that uses them.
+    // The principals that use devices, even if nothing of a device was applied yet. The use of a
+    // space by principals; the empty name stands for all of them. Devices from before there were
+    // owners go to the first principal with a credential that uses them.
     """
     ALTER TABLE devices ALTER COLUMN tail DROP NOT NULL;
     ALTER TABLE devices ALTER COLUMN recent SET DEFAULT '';
@@ -267,8 +268,8 @@ enum PostgresStoreSchema {
       AND (space, tbl, record) IN (SELECT space, tbl, record FROM part)
       """))
 
-  /// A tombstone is known by the stamps of its insert and delete, which stand in this form nowhere
-  /// else: a user's columns are sorted by name.
+  /// The statement that marks tombstones. It finds them by the stamps of their insert and delete. A
+  /// user's columns are sorted by name, so this form occurs nowhere else.
   static let markTombstones = """
     UPDATE records SET dead = true WHERE
       coalesce(substring(state FROM \(stamp("insert"))) COLLATE "C", '')
@@ -281,7 +282,7 @@ enum PostgresStoreSchema {
     """#
   }
 
-  /// What every connection is set to. All reads are look-ups by key or walks of one index; a
+  /// The settings of every connection. All reads are look-ups by key or walks of one index; a
   /// planner without statistics would otherwise scan a freshly filled table whole. A space's lock
   /// is waited for as long as a few large commits take.
   static let connectionSettings = [
@@ -293,9 +294,9 @@ enum PostgresStoreSchema {
     """
   ]
 
-  /// Brings the database up to date, on a connection of its own. Several nodes may start at once.
+  /// Migrates the database, on a separate connection. Several nodes may start at once.
   ///
-  /// - Parameter makes: whether a store is made where there is none.
+  /// - Parameter makes: Whether a store is made if there is none.
   static func migrate(
     _ url: String, makes: Bool, report: @escaping @Sendable (String) -> Void
   ) async throws {

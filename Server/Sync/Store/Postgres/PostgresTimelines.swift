@@ -4,7 +4,7 @@ import Postgres
 /// A space's own row under its lock, and its timelines.
 struct PostgresTimelines {
   let space: Int64
-  /// This run's.
+  /// The timelines of this run.
   let own: OwnTimelines
 
   private static let lock = PostgresStatement(
@@ -17,7 +17,7 @@ struct PostgresTimelines {
   private static let save = PostgresStatement(
     "timeline_save", "INSERT INTO timelines(space, began, timeline) VALUES ($1, $2, $3)")
 
-  /// Of timelines that the space does not know there is no row.
+  /// A timeline that the space does not know has no row.
   private static let ends = PostgresStatement(
     "timeline_ends",
     """
@@ -27,7 +27,7 @@ struct PostgresTimelines {
     ) AS found
     """)
 
-  /// Where a timeline `t` ended: where the next one began; null where none did.
+  /// The end of a timeline `t`: the beginning of the next one; null if there is none.
   static let end = """
     (SELECT next.began FROM timelines AS next WHERE next.space = t.space AND next.began > t.began
       ORDER BY next.began LIMIT 1)
@@ -35,7 +35,7 @@ struct PostgresTimelines {
 
   func addLock(to pipeline: inout PostgresPipeline) { pipeline.add(Self.lock, [.int8(space)]) }
 
-  /// The space as what ``addLock(to:)`` asked for shows it.
+  /// Reads the space from the rows that ``addLock(to:)`` asked for.
   func state(_ rows: PostgresRows) throws -> SpaceState {
     guard let row = rows.first else { throw StoreError.failed("the space is gone") }
     var state = SpaceState(
@@ -54,7 +54,7 @@ struct PostgresTimelines {
     try state(connection.query(Self.lock, [.int8(space)]))
   }
 
-  /// Where those timelines ended that are known here.
+  /// Returns the ends of those timelines that are known here.
   func ends(
     of timelines: [Timeline], on connection: PostgresConnection
   ) throws -> [Timeline: SequenceNumber] {
@@ -69,7 +69,7 @@ struct PostgresTimelines {
     return ends
   }
 
-  /// Writes down that a timeline begins, where one does.
+  /// Writes down that a timeline begins, if one does.
   static func add(_ state: SpaceState, in space: Int64, to pipeline: inout PostgresPipeline) {
     guard let start = state.timelineStart, let timeline = state.timeline else { return }
     pipeline.add(
@@ -78,19 +78,19 @@ struct PostgresTimelines {
 }
 
 extension PostgresParameters {
-  /// A timeline, or null.
+  /// Appends a timeline, or null.
   mutating func append(_ timeline: Timeline?) {
     append(timeline.map { Int64(bitPattern: $0.value) })
   }
 }
 
 extension PostgresRow {
-  /// Where a timeline ended, by its own column and that of ``PostgresTimelines/end``.
+  /// Returns the end of a timeline, by its own column and that of ``PostgresTimelines/end``.
   func timelineEnd(_ timeline: Int, _ end: Int) throws -> SequenceNumber? {
     isNull(timeline) ? nil : isNull(end) ? .max : try int8(end)
   }
 
-  /// A column that may hold a timeline.
+  /// Returns a column that may hold a timeline.
   func timeline(_ index: Int) throws -> Timeline? {
     isNull(index) ? nil : Timeline(UInt64(bitPattern: try int8(index)))
   }

@@ -1,9 +1,9 @@
 import FerryProtocol
 import Postgres
 
-/// What principals take of a space, read and written with the packets that change it.
+/// The use of a space by principals, read and written with the packets that change it.
 enum PostgresUsage {
-  /// What all principals take together.
+  /// The name of all principals together.
   private static let everybody = ""
 
   private static let columns = "bytes, records, devices, packets, packet_bytes, day, written"
@@ -70,7 +70,7 @@ enum PostgresUsage {
     pipeline.add(save, parameters)
   }
 
-  /// All of a space's rows, by principal; the first one is everybody's.
+  /// Returns all of a space's rows, by principal; the first one is for all principals together.
   static func list(
     in space: Int64, on connection: PostgresConnection
   ) throws -> [(principal: String, usage: Usage)] {

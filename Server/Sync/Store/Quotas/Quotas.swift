@@ -26,7 +26,7 @@ package struct Quotas: Sendable, Equatable {
   /// Bytes of a space's uploads that are finished and that no mission names yet.
   package var unpublishedBytes: Int64 = 256 << 30
 
-  /// The defaults.
+  /// Creates the defaults.
   package init() {}
 
   package static let standard = Quotas()

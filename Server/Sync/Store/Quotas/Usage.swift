@@ -1,5 +1,5 @@
-/// What one principal takes of a space, or all of them together. Counted with each change, in its
-/// transaction; never negative.
+/// The use of a space by one principal, or by all of them together. It is counted with each change,
+/// in its transaction, and is never negative.
 package struct Usage: Sendable, Equatable {
   /// Bytes of the states of living records.
   package var bytes: Int64 = 0
@@ -21,7 +21,7 @@ package struct Usage: Sendable, Equatable {
   /// Milliseconds of a day.
   package static let dayLength: Int64 = 86_400_000
 
-  /// The same on the day of `now`: what was written on another day counts no more.
+  /// Returns the same on the day of `now`: bytes that were written on another day count no more.
   package func today(_ now: Int64) -> Usage {
     var usage = self
     let day = now / Self.dayLength
@@ -29,7 +29,7 @@ package struct Usage: Sendable, Equatable {
     return usage
   }
 
-  /// Counts living records that grew, appeared, shrank or went.
+  /// Counts living records that grew, appeared, shrank or were deleted.
   package mutating func add(bytes: Int64, records: Int64) {
     self.bytes = max(0, self.bytes + bytes)
     self.records = max(0, self.records + records)

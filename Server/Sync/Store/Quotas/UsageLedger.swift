@@ -1,9 +1,10 @@
 import FerryProtocol
 
-/// What a batch changes of who takes how much of a space; pure.
+/// The changes of a batch to the principals' use of a space; pure.
 ///
-/// A principal is charged for the growth that its own operations cause, and has the credit for what
-/// they shrink. So nobody is charged for another one's data, and a space's total bounds all.
+/// A principal is charged for the growth that its own operations cause, and has the credit for
+/// bytes that they remove. So no principal is charged for another one's data, and a space's total
+/// bounds all.
 struct UsageLedger {
   private let before: [Principal: Usage]
   private let totalBefore: Usage
@@ -20,7 +21,7 @@ struct UsageLedger {
     (quotas, now) = (context.quotas, context.now)
   }
 
-  /// What the store has to write: whatever changed.
+  /// The changed rows, for the store to write.
   var changed: [Principal: Usage] { usage.filter { before[$0.key] != $0.value } }
 
   /// The space's total, if it changed.
@@ -28,7 +29,7 @@ struct UsageLedger {
 
   // MARK: Devices and buffered packets
 
-  /// Device identifiers got an owner, or another one, with the packets that were buffered of them.
+  /// Counts device identifiers that got an owner, or another one, with their buffered packets.
   mutating func move(_ owners: [DeviceID: Principal], in context: IngestContext) {
     for (device, owner) in owners {
       let parked = context.parked.filter { $0.key.device == device }
@@ -56,7 +57,7 @@ struct UsageLedger {
     runStart = ((usage[owner] ?? Usage()).today(now), total)
   }
 
-  /// Counts what one packet did to records, and what it wrote to the history.
+  /// Counts the changes of one packet to records, and the bytes that it wrote to the history.
   mutating func charge(_ owner: Principal, bytes: Int64, records: Int64, written: Int64) {
     if bytes == 0 && records == 0 && written == 0 { return }
     var own = (usage[owner] ?? Usage()).today(now)
@@ -66,8 +67,8 @@ struct UsageLedger {
     total.add(bytes: bytes, records: records)
   }
 
-  /// Why the run under way takes too much; `nil` if it does not. A run that frees room, and one
-  /// that takes none, is never too much.
+  /// Returns the reason why the run under way takes too much; `nil` if it does not. A run that
+  /// frees room, and one that takes none, is never too much.
   func excess(of owner: Principal) -> Problem? {
     let own = usage[owner] ?? Usage()
     if own.written > runStart.own.written, runStart.own.written >= quotas.dailyBytes {

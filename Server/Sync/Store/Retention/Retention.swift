@@ -10,10 +10,11 @@ package struct Retention: Sendable, Equatable {
   /// Nothing is ever pruned. Spaces that were made before there was a retention have this.
   package static let forever = Retention(milliseconds: nil)
 
-  /// What new spaces have: 90 days. A device that was away for longer takes everything anew.
+  /// The retention of new spaces: 90 days. A device that was away for longer pulls everything
+  /// again.
   package static let standard = Retention(milliseconds: 90 * 86_400_000)
 
-  /// Whether devices may send again what was pruned (SPEC.md §13).
+  /// Whether devices may send again operations that were pruned (SPEC.md §13).
   package var isShort: Bool { milliseconds.map { $0 < Limits.confirmedAgeMax } ?? false }
 
   /// For the audit log.
@@ -22,14 +23,14 @@ package struct Retention: Sendable, Equatable {
   /// The longest time between two marks of a moving head.
   package static let markIntervalMax: Int64 = 3_600_000
 
-  /// The shortest time between two marks: history is kept for as much longer than asked for, a
-  /// tenth of the retention and at most an hour.
+  /// The shortest time between two marks: a tenth of the retention and at most an hour. History is
+  /// kept longer than requested by up to that time.
   package var markInterval: Int64 {
     min(Self.markIntervalMax, (milliseconds ?? Self.markIntervalMax * 10) / 10)
   }
 }
 
-/// When a head was seen: all up to `sequence` had arrived by then.
+/// The time at which a head was seen: all up to `sequence` had arrived by then.
 package struct HeadTime: Sendable, Equatable {
   package let sequence: SequenceNumber
   /// The server's wall clock, milliseconds since 1970.
@@ -41,13 +42,13 @@ package struct HeadTime: Sendable, Equatable {
   }
 }
 
-/// What a space's floor is to be raised by.
+/// A request to raise a space's retention horizon.
 package struct FloorRequest: Sendable, Equatable {
   /// The server's wall clock, milliseconds since 1970.
   package let now: Int64
-  /// What arrived this many milliseconds ago goes; 0 is everything, `nil` nothing.
+  /// The age from which history goes, in milliseconds; 0 is everything, `nil` nothing.
   package let olderThan: Int64?
-  /// Milliseconds that lie between two marks at least.
+  /// The shortest time between two marks, in milliseconds.
   package let markInterval: Int64
 
   package init(now: Int64, keeping retention: Retention) {
@@ -62,8 +63,8 @@ package struct FloorRequest: Sendable, Equatable {
     return Self.moment(olderThan, before: now)
   }
 
-  /// Chains of devices that were not seen since are trimmed: as old as what is pruned, but never
-  /// younger than what devices keep to send again.
+  /// Chains of devices that were not seen since are trimmed. They are as old as pruned history, but
+  /// never younger than operations that devices keep to send again.
   package var chainCutoff: Int64 {
     olderThan.map { Self.moment(max($0, Limits.confirmedAgeMax), before: now) } ?? .min
   }
@@ -81,7 +82,7 @@ package struct FloorRequest: Sendable, Equatable {
   }
 }
 
-/// What a store knows of a space's age when its floor may rise.
+/// The facts that decide how far a space's retention horizon may rise.
 package struct FloorState: Sendable, Equatable {
   package let head: SequenceNumber
   package let floor: SequenceNumber
@@ -97,8 +98,8 @@ package struct FloorState: Sendable, Equatable {
     (self.newest, self.oldEnough) = (newest, oldEnough)
   }
 
-  /// The mark that is due: the head has moved, and enough time went by. Marks never go back in
-  /// time: a clock that did makes history stay longer, and never go too early.
+  /// Returns the mark that is due: the head has moved, and enough time has passed. Marks never go
+  /// back in time: if a clock goes back, history stays longer, and is never deleted too early.
   package func dueMark(_ request: FloorRequest) -> HeadTime? {
     let last = newest ?? HeadTime(sequence: floor, at: .min)
     guard head > last.sequence else { return nil }
@@ -106,19 +107,20 @@ package struct FloorState: Sendable, Equatable {
     return HeadTime(sequence: head, at: max(request.now, last.at))
   }
 
-  /// The floor from now on; never lower than it was.
+  /// Returns the retention horizon from now on; never lower than it was.
   package func raised(_ request: FloorRequest) -> SequenceNumber {
     if request.olderThan == 0 { return head }
     return max(floor, oldEnough?.sequence ?? 0)
   }
 }
 
-/// A space's floor after it was raised.
+/// A space's retention horizon after it was raised.
 package struct SpaceFloor: Sendable, Equatable {
   /// Tombstones up to here go, and operations before it.
   package let floor: SequenceNumber
   package let head: SequenceNumber
-  /// By when all up to the floor had arrived, milliseconds since 1970; `nil` at floor 0.
+  /// The time by which all up to the retention horizon had arrived, milliseconds since 1970; `nil`
+  /// at horizon 0.
   package let at: Int64?
 
   package init(floor: SequenceNumber, head: SequenceNumber, at: Int64?) {
@@ -126,11 +128,11 @@ package struct SpaceFloor: Sendable, Equatable {
   }
 }
 
-/// A bounded piece of the work below a floor, done in one transaction.
+/// A bounded piece of the work below the retention horizon, done in one transaction.
 package struct PruneSlice: Sendable, Equatable {
-  /// Operations up to here are gone already; `nil` where that is not known.
+  /// Operations up to here are gone already; `nil` if that is not known.
   package var after: SequenceNumber?
-  /// Packets parked at or before this moment go, milliseconds since 1970.
+  /// Packets buffered at or before this moment go, milliseconds since 1970.
   package var parkedBefore: Int64
   /// Chains of devices that were last seen at or before this moment are trimmed.
   package var chainsBefore: Int64
@@ -147,7 +149,7 @@ package struct PruneSlice: Sendable, Equatable {
     (self.chainsBefore, self.devicesBefore) = (chainsBefore, devicesBefore)
   }
 
-  /// - Parameter request: By which the floor was raised.
+  /// - Parameter request: The request by which the retention horizon was raised.
   package init(_ request: FloorRequest, rows: Int) {
     self.init(
       parkedBefore: request.cutoff, chainsBefore: request.chainCutoff,
@@ -155,7 +157,7 @@ package struct PruneSlice: Sendable, Equatable {
   }
 }
 
-/// What went, in one slice or in many.
+/// The counts of deleted rows, in one slice or in many.
 package struct PrunedRows: Sendable, Equatable {
   package var operations = 0
   package var tombstones = 0
@@ -181,27 +183,28 @@ package struct PrunedRows: Sendable, Equatable {
   }
 }
 
-/// What became of a slice.
+/// The result of a slice.
 package enum PruneStep: Sendable, Equatable {
   /// Another server is pruning.
   case busy
-  /// Rows went; operations up to `reached` are gone. More may be left unless `isLast`.
+  /// Rows were deleted; operations up to `reached` are gone. More may be left unless `isLast`.
   case pruned(PrunedRows, reached: SequenceNumber, isLast: Bool)
 }
 
-/// What became of a call to give room back.
+/// The result of a call to reclaim room.
 package enum ReclaimStep: Sendable, Equatable {
-  /// Nothing is left to give back that is worth it.
+  /// Nothing is left that is worth reclaiming.
   case done
   /// Call it again.
   case more
-  /// Somebody else, such as PostgreSQL's own vacuum, is at what it needs: try again later.
+  /// Another session, such as PostgreSQL's own vacuum, holds a table that it needs: try again
+  /// later.
   case busy
 }
 
-/// Deleted rows whose room was not given back yet, from one run of the pruner to the next.
+/// Deleted rows whose room is not reclaimed yet, from one run of the pruner to the next.
 package struct ReclaimDebt: Sendable, Equatable {
-  /// Rows that are not worth it in any store.
+  /// Fewer rows are not worth reclaiming in any store.
   static let rowsMin = 10_000
 
   package private(set) var rows = 0
@@ -212,29 +215,29 @@ package struct ReclaimDebt: Sendable, Equatable {
 
   package mutating func settle() { rows = 0 }
 
-  /// Whether it is worth the work, which grows with the history that stays. Where little goes of
-  /// much, new rows soon take the room.
+  /// Returns whether it is worth the work, which grows with the history that stays. If little of
+  /// much is deleted, new rows soon take the room.
   package func isDue(keeping history: SequenceNumber) -> Bool {
     rows >= max(Self.rowsMin, Int(clamping: history / 10))
   }
 }
 
-/// The part of a store that forgets. The floor rises first and for good; only then do rows go,
-/// so that no cursor is served that would miss one.
+/// The part of a store that forgets. The retention horizon rises first and permanently. Only then
+/// are rows deleted, so that no cursor is served that would miss one.
 package protocol RetentionStore: Sendable {
-  /// Sets how long the space keeps its history from now on. What is gone stays gone.
+  /// Sets how long the space keeps its history from now on. Deleted history stays deleted.
   func setRetention(
     _ retention: Retention, of space: Int64, by mark: AuditMark?
   ) async throws(StoreError)
 
-  /// Notes the head's time where that is due, and raises the floor.
+  /// Marks the head's time if that is due, and raises the retention horizon.
   func raiseFloor(
     of space: Int64, _ request: FloorRequest
   ) async throws(StoreError) -> SpaceFloor
 
-  /// Deletes some of the rows at or below the floor, beside writers and readers.
+  /// Deletes some of the rows at or below the retention horizon, beside writers and readers.
   func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep
 
-  /// Gives some of the room that deleted rows have left back to the system.
+  /// Releases some of the room of deleted rows to the system.
   func reclaim() async throws(StoreError) -> ReclaimStep
 }

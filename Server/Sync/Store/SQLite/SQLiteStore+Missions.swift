@@ -28,7 +28,7 @@ extension SQLiteStore {
     }
   }
 
-  /// Runs one of the server's own operations, and tells of the head where it moved.
+  /// Runs one of the server's own operations, and reports the head if it moved.
   private func change<T: Sendable>(
     _ space: Int64, _ body: @Sendable (SQLiteStoreFile, UInt64) throws -> T
   ) async throws(StoreError) -> T {

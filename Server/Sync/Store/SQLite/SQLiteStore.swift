@@ -27,8 +27,8 @@ package final class SQLiteStore: SyncStore {
   /// - Parameters:
   ///   - fileSystem: The SQLite VFS that holds the directory; `nil` for the operating system's.
   ///   - makeExecutor: A place for blocking work, by the name that debuggers show.
-  ///   - makeEpoch: Where the lines of history of new spaces, and timelines in them, come from.
-  ///   - makeRandom: Where the random part of the server's own identifiers comes from.
+  ///   - makeEpoch: The source of epochs of new spaces, and of timelines in them.
+  ///   - makeRandom: The source of the random part of the server's own identifiers.
   package init(
     directory: String, limits: Limits, quotas: Quotas = .standard, fileSystem: String? = nil,
     makeExecutor: (String) -> any WorkExecutor = { ThreadExecutor(name: $0) },
@@ -59,8 +59,8 @@ package final class SQLiteStore: SyncStore {
   func read<T: Sendable>(
     _ body: @escaping @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {
-    // The first of those that have least to do: one that has read before has the schema, the
-    // statements and the pages, and one that is never needed is never opened.
+    // Picks the first of the readers that have least to do. A reader that was used before has the
+    // schema, the statements and the pages, and a reader that is never needed is never opened.
     let index = load.withLock { load in
       let least = load.indices.min { (load[$0], $0) < (load[$1], $1) } ?? 0
       load[least] += 1
@@ -116,7 +116,7 @@ package final class SQLiteStore: SyncStore {
     throw .busy("the space changes faster than its batches can be matched")
   }
 
-  /// Finds what batch operations match, beside the writer and a slice at a time, so that neither
+  /// Finds the matches of batch operations, beside the writer and a slice at a time. So neither
   /// other writers nor other readers wait for long.
   private func find(
     _ wanted: BatchesToMatch, in space: Int64
@@ -188,12 +188,12 @@ package final class SQLiteStore: SyncStore {
 
   package func close() async {
     moves.finish()
-    // What is under way ends first: each thread does one thing after the other.
+    // Calls under way end first: each thread does one thing after the other.
     for thread in readers + [writer] { await thread.close() }
   }
 }
 
-/// A store's file on a thread of its own, opened when it is needed first.
+/// A store's file on a separate thread, opened at its first use.
 private actor StoreThread {
   private let executor: any WorkExecutor
   private let open: @Sendable () throws -> SQLiteStoreFile
@@ -225,7 +225,7 @@ private actor StoreThread {
     file = nil
   }
 
-  /// States failures in the seam's words.
+  /// Throws failures as errors of the stores' protocol.
   private static func stated<T>(_ body: () throws -> T) throws(StoreError) -> T {
     do {
       return try body()
@@ -241,6 +241,6 @@ private actor StoreThread {
 }
 
 extension Epoch {
-  /// A new line of history.
+  /// A random epoch.
   package static var random: Epoch { Epoch(.random(in: 1 ... .max)) }
 }

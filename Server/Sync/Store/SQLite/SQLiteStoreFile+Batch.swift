@@ -2,8 +2,8 @@ import FerryProtocol
 import SQLite
 
 extension SQLiteStoreFile {
-  /// Hands over what a plan's batch operations match, as it was found outside of this transaction,
-  /// and looks again at what has changed since. Throws ``BatchesToMatch`` when that is not all.
+  /// Hands over the matches of a plan's batch operations, found outside of this transaction, and
+  /// looks again at records that changed since. Throws ``BatchesToMatch`` if some are missing.
   func match(
     _ wanted: BatchMatcher, _ matches: BatchMatches, in space: Int64,
     _ context: inout IngestContext
@@ -30,7 +30,7 @@ extension SQLiteStoreFile {
     context.dropAbsentMatches()
   }
 
-  /// Shows a matcher one slice of what it asks for.
+  /// Shows a matcher one slice of the records that it asks for.
   func show(_ matcher: inout BatchMatcher, in space: Int64) throws {
     switch matcher.step {
     case .done: return

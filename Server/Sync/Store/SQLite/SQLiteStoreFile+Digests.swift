@@ -3,7 +3,7 @@ import SQLite
 
 /// The hash trees by which devices compare themselves with the space (SPEC.md §16).
 extension SQLiteStoreFile {
-  /// Brings the sums up to date with some records, in one transaction. Answers up to where they
+  /// Updates the sums with some records, in one transaction. Returns the sequence up to which they
   /// hold every change.
   func foldDigests(in space: Int64) throws -> SequenceNumber {
     try connection.transaction {
@@ -22,7 +22,7 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// The digests asked for, read in one snapshot.
+  /// Returns the digests asked for, read in one snapshot.
   func digests(in space: Int64, _ query: DigestQuery) throws -> Result<DigestAnswer, Problem> {
     try connection.transaction(.deferred) {
       guard let (snapshot, folded) = try snapshot(of: space, query.cursor) else {
@@ -63,7 +63,8 @@ extension SQLiteStoreFile {
 
   // MARK: Folding
 
-  /// Up to where the sums are right. Where records are gone that were not folded, they begin anew.
+  /// Returns the sequence up to which the sums are right. If records are gone that were not folded,
+  /// the sums begin again from scratch.
   private func openSums(of space: Int64) throws -> SequenceNumber {
     let insert = try connection.statement(
       "INSERT INTO digest_states(space, sequence) VALUES (?, 0) ON CONFLICT DO NOTHING")

@@ -2,8 +2,8 @@ import FerryProtocol
 import SQLite
 
 extension SQLiteStoreFile {
-  /// Applies, answers or parks packets in one durable transaction, unless it lacks what their batch
-  /// operations match.
+  /// Applies, answers or buffers packets in one durable transaction, unless the matches of their
+  /// batch operations are missing.
   func ingest(
     _ packets: [IncomingPacket], into space: Int64, now: Int64, _ matches: BatchMatches
   ) throws -> IngestAttempt {
@@ -100,7 +100,7 @@ extension SQLiteStoreFile {
     return context
   }
 
-  /// What the history and the records know of these packets.
+  /// Loads the entries of the history and of the records for these packets.
   private func load(
     _ packets: [Packet], in space: Int64, into context: inout IngestContext
   ) throws {
@@ -119,7 +119,7 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Who uses a device, and how far its packets were applied; `nil` if nobody has used it.
+  /// Returns the user of a device, and its progress; `nil` if no packet of it was taken.
   func device(
     _ device: DeviceID, in space: Int64
   ) throws -> (owner: Principal, chain: DeviceChain?)? {

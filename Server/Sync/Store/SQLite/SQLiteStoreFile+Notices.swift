@@ -15,12 +15,12 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// The asking device's notices after its cursor, as many as a page may hold. One operation may
-  /// have told it twice, under two of its names.
+  /// Reads the asking device's notices after its cursor, as many as a page may hold. One operation
+  /// may have made two notices for it, under two of its names.
   func notices(for request: PullRequest, in space: Int64) throws -> NoticeFeed {
     if request.device == nil { return NoticeFeed() }
     let received = request.cursor?.received ?? 0
-    // What a device of another principal was told is that one's business.
+    // Notices of a device of another principal are only for that principal.
     let names = try request.addressees.filter { name in
       try device(name, in: space)?.owner.leaves(deviceTo: request.principal) ?? false
     }
@@ -50,7 +50,7 @@ extension SQLiteStoreFile {
     return NoticeFeed(rows, newest: newest)
   }
 
-  /// The place of the newest one; 0 where there is none.
+  /// Returns the place of the newest one; 0 if there is none.
   private func newestNotice(
     for devices: [DeviceID], in space: Int64
   ) throws -> SequenceNumber {

@@ -2,7 +2,7 @@ import FerryProtocol
 import SQLite
 
 extension SQLiteStoreFile {
-  /// The whole state of these records, from one snapshot.
+  /// Returns the whole state of these records, from one snapshot.
   func records(
     _ keys: [RecordKey], in space: Int64, now: Int64
   ) throws -> Result<[UInt8], Problem> {
@@ -23,7 +23,7 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Answers whether the record exists or has existed for a reader.
+  /// Returns whether the record exists or has existed for a reader.
   private func add(
     _ key: RecordKey, of space: Int64, to page: inout PageBuilder
   ) throws -> Bool {

@@ -2,11 +2,11 @@ import FerryProtocol
 import SQLite
 
 extension SQLiteStoreFile {
-  /// Parked packets that one slice deletes at most: each may have 8 MiB.
+  /// Buffered packets that one slice deletes at most: each may have 8 MiB.
   private static let parkedRows = 50
   /// Rows of devices that one slice changes at most.
   private static let deviceRows = 1_000
-  /// Pages that one call gives back at most.
+  /// Pages that one call frees at most.
   private static let reclaimedPages: Int64 = 1_000
 
   func setRetention(_ retention: Retention, of space: Int64, by mark: AuditMark? = nil) throws {
@@ -23,7 +23,7 @@ extension SQLiteStoreFile {
     }
   }
 
-  // MARK: Floor
+  // MARK: Retention horizon
 
   func raiseFloor(of space: Int64, _ request: FloorRequest) throws -> SpaceFloor {
     try connection.transaction {
@@ -80,7 +80,8 @@ extension SQLiteStoreFile {
     try connection.transaction {
       let floor = try floor(of: space)
       var rows = PrunedRows()
-      // The operation at the floor stays: cursors at the floor are known again by it.
+      // The operation at the retention horizon stays: cursors at the horizon are checked against
+      // it.
       let last = floor - 1
       let start = try slice.after ?? firstOperation(in: space).map { $0 - 1 } ?? last
       let reached = min(last, start + SequenceNumber(slice.rows))
@@ -134,8 +135,8 @@ extension SQLiteStoreFile {
       """, space, slice.parkedBefore, Int64(Self.parkedRows))
   }
 
-  /// Forgets devices that nobody has seen for very long, and trims the chains of those that nobody
-  /// has seen for long. While all history is kept, each operation is known by its identifier, and
+  /// Forgets devices that were not seen for very long, and trims the chains of those that were not
+  /// seen for long. While all history is kept, each operation is known by its identifier, and
   /// nothing is forgotten.
   private func pruneDevices(_ slice: PruneSlice, of space: Int64) throws -> Int {
     let old = """
@@ -196,8 +197,9 @@ extension SQLiteStoreFile {
 
   // MARK: Room
 
-  /// Cuts free pages off the file while they are more than a quarter of it; fewer are soon
-  /// written again. A file made before this version keeps its size, and is filled anew.
+  /// Cuts free pages off the file while they are more than a quarter of it; fewer pages are soon
+  /// used again. A file made before this version keeps its size, and its free pages are filled
+  /// again.
   func reclaim() throws -> ReclaimStep {
     let free = try pragma("freelist_count")
     guard try pragma("auto_vacuum") == 2, free > Self.reclaimedPages,

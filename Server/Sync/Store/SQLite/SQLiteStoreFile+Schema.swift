@@ -2,7 +2,7 @@ import FerryProtocol
 import SQLite
 
 extension SQLiteStoreFile {
-  /// ``SpaceSchema/empty`` where the space declares nothing.
+  /// Returns the schema of a space; ``SpaceSchema/empty`` if it has none.
   package func schema(of space: Int64) throws -> SpaceSchema {
     try SpaceSchema(stored: record(SchemaChange.key, in: space)) ?? .empty
   }
@@ -11,7 +11,7 @@ extension SQLiteStoreFile {
   ///
   /// - Parameters:
   ///   - keepsRecords: Whether records may go on breaking types and required columns.
-  ///   - random: For the identifier of the operation that says so.
+  ///   - random: For the identifier of the operation that reports it.
   package func applySchema(
     _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool = false,
     random: UInt64, by mark: AuditMark? = nil
@@ -50,7 +50,7 @@ extension SQLiteStoreFile {
     try update.run()
   }
 
-  // MARK: What exists already
+  // MARK: Existing records
 
   private func forget(_ keys: [[Name]], of table: Name, in space: Int64) throws {
     let remove = try connection.statement(
@@ -63,7 +63,7 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Looks at all records of a table, in their order, and lets those that exist claim new keys.
+  /// Checks all records of a table, in their order, and lets those that exist claim new keys.
   private func look(
     at table: SchemaAudit.Table, _ audit: inout SchemaAudit, in space: Int64
   ) throws {
@@ -88,7 +88,7 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// The record that holds a unique key; `nil` when none does.
+  /// Returns the record that holds a unique key; `nil` when none does.
   func holder(of claim: UniqueClaim, in space: Int64) throws -> Name? {
     let find = try connection.statement(
       """

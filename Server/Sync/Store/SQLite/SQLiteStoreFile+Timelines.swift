@@ -2,7 +2,7 @@ import FerryProtocol
 import SQLite
 
 extension SQLiteStoreFile {
-  /// Runs one durable transaction that may give places of a space's order.
+  /// Runs one durable transaction that may assign places in a space's order.
   func change<T>(_ space: Int64, _ body: () throws -> T) throws -> T {
     unsettled = nil
     let result = try connection.transaction { try body() }
@@ -10,8 +10,8 @@ extension SQLiteStoreFile {
     return result
   }
 
-  /// Where a timeline ended: where the next one began, `.max` where none did; `nil` of one that the
-  /// space does not know.
+  /// Returns the end of a timeline: the beginning of the next one, `.max` if there is none. Returns
+  /// `nil` if the space does not know it.
   func end(of timeline: Timeline, in space: Int64) throws -> SequenceNumber? {
     let find = try connection.statement(
       """
@@ -24,7 +24,7 @@ extension SQLiteStoreFile {
     return try find.first { $0.optionalInt64(0) ?? .max }
   }
 
-  /// Writes down that a timeline begins, where one does.
+  /// Writes down that a timeline begins, if one does.
   func saveTimeline(_ state: SpaceState, in space: Int64) throws {
     guard let start = state.timelineStart, let timeline = state.timeline else { return }
     let insert = try connection.statement(
@@ -37,7 +37,7 @@ extension SQLiteStoreFile {
 }
 
 extension SQLiteStatement {
-  /// A column that may hold a timeline.
+  /// Returns a column that may hold a timeline.
   func timeline(_ index: Int32) -> Timeline? {
     optionalInt64(index).map { Timeline(UInt64(bitPattern: $0)) }
   }

@@ -1,9 +1,9 @@
 import FerryProtocol
 import SQLite
 
-/// Who uses which device, and what principals take of a space.
+/// The users of devices, and the use of a space by principals.
 extension SQLiteStoreFile {
-  /// What all principals take together.
+  /// The name of all principals together.
   private static let everybody = ""
 
   func loadUsage(
@@ -26,7 +26,7 @@ extension SQLiteStoreFile {
     return try find.first { Usage($0, from: 0) }
   }
 
-  /// All of a space's rows, by principal; the first one is everybody's.
+  /// Returns all of a space's rows, by principal; the first one is for all principals together.
   func usageList(in space: Int64) throws -> [(principal: String, usage: Usage)] {
     let find = try connection.statement(
       """
@@ -77,7 +77,7 @@ extension SQLiteStoreFile {
 }
 
 extension Usage {
-  /// From a row's columns, beginning at one of them.
+  /// Reads a row's columns, beginning at one of them.
   fileprivate init(_ row: SQLiteStatement, from first: Int32) {
     self.init()
     bytes = row.int64(first)

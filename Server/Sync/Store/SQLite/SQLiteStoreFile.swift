@@ -174,7 +174,7 @@ extension SQLiteStatement {
 }
 
 extension HistoryPlace {
-  /// From the columns that hold its parts; `nil` where there is no such operation.
+  /// Reads a place from the columns that hold its parts; `nil` if there is no such operation.
   init?(_ row: SQLiteStatement, _ sequence: Int32, print: Int32) {
     guard let place = row.optionalInt64(sequence) else { return nil }
     self.init(sequence: place, print: row.optionalInt64(print).map(UInt64.init(bitPattern:)))
@@ -182,7 +182,7 @@ extension HistoryPlace {
 }
 
 extension SQLiteStoreFile {
-  /// The newest sequence given; 0 for a space that is gone.
+  /// Returns the newest sequence given; 0 for a space that is gone.
   func head(of space: Int64) throws -> SequenceNumber {
     let find = try connection.statement("SELECT head FROM spaces WHERE id = ?")
     find.bind(1, space)
@@ -193,7 +193,7 @@ extension SQLiteStoreFile {
 // MARK: Planted faults
 
 extension SQLiteStoreFile {
-  /// See ``PlantedFault/headBeforeChanges``: gives out places in the order before anything is in
+  /// Plants ``PlantedFault/headBeforeChanges``: reports places in the order before anything is in
   /// them.
   func tellHead(of packets: [IncomingPacket], in space: Int64) throws {
     let count = packets.reduce(0) { $0 + $1.packet.operations.count }

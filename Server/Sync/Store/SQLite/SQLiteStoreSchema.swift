@@ -70,7 +70,7 @@ enum SQLiteStoreSchema {
     UPDATE spaces SET newest =
       (SELECT id FROM operations WHERE space = spaces.id AND sequence = spaces.head);
     """,
-    // What devices are told of values of theirs that lost.
+    // Notices for devices whose values lost.
     """
     CREATE TABLE notices(
       space INTEGER NOT NULL,
@@ -80,7 +80,7 @@ enum SQLiteStoreSchema {
       PRIMARY KEY(space, device, sequence)
     ) WITHOUT ROWID;
     """,
-    // What a space declares of its tables, and the unique keys that its records hold.
+    // The schema of a space, and the unique keys that its records hold.
     """
     ALTER TABLE spaces ADD COLUMN schema_version INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE spaces ADD COLUMN minimum_protocol INTEGER NOT NULL DEFAULT 1;
@@ -122,17 +122,18 @@ enum SQLiteStoreSchema {
       WHERE space = OLD.space AND sequence >= 0 AND sequence < OLD.sequence;
     END;
     """,
-    // Which values of an operation are increments, and what texts were before.
+    // The values of an operation that are increments, and the former values of texts.
     "ALTER TABLE operations ADD COLUMN marks TEXT",
-    // The history's running print, by which a cursor tells it from another with the same operation
-    // in the same place. What is there already has none: the print begins with what comes.
+    // The history hash, by which a cursor distinguishes its history from another with the same
+    // operation in the same place. Existing rows have none: the hash begins with the next
+    // operation.
     """
     ALTER TABLE spaces ADD COLUMN print INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE operations ADD COLUMN print INTEGER;
     """,
-    // The last version of each mission, retracted ones too, and what content which space may read:
-    // until `ended`, milliseconds since 1970, where the version in force does not name it. What was
-    // sent and is not published yet has no mission.
+    // The last version of each mission, also of retracted ones, and the content that each space may
+    // read. `ended` is `NULL` for content of a version in force, or milliseconds since 1970.
+    // Unpublished uploads have no mission.
     """
     CREATE TABLE missions(
       space INTEGER NOT NULL,
@@ -151,8 +152,8 @@ enum SQLiteStoreSchema {
     CREATE INDEX mission_blobs_by_content ON mission_blobs(sha256, space);
     CREATE INDEX mission_blobs_ended ON mission_blobs(ended) WHERE ended IS NOT NULL;
     """,
-    // Which run of a server wrote the history behind which place: by that a cursor is known whose
-    // place was pruned. What is there already has none.
+    // The run of a server that wrote the history behind each place: it identifies a cursor whose
+    // place was pruned. Existing rows have none.
     """
     ALTER TABLE spaces ADD COLUMN timeline INTEGER;
     CREATE TABLE timelines(
@@ -163,9 +164,9 @@ enum SQLiteStoreSchema {
     ) WITHOUT ROWID;
     CREATE UNIQUE INDEX timelines_by_name ON timelines(space, timeline);
     """,
-    // Who uses which device, also one of which nothing was applied yet, and what principals take of
-    // a space; the empty one is all of them. Devices from before there were owners go to the first
-    // principal with a credential that uses them.
+    // The principals that use devices, even if nothing of a device was applied yet. The use of a
+    // space by principals; the empty name stands for all of them. Devices from before there were
+    // owners go to the first principal with a credential that uses them.
     """
     ALTER TABLE devices RENAME TO devices_before;
     CREATE TABLE devices(
@@ -259,7 +260,7 @@ enum SQLiteStoreSchema {
     \(markTombstones);
     """
 
-  /// A tombstone is known by the stamps of its insert and delete.
+  /// The statement that marks tombstones, by the stamps of their insert and delete.
   static let markTombstones = """
     UPDATE records SET dead = 1 WHERE
       coalesce((SELECT max((w.value ->> 'time') || (w.value ->> 'device'))
@@ -275,7 +276,7 @@ enum SQLiteStoreSchema {
     PRAGMA journal_size_limit=134217728;
     """
 
-  /// Brings the file up to date; several processes may do so at once.
+  /// Migrates the file; several processes may do so at once.
   static func migrate(_ connection: SQLiteConnection) throws {
     // Takes effect in a new file only, before anything else is written to it.
     try connection.execute("PRAGMA auto_vacuum=INCREMENTAL")

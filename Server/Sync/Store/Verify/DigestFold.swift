@@ -1,19 +1,19 @@
 import FerryProtocol
 
-/// Brings the sums of the hash trees up to date with some records; pure.
+/// An update of the sums of the hash trees with some records; pure.
 ///
-/// It happens when somebody asks for digests, never while packets are applied, and needs no lock
-/// that a writer waits for: a record that changes again meanwhile comes again at its new sequence.
+/// It runs when a client asks for digests, never while packets are applied. It needs no lock that a
+/// writer waits for: a record that changes again meanwhile comes again at its new sequence.
 package struct DigestFold {
   /// Records in one transaction, and the bytes of their states.
   package static let recordsMax = 5_000
   package static let bytesMax = 16 << 20
 
-  /// A record with what a reader sees of it now.
+  /// A record as a reader sees it now.
   struct Item: Equatable {
     let key: RecordKey
     let leaf: Int
-    /// `nil` where there is nothing to see.
+    /// `nil` if there is nothing to see.
     let digest: Digest?
   }
 
@@ -43,9 +43,9 @@ package struct DigestFold {
     var records: Int64 = 0
   }
 
-  /// What to write.
+  /// The rows to write.
   struct Effects: Equatable {
-    /// Records whose digest is another one now.
+    /// Records whose digest has changed.
     var changed: [Item] = []
     /// The new sums of their leaves, in the keys' order; one without records is to be removed.
     var leaves: [(key: LeafKey, sum: LeafSum)] = []
@@ -88,7 +88,7 @@ package struct DigestFold {
     last = sequence
   }
 
-  /// What changes, given what the sums hold of these records and the sums themselves.
+  /// Returns the changes, from the digests of these records in the sums and the sums themselves.
   func effects(known: [RecordKey: Digest], sums: [LeafKey: LeafSum]) -> Effects {
     var effects = Effects()
     var sums = sums
@@ -113,7 +113,7 @@ package struct DigestFold {
   }
 }
 
-/// Adds up sums of leaves, which come in the order of tables' bytes.
+/// A builder of tables' digests from leaves' sums, which come in the order of tables' bytes.
 struct TableDigestBuilder {
   private(set) var tables: [DigestAnswer.TableDigest] = []
   private var name: Name?
@@ -138,7 +138,7 @@ struct TableDigestBuilder {
 }
 
 extension DigestNode {
-  /// Which of this node's children a leaf lies below.
+  /// Returns the child of this node that is above a leaf.
   func child(of leaf: Int) -> Int { leaf >> (4 * (Self.depthMax - depth - 1)) & 0xF }
 }
 
@@ -146,7 +146,7 @@ extension DigestQuery {
   /// Bytes of an answer after which no further node is added.
   static let answerBytesMax = 4 << 20
 
-  /// The pull whose cursor it has, which is checked in the same way.
+  /// The pull that has the same cursor, which is checked in the same way.
   var asPull: PullRequest {
     PullRequest(cursor: cursor, limit: 1, byteLimit: 1, device: nil)
   }

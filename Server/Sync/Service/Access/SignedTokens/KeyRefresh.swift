@@ -8,12 +8,12 @@ struct KeyRefresh: Sendable, Equatable {
   private(set) var attemptedAt: Duration?
   private(set) var succeededAt: Duration?
 
-  /// Whether keys are fetched for a token that names one which is not known.
+  /// Returns whether keys are fetched for a token that names one which is not known.
   func isAllowed(now: Duration) -> Bool {
     attemptedAt.map { now - $0 >= Self.intervalMin } ?? true
   }
 
-  /// Whether keys are fetched because they are old.
+  /// Returns whether keys are fetched because they are old.
   func isDue(now: Duration) -> Bool {
     isAllowed(now: now) && (succeededAt.map { now - $0 >= Self.ageMax } ?? true)
   }

@@ -62,7 +62,7 @@ package struct SignatureKeys: Sendable {
     return Entry(id: key["kid"], algorithm: algorithm, material: material)
   }
 
-  /// The key's type decides over the algorithm, never the token.
+  /// Returns the key's material. The key's type decides about the algorithm, never the token.
   private static func material(
     _ key: KeyMembers, _ takesSecrets: Bool
   ) -> (SignatureAlgorithm, Material)? {
@@ -90,7 +90,7 @@ package struct SignatureKeys: Sendable {
     }
   }
 
-  /// What the keys say about a token.
+  /// The result of a check of a token against the keys.
   enum Verdict: Equatable {
     case valid
     case forged
@@ -103,7 +103,7 @@ package struct SignatureKeys: Sendable {
     var candidates = fitting
     if let id = token.keyID {
       candidates = fitting.filter { $0.id?.utf8.elementsEqual(id.utf8) == true }
-      // A key without a name may be the one that is meant.
+      // A key without a name may be the right one.
       if candidates.isEmpty { candidates = fitting.filter { $0.id == nil } }
     }
     guard !candidates.isEmpty else { return .unknownKey }

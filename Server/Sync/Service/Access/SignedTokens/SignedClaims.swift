@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// What the claims of a JSON Web Token have to be.
+/// The rules for the claims of a JSON Web Token.
 package struct ClaimRules: Sendable, Equatable {
   /// The issuer, exactly as the claim `iss` has it.
   package var issuer: String
@@ -72,7 +72,7 @@ struct SignedClaims: Equatable {
     self = claims
   }
 
-  /// The identity that the claims are for, or why they are refused.
+  /// Returns the identity that the claims are for, or why they are refused.
   ///
   /// - Parameter now: The wall clock, milliseconds since 1970.
   func checked(by rules: ClaimRules, now: Int64) -> Result<Identity, Problem> {
@@ -110,8 +110,8 @@ struct SignedClaims: Equatable {
 }
 
 extension JSONReader {
-  /// Seconds since 1970, perhaps with a fraction (RFC 7519 §2), as milliseconds. Refuses dates
-  /// further away than 100,000 years.
+  /// Reads seconds since 1970, perhaps with a fraction (RFC 7519 §2), as milliseconds. Refuses
+  /// dates further away than 100,000 years.
   fileprivate mutating func numericDate() throws(MalformedMessage) -> Int64 {
     let seconds: Double
     switch try number() {

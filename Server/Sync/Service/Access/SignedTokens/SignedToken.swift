@@ -1,7 +1,7 @@
 import Cryptography
 import FerryProtocol
 
-/// Why a JSON Web Token is refused; the text goes to the client.
+/// The reason why a JSON Web Token is refused; the text goes to the client.
 struct SignedTokenFault: Error, Equatable {
   let reason: String
 
@@ -117,6 +117,6 @@ extension JSONReader {
 }
 
 extension SignedText {
-  /// What is remembered of it: SHA-256.
+  /// The SHA-256 of the text, which the cache keeps.
   var hash: [UInt8] { SHA256.digest(of: text) }
 }

@@ -1,14 +1,14 @@
 import FerryProtocol
 import Synchronization
 
-/// Why keys could not be read: for the log.
+/// The reason why keys could not be read: for the log.
 package struct KeySourceError: Error, Sendable, Equatable, CustomStringConvertible {
   package let description: String
 
   package init(_ description: String) { self.description = description }
 }
 
-/// Where an issuer's keys come from.
+/// The source of an issuer's keys.
 package struct KeySource: Sendable {
   /// Whether shared secrets count: of a local file only.
   package var takesSecrets: Bool
@@ -23,9 +23,9 @@ package struct KeySource: Sendable {
   }
 }
 
-/// Checks JSON Web Tokens of one issuer, and keeps its keys up to date.
+/// A checker of JSON Web Tokens of one issuer, which keeps the issuer's keys up to date.
 ///
-/// The last good keys stay when newer ones cannot be read. Keys that are gone from the set count no
+/// The last good keys stay if newer ones cannot be read. Keys that are gone from the set count no
 /// longer as soon as the set was read again.
 package final class SignedTokenVerifier: Sendable {
   /// How long the result for a token is believed: keys may be withdrawn.
@@ -57,7 +57,7 @@ package final class SignedTokenVerifier: Sendable {
     try await load()
   }
 
-  /// Whether other keys are in force since the last call.
+  /// Returns whether other keys are in force since the last call.
   func keysChanged() -> Bool {
     state.withLock { state in
       defer { state.hasChanged = false }
@@ -65,7 +65,7 @@ package final class SignedTokenVerifier: Sendable {
     }
   }
 
-  /// The identity behind a token, or why it is refused.
+  /// Returns the identity behind a token, or why it is refused.
   func verify(_ text: SignedText) async -> Result<Identity, Problem> {
     do {
       let token = try SignedToken(text)
