@@ -1,4 +1,4 @@
-/// What a command line asks for.
+/// The request of a command line.
 package enum ParsedCommand: Sendable, Equatable {
   /// Run the command at `path`.
   case run(ParsedArguments)
@@ -10,10 +10,11 @@ package enum ParsedCommand: Sendable, Equatable {
 
 extension CommandSpec {
   /// Reads a command line; pure.
+  ///
   /// - Parameters:
   ///   - arguments: The words after the program's name.
-  ///   - environment: Variables that stand in for options which are not given.
-  /// - Throws: `UsageError` that says what to write instead.
+  ///   - environment: Variables that replace options which are not given.
+  /// - Throws: `UsageError` that explains a correct command line.
   package func parse(
     _ arguments: [String], environment: [String: String] = [:]
   ) throws(UsageError) -> ParsedCommand {
@@ -23,7 +24,7 @@ extension CommandSpec {
   }
 }
 
-/// Walks over the words of one command line, then fills in what they left open.
+/// Reads the words of one command line, then fills in the values that the words leave open.
 struct ArgumentParser {
   /// The commands from the root to the one selected so far.
   private var trail: [CommandSpec]
@@ -180,7 +181,7 @@ struct ArgumentParser {
     return .unknownOption(written, command: path, known: known, elsewhere: elsewhere)
   }
 
-  // MARK: What the words left open
+  // MARK: Defaults
 
   /// Fills in environment and defaults, and checks every value.
   mutating func resolve(environment: [String: String]) throws(UsageError) -> ParsedArguments {
@@ -251,7 +252,7 @@ struct ArgumentParser {
 }
 
 extension [CommandSpec] {
-  /// The innermost command's answer: what is declared below hides what is declared above.
+  /// The innermost command's value: a lower declaration hides a higher one.
   fileprivate func lastValue<Value>(of find: (CommandSpec) -> Value?) -> Value? {
     for command in reversed() {
       if let value = find(command) { return value }

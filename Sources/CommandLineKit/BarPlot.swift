@@ -1,10 +1,10 @@
-/// Amounts as horizontal bars of block characters, where a table would be dull.
+/// Amounts as horizontal bars of block characters, for output that is easier to see than to read.
 package struct BarPlot: Sendable, Equatable {
   /// One bar.
   package struct Bar: Sendable, Equatable {
     /// Printed before the bar.
     package var label: String
-    /// The length; negative and non-finite values draw nothing.
+    /// The length; negative and non-finite values draw no bar.
     package var value: Double
     /// Printed after the bar, such as the amount with its unit.
     package var note: String
@@ -45,7 +45,8 @@ package struct BarPlot: Sendable, Equatable {
     }
   }
 
-  /// Values as one line of small columns, from 0 to the largest; what is not a number is a space.
+  /// Draws values as one line of small columns, from 0 to the largest; NaN and infinities are
+  /// spaces.
   package static func sparkline(_ values: [Double]) -> String {
     let largest = values.map(drawable).max() ?? 0
     return String(

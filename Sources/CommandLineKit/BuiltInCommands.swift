@@ -8,7 +8,7 @@ extension CommandSpec {
     return root
   }
 
-  /// Only for help texts and completion: the parser answers `help` itself.
+  /// Only for help texts and completion: the parser itself handles `help`.
   private var helpCommand: CommandSpec {
     let names = subcommands.filter { !$0.isHidden }.map(\.name)
     return CommandSpec(

@@ -1,4 +1,4 @@
-/// A JSON value that keeps the order of its members, for the one-line answers of `--json`.
+/// A JSON value that keeps the order of its members, for the one-line output of `--json`.
 package enum JSONText: Sendable {
   case null
   case bool(Bool)

@@ -97,9 +97,9 @@ extension BinaryInteger {
 }
 
 extension BinaryInteger {
-  /// The number with its noun: `1 file`, `2,000 files`.
+  /// Returns the number with its noun: `1 file`, `2,000 files`.
   ///
-  /// - Parameter plural: where it is not the noun with an `s`.
+  /// - Parameter plural: The plural, if it is not the noun with an `s`.
   package func counted(_ noun: String, _ plural: String? = nil) -> String {
     "\(grouped) \(self == 1 ? noun : plural ?? noun + "s")"
   }

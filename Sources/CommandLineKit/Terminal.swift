@@ -1,14 +1,14 @@
 import Foundation
 
-/// What is known about where output goes; a value, so that tests can make one up.
+/// The facts about the output's terminal; a value, so that tests can make one up.
 package struct Terminal: Sendable, Equatable {
   /// Whether standard output is a terminal.
   package var isOutputTerminal: Bool
-  /// Whether standard error is a terminal that can draw over what it shows: TERM is not `dumb`.
+  /// Whether standard error is a terminal that can redraw its lines: TERM is not `dumb`.
   package var isErrorTerminal: Bool
-  /// Columns; 80 when nothing is known.
+  /// Columns; 80 if the number is not known.
   package var width: Int
-  /// Lines; 24 when nothing is known.
+  /// Lines; 24 if the number is not known.
   package var height: Int
   /// Whether colour may be used on standard output: it is a terminal, NO_COLOR is unset or empty,
   /// and TERM is not `dumb`.
@@ -62,7 +62,7 @@ package struct Terminal: Sendable, Equatable {
     environment["COLUMNS"].flatMap { Int($0) }.map { min(1000, max(20, $0)) } ?? 80
   }
 
-  /// What the terminal says of its size; `nil` for what it does not know.
+  /// The size that the terminal reports; `nil` for unknown values.
   private static func window(_ descriptor: Int32) -> (columns: Int?, lines: Int?)? {
     var size = winsize()
     guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 else { return nil }

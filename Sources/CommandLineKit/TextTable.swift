@@ -1,9 +1,9 @@
-/// Rows in aligned columns. Cells may hold anything: control characters are spelled out, wide
-/// characters are measured, and what does not fit ends in `…`.
+/// Rows in aligned columns. Cells may contain anything: control characters are escaped, wide
+/// characters are measured, and text that does not fit ends in `…`.
 package struct TextTable: Sendable, Equatable {
   /// A column.
   package struct Column: Sendable, Equatable {
-    /// Where cells stand in their column.
+    /// The alignment of cells within their column.
     package enum Alignment: Sendable {
       /// Right when every filled cell is a number.
       case automatic
@@ -13,7 +13,7 @@ package struct TextTable: Sendable, Equatable {
 
     /// The heading.
     package var title: String
-    /// Where its cells and its heading stand.
+    /// The alignment of its cells and its heading.
     package var alignment: Alignment
     /// Columns at most; `nil` for as many as there are.
     package var widthMax: Int?
