@@ -1,8 +1,9 @@
 import FerryProtocol
 
-/// Hashes of which the sum over all rows stands for a table's content: rows come and go by adding
-/// and subtracting, and each column has a sum of its own, so that columns which a replica does not
-/// know can be left out. NULL counts nothing.
+/// Hashes whose sum over all rows represents a table's content.
+///
+/// Rows come and go by adding and subtracting. Each column has a sum of its own, so that columns
+/// unknown to a replica can be left out. NULL adds nothing.
 enum RowDigest {
   static func record(_ record: Name) -> UInt64 { mixed(text(record.text, 0x6C65_6467_6572)) }
 

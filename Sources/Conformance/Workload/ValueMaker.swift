@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// Makes the values that users write: short texts mostly, and now and then what breaks things.
+/// Makes the values that users write: short texts mostly, and now and then awkward values.
 struct ValueMaker {
   private static let awkward: [Value] = [
     .null, .text(""), .text("it's \"quoted\"; -- not a comment"), .text("two\nlines\tand a tab"),
@@ -15,7 +15,7 @@ struct ValueMaker {
   /// Any value: for a column without a type.
   static func any(_ random: inout SeededRandom) -> Value {
     if random.chance(1, in: 4) { return awkward[random.below(awkward.count)] }
-    // Beyond what SQLite keeps on one page, now and then.
+    // Larger than one SQLite page, now and then.
     if random.chance(1, in: 60) { return .text(String(repeating: "long ", count: 1_200)) }
     return text(&random)
   }

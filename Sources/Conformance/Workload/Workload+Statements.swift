@@ -1,7 +1,7 @@
 import FerryProtocol
 
 extension Workload {
-  /// How large transactions are.
+  /// Sizes of transactions.
   package struct Sizes: Sendable, Equatable {
     /// Rows of a `post`.
     package var post = 2...5
@@ -13,16 +13,14 @@ extension Workload {
     package init() {}
   }
 
-  /// The statements of one action, as SQL text without parameters: one transaction, to run in this
-  /// order. Empty where there is nothing to act on.
+  /// Returns the statements of one action, as SQL text without parameters: one transaction, to run
+  /// in this order. The list is empty if there are no rows to act on.
   ///
-  /// They do the same wherever the replica holds the same, and never fail for what a sync does
-  /// between the asking and the running.
+  /// They have the same effect on equal replicas. They never fail because of a sync between the
+  /// planning and the execution.
   ///
   /// - Parameters:
   ///   - deviceName: The harness's name, under which its beats are kept.
-  ///   - level: How many of ``upgrades`` the replica has had.
-  ///   - query: Runs a SELECT on the replica.
   package static func statements(
     for planned: PlannedAction, deviceName: String, level: Int, sizes: Sizes = Sizes(),
     query: (String) throws -> [[Value]]
