@@ -59,7 +59,7 @@ struct Swarm {
     }
     bar.finish()
     let status = try show(tally, start.duration(to: clock.now))
-    // What was found so far is told also when somebody interrupts it, but it is no verdict.
+    // An interruption also reports the findings so far, but it is no verdict.
     try Task.checkCancellation()
     return status
   }
@@ -95,7 +95,7 @@ struct Swarm {
     }
   }
 
-  /// Why a process that had worlds to run says no more.
+  /// Returns the reason why a process with worlds left to run ended.
   private static func ending(of child: ChildProcess) -> String {
     guard let status = child.endedWith else { return "no end of it within \(patience)" }
     let lines = child.error.split(whereSeparator: \.isNewline)
@@ -114,7 +114,7 @@ struct Swarm {
     return try ChildProcess(URL(filePath: "/proc/self/exe").resolvingSymlinksInPath(), words)
   }
 
-  // MARK: Telling
+  // MARK: Reporting
 
   private func add(_ line: SwarmLine, to tally: inout Tally) {
     tally.worlds += 1

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// TCP ports of 127.0.0.1 on which nothing listens.
+/// Free TCP ports of 127.0.0.1.
 package enum FreePort {
   /// Below the range from which the kernel takes the ports of outgoing connections, so that none
   /// of those takes the port before its user does.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Why a test's surroundings could not be set up, or a wait came to nothing.
+/// An error in a test's surroundings, or a wait that timed out.
 package struct TestSupportError: Error, CustomStringConvertible {
   package let description: String
 

@@ -8,7 +8,7 @@ struct DeviceLoad: Sendable {
   private var dependency: OperationID?
   private var random: SeededRandom
 
-  /// `seed` decides what the rows hold; identifiers are new each time.
+  /// Creates a device. `seed` decides the rows' content; identifiers are new each time.
   init(seed: UInt64) {
     random = SeededRandom(seed: seed)
     let now = HybridTimestamp(milliseconds: SystemClock.milliseconds())

@@ -32,7 +32,7 @@ enum DownloadCrowd {
     return Double(counts) / watch.seconds
   }
 
-  /// Runs what blocks off the cooperative pool.
+  /// Runs blocking code off the cooperative pool.
   private static func onThread<T: Sendable>(
     _ body: @escaping @Sendable () throws -> T
   ) async throws -> T {
@@ -51,7 +51,7 @@ private final class DownloadConnection {
 
   deinit { close(socket) }
 
-  /// Answers with the number of bytes of content.
+  /// Returns the number of bytes of content.
   func download(_ name: String) throws -> Int {
     let request = Array("GET /\(name) HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".utf8)
     guard LoopbackSocket.write(socket, request[...]) else {

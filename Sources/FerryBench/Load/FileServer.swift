@@ -22,7 +22,7 @@ final class FileServer: Sendable {
     try await own("Ferry", ["serve-files", directory.url.path])
   }
 
-  /// nginx with two workers where it is installed, otherwise a bare loop of sendfile(2).
+  /// Starts nginx with two workers if it is installed, otherwise a bare loop of sendfile(2).
   static func best(_ directory: TemporaryDirectory) async throws -> FileServer {
     let places = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"]
     if let nginx = places.first(where: { access($0, X_OK) == 0 }) {

@@ -1,7 +1,7 @@
 /// Runs contestants in turns and compares medians, so that whatever else the machine does falls on
 /// all of them alike.
 struct Contest {
-  /// One timed run; answers with a figure.
+  /// One timed run; returns a figure.
   typealias Contestant = () async throws -> Double
 
   /// Runs of each contestant that count.

@@ -9,7 +9,7 @@ enum Application {
     (Workload.schema + [DeviceFile.journalSchema]).joined(separator: ";\n")
   }
 
-  /// What all devices do.
+  /// The actions of all devices.
   static func actions(_ plan: RoundPlan) -> [PlannedAction] {
     Workload.plan(
       seed: plan.seed, devices: plan.devices, operations: plan.transactions,
@@ -22,7 +22,7 @@ enum Application {
     return Workload.upgrades.map { _ in Int64(random.below(plan.milliseconds)) }.sorted()
   }
 
-  /// One transaction for an action; `nil` where there is nothing to act on. Blocks.
+  /// Returns one transaction for an action; `nil` if there are no rows to act on. Blocks.
   static func script(
     for action: PlannedAction, on file: DeviceFile, device: String
   ) throws -> String? {

@@ -1,4 +1,4 @@
-/// What a round is to be.
+/// The parameters of a round.
 struct RoundPlan: Sendable {
   /// Its place among the rounds, from 1.
   var number = 1

@@ -1,7 +1,7 @@
 import Conformance
 
-/// The faults of a round, all of them known from its seed. What the processes make of them is not:
-/// real processes run as the machine lets them.
+/// The faults of a round, all of them known from its seed. Their effects are not: real processes
+/// run as the machine lets them.
 enum FaultSchedule {
   /// Between two faults, in milliseconds.
   private static let gap = 150...900
