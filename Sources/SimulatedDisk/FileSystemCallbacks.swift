@@ -70,7 +70,7 @@ private func setSurroundingsMethods(_ vfs: inout sqlite3_vfs) {
       return count
     }
   }
-  // On one thread nothing gets free by waiting: the busy handler is through at once.
+  // On one thread, waiting frees no lock: the busy handler returns at once.
   vfs.xSleep = { _, microseconds in microseconds }
   vfs.xGetLastError = { _, _, _ in 0 }
   vfs.xCurrentTime = { vfs, days in

@@ -30,8 +30,10 @@ extension SimulatedDisk {
   package func bytes(of path: String) -> [UInt8]? { files[absolutePath(path)]?.bytes.copied() }
 
   /// Copies the files under `prefix`, byte for byte as they are now, to the same names under
-  /// `other`: a backup of a file in use, or a device's files cloned. What was under `other` is
-  /// removed first; the copies are durable.
+  /// `other`.
+  ///
+  /// The result is a backup of a file in use, or a clone of a device's files. All files under
+  /// `other` are removed first; the copies are durable.
   package func copyFiles(under prefix: String, to other: String) {
     let source = Place(prefix)
     let target = Place(other)
@@ -49,7 +51,7 @@ extension SimulatedDisk {
     }
   }
 
-  /// Kills what works under `prefix` and removes its files for good.
+  /// Kills the process under `prefix` and removes its files for good.
   package func removeFiles(under prefix: String) {
     kill(under: prefix)
     let place = Place(prefix)

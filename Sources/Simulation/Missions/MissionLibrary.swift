@@ -2,8 +2,10 @@ import Conformance
 import Cryptography
 import FerryProtocol
 
-/// What publishers publish: missions made of a few contents that come again and again, some of
-/// them with a change in one place, so that versions and missions share files and parts of files.
+/// The content that publishers publish.
+///
+/// Missions are made of a few contents that are used again and again. Some of them have a change in
+/// one place, so that versions and missions share files and parts of files.
 final class MissionLibrary {
   /// Bytes of a file: none, some, and those around the ends of chunks.
   private static let sizes = [0, 900, 65_536, 65_537, 150_000, 260_000, 400_000, 400_000]

@@ -1,8 +1,8 @@
 import HTTPServer
 import Networking
 
-/// A stream of events on its way to a device: the connection that the server's side is suspended
-/// on, and the body that the device reads.
+/// A stream of events on its way to a device: the connection on which the server's side is
+/// suspended, and the body that the device reads.
 // SAFETY: touched on the scheduler's thread only.
 final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
   private let stream: HTTPStream
@@ -14,7 +14,7 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
   private var reader: PendingExchange<[UInt8]?>?
   /// How it ended for the device.
   private var end: Result<[UInt8]?, TransportError>?
-  /// It stays and nothing comes any more.
+  /// The connection stays and no bytes come any more.
   private var isHalfOpen = false
   private var isLeft = false
   /// No later event overtakes an earlier one.
@@ -30,7 +30,7 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
     pump()
   }
 
-  /// What the device reads.
+  /// The body that the device reads.
   var body: TransportBody {
     TransportBody(
       next: { [self] () async throws(TransportError) in try await next() },
@@ -61,7 +61,7 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
 
   func isPeerGone() -> Bool { isLeft }
 
-  /// Takes what the server has written and sends it on its way.
+  /// Sends the bytes that the server has written on their way.
   private func pump() {
     var buffer = [UInt8](repeating: 0, count: 4_096)
     while true {

@@ -31,7 +31,7 @@ package final class NetworkLink: @unchecked Sendable {
     cuts[direction] = max(0, cuts[direction, default: 0] - 1)
   }
 
-  /// Mends whatever is cut.
+  /// Repairs every cut.
   package func mendAll() { cuts = [:] }
 
   /// How long the next message takes, microseconds: mostly short, now and then long, so that

@@ -19,7 +19,7 @@ package enum ReportPage {
     return page.bytes
   }
 
-  /// What the browser may load: only what the page holds.
+  /// The resources that the browser may load: only those of the page itself.
   private static let policy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 

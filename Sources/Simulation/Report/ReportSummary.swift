@@ -119,7 +119,8 @@ struct ReportSummary {
 
 /// Virtual time for people.
 enum VirtualTime {
-  /// `3 d 4:05:06.789`, `1:02.500`: minutes and seconds always, hours and days where there are any.
+  /// Returns `3 d 4:05:06.789`, `1:02.500`: minutes and seconds always, hours and days if there are
+  /// any.
   static func text(_ microseconds: Int64) -> String {
     let milliseconds = microseconds.magnitude / 1000
     let (seconds, minutes) = (milliseconds / 1000, milliseconds / 60_000)

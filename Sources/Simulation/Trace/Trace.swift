@@ -1,4 +1,4 @@
-/// Everything that happened in a run, in order: hashed always, kept when somebody wants to look.
+/// All events of a run, in order: always hashed, kept on request.
 // SAFETY: touched on the scheduler's thread only.
 package final class Trace: @unchecked Sendable {
   private let scheduler: Scheduler

@@ -17,7 +17,7 @@ struct DeviceClock {
   }
 }
 
-/// Wall time that everybody skipped: months in which nobody did anything.
+/// Wall time that all devices skipped: months without any action.
 // SAFETY: touched on the scheduler's thread only.
 final class SkippedTime: @unchecked Sendable {
   var milliseconds: Int64 = 0

@@ -41,7 +41,7 @@ extension World {
 
   private func crashServer(losingPower: Bool, restartAfter duration: Int64) {
     server.crash(losingPower: losingPower)
-    // A supervisor starts it anew before long.
+    // A supervisor starts it again before long.
     scheduler.after(min(duration, 5_000_000)) { [self] in
       if server.generation == nil { server.start() }
     }
@@ -58,8 +58,8 @@ extension World {
 
   private func copy(_ original: SimulatedDevice) { makeCopy(of: original)?.start() }
 
-  /// The user makes a batch; somebody copies the file before it is sent, or soon after, and takes
-  /// the copy into use later.
+  /// Makes a batch as the user. The file is copied before the batch is sent, or soon after, and the
+  /// copy is used later.
   private func copyAfterBatch(
     _ original: SimulatedDevice, startAfter delay: Int64, _ fault: PlannedFault
   ) {
@@ -117,9 +117,9 @@ extension World {
     }
   }
 
-  /// Somebody puts a backup of the server's data in place, before the faults end.
+  /// Restores the server's data from a backup, before the faults end.
   private func restoreServer(after duration: Int64, _ ordinal: Int, _ again: Again) {
-    // Before a space is made there is nothing to make a backup of, or only for an admin to mend.
+    // Before a space exists there is nothing to back up, or only an admin could repair the result.
     guard hasAllSpaces, let copy = server.storage.makeCopy("backup-\(ordinal)") else { return }
     restoreServer(to: copy, after: duration, months: skipped.milliseconds, again)
   }
@@ -167,7 +167,7 @@ extension World {
     scheduler.after(duration) { device.switchOn() }
   }
 
-  /// The disk asks the dice; who writes a torn write dies.
+  /// Connects the disk with the dice; the writer of a torn write dies.
   func connectDisk() {
     disk.faults = { [unowned self] step in
       dice.isActive ? fault(at: step, of: site(of: step.path)) : nil

@@ -1,5 +1,5 @@
 extension ReportScript {
-  /// The canvas: messages, marks, what is chosen, the whole run in small.
+  /// The canvas: messages, marks, the choice, the whole run in small.
   static let marks = #"""
     const sortTones = ["blue", "teal", "violet", "brown", "green"];
     const toneOfLeg = (leg) => leg.fate === "dropped" ? "red"
@@ -110,7 +110,7 @@ extension ReportScript {
     function paintKind(pen, look, marks) {
       const colour = palette[look.tone];
       if (look.common && marks.length > chartWidth * lanes.length / 24) {
-        // So many that they touch: thin strokes show where there are more and where fewer.
+        // So many that they touch: thin strokes show their density.
         pen.fillStyle = colour;
         pen.globalAlpha = 0.55;
         const reach = laneHeight * 0.2;
