@@ -1,9 +1,9 @@
 extension ContentCoding {
-  /// The coding to answer with, or nil for none, from a request's `Accept-Encoding`.
+  /// Returns the coding of a response, or nil for none, from a request's `Accept-Encoding`.
   ///
-  /// The highest weight wins and zstd wins a tie. Nil when the header is absent or empty, when
-  /// nothing acceptable is known here, or when `identity` is named with a higher weight
-  /// (RFC 9110 §12.5.3). Elements that are not well formed are passed over.
+  /// The highest weight wins and zstd wins a tie. Returns nil if the header is absent or empty, or
+  /// if it names no known coding. Returns nil also if `identity` has a higher weight (RFC 9110
+  /// §12.5.3). Malformed elements are ignored.
   package static func negotiate(acceptEncoding: String?) -> ContentCoding? {
     guard let acceptEncoding else { return nil }
     var weights: [ContentCoding: Int] = [:]

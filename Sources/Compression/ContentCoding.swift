@@ -29,7 +29,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
 
   /// Decodes `bytes`, which may be several frames or members one after another.
   ///
-  /// Works piece by piece and stops as soon as the content exceeds `limit` bytes, so a bomb costs
+  /// Works piece by piece and stops as soon as the content exceeds `limit` bytes. So a bomb costs
   /// no more than `limit` and a buffer. Throws `tooLarge`, `malformed` or `failed`.
   package func decompress(_ bytes: [UInt8], limit: Int) throws(CompressionError) -> [UInt8] {
     switch self {

@@ -2,7 +2,7 @@ import CZlib
 
 /// Gzip members (RFC 1952) through zlib.
 enum Gzip {
-  /// Window bits of 15, plus 16 to say gzip and nothing else.
+  /// Window bits of 15, plus 16 to accept gzip only.
   private static let gzipFormat: Int32 = 15 + 16
 
   static func compress(_ bytes: [UInt8], level: Int) throws(CompressionError) -> [UInt8] {

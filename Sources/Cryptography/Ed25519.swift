@@ -1,10 +1,10 @@
 import COpenSSL
 
-/// What OpenSSL refused.
+/// An error of OpenSSL.
 package enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The bytes are not a key of this kind.
   case invalidKey
-  /// The content was altered, or sealed with another key or in another place.
+  /// The content was changed, or sealed with another key or for another place.
   case notAuthentic
 
   package var description: String {
@@ -24,7 +24,7 @@ package enum Ed25519 {
 
   /// A secret key: 32 random bytes (RFC 8032 §5.1.5).
   package struct SecretKey: Sendable, Equatable {
-    /// The seed, to be kept secret.
+    /// The seed, which must remain secret.
     package let bytes: [UInt8]
 
     /// A new key from the operating system's randomness.
@@ -99,7 +99,7 @@ package enum Ed25519 {
 
 /// The operating system's randomness, fit for keys.
 package enum SecureRandom {
-  /// So many random bytes.
+  /// Returns `count` random bytes.
   package static func bytes(_ count: Int) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     let status = RAND_bytes(&bytes, Int32(count))

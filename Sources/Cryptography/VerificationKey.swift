@@ -30,9 +30,9 @@ package final class VerificationKey: Sendable {
     key = try Self.parse(DER.sequence(algorithm, DER.bitString(numbers)))
   }
 
-  /// A point of P-256: both coordinates with their most significant byte first. RFC 7518 §6.2.1.2
-  /// wants 32 bytes of each, but real issuers leave out leading zeros, or add one. Throws
-  /// ``CryptographyError/invalidKey`` unless the point lies on the curve.
+  /// Creates a key from a point of P-256: both coordinates with their most significant byte first.
+  /// RFC 7518 §6.2.1.2 requires 32 bytes of each, but real issuers leave out leading zeros, or add
+  /// one. Throws ``CryptographyError/invalidKey`` unless the point is on the curve.
   package init(p256 x: [UInt8], _ y: [UInt8]) throws(CryptographyError) {
     let point = try [4] + Self.coordinate(x) + Self.coordinate(y)
     scheme = .p256

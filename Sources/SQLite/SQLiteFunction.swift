@@ -35,7 +35,7 @@ package struct SQLiteArguments {
   }
 }
 
-/// Where a function leaves its answer.
+/// The destination of a function's result.
 package struct SQLiteAnswer {
   private let context: OpaquePointer?
 
@@ -65,7 +65,7 @@ package struct SQLiteAnswer {
   }
 }
 
-/// What a function does when SQL calls it.
+/// The action of a function when SQL calls it.
 package typealias SQLiteFunctionBody = (SQLiteArguments, SQLiteAnswer) -> Void
 
 private final class FunctionBox {

@@ -55,7 +55,7 @@ package final class SQLiteStatement {
 
   /// Text from bytes that are valid UTF-8; they are copied.
   package func bind(_ index: Int32, text: UnsafeRawBufferPointer) {
-    // A nil pointer would bind NULL where an empty text is meant.
+    // A nil pointer would bind NULL instead of an empty text.
     let start = text.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
     ferry_bind_text(
       handle, index, start?.assumingMemoryBound(to: CChar.self), UInt64(text.count))
@@ -190,7 +190,8 @@ package final class SQLiteStatement {
       && words[3].uppercased() == "ADD"
   }
 
-  /// How often SQLite had to prepare it anew, since the schema or a setting had changed.
+  /// The number of times that SQLite prepared it again, because the schema or a setting had
+  /// changed.
   package var preparationCount: Int {
     Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_REPREPARE, 0))
   }
