@@ -14,7 +14,8 @@ final class Exchanges: Sendable {
   let client: NetworkClient
   private let server: Server
 
-  /// `fields` are those of every answer; its body names version, `Accept` and address.
+  /// Creates the server. `fields` are those of every response; its body names version, `Accept` and
+  /// address.
   init(
     _ fields: TransportHeaders, pinned: (any PinnedContent)? = nil, folder: Folder? = nil,
     partition: CachePartition = .credentials, limits: CacheLimits = CacheLimits()

@@ -198,7 +198,8 @@ struct HTTPStreamTests {
     }
   }
 
-  /// Heartbeats until the peer's leaving is noticed: the kernel may tell of it only after the first.
+  /// Sends heartbeats until the peer's leaving is noticed: the kernel may report it only after the
+  /// first.
   private func beat(_ stream: HTTPStream) async throws {
     while !stream.isClosed {
       try Task.checkCancellation()

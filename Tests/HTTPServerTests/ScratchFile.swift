@@ -42,7 +42,7 @@ final class ScratchFile: Sendable {
     }
   }
 
-  /// Returns when nobody has the file open any more.
+  /// Returns when no process has the file open any more.
   func waitUntilClosed() async throws {
     while openDescriptors != 0 {
       try Task.checkCancellation()

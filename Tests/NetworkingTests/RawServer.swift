@@ -22,7 +22,7 @@ final class RawServer: Sendable {
   private let state = Mutex(State())
   private let respond: @Sendable (Exchange) -> Bool
 
-  /// Starts to serve; `respond` answers whether the connection is kept for another request.
+  /// Starts to serve; `respond` returns whether the connection is kept for another request.
   init(_ respond: @escaping @Sendable (Exchange) -> Bool) {
     self.respond = respond
     (listener, port) = Loopback.listen()
