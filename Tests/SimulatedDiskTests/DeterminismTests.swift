@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Determinism of a simulated disk", .hangLimit)
 struct DeterminismTests {
-  /// Everything that happens on a disk with this seed, and what it holds at the end.
+  /// Returns all events on a disk with this seed, and its content at the end.
   private func trace(seed: UInt64) throws -> [String] {
     let world = DiskWorld(seed: seed)
     let ledger = Ledger(world.numbers)

@@ -60,7 +60,7 @@ final class DiskWorld {
     }
   }
 
-  /// From now on all goes well.
+  /// Ends all faults.
   func heal() {
     disk.faults = { _ in nil }
     disk.onCrash = { _ in }

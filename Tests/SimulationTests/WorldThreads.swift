@@ -1,8 +1,8 @@
 import Foundation
 import Simulation
 
-/// Runs worlds each on one thread from beginning to end, as many at once as there are cores: a
-/// world and what is planted for it belong to the thread that made them.
+/// Runs worlds each on one thread from beginning to end, as many at once as there are cores. A
+/// world and its planted fault belong to the thread that made them.
 enum WorldThreads {
   private static let queue: OperationQueue = {
     let queue = OperationQueue()

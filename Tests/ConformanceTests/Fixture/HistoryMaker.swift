@@ -80,7 +80,7 @@ struct HistoryMaker {
     return operation
   }
 
-  /// What a device shows that has applied everything, or what it is told to show.
+  /// Returns the evidence of a device that has applied everything, or the given rows.
   func replica(_ device: UInt64, _ tables: [TableRows]? = nil) -> ReplicaEvidence {
     ReplicaEvidence(
       device: Self.device(device), rows: ReplicaRows(tables ?? self.tables),
@@ -130,7 +130,7 @@ struct HistoryMaker {
 }
 
 extension Oracle {
-  /// What it finds of events and an end.
+  /// Returns the violations that the oracle finds in events and an end.
   static func found(
     _ oracle: Self, _ events: [RunEvent] = [], _ final: FinalEvidence? = nil
   ) -> [String] {
