@@ -14,7 +14,7 @@ struct BlobFixture {
     blobs = try BlobDirectory(folder.file("blobs").path)
   }
 
-  /// Writes a file with `count` bytes that a seed makes; answers with its path.
+  /// Writes a file with `count` bytes from a seed; returns its path.
   func file(_ name: String, _ count: Int, seed: UInt8 = 1) throws -> String {
     let path = folder.file(name)
     try FileManager.default.createDirectory(

@@ -200,7 +200,7 @@ struct ChunkPlanTests {
   }
 }
 
-/// A plan in a box, since expectations cannot change what they look at.
+/// A plan in a box, since expectations cannot change their subjects.
 @dynamicMemberLookup
 private final class Planner {
   private var plan: ChunkPlan

@@ -33,7 +33,7 @@ struct DownloadResumeTests {
     #expect(await task.value?.kind == .cancelled)
   }
 
-  /// Fetches from a good server; answers what it handed over.
+  /// Fetches from a good server; returns the bytes that it sent.
   private func goOn(
     inChunks: Bool, tag: String? = "\"a\"", map: ChunkMap? = nil
   ) async throws -> (served: Int, outcome: DownloadOutcome, server: HostileServer) {

@@ -39,7 +39,7 @@ struct MissionManagerTests {
     #expect(try await device.read("media/b.bin", in: "m") == large)
     let opened = try await device.manager.content(of: "media/b.bin", in: mission("m"))
     #expect(try await opened.read(from: 65_000, count: 2_000) == Array(large[65_000..<67_000]))
-    // Asking again fetches nothing.
+    // Another request fetches no bytes.
     let before = shelf.order.count
     try await device.download("m")
     #expect(shelf.order.count == before)
@@ -181,7 +181,7 @@ struct MissionManagerTests {
     #expect(statuses[1].reason?.kind == .dependency)
     #expect(try await device.store.missions().isEmpty)
     #expect(device.everything().isEmpty)
-    // Another attempt begins anew.
+    // Another attempt begins from scratch.
     #expect(try await device.download("n").map(\.state) == [.done])
   }
 

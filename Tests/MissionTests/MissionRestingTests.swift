@@ -66,7 +66,7 @@ struct MissionRestingTests {
     await first.manager.close()
     let left = try await second.manager.mission(mission("m"))
     #expect(left.state == .downloading && left.isInterrupted && left.reason == nil)
-    // Looking has changed nothing.
+    // Reading the state has changed nothing.
     #expect(try await second.manager.mission(mission("m")).isInterrupted)
     try await second.manager.resume(mission("m"))
     let done = try #require(try await second.manager.settled([mission("m")]).first)

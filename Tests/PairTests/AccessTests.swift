@@ -3,7 +3,7 @@ import Ferry
 import TestSupport
 import Testing
 
-/// Who may do what, as the commands tell it.
+/// Access rights, as the commands report them.
 @Suite(.hangLimit)
 struct AccessTests {
   @Test("a wrong token is refused with a clear message and exit status 4")

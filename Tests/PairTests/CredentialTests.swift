@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Where the token is, and who gets it.
+/// The place of the token, and the servers that get it.
 @Suite(.hangLimit)
 struct CredentialTests {
   private func mode(_ path: String) throws -> Int? {

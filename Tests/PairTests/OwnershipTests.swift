@@ -33,7 +33,7 @@ struct OwnershipTests {
     #expect(try await one.status().device != former)
     #expect(try await one.status().pending == 0)
     #expect(try await one.ferry("log").output.contains("another user's"))
-    // Each operation is there once, and nothing was sent for lost.
+    // Each operation is there once, and none was sent again as lost.
     #expect(try await server.head(token: other) == 5)
     try await expectEqual([one, two])
     let settled = try await one.status().device
@@ -67,7 +67,7 @@ struct OwnershipTests {
     #expect(read.status == 403 && read.problem == "device_taken", "\(read.text)")
     let asNobody = try await Wire.send(.get, changes + nobody, headers: headers)
     #expect(asNobody.status == 400, "\(asNobody.text)")
-    // The victim goes on as if nothing had happened.
+    // The victim continues without a disturbance.
     try await one.write("INSERT INTO notes VALUES ('c', 'x', 3)")
     try await one.exchange()
     #expect(try await one.status().device == victim)

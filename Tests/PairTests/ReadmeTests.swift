@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What the README shows works as it stands there.
+/// The README's example works exactly as printed.
 @Suite(.hangLimit)
 struct ReadmeTests {
   @Test("the README's example is the one that is compiled here")

@@ -48,7 +48,7 @@ struct Device: Sendable {
     try await open().write { try $0.connection.execute(sql) }
   }
 
-  /// Copies the file as a backup tool does, while nobody writes.
+  /// Copies the file as a backup tool does, while no process writes.
   func copy(to other: Device) throws {
     // The log goes with the last connection, which may close meanwhile; the file has all then.
     let log = try? Data(contentsOf: URL(filePath: path + "-wal"))
@@ -108,7 +108,7 @@ struct Device: Sendable {
   }
 }
 
-/// What `ferry push|pull|sync --json` ends with.
+/// The final line of `ferry push|pull|sync --json`.
 struct ExchangeReport: Decodable, Equatable {
   var pushed: Int
   var pulled: Int

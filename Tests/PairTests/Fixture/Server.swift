@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Where a server keeps its spaces.
+/// The kind of a server's store.
 enum StoreKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
   case embedded
   case postgres
@@ -16,7 +16,7 @@ enum StoreKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
 final class Server: Sendable {
   let port: UInt16
   let directory: TemporaryDirectory
-  /// The address of its PostgreSQL database, where it has one.
+  /// The address of its PostgreSQL database, if it has one.
   let database: String?
   private let store: [String]
   private let options: [String]
@@ -67,7 +67,7 @@ final class Server: Sendable {
     return try await child.exitStatus()
   }
 
-  /// What it has logged since it was started last.
+  /// Its log since its last start.
   var log: String { process.withLock { $0 }?.error ?? "" }
 
   /// Sends a signal to it, such as SIGSTOP.
@@ -94,7 +94,7 @@ final class Server: Sendable {
       try Executables.ferryd(), arguments + store)
   }
 
-  /// Makes a token. Returns when the server, if it runs, asks for tokens: one that never had any
+  /// Makes a token. Returns when a running server requires tokens: a server that never had any
   /// looks for them once a second.
   func token(_ role: String, space: String = Device.space) async throws -> String {
     let made = try await ferryd("token", "create", "--space", space, "--role", role)
