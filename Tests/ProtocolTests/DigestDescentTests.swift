@@ -5,7 +5,7 @@ import Testing
 /// How two trees are compared, without a network.
 @Suite("Comparing hash trees", .hangLimit)
 struct DigestDescentTests {
-  /// One side: its records, and what it answers.
+  /// One side: its records, and its replies.
   struct Side {
     var rows: [Name: Int64] = [:]
 

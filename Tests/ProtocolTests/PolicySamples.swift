@@ -31,7 +31,7 @@ extension Act {
     return act
   }
 
-  /// An update of one text, with what its author began from.
+  /// Returns an update of one text, with its author's original.
   static func edit(
     at time: Int64, by device: UInt64 = 1, _ text: Value, from original: Value,
     base: SequenceNumber = 0

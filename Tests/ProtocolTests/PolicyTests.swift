@@ -2,7 +2,8 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// One write of device 1, then one of device 2 that had not seen it, unless said otherwise.
+/// One write of device 1, then one of device 2 that had not seen it, unless a test states
+/// otherwise.
 @Suite("Policies of a column", .hangLimit)
 struct PolicyTests {
   let start = Act.insert(at: 1, [Column("a", 0)])

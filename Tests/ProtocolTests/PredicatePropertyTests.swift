@@ -50,7 +50,8 @@ struct PredicatePropertyTests {
     }
   }
 
-  /// Answers with the rows as the table holds them: their affinity has changed some values.
+  /// Fills the table. Returns the rows as the table has them: their affinity has changed some
+  /// values.
   private func fill(
     _ connection: SQLiteConnection, _ samples: inout PredicateSamples
   ) throws -> [(record: Name, columns: [Column])] {

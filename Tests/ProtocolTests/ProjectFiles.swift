@@ -34,7 +34,7 @@ enum ProjectFiles {
       .map { String($0.dropLast(5)) }
   }
 
-  /// What a folder holds, sorted.
+  /// Returns the names in a folder, sorted.
   static func names(in folder: String) throws -> [String] {
     try FileManager.default.contentsOfDirectory(
       atPath: root.appendingPathComponent(folder).path

@@ -26,18 +26,18 @@ extension Stamp {
   }
 }
 
-/// One operation on a record, with who did it: enough to say what a merge is given.
+/// One operation on a record, with its author: a short form of a merge's input.
 struct Act {
   var operation: Operation
   var device: DeviceID
-  /// Where the server clamped the operation's time.
+  /// The time to which the server clamped the operation's.
   var clampedTo: HybridTimestamp?
 
   var stamp: Stamp { Stamp(time: clampedTo ?? operation.time, device: device) }
 
   /// - Parameters:
   ///   - time: In milliseconds; also makes the operation's id.
-  ///   - times: When single columns were written, where that was earlier.
+  ///   - times: The times at which single columns were written, if earlier.
   init(
     _ kind: OperationKind, at time: Int64, by device: UInt64 = 1, _ columns: [Column] = [],
     times: [Name: Int64] = [:], base: SequenceNumber = 0, clampedTo: Int64? = nil
@@ -79,13 +79,13 @@ extension RecordState {
     merge(act.operation, stamp: act.stamp, sequence: sequence)
   }
 
-  /// What a reader of the record sees: `nil` when it does not exist.
+  /// The record as a reader sees it: `nil` if it does not exist.
   var row: [Name: Value]? {
     guard isAlive else { return nil }
     return Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) })
   }
 
-  /// The state without its places in the order: what any order of arrival has to agree in.
+  /// The state without its places in the order: every order of arrival has to agree in it.
   var registers: RecordState {
     var state = self
     state.inserted?.sequence = 0

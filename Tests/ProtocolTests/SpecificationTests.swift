@@ -8,7 +8,7 @@ struct SpecificationTests {
   struct Invariant {
     var number: Int
     var sentence: String
-    /// Where the test stands.
+    /// The place of the test.
     var test: (target: String, file: String, name: String)
   }
 

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Values in JSON", .hangLimit)
 struct ValueTests {
-  /// One row of Protocol/fixtures/values.json: a value said in two ways.
+  /// One row of Protocol/fixtures/values.json: a value in two notations.
   struct Row {
     var name = ""
     var type = ""

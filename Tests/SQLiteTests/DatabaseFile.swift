@@ -37,7 +37,7 @@ extension SQLiteConnection {
   func texts(_ sql: String) throws -> [String] { try prepare(sql).map { $0.text(0) } }
 }
 
-/// Runs `body` and answers with the error that it has to throw.
+/// Runs `body` and returns the error that it has to throw.
 func failure(_ body: () throws -> Void) -> SQLiteError? {
   do {
     try body()
