@@ -11,7 +11,7 @@ struct Author: Sendable {
   private var made: UInt64 = 0
   /// The device's wall clock, milliseconds since 1970.
   var wall = SpaceUnderTest.now
-  /// What the device has seen.
+  /// The newest change that the device has seen.
   var base: SequenceNumber = 0
 
   /// Authors of different numbers are different devices.
@@ -19,7 +19,7 @@ struct Author: Sendable {
     device = DeviceID(UniqueID(high: 0xDE71_CE00_0000_7000, low: number | 1 << 63))
   }
 
-  /// A copy under a new identity, as a device makes it that was told of a fork.
+  /// Returns a copy under a new identity, as a device makes it after a report of a fork.
   func renamed(_ number: UInt64) -> Author {
     var author = Author(number)
     author.clock = clock
@@ -51,7 +51,8 @@ struct Author: Sendable {
 
   mutating func delete(_ record: String) -> Operation { operation(.delete, record) }
 
-  /// Sets columns of the records that match; deletes them where there are none to set.
+  /// Makes an operation that sets columns of the matching records, or deletes them if there are no
+  /// columns.
   mutating func batch(
     where text: String, set columns: [Name: Value] = [:], table: String = "tasks"
   ) throws -> Operation {

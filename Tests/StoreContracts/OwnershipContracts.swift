@@ -94,7 +94,7 @@ extension StoreContract {
         let unknown = try await space.page(after: nil, device: Author(9).device, from: two)
         try require(unknown.head.appliedTail == nil, "a device that nobody used has a tail")
 
-        // The same tail, cut otherwise, would take the buffered packet's place.
+        // The same tail, cut otherwise, would replace the buffered packet.
         let rival = Packet(
           device: victim.device, dependency: nil, operations: waiting.operations, continues: true)
         try require(
@@ -141,7 +141,7 @@ extension StoreContract {
     },
   ]
 
-  /// What is left of a principal that has nothing any more but what it wrote.
+  /// Returns the usage of a principal whose only remains are its writes.
   private static func emptied(_ space: SpaceUnderTest) async throws -> Usage {
     var usage = try await space.usage(of: .anonymous)
     (usage.devices, usage.packets, usage.packetBytes) = (0, 0, 0)

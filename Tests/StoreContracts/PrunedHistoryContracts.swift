@@ -34,7 +34,7 @@ extension StoreContract {
         try await space.send(author.packet(inserting: ["a", "b"]))
         let batch = try author.batch(where: "title is not null", set: ["title": "two"])
         try await space.send(author.packet([batch]))
-        // What goes is the batch; of its effects the last one stays, at the floor.
+        // The batch is pruned; of its effects the last one stays, at the retention horizon.
         try await space.prune()
         var copy = author.renamed(2)
         let before = try await space.everything().records

@@ -30,7 +30,7 @@ struct SpaceUnderTest: Sendable {
     return try await ingest([incoming], now: now).results[0]
   }
 
-  /// What a principal takes of the space; all of them together without one.
+  /// Returns a principal's usage of the space; without one, the usage of all together.
   func usage(of principal: Principal? = nil) async throws -> Usage {
     let rows = try await store.usage(in: space.id)
     return rows.first { $0.principal == principal?.id ?? "" }?.usage ?? Usage()
@@ -90,7 +90,7 @@ struct SpaceUnderTest: Sendable {
   }
 }
 
-/// A device that only reads: what a client does with pages.
+/// A device that only reads pages, as a client does.
 struct Reader: Sendable {
   private(set) var cursor: Cursor?
   /// The records that exist.
@@ -100,8 +100,8 @@ struct Reader: Sendable {
   /// The last operation of this device that the server had applied, by the last page.
   private(set) var appliedTail: OperationID?
 
-  /// Reads one page; answers whether there is more. `isAtomic` devices show nothing until then,
-  /// but what is received is the same.
+  /// Reads one page; returns whether there is more. `isAtomic` devices show nothing until then, but
+  /// the received data is the same.
   mutating func pullPage(
     from space: SpaceUnderTest, limit: Int = 1_000, device: DeviceID? = nil
   ) async throws -> Bool {

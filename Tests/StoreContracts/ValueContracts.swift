@@ -94,7 +94,7 @@ extension StoreContract {
         let column = try unwrap(changes.first?.state.columns.first, "the record is not there")
         try require(column.value, is: 3, "the last write")
         try require(column.stamp.time.milliseconds, is: limit, "the clamped time")
-        // Who has seen the clamped time, and writes after it, wins.
+        // An author who has seen the clamped time, and writes after it, wins.
         var other = Author(2)
         other.base = 3
         other.wall = limit

@@ -3,7 +3,7 @@ import SyncServer
 import TestSupport
 import Testing
 
-/// What a batch operation becomes in the history, by the machine alone.
+/// The effects of a batch operation in the history, by the machine alone.
 @Suite(.hangLimit)
 struct IngestBatchTests {
   @Test("each sequence of a batch has its own entry of the history, with an id of its own")

@@ -65,8 +65,8 @@ struct IngestChainTests {
     }
   }
 
-  /// What a packet of device 1 gets that depends on `dependency` and brings these operations, when
-  /// [a1, a2] and [a3] of device 1 and [b1] of device 2 are in the history.
+  /// The result of a packet of device 1 that depends on `dependency` and brings these operations.
+  /// The history has [a1, a2] and [a3] of device 1 and [b1] of device 2.
   struct Placement: Sendable, CustomTestStringConvertible {
     let dependency: String?
     let operations: [String]

@@ -3,7 +3,7 @@ import SyncServer
 import TestSupport
 import Testing
 
-/// What the ingest machine does where history has been pruned.
+/// The ingest machine after history has been pruned.
 @Suite("Packets after pruning", .hangLimit)
 struct IngestPrunedTests {
   /// A space in which a device has written some packets, all pruned but the last operation.

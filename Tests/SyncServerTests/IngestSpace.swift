@@ -1,8 +1,8 @@
 import FerryProtocol
 import SyncServer
 
-/// A space in memory behind the ingest machine: the smallest store there can be. It gives the
-/// machine only what a store would load for it.
+/// A space in memory behind the ingest machine: the smallest possible store. It gives the machine
+/// only the data that a store would load for it.
 struct IngestSpace {
   var state = SpaceState(epoch: Epoch(7))
   private(set) var chains: [DeviceID: DeviceChain] = [:]
@@ -12,15 +12,15 @@ struct IngestSpace {
   private(set) var records: [RecordKey: RecordState] = [:]
   private(set) var rows: [IngestEffects.OperationRow] = []
   private(set) var notices: [IngestEffects.NoticeRow] = []
-  /// Bodies of parked packets that plans asked for.
+  /// Bodies of buffered packets that plans requested.
   private(set) var bodiesLoaded = 0
-  /// Who holds which unique key.
+  /// The holder of each unique key.
   private(set) var holders: [UniqueClaim: Name] = [:]
   /// Look-ups of holders, each of any number of keys.
   private(set) var holderLookUps = 0
-  /// Who uses which device.
+  /// The owner of each device.
   private(set) var owners: [DeviceID: Principal] = [:]
-  /// What principals take, and all of them together.
+  /// The usage of each principal, and of all together.
   private(set) var usage: [Principal: Usage] = [:]
   private(set) var total = Usage()
   var quotas = Quotas.standard
@@ -215,8 +215,8 @@ extension IngestResult {
     if case .refused(let problem) = self { problem } else { nil }
   }
   var code: ProblemCode? { problem?.code }
-  /// What the problem says of single operations.
+  /// The problem's refusals of single operations.
   var refusals: [Refusal] { problem?.refusals ?? [] }
-  /// In a word: applied, duplicate, parked or the problem's code.
+  /// The result in a word: `applied`, `duplicate`, `parked` or the problem's code.
   var word: String { receipt?.status.rawValue ?? code?.rawValue ?? "" }
 }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `ferryd mission publish` refuses and warns of.
+/// The refusals and warnings of `ferryd mission publish`.
 @Suite("Publishing with care", .hangLimit)
 struct MissionPublishingTests {
   private let tests: ServiceDaemonTests

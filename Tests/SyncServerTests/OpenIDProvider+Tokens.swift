@@ -4,7 +4,7 @@ import Testing
 
 /// Tokens from the provider's token endpoint, obtained as an application obtains them.
 extension OpenIDProvider {
-  /// The answer of a token endpoint (RFC 6749 §5.1).
+  /// The response of a token endpoint (RFC 6749 §5.1).
   struct Tokens: Decodable {
     let accessToken: String
     let idToken: String?

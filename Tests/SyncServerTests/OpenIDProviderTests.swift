@@ -30,7 +30,7 @@ struct OpenIDProviderTests {
       return answer.status == 200 ? try SpaceInfo(decoding: answer.body).role : nil
     }
 
-    /// Asks until the server admits a token; until then each answer has `status`.
+    /// Asks until the server admits a token; until then each response has `status`.
     func admits(_ token: String, after status: Int) async throws {
       while true {
         let answer = try await ask(token)

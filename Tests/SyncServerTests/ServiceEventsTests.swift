@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncServer
 
-/// Keeps what it is sent, and lets a test wait for it.
+/// Keeps its messages, and lets a test wait for them.
 final class ListenerDouble: HeadListener {
   private struct State {
     var received: [String] = []

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncServer
 
-/// A clock that stands until a test moves it.
+/// A clock that stops until a test moves it.
 final class ServiceClockDouble: Sendable {
   private let time = Mutex(Duration.seconds(1_000))
   private let later = Mutex(Int64(0))
@@ -121,7 +121,7 @@ extension HTTPResponse {
 
   var text: String { String(decoding: bytes, as: UTF8.self) }
 
-  /// The problem that was answered.
+  /// The problem of the response.
   var problem: Problem? { Problem(decoding: bytes) }
 }
 

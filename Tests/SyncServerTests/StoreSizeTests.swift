@@ -6,7 +6,7 @@ import Testing
 
 @testable import SyncServer
 
-/// What many updates of few records leave behind, and how tombstones of older stores are found.
+/// The remains of many updates of few records, and the search for tombstones of older stores.
 @Suite("The size of a store", .serialized, .hangLimit)
 struct StoreSizeTests {
   static let records = 500
