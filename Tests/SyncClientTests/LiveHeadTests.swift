@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncClient
 
-/// What a watching device believes of the server's head.
+/// A watching device's knowledge of the server's head.
 @Suite(.hangLimit)
 struct LiveHeadTests {
   /// Connected at a head, with everything pulled.

@@ -175,7 +175,7 @@ struct NewChainTests {
     let page = maker.page([], head: 0)
     _ = try replica.file.apply(last: page.body, page.head)
     #expect(try replica.pending.map(\.kind) == [.update, .insert])
-    // Another device gives the row back with what it knows.
+    // Another device re-uploads the row with the values that it knows.
     try replica.apply(
       [maker.change(1, "tasks", "a", [Column("title", "theirs"), Column("done", 3)], at: 2)],
       head: 1)

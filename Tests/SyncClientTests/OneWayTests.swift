@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncClient
 
-/// Tables whose changes are sent and do not come back (seed rows S2.1, S2.2).
+/// Tables whose changes are sent and do not come back (SPEC.md §17).
 @Suite("One-way tables", .hangLimit)
 struct OneWayTests {
   let maker = PageMaker()
@@ -32,7 +32,7 @@ struct OneWayTests {
     try replica.file.markFailed(through: replica.file.newestPending(), "no route to host")
   }
 
-  /// What the next sync sends.
+  /// Returns the packets that the next sync sends.
   func sent(_ replica: ReplicaFixture) throws -> [Packet] {
     try replica.file.prepareUploads()
     return try replica.freeze()

@@ -20,7 +20,7 @@ final class ReplicaFixture {
     file = try Self.open(path, clock, credentials, limits)
   }
 
-  /// Opens the file anew, as a process does that starts again.
+  /// Opens the file again, as a process does that starts again.
   func reopen() throws { file = try Self.open(path, clock, credentials, limits) }
 
   /// A second writer on the same file, as another process has.
@@ -56,7 +56,7 @@ final class ReplicaFixture {
   }
 }
 
-/// Stands still until moved.
+/// A clock that stops until a test moves it.
 final class TestClock {
   var now: Int64 = 1_800_000_000_000
   private var state: UInt64 = 42
@@ -100,7 +100,7 @@ struct PageMaker {
       state: RecordState(deleted: SequencedStamp(stamp: stamp, sequence: sequence)))
   }
 
-  /// The print of this server's history at a place.
+  /// Returns the history hash of this server at a place.
   static func print(at sequence: SequenceNumber) -> UInt64 {
     UInt64(sequence) &* 0x9E37_79B9_7F4A_7C15
   }
@@ -153,7 +153,7 @@ extension ReplicaFixture {
     return try file.apply(last: page.body, page.head)
   }
 
-  /// What a server that has lost nothing says of this device.
+  /// Returns the confirmed tail that a server without losses reports for this device.
   private func confirmedTail() throws -> OperationID? {
     try file.connection.statement(
       """
@@ -163,7 +163,7 @@ extension ReplicaFixture {
     ).first { $0.uniqueID(0).map { OperationID($0) } } ?? nil
   }
 
-  /// What a server answers that takes the packet at these places.
+  /// Returns the receipt of a server that applies the packet at these places.
   func receipt(
     _ packet: Packet, first: SequenceNumber, status: PacketReceipt.Status = .applied,
     outcomes: [Outcome]? = nil
@@ -181,7 +181,7 @@ extension ReplicaFixture {
       epoch: PageMaker().epoch, head: last, serverTime: 0)
   }
 
-  /// Freezes and answers with the open packets.
+  /// Freezes and returns the open packets.
   func freeze(limit: Int = 4) throws -> [Packet] {
     try file.freezePackets(limit: limit)
     return try file.openPackets().map { try file.packet($0) }

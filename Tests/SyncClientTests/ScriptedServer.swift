@@ -5,9 +5,9 @@ import TestSupport
 
 @testable import SyncClient
 
-/// A server in memory: takes every packet, tells the head, and has whatever a test makes of it.
+/// A server in memory: takes every packet, reports the head, and follows a test's rules.
 final class ScriptedServer: Transport {
-  /// What a test puts in the place of an answer; `nil` lets the server answer.
+  /// A test's replacement of a response; `nil` lets the server respond.
   typealias Rule = @Sendable (_ request: TransportRequest, _ number: Int) -> TransportResponse?
 
   private struct State {
@@ -22,7 +22,7 @@ final class ScriptedServer: Transport {
 
   init(_ rule: @escaping Rule = { _, _ in nil }) { self.rule = rule }
 
-  /// What devices have sent.
+  /// The operations that devices have sent.
   var operations: [Operation] { state.withLock { $0.operations } }
   var requests: [TransportRequest] { state.withLock { $0.requests } }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncClient
 
-/// What a device makes of its tables when it compares itself with the server.
+/// A device's view of its tables when it compares itself with the server.
 @Suite("Reading tables for a comparison", .hangLimit)
 struct TableScanTests {
   private let maker = PageMaker()
