@@ -4,8 +4,8 @@ import FerryProtocol
 ///
 /// The history holds the sequences 1 to head, each once, and no operation twice. It contains every
 /// operation that was confirmed to a device, or committed on a device and survived there. The
-/// operation has the columns that the device wrote, or was merged before it was sent, as SPEC.md §5
-/// allows:
+/// operation has the columns that the device wrote, or was merged before it was sent, as SPEC.md §4
+/// and §5 allow:
 ///
 /// - an insert or update into the file's next operation on the record, which carries its columns
 ///   with the times at which they were written;
