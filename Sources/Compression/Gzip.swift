@@ -63,7 +63,7 @@ enum Gzip {
       switch status {
       case Z_OK: continue
       case Z_STREAM_END where stream.avail_in == 0: return
-      // What follows must be another member; inflate refuses anything else as a bad header.
+      // The next bytes must be another member; inflate rejects anything else as a bad header.
       case Z_STREAM_END: inflateReset(&stream)
       case Z_MEM_ERROR: throw .failed("inflate: out of memory")
       // No progress means that the input ended inside a member.

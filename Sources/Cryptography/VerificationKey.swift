@@ -14,9 +14,9 @@ package final class VerificationKey: Sendable {
   // SAFETY: OpenSSL's keys may be read by several threads; it is never changed after `init`.
   private nonisolated(unsafe) let key: OpaquePointer
 
-  /// An RSA key: modulus and exponent with their most significant byte first. Throws
-  /// ``CryptographyError/invalidKey`` unless the modulus has 2,048 to 8,192 bits and the exponent is
-  /// odd, above 1 and of 8 bytes at most.
+  /// Creates an RSA key from modulus and exponent, with their most significant byte first. Throws
+  /// ``CryptographyError/invalidKey`` unless the modulus has 2,048 to 8,192 bits and the exponent
+  /// is odd, above 1 and of 8 bytes at most.
   package init(rsaModulus modulus: [UInt8], exponent: [UInt8]) throws(CryptographyError) {
     let (n, e) = (Array(modulus.drop { $0 == 0 }), Array(exponent.drop { $0 == 0 }))
     guard (256...1_024).contains(n.count), n[0] >= 0x80 || n.count > 256,

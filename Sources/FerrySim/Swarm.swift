@@ -70,7 +70,8 @@ struct Swarm {
     case ended
   }
 
-  /// One process after another, until its share is done: after a crash the next goes on behind it.
+  /// Runs one process after another, until its share is done: after a crash the next continues
+  /// after the crashed world.
   private func follow(_ job: Int, _ sink: AsyncStream<Report>.Continuation) async throws {
     defer { sink.yield(.ended) }
     var done = 0

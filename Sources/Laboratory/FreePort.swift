@@ -8,7 +8,7 @@ package enum FreePort {
   private static let range: Range<UInt16> = 20_000..<32_000
   private static let handedOut = Mutex(Set<UInt16>())
 
-  /// A port that this process has not handed out before. Another process may still be faster.
+  /// Returns a port that this process has not returned before. Another process may still be faster.
   package static func next() throws -> UInt16 {
     for _ in range {
       let port = UInt16.random(in: range)

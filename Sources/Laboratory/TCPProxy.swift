@@ -88,9 +88,10 @@ package final class TCPProxy: Sendable {
   package func byteCount(_ direction: Direction) -> Int { core.byteCount(direction) }
 
   /// Returns the bytes of responses that the processes behind connections have really read: the
-  /// passed bytes without those in the system's buffers. The number is exact while the readers are
-  /// stopped and no bytes move any more, and never too low (Linux only; elsewhere all that has
-  /// passed).
+  /// passed bytes without those in the system's buffers.
+  ///
+  /// The number is exact while the readers are stopped and no bytes move any more. It is never too
+  /// low (Linux only; elsewhere all that has passed).
   package func readByteCount() -> Int { core.readByteCount(port) }
 
   /// Open connections.

@@ -13,7 +13,7 @@ package final class TemporaryDirectory: Sendable {
   }
 
   deinit {
-    // A directory that is gone already is as good.
+    // A directory that is gone already needs no removal.
     try? FileManager.default.removeItem(at: url)
   }
 

@@ -75,7 +75,8 @@ extension SQLiteConnection {
       }, Unmanaged.passUnretained(keeper).toOpaque())
   }
 
-  /// The table of the main database that the guarded statement prepared last drops, if it drops one.
+  /// The table of the main database that the last prepared guarded statement drops, if it drops
+  /// one.
   package var droppedTable: String? { keeper?.dropped }
 
   /// As ``prepareNext(_:)``, for SQL of a user: the guard is asked.

@@ -130,7 +130,7 @@ struct FolderTree {
         let folder = ObjectIdentifier(effect.folder)
         let isRepeated = Self.isRepeated(index, effects)
         if isCut || !isRepeated && left[folder, default: 0] == 0 {
-          // What was not given its new name keeps its old one.
+          // A file without its new name keeps its old one.
           isCut = true
           left[folder] = 0
           continue

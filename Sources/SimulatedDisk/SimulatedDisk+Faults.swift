@@ -73,8 +73,8 @@ extension SimulatedDisk {
   /// and never writes again. Its locks and shared memory are gone. Written bytes stay. The files
   /// can be opened again at once, beside the dead connections.
   ///
-  /// - Parameter prefix: A folder, for all files in it however deep, or one database's path, for
-  ///   that file with its journal and write-ahead log. "/" is the whole disk.
+  /// - Parameter prefix: A folder, for all files in it however deep. A database's path is for that
+  ///   file with its journal and write-ahead log. "/" is the whole disk.
   package func kill(under prefix: String) {
     let place = Place(prefix)
     killed.append(place)

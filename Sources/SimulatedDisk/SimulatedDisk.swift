@@ -12,11 +12,16 @@ import CSQLite
 /// durable after the next successful sync of its file.
 ///
 /// **Loss of power.** A file keeps all synced changes. Of the later writes and truncations it keeps
-/// nothing, everything, the first few with a torn one at the cut, or a random choice (kept, lost or
-/// torn for each). So later writes may survive earlier ones. A torn write keeps some of its
-/// 512-byte sectors and loses the others; sectors that were never written read as zeros. Bytes
-/// outside a write never change (`SQLITE_IOCAP_POWERSAFE_OVERWRITE`). If more than
-/// ``unsyncedLimit`` bytes wait, the operating system writes the older half by itself.
+/// one of these, as drawn:
+///
+/// - nothing, or everything;
+/// - the first few, with a torn one at the cut;
+/// - a random choice, in which each is kept, lost or torn.
+///
+/// So later writes may survive earlier ones. A torn write keeps some of its 512-byte sectors and
+/// loses the others; sectors that were never written read as zeros. Bytes outside a write never
+/// change (`SQLITE_IOCAP_POWERSAFE_OVERWRITE`). If more than ``unsyncedLimit`` bytes wait, the
+/// operating system writes the older half by itself.
 ///
 /// **Names.** Creations and deletions are kept in order, as in the journal of a file system: a loss
 /// of power keeps a first part of them. The first sync of a new file, or a deletion that asks for
@@ -57,7 +62,7 @@ package final class SimulatedDisk {
   /// By their places.
   var folders: [String: SimulatedFolders] = [:]
   var openFiles: [OpenFile] = []
-  /// Where processes were killed since the last step began: that step must fail as well.
+  /// Places of processes that were killed since the last step began: that step must fail as well.
   var killed: [Place] = []
   let methods: UnsafeMutablePointer<sqlite3_io_methods>
   private let name: UnsafeMutablePointer<CChar>

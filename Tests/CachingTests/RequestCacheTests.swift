@@ -195,7 +195,7 @@ struct RequestCacheTests {
     await ada.removePartition()
     #expect(await ada.lookup(request) == .none)
     #expect(await ben.lookup(request) != .none)
-    // Without names the credentials tell them apart.
+    // Without names the credentials distinguish them.
     _ = try await world.get(headers: ["Authorization": "Bearer a"])
     #expect(try await world.get(headers: ["Authorization": "Bearer b"]).origin == .network)
     #expect(try await world.get(headers: ["Authorization": "Bearer a"]).origin != .network)

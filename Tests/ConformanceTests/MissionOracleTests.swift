@@ -105,7 +105,7 @@ struct MissionOracleTests {
     #expect(oracle.judge(Self.final(store)).count == 1)
   }
 
-  // MARK: Where and how far
+  // MARK: Confinement and progress
 
   @Test("nothing lies outside of the store")
   func confined() {
@@ -132,7 +132,7 @@ struct MissionOracleTests {
       Self.objections(ProgressForward(), [Self.progress(9), Self.progress(1, version: 2)]) == 0)
   }
 
-  // MARK: What is fetched
+  // MARK: Fetched content
 
   private static func fetched(_ bytes: Int64, by device: String = "one") -> MissionRunEvent {
     .fetched(device: device, hash(1), bytes: bytes)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Live bodies", .hangLimit)
 struct HTTPStreamTests {
-  /// Answers each request with a new stream and hands the stream to the test.
+  /// Serves each request with a new stream and passes the stream to the test.
   func withStreams(
     _ configuration: HTTPServer.Configuration = .init(),
     _ body: (HTTPServer, Collector<HTTPStream>) async throws -> Void

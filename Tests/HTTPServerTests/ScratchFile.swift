@@ -50,7 +50,7 @@ final class ScratchFile: Sendable {
     }
   }
 
-  /// Answers every request with the file.
+  /// Returns a handler that serves the file for every request.
   func handler(tag: String = "v1", mediaType: String = "video/mp4") -> HTTPHandler {
     { [self] request in
       guard let content = try? open() else { return HTTPResponse(status: 404) }

@@ -18,7 +18,7 @@ func withServer(
   await server.stop(grace: .seconds(5))
 }
 
-/// Answers with method, path and size of the body.
+/// Responds with method, path and size of the body.
 let describe: HTTPHandler = { request in
   HTTPResponse.text("\(request.method) \(request.path) \(request.body.count)")
 }

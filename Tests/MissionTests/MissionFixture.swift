@@ -95,7 +95,7 @@ final class Shelf: MissionCatalogue, Downloader {
     case fails(DownloadError)
     /// Writes so many bytes and then waits until its task is cancelled.
     case hangs(after: Int)
-    /// Goes on when so many run at once.
+    /// Continues when so many run at once.
     case waits(forRunning: Int)
   }
 

@@ -39,7 +39,7 @@ struct MissionRestingTests {
     #expect(resting.state == .paused && resting.reason?.kind == .untrustedSigner)
     #expect(device.everything().contains { $0.hasPrefix("partial/") })
     let before = shelf.bytesFetched
-    // It goes on by itself.
+    // It continues by itself.
     try await device.manager.trust(Publication.key.publicKey.bytes)
     #expect(try await device.manager.settled([mission("m")]).map(\.state) == [.done])
     #expect(shelf.bytesFetched - before <= 300_000 - 3 * 65_536 + 10)

@@ -63,7 +63,7 @@ struct ClockTests {
       #expect(try await rows(replica) == first)
       #expect(try await replica.status().pending == 0)
     }
-    // A write after all devices have synced is later than all before, whoever writes it.
+    // A write after all devices have synced is later than all before, on every device.
     try await devices[1].1.write {
       try $0.execute("UPDATE notes SET body = 'last' WHERE id = 'shared'")
     }

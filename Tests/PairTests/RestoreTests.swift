@@ -137,7 +137,7 @@ struct RestoreTests {
       try await two.exchange()
       #expect(try await two.status().device == renamed, "from \(name)")
     }
-    // What the author of the edit had seen is forgotten: users may be asked about it.
+    // The operations that the author of the edit had seen are pruned: users may be asked about it.
     for device in [one, two, one] { try await device.open().sync() }
     try await expectEqual([one, two])
     #expect(try await one.count() == 5)

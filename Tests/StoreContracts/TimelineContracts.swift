@@ -46,7 +46,7 @@ extension StoreContract {
       try await under.withSpace { space in
         try await space.send(author.packet(inserting: ["c"]))
         try await space.prune()
-        // Runs ended at 2 and at 4; the history of the third goes on to 6.
+        // Runs ended at 2 and at 4; the history of the third continues to 6.
         for (index, anchor) in given.enumerated() {
           let end = SequenceNumber(index / 2 + 1) * 2
           for head in anchor.head...6 {

@@ -131,8 +131,8 @@ struct PushRecoveryTests {
   }
 }
 
-/// A server that keeps the rules of the chain (SPEC.md §4) and lets the second packet of a chain wait
-/// for the third, as a network may.
+/// A server that keeps the rules of the chain (SPEC.md §4). It lets the second packet of a chain
+/// wait for the third, as a network may.
 private final class ChainServer: Transport {
   private struct State {
     var known: Set<OperationID> = []

@@ -246,7 +246,7 @@ struct MissionCommandTests {
     #expect(past.headers["content-range"] == "bytes */\(content.count)")
     let known = try await get("GET", ["If-None-Match": "\"\(hash)\""])
     #expect(known.status == 304 && known.body.isEmpty)
-    // What went out is counted right after; manifests were read by the way.
+    // Sent bytes are counted right after; manifests were read as well.
     let sent = 2 * content.count + 107
     var counted = 0
     repeat {

@@ -59,7 +59,7 @@ struct ServiceMissionTests {
     let second = await fixture.publish([two], version: 2)
     #expect(try MissionRecord(decoding: second.bytes).version == 2)
     #expect(try await fixture.store.space(named: .known("notes"))?.head == 2)
-    // What the first version named is readable still.
+    // Content that the first version named is readable still.
     #expect(await fixture.send("GET", "/v1/blobs/\(ContentHash(of: one))").status == 200)
     #expect(await fixture.send("DELETE", "/v1/spaces/notes/missions/tour").status == 204)
     let third = await fixture.publish([one])

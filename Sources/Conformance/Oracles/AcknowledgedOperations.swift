@@ -44,7 +44,7 @@ package struct AcknowledgedOperations: Oracle {
       return FileAudit(file, history, unaware: unaware)
     }
     for index in audits.indices { audits[index].run() }
-    // What two files have held has to reach the server from one of them.
+    // Operations that two files have held have to reach the server from one of them.
     let satisfied = audits.reduce(into: Set<OperationID>()) { $0.formUnion($1.satisfied) }
     var told = Set<OperationID>()
     for audit in audits {
@@ -96,7 +96,7 @@ private struct History {
       repeated.append("operation \(entry.id) is in the history twice, again at #\(entry.sequence)")
     }
     let told = Set(logs.files.lazy.flatMap { $0.entries.lazy.map(\.operation.id) })
-    // What a batch did to single records was on no device.
+    // A batch's effects on single records were on no device.
     let unheard = history.filter { !told.contains($0.id) && !$0.id.isEffect }
     (self.entries, self.repeated) = (entries, repeated)
     self.unheard = Dictionary(grouping: unheard, by: \.device).mapValues { list in

@@ -8,8 +8,8 @@ import FerryProtocol
 ///   the same value. An own value that loses to a greater delete always is. The operation is
 ///   overruled.
 /// - Another device's value that it replaces or deletes is among its conflicts if its author had
-///   not seen that value (the value's sequence is above its base). For a write, the values must
-///   also differ.
+///   not seen that value. The value's sequence is then above the operation's base. For a write, the
+///   values must also differ.
 /// - An update or insert is overruled if the record does not exist after it, and a delete if the
 ///   record does. A conflict without a column reports that. An update of a record that was never
 ///   inserted has lost to no other write, and is overruled without a conflict.

@@ -7,10 +7,10 @@ import FerryProtocol
 /// Every cursor is the head, in the server's epoch. No operation is pending, waiting or rejected on
 /// a device. Replicas have had all upgrades by then.
 ///
-/// If a file was lost or went back to an earlier state, orphans may be left. The device that wrote
-/// a row may not hold the row any more when it learns that its parent was deleted, so no device
-/// deletes it. SPEC.md promises only that every replica rejects such a row (§5). The same applies
-/// to a row whose parent has another value now: no device that holds the row updates it.
+/// If a file was lost or went back to an earlier state, orphans may be left. The author of a row
+/// may not hold it any more when it learns that its parent was deleted, so no device deletes it.
+/// SPEC.md promises only that every replica rejects such a row (§5). The same applies to a row
+/// whose parent has another value now: no device that holds the row updates it.
 package struct Convergence: Oracle {
   package static let name = "convergence"
 

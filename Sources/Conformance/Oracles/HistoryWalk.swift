@@ -10,7 +10,7 @@ struct HistoryWalk {
 
   init(_ server: ServerEvidence) { (history, forgotten) = (server.history, server.forgotten) }
 
-  /// Goes on through everything up to a sequence.
+  /// Continues through everything up to a sequence.
   mutating func advance(
     to last: SequenceNumber = .max, take: (HistoryEntry) -> Void, forget: (RecordKey) -> Void
   ) {

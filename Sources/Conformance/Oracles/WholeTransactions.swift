@@ -2,8 +2,8 @@ import FerryProtocol
 
 /// Checks that no read ever shows a part of a transaction.
 ///
-/// This holds for the replica that made it, for every other, and for the server's final records: of
-/// the rows of one `ledger` transaction all are there or none.
+/// Of the rows of one `ledger` transaction all are there or none. This holds for the replica that
+/// made it, for every other, and for the server's final records.
 package struct WholeTransactions: Oracle {
   package static let name = "whole-transactions"
 

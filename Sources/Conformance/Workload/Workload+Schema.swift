@@ -47,7 +47,8 @@ extension Workload {
     "ALTER TABLE paints RENAME COLUMN shade TO color",
   ]
 
-  /// A column that has another name since an upgrade. The space keeps its values, which wait on devices.
+  /// A column that has another name since an upgrade. The space keeps its values, which wait on
+  /// devices.
   static let renamed: (table: Name, column: Name) = ("paints", "shade")
 
   /// The column of `paints`, in a schema with so many upgrades.

@@ -5,7 +5,7 @@ import Foundation
 final class ListenerCrowd {
   private struct Listener {
     let socket: Int32
-    /// The end of what has been read, in case an event comes in two pieces.
+    /// The end of the bytes read so far, in case an event comes in two pieces.
     var tail: [UInt8] = []
     var head: SequenceNumber = -1
   }

@@ -75,8 +75,8 @@ struct LoadClient: Sendable {
     }
   }
 
-  /// Returns the work of the server's pruner since its start, in runs that have ended: deleted
-  /// operations, and rows whose disk space was not released yet.
+  /// Returns the work of the server's pruner since its start, in runs that have ended. It is the
+  /// deleted operations, and the rows whose disk space was not released yet.
   func pruned() async throws -> (operations: Int, unreclaimed: Int) {
     let answer = try await transport.send(TransportRequest(.get, "\(base)/metrics"))
     try check(answer)

@@ -7,7 +7,7 @@ struct RoundPlan: Sendable {
   var devices: Int
   /// Transactions a second, over all devices.
   var rate: Int
-  /// How long faults and transactions go on.
+  /// The time for faults and transactions.
   var duration: Duration
   /// How long the queues may take to drain afterwards.
   var drainLimit: Duration

@@ -55,7 +55,7 @@ enum FaultKind: String, Sendable, CaseIterable {
   case stallDatabase = "stall-database"
   /// A node's connections to PostgreSQL are reset.
   case resetDatabase = "reset-database"
-  /// Devices go on at the other node.
+  /// Devices continue at the other node.
   case moveDevice = "move-device"
 
   /// Whether PostgreSQL is down for a while, so that faults of the kind keep a distance.

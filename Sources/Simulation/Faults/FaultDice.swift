@@ -26,7 +26,7 @@ package struct FaultName: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// Decides the faults by the seed. Each kind at each site has a stream of its own, so that leaving
-/// one fault out changes no other: a failing run can be shrunk.
+/// one fault out changes no other. So a failing run can be shrunk.
 // SAFETY: touched on the scheduler's thread only.
 package final class FaultDice: @unchecked Sendable {
   /// Faults per million rolls, by the kinds' places.

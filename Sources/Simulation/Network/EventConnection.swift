@@ -1,7 +1,7 @@
 import HTTPServer
 import Networking
 
-/// A stream of events on its way to a device: the connection on which the server's side is
+/// A stream of events on its way to a device. It has the connection on which the server's side is
 /// suspended, and the body that the device reads.
 // SAFETY: touched on the scheduler's thread only.
 final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
@@ -85,7 +85,7 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
     let arrival = max(network.scheduler.now + link.delay(), lastArrival)
     lastArrival = arrival
     network.scheduler.after(arrival - network.scheduler.now) { [self] in
-      // A connection over a cut link is dead for good, as after a change of networks.
+      // A connection over a cut link never recovers, as after a change of networks.
       if link.isCut(.down) { isHalfOpen = true }
       guard !isHalfOpen, end == nil else { return }
       guard let reader else { return waiting.append(bytes) }

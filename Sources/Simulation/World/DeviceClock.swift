@@ -7,7 +7,7 @@ struct DeviceClock {
   var offset: Int64
   /// Millionths by which it is too quick.
   var drift: Int64
-  /// Milliseconds by which it goes on at a time.
+  /// The step of its time, milliseconds.
   var step: Int64
 
   /// Milliseconds since 1970 when the world's time is `now`, microseconds.

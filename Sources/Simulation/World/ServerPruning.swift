@@ -22,8 +22,9 @@ struct ServerPruning {
 }
 
 extension WorldOptions {
-  /// Draws a short retention in one world of three. The server then prunes so soon that devices
-  /// come back too late: those that were away or cut off, copies, and files restored from a backup.
+  /// Draws a short retention in one world of three. The server then prunes so soon that some
+  /// devices come back too late. Those were away or cut off, are copies, or have files restored
+  /// from a backup.
   mutating func drawRetention(seed: UInt64) {
     var random = SeededRandom(seed, "retention")
     guard random.chance(1, in: 3) else { return }

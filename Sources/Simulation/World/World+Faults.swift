@@ -83,7 +83,7 @@ extension World {
     return copy
   }
 
-  /// How often one backup is put in place after the first time, and how long after, microseconds.
+  /// The number of later restores of one backup, and the pause before each, microseconds.
   private struct Again {
     var pauses: [Int64]
 

@@ -46,8 +46,8 @@ extension World {
     }
   }
 
-  /// Lets all devices request the missions that they want and lack, as soon as all else is drained:
-  /// before that, the published missions are not known. Returns whether nothing is left.
+  /// Lets all devices request the missions that they want and lack, as soon as all else is drained.
+  /// Before that, the published missions are not known. Returns whether nothing is left.
   func settleMissions(isDrained: Bool) -> Bool {
     guard let publisher else { return isDrained }
     guard isDrained, publisher.isIdle else {

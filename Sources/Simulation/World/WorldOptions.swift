@@ -89,7 +89,7 @@ package struct WorldOptions: Sendable, Equatable {
   package var serverPowerLosses = 0
   /// A device's wall clock leaps, up to years, either way.
   package var clockJumps = 0
-  /// A device's file is copied, and both go on.
+  /// A device's file is copied, and both continue.
   package var copies = 0
   /// A device's file is restored from an earlier copy.
   package var restores = 0

@@ -84,7 +84,8 @@ final class DirectDevice {
     }
   }
 
-  /// The upgrades that add columns. Only a sync with a server of its own compares tables after others.
+  /// The upgrades that add columns. Only a sync with a server of its own compares tables after the
+  /// other upgrades.
   static let upgrades = Workload.upgrades.filter { $0.contains("ADD COLUMN") }
 
   /// The next version of the schema.

@@ -69,7 +69,7 @@ struct HistoryMaker {
     }
   }
 
-  /// Records and takes in at once.
+  /// Records an operation and adds it at once.
   @discardableResult
   mutating func add(
     _ kind: OperationKind, _ record: String, by device: UInt64, at time: UInt64,

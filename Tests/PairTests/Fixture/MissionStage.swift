@@ -68,7 +68,7 @@ extension Server {
     }.compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0) { $0 + Int($1) }
   }
 
-  /// Bytes of content, manifests included, that it has handed over since it was started.
+  /// Bytes of content, manifests included, that it has sent since it was started.
   func blobBytes() async throws -> Int {
     try await metric("ferry_http_response_bytes_total", "route=\"/v1/blobs/{sha256}\"")
   }
