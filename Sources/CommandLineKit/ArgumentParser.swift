@@ -117,7 +117,8 @@ struct ArgumentParser {
     if let attached { throw .unexpectedValue("--\(name)", value: attached) }
   }
 
-  /// One letter, several flags (`-vj`), or a letter with its value attached (`-rFILE`, `-r=FILE`).
+  /// Reads one letter, several flags (`-vj`), or a letter with its value attached (`-rFILE`,
+  /// `-r=FILE`).
   private mutating func takeShort(_ word: String) throws(UsageError) {
     var letters = word.dropFirst()
     while let letter = letters.popFirst() {
@@ -252,7 +253,7 @@ struct ArgumentParser {
 }
 
 extension [CommandSpec] {
-  /// The innermost command's value: a lower declaration hides a higher one.
+  /// Returns the innermost command's value: a lower declaration hides a higher one.
   fileprivate func lastValue<Value>(of find: (CommandSpec) -> Value?) -> Value? {
     for command in reversed() {
       if let value = find(command) { return value }
@@ -269,7 +270,8 @@ extension CommandSpec {
       + flags.filter { !$0.isHidden }.map { "--\($0.name)" }
   }
 
-  /// The names down to the only command below this one that takes the option, if there is one.
+  /// Returns the names down to the only command below this one that takes the option, if there is
+  /// one.
   fileprivate func descendant(taking written: String) -> String? {
     var found: [String] = []
     for child in subcommands where !child.isHidden {
@@ -284,7 +286,7 @@ extension FlagSpec {
   /// Only a flag that the environment can switch on needs to be switched off.
   var isNegatable: Bool { environment != nil }
 
-  /// Whether its variable switches it on.
+  /// Returns whether its variable switches it on.
   func isOn(in environment: [String: String]) throws(UsageError) -> Bool {
     guard let variable = self.environment, let text = environment[variable] else { return false }
     switch text.lowercased() {

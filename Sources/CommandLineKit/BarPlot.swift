@@ -9,7 +9,7 @@ package struct BarPlot: Sendable, Equatable {
     /// Printed after the bar, such as the amount with its unit.
     package var note: String
 
-    /// A bar; see the properties.
+    /// Creates a bar; see the properties.
     package init(_ label: String, _ value: Double, note: String = "") {
       self.label = label
       self.value = value
@@ -24,12 +24,13 @@ package struct BarPlot: Sendable, Equatable {
   static let eighths: [Character] = Array("▏▎▍▌▋▊▉█")
   private static let levels: [Character] = Array("▁▂▃▄▅▆▇█")
 
-  /// A plot; all bars share one scale.
+  /// Creates a plot; all bars share one scale.
   package init(_ bars: [Bar]) {
     self.bars = bars
   }
 
-  /// The lines in at most `width` columns: label, bar, note. The longest bar takes all the room.
+  /// Returns the lines in at most `width` columns: label, bar, note. The longest bar takes all the
+  /// room.
   package func lines(width: Int = 80) -> [String] {
     let labels = bars.map { $0.label.escapedForTerminal.truncated(toWidth: max(1, width / 3)) }
     let notes = bars.map { $0.note.escapedForTerminal.truncated(toWidth: max(1, width / 3)) }

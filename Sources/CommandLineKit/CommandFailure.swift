@@ -35,7 +35,7 @@ package struct CommandFailure: Error, Sendable, Equatable {
     ])
   }
 
-  /// Three short lines without a final newline: `ferry: what`, `  why: …`, `  next: …`.
+  /// Returns three short lines without a final newline: `ferry: what`, `  why: …`, `  next: …`.
   /// Text from elsewhere is escaped, so that it can neither drive the terminal nor add lines.
   package func text(program: String) -> String {
     var lines = ["\(program): \(Self.oneLine(what))"]

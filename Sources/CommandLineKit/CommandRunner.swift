@@ -98,8 +98,8 @@ package struct CommandRunner: Sendable {
     return failure.status.rawValue
   }
 
-  /// Whether `--json` is wanted, found without parsing: errors of a wrong command line are JSON
-  /// too.
+  /// Returns whether `--json` is wanted, found without parsing: errors of a wrong command line are
+  /// JSON too.
   private func asksForJSON(_ arguments: [String], _ environment: [String: String]) -> Bool {
     guard let flag = root.jsonFlag else { return false }
     let options = arguments.prefix { $0 != "--" }

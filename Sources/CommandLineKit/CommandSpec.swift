@@ -52,7 +52,7 @@ package struct CommandSpec: Sendable {
     self.run = run
   }
 
-  /// The commands from this one down along `names`; stops before the first unknown name.
+  /// Returns the commands from this one down along `names`; stops before the first unknown name.
   func trail(along names: some Sequence<String>) -> [CommandSpec] {
     var trail = [self]
     var current = self
@@ -72,7 +72,7 @@ package struct ExampleSpec: Sendable, Equatable {
   /// The line as it is typed, without a prompt.
   package let line: String
 
-  /// An example; the line is never wrapped.
+  /// Creates an example; the line is never wrapped.
   package init(_ purpose: String, _ line: String) {
     self.purpose = purpose
     self.line = line

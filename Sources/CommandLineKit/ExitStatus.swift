@@ -19,7 +19,7 @@ package struct ExitCodeNote: Sendable, Equatable {
   /// When it is returned.
   package let meaning: String
 
-  /// A note about any status, also one outside `ExitStatus` (130 after an interrupt).
+  /// Creates a note about any status, also one outside `ExitStatus` (130 after an interrupt).
   package init(_ code: Int32, _ meaning: String) {
     self.code = code
     self.meaning = meaning

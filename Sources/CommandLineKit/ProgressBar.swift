@@ -146,8 +146,8 @@ package final class ProgressBar: Sendable {
 }
 
 extension ProgressBar {
-  /// The line for a state in at most `width` columns; pure. Notes are dropped from the end, then
-  /// the bar, then the label is cut.
+  /// Returns the line for a state in at most `width` columns; pure. Notes are dropped from the end,
+  /// then the bar, then the label is cut.
   package static func render(_ state: ProgressState, width: Int) -> String {
     let label = state.label.escapedForTerminal
     var notes = state.notes

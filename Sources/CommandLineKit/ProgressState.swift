@@ -20,7 +20,7 @@ package struct ProgressState: Sendable, Equatable {
   /// Units a second; `nil` if it is not known yet.
   package var rate: Double?
 
-  /// A state to render.
+  /// Creates a state to render.
   package init(
     label: String, unit: Unit, completed: Int64 = 0, total: Int64? = nil,
     elapsed: Duration = .zero, rate: Double? = nil

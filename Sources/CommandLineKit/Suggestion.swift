@@ -1,8 +1,8 @@
 // The word that a user who mistyped probably meant.
 
 extension String {
-  /// The distance in insertions, deletions, replacements and swaps of neighbours (optimal string
-  /// alignment), over characters.
+  /// Returns the distance in insertions, deletions, replacements and swaps of neighbours (optimal
+  /// string alignment), over characters.
   func editDistance(to other: String) -> Int {
     let left = Array(self)
     let right = Array(other)

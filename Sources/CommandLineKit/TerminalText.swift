@@ -77,7 +77,7 @@ extension String {
     return result + "…"
   }
 
-  /// The string with spaces up to `width` columns, after it or, `leading`, before it.
+  /// Returns the string with spaces up to `width` columns, after it or, `leading`, before it.
   func padded(toWidth width: Int, leading: Bool = false) -> String {
     let padding = String(repeating: " ", count: max(0, width - displayWidth))
     return leading ? padding + self : self + padding

@@ -7,7 +7,7 @@ import Foundation
 package struct TextOutput: Sendable {
   private let sink: @Sendable (String) throws(OutputError) -> Void
 
-  /// An output of any kind, such as one that collects for a test.
+  /// Creates an output of any kind, such as one that collects for a test.
   package init(_ sink: @escaping @Sendable (String) throws(OutputError) -> Void) {
     self.sink = sink
   }

@@ -23,7 +23,7 @@ package struct UsageError: CommandFailureConvertible, Sendable, Equatable {
   /// The correct command line.
   package let next: String
 
-  /// An error that a command may throw too, for rules between its options.
+  /// Creates an error that a command may throw too, for rules between its options.
   package init(_ code: Code, _ what: String, why: String, next: String) {
     self.code = code
     self.what = what

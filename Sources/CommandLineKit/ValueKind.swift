@@ -26,7 +26,7 @@ package enum ValueKind: Sendable, Equatable {
     }
   }
 
-  /// Whether `text` is such a value.
+  /// Returns whether `text` is such a value.
   func accepts(_ text: String) -> Bool {
     switch self {
     case .text: true

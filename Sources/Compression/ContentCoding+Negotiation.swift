@@ -27,7 +27,7 @@ extension ContentCoding {
     return best.coding
   }
 
-  /// One list element: the coding in lower case and its weight in thousandths.
+  /// Reads one list element: the coding in lower case and its weight in thousandths.
   private static func weighted(_ element: Substring) -> (token: String, weight: Int)? {
     let parts = element.split(separator: ";", omittingEmptySubsequences: false)
     let token = trimmed(parts[0]).lowercased()
@@ -39,7 +39,7 @@ extension ContentCoding {
     return (token, weight)
   }
 
-  /// A `qvalue` of RFC 9110 §12.4.2: 0 or 1 with at most three decimals.
+  /// Reads a `qvalue` of RFC 9110 §12.4.2: 0 or 1 with at most three decimals.
   private static func thousandths(_ text: Substring) -> Int? {
     let digits = Array(text.utf8)
     guard let first = digits.first, first == UInt8(ascii: "0") || first == UInt8(ascii: "1")

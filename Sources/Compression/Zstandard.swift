@@ -30,7 +30,8 @@ enum Zstandard {
     return output.bytes
   }
 
-  /// The first frame's declared size, or a guess; only ever used to reserve within the limit.
+  /// Returns the first frame's declared size, or a guess; only ever used to reserve within the
+  /// limit.
   private static func expectedSize(_ bytes: [UInt8], limit: Int) -> Int {
     let declared = ZSTD_getFrameContentSize(bytes, bytes.count)
     // The two top values mean unknown and not a frame.

@@ -11,7 +11,7 @@ package struct AESGCM: Sendable, Equatable {
 
   private let key: [UInt8]
 
-  /// A cipher; throws ``CryptographyError/invalidKey`` unless the key has 32 bytes.
+  /// Creates a cipher; throws ``CryptographyError/invalidKey`` unless the key has 32 bytes.
   package init(key: [UInt8]) throws(CryptographyError) {
     guard key.count == Self.keyBytes else { throw .invalidKey }
     self.key = key

@@ -45,7 +45,7 @@ package final class VerificationKey: Sendable {
 
   deinit { EVP_PKEY_free(key) }
 
-  /// Whether the holder of the secret key signed exactly this message.
+  /// Returns whether the holder of the secret key signed exactly this message.
   package func isValid(_ signature: [UInt8], for message: [UInt8]) -> Bool {
     var encoded = signature
     if scheme == .p256 {
@@ -62,7 +62,7 @@ package final class VerificationKey: Sendable {
       && EVP_DigestVerify(context, encoded, encoded.count, message, message.count) == 1
   }
 
-  /// The same number in 32 bytes.
+  /// Returns the same number in 32 bytes.
   private static func coordinate(_ bytes: [UInt8]) throws(CryptographyError) -> [UInt8] {
     let number = bytes.drop { $0 == 0 }
     guard !bytes.isEmpty, number.count <= 32 else { throw .invalidKey }

@@ -37,10 +37,10 @@ final class Surroundings: Sendable {
     new.update(completed: 0)
   }
 
-  /// One more step of the progress line is done.
+  /// Advances the progress line.
   func advance(by amount: Int = 1) { bar.withLock { $0?.advance(by: Int64(amount)) } }
 
-  /// An empty database on the private cluster, which starts at the first call.
+  /// Returns an empty database on the private cluster, which starts at the first call.
   func makeDatabase() throws -> String {
     try cluster.withLock { cluster in
       let running = try cluster ?? PostgresCluster()

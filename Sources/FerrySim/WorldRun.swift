@@ -94,7 +94,7 @@ struct WorldRun {
     result.violations.first?.oracle == "liveness" ? 60 : 400
   }
 
-  /// A long run is not to end with a page that cannot be written.
+  /// Checks the page's place first: a long run is not to end with a page that cannot be written.
   private func checkPlace(of path: String) throws {
     let directory = URL(filePath: path).deletingLastPathComponent().path
     var isDirectory: ObjCBool = false
@@ -138,6 +138,6 @@ final class Databases {
     cluster = store == "postgres" ? try PostgresCluster.shared() : nil
   }
 
-  /// `nil` for the embedded store.
+  /// Returns a new database's URL; `nil` for the embedded store.
   func next() throws -> String? { try cluster?.createDatabase() }
 }

@@ -94,7 +94,7 @@ package final class ChildProcess: Sendable {
   /// Sends a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT …); has no effect after the end.
   package func send(_ signal: Int32) { capture.signal(signal) }
 
-  /// An open file without a name, so that no writer has to wait for the reader.
+  /// Returns an open file without a name, so that no writer has to wait for the reader.
   private static func file(holding text: String) throws -> Int32 {
     let scratch = try TemporaryDirectory()
     let path = scratch.file("input").path

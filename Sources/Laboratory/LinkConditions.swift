@@ -25,7 +25,7 @@ package struct LinkConditions: Sendable, Equatable {
     self.answers = answers
   }
 
-  /// Both at once: the worse of the two each way.
+  /// Returns both at once: the worse of the two each way.
   package func joined(with other: LinkConditions) -> LinkConditions {
     LinkConditions(
       requests: Self.worse(requests, other.requests), answers: Self.worse(answers, other.answers))

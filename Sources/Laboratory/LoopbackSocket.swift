@@ -5,7 +5,7 @@ import Foundation
 package enum LoopbackSocket {
   private static let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
 
-  /// A socket that listens on `port`, or on a free one for 0, and the port in use.
+  /// Returns a socket that listens on `port`, or on a free one for 0, and the port in use.
   package static func listen(
     port: UInt16 = 0
   ) throws(TestSupportError) -> (descriptor: Int32, port: UInt16) {
@@ -24,7 +24,7 @@ package enum LoopbackSocket {
     return (descriptor, boundPort(descriptor))
   }
 
-  /// A connection to `port`.
+  /// Returns a connection to `port`.
   package static func connect(to port: UInt16) throws(TestSupportError) -> Int32 {
     let descriptor = try open()
     guard withAddress(port, { Foundation.connect(descriptor, $0, $1) }) == 0 else {
@@ -36,7 +36,7 @@ package enum LoopbackSocket {
     return descriptor
   }
 
-  /// The next connection; `nil` when the listening socket was shut down.
+  /// Returns the next connection; `nil` when the listening socket was shut down.
   package static func accept(on listener: Int32) -> Int32? {
     while true {
       var poller = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
@@ -56,7 +56,7 @@ package enum LoopbackSocket {
     }
   }
 
-  /// Some bytes, at most as many as the buffer holds; empty at the end or after a failure.
+  /// Returns some bytes, at most as many as the buffer holds; empty at the end or after a failure.
   package static func read(_ descriptor: Int32, _ buffer: inout [UInt8]) -> ArraySlice<UInt8> {
     while true {
       let count = recv(descriptor, &buffer, buffer.count, 0)

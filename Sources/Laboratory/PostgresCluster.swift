@@ -23,7 +23,7 @@ package final class PostgresCluster: Sendable {
   private let server: TestServer
   private let privateServer: PrivateServer?
 
-  /// A cluster of its own, for tests that stop it. It takes a second or two.
+  /// Creates a cluster of its own, for tests that stop it. It takes a second or two.
   package init() throws {
     let privateServer = try PrivateServer()
     self.privateServer = privateServer
@@ -73,8 +73,8 @@ package final class PostgresCluster: Sendable {
   /// Continues the stopped processes.
   package func thaw() throws { try owned().signal(SIGCONT) }
 
-  /// The server's processes that serve connections to a database of `createDatabase`, found without
-  /// asking the server (Linux only). Empty while it is down.
+  /// Returns the server's processes that serve connections to a database of `createDatabase`, found
+  /// without asking the server (Linux only). Empty while it is down.
   package func backendProcessIDs(serving url: String) throws -> [Int32] {
     let database = URLComponents(string: url)?.path.dropFirst() ?? ""
     return try owned().children { $0.hasPrefix("postgres: ") && $0.contains(" \(database) ") }

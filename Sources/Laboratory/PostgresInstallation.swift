@@ -33,7 +33,7 @@ struct PostgresInstallation: Sendable {
     return PostgresInstallation(directory: directory, user: ("postgres", id, group))
   }
 
-  /// The command line that runs one of the programs as the right user.
+  /// Returns the command line that runs one of the programs as the right user.
   func commandLine(_ program: String, _ arguments: [String]) -> [String] {
     let command = ["\(directory)/\(program)"] + arguments
     guard let user else { return command }

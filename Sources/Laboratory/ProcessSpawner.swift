@@ -100,7 +100,7 @@ enum ProcessSpawner {
     return process
   }
 
-  /// The child starts with no signal blocked and none ignored.
+  /// Lets the child start with no signal blocked and none ignored.
   private static func setCleanSignals(_ attributes: inout posix_spawnattr_t) {
     var none = sigset_t()
     sigemptyset(&none)

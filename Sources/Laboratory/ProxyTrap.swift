@@ -90,7 +90,7 @@ package final class ProxyTrap: Sendable {
 
   // MARK: On the connections' threads
 
-  /// How many of `count` bytes pass before it springs; `nil` when it does not.
+  /// Returns how many of `count` bytes pass before it springs; `nil` when it does not.
   func consider(_ direction: TCPProxy.Direction, _ exchange: Exchange, count: Int) -> Int? {
     guard direction == pattern.direction,
       pattern.request.isEmpty || exchange.requestLine.contains(pattern.request)

@@ -21,7 +21,7 @@ struct SocketQueues {
     }
   }
 
-  /// Bytes that were sent on a connection and not read by its other side.
+  /// Returns bytes that were sent on a connection and not read by its other side.
   func unread(from descriptor: Int32) -> Int {
     var address = sockaddr_in()
     var size = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -45,7 +45,7 @@ struct SocketQueues {
     #endif
   }
 
-  /// The port of an address such as `0100007F:1F90`.
+  /// Returns the port of an address such as `0100007F:1F90`.
   private static func port(_ address: Substring) -> UInt16? {
     address.split(separator: ":").last.flatMap { UInt16($0, radix: 16) }
   }

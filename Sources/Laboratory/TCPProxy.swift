@@ -68,10 +68,10 @@ package final class TCPProxy: Sendable {
   /// Removes all traps and releases the bytes that they hold.
   package func removeTraps() { core.removeTraps() }
 
-  /// From now on connections are reset as soon as they are made, or no longer.
+  /// Resets connections from now on as soon as they are made, or stops that.
   package func refuse(_ isRefusing: Bool = true) { core.refuse(isRefusing) }
 
-  /// New connections go to another server.
+  /// Sends new connections to another server.
   package func retarget(to port: UInt16) { core.retarget(to: port) }
 
   /// Sets the conditions for all bytes from now on, on open connections too.
@@ -84,7 +84,7 @@ package final class TCPProxy: Sendable {
   @discardableResult
   package func resetAll() -> Int { core.resetAll() }
 
-  /// Bytes that have passed in a direction so far.
+  /// Returns bytes that have passed in a direction so far.
   package func byteCount(_ direction: Direction) -> Int { core.byteCount(direction) }
 
   /// Returns the bytes of responses that the processes behind connections have really read: the
@@ -152,7 +152,7 @@ final class ProxyCore: Sendable {
 
   func add(_ trap: ProxyTrap) { state.withLock { $0.traps.append(trap) } }
 
-  /// The first trap that springs within these bytes, and how many of them pass before.
+  /// Returns the first trap that springs within these bytes, and how many of them pass before.
   func sprung(
     _ direction: TCPProxy.Direction, _ exchange: ProxyTrap.Exchange, count: Int
   ) -> (trap: ProxyTrap, offset: Int)? {

@@ -76,8 +76,8 @@ package final class SQLiteConnection {
   /// - Throws: `SQLITE_MISUSE` if anything follows the statement; then nothing is run.
   package func execute(single sql: String) throws(SQLiteError) { try prepare(sql).run() }
 
-  /// The prepared statement for `sql`, made once for each connection. It comes back reset; only
-  /// one use of it may be under way at a time.
+  /// Returns the prepared statement for `sql`, made once for each connection. It comes back reset;
+  /// only one use of it may be under way at a time.
   package func statement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
     let key = SQLText(sql)
     if let cached = statements[key] {
@@ -90,7 +90,7 @@ package final class SQLiteConnection {
     return prepared
   }
 
-  /// A statement of its own, not shared and not kept.
+  /// Returns a statement of its own, not shared and not kept.
   ///
   /// - Throws: `SQLITE_MISUSE` if there is no statement, or more than one.
   package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {

@@ -79,7 +79,7 @@ extension SQLiteConnection {
   /// one.
   package var droppedTable: String? { keeper?.dropped }
 
-  /// As ``prepareNext(_:)``, for SQL of a user: the guard is asked.
+  /// Prepares as ``prepareNext(_:)`` does, for SQL of a user: the guard is asked.
   ///
   /// - Throws: `SQLITE_AUTH` with the guard's reason.
   package func prepareNext(
@@ -103,7 +103,7 @@ private typealias Text = UnsafePointer<CChar>
 
 private func text(_ pointer: Text?) -> String { pointer.map { String(cString: $0) } ?? "" }
 
-/// The kind of an action, and which of its arguments are its name and its owner.
+/// Returns the kind of an action, and which of its arguments are its name and its owner.
 private func told(
   _ code: Int32, _ first: Text?, _ second: Text?
 ) -> (SQLiteAction.Kind, name: Text?, owner: Text?)? {

@@ -98,8 +98,8 @@ struct FolderTree {
     }
   }
 
-  /// The changes of names that a loss of power leaves: none, all, the first ones, or of each
-  /// folder the first ones.
+  /// Returns the changes of names that a loss of power leaves: none, all, the first ones, or of
+  /// each folder the first ones.
   private func survivors(_ random: () -> UInt64) -> [Effect] {
     switch random() % 4 {
     case 0: return []
@@ -121,7 +121,7 @@ struct FolderTree {
     return firstOnes(&left)
   }
 
-  /// Of each folder as many of the first changes as it has left.
+  /// Returns of each folder as many of the first changes as it has left.
   private func firstOnes(_ left: inout [ObjectIdentifier: Int]) -> [Effect] {
     var kept: [Effect] = []
     for effects in journal {
@@ -142,7 +142,7 @@ struct FolderTree {
     return kept
   }
 
-  /// Whether a change is the second one of a move within one folder.
+  /// Returns whether a change is the second one of a move within one folder.
   private static func isRepeated(_ index: Int, _ effects: [Effect]) -> Bool {
     index > 0 && effects[index - 1].folder === effects[index].folder
   }
@@ -166,7 +166,7 @@ struct FolderTree {
     walk(root, "")
   }
 
-  /// A durable copy, in which names that lead to one file still do.
+  /// Returns a durable copy, in which names that lead to one file still do.
   func copied() -> FolderTree {
     var copy = FolderTree()
     var copies: [ObjectIdentifier: FolderNode] = [ObjectIdentifier(root): copy.root]

@@ -159,7 +159,7 @@ final class OpenFile {
     return isAlive ? verdict : nil
   }
 
-  /// A step that is done, or not done.
+  /// Performs a step, which is done or not done.
   private func perform(
     _ operation: SimulatedDisk.Operation, _ byteCount: Int, failure: Int32,
     _ body: (OpenFile) -> Void

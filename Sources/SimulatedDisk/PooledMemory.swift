@@ -19,7 +19,7 @@ enum PooledMemory {
   /// In front of each block: its size.
   static let headerSize = 16
 
-  /// SQLite's table of functions (https://sqlite.org/c3ref/mem_methods.html).
+  /// Returns SQLite's table of functions (https://sqlite.org/c3ref/mem_methods.html).
   static func methods() -> sqlite3_mem_methods {
     sqlite3_mem_methods(
       xMalloc: { PooledMemory.allocate(Int($0)) },

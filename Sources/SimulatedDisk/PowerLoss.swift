@@ -20,7 +20,7 @@ struct PowerLoss {
       }
   }
 
-  /// The fate of the change with this index.
+  /// Returns the fate of the change with this index.
   mutating func next(_ index: Int, random: () -> UInt64) -> Fate {
     switch kind {
     case .nothingKept: .lost

@@ -16,7 +16,7 @@ final class SharedMemory {
 
   func detach() { connectionCount -= 1 }
 
-  /// The region with this index; `nil` when there is none and it shall not be made.
+  /// Returns the region with this index; `nil` when there is none and it shall not be made.
   func region(_ index: Int, size: Int, make: Bool) -> UnsafeMutableRawPointer? {
     if index >= regions.count && !make { return nil }
     while regions.count <= index {

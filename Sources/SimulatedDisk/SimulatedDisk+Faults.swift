@@ -55,7 +55,7 @@ extension SimulatedDisk {
     }
   }
 
-  /// A number from 0 to `count`, both included.
+  /// Returns a number from 0 to `count`, both included.
   func draw(upTo count: Int) -> Int { Int(random() % UInt64(count + 1)) }
 
   func flip() -> Bool { random() & 1 == 1 }

@@ -15,7 +15,7 @@ struct Place {
   }
 }
 
-/// The path from the root; a relative one begins there.
+/// Returns the path from the root; a relative one begins there.
 func absolutePath(_ path: String) -> String { path.hasPrefix("/") ? path : "/" + path }
 
 func folder(of path: String) -> String {
@@ -23,10 +23,10 @@ func folder(of path: String) -> String {
 }
 
 extension SimulatedDisk {
-  /// The full paths of the files under `prefix` (as in ``kill(under:)``), sorted.
+  /// Returns the full paths of the files under `prefix` (as in ``kill(under:)``), sorted.
   package func fileNames(under prefix: String) -> [String] { paths(in: Place(prefix)) }
 
-  /// The bytes of a file as they are now; `nil` when there is none.
+  /// Returns the bytes of a file as they are now; `nil` when there is none.
   package func bytes(of path: String) -> [UInt8]? { files[absolutePath(path)]?.bytes.copied() }
 
   /// Copies the files under `prefix`, byte for byte as they are now, to the same names under

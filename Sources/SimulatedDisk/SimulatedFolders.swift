@@ -278,7 +278,7 @@ package final class SimulatedFolders {
 
   // MARK: Processes and power
 
-  /// Everything that is open fails from now on, and holds no lock.
+  /// Makes every open handle fail from now on, and releases its locks.
   func kill() {
     for descriptor in handles.keys.sorted() {
       if let handle = handles[descriptor] { free(handle) }
@@ -300,7 +300,7 @@ package final class SimulatedFolders {
     return file
   }
 
-  /// The folder that a path's last name is in, and that name.
+  /// Returns the folder that a path's last name is in, and that name.
   private func find(_ path: String) throws(Failure) -> (FolderNode, String) {
     let names = path.split(separator: "/").map(String.init)
     let roots = place.split(separator: "/").map(String.init)
@@ -319,7 +319,7 @@ package final class SimulatedFolders {
     return (node, last)
   }
 
-  /// A step that is done, or not done.
+  /// Performs a step, which is done or not done.
   private func step(
     _ operation: SimulatedDisk.Operation, _ path: String, _ count: Int = 0, _ body: () -> Void
   ) throws(Failure) {
@@ -337,8 +337,8 @@ package final class SimulatedFolders {
 }
 
 extension SimulatedDisk {
-  /// The folders of the machine at `place`, such as `/device-00`, which are made when they are
-  /// first asked for. They are killed, copied and removed with its databases.
+  /// Returns the folders of the machine at `place`, such as `/device-00`, which are made when they
+  /// are first asked for. They are killed, copied and removed with its databases.
   package func folders(of place: String) -> SimulatedFolders {
     if let folders = folders[place] { return folders }
     let made = SimulatedFolders(place: place, on: self)
@@ -346,7 +346,7 @@ extension SimulatedDisk {
     return made
   }
 
-  /// The folders of the machine at `place`, if there are any.
+  /// Returns the folders of the machine at `place`, if there are any.
   package func existingFolders(of place: String) -> SimulatedFolders? { folders[place] }
 
   func folders(in place: Place) -> [SimulatedFolders] {

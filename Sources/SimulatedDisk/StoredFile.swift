@@ -15,13 +15,13 @@ final class StoredFile {
 
   var isTemporary: Bool { path.isEmpty }
 
-  /// A new, empty file.
+  /// Creates a new, empty file.
   init(path: String) {
     self.path = path
     isNameNew = !path.isEmpty
   }
 
-  /// A durable copy.
+  /// Creates a durable copy.
   init(path: String, copyOf original: StoredFile) {
     self.path = path
     isNameNew = false

@@ -33,7 +33,7 @@ struct UnsyncedChanges: ~Copyable {
     note(Change(offset: size, length: nil, sizeBefore: bytes.count, replaced: replaced), in: bytes)
   }
 
-  /// All is durable.
+  /// Forgets all changes: everything is durable.
   mutating func clear() {
     changes.removeAll(keepingCapacity: true)
     replacedBytes.resize(to: 0)

@@ -7,7 +7,7 @@ import Synchronization
 /// The moment at which responses arrive: Sun, 06 Nov 1994 08:49:37 GMT, in milliseconds since 1970.
 let arrival: Int64 = 784_111_777_000
 
-/// A date field's value, so many seconds after the arrival.
+/// Returns a date field's value, so many seconds after the arrival.
 func date(_ seconds: Int = 0) -> String {
   var time = time_t(arrival / 1000 + Int64(seconds))
   var parts = tm()
@@ -88,7 +88,7 @@ struct Brought: PinnedContent {
 }
 
 extension CachedHead {
-  /// A head that arrived at the arrival.
+  /// Creates a head that arrived at the arrival.
   init(
     _ headers: TransportHeaders, status: Int = 200, id: Int64 = 1, received: Int64 = arrival,
     for request: TransportHeaders = [:]
@@ -100,7 +100,7 @@ extension CachedHead {
 }
 
 extension CacheKey {
-  /// The key of a plain address.
+  /// Creates the key of a plain address.
   init(_ path: String, partition: CachePartition = .credentials) {
     self.init(CacheableRequest(endpoint: "http://host/" + path), partition: partition)
   }

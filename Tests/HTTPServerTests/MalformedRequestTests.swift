@@ -154,7 +154,7 @@ struct MalformedRequestTests {
     }
   }
 
-  /// How many requests the bytes may be read as, at most.
+  /// Returns how many requests the bytes may be read as, at most.
   static func heads(in bytes: [UInt8]) -> Int {
     String(decoding: bytes, as: UTF8.self).components(separatedBy: "HTTP/").count - 1
   }

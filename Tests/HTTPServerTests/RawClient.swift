@@ -107,7 +107,7 @@ final class RawClient {
     return response
   }
 
-  /// The next chunk of a chunked body, nil at its end.
+  /// Returns the next chunk of a chunked body, nil at its end.
   func chunk() throws -> [UInt8]? {
     let text = try line()
     guard let size = Int(text, radix: 16) else { throw RawClientError.malformed(text) }

@@ -22,7 +22,7 @@ final class ScratchFile: Sendable {
 
   deinit { unlink(path) }
 
-  /// Bytes that differ from place to place.
+  /// Returns bytes that differ from place to place.
   static func pattern(_ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
   }

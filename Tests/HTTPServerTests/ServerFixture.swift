@@ -80,7 +80,7 @@ final class Collector<Value: Sendable>: Sendable {
     ready?.0.resume(returning: ready?.1 ?? [])
   }
 
-  /// The values, once there are `count`.
+  /// Returns the values, once there are `count`.
   func values(_ count: Int) async -> [Value] {
     await withCheckedContinuation { continuation in
       let values = state.withLock { state in

@@ -13,7 +13,7 @@ struct ChunkPlanTests {
     return bounds
   }
 
-  /// 95 bytes in ten chunks, the last one of five bytes.
+  /// Plans 95 bytes in ten chunks, the last one of five bytes.
   private func plan(_ bounds: ChunkPlan.Bounds = Self.bounds()) -> Planner {
     Planner(ChunkPlan(size: 95, chunkSize: 10, bounds: bounds))
   }

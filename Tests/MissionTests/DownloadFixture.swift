@@ -56,7 +56,7 @@ final class DownloadFixture: Sendable {
     return hash
   }
 
-  /// A job for this content, with hashes of its chunks or without.
+  /// Returns a job for this content, with hashes of its chunks or without.
   func job(
     _ content: [UInt8], from url: String, inChunks: Bool, map: ChunkMap? = nil,
     reuse: @escaping @Sendable (ContentHash) async -> LocalChunk? = { _ in nil }
@@ -90,7 +90,7 @@ final class DownloadFixture: Sendable {
     }
   }
 
-  /// The error of a download that has to fail.
+  /// Returns the error of a download that has to fail.
   func failure(
     _ job: DownloadJob, attempts: Int = 4, timeout: Duration = .seconds(20),
     _ change: (inout DownloadSettings) -> Void = { _ in }

@@ -13,7 +13,7 @@ final class HostileServer: Sendable {
     /// How many requests came before.
     var number: Int
 
-    /// The range asked for of a file with `size` bytes.
+    /// Returns the range asked for of a file with `size` bytes.
     func range(of size: Int) -> Range<Int>? {
       guard let field = fields["range"], field.hasPrefix("bytes=") else { return nil }
       let ends = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)

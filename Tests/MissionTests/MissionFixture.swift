@@ -68,7 +68,7 @@ struct Publication {
       publishedAt: 1)
   }
 
-  /// The same with another record.
+  /// Creates the same publication with another record.
   init(_ other: Publication, record: MissionRecord) {
     (manifest, document, contents) = (other.manifest, other.document, other.contents)
     self.record = record
@@ -251,7 +251,7 @@ struct Device {
       in: surroundings)
   }
 
-  /// Another process on the same files.
+  /// Opens the same files as another process.
   func another(_ options: MissionOptions = MissionOptions()) async throws -> Device {
     try await Device(shelf, in: folder, options: options)
   }
@@ -285,7 +285,7 @@ struct Device {
     try file.close()
   }
 
-  /// Everything below the content's folder, but for locks.
+  /// Returns everything below the content's folder, but for locks.
   func everything() -> [String] {
     let root = folder.path + "/content"
     let found = FileManager.default.enumerator(atPath: root)?.allObjects as? [String] ?? []
@@ -304,5 +304,5 @@ struct Device {
   }
 }
 
-/// Bytes that look random and are the same each time.
+/// Returns bytes that look random and are the same each time.
 func content(_ seed: UInt64, _ count: Int) -> [UInt8] { seededBytes(seed, count) }

@@ -17,7 +17,7 @@ struct MissionRestingTests {
     shelf.publish(Publication(id, [("a.txt", small), ("media/b.bin", large)]))
   }
 
-  /// A device that has most of a mission.
+  /// Returns a device that has most of a mission.
   private func halfway(_ more: Shelf.Obstacle...) async throws -> Device {
     publish("m")
     shelf.obstruct(large, .hangs(after: 200_000))

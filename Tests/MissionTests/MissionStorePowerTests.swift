@@ -32,7 +32,7 @@ struct MissionStorePowerTests {
       fileSystem: disk.fileSystem)
   }
 
-  /// A store with one complete version, and its disk.
+  /// Returns a store with one complete version, and its disk.
   private func filled(_ seed: UInt64) async throws -> (SimulatedDisk, MissionVersion) {
     let disk = disk(seed)
     let store = try await open(disk)

@@ -10,7 +10,7 @@ struct CredentialTests {
     try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
   }
 
-  /// A device that has joined with a token, whatever the mask of its process.
+  /// Makes a device that has joined with a token, whatever the mask of its process.
   private func joined(
     _ server: Server, umask: String = "000"
   ) async throws -> (device: Device, token: String) {

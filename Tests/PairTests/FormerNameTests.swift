@@ -8,7 +8,7 @@ import Testing
 struct FormerNameTests {
   private static let schema = #"{"tables":{"notes":{"columns":{"body":"ask"},"unique":[["n"]]}}}"#
 
-  /// Two devices with notes a and b; the second has edited the body of both offline.
+  /// Returns two devices with notes a and b; the second has edited the body of both offline.
   private func pair(_ kind: StoreKind) async throws -> Pair {
     let pair = try await Pair.make(kind)
     try await pair.one.open().applySchema(try SpaceSchema(json: Self.schema))

@@ -23,7 +23,7 @@ struct MissionNodesTests {
 
   private var content: [String] { ["--blobs", blobs.file("shared").path] }
 
-  /// The path of some content on a server.
+  /// Returns the path of some content on a server.
   private func blob(_ hash: String) -> String { "/v1/blobs/\(hash)" }
 
   private func status(_ server: Server, _ hash: String, token: String) async throws -> Int {

@@ -32,7 +32,7 @@ struct NameProcessTests {
       }
     }
 
-    /// Written by hand: a dictionary would take lookalikes for one member.
+    /// Returns hand-written JSON: a dictionary would take lookalikes for one member.
     func json() throws -> String {
       func literal(_ text: String) throws -> String {
         String(decoding: try JSONEncoder().encode(text), as: UTF8.self)

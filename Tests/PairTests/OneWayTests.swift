@@ -12,7 +12,7 @@ struct OneWayTests {
     CREATE TABLE messages(id TEXT PRIMARY KEY, body TEXT)
     """
 
-  /// The sender reaches the server through the proxy; its notes are two-way.
+  /// Makes a pair whose sender reaches the server through the proxy; its notes are two-way.
   private func makePair(
     _ kind: StoreKind = .embedded, _ options: String...
   ) async throws -> Pair {

@@ -6,7 +6,7 @@ import Testing
 /// Device identifiers belong to the user that used them first.
 @Suite(.hangLimit)
 struct OwnershipTests {
-  /// Two devices of a server with tokens, the first one having written something.
+  /// Returns two devices of a server with tokens, the first one having written something.
   private func devices(
     _ kind: StoreKind
   ) async throws -> (server: Server, one: Device, two: Device, token: String) {

@@ -33,7 +33,7 @@ struct ReadmeTests {
     }
   }
 
-  /// The code without the white space that formatting may change.
+  /// Returns the code without the white space that formatting may change.
   private func joined(_ code: some StringProtocol) -> String {
     String(code.filter { !$0.isWhitespace })
   }

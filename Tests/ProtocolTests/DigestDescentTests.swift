@@ -26,7 +26,7 @@ struct DigestDescentTests {
     }
   }
 
-  /// The records that differ by the descent, and the nodes that were asked about.
+  /// Returns the records that differ by the descent, and the nodes that were asked about.
   static func compare(
     _ ours: Side, _ theirs: Side, limit: Int = 256, answering: Int = .max
   ) -> (records: [Name], nodes: Int) {

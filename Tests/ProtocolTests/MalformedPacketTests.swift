@@ -61,7 +61,7 @@ struct MalformedPacketTests {
     }
   }
 
-  /// A packet of one batch.
+  /// Returns a packet of one batch.
   static func batch(_ rest: String) -> String {
     packet(
       "{\"id\":\"\(id)\",\"table\":\"t\",\"kind\":\"batch\",\"time\":\"0199c82cc0010000\"\(rest)}")
@@ -203,7 +203,7 @@ struct MalformedPacketTests {
     Case("data as an array", packet(operation(rest: ",\"data\":[]")), "an object was expected"),
   ]
 
-  /// A packet of one update of `a` and `b`.
+  /// Returns a packet of one update of `a` and `b`.
   static func update(_ rest: String) -> String {
     packet(operation(kind: "\"update\"", rest: ",\"data\":{\"a\":1,\"b\":\"x\"},\(rest)"))
   }

@@ -106,7 +106,7 @@ struct NoticeTests {
 }
 
 extension Notice {
-  /// As a page carries them.
+  /// Returns the notices as a page carries them.
   static func listed(_ notices: [Notice]) -> [UInt8] {
     var json = JSONWriter()
     var first = true

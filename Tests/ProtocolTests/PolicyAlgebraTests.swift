@@ -195,7 +195,7 @@ struct PolicyActs {
     }
   }
 
-  /// One of a few versions of a text of five lines.
+  /// Returns one of a few versions of a text of five lines.
   private mutating func text() -> Value {
     let lines = (1...5).map { line in
       random.chance(1, of: 4) ? "\(line)!\n" : "\(line)\n"
@@ -223,7 +223,7 @@ struct PolicyHistory {
     }
   }
 
-  /// One of each policy of columns with each of deletes.
+  /// Returns one history for each policy of columns with each of deletes.
   static func all(seed: UInt64) -> [PolicyHistory] {
     ConflictPolicy.allCases.flatMap { policy in
       DeletePolicy.allCases.map { PolicyHistory(seed: seed, policy, $0) }

@@ -8,7 +8,7 @@ import Testing
 struct PolicyTests {
   let start = Act.insert(at: 1, [Column("a", 0)])
 
-  /// The value and the outcome of the last act.
+  /// Returns the value and the outcome of the last act.
   private func last(_ acts: [Act], _ policy: ConflictPolicy) -> (value: Value?, outcome: Outcome) {
     var state = RecordState()
     var outcome = Outcome.applied

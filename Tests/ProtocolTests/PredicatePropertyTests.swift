@@ -24,7 +24,8 @@ struct PredicatePropertyTests {
     }
   }
 
-  /// The table's columns have every affinity and a collation, which must not matter.
+  /// Compares with SQLite. The table's columns have every affinity and a collation, which must not
+  /// matter.
   @Test("SQLite finds the same rows in a table of any affinity and collation")
   func sameAsSQLite() throws {
     let connection = try SQLiteConnection(path: ":memory:")

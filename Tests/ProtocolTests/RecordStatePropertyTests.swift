@@ -117,7 +117,7 @@ struct RecordStatePropertyTests {
     }
   }
 
-  /// The state after each of twelve operations, the empty one first.
+  /// Returns the state after each of twelve operations, the empty one first.
   static func history(seed: UInt64) -> [RecordState] {
     var states = [RecordState()]
     for (index, act) in acts(seed: seed, count: 12).enumerated() {
@@ -142,7 +142,7 @@ extension Operation {
   }
 }
 
-/// Every order of the elements.
+/// Returns every order of the elements.
 func permutations<T>(of elements: [T]) -> [[T]] {
   guard elements.count > 1 else { return [elements] }
   return elements.indices.flatMap { index in

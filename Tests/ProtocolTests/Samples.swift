@@ -1,7 +1,7 @@
 import FerryProtocol
 
 extension DeviceID {
-  /// A device that sorts by its number.
+  /// Returns a device that sorts by its number.
   static func sample(_ number: UInt64) -> DeviceID {
     DeviceID(UniqueID(high: 0x0192_0000_0000_7000, low: 0x8000_0000_0000_0000 | number))
   }
@@ -14,7 +14,7 @@ extension OperationID {
 }
 
 extension HybridTimestamp {
-  /// So many milliseconds after 1970.
+  /// Returns the time so many milliseconds after 1970.
   static func at(_ milliseconds: Int64) -> HybridTimestamp {
     HybridTimestamp(milliseconds: milliseconds)
   }
@@ -100,7 +100,7 @@ extension RecordState {
     return state
   }
 
-  /// A row that a device holds, after it has applied this change.
+  /// Returns a row that a device holds, after it has applied this change.
   func laid(over row: [Name: Value]?) -> [Name: Value]? {
     if deleted != nil && !isAlive { return nil }
     let columns = Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) })

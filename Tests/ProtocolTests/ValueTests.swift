@@ -124,7 +124,7 @@ struct ValueTests {
   }
 }
 
-/// The bytes that pairs of hexadecimal digits mean.
+/// Returns the bytes that pairs of hexadecimal digits mean.
 private func hexBytes(_ text: String) -> [UInt8] {
   let digits = text.utf8.compactMap(hexValue)
   return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }

@@ -29,7 +29,7 @@ final class DatabaseFile {
 extension SQLiteConnection {
   static func inMemory() throws -> SQLiteConnection { try SQLiteConnection(path: ":memory:") }
 
-  /// The first column of the first row.
+  /// Returns the first column of the first row.
   func integer(_ sql: String) throws -> Int64? {
     try prepare(sql).first { $0.int64(0) }
   }

@@ -38,8 +38,8 @@ struct DeterminismTests {
     return trace
   }
 
-  /// The bytes but for the salts of a write-ahead log, which SQLite draws from one generator for
-  /// the whole process, and the checksums over them.
+  /// Returns the bytes but for the salts of a write-ahead log, which SQLite draws from one
+  /// generator for the whole process, and the checksums over them.
   private func masked(_ bytes: [UInt8], _ name: String) -> [UInt8] {
     guard name.hasSuffix("-wal") else { return bytes }
     var bytes = bytes

@@ -135,7 +135,7 @@ private final class NetworkField: @unchecked Sendable {
     self.timeout = timeout
   }
 
-  /// One exchange, to its end.
+  /// Performs one exchange, to its end.
   func exchange() -> Result<TransportResponse, TransportError> {
     var result: Result<TransportResponse, TransportError>?
     start { result = $0 }

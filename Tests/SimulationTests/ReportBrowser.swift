@@ -54,7 +54,7 @@ struct ReportBrowser {
     try answer(type, in: try await document(page, fragment: fragment, probe: probe))
   }
 
-  /// A picture of the page as PNG.
+  /// Returns a picture of the page as PNG.
   func picture(_ page: [UInt8], theme: Theme = .light) async throws -> Data {
     let file = directory.file("picture.png")
     let scheme = "--blink-settings=preferredColorScheme=\(theme.rawValue)"

@@ -26,7 +26,7 @@ enum WorldThreads {
 }
 
 extension WorldOptions {
-  /// A small world of this profile.
+  /// Returns a small world of this profile.
   static func small(
     _ profile: Profile, devices: Int = 3, operations: Int = 40, seconds: Int = 30
   ) -> WorldOptions {

@@ -28,7 +28,7 @@ struct Author: Sendable {
     return author
   }
 
-  /// The next operation, in no packet yet.
+  /// Returns the next operation, in no packet yet.
   mutating func operation(
     _ kind: OperationKind, _ record: String, _ columns: [Column] = [], table: String = "tasks"
   ) -> Operation {
@@ -62,14 +62,14 @@ struct Author: Sendable {
     return operation
   }
 
-  /// The next packet of the chain.
+  /// Returns the next packet of the chain.
   mutating func packet(_ operations: [Operation], continues: Bool = false) -> Packet {
     defer { tail = operations.last?.id }
     return Packet(
       device: device, dependency: tail, operations: operations, continues: continues)
   }
 
-  /// The next packet of the chain, inserting records.
+  /// Returns the next packet of the chain, inserting records.
   mutating func packet(inserting records: [String], continues: Bool = false) -> Packet {
     packet(records.map { insert($0, ["title": .text($0)]) }, continues: continues)
   }
@@ -103,7 +103,7 @@ extension IngestResult {
   }
 }
 
-/// All orders of a few things.
+/// Returns all orders of a few things.
 func permutations<T>(of elements: [T]) -> [[T]] {
   guard elements.count > 1 else { return [elements] }
   return elements.indices.flatMap { index in

@@ -117,7 +117,7 @@ extension StoreContract {
 }
 
 extension Author {
-  /// An insert, update or delete of one of `count` records.
+  /// Returns an insert, update or delete of one of `count` records.
   fileprivate mutating func anything(
     in count: Int, using random: inout SeededGenerator
   ) -> Operation {

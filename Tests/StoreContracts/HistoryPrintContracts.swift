@@ -126,7 +126,7 @@ extension StoreContract {
 }
 
 extension SpaceUnderTest {
-  /// A second space in the same store.
+  /// Returns a second space in the same store.
   fileprivate func another(_ name: String) async throws -> SpaceUnderTest {
     let name = try unwrap(SpaceName(name), "no name")
     return SpaceUnderTest(store: store, space: try await store.createSpace(name))

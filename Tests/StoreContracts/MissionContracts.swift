@@ -205,7 +205,7 @@ extension SpaceUnderTest {
     return id
   }
 
-  /// Each version has another document.
+  /// Returns a mission; each version has another document.
   fileprivate func sample(_ name: String, _ version: Int64) -> MissionRecord {
     let item = MissionItem(path: "a", size: 5, hash: .sample(9))
     let manifest = MissionManifest(

@@ -209,7 +209,7 @@ private struct NoticeReader {
 }
 
 extension SpaceUnderTest {
-  /// One page with the device's notices, which must be served.
+  /// Reads one page with the device's notices, which must be served.
   fileprivate func noticePage(
     after cursor: Cursor?, limit: Int = 1_000, byteLimit: Int = 1 << 20, device: DeviceID?,
     former: [DeviceID] = []

@@ -2,7 +2,7 @@ import FerryProtocol
 import SyncServer
 
 extension Principal {
-  /// Principals of different numbers are different.
+  /// Returns a principal; those of different numbers are different.
   static func member(_ number: Int) -> Principal { Principal("token:\(number)") ?? .anonymous }
 }
 
@@ -150,7 +150,7 @@ extension StoreContract {
 }
 
 extension SpaceUnderTest {
-  /// One page for a principal, which must be served.
+  /// Reads one page for a principal, which must be served.
   func page(
     after cursor: Cursor?, device: DeviceID?, from principal: Principal
   ) async throws -> (head: PageHead, bytes: [UInt8]) {
@@ -168,7 +168,7 @@ extension SpaceUnderTest {
     return (try PageReader.head(of: bytes), bytes)
   }
 
-  /// All notices of a device, read by a principal.
+  /// Reads all notices of a device, for a principal.
   func notices(
     of device: DeviceID, former: [DeviceID] = [], from principal: Principal
   ) async throws -> [Notice] {

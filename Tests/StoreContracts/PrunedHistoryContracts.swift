@@ -117,7 +117,7 @@ extension StoreContract {
     },
   ]
 
-  /// 40 packets: a record made and changed, and every other one deleted.
+  /// Writes 40 packets: a record made and changed, and every other one deleted.
   private static func write(_ number: Int, to space: SpaceUnderTest) async throws {
     var author = Author(UInt64(number + 1))
     for round in 0..<40 {

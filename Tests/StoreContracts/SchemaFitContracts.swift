@@ -139,7 +139,7 @@ private func refused(
   return problem
 }
 
-/// The problem as a client reads it.
+/// Returns the problem as a client reads it.
 private func afterTravelling(_ problem: Problem) throws -> Problem {
   try unwrap(Problem(decoding: problem.encoded()), "the problem cannot be read")
 }

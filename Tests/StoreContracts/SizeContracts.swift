@@ -13,7 +13,7 @@ extension StoreContract {
     return limits
   }()
 
-  /// As many columns with as many bytes.
+  /// Returns the columns of the range, each with a text of so many bytes.
   private static func columns(_ range: Range<Int>, bytes: Int) -> [Name: Value] {
     var columns: [Name: Value] = [:]
     for index in range { columns["c\(index)"] = .text(String(repeating: "x", count: bytes)) }

@@ -88,7 +88,7 @@ func require<T: Equatable>(
   try require(found == wanted, "\(what()): \(wanted) was expected, not \(found)", line: line)
 }
 
-/// The value, which must be there.
+/// Returns the value, which must be there.
 func unwrap<T>(
   _ value: T?, _ what: @autoclosure () -> String, line: Int = #line
 ) throws(ContractViolation) -> T {

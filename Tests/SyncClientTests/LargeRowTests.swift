@@ -20,7 +20,7 @@ struct LargeRowTests {
   private let limits = Self.limits
   private let maker = PageMaker()
 
-  /// A table of ten texts, and one that refers to it.
+  /// Returns a table of ten texts, and one that refers to it.
   private func replica() throws -> ReplicaFixture {
     let replica = try ReplicaFixture(limits: limits)
     let columns = (0..<10).map { ", c\($0) TEXT" }.joined()

@@ -10,7 +10,7 @@ import Testing
 struct NewChainTests {
   private let maker = PageMaker()
 
-  /// An insert and an update of one record, each in a packet of its own.
+  /// Returns an insert and an update of one record, each in a packet of its own.
   private func insertedAndEdited() throws -> (ReplicaFixture, [Packet]) {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 0)
@@ -20,7 +20,7 @@ struct NewChainTests {
     return (replica, try replica.freeze())
   }
 
-  /// The same operations, whatever their authors had seen.
+  /// Returns the same operations, whatever their authors had seen.
   private func contents(_ packets: [Packet]) -> [[Operation]] {
     packets.map { packet in
       packet.operations.map { operation in

@@ -10,7 +10,7 @@ import Testing
 struct OneWayTests {
   let maker = PageMaker()
 
-  /// An upload-only table of messages beside a two-way one of tasks.
+  /// Returns an upload-only table of messages beside a two-way one of tasks.
   func outbox(automatic: Bool = false) throws -> ReplicaFixture {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("CREATE TABLE messages(id TEXT PRIMARY KEY, body TEXT)")
@@ -27,7 +27,7 @@ struct OneWayTests {
     }
   }
 
-  /// A sync that cannot reach the server, after it had made packets.
+  /// Fails a sync that cannot reach the server, after it had made packets.
   func fail(_ replica: ReplicaFixture) throws {
     try replica.file.markFailed(through: replica.file.newestPending(), "no route to host")
   }

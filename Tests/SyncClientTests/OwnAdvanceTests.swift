@@ -8,7 +8,7 @@ import Testing
 /// The advance of a cursor by a device's own confirmed packets, and its limits.
 @Suite("The cursor over own packets", .hangLimit)
 struct OwnAdvanceTests {
-  /// A replica at 10, and its packets, each of one insert.
+  /// Returns a replica at 10, and its packets, each of one insert.
   private func replica(packets count: Int) throws -> (ReplicaFixture, [Packet]) {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 10)

@@ -74,7 +74,7 @@ struct PredictionTests {
     }
   }
 
-  /// The row here after the pull, and the server's after the push.
+  /// Returns the row here after the pull, and the server's after the push.
   static func meet(
     _ rules: TableRules, start: [Column], theirs: [Operation], mine: [Operation]
   ) -> (here: Row?, there: Row?) {

@@ -26,7 +26,7 @@ struct QuarantineCascadeTests {
     return replica
   }
 
-  /// The server refuses a record of the first packet.
+  /// Refuses a record of the first packet, as the server does.
   private func refuse(_ record: Name, _ replica: ReplicaFixture) throws -> [String] {
     let packet = try replica.freeze()[0]
     let operation = try #require(packet.operations.first { $0.key.record == record })

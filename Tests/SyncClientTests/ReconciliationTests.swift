@@ -20,7 +20,7 @@ struct ReconciliationTests {
     ColumnState(name: name, value: value, stamp: stamp(device), sequence: sequence)
   }
 
-  /// A record with these columns; deleted at a place, if one is given.
+  /// Returns a record with these columns; deleted at a place, if one is given.
   private func record(
     _ columns: [ColumnState], deletedAt deleted: SequenceNumber? = nil, by device: DeviceID = other
   ) -> RecordState {

@@ -23,7 +23,7 @@ final class ReplicaFixture {
   /// Opens the file again, as a process does that starts again.
   func reopen() throws { file = try Self.open(path, clock, credentials, limits) }
 
-  /// A second writer on the same file, as another process has.
+  /// Returns a second writer on the same file, as another process has.
   func other() throws -> ReplicaFile { try Self.open(path, clock, credentials, limits) }
 
   private static func open(
@@ -34,7 +34,7 @@ final class ReplicaFixture {
       credentials: credentials)
   }
 
-  /// A tracked table of tasks.
+  /// Returns a tracked table of tasks.
   static func withTasks() throws -> ReplicaFixture {
     let fixture = try ReplicaFixture()
     try fixture.run("CREATE TABLE tasks(id TEXT PRIMARY KEY, title TEXT, done INTEGER DEFAULT 0)")
@@ -61,7 +61,7 @@ final class TestClock {
   var now: Int64 = 1_800_000_000_000
   private var state: UInt64 = 42
 
-  /// SplitMix64 (Steele, Lea and Flood, 2014).
+  /// Returns the next number by SplitMix64 (Steele, Lea and Flood, 2014).
   func nextRandom() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
@@ -105,7 +105,8 @@ struct PageMaker {
     UInt64(sequence) &* 0x9E37_79B9_7F4A_7C15
   }
 
-  /// The timeline that this server's history is on at a place: it begins one each ten places.
+  /// Returns the timeline that this server's history is on at a place: it begins one each ten
+  /// places.
   static func timeline(at sequence: SequenceNumber) -> Timeline {
     Timeline(UInt64(sequence / 10))
   }

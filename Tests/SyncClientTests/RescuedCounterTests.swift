@@ -11,8 +11,8 @@ struct RescuedCounterTests {
   private let maker = PageMaker()
   private static let day: Int64 = 24 * 3_600_000
 
-  /// A replica with a counter that shows 12: 5 with the row and 3 of others, 4 of its own that the
-  /// server has confirmed.
+  /// Returns a replica with a counter that shows 12: 5 with the row and 3 of others, 4 of its own
+  /// that the server has confirmed.
   private func counting() throws -> (ReplicaFixture, Packet) {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE polls(id TEXT PRIMARY KEY, title TEXT, votes INTEGER)")
@@ -33,7 +33,7 @@ struct RescuedCounterTests {
     return (replica, packet)
   }
 
-  /// The server has lost all but the schema.
+  /// Lets the server lose all but the schema.
   private func loseAll(
     _ replica: ReplicaFixture, _ code: ProblemCode = .epochChanged, now: Int64 = 0
   ) throws {

@@ -94,7 +94,7 @@ final class ScriptedServer: Transport {
         .encoded())
   }
 
-  /// A replica with a table of notes that is connected to this server.
+  /// Returns a replica with a table of notes that is connected to this server.
   func replica(in directory: TemporaryDirectory) async throws -> Replica {
     var surroundings = Surroundings.system
     surroundings.sleep = { _ in }

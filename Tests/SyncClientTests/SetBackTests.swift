@@ -10,7 +10,7 @@ import Testing
 struct SetBackTests {
   private let maker = PageMaker()
 
-  /// A replica with two confirmed packets, the first of them behind the cursor.
+  /// Returns a replica with two confirmed packets, the first of them behind the cursor.
   private func confirmed() throws -> (ReplicaFixture, [Packet]) {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 0)
@@ -317,7 +317,7 @@ extension SetBackTests {
 }
 
 extension SetBackTests {
-  /// A replica with three packets of one insert each, on their way.
+  /// Returns a replica with three packets of one insert each, on their way.
   private func threePackets() throws -> (ReplicaFixture, [Packet]) {
     let replica = try ReplicaFixture.withTasks()
     var packets: [Packet] = []

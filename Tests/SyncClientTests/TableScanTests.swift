@@ -14,7 +14,7 @@ struct TableScanTests {
     try TableScan("tasks", on: replica.file.connection, limits: .standard)
   }
 
-  /// The sums that a server has of these changes.
+  /// Returns the sums that a server has of these changes.
   private func sums(_ changes: [Change]) -> DigestSums {
     var sums = DigestSums()
     var hasher = RecordHasher()

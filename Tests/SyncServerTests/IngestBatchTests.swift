@@ -146,7 +146,7 @@ struct IngestBatchTests {
         == "operation_refused")
   }
 
-  /// A space with so many records, made by another device than ``PacketMaker`` 1.
+  /// Returns a space with so many records, made by another device than ``PacketMaker`` 1.
   static func space(records: Int) -> IngestSpace {
     var space = IngestSpace()
     var other = PacketMaker(9)

@@ -6,7 +6,7 @@ import Testing
 /// The order of a device's packets, by the machine alone.
 @Suite(.hangLimit)
 struct IngestChainTests {
-  /// Every list of the numbers below `count`, and every way to cut it into batches.
+  /// Returns every list of the numbers below `count`, and every way to cut it into batches.
   private static func arrivals(_ count: Int) -> [[[Int]]] {
     func orders(_ rest: [Int]) -> [[Int]] {
       if rest.isEmpty { return [[]] }

@@ -6,7 +6,7 @@ import Testing
 /// The ingest machine after history has been pruned.
 @Suite("Packets after pruning", .hangLimit)
 struct IngestPrunedTests {
-  /// A space in which a device has written some packets, all pruned but the last operation.
+  /// Returns a space in which a device has written some packets, all pruned but the last operation.
   static func pruned(packets: Int) -> (IngestSpace, PacketMaker, [Packet]) {
     var (space, maker) = (IngestSpace(), PacketMaker(1))
     var sent: [Packet] = []

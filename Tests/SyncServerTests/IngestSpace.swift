@@ -30,7 +30,7 @@ struct IngestSpace {
   var limits = Limits.standard
   var now: Int64 = 1_800_000_000_000
 
-  /// One transaction.
+  /// Sends packets in one transaction.
   mutating func send(
     _ packets: [Packet], byteCount: Int = 100, role: Role = .writer, version: Int = 1
   ) -> [IngestResult] {
@@ -40,7 +40,7 @@ struct IngestSpace {
       })
   }
 
-  /// One transaction of packets that come from several principals.
+  /// Sends packets of several principals in one transaction.
   mutating func send(_ incoming: [IncomingPacket]) -> [IngestResult] {
     let packets = incoming.map(\.packet)
     var context = context(for: packets)
@@ -198,7 +198,7 @@ struct PacketMaker {
       device: device, dependency: tail, operations: operations, continues: continues)
   }
 
-  /// A packet of new inserts, one for each record.
+  /// Returns a packet of new inserts, one for each record.
   mutating func packet(_ records: String..., continues: Bool = false) -> Packet {
     packet(records.map { operation(.insert, $0, [Column("v", .text($0))]) }, continues: continues)
   }

@@ -8,8 +8,8 @@ import Testing
 struct IngestUsageTests {
   private static let members = (0..<3).compactMap { Principal("token:\($0)") }
 
-  /// A space after packets of three principals with two devices each: complete, early, merged in
-  /// one transaction, of inserts, updates and deletes.
+  /// Returns a space after packets of three principals with two devices each: complete, early,
+  /// merged in one transaction, of inserts, updates and deletes.
   private static func busySpace(_ seed: UInt64) -> IngestSpace {
     var random = SeededNumbers(seed)
     var space = IngestSpace()

@@ -36,7 +36,7 @@ final class ListenerDouble: HeadListener {
     state.withLock { $0.observers.append(observer) }
   }
 
-  /// The peer goes away.
+  /// Closes the connection as a peer that goes away.
   func leave() {
     for observer in state.withLock({ $0.observers }) { observer() }
   }

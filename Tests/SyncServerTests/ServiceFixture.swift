@@ -126,7 +126,7 @@ extension HTTPResponse {
 }
 
 extension Packet {
-  /// A packet of one device with this many inserts, its ids made from `seed`.
+  /// Returns a packet of one device with this many inserts, its ids made from `seed`.
   static func serviceSample(_ seed: UInt64, operations count: Int = 1, record: String? = nil)
     -> Packet
   {
@@ -143,7 +143,7 @@ extension Packet {
 }
 
 extension SpaceName {
-  /// A name that is known to be one.
+  /// Returns a space's name from a text that is known to be one.
   static func known(_ text: String) -> SpaceName {
     guard let name = SpaceName(text) else { preconditionFailure("\(text) is no space's name") }
     return name

@@ -216,7 +216,7 @@ final class ServiceStoreDouble: SyncStore {
     }
   }
 
-  /// A space without records; two folds are needed before digests are there.
+  /// Returns a space without records; two folds are needed before digests are there.
   func digests(
     in space: Int64, _ query: DigestQuery
   ) async throws(StoreError) -> Result<DigestAnswer, Problem> {

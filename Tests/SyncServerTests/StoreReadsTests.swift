@@ -73,7 +73,7 @@ struct StoreReadsTests {
     #expect(fetched <= 20 * 11, "10 notices a page, and the newest one")
   }
 
-  /// Rows fetched by index and rows scanned, of all connections that have ended.
+  /// Returns rows fetched by index and rows scanned, of all connections that have ended.
   private static func reads(
     of tables: [String], in url: String
   ) async throws -> (fetched: Int64, scanned: Int64) {

@@ -75,7 +75,8 @@ struct StoreSizeTests {
     #expect(often <= 2 * once + 1 << 20, "\(often) bytes, \(once) with one write each")
   }
 
-  /// A record that lives, one that is dead, one dead and alive again, and one that never was.
+  /// Writes a record that exists, a deleted one, one deleted and inserted again, and one that never
+  /// existed.
   static func writeTombstones(_ store: any SyncStore) async throws {
     let space = try await store.createSpace(try #require(SpaceName("old")))
     var maker = PacketMaker(1)

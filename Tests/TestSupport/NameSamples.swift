@@ -40,7 +40,7 @@ public struct NameSamples: Sendable {
   /// Values as texts, also with U+0000.
   public static let texts = parts + words + ["", "a\u{0}b", "\u{0}", "\u{0}\u{301}", "\r\n"]
 
-  /// A number below `bound`.
+  /// Returns a number below `bound`.
   public mutating func below(_ bound: Int) -> Int {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state

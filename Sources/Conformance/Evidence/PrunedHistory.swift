@@ -45,7 +45,7 @@ package enum PrunedHistory {
     }
   }
 
-  /// The same in PostgreSQL. Blocks.
+  /// Does the same in PostgreSQL. Blocks.
   package static func keep(in connection: PostgresConnection) throws {
     let values = columns.split(separator: ", ").map { "OLD.\($0)" }.joined(separator: ", ")
     try connection.execute(
@@ -71,8 +71,8 @@ package enum PrunedHistory {
       """)
   }
 
-  /// The source of the history: present operations, and the pruned ones that were kept. The last
-  /// column is the head at which an operation was pruned.
+  /// Returns the source of the history: present operations, and the pruned ones that were kept. The
+  /// last column is the head at which an operation was pruned.
   static func source(hasPruned: Bool) -> String {
     let kept = "SELECT \(columns), NULL AS head FROM operations"
     return hasPruned

@@ -4,7 +4,7 @@ import SQLite
 /// Operations that a replica's file recorded of local work, for harnesses that need the operations
 /// of one transaction.
 package enum RecordedOperations {
-  /// The number of the newest operation that the file ever recorded; 0 before the first.
+  /// Returns the number of the newest operation that the file ever recorded; 0 before the first.
   package static func lastSequence(_ connection: SQLiteConnection) throws -> Int64 {
     try connection.statement(
       "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'ferry_pending'"

@@ -68,7 +68,7 @@ extension ReplicaEvidence {
     return evidence
   }
 
-  /// Operations that the server has not confirmed, in order.
+  /// Returns operations that the server has not confirmed, in order.
   package static func unconfirmedOperations(
     _ connection: SQLiteConnection
   ) throws -> [OperationID] {
@@ -168,10 +168,10 @@ package struct UnreadableEvidence: Error, Sendable, CustomStringConvertible {
 }
 
 extension SQLiteStatement {
-  /// The name that a text column holds.
+  /// Returns the name that a text column holds.
   func name(_ index: Int32) -> Name { Name(text(index)) }
 
-  /// The column's value in its own storage class.
+  /// Returns the column's value in its own storage class.
   func anyValue(_ index: Int32) -> Value {
     switch type(index) {
     case .null: .null

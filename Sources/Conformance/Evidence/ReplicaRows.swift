@@ -54,16 +54,16 @@ package struct TableRows: Sendable, Equatable {
 
   mutating func append(_ value: Value) { values.append(value) }
 
-  /// A row's place; `nil` when there is no such record.
+  /// Returns a row's place; `nil` when there is no such record.
   package func place(of record: Name) -> Int? {
     let place = records.partitioningIndex { $0 >= record }
     return place < records.count && records[place] == record ? place : nil
   }
 
-  /// A column's place; `nil` when the schema has none of that name.
+  /// Returns a column's place; `nil` when the schema has none of that name.
   package func place(ofColumn column: Name) -> Int? { columns.firstIndex(of: column) }
 
-  /// The value in a row and a column, by their places.
+  /// Returns the value in a row and a column, by their places.
   package func value(_ row: Int, _ column: Int) -> Value { values[row * columns.count + column] }
 
   /// The value of a record's column; `nil` when there is no such row or column.

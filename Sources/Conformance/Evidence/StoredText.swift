@@ -72,7 +72,7 @@ enum StoredText {
     kind == .batch ? [] : try columns(text)
   }
 
-  /// By the number that a store keeps.
+  /// Returns the kind by the number that a store keeps.
   static func kind(_ code: Int64) throws -> OperationKind {
     switch code {
     case 0: .insert

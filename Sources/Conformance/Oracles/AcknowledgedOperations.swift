@@ -164,7 +164,7 @@ private struct FileAudit {
     for key in order { follow(steps[key] ?? []) }
   }
 
-  /// All operations on one record.
+  /// Follows all operations on one record.
   private mutating func follow(_ steps: [Step]) {
     // Inserts and updates that are not in the history, so later operations have to carry them.
     var carried: [LocalOperation] = []
@@ -200,13 +200,13 @@ private struct FileAudit {
     }
   }
 
-  /// Whether a delete may have cancelled out an insert that the harness has not heard of.
+  /// Returns whether a delete may have cancelled out an insert that the harness has not heard of.
   private func mayCancelUnheard(_ delete: LocalOperation) -> Bool {
     file.unheard.contains { $0 < delete.id && history.entries[$0] == nil }
   }
 
-  /// Whether a delete may have cancelled out an insert that a copy of the file has sent: here it
-  /// was still pending.
+  /// Returns whether a delete may have cancelled out an insert that a copy of the file has sent:
+  /// here it was still pending.
   private func mayCancelShared(_ before: ArraySlice<Step>) -> Bool {
     before.last { $0.operation.kind == .insert }?.isShared ?? false
   }

@@ -9,7 +9,7 @@ struct ClampDoubts {
   private var branched: Set<String> = []
   private var held: [(device: String, violation: Violation)] = []
 
-  /// A copy was made of the device's file, or a copy replaced it.
+  /// Notes that a copy was made of the device's file, or that a copy replaced it.
   mutating func branch(_ device: String) { branched.insert(device) }
 
   /// Returns the violation, or defers it if it is of a device's beat that two files have held.

@@ -42,7 +42,7 @@ package struct Convergence: Oracle {
     return found.map { Violation(oracle: Self.name, $0) }
   }
 
-  /// By table, the records that exist, ascending.
+  /// Returns the existing records by table, ascending.
   private static func rows(
     of server: ServerEvidence, besides orphans: Set<RecordKey>
   ) -> [Name: [(Name, RecordState)]] {

@@ -81,7 +81,7 @@ struct FileLog {
     }
   }
 
-  /// The server is at an earlier state of its history.
+  /// Notes that the server is at an earlier state of its history.
   mutating func revoke(survivors: Set<OperationID>, shared: Set<OperationID>) {
     sights = []
     for index in entries.indices {
@@ -105,7 +105,7 @@ struct FileLog {
     return known.last?.entryCount ?? entries.count
   }
 
-  /// Operations that another file holds as well from now on.
+  /// Notes operations that another file holds as well from now on.
   mutating func share(_ ids: Set<OperationID>) {
     for index in entries.indices where ids.contains(entries[index].operation.id) {
       entries[index].isShared = true
@@ -164,8 +164,8 @@ struct FileLogs {
     }
   }
 
-  /// A device continues with a copy of a file, or with an earlier state of its own. It may have
-  /// left that state before.
+  /// Notes that a device continues with a copy of a file, or with an earlier state of its own. It
+  /// may have left that state before.
   private mutating func branch(_ device: String, _ evidence: ReplicaEvidence) {
     var copy = FileLog(device: device)
     let held = evidence.archived + evidence.pending

@@ -21,7 +21,8 @@ struct Lineage {
     }
   }
 
-  /// Whether a history, in its order and without gap, has the anchor's operation in its place.
+  /// Returns whether a history, in its order and without gap, has the anchor's operation in its
+  /// place.
   func holds(_ anchor: Cursor.Anchor, in history: [HistoryEntry]) -> Bool {
     let place = Int(clamping: anchor.head) - 1
     let point = Cursor.Anchor(head: anchor.head, operation: anchor.operation)

@@ -176,7 +176,7 @@ package struct MonotonicReads: Oracle {
     readers[device] = reader
   }
 
-  /// Both ascending.
+  /// Returns the first name of `before` that `now` lacks; both are ascending.
   private static func firstMissing(of before: [Name], in now: [Name]) -> Name? {
     var place = 0
     for record in before {

@@ -167,7 +167,7 @@ private struct SumModel {
     records[entry.key] = record
   }
 
-  /// The server does not know of the record any more.
+  /// Removes a record that the server does not know any more.
   mutating func forget(_ key: RecordKey) {
     if let record = records.removeValue(forKey: key) { add(record, key) { $0 &-= $1 } }
   }

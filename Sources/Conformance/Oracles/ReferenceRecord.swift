@@ -50,7 +50,8 @@ struct ReferenceRecord {
     }
   }
 
-  /// All records of a history, and those among the forgotten ones that existed when they went.
+  /// Returns all records of a history, and those among the forgotten ones that existed when they
+  /// went.
   static func all(
     _ server: ServerEvidence
   ) -> (records: [RecordKey: ReferenceRecord], forgottenAlive: [RecordKey]) {
@@ -71,7 +72,7 @@ struct ReferenceRecord {
 extension HistoryEntry {
   var stamp: Stamp { Stamp(time: time, device: device) }
 
-  /// A column's own stamp, which is never later than its operation's.
+  /// Returns a column's own stamp, which is never later than its operation's.
   func stamp(of column: Name) -> Stamp {
     Stamp(time: min(columnTimes[column] ?? time, time), device: device)
   }

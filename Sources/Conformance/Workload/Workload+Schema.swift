@@ -51,7 +51,7 @@ extension Workload {
   /// devices.
   static let renamed: (table: Name, column: Name) = ("paints", "shade")
 
-  /// The column of `paints`, in a schema with so many upgrades.
+  /// Returns the column of `paints`, in a schema with so many upgrades.
   static func paintColumn(level: Int) -> String { level >= 4 ? "color" : "shade" }
 
   /// Tables whose rows are deleted with their parents' (ON DELETE CASCADE): the column that names
@@ -66,7 +66,7 @@ extension Workload {
     "tags", "code", "labels"
   )
 
-  /// Columns of `notes` that may be edited, in a schema with so many upgrades.
+  /// Returns columns of `notes` that may be edited, in a schema with so many upgrades.
   static func noteColumns(level: Int) -> [String] {
     ["title", "body", "stars"] + (level >= 1 ? ["tag"] : []) + (level >= 3 ? ["extra"] : [])
   }

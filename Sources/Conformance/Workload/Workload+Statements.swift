@@ -58,7 +58,7 @@ extension Workload {
 
   // MARK: Notes
 
-  /// A note of the device's own, or one of those that any device may insert.
+  /// Adds a note of the device's own, or one of those that any device may insert.
   private static func addNote(_ level: Int, _ random: inout SeededRandom) -> String {
     let isShared = random.chance(3, in: 5)
     let id = isShared ? sharedNotes[random.below(sharedNotes.count)] : fresh("n-", &random)
@@ -86,7 +86,7 @@ extension Workload {
       """
   }
 
-  /// Not every insert names every column.
+  /// Inserts a note; not every insert names every column.
   private static func note(
     _ level: Int, _ random: inout SeededRandom
   ) -> (columns: String, values: String) {
@@ -107,7 +107,7 @@ extension Workload {
 
   // MARK: Paints
 
-  /// Any device may insert or edit any of a few paints.
+  /// Inserts or edits any of a few paints; any device may do so.
   private static func paint(_ level: Int, _ random: inout SeededRandom) -> [String] {
     let (id, column) = ("b\(random.below(6))", paintColumn(level: level))
     if random.chance(1, in: 8) { return [delete("paints", id)] }
@@ -127,7 +127,7 @@ extension Workload {
     return "INSERT INTO lists(id, name) VALUES ('\(id)', \(ValueMaker.text(&random).sqlLiteral))"
   }
 
-  /// One list, or several at once.
+  /// Deletes one list, or several at once.
   private static func deleteLists(
     _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
   ) rethrows -> [String] {
@@ -208,7 +208,7 @@ extension Workload {
     return records.isEmpty ? nil : pick(from: records, &random)
   }
 
-  /// Half of the time one of the first few, so that there is always contention.
+  /// Picks a record: half of the time one of the first few, so that there is always contention.
   static func pick(from records: [String], _ random: inout SeededRandom) -> String {
     let reach = random.chance(1, in: 2) ? min(4, records.count) : records.count
     return records[random.below(reach)]
@@ -222,7 +222,8 @@ extension Workload {
     }
   }
 
-  /// An identifier that only this action makes; short enough for Swift to keep without memory.
+  /// Returns an identifier that only this action makes; short enough for Swift to keep without
+  /// memory.
   static func fresh(_ prefix: String, _ random: inout SeededRandom) -> String {
     let digits = String(random.next() >> 23, radix: 36)
     return prefix + String(repeating: "0", count: max(0, 8 - digits.count)) + digits

@@ -80,7 +80,7 @@ struct LargeMission {
 
   // MARK: Publishing
 
-  /// From a folder to a store of its own, each time, against reading and hashing alone.
+  /// Publishes from a folder to a store of its own, each time, against reading and hashing alone.
   func publishing() async throws -> [Measurement] {
     let contest = Contest(rounds: surroundings.size(3, quick: 1), surroundings: surroundings)
     surroundings.begin("missions: publishing", "rounds", total: contest.steps(contestants: 2))
@@ -109,7 +109,7 @@ struct LargeMission {
 
   // MARK: Downloading
 
-  /// From the server to the disk, checked, against aria2c on the same content.
+  /// Downloads from the server to the disk, checked, against aria2c on the same content.
   func downloading() async throws -> (measurements: [Measurement], peak: Int) {
     let places = ["/usr/bin/aria2c", "/usr/local/bin/aria2c"]
     let aria = places.first(where: { access($0, X_OK) == 0 })

@@ -15,7 +15,7 @@ struct DeviceLoad: Sendable {
     device = DeviceID(UniqueID(timestamp: now, random: .random(in: .min ... .max)))
   }
 
-  /// The next packet: `count` inserts.
+  /// Returns the next packet: `count` inserts.
   mutating func packet(of count: Int) -> Packet {
     let operations = (0..<count).map { _ in insert() }
     let packet = Packet(device: device, dependency: dependency, operations: operations)

@@ -3,7 +3,8 @@ import Laboratory
 
 /// Clients that download files over kept connections, a thread each, and throw them away.
 enum DownloadCrowd {
-  /// Whole downloads a second of files of `size` bytes, by this many clients for some seconds.
+  /// Returns whole downloads a second of files of `size` bytes, by this many clients for some
+  /// seconds.
   static func run(
     on server: FileServer, files: [String], size: Int, clients: Int, seconds: Double
   ) async throws -> Double {

@@ -17,7 +17,7 @@ final class FileServer: Sendable {
     self.children = children
   }
 
-  /// Ferry's HTTP server with two threads, in a process of its own.
+  /// Starts Ferry's HTTP server with two threads, in a process of its own.
   static func ferry(_ directory: TemporaryDirectory) async throws -> FileServer {
     try await own("Ferry", ["serve-files", directory.url.path])
   }
@@ -38,7 +38,8 @@ final class FileServer: Sendable {
     return FileServer(name, ports: [port], [child])
   }
 
-  /// Two processes without a master, for the workers of one would outlive it when it is killed.
+  /// Starts two processes without a master, for the workers of one would outlive it when it is
+  /// killed.
   private static func nginx(
     _ program: URL, _ directory: TemporaryDirectory
   ) async throws -> FileServer {

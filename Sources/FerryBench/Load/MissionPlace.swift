@@ -21,7 +21,7 @@ struct MissionPlace: Sendable {
     return place
   }
 
-  /// A device's replica file.
+  /// Returns a device's replica file.
   func replica(_ name: String = "replica.db") -> String { directory.file(name).path }
 
   /// Makes a device that reaches the server by `url`.

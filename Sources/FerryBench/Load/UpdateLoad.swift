@@ -19,7 +19,7 @@ struct UpdateLoad: Sendable {
     }
   }
 
-  /// The next packet: inserts first, then updates of one column.
+  /// Returns the next packet: inserts first, then updates of one column.
   mutating func packet(of count: Int) -> Packet {
     let operations = (0..<count).map { _ in operation() }
     let packet = Packet(device: device, dependency: dependency, operations: operations)

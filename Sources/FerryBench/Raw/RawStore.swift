@@ -69,7 +69,7 @@ struct RawStore: Sendable {
     try await pool.run { connection in try connection.execute("VACUUM (ANALYZE)") }
   }
 
-  /// The same for another database.
+  /// Does the same for another database.
   static func settle(database: String) async throws {
     let pool = try PostgresPool(url: database, connections: 1)
     try await pool.run { connection in try connection.execute("VACUUM (ANALYZE)") }

@@ -30,7 +30,7 @@ struct DeviceFile: Sendable {
     END
     """
 
-  /// The statements of one transaction, with the notes around them.
+  /// Returns the statements of one transaction, with the notes around them.
   static func journalled(_ statements: String, action: Int) -> String {
     """
     INSERT INTO chaos_actions SELECT \(action), coalesce(

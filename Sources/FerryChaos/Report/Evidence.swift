@@ -33,7 +33,7 @@ struct Evidence {
     try Data(text.utf8).write(to: directory.appending(path: name))
   }
 
-  /// The server's history and records, a line each.
+  /// Returns the server's history and records, a line each.
   private func serverLines() -> [String] {
     do {
       let server = try world.serverEvidence()

@@ -54,7 +54,7 @@ struct RoundReport: Sendable {
 }
 
 extension Double {
-  /// With that many decimals at most.
+  /// Rounds to at most that many decimals.
   func rounded(to decimals: Int) -> Double {
     let scale = (0..<decimals).reduce(1.0) { scale, _ in scale * 10 }
     return (self * scale).rounded() / scale

@@ -37,7 +37,7 @@ actor Collector {
   /// Passes the state after draining to the oracles.
   func judge(_ final: FinalEvidence) { add(oracles.judge(final)) }
 
-  /// A violation that the harness itself has seen.
+  /// Adds a violation that the harness itself has seen.
   func add(_ violation: Violation) { add([violation]) }
 
   func count(_ change: @Sendable (inout Figures) -> Void) { change(&figures) }

@@ -25,7 +25,7 @@ struct Series: Sendable {
     return report
   }
 
-  /// One round behind its own progress line.
+  /// Returns one round behind its own progress line.
   private func run(_ plan: RoundPlan, on cluster: PostgresCluster) async throws -> RoundReport {
     let bar = ProgressBar(
       "round \(plan.number)/\(plans.count) \(plan.nemesis)", unit: .items("transactions"),

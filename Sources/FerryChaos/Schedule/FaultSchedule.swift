@@ -8,7 +8,7 @@ enum FaultSchedule {
   /// PostgreSQL is left alone for so long after it was stopped, in milliseconds.
   private static let databaseRest = 6_000
 
-  /// The schedule, by time.
+  /// Returns the schedule, by time.
   static func make(
     _ nemesis: Nemesis, seed: UInt64, devices: Int, nodes: Int, milliseconds: Int
   ) -> [Fault] {
@@ -31,7 +31,7 @@ enum FaultSchedule {
     return faults
   }
 
-  /// Each kind comes as often as the others, but for those that have to wait.
+  /// Returns each kind comes as often as the others, but for those that have to wait.
   private static func take(
     from bag: inout [FaultKind], _ nemesis: Nemesis, isDatabaseFree: Bool,
     _ random: inout SeededRandom

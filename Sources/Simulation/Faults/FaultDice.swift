@@ -78,12 +78,12 @@ package final class FaultDice: @unchecked Sendable {
     return site
   }
 
-  /// Whether `kind` happens now at `site`.
+  /// Returns whether `kind` happens now at `site`.
   package func roll(_ kind: ChanceFault, at site: String) -> Bool {
     isActive && ratios[kind.index] > 0 && roll(kind, at: self.site(site))
   }
 
-  /// Whether `kind` happens now at `site`.
+  /// Returns whether `kind` happens now at `site`.
   package func roll(_ kind: ChanceFault, at site: Site) -> Bool {
     let index = kind.index
     let ratio = ratios[index]

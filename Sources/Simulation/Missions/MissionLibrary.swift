@@ -26,7 +26,7 @@ final class MissionLibrary {
     return id
   }
 
-  /// The manifest that a publication is about; its version is 0, for whichever comes next.
+  /// Returns the manifest that a publication is about; its version is 0, for whichever comes next.
   func manifest(_ planned: PlannedMission, in space: SpaceName, spaces: Int) -> MissionManifest {
     var random = SeededRandom(planned.seed, "manifest")
     var manifest = MissionManifest(
@@ -46,7 +46,7 @@ final class MissionLibrary {
     return manifest
   }
 
-  /// The bytes of content that a manifest of here names.
+  /// Returns the bytes of content that a manifest of here names.
   func bytes(of hash: ContentHash) -> [UInt8] { bytes[hash] ?? [] }
 
   private func item(_ content: Int, change: Int) -> MissionItem {

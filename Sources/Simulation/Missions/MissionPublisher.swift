@@ -28,7 +28,7 @@ final class MissionPublisher: @unchecked Sendable {
   /// Whether everything that was published is in force.
   var isIdle: Bool { waiting.isEmpty }
 
-  /// The world ends.
+  /// Stops when the world ends.
   func stop() { isStopped = true }
 
   func perform(_ planned: PlannedMission) {

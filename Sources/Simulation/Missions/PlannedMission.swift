@@ -71,6 +71,6 @@ package struct PlannedMission: Sendable, Equatable {
 }
 
 extension WorldOptions {
-  /// The place of the space that a mission belongs to.
+  /// Returns the place of the space that a mission belongs to.
   func space(ofMission mission: Int) -> Int { mission % min(spaces, devices) }
 }

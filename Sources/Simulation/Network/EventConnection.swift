@@ -102,6 +102,6 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
     leave()
   }
 
-  /// The server's process died: the connection is reset, if the device can hear that.
+  /// Resets the connection if the device can notice that: the server's process died.
   func serverDied() { finish(.failure(TransportError(.interrupted, "the server went away"))) }
 }

@@ -94,7 +94,7 @@ package final class SimulatedNetwork: @unchecked Sendable {
 }
 
 extension HTTPRequest {
-  /// The request as the HTTP layer hands it on; `nil` when its address is none.
+  /// Creates the request as the HTTP layer passes it on; `nil` if its address is none.
   init?(_ request: TransportRequest, from device: String) {
     let parts = request.url.utf8.split(
       separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false

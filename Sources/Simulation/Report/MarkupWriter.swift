@@ -2,10 +2,10 @@
 struct MarkupWriter {
   private(set) var bytes: [UInt8] = []
 
-  /// Markup as it is.
+  /// Writes markup as it is.
   mutating func write(_ markup: String) { bytes.append(contentsOf: markup.utf8) }
 
-  /// `[1,2,3]`.
+  /// Writes `[1,2,3]`.
   mutating func write(json numbers: [Int64]) {
     bytes.append(UInt8(ascii: "["))
     for (index, number) in numbers.enumerated() {
@@ -15,7 +15,7 @@ struct MarkupWriter {
     bytes.append(UInt8(ascii: "]"))
   }
 
-  /// `["one","two"]`.
+  /// Writes `["one","two"]`.
   mutating func write(json texts: [String]) {
     bytes.append(UInt8(ascii: "["))
     for (index, text) in texts.enumerated() {

@@ -48,7 +48,7 @@ struct ReportData {
     }
   }
 
-  /// A JSON object.
+  /// Writes a JSON object.
   func write(to page: inout MarkupWriter) {
     page.write("{\"actors\":")
     page.write(json: actors.texts)

@@ -3,7 +3,7 @@
 /// The summary is plain HTML. The page's own script draws the timeline and the list of events from
 /// the events that the page carries as JSON.
 package enum ReportPage {
-  /// The page's bytes, UTF-8. The same content gives the same bytes.
+  /// Returns the page's bytes, UTF-8. The same content gives the same bytes.
   package static func html(_ content: ReportContent) -> [UInt8] {
     let data = ReportData(content)
     let moments = data.moments(of: content.violations)

@@ -97,7 +97,7 @@ struct ReportSummary {
     return VirtualTime.text(end - min(start, 0)) + " of virtual time"
   }
 
-  /// `lostPower` as words.
+  /// Returns `lostPower` as words.
   private static func words(_ name: String) -> String {
     name.reduce(into: "") { text, letter in
       text +=
@@ -106,7 +106,7 @@ struct ReportSummary {
     }
   }
 
-  /// `12,345`.
+  /// Returns a number as `12,345`.
   static func grouped(_ value: Int) -> String {
     var result: [Character] = []
     for (index, digit) in String(value.magnitude).reversed().enumerated() {

@@ -48,7 +48,7 @@ package final class Scheduler: TaskExecutor, SerialExecutor, @unchecked Sendable
     timers.add(at: now + max(0, delay), action)
   }
 
-  /// The action is not called any more.
+  /// Cancels a timer: its action is not called any more.
   package func cancel(_ timer: TimerNumber) { timers.cancel(timer) }
 
   /// Waits in virtual time; throws `CancellationError` at once when the task is cancelled.

@@ -10,7 +10,7 @@ struct DeviceClock {
   /// The step of its time, milliseconds.
   var step: Int64
 
-  /// Milliseconds since 1970 when the world's time is `now`, microseconds.
+  /// Returns milliseconds since 1970 when the world's time is `now`, microseconds.
   func wall(at now: Int64) -> Int64 {
     let exact = max(0, Self.start + now / 1_000 + offset + now / 1_000 * drift / 1_000_000)
     return exact - exact % step

@@ -68,7 +68,7 @@ final class SimulatedDevice: @unchecked Sendable {
     process?.run()
   }
 
-  /// kill -9, or the power goes. It starts again after `delay` microseconds.
+  /// Kills the process with kill -9, or cuts the power. It starts again after `delay` microseconds.
   func crash(losingPower: Bool, restartAfter delay: Int64) {
     setting.trace.note(losingPower ? .lostPower : .crashed, name)
     stop(losingPower: losingPower)
@@ -100,13 +100,13 @@ final class SimulatedDevice: @unchecked Sendable {
     start()
   }
 
-  /// Nothing keeps it off any more.
+  /// Ends all reasons for which it is off.
   func switchOnForGood() {
     offCount = 0
     start()
   }
 
-  /// The world ends: it never starts again.
+  /// Ends the device with the world: it never starts again.
   func retire() {
     isRetired = true
     stop(losingPower: false)
@@ -143,10 +143,10 @@ final class SimulatedDevice: @unchecked Sendable {
     look(isApart: isApart) { try ReplicaEvidence.read($0, withArchive: withArchive) }
   }
 
-  /// How far the file has come: its evidence without rows and pending operations.
+  /// Returns the file's progress: its evidence without rows and pending operations.
   func progress() -> ReplicaEvidence? { look(isApart: false, ReplicaEvidence.readProgress) }
 
-  /// Operations that the server has not confirmed.
+  /// Returns operations that the server has not confirmed.
   func unconfirmedOperations() -> [OperationID]? {
     look(isApart: false, ReplicaEvidence.unconfirmedOperations)
   }

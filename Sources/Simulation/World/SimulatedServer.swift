@@ -120,7 +120,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     }
   }
 
-  /// kill -9, or the power goes.
+  /// Kills the process with kill -9, or cuts the power.
   func crash(losingPower: Bool) {
     trace.note(losingPower ? .lostPower : .crashed, Self.name)
     generation = nil
@@ -142,7 +142,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     scheduler.after(1_000_000) { for stream in ended { stream.connectionEnded() } }
   }
 
-  /// The world ends: it never starts again.
+  /// Ends the server with the world: it never starts again.
   func retire() {
     isRetired = true
     crash(losingPower: false)

@@ -47,7 +47,7 @@ extension World {
     }
   }
 
-  /// The user sets the clock, or the clock sets itself.
+  /// Sets the clock, as the user or the clock itself does.
   private func jump(_ device: SimulatedDevice, _ random: inout SeededRandom) {
     let reach: [Int64] = [2_000, 600_000, 86_400_000, 315_360_000_000]
     let size = Int64(random.below(Int(reach[random.below(reach.count)]) + 1))
@@ -140,7 +140,7 @@ extension World {
     }
   }
 
-  /// A process dies at a step of its network.
+  /// Connects the network with the world: a process dies at a step of its network.
   func connectNetwork() {
     network.onCrash = { [unowned self] name in
       trace.note(.crashed, name, "at a step of its network")
@@ -156,7 +156,7 @@ extension World {
     }
   }
 
-  /// The device is switched off, and months pass for everybody.
+  /// Switches the device off, and lets months pass for all.
   private func sendAway(
     _ device: SimulatedDevice, for duration: Int64, _ random: inout SeededRandom
   ) {
@@ -209,7 +209,7 @@ extension World {
     return fault
   }
 
-  /// The owner of a path, as the dice know it.
+  /// Returns the owner of a path, as the dice know it.
   private func site(of path: String) -> FaultDice.Site {
     if let site = diskSites[path] { return site }
     let site = dice.site(Self.owner(of: path))

@@ -219,7 +219,7 @@ package final class World: @unchecked Sendable {
     }
   }
 
-  /// Everything works from now on; within the bound all has to drain.
+  /// Ends all faults; within the bound all has to drain.
   private func heal() {
     trace.note(.phase, "world", "liveness")
     dice.isActive = false

@@ -88,7 +88,7 @@ final class DirectDevice {
   /// other upgrades.
   static let upgrades = Workload.upgrades.filter { $0.contains("ADD COLUMN") }
 
-  /// The next version of the schema.
+  /// Upgrades to the next version of the schema.
   func upgrade() throws {
     guard level < Self.upgrades.count else { return }
     try file.write { _ = try $0.execute(Self.upgrades[level]) }

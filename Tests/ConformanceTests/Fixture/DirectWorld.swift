@@ -234,7 +234,7 @@ final class DirectWorld {
 }
 
 extension SeededRandom {
-  /// One number of a named stream.
+  /// Returns one number of a named stream.
   static func first(_ seed: UInt64, _ purpose: String) -> UInt64 {
     var random = SeededRandom(seed, purpose)
     return random.next()

@@ -24,7 +24,7 @@ struct HistoryMaker {
 
   static func time(_ time: UInt64) -> HybridTimestamp { HybridTimestamp(rawValue: time << 16) }
 
-  /// An operation that a device records at a time, and that is not sent yet.
+  /// Returns an operation that a device records at a time, and that is not sent yet.
   mutating func operation(
     _ kind: OperationKind, _ record: String, at time: UInt64, _ columns: [Name: Value] = [:],
     table: String = "notes"
@@ -112,7 +112,7 @@ struct HistoryMaker {
     FinalEvidence(server: server, replicas: replicas)
   }
 
-  /// A history in which two devices insert, edit, merge, delete and revive.
+  /// Returns a history in which two devices insert, edit, merge, delete and revive.
   static func busy() -> HistoryMaker {
     var maker = HistoryMaker()
     maker.add(.insert, "a", by: 1, at: 10, ["title": "first", "stars": 1])

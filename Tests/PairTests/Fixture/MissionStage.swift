@@ -59,7 +59,7 @@ extension Server {
     try #require(finished.status == .exited(0), "\(finished.error)")
   }
 
-  /// The sum of a metric's samples that have all these labels.
+  /// Returns the sum of a metric's samples that have all these labels.
   func metric(_ name: String, _ labels: String...) async throws -> Int {
     let page = try await Wire.send(.get, "\(url)/metrics")
     try #require(page.status == 200)
@@ -68,12 +68,12 @@ extension Server {
     }.compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0) { $0 + Int($1) }
   }
 
-  /// Bytes of content, manifests included, that it has sent since it was started.
+  /// Returns bytes of content, manifests included, that it has sent since it was started.
   func blobBytes() async throws -> Int {
     try await metric("ferry_http_response_bytes_total", "route=\"/v1/blobs/{sha256}\"")
   }
 
-  /// Requests for content that it has answered since it was started.
+  /// Returns requests for content that it has answered since it was started.
   func blobRequests() async throws -> Int {
     try await metric("ferry_http_requests_total", "route=\"/v1/blobs/{sha256}\"")
   }
