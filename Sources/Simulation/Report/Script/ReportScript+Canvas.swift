@@ -36,7 +36,7 @@ extension ReportScript {
       return pen;
     }
 
-    // Actors without events have no lane, nor has the world unless it marks something.
+    // Actors that nothing happens to have no lane, nor has the world unless it marks something.
     const hasLane = run.actors.map((_, actor) => isLane(actor));
     for (let event = 0; event < events.count; event++) {
       if (lookOf(kindOf(event)).shape !== "none" && kindOf(event) !== "violation") {

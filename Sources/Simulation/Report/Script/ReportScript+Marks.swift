@@ -110,7 +110,7 @@ extension ReportScript {
     function paintKind(pen, look, marks) {
       const colour = palette[look.tone];
       if (look.common && marks.length > chartWidth * lanes.length / 24) {
-        // So many that they touch: thin strokes show their density.
+        // So many that they touch: thin strokes show where there are more and where fewer.
         pen.fillStyle = colour;
         pen.globalAlpha = 0.55;
         const reach = laneHeight * 0.2;

@@ -20,7 +20,7 @@ extension ReportScript {
     const isServer = run.actors.map((name) => /^server/.test(name));
 
     // A leg is a message's way from one actor to another: { message, from, to, start, end, fate,
-    // flags, isAnswer, isCopy }; start and end are events. A request and its response carry one
+    // flags, isAnswer, isCopy }; start and end are events. A request and its answer carry one
     // message number. Fates: open (no end was seen), delivered, dropped, stalled.
     const onTheWay = new Set(["sent", "delivered", "dropped", "duplicated", "delayed", "corrupted",
       "stalled"]);

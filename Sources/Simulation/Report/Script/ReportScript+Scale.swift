@@ -2,7 +2,7 @@ extension ReportScript {
   /// From virtual time to places on the axis, and to words.
   static let scale = #"""
     // A scale maps microseconds to positions on the axis. A shortened scale gives long stretches
-    // without events little room, so that a run with months offline can be read.
+    // in which nothing happens little room, so that a run with months offline can be read.
     function plainScale() {
       const first = events.count ? Math.min(0, events.at[0]) : 0;
       const last = events.count ? events.at[events.count - 1] : 0;
