@@ -5,7 +5,7 @@
 
 // MHD_start_daemon and MHD_get_connection_info are variadic, which Swift cannot call.
 
-/// What Swift passes to `ferry_mhd_start`.
+/// The settings that Swift passes to `ferry_mhd_start`.
 struct ferry_mhd_options {
   unsigned int threads;
   /// Bytes of each connection's pool: request line, headers, and a read or write buffer.
@@ -17,11 +17,11 @@ struct ferry_mhd_options {
   void *(*request_line)(void *context, const char *target, struct MHD_Connection *connection);
   MHD_RequestCompletedCallback completed;
   MHD_NotifyConnectionCallback connection;
-  /// Called on the connection's thread when libmicrohttpd begins to answer an error by itself.
+  /// Called on the connection's thread when libmicrohttpd begins to respond to an error by itself.
   void (*fault)(void *context);
 };
 
-/// libmicrohttpd logs each error before it answers it; the text is of no interest.
+/// libmicrohttpd logs each error before it responds to it; the text is of no interest.
 static inline void ferry_mhd_log(void *options, const char *format, va_list arguments) {
   (void) format;
   (void) arguments;
@@ -47,7 +47,7 @@ static inline struct MHD_Daemon *ferry_mhd_start(struct ferry_mhd_options *optio
     MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->connection_memory,
     MHD_OPTION_CONNECTION_LIMIT, options->connections,
     MHD_OPTION_CONNECTION_TIMEOUT, options->idle_seconds,
-    // Otherwise it answers a request without Host by two heads. The intake checks all of that.
+    // Otherwise it responds to a request without Host by two heads. The intake checks all of that.
     MHD_OPTION_STRICT_FOR_CLIENT, 0,
     MHD_OPTION_URI_LOG_CALLBACK, options->request_line, options->context,
     MHD_OPTION_NOTIFY_COMPLETED, options->completed, options->context,

@@ -16,7 +16,7 @@ static inline int ferry_bind_blob(sqlite3_stmt *s, int i, const void *b, sqlite3
 static inline int ferry_bind_text_static(sqlite3_stmt *s, int i, const char *t, sqlite3_uint64 n) {
   return sqlite3_bind_text64(s, i, t, n, SQLITE_STATIC, SQLITE_UTF8);
 }
-// A nil pointer would answer NULL where an empty text or blob is meant.
+// A nil pointer would return NULL instead of an empty text or blob.
 static inline void ferry_result_text(sqlite3_context *c, const char *t, sqlite3_uint64 n) {
   sqlite3_result_text64(c, n == 0 ? "" : t, n, SQLITE_TRANSIENT, SQLITE_UTF8);
 }
@@ -35,9 +35,9 @@ static inline void ferry_zero(void *start, long n) { __builtin_memset(start, 0, 
 static inline int ferry_seed_randomness(int seed) {
   return sqlite3_test_control(SQLITE_TESTCTRL_PRNG_SEED, seed, (sqlite3 *)0);
 }
-// Settings of the whole process, to be made before anything else is asked of SQLite: no locks of
+// Settings of the whole process, to be made before any other use of SQLite: no locks of
 // its own (https://sqlite.org/threadsafe.html), no statistics of memory, and memory from elsewhere.
-// What is freed stays with the process, which needs as much again.
+// Freed memory stays with the process, which needs as much again.
 static inline int ferry_dedicate_process(const sqlite3_mem_methods *memory) {
 #if defined(M_TRIM_THRESHOLD) && defined(M_MMAP_THRESHOLD)
   mallopt(M_TRIM_THRESHOLD, 1 << 30);

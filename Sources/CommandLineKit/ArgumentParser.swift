@@ -1,4 +1,4 @@
-/// What a command line asks for.
+/// The request of a command line.
 package enum ParsedCommand: Sendable, Equatable {
   /// Run the command at `path`.
   case run(ParsedArguments)
@@ -10,10 +10,11 @@ package enum ParsedCommand: Sendable, Equatable {
 
 extension CommandSpec {
   /// Reads a command line; pure.
+  ///
   /// - Parameters:
   ///   - arguments: The words after the program's name.
-  ///   - environment: Variables that stand in for options which are not given.
-  /// - Throws: `UsageError` that says what to write instead.
+  ///   - environment: Variables that replace options which are not given.
+  /// - Throws: `UsageError` that explains a correct command line.
   package func parse(
     _ arguments: [String], environment: [String: String] = [:]
   ) throws(UsageError) -> ParsedCommand {
@@ -23,7 +24,7 @@ extension CommandSpec {
   }
 }
 
-/// Walks over the words of one command line, then fills in what they left open.
+/// Reads the words of one command line, then fills in the values that the words leave open.
 struct ArgumentParser {
   /// The commands from the root to the one selected so far.
   private var trail: [CommandSpec]
@@ -116,7 +117,8 @@ struct ArgumentParser {
     if let attached { throw .unexpectedValue("--\(name)", value: attached) }
   }
 
-  /// One letter, several flags (`-vj`), or a letter with its value attached (`-rFILE`, `-r=FILE`).
+  /// Reads one letter, several flags (`-vj`), or a letter with its value attached (`-rFILE`,
+  /// `-r=FILE`).
   private mutating func takeShort(_ word: String) throws(UsageError) {
     var letters = word.dropFirst()
     while let letter = letters.popFirst() {
@@ -180,7 +182,7 @@ struct ArgumentParser {
     return .unknownOption(written, command: path, known: known, elsewhere: elsewhere)
   }
 
-  // MARK: What the words left open
+  // MARK: Defaults
 
   /// Fills in environment and defaults, and checks every value.
   mutating func resolve(environment: [String: String]) throws(UsageError) -> ParsedArguments {
@@ -251,7 +253,7 @@ struct ArgumentParser {
 }
 
 extension [CommandSpec] {
-  /// The innermost command's answer: what is declared below hides what is declared above.
+  /// Returns the innermost command's value: a lower declaration hides a higher one.
   fileprivate func lastValue<Value>(of find: (CommandSpec) -> Value?) -> Value? {
     for command in reversed() {
       if let value = find(command) { return value }
@@ -268,7 +270,8 @@ extension CommandSpec {
       + flags.filter { !$0.isHidden }.map { "--\($0.name)" }
   }
 
-  /// The names down to the only command below this one that takes the option, if there is one.
+  /// Returns the names down to the only command below this one that takes the option, if there is
+  /// one.
   fileprivate func descendant(taking written: String) -> String? {
     var found: [String] = []
     for child in subcommands where !child.isHidden {
@@ -283,7 +286,7 @@ extension FlagSpec {
   /// Only a flag that the environment can switch on needs to be switched off.
   var isNegatable: Bool { environment != nil }
 
-  /// Whether its variable switches it on.
+  /// Returns whether its variable switches it on.
   func isOn(in environment: [String: String]) throws(UsageError) -> Bool {
     guard let variable = self.environment, let text = environment[variable] else { return false }
     switch text.lowercased() {

@@ -1,15 +1,15 @@
-/// Amounts as horizontal bars of block characters, where a table would be dull.
+/// Amounts as horizontal bars of block characters, for output that is easier to see than to read.
 package struct BarPlot: Sendable, Equatable {
   /// One bar.
   package struct Bar: Sendable, Equatable {
     /// Printed before the bar.
     package var label: String
-    /// The length; negative and non-finite values draw nothing.
+    /// The length; negative and non-finite values draw no bar.
     package var value: Double
     /// Printed after the bar, such as the amount with its unit.
     package var note: String
 
-    /// A bar; see the properties.
+    /// Creates a bar; see the properties.
     package init(_ label: String, _ value: Double, note: String = "") {
       self.label = label
       self.value = value
@@ -24,12 +24,13 @@ package struct BarPlot: Sendable, Equatable {
   static let eighths: [Character] = Array("▏▎▍▌▋▊▉█")
   private static let levels: [Character] = Array("▁▂▃▄▅▆▇█")
 
-  /// A plot; all bars share one scale.
+  /// Creates a plot; all bars share one scale.
   package init(_ bars: [Bar]) {
     self.bars = bars
   }
 
-  /// The lines in at most `width` columns: label, bar, note. The longest bar takes all the room.
+  /// Returns the lines in at most `width` columns: label, bar, note. The longest bar takes all the
+  /// room.
   package func lines(width: Int = 80) -> [String] {
     let labels = bars.map { $0.label.escapedForTerminal.truncated(toWidth: max(1, width / 3)) }
     let notes = bars.map { $0.note.escapedForTerminal.truncated(toWidth: max(1, width / 3)) }
@@ -45,7 +46,8 @@ package struct BarPlot: Sendable, Equatable {
     }
   }
 
-  /// Values as one line of small columns, from 0 to the largest; what is not a number is a space.
+  /// Draws values as one line of small columns, from 0 to the largest; NaN and infinities are
+  /// spaces.
   package static func sparkline(_ values: [Double]) -> String {
     let largest = values.map(drawable).max() ?? 0
     return String(

@@ -54,7 +54,8 @@ struct BashCompletion {
       """
   }
 
-  /// An option with its value still to come takes the next word, and a `=` before it.
+  /// Returns the shell's case for options that take a value. Such an option takes the next word,
+  /// and a `=` before it.
   private func valueOptions(_ nodes: [CompletionNode]) -> String {
     let patterns = nodes.flatMap { node in
       node.options.flatMap(\.spellings).map { "\(node.path) \($0)".shellQuoted }
@@ -125,7 +126,8 @@ struct BashCompletion {
     }
   }
 
-  /// `compgen -W` expands its words as the shell does, so each is escaped before it is quoted.
+  /// Returns words for `compgen -W`, which expands them as the shell does. So each is escaped
+  /// before it is quoted.
   private func words(_ words: [String], _ function: String) -> String {
     let escaped = words.map { word in
       word.map { $0.isLetter || $0.isNumber || $0 == "-" ? "\($0)" : "\\\($0)" }.joined()

@@ -8,7 +8,7 @@ extension CommandSpec {
     return root
   }
 
-  /// Only for help texts and completion: the parser answers `help` itself.
+  /// Only for help texts and completion: the parser itself handles `help`.
   private var helpCommand: CommandSpec {
     let names = subcommands.filter { !$0.isHidden }.map(\.name)
     return CommandSpec(
@@ -49,7 +49,7 @@ package enum Shell: String, Sendable, CaseIterable {
 }
 
 extension CommandSpec {
-  /// The script that completes this command and all below it, with a final newline.
+  /// Returns the script that completes this command and all below it, with a final newline.
   package func completionScript(for shell: Shell) -> String {
     switch shell {
     case .bash: BashCompletion(root: self).script
@@ -73,7 +73,7 @@ struct CompletionNode {
   let flags: [FlagSpec]
   let children: [CommandSpec]
 
-  /// The command and all visible ones below it, parents first.
+  /// Returns the command and all visible ones below it, parents first.
   static func all(of root: CommandSpec) -> [CompletionNode] {
     collect(root, above: nil)
   }

@@ -1,10 +1,10 @@
-/// A failure as the user of a command reads it: what happened, why, and what to do next.
+/// A failure as the user of a command reads it: an event, its cause, and the next step.
 package struct CommandFailure: Error, Sendable, Equatable {
-  /// What happened, in a few words without a full stop.
+  /// The failure, in a few words without a full stop.
   package var what: String
   /// Why it happened.
   package var why: String
-  /// What the user can do about it.
+  /// The next step for the user.
   package var next: String
   /// The exit status it ends the process with.
   package var status: ExitStatus
@@ -22,7 +22,7 @@ package struct CommandFailure: Error, Sendable, Equatable {
     self.code = code
   }
 
-  /// `{"error":{"code":…,"message":…,"why":…,"next":…}}`, as `--json` prints it.
+  /// The object that `--json` prints: `{"error":{"code":…,"message":…,"why":…,"next":…}}`.
   package var json: JSONText {
     .object([
       (
@@ -35,7 +35,7 @@ package struct CommandFailure: Error, Sendable, Equatable {
     ])
   }
 
-  /// Three short lines without a final newline: `ferry: what`, `  why: …`, `  next: …`.
+  /// Returns three short lines without a final newline: `ferry: what`, `  why: …`, `  next: …`.
   /// Text from elsewhere is escaped, so that it can neither drive the terminal nor add lines.
   package func text(program: String) -> String {
     var lines = ["\(program): \(Self.oneLine(what))"]
@@ -56,12 +56,12 @@ package protocol CommandFailureConvertible: Error {
 }
 
 extension CommandFailure: CommandFailureConvertible {
-  /// Itself.
+  /// The failure itself.
   package var commandFailure: CommandFailure { self }
 }
 
 extension CommandFailure {
-  /// The explanation of any error; one that does not explain itself is shown as it is described.
+  /// Explains any error; shows an error without an explanation of its own by its description.
   package init(_ error: any Error, command: String) {
     if let convertible = error as? any CommandFailureConvertible {
       self = convertible.commandFailure

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Runs a command: reads the command line, turns signals into cancellation, and every error into
-/// three short lines or one JSON object, and an exit status.
+/// Runs a command. It reads the command line and turns signals into cancellation. It turns every
+/// error into an exit status and three short lines or one JSON object.
 package struct CommandRunner: Sendable {
   /// The command with `help` and `completion` added.
   package let root: CommandSpec
@@ -28,10 +28,10 @@ package struct CommandRunner: Sendable {
 
   /// Runs this process's command line and ends the process.
   ///
-  /// SIGINT and SIGTERM cancel the command's task. When it then returns, its status counts (a
-  /// server that has shut down ends with 0); when it throws, the exit status is 130 or 143. The
-  /// second signal ends the process at once. SIGPIPE is ignored: writing to a reader that has gone
-  /// throws, which ends quietly with 141.
+  /// SIGINT and SIGTERM cancel the command's task. If the task then returns, its status counts (a
+  /// server that shut down ends with 0). If it throws, the exit status is 130 or 143. The second
+  /// signal ends the process at once. SIGPIPE is ignored: a write to a closed reader throws, and
+  /// the process ends quietly with 141.
   package static func main(
     _ spec: CommandSpec, arguments: [String] = Array(CommandLine.arguments.dropFirst())
   ) async -> Never {
@@ -98,7 +98,7 @@ package struct CommandRunner: Sendable {
     return failure.status.rawValue
   }
 
-  /// Whether `--json` is wanted, found out without parsing: a wrong command line is answered in
+  /// Returns whether `--json` is wanted, found without parsing: errors of a wrong command line are
   /// JSON too.
   private func asksForJSON(_ arguments: [String], _ environment: [String: String]) -> Bool {
     guard let flag = root.jsonFlag else { return false }

@@ -1,6 +1,8 @@
 extension CommandSpec {
-  /// Mistakes in the declaration, for a test to expect none: names declared twice along a path,
-  /// defaults that do not fit, arguments that can never be filled, commands that do nothing.
+  /// Returns mistakes in the declaration, for a test to expect none.
+  ///
+  /// Mistakes are names declared twice along a path, defaults that do not fit, arguments that can
+  /// never be filled, and commands without an action.
   package func problems() -> [String] {
     problems(path: name, above: ["help", "version"], lettersAbove: ["h"])
   }

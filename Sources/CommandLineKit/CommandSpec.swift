@@ -1,8 +1,9 @@
-/// A command declared as a value: the parser, the help text and the shell completion all come
-/// from it. An option declared on a command is also accepted by every subcommand below it.
+/// A command declared as a value: the source of the parser, the help text and the shell completion.
+/// An option declared on a command is also accepted by every subcommand below it.
 package struct CommandSpec: Sendable {
-  /// What runs when the command line asks for this command. The task is cancelled on SIGINT and
-  /// SIGTERM; returning normally after that keeps the returned status.
+  /// The action of a command.
+  ///
+  /// SIGINT and SIGTERM cancel its task. If it then returns normally, the returned status counts.
   package typealias Action = @Sendable (ParsedArguments) async throws -> ExitStatus
 
   /// The word that selects it; the root's is the program's name.
@@ -51,7 +52,7 @@ package struct CommandSpec: Sendable {
     self.run = run
   }
 
-  /// The commands from this one down along `names`; stops before the first unknown name.
+  /// Returns the commands from this one down along `names`; stops before the first unknown name.
   func trail(along names: some Sequence<String>) -> [CommandSpec] {
     var trail = [self]
     var current = self
@@ -66,12 +67,12 @@ package struct CommandSpec: Sendable {
 
 /// A command line worth copying, for the EXAMPLES section.
 package struct ExampleSpec: Sendable, Equatable {
-  /// What it does, a short phrase.
+  /// The purpose, a short phrase.
   package let purpose: String
   /// The line as it is typed, without a prompt.
   package let line: String
 
-  /// An example; the line is never wrapped.
+  /// Creates an example; the line is never wrapped.
   package init(_ purpose: String, _ line: String) {
     self.purpose = purpose
     self.line = line
@@ -86,14 +87,14 @@ package struct OptionSpec: Sendable, Equatable {
   package var short: Character?
   /// The value's name in help texts, in capitals.
   package var valueName: String
-  /// What it does, a sentence with a full stop.
+  /// The purpose, a sentence with a full stop.
   package var help: String
-  /// What values are accepted and completed.
+  /// The values that are accepted and completed.
   package var kind: ValueKind
   /// Used when neither the command line nor the environment has it.
   package var defaultValue: String?
-  /// The variable that stands in for it; a repeated option's is split at commas. An empty variable
-  /// counts as unset.
+  /// The variable that replaces a missing option; that of a repeated option is split at commas. An
+  /// empty variable counts as unset.
   package var environment: String?
   /// Whether it may be given more than once.
   package var isRepeated: Bool
@@ -128,7 +129,7 @@ package struct FlagSpec: Sendable, Equatable {
   package var name: String
   /// The letter of the short form.
   package var short: Character?
-  /// What it does, a sentence with a full stop.
+  /// The purpose, a sentence with a full stop.
   package var help: String
   /// The variable that switches it on (1, true, yes, on) or off (0, false, no, off, empty).
   package var environment: String?
@@ -160,9 +161,9 @@ package struct ArgumentSpec: Sendable, Equatable {
 
   /// Lower case; shown in capitals; also the key in `ParsedArguments`.
   package var name: String
-  /// What it is, a sentence with a full stop.
+  /// The meaning, a sentence with a full stop.
   package var help: String
-  /// What values are accepted and completed.
+  /// The values that are accepted and completed.
   package var kind: ValueKind
   /// How many words it takes.
   package var arity: Arity

@@ -1,10 +1,10 @@
-/// How a command ended, as its exit status tells the shell.
+/// The result of a command, as its exit status reports it to the shell.
 package enum ExitStatus: Int32, Sendable, CaseIterable {
-  /// 0: what was asked for has been done.
+  /// 0: the command did its work.
   case done = 0
-  /// 1: it could not be done.
+  /// 1: the command failed.
   case failed = 1
-  /// 2: the command line makes no sense; nothing was tried.
+  /// 2: the command line makes no sense; the command did not start.
   case usage = 2
   /// 3: offline, or the other side cannot be reached; work is kept, try later.
   case unreachable = 3
@@ -19,7 +19,7 @@ package struct ExitCodeNote: Sendable, Equatable {
   /// When it is returned.
   package let meaning: String
 
-  /// A note about any status, also one outside `ExitStatus` (130 after an interrupt).
+  /// Creates a note about any status, also one outside `ExitStatus` (130 after an interrupt).
   package init(_ code: Int32, _ meaning: String) {
     self.code = code
     self.meaning = meaning

@@ -1,5 +1,6 @@
 extension CommandSpec {
-  /// The help of the command at `path` (names below this one), without a final newline.
+  /// Returns the help of the command at `path` (names below this one), without a final newline.
+  ///
   /// - Parameters:
   ///   - path: Stops at the first unknown name.
   ///   - width: Columns to wrap to; at most 100 are used, at least 40.
@@ -63,7 +64,7 @@ struct HelpText {
     lines.isEmpty ? [] : [bold ? "\u{1B}[1m\(title)\u{1B}[0m" : title] + lines
   }
 
-  /// Two columns; a left side that is too long has its help on the lines below.
+  /// Lays out two columns; a left side that is too long has its help on the lines below.
   private func table(_ rows: [(String, String)]) -> [String] {
     let limit = width / 3
     let left = rows.map(\.0.displayWidth).filter { $0 <= limit }.max() ?? limit
@@ -78,7 +79,7 @@ struct HelpText {
 }
 
 extension CommandSpec {
-  /// What to write and what it does, options first, hidden ones left out.
+  /// The spelling and the purpose of each visible option and flag, options first.
   fileprivate var optionRows: [(String, String)] {
     let options = options.filter { !$0.isHidden }.map { option in
       (
@@ -116,9 +117,9 @@ extension ArgumentSpec {
 }
 
 extension String {
-  /// Lines of at most `width` columns, broken at spaces but never inside brackets (`[env: X]`). A
-  /// blank line stays; a line that begins with a space is kept as it is; a word longer than the
-  /// width stands alone. Lines after a break are indented by `hanging`.
+  /// Returns lines of at most `width` columns, broken at spaces but never inside brackets
+  /// (`[env: X]`). A blank line stays. A line that begins with a space is kept as it is. A word
+  /// longer than the width gets its own line. Lines after a break are indented by `hanging`.
   func wrapped(toWidth width: Int, hanging: Int = 0) -> [String] {
     var lines: [String] = []
     var paragraph: [Substring] = []

@@ -1,4 +1,4 @@
-/// A JSON value that keeps the order of its members, for the one-line answers of `--json`.
+/// A JSON value that keeps the order of its members, for the one-line output of `--json`.
 package enum JSONText: Sendable {
   case null
   case bool(Bool)
@@ -11,15 +11,15 @@ package enum JSONText: Sendable {
   /// Members in the order they are written; keys are not checked for duplicates.
   case object([(String, JSONText)])
 
-  /// An `Int` as `.int`.
+  /// Returns an `Int` as `.int`.
   package static func int(_ value: Int) -> JSONText { .int(Int64(value)) }
 
-  /// The string, or `null` when there is none.
+  /// Returns the string, or `null` when there is none.
   package static func string(orNull value: String?) -> JSONText {
     value.map(JSONText.string) ?? .null
   }
 
-  /// The integer, or `null` when there is none.
+  /// Returns the integer, or `null` when there is none.
   package static func int(orNull value: Int64?) -> JSONText { value.map { .int($0) } ?? .null }
 
   /// The value on one line, without spaces. Control and bidirectional characters are escaped, so
@@ -76,6 +76,6 @@ package enum JSONText: Sendable {
 }
 
 extension JSONText: Equatable {
-  /// Equal when the encoded texts are equal: the order of members counts.
+  /// Returns true if the encoded texts are equal: the order of members counts.
   package static func == (left: JSONText, right: JSONText) -> Bool { left.text == right.text }
 }

@@ -21,19 +21,19 @@ package struct ParsedArguments: Sendable, Equatable {
   let entries: [String: Entry]
   let flags: [String: Int]
 
-  /// The value of an option or argument.
+  /// Returns the value of an option or argument.
   /// - Throws: `UsageError` when it has none and no default.
   package func string(_ name: String) throws(UsageError) -> String {
     try present(name, stringIfPresent(name))
   }
 
-  /// The value of an option or argument, `nil` when it has none and no default.
+  /// Returns the value of an option or argument, `nil` when it has none and no default.
   package func stringIfPresent(_ name: String) -> String? { entry(name).values.last }
 
-  /// All values of a repeated option or argument, in their order.
+  /// Returns all values of a repeated option or argument, in their order.
   package func strings(_ name: String) -> [String] { entry(name).values }
 
-  /// A whole number within `range`.
+  /// Returns a whole number within `range`.
   /// - Throws: `UsageError` when it is absent, no number, or out of range.
   package func integer(
     _ name: String, in range: ClosedRange<Int> = Int.min...Int.max
@@ -41,7 +41,7 @@ package struct ParsedArguments: Sendable, Equatable {
     try present(name, integerIfPresent(name, in: range))
   }
 
-  /// A whole number within `range`, `nil` when absent.
+  /// Returns a whole number within `range`, `nil` when absent.
   /// - Throws: `UsageError` when it is no number or out of range.
   package func integerIfPresent(
     _ name: String, in range: ClosedRange<Int> = Int.min...Int.max
@@ -49,40 +49,40 @@ package struct ParsedArguments: Sendable, Equatable {
     try read(name, as: .integer(range)) { Int($0) }
   }
 
-  /// An amount of time such as `30s`, `500ms`, `1h30m`.
+  /// Returns an amount of time such as `30s`, `500ms`, `1h30m`.
   /// - Throws: `UsageError` when it is absent or no such amount.
   package func duration(_ name: String) throws(UsageError) -> Duration {
     try present(name, durationIfPresent(name))
   }
 
-  /// An amount of time, `nil` when absent.
+  /// Returns an amount of time, `nil` when absent.
   /// - Throws: `UsageError` when it is no such amount.
   package func durationIfPresent(_ name: String) throws(UsageError) -> Duration? {
     try read(name, as: .duration) { Duration(commandLine: $0) }
   }
 
-  /// A number of bytes, written as `65536` or `4MiB`.
+  /// Returns a number of bytes, written as `65536` or `4MiB`.
   /// - Throws: `UsageError` when it is absent or no such size.
   package func byteSize(_ name: String) throws(UsageError) -> Int {
     try present(name, byteSizeIfPresent(name))
   }
 
-  /// A number of bytes, `nil` when absent.
+  /// Returns a number of bytes, `nil` when absent.
   /// - Throws: `UsageError` when it is no such size.
   package func byteSizeIfPresent(_ name: String) throws(UsageError) -> Int? {
     try read(name, as: .byteSize) { ByteSize(commandLine: $0)?.bytes }
   }
 
-  /// Whether a flag is on.
+  /// Returns whether a flag is on.
   package func flag(_ name: String) -> Bool { count(name) > 0 }
 
-  /// How many times a flag was given (`-vv` is 2).
+  /// Returns the number of times that a flag was given (`-vv` is 2).
   package func count(_ name: String) -> Int {
     guard let count = flags[name] else { preconditionFailure("flag \(name) is not declared") }
     return count
   }
 
-  /// Where the value comes from, `nil` when it has none.
+  /// Returns the source of the value, `nil` if it has none.
   package func source(_ name: String) -> ValueSource? { entry(name).source }
 
   private func entry(_ name: String) -> Entry {

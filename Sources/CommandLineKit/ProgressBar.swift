@@ -1,10 +1,12 @@
 import Foundation
 import Synchronization
 
-/// One line on standard error that shows how far a command is; silent when standard error is not a
-/// terminal. Safe to use from several threads. It never fails: what cannot be shown is not shown.
+/// One line on standard error that shows the progress of a command.
+///
+/// It is silent if standard error is not a terminal. It is safe to use from several threads. It
+/// never fails: output errors are ignored.
 package final class ProgressBar: Sendable {
-  /// What becomes of the line at the end.
+  /// The fate of the line at the end.
   package enum Ending: Sendable {
     /// The line vanishes.
     case clear
@@ -15,9 +17,9 @@ package final class ProgressBar: Sendable {
   private struct Shown {
     var state: ProgressState
     var lastDraw: ContinuousClock.Instant?
-    /// When `state.rate` was last brought up to date, and what was done by then.
+    /// The time of the last update of `state.rate`, and the amount that was done by then.
     var measured: (at: ContinuousClock.Instant, completed: Int64)
-    /// When something was done last.
+    /// The time of the last progress.
     var lastChange: ContinuousClock.Instant
     var isVisible = false
     var isFinished = false
@@ -32,8 +34,9 @@ package final class ProgressBar: Sendable {
   private let shown: Mutex<Shown>
 
   /// Starts the clock; draws nothing before the first update.
+  ///
   /// - Parameters:
-  ///   - total: All there is; `nil` shows a moving sign instead of a bar.
+  ///   - total: The total amount; `nil` shows a moving sign instead of a bar.
   ///   - interval: The shortest time between two drawings.
   ///   - now: The clock.
   package init(
@@ -53,12 +56,12 @@ package final class ProgressBar: Sendable {
     shown = Mutex(Shown(state: state, measured: (start, 0), lastChange: start))
   }
 
-  /// Adds to what is done.
+  /// Adds to the amount that is done.
   package func advance(by amount: Int64 = 1) {
     change { $0.completed += amount }
   }
 
-  /// Sets what is done and, when given, all there is.
+  /// Sets the amount that is done and, if given, the total.
   package func update(completed: Int64, total: Int64? = nil) {
     change { state in
       state.completed = completed
@@ -66,8 +69,8 @@ package final class ProgressBar: Sendable {
     }
   }
 
-  /// Says what is waited for, and for how long already, where nothing was done for a while; the next
-  /// update takes it back. To be called every second or so.
+  /// Shows the awaited thing and the time of waiting, if there was no progress for a while. The
+  /// next update removes that note. Callers call this every second or so.
   package func wait(for what: String, after silence: Duration = .seconds(3)) {
     guard isEnabled else { return }
     shown.withLock { shown in
@@ -91,7 +94,7 @@ package final class ProgressBar: Sendable {
     }
   }
 
-  /// Ends the line; later updates do nothing.
+  /// Ends the line; later updates have no effect.
   package func finish(_ ending: Ending = .clear) {
     shown.withLock { shown in
       guard isEnabled, !shown.isFinished else { return }
@@ -127,8 +130,9 @@ package final class ProgressBar: Sendable {
     shown.isVisible = true
   }
 
-  /// The average so far in the first five seconds, then a mean that follows changes within about
-  /// as long. Nothing is said after less than an interval: it would be far off.
+  /// Measures the rate: the average so far in the first five seconds, then a mean that follows
+  /// changes within about as long. There is no rate before one interval has passed: it would be far
+  /// off.
   private func measure(_ shown: inout Shown, at instant: ContinuousClock.Instant) {
     let span = shown.measured.at.duration(to: instant)
     guard span > .zero, span >= interval else { return }
@@ -142,8 +146,8 @@ package final class ProgressBar: Sendable {
 }
 
 extension ProgressBar {
-  /// The line for a state in at most `width` columns; pure. Notes are dropped from the end, then
-  /// the bar, then the label is cut.
+  /// Returns the line for a state in at most `width` columns; pure. Notes are dropped from the end,
+  /// then the bar, then the label is cut.
   package static func render(_ state: ProgressState, width: Int) -> String {
     let label = state.label.escapedForTerminal
     var notes = state.notes

@@ -1,8 +1,9 @@
 import Synchronization
 
-/// Several lines on standard error that show how far the parts of a command are, drawn over each
-/// other; silent when standard error is not a terminal. Safe to use from several threads. It never
-/// fails: what cannot be shown is not shown.
+/// Several lines on standard error that show the progress of a command's parts.
+///
+/// Each drawing replaces the one before. The lines are silent if standard error is not a terminal.
+/// They are safe to use from several threads. They never fail: output errors are ignored.
 package final class ProgressLines: Sendable {
   private struct Shown {
     var lineCount = 0
@@ -12,7 +13,7 @@ package final class ProgressLines: Sendable {
 
   private let output: TextOutput
   private let isEnabled: Bool
-  /// As it is now: whoever looks on may change its size.
+  /// The terminal as it is now: the user may change its size.
   private let terminal: @Sendable () -> Terminal
   private let interval: Duration
   private let now: @Sendable () -> ContinuousClock.Instant
@@ -21,7 +22,7 @@ package final class ProgressLines: Sendable {
   /// Draws nothing before the first ``show(_:)``.
   ///
   /// - Parameters:
-  ///   - terminal: Asked anew for each drawing.
+  ///   - terminal: Read again for each drawing.
   ///   - interval: The shortest time between two drawings.
   ///   - now: The clock.
   package init(
@@ -37,9 +38,8 @@ package final class ProgressLines: Sendable {
     self.now = now
   }
 
-  /// Shows these parts in the place of those before, a line each, as many as the terminal has room
-  /// for: what has scrolled away cannot be drawn over. Too soon after the last drawing it does
-  /// nothing.
+  /// Replaces the shown parts by these, one line each, as many as the terminal has room for. Lines
+  /// that scrolled away cannot be drawn over. A call too soon after the last drawing has no effect.
   package func show(_ states: [ProgressState]) {
     guard isEnabled else { return }
     shown.withLock { shown in
@@ -52,7 +52,7 @@ package final class ProgressLines: Sendable {
     }
   }
 
-  /// At most `room` lines, the last of which says how many parts are not shown.
+  /// Returns at most `room` lines; the last one counts the parts that are not shown.
   private static func lines(_ states: [ProgressState], width: Int, room: Int) -> [String] {
     let room = max(1, room)
     let isTooMuch = states.count > room
@@ -75,7 +75,7 @@ package final class ProgressLines: Sendable {
     }
   }
 
-  /// Takes the lines away; later calls do nothing.
+  /// Removes the lines; later calls have no effect.
   package func finish() {
     guard isEnabled else { return }
     shown.withLock { shown in
@@ -84,8 +84,8 @@ package final class ProgressLines: Sendable {
     }
   }
 
-  /// Draws lines over those that are there: back to the first of them, then each with what was
-  /// there wiped out, and what is below as well.
+  /// Draws lines over those that are there. It moves back to the first of them, clears and writes
+  /// each line, and clears everything below.
   private func draw(_ lines: [String], _ shown: inout Shown) {
     let back = shown.lineCount > 0 ? "\u{1B}[\(shown.lineCount)A\r" : ""
     let text = lines.map { "\($0)\u{1B}[K\n" }.joined()

@@ -1,26 +1,26 @@
-/// How far something is, as a progress bar shows it.
+/// The progress of a command or a part of it, as a progress bar shows it.
 package struct ProgressState: Sendable, Equatable {
-  /// What is counted.
+  /// The unit of progress.
   package enum Unit: Sendable, Equatable {
     /// Things, by their plural name: `records`.
     case items(String)
     case bytes
   }
 
-  /// What is being done: `pull`.
+  /// The current work: `pull`.
   package var label: String
-  /// What is counted.
+  /// The unit of progress.
   package var unit: Unit
   /// Done so far.
   package var completed: Int64
-  /// All there is; `nil` when it is not known.
+  /// The total amount; `nil` if it is not known.
   package var total: Int64?
   /// Time since the start.
   package var elapsed: Duration
-  /// Units a second; `nil` when nothing can be said yet.
+  /// Units a second; `nil` if it is not known yet.
   package var rate: Double?
 
-  /// A state to render.
+  /// Creates a state to render.
   package init(
     label: String, unit: Unit, completed: Int64 = 0, total: Int64? = nil,
     elapsed: Duration = .zero, rate: Double? = nil
@@ -33,12 +33,12 @@ package struct ProgressState: Sendable, Equatable {
     self.rate = rate
   }
 
-  /// Part done, 0…1; `nil` when there is no total. A total of nothing is done.
+  /// The fraction that is done, 0…1; `nil` if there is no total. A total of 0 counts as done.
   package var fraction: Double? {
     total.map { $0 <= 0 ? 1 : min(1, max(0, Double(completed) / Double($0))) }
   }
 
-  /// Time to the end at the present rate, up to 100 hours; `nil` when nothing can be said.
+  /// Time to the end at the present rate, up to 100 hours; `nil` if it is not known.
   package var remaining: Duration? {
     guard let total, let rate, rate > 0 else { return nil }
     let seconds = Double(max(0, total - completed)) / rate

@@ -52,7 +52,7 @@ package struct ByteSize: Sendable, Equatable, Comparable {
     ("tib", 1 << 40),
   ]
 
-  /// An amount of bytes; negative amounts become 0.
+  /// Creates an amount of bytes; negative amounts become 0.
   package init(bytes: Int) {
     self.bytes = max(0, bytes)
   }
@@ -79,7 +79,7 @@ package struct ByteSize: Sendable, Equatable, Comparable {
     return "\(whole).\(rest * 10 / 1024) \(names[unit - 1])"
   }
 
-  /// By bytes.
+  /// Compares by bytes.
   package static func < (left: ByteSize, right: ByteSize) -> Bool { left.bytes < right.bytes }
 }
 
@@ -97,9 +97,9 @@ extension BinaryInteger {
 }
 
 extension BinaryInteger {
-  /// The number with its noun: `1 file`, `2,000 files`.
+  /// Returns the number with its noun: `1 file`, `2,000 files`.
   ///
-  /// - Parameter plural: where it is not the noun with an `s`.
+  /// - Parameter plural: The plural, if it is not the noun with an `s`.
   package func counted(_ noun: String, _ plural: String? = nil) -> String {
     "\(grouped) \(self == 1 ? noun : plural ?? noun + "s")"
   }
@@ -125,7 +125,7 @@ private struct ExactNumber {
     divisor = fraction.reduce(1) { product, _ in product * 10 }
   }
 
-  /// The number times `scale`, rounded down; `nil` beyond 64 bits.
+  /// Returns the number times `scale`, rounded down; `nil` beyond 64 bits.
   func times(_ scale: Int64) -> Int64? {
     let product = digits.multipliedFullWidth(by: scale)
     guard product.high < divisor else { return nil }

@@ -1,8 +1,8 @@
-// What somebody who mistyped a word probably meant.
+// The word that a user who mistyped probably meant.
 
 extension String {
-  /// The distance in insertions, deletions, replacements and swaps of neighbours (optimal string
-  /// alignment), over characters.
+  /// Returns the distance in insertions, deletions, replacements and swaps of neighbours (optimal
+  /// string alignment), over characters.
   func editDistance(to other: String) -> Int {
     let left = Array(self)
     let right = Array(other)
@@ -23,8 +23,8 @@ extension String {
     return previous[right.count]
   }
 
-  /// The candidate that was probably meant: the only one it begins, or the nearest one within a
-  /// third of its length. Ties go to the first.
+  /// Returns the candidate that was probably meant. It is the only one that this word begins, or
+  /// the nearest one within a third of its length. Ties go to the first.
   func nearest(in candidates: [String]) -> String? {
     let completions = candidates.filter { count >= 2 && $0.hasPrefix(self) }
     if completions.count == 1 { return completions[0] }

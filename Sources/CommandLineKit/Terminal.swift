@@ -1,20 +1,20 @@
 import Foundation
 
-/// What is known about where output goes; a value, so that tests can make one up.
+/// The facts about the output's terminal; a value, so that tests can make one up.
 package struct Terminal: Sendable, Equatable {
   /// Whether standard output is a terminal.
   package var isOutputTerminal: Bool
-  /// Whether standard error is a terminal that can draw over what it shows: TERM is not `dumb`.
+  /// Whether standard error is a terminal that can redraw its lines: TERM is not `dumb`.
   package var isErrorTerminal: Bool
-  /// Columns; 80 when nothing is known.
+  /// Columns; 80 if the number is not known.
   package var width: Int
-  /// Lines; 24 when nothing is known.
+  /// Lines; 24 if the number is not known.
   package var height: Int
   /// Whether colour may be used on standard output: it is a terminal, NO_COLOR is unset or empty,
   /// and TERM is not `dumb`.
   package var hasColour: Bool
 
-  /// A made-up terminal.
+  /// Creates a made-up terminal.
   package init(
     isOutputTerminal: Bool = false, isErrorTerminal: Bool = false, width: Int = 80,
     height: Int = 24, hasColour: Bool = false
@@ -26,7 +26,7 @@ package struct Terminal: Sendable, Equatable {
     self.hasColour = hasColour
   }
 
-  /// The terminal of this process, as it is now.
+  /// Returns the terminal of this process, as it is now.
   package static func current(
     environment: [String: String] = ProcessInfo.processInfo.environment
   ) -> Terminal {
@@ -42,27 +42,27 @@ package struct Terminal: Sendable, Equatable {
   /// Columns to lay tables out in: unlimited when the output is not read by a person.
   package var tableWidth: Int? { isOutputTerminal ? width : nil }
 
-  /// The text in a style when colour may be used. It must be free of control characters.
+  /// Returns the text in a style when colour may be used. It must be free of control characters.
   package func styled(_ text: String, _ style: TextStyle) -> String {
     hasColour ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
   }
 
-  /// See no-color.org.
+  /// Returns whether colours are allowed; see no-color.org.
   static func allowsColour(_ environment: [String: String]) -> Bool {
     (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
   }
 
-  /// Whether the terminal understands more than lines of text.
+  /// Returns whether the terminal understands more than lines of text.
   static func allowsDrawing(_ environment: [String: String]) -> Bool {
     environment["TERM"] != "dumb"
   }
 
-  /// `COLUMNS` when it makes sense.
+  /// Returns `COLUMNS` if it makes sense.
   static func width(in environment: [String: String]) -> Int {
     environment["COLUMNS"].flatMap { Int($0) }.map { min(1000, max(20, $0)) } ?? 80
   }
 
-  /// What the terminal says of its size; `nil` for what it does not know.
+  /// Returns the size that the terminal reports; `nil` for unknown values.
   private static func window(_ descriptor: Int32) -> (columns: Int?, lines: Int?)? {
     var size = winsize()
     guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 else { return nil }

@@ -1,4 +1,4 @@
-// Text as a terminal shows it: what must not reach it, and how many columns the rest takes.
+// Text as a terminal shows it: unsafe characters are escaped, and widths are counted in columns.
 
 extension Unicode.Scalar {
   /// Whether the scalar could move the cursor, colour, end a line or reverse the text around it:
@@ -63,7 +63,7 @@ extension String {
     return reduce(0) { $0 + $1.displayWidth }
   }
 
-  /// The string in at most `width` columns; what does not fit ends in `…`.
+  /// Returns the string in at most `width` columns; text that does not fit ends in `…`.
   package func truncated(toWidth width: Int) -> String {
     guard displayWidth > width else { return self }
     guard width > 0 else { return "" }
@@ -77,7 +77,7 @@ extension String {
     return result + "…"
   }
 
-  /// The string with spaces up to `width` columns, after it or, `leading`, before it.
+  /// Returns the string with spaces up to `width` columns, after it or, `leading`, before it.
   func padded(toWidth width: Int, leading: Bool = false) -> String {
     let padding = String(repeating: " ", count: max(0, width - displayWidth))
     return leading ? padding + self : self + padding

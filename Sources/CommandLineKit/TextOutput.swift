@@ -1,11 +1,13 @@
 import Foundation
 
-/// Where a command writes its lines. Nothing is buffered between calls: a line that was written has
-/// left the process, also when it is killed right after. Do not mix with `print`.
+/// A destination of a command's lines.
+///
+/// It buffers nothing between calls: a written line has left the process, even if the process is
+/// killed right after. Do not mix with `print`.
 package struct TextOutput: Sendable {
   private let sink: @Sendable (String) throws(OutputError) -> Void
 
-  /// An output of any kind, such as one that collects for a test.
+  /// Creates an output of any kind, such as one that collects for a test.
   package init(_ sink: @escaping @Sendable (String) throws(OutputError) -> Void) {
     self.sink = sink
   }

@@ -1,9 +1,9 @@
-/// Rows in aligned columns. Cells may hold anything: control characters are spelled out, wide
-/// characters are measured, and what does not fit ends in `…`.
+/// Rows in aligned columns. Cells may contain anything: control characters are escaped, wide
+/// characters are measured, and text that does not fit ends in `…`.
 package struct TextTable: Sendable, Equatable {
   /// A column.
   package struct Column: Sendable, Equatable {
-    /// Where cells stand in their column.
+    /// The alignment of cells within their column.
     package enum Alignment: Sendable {
       /// Right when every filled cell is a number.
       case automatic
@@ -13,12 +13,12 @@ package struct TextTable: Sendable, Equatable {
 
     /// The heading.
     package var title: String
-    /// Where its cells and its heading stand.
+    /// The alignment of its cells and its heading.
     package var alignment: Alignment
     /// Columns at most; `nil` for as many as there are.
     package var widthMax: Int?
 
-    /// A column; see the properties.
+    /// Creates a column; see the properties.
     package init(_ title: String, _ alignment: Alignment = .automatic, widthMax: Int? = nil) {
       self.title = title
       self.alignment = alignment
@@ -34,12 +34,12 @@ package struct TextTable: Sendable, Equatable {
   /// Columns are not shrunk below this.
   private static let widthMin = 4
 
-  /// A table without rows.
+  /// Creates a table without rows.
   package init(_ columns: [Column]) {
     self.columns = columns
   }
 
-  /// A table without rows whose columns align themselves.
+  /// Creates a table without rows whose columns align themselves.
   package init(_ titles: [String]) {
     self.init(titles.map { Column($0) })
   }
@@ -54,7 +54,8 @@ package struct TextTable: Sendable, Equatable {
     rows.append(row)
   }
 
-  /// Title, rule and rows, without spaces at their ends.
+  /// Returns title, rule and rows, without spaces at their ends.
+  ///
   /// - Parameter width: Columns to fit into, by cutting the widest columns; `nil` cuts none.
   package func lines(width: Int? = nil) -> [String] {
     let titles = columns.map(\.title.escapedForTerminal)

@@ -1,6 +1,6 @@
 /// A command line that makes no sense, explained.
 package struct UsageError: CommandFailureConvertible, Sendable, Equatable {
-  /// Which rule was broken; the raw value is the stable code in `--json` answers.
+  /// The rule that was broken; the raw value is the stable code in `--json` output.
   package enum Code: String, Sendable {
     case unknownOption = "unknown_option"
     case unknownCommand = "unknown_command"
@@ -14,16 +14,16 @@ package struct UsageError: CommandFailureConvertible, Sendable, Equatable {
     case invalidValue = "invalid_value"
   }
 
-  /// Which rule was broken.
+  /// The rule that was broken.
   package let code: Code
-  /// What is wrong with the command line.
+  /// The mistake in the command line.
   package let what: String
-  /// Why that is wrong.
+  /// The reason why it is a mistake.
   package let why: String
-  /// What to write instead.
+  /// The correct command line.
   package let next: String
 
-  /// An error that a command may throw too, for rules between its options.
+  /// Creates an error that a command may throw too, for rules between its options.
   package init(_ code: Code, _ what: String, why: String, next: String) {
     self.code = code
     self.what = what
@@ -31,7 +31,7 @@ package struct UsageError: CommandFailureConvertible, Sendable, Equatable {
     self.next = next
   }
 
-  /// The same, with exit status 2.
+  /// The same failure, with exit status 2.
   package var commandFailure: CommandFailure {
     CommandFailure(what, why: why, next: next, status: .usage, code: code.rawValue)
   }

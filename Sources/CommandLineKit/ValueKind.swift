@@ -1,4 +1,4 @@
-/// What an option or argument accepts; checked while parsing, before anything runs.
+/// The values that an option or argument accepts; checked while parsing, before anything runs.
 package enum ValueKind: Sendable, Equatable {
   /// Any text.
   case text
@@ -15,7 +15,7 @@ package enum ValueKind: Sendable, Equatable {
   /// An amount of bytes; see `ByteSize.init?(commandLine:)`.
   case byteSize
 
-  /// What it accepts, to follow "takes" in a message; `nil` when anything will do.
+  /// The accepted values, to follow "takes" in a message; `nil` if every text is accepted.
   var expectation: String? {
     switch self {
     case .text, .file, .directory: nil
@@ -26,7 +26,7 @@ package enum ValueKind: Sendable, Equatable {
     }
   }
 
-  /// Whether `text` is such a value.
+  /// Returns whether `text` is such a value.
   func accepts(_ text: String) -> Bool {
     switch self {
     case .text: true

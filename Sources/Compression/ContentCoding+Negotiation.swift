@@ -1,9 +1,9 @@
 extension ContentCoding {
-  /// The coding to answer with, or nil for none, from a request's `Accept-Encoding`.
+  /// Returns the coding of a response, or nil for none, from a request's `Accept-Encoding`.
   ///
-  /// The highest weight wins and zstd wins a tie. Nil when the header is absent or empty, when
-  /// nothing acceptable is known here, or when `identity` is named with a higher weight
-  /// (RFC 9110 §12.5.3). Elements that are not well formed are passed over.
+  /// The highest weight wins and zstd wins a tie. Returns nil if the header is absent or empty, or
+  /// if it names no known coding. Returns nil also if `identity` has a higher weight (RFC 9110
+  /// §12.5.3). Malformed elements are ignored.
   package static func negotiate(acceptEncoding: String?) -> ContentCoding? {
     guard let acceptEncoding else { return nil }
     var weights: [ContentCoding: Int] = [:]
@@ -27,7 +27,7 @@ extension ContentCoding {
     return best.coding
   }
 
-  /// One list element: the coding in lower case and its weight in thousandths.
+  /// Reads one list element: the coding in lower case and its weight in thousandths.
   private static func weighted(_ element: Substring) -> (token: String, weight: Int)? {
     let parts = element.split(separator: ";", omittingEmptySubsequences: false)
     let token = trimmed(parts[0]).lowercased()
@@ -39,7 +39,7 @@ extension ContentCoding {
     return (token, weight)
   }
 
-  /// A `qvalue` of RFC 9110 §12.4.2: 0 or 1 with at most three decimals.
+  /// Reads a `qvalue` of RFC 9110 §12.4.2: 0 or 1 with at most three decimals.
   private static func thousandths(_ text: Substring) -> Int? {
     let digits = Array(text.utf8)
     guard let first = digits.first, first == UInt8(ascii: "0") || first == UInt8(ascii: "1")

@@ -6,8 +6,8 @@ package enum ContentCoding: String, Sendable, CaseIterable {
   /// The codings this module decodes, in order of preference, as an `Accept-Encoding` value.
   package static let acceptEncoding = allCases.map(\.rawValue).joined(separator: ", ")
 
-  /// The coding that a `Content-Encoding` token names, without regard to case; `x-gzip` is gzip
-  /// (RFC 9110 §8.4.1.3).
+  /// Creates the coding that a `Content-Encoding` token names, without regard to case; `x-gzip` is
+  /// gzip (RFC 9110 §8.4.1.3).
   package init?(token: some StringProtocol) {
     switch token.lowercased() {
     case "zstd": self = .zstd
@@ -29,7 +29,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
 
   /// Decodes `bytes`, which may be several frames or members one after another.
   ///
-  /// Works piece by piece and stops as soon as the content exceeds `limit` bytes, so a bomb costs
+  /// Works piece by piece and stops as soon as the content exceeds `limit` bytes. So a bomb costs
   /// no more than `limit` and a buffer. Throws `tooLarge`, `malformed` or `failed`.
   package func decompress(_ bytes: [UInt8], limit: Int) throws(CompressionError) -> [UInt8] {
     switch self {

@@ -2,7 +2,7 @@ import CZlib
 
 /// Gzip members (RFC 1952) through zlib.
 enum Gzip {
-  /// Window bits of 15, plus 16 to say gzip and nothing else.
+  /// Window bits of 15, plus 16 to accept gzip only.
   private static let gzipFormat: Int32 = 15 + 16
 
   static func compress(_ bytes: [UInt8], level: Int) throws(CompressionError) -> [UInt8] {
@@ -63,7 +63,7 @@ enum Gzip {
       switch status {
       case Z_OK: continue
       case Z_STREAM_END where stream.avail_in == 0: return
-      // What follows must be another member; inflate refuses anything else as a bad header.
+      // The next bytes must be another member; inflate rejects anything else as a bad header.
       case Z_STREAM_END: inflateReset(&stream)
       case Z_MEM_ERROR: throw .failed("inflate: out of memory")
       // No progress means that the input ended inside a member.

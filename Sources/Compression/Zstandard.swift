@@ -30,7 +30,8 @@ enum Zstandard {
     return output.bytes
   }
 
-  /// The first frame's declared size, or a guess; only ever used to reserve within the limit.
+  /// Returns the first frame's declared size, or a guess; only ever used to reserve within the
+  /// limit.
   private static func expectedSize(_ bytes: [UInt8], limit: Int) -> Int {
     let declared = ZSTD_getFrameContentSize(bytes, bytes.count)
     // The two top values mean unknown and not a frame.
@@ -76,7 +77,7 @@ enum Zstandard {
         // With the input used up, only a full window can hide more output of the same frame.
         if input.pos == input.size && (pending == 0 || piece.pos < piece.size) { break }
       }
-      // Zero says that a frame ended exactly here; anything else is a truncated frame.
+      // Zero means that a frame ended exactly here; anything else is a truncated frame.
       if pending != 0 { throw .malformed }
     }
   }

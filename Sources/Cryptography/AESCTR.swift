@@ -1,23 +1,24 @@
 import COpenSSL
 
-/// AES-256 in counter mode (NIST SP 800-38A §6.5) by OpenSSL: encrypts and decrypts any stretch of
-/// a file in its place, without the rest. It cannot tell what was altered: whoever reads needs a
-/// hash as well.
+/// AES-256 in counter mode (NIST SP 800-38A §6.5) by OpenSSL.
+///
+/// Encrypts and decrypts any range of a file at its offset, without the rest. It does not detect
+/// changed bytes: a reader needs a hash as well.
 package struct AESCTR: Sendable, Equatable {
-  /// Bytes of the key, which serves for one content only: of two under one key, the difference
-  /// would be plain.
+  /// Bytes of the key, which may encrypt one content only: two contents under one key reveal their
+  /// difference.
   package static let keyBytes = 32
   private static let blockBytes: Int64 = 16
 
   private let key: [UInt8]
 
-  /// A cipher; throws ``CryptographyError/invalidKey`` unless the key has 32 bytes.
+  /// Creates a cipher; throws ``CryptographyError/invalidKey`` unless the key has 32 bytes.
   package init(key: [UInt8]) throws(CryptographyError) {
     guard key.count == Self.keyBytes else { throw .invalidKey }
     self.key = key
   }
 
-  /// The bytes that stand at `offset` encrypted, or decrypted: it is the same.
+  /// Returns the bytes at `offset` encrypted, or decrypted: both are the same operation.
   package func applied(to bytes: [UInt8], at offset: Int64) -> [UInt8] {
     precondition(offset >= 0, "a place in a file is not negative")
     if bytes.isEmpty { return [] }
@@ -25,7 +26,7 @@ package struct AESCTR: Sendable, Equatable {
     defer { EVP_CIPHER_CTX_free(cipher) }
     let block = UInt64(offset / Self.blockBytes)
     let counter = (0..<16).map { $0 < 8 ? 0 : UInt8(truncatingIfNeeded: block >> (8 * (15 - $0))) }
-    // A stretch may begin within a block, whose first bytes of the key stream are passed over.
+    // A range may begin within a block; the first bytes of that block's key stream are skipped.
     let skipped = Int(offset % Self.blockBytes)
     var unused = [UInt8](repeating: 0, count: Int(Self.blockBytes))
     let zeros = unused

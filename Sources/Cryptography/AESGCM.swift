@@ -4,24 +4,25 @@ import COpenSSL
 package struct AESGCM: Sendable, Equatable {
   /// Bytes of the key.
   package static let keyBytes = 32
-  /// Bytes of the nonce, which must never serve twice under one key.
+  /// Bytes of the nonce, which must never be used again under one key.
   package static let nonceBytes = 12
   /// Bytes that sealing adds at the end.
   package static let tagBytes = 16
 
   private let key: [UInt8]
 
-  /// A cipher; throws ``CryptographyError/invalidKey`` unless the key has 32 bytes.
+  /// Creates a cipher; throws ``CryptographyError/invalidKey`` unless the key has 32 bytes.
   package init(key: [UInt8]) throws(CryptographyError) {
     guard key.count == Self.keyBytes else { throw .invalidKey }
     self.key = key
   }
 
-  /// The content encrypted, with its tag behind it: 16 bytes longer.
+  /// Returns the content encrypted, with its tag at the end: 16 bytes longer.
   ///
   /// - Parameters:
   ///   - nonce: 12 bytes, never used before under this key.
-  ///   - context: what is not kept but must be the same at opening, such as the content's place.
+  ///   - context: Bytes that are not stored but must be the same at opening, such as the content's
+  ///     place.
   package func seal(_ content: [UInt8], nonce: [UInt8], context: [UInt8] = []) -> [UInt8] {
     precondition(nonce.count == Self.nonceBytes, "a nonce has 12 bytes")
     let cipher = EVP_CIPHER_CTX_new()
@@ -41,8 +42,8 @@ package struct AESGCM: Sendable, Equatable {
     return sealed
   }
 
-  /// The content that was sealed; throws ``CryptographyError/notAuthentic`` when a byte of it, the
-  /// nonce, the context or the key is another one.
+  /// Returns the decrypted content. Throws ``CryptographyError/notAuthentic`` if a byte of it, the
+  /// nonce, the context or the key is different.
   package func open(
     _ sealed: [UInt8], nonce: [UInt8], context: [UInt8] = []
   ) throws(CryptographyError) -> [UInt8] {

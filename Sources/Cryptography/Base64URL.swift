@@ -1,7 +1,7 @@
 /// Base64 with the alphabet for URLs, without padding (RFC 4648 §5, RFC 7515 §2).
 package enum Base64URL {
-  /// The bytes; `nil` for text with other characters, of an impossible length, or whose unused
-  /// bits are not zero: each sequence of bytes has exactly one form.
+  /// Returns the bytes. The result is `nil` for text with other characters, of an impossible
+  /// length, or with unused bits that are not zero. So each sequence of bytes has exactly one form.
   package static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
     guard text.count % 4 != 1 else { return nil }
     var bytes: [UInt8] = []
@@ -20,7 +20,7 @@ package enum Base64URL {
     return bits == 0 ? bytes : nil
   }
 
-  /// The text of bytes.
+  /// Returns the text of bytes.
   package static func encode(_ bytes: some Sequence<UInt8>) -> String {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
     var text: [UInt8] = []

@@ -6,10 +6,10 @@ enum DER {
 
   static func bitString(_ bytes: [UInt8]) -> [UInt8] { tagged(0x03, [0] + bytes) }
 
-  /// An identifier in its encoded form, without tag and length.
+  /// Returns an identifier in its encoded form, without tag and length.
   static func identifier(_ content: [UInt8]) -> [UInt8] { tagged(0x06, content) }
 
-  /// A number that is not negative, given with its most significant byte first.
+  /// Returns a number that is not negative, given with its most significant byte first.
   static func integer(_ bytes: some Collection<UInt8>) -> [UInt8] {
     var digits = Array(bytes.drop { $0 == 0 })
     if digits.isEmpty || digits[0] >= 0x80 { digits.insert(0, at: 0) }

@@ -1,10 +1,10 @@
 import COpenSSL
 
-/// What OpenSSL refused.
+/// An error of OpenSSL.
 package enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The bytes are not a key of this kind.
   case invalidKey
-  /// The content was altered, or sealed with another key or in another place.
+  /// The content was changed, or sealed with another key or for another place.
   case notAuthentic
 
   package var description: String {
@@ -24,13 +24,13 @@ package enum Ed25519 {
 
   /// A secret key: 32 random bytes (RFC 8032 §5.1.5).
   package struct SecretKey: Sendable, Equatable {
-    /// The seed, to be kept secret.
+    /// The seed, which must remain secret.
     package let bytes: [UInt8]
 
-    /// A new key from the operating system's randomness.
+    /// Creates a new key from the operating system's randomness.
     package init() { bytes = SecureRandom.bytes(Ed25519.keyBytes) }
 
-    /// A key that was kept; throws ``CryptographyError/invalidKey`` unless it has 32 bytes.
+    /// Creates a key that was kept; throws ``CryptographyError/invalidKey`` unless it has 32 bytes.
     package init(_ bytes: [UInt8]) throws(CryptographyError) {
       guard bytes.count == Ed25519.keyBytes else { throw .invalidKey }
       self.bytes = bytes
@@ -47,7 +47,7 @@ package enum Ed25519 {
       }
     }
 
-    /// The 64 bytes of the signature; the same each time.
+    /// Returns the 64 bytes of the signature; the same each time.
     package func sign(_ message: [UInt8]) -> [UInt8] {
       withKey { key in
         let context = EVP_MD_CTX_new()
@@ -77,13 +77,14 @@ package enum Ed25519 {
 
     fileprivate init(checked bytes: [UInt8]) { self.bytes = bytes }
 
-    /// A key from elsewhere; throws ``CryptographyError/invalidKey`` unless it has 32 bytes.
+    /// Creates a key from elsewhere; throws ``CryptographyError/invalidKey`` unless it has 32
+    /// bytes.
     package init(_ bytes: [UInt8]) throws(CryptographyError) {
       guard bytes.count == Ed25519.keyBytes else { throw .invalidKey }
       self.bytes = bytes
     }
 
-    /// Whether the holder of the secret key signed exactly this message.
+    /// Returns whether the holder of the secret key signed exactly this message.
     package func isValid(_ signature: [UInt8], for message: [UInt8]) -> Bool {
       guard signature.count == Ed25519.signatureBytes else { return false }
       let key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, bytes, bytes.count)
@@ -99,7 +100,7 @@ package enum Ed25519 {
 
 /// The operating system's randomness, fit for keys.
 package enum SecureRandom {
-  /// So many random bytes.
+  /// Returns `count` random bytes.
   package static func bytes(_ count: Int) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     let status = RAND_bytes(&bytes, Int32(count))

@@ -1,6 +1,6 @@
 /// Bytes as hexadecimal digits.
 package enum Hexadecimal {
-  /// Two lower-case digits for each byte.
+  /// Returns two lower-case digits for each byte.
   package static func text(_ bytes: some Sequence<UInt8>) -> String {
     let digits = Array("0123456789abcdef".utf8)
     return String(

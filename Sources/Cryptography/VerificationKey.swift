@@ -14,9 +14,9 @@ package final class VerificationKey: Sendable {
   // SAFETY: OpenSSL's keys may be read by several threads; it is never changed after `init`.
   private nonisolated(unsafe) let key: OpaquePointer
 
-  /// An RSA key: modulus and exponent with their most significant byte first. Throws
-  /// ``CryptographyError/invalidKey`` unless the modulus has 2,048 to 8,192 bits and the exponent is
-  /// odd, above 1 and of 8 bytes at most.
+  /// Creates an RSA key from modulus and exponent, with their most significant byte first. Throws
+  /// ``CryptographyError/invalidKey`` unless the modulus has 2,048 to 8,192 bits and the exponent
+  /// is odd, above 1 and of 8 bytes at most.
   package init(rsaModulus modulus: [UInt8], exponent: [UInt8]) throws(CryptographyError) {
     let (n, e) = (Array(modulus.drop { $0 == 0 }), Array(exponent.drop { $0 == 0 }))
     guard (256...1_024).contains(n.count), n[0] >= 0x80 || n.count > 256,
@@ -30,9 +30,9 @@ package final class VerificationKey: Sendable {
     key = try Self.parse(DER.sequence(algorithm, DER.bitString(numbers)))
   }
 
-  /// A point of P-256: both coordinates with their most significant byte first. RFC 7518 §6.2.1.2
-  /// wants 32 bytes of each, but real issuers leave out leading zeros, or add one. Throws
-  /// ``CryptographyError/invalidKey`` unless the point lies on the curve.
+  /// Creates a key from a point of P-256: both coordinates with their most significant byte first.
+  /// RFC 7518 §6.2.1.2 requires 32 bytes of each, but real issuers leave out leading zeros, or add
+  /// one. Throws ``CryptographyError/invalidKey`` unless the point is on the curve.
   package init(p256 x: [UInt8], _ y: [UInt8]) throws(CryptographyError) {
     let point = try [4] + Self.coordinate(x) + Self.coordinate(y)
     scheme = .p256
@@ -45,7 +45,7 @@ package final class VerificationKey: Sendable {
 
   deinit { EVP_PKEY_free(key) }
 
-  /// Whether the holder of the secret key signed exactly this message.
+  /// Returns whether the holder of the secret key signed exactly this message.
   package func isValid(_ signature: [UInt8], for message: [UInt8]) -> Bool {
     var encoded = signature
     if scheme == .p256 {
@@ -62,7 +62,7 @@ package final class VerificationKey: Sendable {
       && EVP_DigestVerify(context, encoded, encoded.count, message, message.count) == 1
   }
 
-  /// The same number in 32 bytes.
+  /// Returns the same number in 32 bytes.
   private static func coordinate(_ bytes: [UInt8]) throws(CryptographyError) -> [UInt8] {
     let number = bytes.drop { $0 == 0 }
     guard !bytes.isEmpty, number.count <= 32 else { throw .invalidKey }

@@ -3,8 +3,8 @@ import Synchronization
 
 /// A serial executor on one dedicated thread, for actors whose C calls block.
 ///
-/// Blocking calls (SQLite, libpq) must never hold a thread of the cooperative pool. The thread
-/// ends when the executor is released and its queue is empty.
+/// Blocking calls (SQLite, libpq) must never hold a thread of the cooperative pool. The thread ends
+/// when the executor is released and its queue is empty.
 package final class ThreadExecutor: SerialExecutor {
   private let queue: JobQueue
 
@@ -29,7 +29,7 @@ package final class ThreadExecutor: SerialExecutor {
     queue.push { job.runSynchronously(on: executor) }
   }
 
-  /// Runs one blocking closure on the thread and answers with its result.
+  /// Runs one blocking closure on the thread and returns its result.
   package func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
     try await withCheckedThrowingContinuation { continuation in
       queue.push { continuation.resume(with: Result(catching: body)) }
@@ -37,7 +37,7 @@ package final class ThreadExecutor: SerialExecutor {
   }
 }
 
-/// First in, first out; `drain` sleeps while there is nothing to do.
+/// A queue, first in, first out; `drain` sleeps while the queue is empty.
 private final class JobQueue: Sendable {
   private struct State {
     var jobs: [@Sendable () -> Void] = []

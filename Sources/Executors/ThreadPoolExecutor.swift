@@ -1,11 +1,11 @@
 import Foundation
 import Synchronization
 
-/// Some threads of their own for tasks that compute for long: JSON, compression.
+/// Threads for long computations: JSON, compression.
 ///
-/// The cooperative pool has one thread a core, and everything that has no executor of its own runs
-/// there: timers, and what goes on after a wait. Work that keeps its threads busy delays all that.
-/// The threads end when the executor is released and its queue is empty.
+/// The cooperative pool has one thread for each core. All tasks without an executor of their own
+/// run there, such as timers and continuations. Work that keeps its threads busy delays all of
+/// them. The threads end when the executor is released and its queue is empty.
 package final class ThreadPoolExecutor: TaskExecutor {
   private let queue: SharedQueue
 

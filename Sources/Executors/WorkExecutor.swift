@@ -1,7 +1,7 @@
-/// Where blocking work and an actor's jobs run, one after another: a thread in the product, the
+/// A place for blocking work and an actor's jobs, one after another: a thread in the product, the
 /// single thread of a simulation.
 package protocol WorkExecutor: SerialExecutor {
-  /// Runs one closure in its turn and answers with its result.
+  /// Runs one closure in its turn and returns its result.
   func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T
 }
 

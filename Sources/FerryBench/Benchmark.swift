@@ -1,4 +1,4 @@
-/// One thing to measure, with all that it needs brought up by itself.
+/// One measurement, which starts everything that it needs by itself.
 struct Benchmark: Sendable {
   /// As it is named on the command line.
   let name: String

@@ -2,7 +2,8 @@ import CommandLineKit
 import Laboratory
 import Synchronization
 
-/// What benchmarks share: the private PostgreSQL, the size of the run, and the progress line.
+/// The surroundings that benchmarks share: the private PostgreSQL, the size of the run, and the
+/// progress line.
 final class Surroundings: Sendable {
   /// Whether smaller and fewer rounds are wanted.
   let isQuick: Bool
@@ -23,7 +24,7 @@ final class Surroundings: Sendable {
     return try await benchmark.run(self)
   }
 
-  /// The size of something: all of it, or what is enough for a look.
+  /// Returns a size: the full one, or a smaller one that is enough for a quick run.
   func size(_ full: Int, quick: Int) -> Int { isQuick ? quick : full }
 
   /// Begins the progress line; `advance` counts up to `total`.
@@ -36,10 +37,10 @@ final class Surroundings: Sendable {
     new.update(completed: 0)
   }
 
-  /// One more step of the progress line is done.
+  /// Advances the progress line.
   func advance(by amount: Int = 1) { bar.withLock { $0?.advance(by: Int64(amount)) } }
 
-  /// An empty database on the private cluster, which starts at the first call.
+  /// Returns an empty database on the private cluster, which starts at the first call.
   func makeDatabase() throws -> String {
     try cluster.withLock { cluster in
       let running = try cluster ?? PostgresCluster()

@@ -2,7 +2,7 @@ import CommandLineKit
 import Foundation
 import Simulation
 
-/// `ferry-sim run`: one world, as the options say.
+/// `ferry-sim run`: one world, by its options.
 enum RunCommand {
   static let specification = CommandSpec(
     "run", summary: "Run one world.",
@@ -55,7 +55,7 @@ enum RunCommand {
 }
 
 extension WorldOptions.Field {
-  /// What can be asked for.
+  /// The values that a user may give.
   fileprivate var bounds: ClosedRange<Int> {
     switch name {
     case "devices", "spaces": return 1...1_000

@@ -1,7 +1,7 @@
 import CommandLineKit
 import Simulation
 
-/// What one run showed, as text and as JSON.
+/// The result of one run, as text and as JSON.
 struct RunSummary {
   let result: WorldResult
   let replayCommand: String

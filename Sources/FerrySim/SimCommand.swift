@@ -58,12 +58,12 @@ enum SimCommand {
 
   private static let json = FlagSpec("json", help: "Answer in JSON, one object a line.")
 
-  /// As a person reads the name of a fault: `device crash` for `deviceCrash`.
+  /// Returns the name of a fault as a person reads it: `device crash` for `deviceCrash`.
   static func words(_ name: String) -> String {
     name.map { $0.isUppercase ? " \($0.lowercased())" : String($0) }.joined()
   }
 
-  /// Faults with their numbers as bars.
+  /// Plots faults with their numbers as bars.
   static func plot(_ faults: [(name: String, count: Int)]) -> [String] {
     BarPlot(
       faults.map { BarPlot.Bar(words($0.name), Double($0.count), note: "\($0.count)") }

@@ -59,7 +59,7 @@ struct Swarm {
     }
     bar.finish()
     let status = try show(tally, start.duration(to: clock.now))
-    // What was found so far is told also when somebody interrupts it, but it is no verdict.
+    // An interruption also reports the findings so far, but it is no verdict.
     try Task.checkCancellation()
     return status
   }
@@ -70,7 +70,8 @@ struct Swarm {
     case ended
   }
 
-  /// One process after another, until its share is done: after a crash the next goes on behind it.
+  /// Runs one process after another, until its share is done: after a crash the next continues
+  /// after the crashed world.
   private func follow(_ job: Int, _ sink: AsyncStream<Report>.Continuation) async throws {
     defer { sink.yield(.ended) }
     var done = 0
@@ -95,7 +96,7 @@ struct Swarm {
     }
   }
 
-  /// Why a process that had worlds to run says no more.
+  /// Returns the reason why a process with worlds left to run ended.
   private static func ending(of child: ChildProcess) -> String {
     guard let status = child.endedWith else { return "no end of it within \(patience)" }
     let lines = child.error.split(whereSeparator: \.isNewline)
@@ -114,7 +115,7 @@ struct Swarm {
     return try ChildProcess(URL(filePath: "/proc/self/exe").resolvingSymlinksInPath(), words)
   }
 
-  // MARK: Telling
+  // MARK: Reporting
 
   private func add(_ line: SwarmLine, to tally: inout Tally) {
     tally.worlds += 1

@@ -33,7 +33,7 @@ enum SwarmCommand {
     try await Swarm(arguments).perform()
   }
 
-  /// What a world is drawn from besides its seed; `ferry-sim replay` takes the same.
+  /// The options of a drawn world besides its seed; `ferry-sim replay` takes the same.
   static let worldOptions = [
     OptionSpec(
       "devices", value: "N", help: "Devices of a world, on average.", kind: .integer(2...1_000),
@@ -72,7 +72,7 @@ enum SwarmCommand {
   }
 }
 
-/// What a worker tells of one world.
+/// A worker's report of one world.
 struct SwarmLine: Equatable {
   var seed: UInt64
   var traceHash: String

@@ -3,7 +3,7 @@ import Foundation
 import Laboratory
 import Simulation
 
-/// Runs one world for a person: shows what happens, what failed, and how to see it again.
+/// Runs one world for a person: shows its events, its failure, and the command that runs it again.
 struct WorldRun {
   let seed: UInt64
   let options: WorldOptions
@@ -27,8 +27,8 @@ struct WorldRun {
     shrinks = !arguments.flag("no-shrink")
   }
 
-  /// A signal ends the process at once: a world cannot be left in the middle, and nothing of it
-  /// is outside of the process.
+  /// Runs the world. A signal ends the process at once: a world cannot be interrupted, and it has
+  /// no effect outside of the process.
   func perform() async throws -> ExitStatus {
     if let reportPath { try checkPlace(of: reportPath) }
     let bar = ProgressBar("ferry-sim", unit: .items("s of virtual time"), total: total)
@@ -94,7 +94,7 @@ struct WorldRun {
     result.violations.first?.oracle == "liveness" ? 60 : 400
   }
 
-  /// A long run is not to end with a page that cannot be written.
+  /// Checks the page's place first: a long run is not to end with a page that cannot be written.
   private func checkPlace(of path: String) throws {
     let directory = URL(filePath: path).deletingLastPathComponent().path
     var isDirectory: ObjCBool = false
@@ -130,7 +130,7 @@ struct WorldRun {
   }
 }
 
-/// A fresh database for each world, where PostgreSQL is asked for.
+/// A fresh database for each world, if PostgreSQL is requested.
 final class Databases {
   private let cluster: PostgresCluster?
 
@@ -138,6 +138,6 @@ final class Databases {
     cluster = store == "postgres" ? try PostgresCluster.shared() : nil
   }
 
-  /// `nil` for the embedded store.
+  /// Returns a new database's URL; `nil` for the embedded store.
   func next() throws -> String? { try cluster?.createDatabase() }
 }

@@ -1,10 +1,10 @@
 import Foundation
 import Synchronization
 
-/// What is known of a child process, filled in by the threads that read and wait for it.
+/// The facts about a child process, filled in by the threads that read and wait for it.
 final class ChildCapture: Sendable {
   private struct Waiter {
-    /// Answers the waiting task if it can; true when it has.
+    /// Resumes the waiting task if possible; returns true if it did.
     let attempt: @Sendable (borrowing State) -> Bool
     let fail: @Sendable (any Error) -> Void
   }
@@ -24,7 +24,7 @@ final class ChildCapture: Sendable {
 
     var isOver: Bool { status != nil && openStreams == 0 }
 
-    /// Takes what was read, and cuts it into lines.
+    /// Appends bytes that were read, and cuts them into lines.
     mutating func append(
       _ new: ArraySlice<UInt8>, to stream: ChildProcess.Stream, isLast: Bool = false
     ) {

@@ -1,8 +1,8 @@
 import Foundation
 
 extension ChildProcess {
-  /// Stops it with SIGSTOP wherever it is. Returns when each of its threads stands still, or it has
-  /// ended (Linux only).
+  /// Stops the process with SIGSTOP. Returns when each of its threads is stopped, or the process
+  /// has ended (Linux only).
   package func freeze(within limit: Duration = .hangLimit) async throws {
     send(SIGSTOP)
     let deadline = ContinuousClock.now + limit
@@ -19,7 +19,7 @@ extension ChildProcess {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: threads)) ?? []
     return names.allSatisfy { name in
       let status = try? String(contentsOfFile: "\(threads)/\(name)/status", encoding: .utf8)
-      // "T" is stopped, "Z" has ended (proc(5)); a thread that is gone does nothing either.
+      // "T" is stopped, "Z" has ended (proc(5)); a thread that is gone does not run either.
       return status.map { $0.contains("State:\tT") || $0.contains("State:\tZ") } ?? true
     }
   }

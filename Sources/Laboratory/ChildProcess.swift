@@ -2,7 +2,7 @@ import Foundation
 
 /// A running program whose output is captured as it comes.
 ///
-/// It is killed when this object goes away, and when the test process dies in whatever way.
+/// It is killed when this object is released, and when the test process dies for any reason.
 package final class ChildProcess: Sendable {
   /// How a program ended.
   package enum ExitStatus: Sendable, Equatable {
@@ -26,9 +26,9 @@ package final class ChildProcess: Sendable {
   /// Starts a program.
   ///
   /// - Parameters:
-  ///   - environment: added to the test's own.
-  ///   - directory: where it runs; the test's own by default.
-  ///   - input: all that it can read from its standard input.
+  ///   - environment: Variables to add to the test's own.
+  ///   - directory: The working directory; the test's own by default.
+  ///   - input: The whole standard input.
   package init(
     _ executable: URL, _ arguments: [String] = [], environment: [String: String] = [:],
     directory: URL? = nil, input: String = ""
@@ -65,7 +65,7 @@ package final class ChildProcess: Sendable {
     return Finished(status: status, output: child.output, error: child.error)
   }
 
-  /// What it has printed so far.
+  /// The output so far.
   package var output: String { capture.text(.output) }
   package var error: String { capture.text(.error) }
 
@@ -78,7 +78,7 @@ package final class ChildProcess: Sendable {
   /// Waits for a line on either stream, among those printed already too.
   ///
   /// Throws as soon as the program has ended without it, or when the time is over; the message
-  /// holds the output. `predicate` must not use this object.
+  /// contains the output. `predicate` must not use this object.
   package func line(
     after first: Int = 0, within limit: Duration = .hangLimit,
     where predicate: @escaping @Sendable (String) -> Bool
@@ -91,10 +91,10 @@ package final class ChildProcess: Sendable {
     try await capture.exitStatus(within: limit)
   }
 
-  /// Sends a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT …); nothing happens after the end.
+  /// Sends a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT …); has no effect after the end.
   package func send(_ signal: Int32) { capture.signal(signal) }
 
-  /// An open file without a name, so that no writer has to wait for the reader.
+  /// Returns an open file without a name, so that no writer has to wait for the reader.
   private static func file(holding text: String) throws -> Int32 {
     let scratch = try TemporaryDirectory()
     let path = scratch.file("input").path

@@ -1,10 +1,10 @@
 import Foundation
 import Synchronization
 
-/// A shell that stops a cluster and removes its directory when this process ends, however it ends.
+/// A shell that stops a cluster and removes its directory when this process ends, for any reason.
 ///
-/// It reads from a pipe of which only this process holds the other end; a kill -9 closes it too.
-/// It shares standard error, so who reads that to its end knows that all is cleaned up.
+/// It reads from a pipe whose other end only this process holds; a kill -9 closes it too. It shares
+/// standard error, so a reader at the end of that stream knows that all is cleaned up.
 final class ClusterWatchdog: Sendable {
   private static let live = Mutex([pid_t: Int32]())
   private static let cleanUpAtExit: Void = {

@@ -1,14 +1,14 @@
 import Foundation
 import Synchronization
 
-/// TCP ports of 127.0.0.1 on which nothing listens.
+/// Free TCP ports of 127.0.0.1.
 package enum FreePort {
   /// Below the range from which the kernel takes the ports of outgoing connections, so that none
   /// of those takes the port before its user does.
   private static let range: Range<UInt16> = 20_000..<32_000
   private static let handedOut = Mutex(Set<UInt16>())
 
-  /// A port that this process has not handed out before. Another process may still be faster.
+  /// Returns a port that this process has not returned before. Another process may still be faster.
   package static func next() throws -> UInt16 {
     for _ in range {
       let port = UInt16.random(in: range)

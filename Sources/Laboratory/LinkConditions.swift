@@ -1,16 +1,16 @@
 import Foundation
 import Synchronization
 
-/// How a `TCPProxy` treats all that passes through it, as the weather does: for partitions and slow
-/// links. Traps are for single exchanges.
+/// The way that a `TCPProxy` treats all passing bytes, for partitions and slow links. Traps are for
+/// single exchanges.
 package struct LinkConditions: Sendable, Equatable {
-  /// What becomes of bytes that go one way, and of the end of that way.
+  /// The fate of bytes in one direction, and of the end of that direction.
   package enum Passage: Sendable, Equatable {
     case open
-    /// They arrive later; what comes behind them waits as well.
+    /// They arrive later; later bytes wait as well.
     case delayed(Duration)
-    /// They wait until the way is open again, as TCP repeats what a partition swallows. The other
-    /// side does not even hear of a connection's end.
+    /// They wait until the way is open again, as TCP repeats the bytes that a partition drops. The
+    /// other side does not even see a connection's end.
     case stalled
   }
 
@@ -19,13 +19,13 @@ package struct LinkConditions: Sendable, Equatable {
   /// From the server to clients.
   package var answers: Passage
 
-  /// Conditions; nothing happens by default.
+  /// Creates conditions; by default all bytes pass.
   package init(requests: Passage = .open, answers: Passage = .open) {
     self.requests = requests
     self.answers = answers
   }
 
-  /// Both at once: the worse of the two each way.
+  /// Returns both at once: the worse of the two each way.
   package func joined(with other: LinkConditions) -> LinkConditions {
     LinkConditions(
       requests: Self.worse(requests, other.requests), answers: Self.worse(answers, other.answers))
@@ -50,10 +50,10 @@ final class LinkGate: Sendable {
 
   private let state = Mutex(State())
 
-  /// Changes the conditions; who waits looks again.
+  /// Changes the conditions; waiting threads check them again.
   func set(_ conditions: LinkConditions) { change { $0.conditions = conditions } }
 
-  /// The proxy goes away: nobody waits any more.
+  /// Ends the gate with its proxy: no thread waits any more.
   func remove() { change { $0.isGone = true } }
 
   /// Blocks until bytes may pass, or the end of a connection.

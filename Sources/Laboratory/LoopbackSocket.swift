@@ -1,11 +1,11 @@
 import Foundation
 
-/// Blocking TCP sockets of 127.0.0.1, which no child process inherits. Who gets a descriptor
-/// closes it.
+/// Blocking TCP sockets of 127.0.0.1, which no child process inherits. The caller that gets a
+/// descriptor closes it.
 package enum LoopbackSocket {
   private static let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
 
-  /// A socket that listens on `port`, or on a free one for 0, and the port in use.
+  /// Returns a socket that listens on `port`, or on a free one for 0, and the port in use.
   package static func listen(
     port: UInt16 = 0
   ) throws(TestSupportError) -> (descriptor: Int32, port: UInt16) {
@@ -24,7 +24,7 @@ package enum LoopbackSocket {
     return (descriptor, boundPort(descriptor))
   }
 
-  /// A connection to `port`.
+  /// Returns a connection to `port`.
   package static func connect(to port: UInt16) throws(TestSupportError) -> Int32 {
     let descriptor = try open()
     guard withAddress(port, { Foundation.connect(descriptor, $0, $1) }) == 0 else {
@@ -36,7 +36,7 @@ package enum LoopbackSocket {
     return descriptor
   }
 
-  /// The next connection; `nil` when the listening socket was shut down.
+  /// Returns the next connection; `nil` when the listening socket was shut down.
   package static func accept(on listener: Int32) -> Int32? {
     while true {
       var poller = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
@@ -56,7 +56,7 @@ package enum LoopbackSocket {
     }
   }
 
-  /// Some bytes, at most as many as the buffer holds; empty at the end or after a failure.
+  /// Returns some bytes, at most as many as the buffer holds; empty at the end or after a failure.
   package static func read(_ descriptor: Int32, _ buffer: inout [UInt8]) -> ArraySlice<UInt8> {
     while true {
       let count = recv(descriptor, &buffer, buffer.count, 0)
@@ -65,9 +65,10 @@ package enum LoopbackSocket {
     }
   }
 
-  /// Sends all bytes; `false` when the peer has gone.
+  /// Sends all bytes; returns `false` if the peer has gone.
   ///
-  /// - Parameter sent: Told how many the system has taken, as soon as it has.
+  /// - Parameter sent: Called with the number of bytes that the system has taken, as soon as it
+  ///   has.
   package static func write(
     _ descriptor: Int32, _ bytes: ArraySlice<UInt8>, sent: (Int) -> Void = { _ in }
   ) -> Bool {
@@ -96,18 +97,18 @@ package enum LoopbackSocket {
     close(descriptor)
   }
 
-  /// Bounds what the system holds of what is sent.
+  /// Bounds the bytes that the system buffers for sending.
   static func limit(sending descriptor: Int32, to bytes: Int) {
     limit(descriptor, SO_SNDBUF, bytes)
   }
 
-  /// Bounds what the system holds of what has arrived.
+  /// Bounds the bytes that the system buffers after they arrived.
   static func limit(receiving descriptor: Int32, to bytes: Int) {
     limit(descriptor, SO_RCVBUF, bytes)
   }
 
   private static func limit(_ descriptor: Int32, _ option: Int32, _ bytes: Int) {
-    // Linux takes it twice, for what it needs itself (socket(7)).
+    // Linux doubles the size, for its own use (socket(7)).
     var half = Int32(bytes / 2)
     setsockopt(descriptor, SOL_SOCKET, option, &half, socklen_t(MemoryLayout<Int32>.size))
   }

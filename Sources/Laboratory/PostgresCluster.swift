@@ -4,18 +4,18 @@ import Synchronization
 
 /// A private PostgreSQL server for tests, with durable commits as in production.
 ///
-/// It listens on a free port of 127.0.0.1 and trusts everyone, but for `passwordRole`. It is
-/// stopped and removed when this object goes away or the process ends, be it by kill -9.
+/// It listens on a free port of 127.0.0.1 and trusts all roles except `passwordRole`. It is stopped
+/// and removed when this object is released or the process ends, even by kill -9.
 package final class PostgresCluster: Sendable {
   /// How a server goes down (pg_ctl's modes).
   package enum Shutdown: String, Sendable {
-    /// Rolls back and disconnects everybody, then writes a checkpoint.
+    /// Rolls back and disconnects all clients, then writes a checkpoint.
     case fast
     /// As in a crash: the next start recovers from the log.
     case immediate
   }
 
-  /// A role of this name must give a password; tests create it where they need it.
+  /// A role of this name must give a password; tests that need it create it.
   package static let passwordRole = "ferry_password"
 
   private static let sharedCluster = Mutex<PostgresCluster?>(nil)
@@ -23,7 +23,7 @@ package final class PostgresCluster: Sendable {
   private let server: TestServer
   private let privateServer: PrivateServer?
 
-  /// A cluster of its own, for tests that stop it. It takes a second or two.
+  /// Creates a cluster of its own, for tests that stop it. It takes a second or two.
   package init() throws {
     let privateServer = try PrivateServer()
     self.privateServer = privateServer
@@ -36,8 +36,8 @@ package final class PostgresCluster: Sendable {
     server = TestServer(administration: url, outlivesTests: true)
   }
 
-  /// The cluster that all tests of this process share, started at the first call; the server that
-  /// FERRY_TEST_POSTGRES names, where it is set. Do not stop it.
+  /// Returns the cluster that all tests of this process share, started at the first call. If
+  /// FERRY_TEST_POSTGRES is set, it is the server that the variable names. Do not stop it.
   package static func shared() throws -> PostgresCluster {
     try sharedCluster.withLock { cluster in
       if let cluster { return cluster }
@@ -48,16 +48,16 @@ package final class PostgresCluster: Sendable {
     }
   }
 
-  /// Makes an empty database and answers with its `postgres://` URL.
+  /// Creates an empty database and returns its `postgres://` URL.
   package func createDatabase() throws -> String { try server.createDatabase() }
 
-  /// The directory that holds everything; nil for an external server.
+  /// The data directory; nil for an external server.
   package var directory: String? { privateServer?.directory }
 
   /// Starts the server after `stop`, on the same port. Returns when it takes connections.
   package func start() throws { try owned().start() }
 
-  /// Stops the server; its data stays. Returns when it is down, and fails when it is not in time.
+  /// Stops the server; its data stays. Returns when it is down, and throws if it is not in time.
   package func stop(_ shutdown: Shutdown = .fast, within limit: Duration = .hangLimit) throws {
     try owned().stop(shutdown, within: limit)
   }
@@ -67,14 +67,14 @@ package final class PostgresCluster: Sendable {
     try start()
   }
 
-  /// Makes all processes of the server stand still (SIGSTOP). Its connections stay.
+  /// Stops all processes of the server with SIGSTOP. Its connections stay.
   package func freeze() throws { try owned().signal(SIGSTOP) }
 
-  /// Lets them go on.
+  /// Continues the stopped processes.
   package func thaw() throws { try owned().signal(SIGCONT) }
 
-  /// The server's processes that serve connections to a database of `createDatabase`, found without
-  /// asking the server (Linux only). Empty while it is down.
+  /// Returns the server's processes that serve connections to a database of `createDatabase`, found
+  /// without asking the server (Linux only). Empty while it is down.
   package func backendProcessIDs(serving url: String) throws -> [Int32] {
     let database = URLComponents(string: url)?.path.dropFirst() ?? ""
     return try owned().children { $0.hasPrefix("postgres: ") && $0.contains(" \(database) ") }

@@ -4,7 +4,7 @@ import Foundation
 struct PostgresInstallation: Sendable {
   /// Holds initdb, pg_ctl and postgres.
   let directory: String
-  /// Set where this process is root, as whom PostgreSQL refuses to run.
+  /// Set if this process is root: PostgreSQL does not run as root.
   let user: (name: String, id: uid_t, group: gid_t)?
 
   /// Finds the newest version under /usr/lib/postgresql, or else on PATH.
@@ -33,7 +33,7 @@ struct PostgresInstallation: Sendable {
     return PostgresInstallation(directory: directory, user: ("postgres", id, group))
   }
 
-  /// The command line that runs one of the programs as the right user.
+  /// Returns the command line that runs one of the programs as the right user.
   func commandLine(_ program: String, _ arguments: [String]) -> [String] {
     let command = ["\(directory)/\(program)"] + arguments
     guard let user else { return command }

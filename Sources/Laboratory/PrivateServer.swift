@@ -10,7 +10,7 @@ final class PrivateServer: Sendable {
   private var data: String { "\(directory)/data" }
   private var log: String { "\(directory)/log" }
 
-  /// Makes a cluster and starts it, on another port where the first is taken meanwhile.
+  /// Creates a cluster and starts it, on another port if the first is in use meanwhile.
   init() throws {
     installation = try PostgresInstallation.find()
     directory = try Self.makeDirectory(installation)
@@ -57,7 +57,8 @@ final class PrivateServer: Sendable {
     return file?.split(separator: "\n").first.flatMap { Int32($0) }
   }
 
-  /// The server's own child processes whose command line, as they set it themselves, is wanted.
+  /// Returns the server's own child processes with a wanted command line, as they set it
+  /// themselves.
   func children(where isWanted: (String) -> Bool) -> [Int32] {
     guard let server = processID else { return [] }
     let children = "/proc/\(server)/task/\(server)/children"
@@ -103,7 +104,7 @@ final class PrivateServer: Sendable {
     }
   }
 
-  /// A directory in which the user that runs PostgreSQL may write, and nobody else.
+  /// Creates a directory in which only the user that runs PostgreSQL may write.
   private static func makeDirectory(_ installation: PostgresInstallation) throws -> String {
     // Short: a socket's path has at most 107 bytes.
     let directory = "/tmp/ferry-pg-\(UUID().uuidString.prefix(13))"

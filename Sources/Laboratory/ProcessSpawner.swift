@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// What to start, and on which descriptors.
+/// The program to start, and its descriptors.
 struct SpawnRequest: Sendable {
   var executable: String
   var arguments: [String]
@@ -14,7 +14,7 @@ struct SpawnRequest: Sendable {
   var error: Int32?
   /// A session of its own, out of reach of the terminal's signals.
   var ownSession = false
-  /// SIGKILL for it when this process ends in whatever way (Linux only).
+  /// Sends it SIGKILL when this process ends for any reason (Linux only).
   var diesWithParent = true
 }
 
@@ -32,7 +32,8 @@ enum ProcessSpawner {
     return queue
   }()
 
-  /// Answers with the process id. The executable is a path. The caller must wait for the process.
+  /// Starts a process and returns its id. The executable is a path. The caller must wait for the
+  /// process.
   static func spawn(_ request: SpawnRequest) throws -> pid_t {
     guard access(request.executable, X_OK) == 0 else {
       throw TestSupportError.posix("cannot start \(request.executable)")
@@ -46,8 +47,8 @@ enum ProcessSpawner {
     try spawning.withLock { _ in try body() }
   }
 
-  /// Runs a program to its end, and answers with its exit status (128 + signal where killed) and
-  /// what it printed. It blocks.
+  /// Runs a program to its end, and returns its exit status (128 + signal if killed) and its
+  /// output. It blocks.
   static func runToEnd(_ request: SpawnRequest) throws -> (status: Int32, output: String) {
     let scratch = try TemporaryDirectory()
     let log = scratch.file("output")
@@ -99,7 +100,7 @@ enum ProcessSpawner {
     return process
   }
 
-  /// The child starts with no signal blocked and none ignored.
+  /// Lets the child start with no signal blocked and none ignored.
   private static func setCleanSignals(_ attributes: inout posix_spawnattr_t) {
     var none = sigset_t()
     sigemptyset(&none)
@@ -136,7 +137,7 @@ extension SpawnRequest {
   }
 }
 
-/// Hands work to the spawner's thread and waits for the answer.
+/// Passes work to the spawner's thread and waits for the result.
 private final class SpawnQueue: Sendable {
   private let jobs = Mutex([@Sendable () -> Void]())
   private let wakeups = DispatchSemaphore(value: 0)

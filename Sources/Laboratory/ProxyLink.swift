@@ -20,7 +20,7 @@ final class ProxyLink: Sendable {
     exchange = Mutex(nil)
   }
 
-  // When both threads have ended and nobody can shut them down any more.
+  // Runs when both threads have ended and no other object can shut them down any more.
   deinit {
     close(client)
     close(server)
@@ -31,23 +31,23 @@ final class ProxyLink: Sendable {
     ProxyCore.onThread("proxy-answer") { [self] in pump(.answer, from: server, to: client) }
   }
 
-  /// Closes both sides; what was passed on already still arrives.
+  /// Closes both sides; bytes that were passed on already still arrive.
   func cut() {
     for descriptor in [client, server] { shutdown(descriptor, Int32(SHUT_RDWR)) }
   }
 
-  /// Resets both sides: they hear of it when the threads have let go of the connection.
+  /// Resets both sides: they see it when the threads have released the connection.
   func reset() {
     isReset.withLock { $0 = true }
     for descriptor in [client, server] {
       LoopbackSocket.resetOnClose(descriptor)
-      // Wakes the reader, and sends nothing.
+      // Wakes the reader, and sends no bytes.
       shutdown(descriptor, Int32(SHUT_RD))
     }
   }
 
-  /// Bytes of answers that the client's process has not read, by what the system holds of them; see
-  /// `TCPProxy.readByteCount()`.
+  /// Returns the bytes of responses that the client's process has not read, by the system's
+  /// buffers; see `TCPProxy.readByteCount()`.
   func unread(_ queues: SocketQueues) -> Int { queues.unread(from: client) }
 
   private func pump(_ direction: TCPProxy.Direction, from source: Int32, to target: Int32) {
@@ -63,7 +63,7 @@ final class ProxyLink: Sendable {
     core.forget(self)
   }
 
-  /// A request begins where a method stands; clients do not pipeline.
+  /// Notes a request, which begins at a method; clients do not pipeline.
   private func noteRequest(_ bytes: ArraySlice<UInt8>) {
     guard Self.methods.contains(where: { bytes.starts(with: $0.utf8) }) else { return }
     let line = String(decoding: bytes.prefix { $0 != 0x0D }, as: UTF8.self)
@@ -73,7 +73,7 @@ final class ProxyLink: Sendable {
     }
   }
 
-  /// Sends bytes on, through the traps. Answers whether the connection goes on.
+  /// Sends bytes on, through the traps. Returns whether the connection continues.
   private func pass(
     _ bytes: ArraySlice<UInt8>, _ direction: TCPProxy.Direction, to target: Int32
   ) -> Bool {

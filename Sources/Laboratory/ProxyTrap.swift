@@ -1,15 +1,15 @@
 import Foundation
 import Synchronization
 
-/// Lies in wait for bytes that pass a `TCPProxy`, and does something to them.
+/// A trap that waits for bytes that pass a `TCPProxy`, and acts on them.
 package final class ProxyTrap: Sendable {
-  /// What happens at the trap's place in the stream.
+  /// The effect at the trap's place in the stream.
   package enum Action: Sendable {
-    /// Nothing: the bytes pass, and then `sprung` tells of it.
+    /// None: the bytes pass, and then `sprung` returns.
     case tell
-    /// These bytes and those behind them wait for `release` or `cut`.
+    /// These bytes and all later ones wait for `release` or `cut`.
     case hold
-    /// These bytes and those behind them are swallowed; the connection stays open.
+    /// These bytes and all later ones are dropped; the connection stays open.
     case drop
     /// The connection is closed to both sides.
     case cut
@@ -19,7 +19,7 @@ package final class ProxyTrap: Sendable {
     case call(@Sendable () -> Void)
   }
 
-  /// Which bytes it waits for; see `TCPProxy.trap`.
+  /// The bytes that it waits for; see `TCPProxy.trap`.
   struct Pattern: Sendable {
     var direction: TCPProxy.Direction
     var request: String
@@ -28,7 +28,7 @@ package final class ProxyTrap: Sendable {
     var times: Int
   }
 
-  /// One request with its answer.
+  /// One request with its response.
   struct Exchange: Sendable, Hashable {
     /// The connection's number.
     var link: Int
@@ -41,7 +41,7 @@ package final class ProxyTrap: Sendable {
     var done = Set<Exchange>()
     var bytes = 0
     var timesLeft: Int
-    /// Whether what is held goes on, once that is decided.
+    /// Whether held bytes pass, once that is decided.
     var goesOn: Bool?
     var held: [DispatchSemaphore] = []
   }
@@ -82,7 +82,7 @@ package final class ProxyTrap: Sendable {
   /// Whether it has sprung already.
   package var hasSprung: Bool { state.withLock { !$0.done.isEmpty } }
 
-  /// Lets what is held pass, and disarms the trap.
+  /// Lets held bytes pass, and disarms the trap.
   package func release() { resolve(goesOn: true) }
 
   /// Closes the connections that are held, and disarms the trap.
@@ -90,7 +90,7 @@ package final class ProxyTrap: Sendable {
 
   // MARK: On the connections' threads
 
-  /// How many of `count` bytes pass before it springs; `nil` when it does not.
+  /// Returns how many of `count` bytes pass before it springs; `nil` when it does not.
   func consider(_ direction: TCPProxy.Direction, _ exchange: Exchange, count: Int) -> Int? {
     guard direction == pattern.direction,
       pattern.request.isEmpty || exchange.requestLine.contains(pattern.request)
@@ -114,7 +114,7 @@ package final class ProxyTrap: Sendable {
 
   func tell() { continuation.yield() }
 
-  /// Blocks while the bytes are held. Answers whether they go on.
+  /// Blocks while the bytes are held. Returns whether they pass.
   func hold() -> Bool {
     let gate = DispatchSemaphore(value: 0)
     let isHeld = state.withLock { state in

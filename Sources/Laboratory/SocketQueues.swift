@@ -1,6 +1,7 @@
 import Foundation
 
-/// What the system holds of connections on 127.0.0.1: sent by one process, not read by the other.
+/// The system's buffers of connections on 127.0.0.1: bytes sent by one process and not read by the
+/// other.
 struct SocketQueues {
   /// Bytes that have arrived and were not read, by the reader's port.
   private var arrived: [UInt16: Int] = [:]
@@ -20,7 +21,7 @@ struct SocketQueues {
     }
   }
 
-  /// Bytes that were sent on a connection and not read by its other side.
+  /// Returns bytes that were sent on a connection and not read by its other side.
   func unread(from descriptor: Int32) -> Int {
     var address = sockaddr_in()
     var size = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -35,7 +36,8 @@ struct SocketQueues {
 
   private func notSent(_ descriptor: Int32) -> Int {
     #if os(Linux)
-      // SIOCOUTQNSD (tcp(7) has its sibling SIOCOUTQ): what has not left for the other side yet.
+      // SIOCOUTQNSD (tcp(7) has its sibling SIOCOUTQ): bytes that have not left for the other side
+      // yet.
       var count: Int32 = 0
       return ioctl(descriptor, 0x894B, &count) == 0 ? Int(count) : 0
     #else
@@ -43,14 +45,14 @@ struct SocketQueues {
     #endif
   }
 
-  /// The port of an address such as `0100007F:1F90`.
+  /// Returns the port of an address such as `0100007F:1F90`.
   private static func port(_ address: Substring) -> UInt16? {
     address.split(separator: ":").last.flatMap { UInt16($0, radix: 16) }
   }
 }
 
 extension TCPProxy {
-  /// `readByteCount()` of readers that stand still, once nothing moves towards them any more.
+  /// Returns `readByteCount()` of stopped readers, once no bytes move towards them any more.
   package func readByteCountAtRest() async throws -> Int {
     var last = readByteCount()
     while true {

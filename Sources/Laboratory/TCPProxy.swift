@@ -1,12 +1,12 @@
 import Foundation
 import Synchronization
 
-/// Stands between clients and one server of 127.0.0.1, and breaks what passes through it as it is
-/// told: for tests and chaos.
+/// A proxy between clients and one server of 127.0.0.1 that breaks passing traffic on request: for
+/// tests and chaos.
 ///
-/// It reads along just enough of HTTP/1.1 to know to which request the bytes belong; other
-/// protocols pass as well, with traps that match everything. One thread a direction of a
-/// connection. Everything is closed when this object goes away.
+/// It parses just enough of HTTP/1.1 to know to which request the bytes belong. Other protocols
+/// pass as well, with traps that match everything. It uses one thread for each direction of a
+/// connection. Everything is closed when this object is released.
 package final class TCPProxy: Sendable {
   /// Which way bytes go.
   package enum Direction: Sendable {
@@ -21,10 +21,11 @@ package final class TCPProxy: Sendable {
   private let listener: Int32
   private let core: ProxyCore
 
-  /// A proxy for the server on `target`, on `port` or on any free one.
+  /// Creates a proxy for the server on `target`, on `port` or on any free one.
   ///
-  /// - Parameter answerBytesMax: about how much of its answers the system may hold on each side of
-  ///   the proxy, in bytes; without it megabytes, which arrive although the server is gone.
+  /// - Parameter answerBytesMax: About the number of bytes of responses that the system may buffer
+  ///   on each side of the proxy. Without it the system buffers megabytes, which arrive although
+  ///   the server is gone.
   package init(to target: UInt16, port: UInt16 = 0, answerBytesMax: Int? = nil) throws {
     let core = ProxyCore(target: target, answerBytesMax: answerBytesMax)
     let (listener, bound) = try LoopbackSocket.listen(port: port)
@@ -43,14 +44,14 @@ package final class TCPProxy: Sendable {
   /// `http://127.0.0.1:PORT`.
   package var url: String { "http://127.0.0.1:\(port)" }
 
-  /// Sets a trap for bytes from now on. Traps are asked in the order in which they were set.
+  /// Sets a trap for bytes from now on. Traps are checked in the order in which they were set.
   ///
   /// - Parameters:
-  ///   - request: Only bytes of exchanges in whose request line this is, such as "POST /v1".
-  ///   - bytes: How many bytes of such exchanges pass before it springs, counted over several
-  ///     from when it was set or sprang last.
-  ///   - skipping: Exchanges of the kind that pass untouched before.
-  ///   - times: How often it springs, once an exchange at most.
+  ///   - request: Matches only exchanges whose request line contains this, such as "POST /v1".
+  ///   - bytes: The number of bytes of such exchanges that pass before it springs. The count covers
+  ///     several exchanges, since the trap was set or sprang last.
+  ///   - skipping: The number of such exchanges that pass untouched before.
+  ///   - times: The number of times that it springs, once an exchange at most.
   @discardableResult
   package func trap(
     _ direction: Direction, of request: String = "", after bytes: Int = 0, skipping: Int = 0,
@@ -64,38 +65,40 @@ package final class TCPProxy: Sendable {
     return trap
   }
 
-  /// Takes all traps away and lets go what they hold.
+  /// Removes all traps and releases the bytes that they hold.
   package func removeTraps() { core.removeTraps() }
 
-  /// From now on connections are reset as soon as they are made, or no longer.
+  /// Resets connections from now on as soon as they are made, or stops that.
   package func refuse(_ isRefusing: Bool = true) { core.refuse(isRefusing) }
 
-  /// New connections go to another server.
+  /// Sends new connections to another server.
   package func retarget(to port: UInt16) { core.retarget(to: port) }
 
-  /// How everything passes from now on, on connections that stand too.
+  /// Sets the conditions for all bytes from now on, on open connections too.
   package func set(_ conditions: LinkConditions) { core.gate.set(conditions) }
 
-  /// Closes every connection that stands.
+  /// Closes every open connection.
   package func cutAll() { core.cutAll() }
 
-  /// Resets every connection that stands, to both sides. Answers with how many there were.
+  /// Resets every open connection, to both sides. Returns their number.
   @discardableResult
   package func resetAll() -> Int { core.resetAll() }
 
-  /// Bytes that have passed in a direction so far.
+  /// Returns bytes that have passed in a direction so far.
   package func byteCount(_ direction: Direction) -> Int { core.byteCount(direction) }
 
-  /// Bytes of answers that processes behind connections have really read: what has passed without
-  /// what the system still holds. Exact while the readers stand still and nothing moves any more,
-  /// and never too few (Linux only; elsewhere all that has passed).
+  /// Returns the bytes of responses that the processes behind connections have really read: the
+  /// passed bytes without those in the system's buffers.
+  ///
+  /// The number is exact while the readers are stopped and no bytes move any more. It is never too
+  /// low (Linux only; elsewhere all that has passed).
   package func readByteCount() -> Int { core.readByteCount(port) }
 
-  /// Connections that stand.
+  /// Open connections.
   package var connectionCount: Int { core.linkCount }
 }
 
-/// What the proxy's threads share; it outlives the proxy until they have ended.
+/// The state that the proxy's threads share; it outlives the proxy until they have ended.
 final class ProxyCore: Sendable {
   private struct State {
     var target: UInt16
@@ -149,7 +152,7 @@ final class ProxyCore: Sendable {
 
   func add(_ trap: ProxyTrap) { state.withLock { $0.traps.append(trap) } }
 
-  /// The first trap that springs within these bytes, and how many of them pass before.
+  /// Returns the first trap that springs within these bytes, and how many of them pass before.
   func sprung(
     _ direction: TCPProxy.Direction, _ exchange: ProxyTrap.Exchange, count: Int
   ) -> (trap: ProxyTrap, offset: Int)? {
@@ -173,7 +176,7 @@ final class ProxyCore: Sendable {
     let links = state.withLock { Array($0.links.values) }
     let queues = SocketQueues(ofPeersOn: port)
     let unread = links.reduce(0) { $0 + $1.unread(queues) }
-    // Looked at last: what has moved meanwhile counts as read.
+    // Read last: bytes that have moved meanwhile count as read.
     return byteCount(.answer) - unread
   }
 

@@ -4,7 +4,7 @@ import Foundation
 package final class TemporaryDirectory: Sendable {
   package let url: URL
 
-  /// `prefix` shows what left it, should the process be killed.
+  /// Creates it; `prefix` shows its origin if the process is killed.
   package init(prefix: String = "ferry-test") throws {
     url = FileManager.default.temporaryDirectory
       .appending(path: "\(prefix)-\(UUID().uuidString.prefix(13))", directoryHint: .isDirectory)
@@ -13,10 +13,10 @@ package final class TemporaryDirectory: Sendable {
   }
 
   deinit {
-    // A directory that is gone already is as good.
+    // A directory that is gone already needs no removal.
     try? FileManager.default.removeItem(at: url)
   }
 
-  /// A path below the directory; nothing is created.
+  /// Returns a path below the directory; creates no file.
   package func file(_ name: String) -> URL { url.appending(path: name) }
 }

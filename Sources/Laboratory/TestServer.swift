@@ -6,7 +6,7 @@ import Synchronization
 struct TestServer: Sendable {
   /// A URL of a database from which others can be created.
   let administration: String
-  /// The server goes on after the tests, so their databases must not stay.
+  /// The server remains after the tests, so their databases must not stay.
   let outlivesTests: Bool
 
   /// Databases to drop when the process ends: name and administration URL.

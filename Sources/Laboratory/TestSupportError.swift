@@ -1,12 +1,12 @@
 import Foundation
 
-/// Why a test's surroundings could not be set up, or a wait came to nothing.
+/// An error in a test's surroundings, or a wait that timed out.
 package struct TestSupportError: Error, CustomStringConvertible {
   package let description: String
 
   package init(_ description: String) { self.description = description }
 
-  /// The reason that the C library gives for the last failed call.
+  /// Returns the reason that the C library gives for the last failed call.
   static func posix(_ what: String, _ code: Int32 = errno) -> TestSupportError {
     TestSupportError("\(what): \(String(cString: strerror(code)))")
   }

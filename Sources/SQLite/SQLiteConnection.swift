@@ -44,7 +44,7 @@ package final class SQLiteConnection {
     guard code == SQLITE_OK, let opened else {
       let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
       sqlite3_close_v2(opened)
-      // SQLite says of each file that it cannot make that it cannot open it; the system says why.
+      // SQLite reports only that it cannot open such a file; the system reports the reason.
       throw SQLiteError(diskFault: fault, path: path)
         ?? SQLiteError(code: code, message: "\(path): \(message)")
     }
@@ -70,14 +70,14 @@ package final class SQLiteConnection {
     guard code == SQLITE_OK else { throw error(code, sql: script) }
   }
 
-  /// Runs one statement, without parameters and without rows. SQL that contains a name from
-  /// outside is run by this.
+  /// Runs one statement, without parameters and without rows. SQL that contains a name from outside
+  /// is run by this.
   ///
   /// - Throws: `SQLITE_MISUSE` if anything follows the statement; then nothing is run.
   package func execute(single sql: String) throws(SQLiteError) { try prepare(sql).run() }
 
-  /// The prepared statement for `sql`, made once for each connection. It comes back reset; only
-  /// one use of it may be under way at a time.
+  /// Returns the prepared statement for `sql`, made once for each connection. It comes back reset;
+  /// only one use of it may be under way at a time.
   package func statement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
     let key = SQLText(sql)
     if let cached = statements[key] {
@@ -90,7 +90,7 @@ package final class SQLiteConnection {
     return prepared
   }
 
-  /// A statement of its own, not shared and not kept.
+  /// Returns a statement of its own, not shared and not kept.
   ///
   /// - Throws: `SQLITE_MISUSE` if there is no statement, or more than one.
   package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
@@ -122,7 +122,8 @@ package final class SQLiteConnection {
     return statement.map { SQLiteStatement(handle: $0, connection: self) }
   }
 
-  /// SQLite reads a text up to its first U+0000: the rest would be lost without a word.
+  /// Throws if the text contains U+0000: SQLite reads a text up to the first one and ignores the
+  /// rest.
   private func checkText(_ sql: String) throws(SQLiteError) {
     guard sql.utf8.contains(0) else { return }
     throw SQLiteError(
@@ -153,19 +154,21 @@ package final class SQLiteConnection {
   /// Ends an open transaction without its changes.
   package func rollback() {
     isDeferring = false
-    // A failed statement may have ended the transaction already; then there is nothing to do.
+    // A failed statement may have ended the transaction already; then there is nothing to roll
+    // back.
     if isInTransaction { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
   }
 
   /// Whether ``deferForeignKeys()`` holds in the open transaction.
   package var defersForeignKeys: Bool { isDeferring && isInTransaction }
 
-  /// Puts foreign keys off to the end of the open transaction.
+  /// Defers foreign keys to the end of the open transaction.
   ///
-  /// `PRAGMA defer_foreign_keys` does so when it is prepared, and when it is run it makes SQLite
-  /// prepare every other statement of the connection anew, which takes longer than to apply a
-  /// small pull list. When a pragma takes effect is for each version of SQLite to say
-  /// (https://sqlite.org/pragma.html), so it is looked at, and run where it has not.
+  /// `PRAGMA defer_foreign_keys` takes effect when it is prepared. If it is run, it makes SQLite
+  /// prepare every other statement of the connection again, which takes longer than to apply a
+  /// small pull list. Each version of SQLite may decide when a pragma takes effect
+  /// (https://sqlite.org/pragma.html). So the state is checked, and the pragma is run if it has had
+  /// no effect.
   package func deferForeignKeys() throws(SQLiteError) {
     precondition(isInTransaction, "foreign keys are put off to the end of a transaction")
     let pragma = try prepare("PRAGMA defer_foreign_keys=ON")
@@ -176,8 +179,8 @@ package final class SQLiteConnection {
     isDeferring = true
   }
 
-  /// The prepared statement for a write to a table that may have foreign keys: SQLite compiles it
-  /// in another way where they are put off, so each way has a statement of its own.
+  /// Returns the prepared statement for a write to a table that may have foreign keys. SQLite
+  /// compiles it differently if they are deferred, so each variant has a statement of its own.
   package func foreignKeyStatement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
     try statement(defersForeignKeys ? sql + " -- foreign keys deferred" : sql)
   }
@@ -187,7 +190,7 @@ package final class SQLiteConnection {
   /// Rows that the last statement changed.
   package var changes: Int { Int(sqlite3_changes64(handle)) }
 
-  /// The row that was inserted last, as SQL's `last_insert_rowid()` tells it.
+  /// The row that was inserted last, as SQL's `last_insert_rowid()` returns it.
   package var lastInsertedRow: Int64 {
     get { sqlite3_last_insert_rowid(handle) }
     set { sqlite3_set_last_insert_rowid(handle, newValue) }
@@ -202,7 +205,7 @@ package final class SQLiteConnection {
   }
 }
 
-/// Ends what runs on a connection, from another thread.
+/// Interrupts the running statement of a connection, from another thread.
 package struct SQLiteInterrupter: @unchecked Sendable {
   // SAFETY: sqlite3_interrupt may be called from any thread while the connection is open, and
   // the connection is kept alive here.
@@ -213,8 +216,8 @@ package struct SQLiteInterrupter: @unchecked Sendable {
   package func interrupt() { sqlite3_interrupt(connection.handle) }
 }
 
-/// Makes an empty file that its owner alone may read, unless there is one. Answers with the system's
-/// error, 0 where there is none; SQLite fails as well then.
+/// Creates an empty file that only its owner may read, unless there is one. Returns the system's
+/// error, or 0; SQLite fails as well then.
 private func makePrivateFile(at path: String) -> Int32 {
   if path.isEmpty || path.utf8.first == UInt8(ascii: ":") { return 0 }
   let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -224,7 +227,8 @@ private func makePrivateFile(at path: String) -> Int32 {
 }
 
 extension SQLiteError {
-  /// A file that cannot be made since the disk is full or read-only; `nil` for other reasons.
+  /// Returns the error of a file that cannot be created because the disk is full or read-only;
+  /// `nil` for other reasons.
   init?(diskFault: Int32, path: String) {
     let code: Int32
     switch diskFault {

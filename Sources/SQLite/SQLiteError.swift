@@ -1,12 +1,12 @@
 import CSQLite
 
-/// What SQLite refused, with its own words.
+/// An error of SQLite, with its own message.
 package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The extended result code (https://sqlite.org/rescode.html).
   package let code: Int32
   /// SQLite's message.
   package let message: String
-  /// The statement, where one was under way.
+  /// The statement, if one was running.
   package let sql: String?
 
   package init(code: Int32, message: String, sql: String? = nil) {
@@ -28,14 +28,15 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
   /// A constraint of the schema refused the row.
   package var isConstraint: Bool { primaryCode == SQLITE_CONSTRAINT }
 
-  /// What was written is at fault, and not the file, the disk or a lock: a constraint, a trigger or
-  /// an expression of the schema refuses the row, or it is too large.
+  /// Whether the written row is at fault, and not the file, the disk or a lock. A constraint, a
+  /// trigger or an expression of the schema rejects the row, or the row is too large.
   package var concernsRow: Bool {
     [SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_TOOBIG, SQLITE_MISMATCH, SQLITE_RANGE]
       .contains(primaryCode)
   }
 
-  /// A foreign key (SQLITE_CONSTRAINT_FOREIGNKEY) refused the row or, where deferred, the commit.
+  /// Whether a foreign key (SQLITE_CONSTRAINT_FOREIGNKEY) rejected the row or, if deferred, the
+  /// commit.
   package var isForeignKey: Bool { code == SQLITE_CONSTRAINT | 3 << 8 }
 
   /// Another connection holds the lock, for longer than the busy timeout.
@@ -44,7 +45,7 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
   /// The disk or the configured size is full.
   package var isDiskFull: Bool { primaryCode == SQLITE_FULL }
 
-  /// The disk or the file's permissions are at fault, and not what was asked for.
+  /// Whether the disk or the file's permissions are at fault, and not the statement.
   package var concernsDisk: Bool {
     [SQLITE_FULL, SQLITE_READONLY, SQLITE_IOERR].contains(primaryCode)
   }

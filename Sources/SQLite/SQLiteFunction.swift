@@ -22,20 +22,20 @@ package struct SQLiteArguments {
 
   package func double(_ index: Int) -> Double { sqlite3_value_double(value(index)) }
 
-  /// The text's bytes, valid during the call.
+  /// Returns the text's bytes, valid during the call.
   package func textBytes(_ index: Int) -> UnsafeBufferPointer<UInt8> {
     let start = sqlite3_value_text(value(index))
     return UnsafeBufferPointer(start: start, count: Int(sqlite3_value_bytes(value(index))))
   }
 
-  /// The blob's bytes, valid during the call.
+  /// Returns the blob's bytes, valid during the call.
   package func blobBytes(_ index: Int) -> UnsafeRawBufferPointer {
     let start = sqlite3_value_blob(value(index))
     return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_value_bytes(value(index))))
   }
 }
 
-/// Where a function leaves its answer.
+/// The destination of a function's result.
 package struct SQLiteAnswer {
   private let context: OpaquePointer?
 
@@ -65,7 +65,7 @@ package struct SQLiteAnswer {
   }
 }
 
-/// What a function does when SQL calls it.
+/// The action of a function when SQL calls it.
 package typealias SQLiteFunctionBody = (SQLiteArguments, SQLiteAnswer) -> Void
 
 private final class FunctionBox {

@@ -1,6 +1,6 @@
 import CSQLite
 
-/// What a statement would do, as SQLite tells it while the statement is prepared
+/// The effect of a statement, as SQLite reports it while the statement is prepared
 /// (https://sqlite.org/c3ref/c_alter_table.html).
 package struct SQLiteAction {
   /// The kinds that a guard is asked about; all others are allowed.
@@ -23,14 +23,14 @@ package struct SQLiteAction {
   package let name: String
   /// Of a trigger or an index: its table.
   package let owner: String
-  /// `main`, `temp` or the name of an attached file; empty where SQLite tells none.
+  /// `main`, `temp` or the name of an attached file; empty if SQLite reports none.
   package let database: String
-  /// The trigger that would do it; `nil` where the statement itself does.
+  /// The trigger with this effect; `nil` if it is the statement's own.
   package let trigger: String?
 }
 
-/// Decides what statements may do. One guard stays with its connection; it is asked only while
-/// statements are prepared through ``SQLiteConnection/prepareNext(_:guarded:)``.
+/// Decides which actions of statements are allowed. One guard stays with its connection. It is
+/// called only while statements are prepared through ``SQLiteConnection/prepareNext(_:guarded:)``.
 final class SQLiteGuard {
   let refusal: (SQLiteAction) -> String?
   var isAsked = false
@@ -50,9 +50,11 @@ final class SQLiteGuard {
 }
 
 extension SQLiteConnection {
-  /// Has `refusal` look at what guarded statements would do. It answers with why an action is
-  /// refused, or `nil`. It must not use the connection. To be set once, before statements are
-  /// prepared: SQLite prepares all of them anew after that.
+  /// Makes `refusal` check the actions of guarded statements.
+  ///
+  /// The closure returns the reason why an action is refused, or `nil`. It must not use the
+  /// connection. Set it once, before statements are prepared: SQLite prepares all of them again
+  /// after that.
   package func guardStatements(_ refusal: @escaping (SQLiteAction) -> String?) {
     let keeper = SQLiteGuard(refusal)
     self.keeper = keeper
@@ -73,10 +75,11 @@ extension SQLiteConnection {
       }, Unmanaged.passUnretained(keeper).toOpaque())
   }
 
-  /// The table of the main database that the guarded statement prepared last drops, if it drops one.
+  /// The table of the main database that the last prepared guarded statement drops, if it drops
+  /// one.
   package var droppedTable: String? { keeper?.dropped }
 
-  /// As ``prepareNext(_:)``, for SQL of a user: the guard is asked.
+  /// Prepares as ``prepareNext(_:)`` does, for SQL of a user: the guard is asked.
   ///
   /// - Throws: `SQLITE_AUTH` with the guard's reason.
   package func prepareNext(
@@ -100,7 +103,7 @@ private typealias Text = UnsafePointer<CChar>
 
 private func text(_ pointer: Text?) -> String { pointer.map { String(cString: $0) } ?? "" }
 
-/// The kind of an action, and which of its arguments are its name and its owner.
+/// Returns the kind of an action, and which of its arguments are its name and its owner.
 private func told(
   _ code: Int32, _ first: Text?, _ second: Text?
 ) -> (SQLiteAction.Kind, name: Text?, owner: Text?)? {

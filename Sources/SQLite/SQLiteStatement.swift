@@ -53,9 +53,9 @@ package final class SQLiteStatement {
     if let value { bind(index, value) } else { bindNull(index) }
   }
 
-  /// Text from bytes that are valid UTF-8; they are copied.
+  /// Binds text from bytes that are valid UTF-8; they are copied.
   package func bind(_ index: Int32, text: UnsafeRawBufferPointer) {
-    // A nil pointer would bind NULL where an empty text is meant.
+    // A nil pointer would bind NULL instead of an empty text.
     let start = text.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
     ferry_bind_text(
       handle, index, start?.assumingMemoryBound(to: CChar.self), UInt64(text.count))
@@ -65,7 +65,7 @@ package final class SQLiteStatement {
     text.withUnsafeBytes { bind(index, text: $0) }
   }
 
-  /// A blob; the bytes are copied.
+  /// Binds a blob; the bytes are copied.
   package func bind(_ index: Int32, blob: UnsafeRawBufferPointer) {
     ferry_bind_blob(handle, index, blob.baseAddress, UInt64(blob.count))
   }
@@ -83,7 +83,7 @@ package final class SQLiteStatement {
 
   // MARK: Running
 
-  /// `true` while there is a row; resets by itself after the last one or on failure.
+  /// Returns `true` while there is a row; resets by itself after the last one or on failure.
   package func step() throws(SQLiteError) -> Bool {
     let code = sqlite3_step(handle)
     if code == SQLITE_ROW { return true }
@@ -105,20 +105,20 @@ package final class SQLiteStatement {
     return try step() ? try row(self) : nil
   }
 
-  /// Every row in turn; the statement is reset afterwards.
+  /// Calls `row` for every row in turn; the statement is reset afterwards.
   package func forEach(_ row: (SQLiteStatement) throws -> Void) throws {
     defer { reset() }
     while try step() { try row(self) }
   }
 
-  /// All rows, mapped.
+  /// Maps all rows.
   package func map<T>(_ row: (SQLiteStatement) throws -> T) throws -> [T] {
     var rows: [T] = []
     try forEach { rows.append(try row($0)) }
     return rows
   }
 
-  /// Ready to run again; the bindings are gone.
+  /// Makes the statement ready to run again; the bindings are gone.
   package func reset() {
     sqlite3_reset(handle)
     sqlite3_clear_bindings(handle)
@@ -152,14 +152,14 @@ package final class SQLiteStatement {
 
   package func optionalInt64(_ index: Int32) -> Int64? { isNull(index) ? nil : int64(index) }
 
-  /// The text's bytes, valid until the next step or reset.
+  /// Returns the text's bytes, valid until the next step or reset.
   package func textBytes(_ index: Int32) -> UnsafeRawBufferPointer {
     let start = sqlite3_column_text(handle, index)
     return UnsafeRawBufferPointer(
       start: start, count: Int(sqlite3_column_bytes(handle, index)))
   }
 
-  /// The blob's bytes, valid until the next step or reset.
+  /// Returns the blob's bytes, valid until the next step or reset.
   package func blobBytes(_ index: Int32) -> UnsafeRawBufferPointer {
     let start = sqlite3_column_blob(handle, index)
     return UnsafeRawBufferPointer(
@@ -190,7 +190,8 @@ package final class SQLiteStatement {
       && words[3].uppercased() == "ADD"
   }
 
-  /// How often SQLite had to prepare it anew, since the schema or a setting had changed.
+  /// The number of times that SQLite prepared it again, because the schema or a setting had
+  /// changed.
   package var preparationCount: Int {
     Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_REPREPARE, 0))
   }

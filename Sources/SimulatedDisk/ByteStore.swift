@@ -44,7 +44,7 @@ struct ByteStore: ~Copyable {
 
   func copied() -> [UInt8] { copied(from: 0, count: count) }
 
-  /// As many of the `count` bytes from `offset` on as there are.
+  /// Returns as many of the `count` bytes from `offset` on as there are.
   func copied(from offset: Int, count: Int) -> [UInt8] {
     let length = max(0, min(count, self.count - offset))
     return [UInt8](unsafeUninitializedCapacity: length) { buffer, initialized in

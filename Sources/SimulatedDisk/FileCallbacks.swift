@@ -1,6 +1,6 @@
 import CSQLite
 
-/// SQLite's table of functions on an open file (https://sqlite.org/c3ref/io_methods.html).
+/// Returns SQLite's table of functions on an open file (https://sqlite.org/c3ref/io_methods.html).
 func fileMethods() -> sqlite3_io_methods {
   var methods = sqlite3_io_methods()
   methods.iVersion = 2

@@ -1,7 +1,7 @@
 import CSQLite
 
-/// The locks of one database file (https://sqlite.org/lockingv3.html): any number of readers, of
-/// whom one may be about to write.
+/// The locks of one database file (https://sqlite.org/lockingv3.html): any number of readers, one
+/// of which may be about to write.
 struct FileLocks {
   private var readerCount = 0
   /// The one handle with more than a shared lock, which it gives up when it closes or dies.

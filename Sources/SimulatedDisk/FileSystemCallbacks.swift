@@ -1,6 +1,6 @@
 import CSQLite
 
-/// SQLite's table of functions of a file system (https://sqlite.org/c3ref/vfs.html).
+/// Returns SQLite's table of functions of a file system (https://sqlite.org/c3ref/vfs.html).
 func fileSystemMethods(name: UnsafePointer<CChar>) -> sqlite3_vfs {
   var vfs = sqlite3_vfs()
   vfs.iVersion = 2
@@ -70,7 +70,7 @@ private func setSurroundingsMethods(_ vfs: inout sqlite3_vfs) {
       return count
     }
   }
-  // On one thread nothing gets free by waiting: the busy handler is through at once.
+  // On one thread, waiting frees no lock: the busy handler returns at once.
   vfs.xSleep = { _, microseconds in microseconds }
   vfs.xGetLastError = { _, _, _ in 0 }
   vfs.xCurrentTime = { vfs, days in
@@ -87,7 +87,7 @@ private func setSurroundingsMethods(_ vfs: inout sqlite3_vfs) {
   }
 }
 
-/// Milliseconds since noon of 24 November 4714 before Christ, from those since 1970.
+/// Returns milliseconds since noon of 24 November 4714 before Christ, from those since 1970.
 private func julianMilliseconds(_ unixMilliseconds: Int64) -> Int64 {
   unixMilliseconds + 210_866_760_000_000
 }

@@ -1,13 +1,13 @@
-/// What a name leads to: a file, or a folder with names of its own.
+/// The target of a name: a file, or a folder with names of its own.
 final class FolderNode {
-  /// Tells it from all others of its tree, as an inode's number does.
+  /// Distinguishes it from all others of its tree, as an inode's number does.
   let number: UInt64
   /// Its content; `nil` of a folder.
   let file: StoredFile?
-  /// What its names lead to now, and what they lead to after a loss of power.
+  /// The targets of its names now, and after a loss of power.
   var names: [String: FolderNode] = [:]
   var durableNames: [String: FolderNode] = [:]
-  /// Who has it locked as a whole, and single bytes of it.
+  /// The holders of the lock on the whole file, and of locks on single bytes.
   weak var lock: FolderHandle?
   var byteLocks: [Int64: FolderHandle] = [:]
 
@@ -19,7 +19,7 @@ final class FolderNode {
   }
 }
 
-/// Something that is open, by the number that its process knows it by.
+/// An open file or folder, by the number that its process knows it by.
 final class FolderHandle {
   let node: FolderNode
   /// For faults and messages.
@@ -38,7 +38,7 @@ struct FolderTree {
   struct Effect {
     let folder: FolderNode
     let name: String
-    /// `nil` where it leads nowhere any more.
+    /// `nil` if the name has no target any more.
     let node: FolderNode?
   }
 
@@ -80,7 +80,7 @@ struct FolderTree {
 
   // MARK: Power
 
-  /// Takes away part of what is not durable; the rest is durable then.
+  /// Removes part of the changes that are not durable; the rest is durable then.
   mutating func losePower(random: () -> UInt64) {
     let kept = survivors(random)
     visit(durable: true) { node, _ in node.names = node.durableNames }
@@ -98,8 +98,8 @@ struct FolderTree {
     }
   }
 
-  /// The changes of names that a loss of power leaves: none, all, the first ones, or of each
-  /// folder the first ones.
+  /// Returns the changes of names that a loss of power leaves: none, all, the first ones, or of
+  /// each folder the first ones.
   private func survivors(_ random: () -> UInt64) -> [Effect] {
     switch random() % 4 {
     case 0: return []
@@ -121,7 +121,7 @@ struct FolderTree {
     return firstOnes(&left)
   }
 
-  /// Of each folder as many of the first changes as it has left.
+  /// Returns of each folder as many of the first changes as it has left.
   private func firstOnes(_ left: inout [ObjectIdentifier: Int]) -> [Effect] {
     var kept: [Effect] = []
     for effects in journal {
@@ -130,7 +130,7 @@ struct FolderTree {
         let folder = ObjectIdentifier(effect.folder)
         let isRepeated = Self.isRepeated(index, effects)
         if isCut || !isRepeated && left[folder, default: 0] == 0 {
-          // What was not given its new name keeps its old one.
+          // A file without its new name keeps its old one.
           isCut = true
           left[folder] = 0
           continue
@@ -142,7 +142,7 @@ struct FolderTree {
     return kept
   }
 
-  /// Whether a change is the second one of a move within one folder.
+  /// Returns whether a change is the second one of a move within one folder.
   private static func isRepeated(_ index: Int, _ effects: [Effect]) -> Bool {
     index > 0 && effects[index - 1].folder === effects[index].folder
   }
@@ -166,7 +166,7 @@ struct FolderTree {
     walk(root, "")
   }
 
-  /// A durable copy, in which names that lead to one file still do.
+  /// Returns a durable copy, in which names that lead to one file still do.
   func copied() -> FolderTree {
     var copy = FolderTree()
     var copies: [ObjectIdentifier: FolderNode] = [ObjectIdentifier(root): copy.root]

@@ -20,7 +20,7 @@ struct NameChanges {
     if !entries.isEmpty { entries.removeAll { $0.folder == folder } }
   }
 
-  /// The names in `place` are as they are.
+  /// Forgets changes in `place`: its names are durable as they are.
   mutating func forget(in place: Place) {
     entries.removeAll { place.contains($0.file.path) }
   }

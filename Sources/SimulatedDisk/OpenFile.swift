@@ -1,6 +1,6 @@
 import CSQLite
 
-/// One handle on a file, as SQLite holds it. Every operation answers with a result code.
+/// One handle on a file, as SQLite holds it. Every operation returns a result code.
 final class OpenFile {
   /// Kept alive by its handles: SQLite calls into it while one is open.
   let disk: SimulatedDisk
@@ -149,7 +149,7 @@ final class OpenFile {
 
   // MARK: Faults
 
-  /// What becomes of a step; `nil` when the process is dead, perhaps by this very step.
+  /// Returns the fate of a step; `nil` if the process is dead, perhaps by this very step.
   private func verdict(
     _ operation: SimulatedDisk.Operation, _ byteCount: Int
   ) -> SimulatedDisk.Verdict? {
@@ -159,7 +159,7 @@ final class OpenFile {
     return isAlive ? verdict : nil
   }
 
-  /// A step that is done, or not done.
+  /// Performs a step, which is done or not done.
   private func perform(
     _ operation: SimulatedDisk.Operation, _ byteCount: Int, failure: Int32,
     _ body: (OpenFile) -> Void

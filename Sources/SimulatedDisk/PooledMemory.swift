@@ -4,10 +4,11 @@ import CSQLite
   import Glibc
 #endif
 
-/// Memory for SQLite in a process in which one thread at a time uses it: blocks of one size are
-/// kept in a list of their own and used again. Preparing statements and reading schemas makes and
-/// frees thousands of small objects, and distributions build SQLite without its own lists for
-/// them (SQLITE_OMIT_LOOKASIDE).
+/// Memory for SQLite in a process in which one thread at a time uses it.
+///
+/// Blocks of one size are kept in a list of their own and used again. SQLite makes and frees
+/// thousands of small objects when it prepares statements and reads schemas. Distributions build
+/// SQLite without its own lists for them (SQLITE_OMIT_LOOKASIDE).
 enum PooledMemory {
   /// Sizes are rounded up to this many bytes.
   static let unit = 16
@@ -18,7 +19,7 @@ enum PooledMemory {
   /// In front of each block: its size.
   static let headerSize = 16
 
-  /// SQLite's table of functions (https://sqlite.org/c3ref/mem_methods.html).
+  /// Returns SQLite's table of functions (https://sqlite.org/c3ref/mem_methods.html).
   static func methods() -> sqlite3_mem_methods {
     sqlite3_mem_methods(
       xMalloc: { PooledMemory.allocate(Int($0)) },
@@ -55,7 +56,8 @@ enum PooledMemory {
     return begin(start, size)
   }
 
-  /// Memory of one huge page, where the operating system has them: SQLite's objects lie far apart.
+  /// Returns the memory of one huge page, if the operating system has them: SQLite's objects are
+  /// far apart.
   private static func chunk() -> UnsafeMutableRawPointer {
     let chunk = UnsafeMutableRawPointer.allocate(byteCount: chunkSize, alignment: chunkSize)
     #if os(Linux)
@@ -104,8 +106,8 @@ enum PooledMemory {
     }
   }
 
-  // SAFETY: SQLite's functions take no context; whoever installs them says that one thread at a
-  // time uses SQLite.
+  // SAFETY: SQLite's functions take no context; the caller that installs them guarantees that one
+  // thread at a time uses SQLite.
   nonisolated(unsafe) private static var pool = Pool()
 }
 

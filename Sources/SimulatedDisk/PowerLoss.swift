@@ -1,4 +1,4 @@
-/// What a loss of power does to the unsynced changes of one file.
+/// The effect of a loss of power on the unsynced changes of one file.
 struct PowerLoss {
   private enum Kind {
     case nothingKept
@@ -20,7 +20,7 @@ struct PowerLoss {
       }
   }
 
-  /// The fate of the change with this index.
+  /// Returns the fate of the change with this index.
   mutating func next(_ index: Int, random: () -> UInt64) -> Fate {
     switch kind {
     case .nothingKept: .lost
@@ -44,7 +44,7 @@ struct PowerLoss {
     /// The unit that a disk writes whole, in bytes.
     static let sector = 512
 
-    /// Writes what survives of `written`.
+    /// Writes the surviving part of `written`.
     func write(
       _ written: [UInt8], at offset: Int, to bytes: inout ByteStore, random: () -> UInt64
     ) {

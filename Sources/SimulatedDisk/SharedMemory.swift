@@ -16,7 +16,7 @@ final class SharedMemory {
 
   func detach() { connectionCount -= 1 }
 
-  /// The region with this index; `nil` when there is none and it shall not be made.
+  /// Returns the region with this index; `nil` when there is none and it shall not be made.
   func region(_ index: Int, size: Int, make: Bool) -> UnsafeMutableRawPointer? {
     if index >= regions.count && !make { return nil }
     while regions.count <= index {
@@ -27,8 +27,8 @@ final class SharedMemory {
     return regions[index]
   }
 
-  /// Takes the locks of `range` for a connection that holds `held`; `false`, and nothing is
-  /// taken, when another connection is in the way.
+  /// Acquires the locks of `range` for a connection that holds `held`. Returns `false`, and
+  /// acquires none, if another connection is in the way.
   func lock(_ range: Range<Int>, isExclusive: Bool, held: inout HeldLocks) -> Bool {
     if isExclusive {
       for index in range where locks[index] != 0 { return false }

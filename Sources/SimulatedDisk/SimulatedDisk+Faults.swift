@@ -1,5 +1,5 @@
 extension SimulatedDisk {
-  /// What a connection is about to do to a file.
+  /// The step that a connection is about to do to a file.
   package enum Operation: Sendable, CaseIterable {
     /// Opens it, making it when it is not there.
     case open
@@ -10,7 +10,7 @@ extension SimulatedDisk {
     case delete
   }
 
-  /// A step at which something can go wrong.
+  /// A step that can fail.
   package struct Step: Sendable {
     package let operation: Operation
     /// The full path of the file.
@@ -19,12 +19,12 @@ extension SimulatedDisk {
     package let byteCount: Int
   }
 
-  /// What goes wrong at a step.
+  /// A fault at a step.
   package enum Fault: Sendable, CaseIterable {
-    /// A write fails with `SQLITE_FULL`, nothing written; a new file is not made
-    /// (`SQLITE_CANTOPEN`). Other steps go well.
+    /// A write fails with `SQLITE_FULL` and writes no bytes; a new file is not made
+    /// (`SQLITE_CANTOPEN`). Other steps succeed.
     case diskFull
-    /// A sync fails with `SQLITE_IOERR_FSYNC`; what was unsynced stays so. Other steps go well.
+    /// A sync fails with `SQLITE_IOERR_FSYNC`; unsynced changes stay unsynced. Other steps succeed.
     case syncFailure
     /// The step fails with its `SQLITE_IOERR` (an open with `SQLITE_CANTOPEN`). Of a write, a
     /// first part, perhaps empty, is written.
@@ -34,7 +34,7 @@ extension SimulatedDisk {
     case crash
   }
 
-  /// What becomes of a step.
+  /// The fate of a step.
   enum Verdict {
     case well
     case full
@@ -55,7 +55,7 @@ extension SimulatedDisk {
     }
   }
 
-  /// A number from 0 to `count`, both included.
+  /// Returns a number from 0 to `count`, both included.
   func draw(upTo count: Int) -> Int { Int(random() % UInt64(count + 1)) }
 
   func flip() -> Bool { random() & 1 == 1 }
@@ -67,13 +67,14 @@ extension SimulatedDisk {
 
   // MARK: Processes and power
 
-  /// Kills the process that works under `prefix` with signal 9: every open handle of a file there
-  /// fails from now on with `SQLITE_IOERR` (its close goes well) and never writes again; its
-  /// locks and shared memory are gone. What was written stays. The files can be opened anew at
-  /// once, beside the dead connections.
+  /// Kills the process that works under `prefix` with signal 9.
   ///
-  /// - Parameter prefix: a folder, for all files in it however deep, or one database's path, for
-  ///   that file with its journal and write-ahead log. "/" is the whole disk.
+  /// Every open handle of a file there fails from now on with `SQLITE_IOERR` (its close succeeds)
+  /// and never writes again. Its locks and shared memory are gone. Written bytes stay. The files
+  /// can be opened again at once, beside the dead connections.
+  ///
+  /// - Parameter prefix: A folder, for all files in it however deep. A database's path is for that
+  ///   file with its journal and write-ahead log. "/" is the whole disk.
   package func kill(under prefix: String) {
     let place = Place(prefix)
     killed.append(place)
@@ -81,7 +82,7 @@ extension SimulatedDisk {
     for folders in folders(in: place) { folders.kill() }
   }
 
-  /// Kills what works under `prefix` and takes away part of what was not synced there.
+  /// Kills the process under `prefix` and removes part of the unsynced changes there.
   package func losePower(under prefix: String) {
     kill(under: prefix)
     let place = Place(prefix)

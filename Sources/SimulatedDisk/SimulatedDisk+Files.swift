@@ -15,7 +15,7 @@ struct Place {
   }
 }
 
-/// The path from the root; a relative one begins there.
+/// Returns the path from the root; a relative one begins there.
 func absolutePath(_ path: String) -> String { path.hasPrefix("/") ? path : "/" + path }
 
 func folder(of path: String) -> String {
@@ -23,15 +23,17 @@ func folder(of path: String) -> String {
 }
 
 extension SimulatedDisk {
-  /// The full paths of the files under `prefix` (as in ``kill(under:)``), sorted.
+  /// Returns the full paths of the files under `prefix` (as in ``kill(under:)``), sorted.
   package func fileNames(under prefix: String) -> [String] { paths(in: Place(prefix)) }
 
-  /// The bytes of a file as they are now; `nil` when there is none.
+  /// Returns the bytes of a file as they are now; `nil` when there is none.
   package func bytes(of path: String) -> [UInt8]? { files[absolutePath(path)]?.bytes.copied() }
 
   /// Copies the files under `prefix`, byte for byte as they are now, to the same names under
-  /// `other`: a backup of a file in use, or a device's files cloned. What was under `other` is
-  /// removed first; the copies are durable.
+  /// `other`.
+  ///
+  /// The result is a backup of a file in use, or a clone of a device's files. All files under
+  /// `other` are removed first; the copies are durable.
   package func copyFiles(under prefix: String, to other: String) {
     let source = Place(prefix)
     let target = Place(other)
@@ -49,7 +51,7 @@ extension SimulatedDisk {
     }
   }
 
-  /// Kills what works under `prefix` and removes its files for good.
+  /// Kills the process under `prefix` and removes its files for good.
   package func removeFiles(under prefix: String) {
     kill(under: prefix)
     let place = Place(prefix)

@@ -21,7 +21,7 @@ extension SimulatedDisk {
     return .success(handle(create(path), flags))
   }
 
-  /// Why a file was not opened; SQLite is told `SQLITE_CANTOPEN`.
+  /// The reason why a file was not opened; SQLite gets `SQLITE_CANTOPEN`.
   enum OpeningFailure: Error {
     case cannotOpen
   }

@@ -1,22 +1,23 @@
 import Foundation
 
-/// The folders of one machine on a simulated disk, beside its databases: the calls on files that
-/// POSIX has, in memory, with the faults and the losses of power of the disk.
+/// The folders of one machine on a simulated disk, beside its databases.
 ///
-/// **What a loss of power leaves.** Of a file's content what ``SimulatedDisk`` says of databases.
-/// Names are durable when their folder was synced; of those that are not, it leaves none, all, the
-/// first ones, or of each folder the first ones. A move within a folder happens or does not; a
-/// move to another folder may leave both names, and never none.
+/// They have POSIX's calls on files, in memory, with the disk's faults and losses of power.
 ///
-/// **Not modelled.** Permissions, times, symbolic links, and room: a disk is full where the fault
-/// says so.
+/// **Loss of power.** A file's content follows the rules of ``SimulatedDisk`` for databases. Names
+/// are durable when their folder was synced. Of the others a loss of power keeps none, all, the
+/// first ones, or of each folder the first ones. A move within a folder happens or does not; a move
+/// to another folder may leave both names, and never none.
+///
+/// **Not modelled.** Permissions, times, symbolic links, and room: a disk is full if the fault
+/// makes it so.
 package final class SimulatedFolders {
   /// Why a call failed: the number that POSIX gives.
   package struct Failure: Error, Equatable {
     package let code: Int32
   }
 
-  /// What is known of an entry.
+  /// The facts about an entry.
   package struct Facts: Sendable {
     package let isFolder: Bool
     /// Bytes.
@@ -26,7 +27,7 @@ package final class SimulatedFolders {
 
   /// The folder that everything is in, such as `/device-00`.
   package let place: String
-  /// Paths that somebody named and that do not lie in the machine's folder.
+  /// Requested paths outside of the machine's folder.
   package private(set) var strays: [String] = []
   private unowned let disk: SimulatedDisk
   private var tree = FolderTree()
@@ -41,14 +42,14 @@ package final class SimulatedFolders {
 
   // MARK: Opening
 
-  /// Opens what is at a path, by the flags of open(2).
+  /// Opens the entry at a path, by the flags of open(2).
   package func open(_ path: String, _ flags: Int32) throws(Failure) -> Int32 {
     if path == place { return add(tree.root, path) }
     let (folder, name) = try find(path)
     return try open(folder, name, flags, path)
   }
 
-  /// Opens what a folder has by this name.
+  /// Opens the entry of a folder by this name.
   package func open(
     in descriptor: Int32, _ name: String, _ flags: Int32
   ) throws(Failure) -> Int32 {
@@ -180,7 +181,7 @@ package final class SimulatedFolders {
     return node.names.keys.sorted()
   }
 
-  /// Every file's path below ``place``, in order. For who looks on.
+  /// Returns every file's path below ``place``, in order. For observers.
   package func paths() -> [String] {
     var found: [String] = []
     func walk(_ node: FolderNode, _ path: String) {
@@ -193,7 +194,8 @@ package final class SimulatedFolders {
     return found
   }
 
-  /// What the file at a path below ``place`` holds now; `nil` where there is none. For who looks on.
+  /// Returns the content of the file at a path below ``place``; `nil` if there is none. For
+  /// observers.
   package func bytes(of path: String) -> [UInt8]? {
     var node: FolderNode? = tree.root
     for name in path.split(separator: "/") { node = node?.names[String(name)] }
@@ -249,7 +251,7 @@ package final class SimulatedFolders {
 
   // MARK: Locks
 
-  /// Locks a file; `EWOULDBLOCK` where somebody has it.
+  /// Locks a file; throws `EWOULDBLOCK` if another process has locked it.
   package func lock(_ descriptor: Int32) throws(Failure) {
     let handle = try handle(descriptor)
     guard handle.node.lock == nil || handle.node.lock === handle else {
@@ -258,7 +260,7 @@ package final class SimulatedFolders {
     handle.node.lock = handle
   }
 
-  /// Locks one byte of a file; `EAGAIN` where somebody has it.
+  /// Locks one byte of a file; throws `EAGAIN` if another process has locked it.
   package func lock(_ descriptor: Int32, byte: Int64) throws(Failure) {
     let handle = try handle(descriptor)
     let owner = handle.node.byteLocks[byte]
@@ -276,7 +278,7 @@ package final class SimulatedFolders {
 
   // MARK: Processes and power
 
-  /// Everything that is open fails from now on, and holds no lock.
+  /// Makes every open handle fail from now on, and releases its locks.
   func kill() {
     for descriptor in handles.keys.sorted() {
       if let handle = handles[descriptor] { free(handle) }
@@ -285,7 +287,7 @@ package final class SimulatedFolders {
 
   func losePower(random: () -> UInt64) { tree.losePower(random: random) }
 
-  // MARK: Ways
+  // MARK: Paths
 
   private func handle(_ descriptor: Int32) throws(Failure) -> FolderHandle {
     guard let handle = handles[descriptor] else { throw Failure(code: EBADF) }
@@ -298,7 +300,7 @@ package final class SimulatedFolders {
     return file
   }
 
-  /// The folder that a path's last name is in, and that name.
+  /// Returns the folder that a path's last name is in, and that name.
   private func find(_ path: String) throws(Failure) -> (FolderNode, String) {
     let names = path.split(separator: "/").map(String.init)
     let roots = place.split(separator: "/").map(String.init)
@@ -317,7 +319,7 @@ package final class SimulatedFolders {
     return (node, last)
   }
 
-  /// A step that is done, or not done.
+  /// Performs a step, which is done or not done.
   private func step(
     _ operation: SimulatedDisk.Operation, _ path: String, _ count: Int = 0, _ body: () -> Void
   ) throws(Failure) {
@@ -335,8 +337,8 @@ package final class SimulatedFolders {
 }
 
 extension SimulatedDisk {
-  /// The folders of the machine at `place`, such as `/device-00`, which are made when they are
-  /// first asked for. They are killed, copied and removed with its databases.
+  /// Returns the folders of the machine at `place`, such as `/device-00`, which are made when they
+  /// are first asked for. They are killed, copied and removed with its databases.
   package func folders(of place: String) -> SimulatedFolders {
     if let folders = folders[place] { return folders }
     let made = SimulatedFolders(place: place, on: self)
@@ -344,7 +346,7 @@ extension SimulatedDisk {
     return made
   }
 
-  /// The folders of the machine at `place`, if there are any.
+  /// Returns the folders of the machine at `place`, if there are any.
   package func existingFolders(of place: String) -> SimulatedFolders? { folders[place] }
 
   func folders(in place: Place) -> [SimulatedFolders] {

@@ -1,5 +1,5 @@
-/// One file: its bytes, what of them is not durable, and the locks of the handles on it. It goes
-/// on when its name is gone, until the last handle closes.
+/// One file: its bytes, its changes that are not durable, and the locks of the handles on it. It
+/// remains after its name is gone, until the last handle closes.
 final class StoredFile {
   /// The full path; empty for a temporary file.
   let path: String
@@ -15,13 +15,13 @@ final class StoredFile {
 
   var isTemporary: Bool { path.isEmpty }
 
-  /// A new, empty file.
+  /// Creates a new, empty file.
   init(path: String) {
     self.path = path
     isNameNew = !path.isEmpty
   }
 
-  /// A durable copy.
+  /// Creates a durable copy.
   init(path: String, copyOf original: StoredFile) {
     self.path = path
     isNameNew = false
@@ -50,7 +50,7 @@ final class StoredFile {
   /// Makes the content durable.
   func sync() { unsynced.clear() }
 
-  /// Loses part of what is not durable; the rest is durable then.
+  /// Loses part of the changes that are not durable; the rest is durable then.
   func losePower(random: () -> UInt64) {
     unsynced.losePower(&bytes, random: random)
     isNameNew = false

@@ -1,12 +1,12 @@
-/// What was done to a file since its last sync, with the bytes that were there before: enough to
-/// go back to what is durable, and forward again by another path.
+/// The changes of a file since its last sync, with the bytes that were there before. They are
+/// enough to go back to the durable content, and to apply other changes to it.
 struct UnsyncedChanges: ~Copyable {
   private struct Change {
     let offset: Int
     /// Bytes written; `nil` for a change of the size to `offset`.
     let length: Int?
     let sizeBefore: Int
-    /// How many bytes it took the place of, from `offset` on.
+    /// The number of bytes that it replaced, from `offset` on.
     let replaced: Int
   }
 
@@ -33,14 +33,14 @@ struct UnsyncedChanges: ~Copyable {
     note(Change(offset: size, length: nil, sizeBefore: bytes.count, replaced: replaced), in: bytes)
   }
 
-  /// All is durable.
+  /// Forgets all changes: everything is durable.
   mutating func clear() {
     changes.removeAll(keepingCapacity: true)
     replacedBytes.resize(to: 0)
     writtenCount = 0
   }
 
-  /// Takes the changes off `bytes`, and puts back those that survive.
+  /// Undoes the changes of `bytes`, and applies the surviving ones again.
   mutating func losePower(_ bytes: inout ByteStore, random: () -> UInt64) {
     guard !changes.isEmpty else { return }
     let written = undo(&bytes)
@@ -75,7 +75,8 @@ struct UnsyncedChanges: ~Copyable {
     changes.removeFirst(older.count)
   }
 
-  /// Goes back to what is durable, newest change first; returns what each had written.
+  /// Goes back to the durable content, newest change first; returns the bytes that each had
+  /// written.
   private mutating func undo(_ bytes: inout ByteStore) -> [[UInt8]] {
     var written = [[UInt8]](repeating: [], count: changes.count)
     for index in changes.indices.reversed() {

@@ -48,7 +48,7 @@ struct CacheStoreTests {
 
   @Test("holds its limit of bytes, dropping what was used longest ago, files included")
   func leastRecentlyUsed() async {
-    // Nothing in memory: what was dropped must not answer from there.
+    // Nothing in memory: dropped entries must not come from there.
     let store = store(CacheLimits(memoryBytes: 0, diskBytes: 210_000))
     for index in 0..<10 { await store.keep(large(UInt8(index)), under: "\(index)") }
     #expect(await store.bytes(now: arrival) <= 210_000)
@@ -71,7 +71,7 @@ struct CacheStoreTests {
     #expect(await second.bytes(now: arrival) <= 9000)
     #expect(await second.body(of: "299") != nil)
     #expect(await second.body(of: "200") == nil)
-    // The sum that is kept is the sum of what there is.
+    // The stored sum is the sum of the present entries.
     let index = try SQLiteConnection(path: folder.path + "/index.db")
     #expect(
       try index.integer("SELECT sum(size) FROM entries")

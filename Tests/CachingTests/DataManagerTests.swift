@@ -106,7 +106,7 @@ struct DataManagerTests {
   }
 }
 
-/// What a server was asked, and the version that it has.
+/// The requests that a server received, and the version that it has.
 final class Hits: Sendable {
   private let state = Mutex((version: 1, seen: [String]()))
 

@@ -4,10 +4,10 @@ import Synchronization
 
 @testable import Caching
 
-/// The moment at which answers arrive: Sun, 06 Nov 1994 08:49:37 GMT, in milliseconds since 1970.
+/// The moment at which responses arrive: Sun, 06 Nov 1994 08:49:37 GMT, in milliseconds since 1970.
 let arrival: Int64 = 784_111_777_000
 
-/// A date field's value, so many seconds after the arrival.
+/// Returns a date field's value, so many seconds after the arrival.
 func date(_ seconds: Int = 0) -> String {
   var time = time_t(arrival / 1000 + Int64(seconds))
   var parts = tm()
@@ -21,7 +21,7 @@ func date(_ seconds: Int = 0) -> String {
     + "\(parts.tm_year + 1900) \(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
 }
 
-/// A clock that stands until it is moved.
+/// A clock that stops until a test moves it.
 final class HandClock: Sendable {
   private let state: Mutex<Int64>
 
@@ -59,7 +59,7 @@ final class Folder: Sendable {
   }
 }
 
-/// Answers as it is told by a function, and notes what it was asked.
+/// Responds by a function, and records its requests.
 final class AnsweringTransport: Transport {
   typealias Answer = @Sendable (TransportRequest) async throws(TransportError) -> TransportResponse
 
@@ -80,7 +80,7 @@ final class AnsweringTransport: Transport {
   }
 }
 
-/// What missions brought, by canonical address.
+/// Content of missions, by canonical address.
 struct Brought: PinnedContent {
   let files: [String: PinnedFile]
 
@@ -88,7 +88,7 @@ struct Brought: PinnedContent {
 }
 
 extension CachedHead {
-  /// A head that arrived at the arrival.
+  /// Creates a head that arrived at the arrival.
   init(
     _ headers: TransportHeaders, status: Int = 200, id: Int64 = 1, received: Int64 = arrival,
     for request: TransportHeaders = [:]
@@ -100,7 +100,7 @@ extension CachedHead {
 }
 
 extension CacheKey {
-  /// The key of a plain address.
+  /// Creates the key of a plain address.
   init(_ path: String, partition: CachePartition = .credentials) {
     self.init(CacheableRequest(endpoint: "http://host/" + path), partition: partition)
   }

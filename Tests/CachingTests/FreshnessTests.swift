@@ -4,7 +4,7 @@ import Testing
 
 @testable import Caching
 
-/// An answer's fields, and for how many seconds from its arrival it is fresh.
+/// A response's fields, and the seconds from its arrival for which it is fresh.
 struct FreshnessCase: Sendable, CustomTestStringConvertible {
   let testDescription: String
   let headers: TransportHeaders

@@ -14,7 +14,8 @@ final class Exchanges: Sendable {
   let client: NetworkClient
   private let server: Server
 
-  /// `fields` are those of every answer; its body names version, `Accept` and address.
+  /// Creates the server. `fields` are those of every response; its body names version, `Accept` and
+  /// address.
   init(
     _ fields: TransportHeaders, pinned: (any PinnedContent)? = nil, folder: Folder? = nil,
     partition: CachePartition = .credentials, limits: CacheLimits = CacheLimits()
@@ -194,7 +195,7 @@ struct RequestCacheTests {
     await ada.removePartition()
     #expect(await ada.lookup(request) == .none)
     #expect(await ben.lookup(request) != .none)
-    // Without names the credentials tell them apart.
+    // Without names the credentials distinguish them.
     _ = try await world.get(headers: ["Authorization": "Bearer a"])
     #expect(try await world.get(headers: ["Authorization": "Bearer b"]).origin == .network)
     #expect(try await world.get(headers: ["Authorization": "Bearer a"]).origin != .network)

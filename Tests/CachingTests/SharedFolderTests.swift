@@ -117,7 +117,7 @@ struct SharedFolderTests {
 
   private func expectWhole() throws { try Self.expectWhole(folder) }
 
-  /// Every row has its file, and every file that was finished its row.
+  /// Checks that every row has its file, and every finished file its row.
   private static func expectWhole(_ folder: Folder) throws {
     let index = try SQLiteConnection(path: folder.path + "/index.db")
     let rows = try index.prepare(

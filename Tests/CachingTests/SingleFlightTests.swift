@@ -5,7 +5,7 @@ import Testing
 
 @testable import Caching
 
-/// A door that holds whoever comes until it is opened, and tells when somebody stands before it.
+/// A door that holds all callers until it is opened, and reports waiting callers.
 actor Door {
   private var isOpen = false
   private var waiting: [CheckedContinuation<Void, Never>] = []
@@ -20,7 +20,7 @@ actor Door {
     await withCheckedContinuation { waiting.append($0) }
   }
 
-  /// Returns when somebody has come.
+  /// Returns when a caller has come.
   func someoneCame() async {
     if count > 0 { return }
     await withCheckedContinuation { watching.append($0) }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Completion in a real bash", .hangLimit)
 struct CompletionTests {
-  /// A folder with two files and a folder, and the script that `completion bash` prints.
+  /// Makes a folder with two files and a folder, and runs the script that `completion bash` prints.
   private static func completions(of words: [String]) async throws -> [String] {
     let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
     try FileManager.default.createDirectory(

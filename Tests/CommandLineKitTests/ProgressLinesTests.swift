@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Several lines of progress", .hangLimit)
 struct ProgressLinesTests {
-  /// What was written, and a clock that a test moves.
+  /// The written output, and a clock that a test moves.
   private final class Screen: Sendable {
     let text = Mutex("")
     let time = Mutex(ContinuousClock.now)

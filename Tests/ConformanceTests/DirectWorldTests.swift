@@ -32,7 +32,7 @@ struct DirectWorldTests {
     #expect(names.allSatisfy { $0.allSatisfy { $0.isLowercase || $0 == "-" } })
   }
 
-  /// What somebody does to the store behind the server's back, and which oracles notice.
+  /// Changes to the store behind the server's back, and the oracles that find them.
   private static let harm: [(sql: String, oracles: Set<String>)] = [
     (
       "DELETE FROM operations WHERE sequence = 40",

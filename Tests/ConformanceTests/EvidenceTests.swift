@@ -8,7 +8,7 @@ import Testing
 @testable import SyncClient
 @testable import SyncServer
 
-/// The readers, held against what the product says of itself.
+/// The readers of evidence, compared with the product's own reports.
 @Suite(.hangLimit)
 struct EvidenceTests {
   private func action(_ action: UserAction, _ seed: UInt64) -> PlannedAction {

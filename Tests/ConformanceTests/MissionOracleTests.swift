@@ -3,7 +3,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// The oracles on missions, each with what it must let pass and what it must object to.
+/// The oracles on missions, each with the cases that it must accept and those that it must report.
 @Suite(.hangLimit)
 struct MissionOracleTests {
   private static let space = made(SpaceName("main"))
@@ -96,7 +96,7 @@ struct MissionOracleTests {
     var store = Self.evidence(1, ["a": 1])
     store.objects = [(Self.hash(1).description, Self.hash(1))]
     #expect(oracle.judge(Self.final(store)).isEmpty)
-    // What no complete version has is nobody's.
+    // Content that no complete version has belongs to no mission.
     store.objects.append((Self.hash(2).description, Self.hash(3)))
     #expect(oracle.judge(Self.final(store)).isEmpty)
     store.objects[0].hash = Self.hash(3)
@@ -105,7 +105,7 @@ struct MissionOracleTests {
     #expect(oracle.judge(Self.final(store)).count == 1)
   }
 
-  // MARK: Where and how far
+  // MARK: Confinement and progress
 
   @Test("nothing lies outside of the store")
   func confined() {
@@ -132,7 +132,7 @@ struct MissionOracleTests {
       Self.objections(ProgressForward(), [Self.progress(9), Self.progress(1, version: 2)]) == 0)
   }
 
-  // MARK: What is fetched
+  // MARK: Fetched content
 
   private static func fetched(_ bytes: Int64, by device: String = "one") -> MissionRunEvent {
     .fetched(device: device, hash(1), bytes: bytes)
@@ -160,7 +160,7 @@ struct MissionOracleTests {
       count(
         [Self.fetched(900), .copied(device: "two", from: "one"), Self.fetched(1_101, by: "two")])
         == 1)
-    // What no row speaks of is gone.
+    // Content that no row names is gone.
     #expect(count([Self.fetched(900), Self.looked(MissionEvidence()), Self.fetched(1_000)]) == 0)
   }
 

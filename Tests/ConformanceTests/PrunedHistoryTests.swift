@@ -7,7 +7,7 @@ import Testing
 
 @testable import SyncServer
 
-/// What pruning takes from a server is kept for the oracles, and judged by them.
+/// The server's pruned operations are kept for the oracles, which judge them.
 @Suite(.hangLimit)
 struct PrunedHistoryTests {
   // MARK: Evidence
@@ -73,7 +73,8 @@ struct PrunedHistoryTests {
 
   // MARK: Oracles
 
-  /// A record is deleted and forgotten; then somebody who was away inserts it, earlier than that.
+  /// Makes a history with a pruned record: it is deleted and forgotten; then a device that was
+  /// offline inserts it, with an earlier time.
   private static func revived() -> (maker: HistoryMaker, told: [RunEvent]) {
     var maker = HistoryMaker()
     let insert = maker.add(.insert, "a", by: 1, at: 10, ["title": "x"])
@@ -94,7 +95,7 @@ struct PrunedHistoryTests {
     var found = (told + [.read(device: "three", reader)]).flatMap { bench.see($0) }
     found += bench.judge(maker.final(["three": reader]))
     #expect(found == [])
-    // With the tombstone still there nothing of it is right.
+    // If the tombstone were still there, all of this would be wrong.
     var final = maker.final(["three": reader])
     final.server.forgotten = []
     #expect(ReferenceState.found(ReferenceState(), [], final).count == 1)

@@ -3,7 +3,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// The oracle of what servers refuse for good, and what others make of it.
+/// The oracle of operations that servers reject, and of other files' copies of them.
 @Suite(.hangLimit)
 struct QuarantineApartTests {
   @Test("what is refused is in quarantine and nowhere else; in both, or in neither, it is found")

@@ -3,7 +3,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// The oracles that judge what one reader sees over time.
+/// The oracles that judge the reads of one reader over time.
 @Suite(.hangLimit)
 struct ReaderOracleTests {
   private var maker = HistoryMaker()

@@ -3,7 +3,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// The oracles that judge what replicas show.
+/// The oracles that judge the rows of replicas.
 @Suite(.hangLimit)
 struct ReplicaOracleTests {
   // MARK: Convergence
@@ -99,7 +99,7 @@ struct ReplicaOracleTests {
 
   // MARK: Skipped changes
 
-  /// What a device shows at every point of the busy history.
+  /// Returns a device's evidence at every point of the busy history.
   private func sights() -> [ReplicaEvidence] {
     let whole = HistoryMaker.busy().history
     return (0...whole.count).map { count in
@@ -126,7 +126,7 @@ struct ReplicaOracleTests {
     let right = sights()
     var behind = right[cursor - 1]
     behind.applied += 1
-    // An operation that lost changes nothing that could be skipped.
+    // An operation that lost makes no change that could be skipped.
     guard right[cursor].rows != right[cursor - 1].rows else {
       #expect(skipped([behind]) == [])
       return

@@ -143,7 +143,7 @@ struct ServerOracleTests {
     wrong.take(last, by: 1)
     wrong.take(first, by: 1)
     #expect(OwnOrder.found(OwnOrder(), events, wrong.final()).count == 1)
-    // A delete of what nobody had heard of may come at any time, once packets were cut anew.
+    // A delete of an unknown record may come at any time, once packets were cut again.
     let gone = maker.operation(.delete, "a", at: 11)
     var late = maker
     late.take(last, by: 1)

@@ -3,7 +3,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// What oracles let pass, and what they do not, where the server was set back.
+/// The findings of oracles after a server was restored from a backup.
 @Suite(.hangLimit)
 struct SetBackOracleTests {
   private func setBack(_ before: [LocalOperation], keeping count: Int) -> RunEvent {
@@ -25,7 +25,7 @@ struct SetBackOracleTests {
     #expect(found(events, maker) == 1)
     let gone = RunEvent.lostPower(device: "one", survivors: maker.replica(1, []))
     #expect(found(events + [gone], maker) == 0)
-    // What the file keeps of it is still to be given back.
+    // The file's operations are still to be re-uploaded.
     var survivors = maker.replica(1, [])
     survivors.archived = [lost.id]
     #expect(found(events + [.lostPower(device: "one", survivors: survivors)], maker) == 1)
@@ -48,7 +48,7 @@ struct SetBackOracleTests {
     var aware = maker.replica(1, [])
     aware.anchor = Cursor.Anchor(head: 1, operation: first.id)
     #expect(found([setBack([], keeping: 0), .read(device: "one", aware), told]) == 1)
-    // An answer from before came late: the device knew of the history that is gone.
+    // A response from before came late: the device knew of the history that is gone.
     let gone = maker.operation(.insert, "b", at: 12)
     var late = aware
     late.anchor = Cursor.Anchor(head: 2, operation: gone.id)
@@ -90,7 +90,7 @@ struct SetBackOracleTests {
       return AcknowledgedOperations.found(AcknowledgedOperations(), events, maker.final()).count
     }
     #expect(found(kept) == 0)
-    // Where the file had not the insert, nobody can have merged it.
+    // If the file did not have the insert, no device can have merged it.
     kept.archived = [update.id]
     #expect(found(kept) == 1)
   }
@@ -141,7 +141,7 @@ struct SetBackOracleTests {
     let old = LocalOperation(
       id: OperationID(UniqueID(high: 1, low: 1)), key: RecordKey(table: "notes", record: "x"),
       kind: .insert, columns: [])
-    /// - Parameter brings: whether the device's own later beat is there before the others read it.
+    /// - Parameter brings: Whether the device's own later beat is there before the others read it.
     func found(brings: Bool, isSetBack: Bool = true) -> Int {
       var maker = HistoryMaker()
       var newest = maker.add(.insert, "two", by: 1, at: 0, ["n": 4], table: "beats")

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SyncServer
 
-/// What both stores keep of increments and originals.
+/// The marks of increments and originals that both stores keep.
 @Suite(.hangLimit)
 struct StoredMarksTests {
   private static let now: Int64 = 1_800_000_000_000

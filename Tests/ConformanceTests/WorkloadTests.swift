@@ -6,7 +6,7 @@ import Testing
 
 @testable import SyncClient
 
-/// What the simulated users do.
+/// The actions of the simulated users.
 @Suite(.hangLimit)
 struct WorkloadTests {
   private func plan(_ seed: UInt64) -> [PlannedAction] {

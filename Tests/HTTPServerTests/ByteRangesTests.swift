@@ -56,7 +56,7 @@ struct ByteRangesTests {
       ("bytes=0-99,50-149", [0..<150]), ("bytes=0-99,100-199", [0..<200]),
       ("bytes=100-199,0-99", [0..<200]), ("bytes=0-999,5-6,-1", [0..<1000]),
       ("bytes=0-9,89-99", [0..<100]), ("bytes=0-9,90-99", [0..<10, 90..<100]),
-      // The joined range stands where its first part was asked for.
+      // The joined range is at the place of its first part in the request.
       ("bytes=900-,0-9,400-409,5-20", [900..<1000, 0..<21, 400..<410]),
     ])
   func coalesced(header: String, ranges: [Range<Int>]) {

@@ -121,7 +121,7 @@ struct FileResponseTests {
       #expect(response.status == 304)
       #expect(response.headers["etag"] == "\"v1\"")
       #expect(response.headers["cache-control"] == "max-age=60, immutable")
-      // The size of what was not sent, never another one (RFC 9110 §8.6).
+      // The size of the bytes that were not sent, never another one (RFC 9110 §8.6).
       #expect(response.headers["content-length"] == "300000")
     }
     let other = try await answer(["If-Match": "\"v0\""])
@@ -217,7 +217,7 @@ struct FileResponseTests {
     var bytes: [UInt8]
   }
 
-  /// Takes a multipart answer apart by its boundary, as a client does.
+  /// Splits a multipart response by its boundary, as a client does.
   static func parts(of response: RawClient.Response) throws -> [Part] {
     let type = try #require(response.headers["content-type"])
     let prefix = "multipart/byteranges; boundary="

@@ -86,7 +86,7 @@ struct FileSelectionTests {
     headers["If-Match"] = "\"v1\""
     headers["If-None-Match"] = "\"v2\""
     #expect(selection(headers) == .unsatisfiable)
-    // A file without a date of change has no answer to these.
+    // A file without a date of change has no result for these.
     let dated: HTTPHeaders = [
       "If-Modified-Since": "Sat, 21 Nov 2026 10:00:00 GMT",
       "If-Unmodified-Since": "Sat, 21 Nov 1998 10:00:00 GMT",

@@ -69,7 +69,7 @@ struct FileTransferTests {
         }
       }
       #expect(await exchanges.values(10).allSatisfy { !$0.isComplete })
-      // What was never sent is not counted.
+      // Bytes that were never sent are not counted.
       #expect(exchanges.all.allSatisfy { $0.responseBytes < 32 << 20 })
       try await file.waitUntilClosed()
     }
@@ -103,7 +103,7 @@ struct FileTransferTests {
   func truncated(headers: [String: String]) async throws {
     let file = try ScratchFile()
     file.resize(to: 64 << 20)
-    // Silence alone must not be what ends it.
+    // Silence alone must not end it.
     let configuration = HTTPServer.Configuration(idleTimeout: .seconds(3600))
     try await withServer(configuration, handler: file.handler()) { server in
       let failure = try await onThread { () -> RawClientError? in

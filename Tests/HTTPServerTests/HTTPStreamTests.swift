@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Live bodies", .hangLimit)
 struct HTTPStreamTests {
-  /// Answers each request with a new stream and hands the stream to the test.
+  /// Serves each request with a new stream and passes the stream to the test.
   func withStreams(
     _ configuration: HTTPServer.Configuration = .init(),
     _ body: (HTTPServer, Collector<HTTPStream>) async throws -> Void
@@ -198,7 +198,8 @@ struct HTTPStreamTests {
     }
   }
 
-  /// Heartbeats until the peer's leaving is noticed: the kernel may tell of it only after the first.
+  /// Sends heartbeats until the peer's leaving is noticed: the kernel may report it only after the
+  /// first.
   private func beat(_ stream: HTTPStream) async throws {
     while !stream.isClosed {
       try Task.checkCancellation()

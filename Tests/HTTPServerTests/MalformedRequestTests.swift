@@ -4,7 +4,7 @@ import Testing
 
 @testable import HTTPServer
 
-/// What a server must answer once, whatever it makes of it.
+/// Malformed requests, to each of which a server responds once.
 @Suite("Malformed requests", .hangLimit)
 struct MalformedRequestTests {
   struct Case: CustomTestStringConvertible, Sendable {
@@ -145,7 +145,7 @@ struct MalformedRequestTests {
           let answers = try RawClient(port: server.port).everything(after: bytes)
           #expect(answers.allSatisfy { $0 < 500 || $0 == 505 }, "round \(round): \(answers)")
           let requests = Self.heads(in: bytes)
-          // One for each, and one for what is left.
+          // One for each, and one for the remaining bytes.
           #expect(answers.count <= requests + 1, "round \(round): \(answers)")
         }
         let last = try RawClient(port: server.port).exchange("GET", "/still-here")
@@ -154,7 +154,7 @@ struct MalformedRequestTests {
     }
   }
 
-  /// How many requests the bytes may be read as, at most.
+  /// Returns how many requests the bytes may be read as, at most.
   static func heads(in bytes: [UInt8]) -> Int {
     String(decoding: bytes, as: UTF8.self).components(separatedBy: "HTTP/").count - 1
   }

@@ -11,7 +11,7 @@ enum RawClientError: Error, Equatable {
   case malformed(String)
 }
 
-/// A blocking HTTP/1.1 client that shows what is on the wire. Use it inside `onThread`.
+/// A blocking HTTP/1.1 client that shows the bytes on the wire. Use it inside `onThread`.
 final class RawClient {
   struct Response: Equatable {
     var status: Int
@@ -63,7 +63,7 @@ final class RawClient {
     }
   }
 
-  /// Sends a request and reads its answer.
+  /// Sends a request and reads its response.
   func exchange(
     _ method: String, _ target: String, headers: [String: String] = [:], body: [UInt8]? = nil
   ) throws -> Response {
@@ -107,7 +107,7 @@ final class RawClient {
     return response
   }
 
-  /// The next chunk of a chunked body, nil at its end.
+  /// Returns the next chunk of a chunked body, nil at its end.
   func chunk() throws -> [UInt8]? {
     let text = try line()
     guard let size = Int(text, radix: 16) else { throw RawClientError.malformed(text) }
@@ -128,7 +128,7 @@ final class RawClient {
     }
   }
 
-  /// Whether the server closes, with nothing more to read.
+  /// Returns whether the server closes, with no more bytes to read.
   func isClosedByPeer() throws -> Bool {
     do {
       try fill()
@@ -138,10 +138,10 @@ final class RawClient {
     }
   }
 
-  /// Sends bytes and nothing after them, and returns the statuses of all answers until the server
-  /// closes. Interim answers are left out.
+  /// Sends bytes and then no more, and returns the statuses of all responses until the server
+  /// closes. Interim responses are left out.
   func everything(after bytes: [UInt8]) throws -> [Int] {
-    // The server may have answered and closed before it has all of it.
+    // The server may have responded and closed before it has all of it.
     try? send(bytes)
     shutdown(socket, Int32(SHUT_WR))
     while (try? fill()) != nil {}
@@ -173,7 +173,7 @@ final class RawClient {
     buffer += piece[..<count]
   }
 
-  /// What an answer of recv(2) means that is not a number of bytes.
+  /// Returns the meaning of a result of recv(2) that is not a number of bytes.
   private static func failure(_ result: Int) -> RawClientError {
     if result == 0 { return .closed }
     return errno == EAGAIN ? .silent : .reset

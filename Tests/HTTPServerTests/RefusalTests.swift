@@ -8,7 +8,7 @@ import Testing
 struct RefusalTests {
   static let limit = 64 << 10
 
-  /// Runs against a server with a body limit, whose refusals are as a caller might render them.
+  /// Runs against a server with a body limit and with rendered refusals.
   func withLimitedServer(_ body: (HTTPServer) async throws -> Void) async throws {
     let configuration = HTTPServer.Configuration(
       bodyLimit: Self.limit,

@@ -22,7 +22,7 @@ final class ScratchFile: Sendable {
 
   deinit { unlink(path) }
 
-  /// Bytes that differ from place to place.
+  /// Returns bytes that differ from place to place.
   static func pattern(_ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
   }
@@ -42,7 +42,7 @@ final class ScratchFile: Sendable {
     }
   }
 
-  /// Returns when nobody has the file open any more.
+  /// Returns when no process has the file open any more.
   func waitUntilClosed() async throws {
     while openDescriptors != 0 {
       try Task.checkCancellation()
@@ -50,7 +50,7 @@ final class ScratchFile: Sendable {
     }
   }
 
-  /// Answers every request with the file.
+  /// Returns a handler that serves the file for every request.
   func handler(tag: String = "v1", mediaType: String = "video/mp4") -> HTTPHandler {
     { [self] request in
       guard let content = try? open() else { return HTTPResponse(status: 404) }

@@ -18,7 +18,7 @@ func withServer(
   await server.stop(grace: .seconds(5))
 }
 
-/// Answers with method, path and size of the body.
+/// Responds with method, path and size of the body.
 let describe: HTTPHandler = { request in
   HTTPResponse.text("\(request.method) \(request.path) \(request.body.count)")
 }
@@ -80,7 +80,7 @@ final class Collector<Value: Sendable>: Sendable {
     ready?.0.resume(returning: ready?.1 ?? [])
   }
 
-  /// The values, once there are `count`.
+  /// Returns the values, once there are `count`.
   func values(_ count: Int) async -> [Value] {
     await withCheckedContinuation { continuation in
       let values = state.withLock { state in

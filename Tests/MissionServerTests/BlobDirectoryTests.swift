@@ -91,7 +91,7 @@ struct BlobDirectoryTests {
     let fixture = try BlobFixture()
     let source = try fixture.file("a.bin", 3 << 20)
     let digest = try FileHasher.digest(of: source, chunkSize: nil)
-    // The largest file that this process may write stands for the end of the disk's room.
+    // The largest file that this process may write simulates a full disk.
     #expect(BlobError("x", code: ENOSPC) == .diskFull(path: "x"))
     #expect(BlobError("x", code: EDQUOT) == .diskFull(path: "x"))
     // Linux's own device for full disks.

@@ -22,7 +22,7 @@ struct BlobUploadTests {
       #expect(try fixture.blobs.offset(owner: "1", hash) == end)
       #expect(try fixture.blobs.size(of: hash) == nil)
       let part = Array(Self.bytes[Int(end)..<min(1_000, Int(end) + 300)])
-      // Another process each time: nothing is remembered but on the disk.
+      // Another process each time: the disk is the only memory.
       end = try BlobDirectory(fixture.blobs.path).append(part, at: end, to: upload())
     }
     #expect(try fixture.blobs.isIntact(hash) == true)
@@ -42,7 +42,7 @@ struct BlobUploadTests {
         _ = try fixture.blobs.append([1, 2], at: offset, to: upload())
       }
     }
-    // More than the whole, or a whole that is less than what is here.
+    // More than the whole, or a whole that is smaller than the present part.
     #expect(throws: BlobError.wrongOffset(400)) {
       _ = try fixture.blobs.append(Self.bytes, at: 400, to: upload())
     }
@@ -107,7 +107,7 @@ struct BlobUploadTests {
     #expect(try fixture.blobs.appendQuickly(rest, at: 1, to: large) == nil)
     #expect(try fixture.blobs.offset(owner: "1", large.hash) == 1)
     #expect(throws: BlobError.self) { _ = try fixture.blobs.append(rest, at: 1, to: large) }
-    // A small whole is checked at once; where somebody else is at it, nobody waits.
+    // A small whole is checked at once; if another process holds it, no caller waits.
     #expect(try fixture.blobs.appendQuickly(Self.bytes, at: 0, to: upload()) == 1_000)
     let other = BlobDirectory.Upload(owner: "2", hash: upload().hash, total: 1_000)
     #expect(try fixture.blobs.appendQuickly([1], at: 0, to: other) == 1)
@@ -133,7 +133,7 @@ struct BlobUploadTests {
     #expect(try fixture.names().count == 1)
     #expect(try fixture.blobs.append([1], at: 0, to: upload(2, 400)) == 1)
     #expect(try fixture.blobs.append([1], at: 0, to: upload(3, 900, owner: "10")) == 1)
-    // What comes whole is never unfinished.
+    // A whole upload is never unfinished.
     let whole = BlobDirectory.Upload(
       owner: "1", hash: ContentHash(of: Self.bytes), total: 1_000, quota: 10)
     #expect(try fixture.blobs.append(Self.bytes, at: 0, to: whole) == 1_000)

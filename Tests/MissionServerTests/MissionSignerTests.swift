@@ -56,7 +56,7 @@ struct MissionSignerTests {
     try Data(pem.utf8).write(to: URL(filePath: path))
     #expect(chmod(path, 0o600) == 0)
     let signer = try MissionSigner(file: path)
-    // As `openssl pkey -pubout` says, and RFC 8410 §10.1.
+    // As `openssl pkey -pubout` prints, and RFC 8410 §10.1.
     #expect(
       ContentHash(signer.publicKey)?.description
         == "19bf44096984cdfe8541bac167dc3b96c85086aa30b6b6cb0c5c38ad703166e1")

@@ -14,7 +14,7 @@ struct BlobFixture {
     blobs = try BlobDirectory(folder.file("blobs").path)
   }
 
-  /// Writes a file with `count` bytes that a seed makes; answers with its path.
+  /// Writes a file with `count` bytes from a seed; returns its path.
   func file(_ name: String, _ count: Int, seed: UInt8 = 1) throws -> String {
     let path = folder.file(name)
     try FileManager.default.createDirectory(
@@ -23,7 +23,7 @@ struct BlobFixture {
     return path.path
   }
 
-  /// Bytes without a period that a chunk could hide.
+  /// Returns bytes without a period that a chunk could hide.
   static func bytes(_ count: Int, seed: UInt8 = 1) -> [UInt8] {
     var state = UInt64(seed) &+ 0x9E37_79B9_7F4A_7C15
     return (0..<count).map { _ in
@@ -32,7 +32,7 @@ struct BlobFixture {
     }
   }
 
-  /// All files below the directory, relative to it, sorted.
+  /// Returns all files below the directory, relative to it, sorted.
   func names() throws -> [String] {
     try FileManager.default.subpathsOfDirectory(atPath: blobs.path).filter { name in
       var isFolder: ObjCBool = false

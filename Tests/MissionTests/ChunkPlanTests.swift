@@ -13,12 +13,12 @@ struct ChunkPlanTests {
     return bounds
   }
 
-  /// 95 bytes in ten chunks, the last one of five bytes.
+  /// Plans 95 bytes in ten chunks, the last one of five bytes.
   private func plan(_ bounds: ChunkPlan.Bounds = Self.bounds()) -> Planner {
     Planner(ChunkPlan(size: 95, chunkSize: 10, bounds: bounds))
   }
 
-  /// All requests that are handed out now.
+  /// Returns all requests that are ready now.
   private func drain(_ plan: Planner) -> [Range<Int64>] {
     var ranges: [Range<Int64>] = []
     while let range = plan.next() { ranges.append(range.bytes) }
@@ -200,7 +200,7 @@ struct ChunkPlanTests {
   }
 }
 
-/// A plan in a box, since expectations cannot change what they look at.
+/// A plan in a box, since expectations cannot change their subjects.
 @dynamicMemberLookup
 private final class Planner {
   private var plan: ChunkPlan

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Missions
 
-/// The end of a manager's work, whoever asks for it.
+/// The end of a manager's work, for every caller.
 @Suite(.hangLimit)
 struct ClosingTests {
   @Test("closing waits quietly for the end of what is under way, also in a task that was cancelled")
@@ -23,7 +23,7 @@ struct ClosingTests {
     closing.cancel()
     await closing.value
     #expect(shelf.running == 0)
-    // Each time that it asked again would have a number.
+    // Each repeated request would have a number.
     #expect(await manager.waiterCount < 10)
   }
 }

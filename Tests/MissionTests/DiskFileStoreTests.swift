@@ -93,7 +93,7 @@ struct DiskFileStoreTests {
     }
     #expect(inodes[0] == inodes[1] && inodes[0] != nil)
     #expect(try await files.fault(in: plan) == nil)
-    // Again, as after a process that ended before it could say so.
+    // Again, as after a process that ended before it could report success.
     try await files.build(plan)
     try await files.removeBundle(of: mission("m"), version: 1)
     #expect(!FileManager.default.fileExists(atPath: root))

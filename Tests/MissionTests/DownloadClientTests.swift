@@ -14,7 +14,7 @@ struct DownloadClientTests {
 
   init() throws { fixture = try DownloadFixture() }
 
-  /// Fetches content of the server, whose client sends a token.
+  /// Fetches content from the server with a client that sends a token.
   private func download(from server: HostileServer) async throws -> DownloadOutcome {
     let base = BaseURL(
       "http://127.0.0.1:\(server.port)", headers: ["Authorization": "Bearer token"])

@@ -8,9 +8,9 @@ import TestSupport
 
 @testable import Missions
 
-/// A downloader over a real transport, with a directory of its own, and notes of what it did.
+/// A downloader over a real transport, with a directory of its own, and records of its actions.
 final class DownloadFixture: Sendable {
-  /// What was noted.
+  /// The records.
   struct Notes {
     var progress: [DownloadProgress] = []
     var recorded: [ChunkMap] = []
@@ -28,13 +28,13 @@ final class DownloadFixture: Sendable {
 
   var partialPath: String { directory.file("partial").path }
 
-  /// What lies in the partial file.
+  /// Returns the content of the partial file.
   func content() throws -> [UInt8] { Array(try Data(contentsOf: directory.file("partial"))) }
 
-  /// Whether nothing of the content was written.
+  /// Returns whether no byte of the content was written.
   func isUntouched(_ size: Int) throws -> Bool { try content().prefix(size).allSatisfy { $0 == 0 } }
 
-  /// Bytes that look like nothing else, the same for each seed.
+  /// Returns bytes that look random, the same for each seed.
   static func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
     var state = seed
     var bytes: [UInt8] = []
@@ -56,7 +56,7 @@ final class DownloadFixture: Sendable {
     return hash
   }
 
-  /// A job for this content, with hashes of its chunks or without.
+  /// Returns a job for this content, with hashes of its chunks or without.
   func job(
     _ content: [UInt8], from url: String, inChunks: Bool, map: ChunkMap? = nil,
     reuse: @escaping @Sendable (ContentHash) async -> LocalChunk? = { _ in nil }
@@ -90,7 +90,7 @@ final class DownloadFixture: Sendable {
     }
   }
 
-  /// The error of a download that has to fail.
+  /// Returns the error of a download that has to fail.
   func failure(
     _ job: DownloadJob, attempts: Int = 4, timeout: Duration = .seconds(20),
     _ change: (inout DownloadSettings) -> Void = { _ in }

@@ -14,7 +14,7 @@ struct DownloadResumeTests {
 
   init() throws { fixture = try DownloadFixture() }
 
-  /// Fetches until the server has handed over so many bytes, and is cancelled then.
+  /// Fetches until the server has sent so many bytes, and is cancelled then.
   private func cancelled(inChunks: Bool, after count: Int, tag: String? = "\"a\"") async throws {
     let content = content
     let server = try HostileServer {
@@ -25,7 +25,7 @@ struct DownloadResumeTests {
     let fixture = fixture
     let task = Task { await fixture.failure(job) }
     await server.hasServed(count)
-    // What went out of the server is on its way in; all of it has arrived once it is counted.
+    // Bytes that left the server are on their way; all of them have arrived once they are counted.
     while fixture.notes.withLock({ $0.progress.last?.bytesFetched ?? 0 }) < count - 65_536 {
       await Task.yield()
     }
@@ -33,7 +33,7 @@ struct DownloadResumeTests {
     #expect(await task.value?.kind == .cancelled)
   }
 
-  /// Fetches from a good server; answers what it handed over.
+  /// Fetches from a good server; returns the bytes that it sent.
   private func goOn(
     inChunks: Bool, tag: String? = "\"a\"", map: ChunkMap? = nil
   ) async throws -> (served: Int, outcome: DownloadOutcome, server: HostileServer) {

@@ -2,8 +2,8 @@ import Foundation
 import Synchronization
 import TestSupport
 
-/// A small HTTP server over sockets that answers as it is told to, rightly or not: a thread for
-/// each connection. It counts the bytes of bodies that it handed over.
+/// A small HTTP server over sockets that responds by a script, correctly or not: a thread for each
+/// connection. It counts the bytes of bodies that it sent.
 final class HostileServer: Sendable {
   /// One request.
   struct Request: Sendable {
@@ -13,7 +13,7 @@ final class HostileServer: Sendable {
     /// How many requests came before.
     var number: Int
 
-    /// The range asked for of a file with `size` bytes.
+    /// Returns the range asked for of a file with `size` bytes.
     func range(of size: Int) -> Range<Int>? {
       guard let field = fields["range"], field.hasPrefix("bytes=") else { return nil }
       let ends = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
@@ -22,14 +22,14 @@ final class HostileServer: Sendable {
     }
   }
 
-  /// One answer.
+  /// One response.
   struct Answer: Sendable {
     var status = "200 OK"
     var fields: [String] = []
     var body: [UInt8] = []
-    /// What `Content-Length` says; `nil` sends the body in chunks.
+    /// The value of `Content-Length`; `nil` sends the body in chunks.
     var length: Int?
-    /// Bytes of the body after which the server does what `ending` says.
+    /// Bytes of the body after which the server does `ending`.
     var cut: Int?
     var ending = Ending.close
 
@@ -48,7 +48,7 @@ final class HostileServer: Sendable {
       self.length = length ?? body.count
     }
 
-    /// What a good server answers: ranges and `If-Range` observed.
+    /// Returns a good server's response: ranges and `If-Range` observed.
     static func good(_ content: [UInt8], tag: String?, to request: Request) -> Answer {
       let tags = tag.map { ["ETag: \($0)"] } ?? []
       let isCurrent = request.fields["if-range"].map { $0 == tag } ?? true
@@ -60,7 +60,7 @@ final class HostileServer: Sendable {
         "206 Partial Content", tags + ["Content-Range: \(place)"], Array(content[range]))
     }
 
-    /// The same answer with its body broken off.
+    /// Returns the same response with its body broken off.
     func cut(after count: Int, _ ending: Ending = .close) -> Answer {
       var answer = self
       answer.cut = min(count, body.count)
@@ -157,7 +157,7 @@ final class HostileServer: Sendable {
     return request
   }
 
-  /// Answers whether the connection is good for another request.
+  /// Responds, and returns whether the connection is good for another request.
   private func answer(_ request: Request, _ connection: Int32) -> Bool {
     let answer = respond(request)
     let framing = answer.length.map { "Content-Length: \($0)" } ?? "Transfer-Encoding: chunked"

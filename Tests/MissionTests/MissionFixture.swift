@@ -13,7 +13,7 @@ func mission(_ name: String) -> MissionID { made(MissionID(name)) }
 
 func hash(_ bytes: [UInt8]) -> ContentHash { made(ContentHash(SHA256.digest(of: bytes))) }
 
-/// What a test knows to be there.
+/// Returns a value that the test knows to be there.
 func made<T>(_ value: T?) -> T {
   guard let value else { fatalError("the test names what cannot be") }
   return value
@@ -68,13 +68,13 @@ struct Publication {
       publishedAt: 1)
   }
 
-  /// The same with another record.
+  /// Creates the same publication with another record.
   init(_ other: Publication, record: MissionRecord) {
     (manifest, document, contents) = (other.manifest, other.document, other.contents)
     self.record = record
   }
 
-  /// A manifest whose content nobody has.
+  /// Creates a manifest whose content no server has.
   init(_ manifest: MissionManifest) {
     self.manifest = manifest
     document = manifest.encoded()
@@ -88,14 +88,14 @@ struct Publication {
   static let key = made(try? Ed25519.SecretKey([UInt8](repeating: 7, count: 32)))
 }
 
-/// What is published, for a manager under test.
+/// The published missions, for a manager under test.
 final class Shelf: MissionCatalogue, Downloader {
-  /// What a download meets, once each.
+  /// A disturbance of a download, once each.
   enum Obstacle: Sendable {
     case fails(DownloadError)
     /// Writes so many bytes and then waits until its task is cancelled.
     case hangs(after: Int)
-    /// Goes on when so many run at once.
+    /// Continues when so many run at once.
     case waits(forRunning: Int)
   }
 
@@ -251,7 +251,7 @@ struct Device {
       in: surroundings)
   }
 
-  /// Another process on the same files.
+  /// Opens the same files as another process.
   func another(_ options: MissionOptions = MissionOptions()) async throws -> Device {
     try await Device(shelf, in: folder, options: options)
   }
@@ -267,13 +267,13 @@ struct Device {
     try await manager.mission(mission(id)).state
   }
 
-  /// What an app reads in the folder of the version in use.
+  /// Reads a file in the folder of the version in use, as an app does.
   func read(_ path: String, in id: String) async throws -> [UInt8]? {
     let folder = try await manager.path(mission(id))
     return FileManager.default.contents(atPath: folder + "/" + path).map { Array($0) }
   }
 
-  /// Writes over a file in the folder of the version in use, as somebody else would.
+  /// Overwrites a part of a file in the folder of the version in use, as another program would.
   func damage(_ path: String, of id: String, with bytes: [UInt8], at offset: UInt64 = 0)
     async throws
   {
@@ -285,7 +285,7 @@ struct Device {
     try file.close()
   }
 
-  /// Everything below the content's folder, but for locks.
+  /// Returns everything below the content's folder, but for locks.
   func everything() -> [String] {
     let root = folder.path + "/content"
     let found = FileManager.default.enumerator(atPath: root)?.allObjects as? [String] ?? []
@@ -304,5 +304,5 @@ struct Device {
   }
 }
 
-/// Bytes that look random and are the same each time.
+/// Returns bytes that look random and are the same each time.
 func content(_ seed: UInt64, _ count: Int) -> [UInt8] { seededBytes(seed, count) }

@@ -100,7 +100,7 @@ struct MissionKeepingTests {
     ).document
     #expect(shelf.bytesFetched - before == 65_536 + document.count)
     #expect(try await device.read("media/b.bin", in: "m") == changed)
-    // Who reads the old version still can.
+    // Readers of the old version still can read it.
     let kept = FileManager.default.contents(atPath: old + "/media/b.bin")
     #expect(kept == Data(large))
     publish("m", version: 3, [("a.txt", small)])
@@ -212,7 +212,7 @@ struct MissionKeepingTests {
     try await first.wait(for: "m") { $0.bytesDone >= 200_000 }
     try await second.manager.download([mission("m")])
     try await second.wait(for: "m") { $0.reason?.kind == .busy }
-    // The other process's words reach the one that fetches.
+    // The other process's requests reach the one that fetches.
     let third = try await first.another()
     try await third.manager.pause(mission("m"))
     #expect(try await first.manager.settled([mission("m")]).map(\.state) == [.paused])

@@ -39,7 +39,7 @@ struct MissionManagerTests {
     #expect(try await device.read("media/b.bin", in: "m") == large)
     let opened = try await device.manager.content(of: "media/b.bin", in: mission("m"))
     #expect(try await opened.read(from: 65_000, count: 2_000) == Array(large[65_000..<67_000]))
-    // Asking again fetches nothing.
+    // Another request fetches no bytes.
     let before = shelf.order.count
     try await device.download("m")
     #expect(shelf.order.count == before)
@@ -74,7 +74,7 @@ struct MissionManagerTests {
     shelf.obstruct(large, .hangs(after: 10))
     let device = try await Device(shelf)
     async let asked: Void = device.manager.download([mission("m")])
-    // The queue has started it, and its row says so before there is a task.
+    // The queue has started it, and its row shows that before there is a task.
     while await device.manager.queue[mission("m")]?.state != .downloading { await Task.yield() }
     try await device.manager.cancel(mission("m"))
     try await asked
@@ -181,7 +181,7 @@ struct MissionManagerTests {
     #expect(statuses[1].reason?.kind == .dependency)
     #expect(try await device.store.missions().isEmpty)
     #expect(device.everything().isEmpty)
-    // Another attempt begins anew.
+    // Another attempt begins from scratch.
     #expect(try await device.download("n").map(\.state) == [.done])
   }
 

@@ -17,7 +17,7 @@ struct MissionRestingTests {
     shelf.publish(Publication(id, [("a.txt", small), ("media/b.bin", large)]))
   }
 
-  /// A device that has most of a mission.
+  /// Returns a device that has most of a mission.
   private func halfway(_ more: Shelf.Obstacle...) async throws -> Device {
     publish("m")
     shelf.obstruct(large, .hangs(after: 200_000))
@@ -39,7 +39,7 @@ struct MissionRestingTests {
     #expect(resting.state == .paused && resting.reason?.kind == .untrustedSigner)
     #expect(device.everything().contains { $0.hasPrefix("partial/") })
     let before = shelf.bytesFetched
-    // It goes on by itself.
+    // It continues by itself.
     try await device.manager.trust(Publication.key.publicKey.bytes)
     #expect(try await device.manager.settled([mission("m")]).map(\.state) == [.done])
     #expect(shelf.bytesFetched - before <= 300_000 - 3 * 65_536 + 10)
@@ -66,7 +66,7 @@ struct MissionRestingTests {
     await first.manager.close()
     let left = try await second.manager.mission(mission("m"))
     #expect(left.state == .downloading && left.isInterrupted && left.reason == nil)
-    // Looking has changed nothing.
+    // Reading the state has changed nothing.
     #expect(try await second.manager.mission(mission("m")).isInterrupted)
     try await second.manager.resume(mission("m"))
     let done = try #require(try await second.manager.settled([mission("m")]).first)

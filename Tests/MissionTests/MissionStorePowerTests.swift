@@ -7,14 +7,13 @@ import Testing
 
 @testable import Missions
 
-/// What the mission store's rows say after a loss of power, on a disk that loses what was not
-/// written to it.
+/// The rows of the mission store after a loss of power, on a disk that loses unsynced writes.
 @Suite("Mission store without power", .hangLimit)
 struct MissionStorePowerTests {
   private static let path = "/device/replica.db.missions/missions.db"
   private let published = Publication("m", [("a.txt", content(1, 10))])
 
-  /// A disk of its own for each seed.
+  /// Creates a disk of its own for each seed.
   private func disk(_ seed: UInt64) -> SimulatedDisk {
     let state = Mutex(seed &* 0x9E37_79B9_7F4A_7C15 &+ 1)
     return SimulatedDisk(name: "power", clock: { 1_800_000_000_000 }) {
@@ -33,7 +32,7 @@ struct MissionStorePowerTests {
       fileSystem: disk.fileSystem)
   }
 
-  /// A store with one complete version, and its disk.
+  /// Returns a store with one complete version, and its disk.
   private func filled(_ seed: UInt64) async throws -> (SimulatedDisk, MissionVersion) {
     let disk = disk(seed)
     let store = try await open(disk)
@@ -58,8 +57,8 @@ struct MissionStorePowerTests {
   }
 }
 
-/// Does all work where it is asked for: a simulated disk is for one thing at a time, connections
-/// that end included.
+/// Runs all work on the caller's thread: a simulated disk allows one use at a time, ends of
+/// connections included.
 private final class InlineExecutor: WorkExecutor {
   func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
     try body()

@@ -63,7 +63,7 @@ struct MissionStoreTests {
     let file = try #require(try await store.files(of: version).last)
     #expect(file.url == "https://example.org/b.bin" && file.localPath == "/x/b.bin")
     #expect(file.content.size == 200_000 && file.completedAt == 200)
-    // Only a version in use answers for an address.
+    // Only a version in use is found by an address.
     #expect(try await store.file(url: "https://example.org/b.bin") == nil)
     try await store.complete(version, at: 300)
     #expect(try await store.file(url: "https://example.org/b.bin") == file)
@@ -92,7 +92,7 @@ struct MissionStoreTests {
     let rows = try await store.missions()
     #expect(rows.map(\.isActive) == [false, true])
     #expect(rows.map(\.activation) == [1, 2])
-    // A complete version's state is not to be changed any more.
+    // A complete version's state cannot be changed any more.
     #expect(try await !store.setState(.paused, reason: nil, of: later))
     await #expect(throws: MissionError.self) {
       try await store.complete(MissionVersion(mission("m"), 9), at: 1)
@@ -114,7 +114,7 @@ struct MissionStoreTests {
     #expect(try await store.part(published.manifest.items[1].chunks[0]) == nil)
     #expect(try await store.endings() == [ending])
     #expect(try await store.missions().map(\.record.id.value) == ["n"])
-    // Asking again takes the ending's place.
+    // A new request replaces the ending.
     _ = try await store.add(published.record, at: 6)
     #expect(try await store.endings().isEmpty)
   }

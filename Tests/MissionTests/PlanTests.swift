@@ -83,7 +83,7 @@ struct PlanTests {
     meter.finish(1, at: .seconds(2))
     #expect(meter.progress(at: .seconds(2)).bytesDone == 200)
     #expect(meter.progress(at: .seconds(2)).itemsDone == 2)
-    // Whatever a row says, nothing is over the whole.
+    // Whatever a row states, no progress exceeds the whole.
     meter = ProgressMeter(manifest, bytesShown: 900, itemsShown: 9)
     #expect(meter.progress(at: .zero).bytesDone == 200)
     #expect(meter.progress(at: .zero).itemsDone == 2)
@@ -102,7 +102,7 @@ struct PlanTests {
     // 100 of 250 are there, since the content serves two items.
     #expect(progress.timeLeft == .seconds(6))
     #expect(progress.underWay == [ItemProgress(path: "a", bytesDone: 50, bytesTotal: 100)])
-    // Long after, nothing has come.
+    // Long after, no more bytes have come.
     meter.update(0, told, at: .seconds(60))
     meter.update(0, told, at: .seconds(61))
     #expect(meter.progress(at: .seconds(61)).bytesPerSecond == 0)
@@ -209,7 +209,7 @@ struct PlanTests {
     other.manifest = y
     #expect(try asked(["a"], [record("a", version: 7)], here: ["a": 7]).isEmpty)
     #expect(try asked(["a"], [(id, other)], here: ["a": 7]) == ["a"])
-    // What merely comes first is here all the same; what is later stays.
+    // A mission that merely comes first is here all the same; a later one stays.
     #expect(try asked(["b"], [record("b", after: ["a"]), (id, other)], here: ["a": 7]) == ["b"])
     #expect(try asked(["a"], [(id, other)], here: ["a": 8]).isEmpty)
   }

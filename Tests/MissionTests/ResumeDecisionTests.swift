@@ -10,7 +10,7 @@ struct ResumeDecisionTests {
   private static let resumed = TransferAsk(
     bytes: 40..<70, size: 100, hasRange: true, validator: TransferValidator(kept: "\"a\""),
     checksChunks: false)
-  /// The same where chunks are proven by their hashes.
+  /// The same for chunks that are proven by their hashes.
   private static let chunked = TransferAsk(
     bytes: 40..<70, size: 100, hasRange: true, validator: nil, checksChunks: true)
   private static let whole = TransferAsk(
@@ -106,7 +106,7 @@ struct ResumeDecisionTests {
       return
     }
     #expect(error.kind == .changed)
-    // Chunks are proven by what they hold, whatever the version is called.
+    // Chunks are proven by their content, whatever the version is called.
     #expect(decide(206, headers, Self.chunked) == .take(40..<70))
   }
 

@@ -27,7 +27,7 @@ struct SealedDownloadTests {
     return job
   }
 
-  /// Whether some stretch of the content stands in a file as it is.
+  /// Returns whether some part of the content is in a file unencrypted.
   private func isPlain(in path: String) throws -> Bool {
     let found = try Data(contentsOf: URL(filePath: path))
     return stride(from: 0, to: content.count - 32, by: 10_007).contains { place in
@@ -42,13 +42,13 @@ struct SealedDownloadTests {
     let content = content
     let path = job("", inChunks: inChunks).partialPath
     for _ in 0..<3 {
-      // It hands over some bytes, within a chunk, and nothing more.
+      // It sends some bytes, within a chunk, and no more.
       let server = try HostileServer {
         $0.number == 0
           ? .good(content, tag: "\"a\"", to: $0).cut(after: 200_123) : Answer("403 Forbidden")
       }
       let failure = await fixture.failure(job(server.url, inChunks: inChunks)) {
-        // Others would end what is under way when they fail.
+        // Other connections would end the running transfer when they fail.
         $0.connections = 1
       }
       #expect(failure?.kind == .server(403))
@@ -77,7 +77,7 @@ struct SealedDownloadTests {
     }
     var plain = job(cut.url, inChunks: true)
     plain.cipher = nil
-    // Others would end what is under way when they fail.
+    // Other connections would end the running transfer when they fail.
     let failure = await fixture.failure(plain) { $0.connections = 1 }
     #expect(failure?.kind == .server(403))
     #expect(try isPlain(in: plain.partialPath))

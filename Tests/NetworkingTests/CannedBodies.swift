@@ -15,7 +15,8 @@ enum CannedBodies {
     AAAAAAAAAAAA3gAi6g7iAAAEAA==
     """)
 
-  /// `blocks` × 128 KiB of zeros as a zstd frame (RFC 8878 §3.1): each block repeats one byte.
+  /// Returns `blocks` × 128 KiB of zeros as a zstd frame (RFC 8878 §3.1): each block repeats one
+  /// byte.
   static func zstdBomb(blocks: Int) -> [UInt8] {
     // Magic number; descriptor: no checksum, no content size; window of 128 KiB.
     var frame: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x38]

@@ -70,7 +70,7 @@ struct CurlStreamTests {
     defer { server.stop() }
     var request = TransportRequest(.get, server.url("/"))
     request.timeout = .milliseconds(200)
-    // No machine sends so much: what is slow is not for the test's own pace to say.
+    // No machine sends so much, so the test's own pace does not decide what is slow.
     request.minimumRate = 1 << 50
     let stream = try await transport.stream(request)
     await #expect {

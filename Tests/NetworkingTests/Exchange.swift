@@ -1,6 +1,6 @@
 import Foundation
 
-/// One request as the server read it, and the means to answer in any way.
+/// One request as the server read it, and the means to respond in any way.
 struct Exchange {
   let method: String
   let path: String
@@ -41,7 +41,7 @@ struct Exchange {
     self.body = body
   }
 
-  /// Sends bytes as they are; answers whether the peer still takes them.
+  /// Sends bytes as they are; returns whether the peer still takes them.
   @discardableResult
   func send(_ bytes: [UInt8]) -> Bool {
     var rest = bytes[...]

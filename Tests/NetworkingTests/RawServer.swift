@@ -22,7 +22,7 @@ final class RawServer: Sendable {
   private let state = Mutex(State())
   private let respond: @Sendable (Exchange) -> Bool
 
-  /// Starts to serve; `respond` answers whether the connection is kept for another request.
+  /// Starts to serve; `respond` returns whether the connection is kept for another request.
   init(_ respond: @escaping @Sendable (Exchange) -> Bool) {
     self.respond = respond
     (listener, port) = Loopback.listen()
@@ -50,7 +50,7 @@ final class RawServer: Sendable {
     shutdown(listener, Int32(SHUT_RDWR))
   }
 
-  /// How often `event` happened so far.
+  /// Returns how often `event` happened so far.
   func count(_ event: Event) -> Int {
     state.withLock { $0.events.count { $0 == event } }
   }
@@ -103,7 +103,7 @@ final class RawServer: Sendable {
 
 /// Sockets on 127.0.0.1.
 enum Loopback {
-  /// A listening socket and its port.
+  /// Returns a listening socket and its port.
   static func listen() -> (socket: Int32, port: UInt16) {
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()
@@ -120,7 +120,7 @@ enum Loopback {
     return (listener, UInt16(bigEndian: address.sin_port))
   }
 
-  /// A port that refuses connections.
+  /// Returns a port that refuses connections.
   static func closedPort() -> UInt16 {
     let (socket, port) = listen()
     close(socket)

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// `openssl s_server` with a certificate of its own making; it serves files that hold responses.
+/// `openssl s_server` with a certificate of its own making; it serves files that contain responses.
 final class SecureServer: Sendable {
   static let openssl = URL(filePath: "/usr/bin/openssl")
   static var isAvailable: Bool { FileManager.default.isExecutableFile(atPath: openssl.path) }
@@ -12,7 +12,8 @@ final class SecureServer: Sendable {
   private let folder: TemporaryDirectory
   private let process: ChildProcess
 
-  /// A server for the names `names`, such as `IP:127.0.0.1`, that answers ``url`` with `response`.
+  /// Creates a server for the names `names`, such as `IP:127.0.0.1`, that serves `response` at
+  /// ``url``.
   init(names: String, response: String = "HTTP/1.0 200 OK\r\n\r\nsafe") async throws {
     folder = try TemporaryDirectory()
     certificate = folder.file("certificate.pem")

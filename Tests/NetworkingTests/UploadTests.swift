@@ -17,7 +17,7 @@ struct UploadTests {
 
   private func write(_ bytes: [UInt8]) throws { try Data(bytes).write(to: URL(filePath: path)) }
 
-  /// Answers with the method, the length that was announced, and what came.
+  /// Responds with the method, the announced length, and the received bytes.
   private func echo() -> RawServer {
     RawServer { exchange in
       let length = exchange.headers["content-length"] ?? "none"
@@ -95,7 +95,7 @@ struct UploadTests {
     let isChanged = Mutex(false)
     let request = TransportRequest(.put, server.url("/x"), file: FileSlice(path: path))
     let response = try await transport.send(request) { progress in
-      // On the transport's thread: nothing is read meanwhile.
+      // On the transport's thread: no bytes are read meanwhile.
       isChanged.withLock { isChanged in
         guard !isChanged, 1..<(32 << 20) ~= progress.sent else { return }
         isChanged = true
@@ -163,7 +163,7 @@ struct UploadTests {
       recv(connection, &buffer, buffer.count, 0)
       let answer = "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
       send(connection, answer, answer.utf8.count, 0)
-      // What is on its way is read, so that no reset overtakes the answer.
+      // Bytes on their way are read, so that no reset overtakes the response.
       while recv(connection, &buffer, buffer.count, 0) > 0 {}
       close(connection)
     }

@@ -3,7 +3,7 @@ import Ferry
 import TestSupport
 import Testing
 
-/// Who may do what, as the commands tell it.
+/// Access rights, as the commands report them.
 @Suite(.hangLimit)
 struct AccessTests {
   @Test("a wrong token is refused with a clear message and exit status 4")
@@ -153,7 +153,7 @@ struct AccessTests {
 }
 
 extension Server {
-  /// The head as a device's token lets it be seen.
+  /// Returns the head as a device's token lets it be seen.
   fileprivate func head(of space: String, as device: Device) async throws -> Int64 {
     let token = try FileCredentialStore().credential(of: device.path)?.token ?? ""
     let answer = try await Wire.send(

@@ -45,7 +45,7 @@ struct BatchTests {
     try await pair.one.write(
       "INSERT INTO tasks VALUES ('a', '2026-01-01', 0, 'x'), ('b', '2026-01-01', 0, 'y')")
     for device in [pair.one, pair.two] { try await device.exchange() }
-    // One postpones a; two, which does not know, finishes and deletes what is due.
+    // One postpones a; two, which has not received that, finishes and deletes due tasks.
     try await pair.one.write("UPDATE tasks SET due = '2027-01-01' WHERE id = 'a'")
     try await pair.one.exchange()
     try await pair.two.ferry(

@@ -99,7 +99,8 @@ struct ChaosTests {
     #expect(try leftovers() == [])
   }
 
-  /// Command lines of all processes that have this test's directory in their environment.
+  /// Returns the command lines of all processes that have this test's directory in their
+  /// environment.
   private func processes() throws -> [String] {
     let mark = "TMPDIR=\(directory.url.path)"
     return try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { name in

@@ -6,12 +6,13 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Wrong clocks: never refused, never in the way of convergence, and told.
+/// Wrong clocks: never refused, never in the way of convergence, and reported.
 @Suite(.hangLimit)
 struct ClockTests {
   private static let year: Int64 = 365 * 24 * 3_600_000
 
-  /// A replica whose clock is wrong by `offset` milliseconds and moves by `step` with each look.
+  /// Creates a replica whose clock is wrong by `offset` milliseconds and moves by `step` with each
+  /// look.
   private func device(
     _ url: String, offset: Int64, step: Int64 = 0
   ) async throws -> (TemporaryDirectory, Replica) {
@@ -62,7 +63,7 @@ struct ClockTests {
       #expect(try await rows(replica) == first)
       #expect(try await replica.status().pending == 0)
     }
-    // What is written after everybody has synced is later than all that was, whoever writes it.
+    // A write after all devices have synced is later than all before, on every device.
     try await devices[1].1.write {
       try $0.execute("UPDATE notes SET body = 'last' WHERE id = 'shared'")
     }

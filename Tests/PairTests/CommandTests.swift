@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The command `ferry` end to end: what it prints and how it ends.
+/// The command `ferry` end to end: its output and its exit status.
 @Suite(.hangLimit)
 struct CommandTests {
   @Test("each command has a help text, and unknown words are wrong usage")

@@ -3,14 +3,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Where the token is, and who gets it.
+/// The place of the token, and the servers that get it.
 @Suite(.hangLimit)
 struct CredentialTests {
   private func mode(_ path: String) throws -> Int? {
     try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
   }
 
-  /// A device that has joined with a token, whatever the mask of its process.
+  /// Makes a device that has joined with a token, whatever the mask of its process.
   private func joined(
     _ server: Server, umask: String = "000"
   ) async throws -> (device: Device, token: String) {

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `ferryd` as a service: how it starts, tells of itself, and stops.
+/// `ferryd` as a service: its start, its reports, and its end.
 @Suite(.hangLimit)
 struct DaemonTests {
   @Test(

@@ -2,7 +2,7 @@ import Ferry
 import TestSupport
 import Testing
 
-/// Two devices, one server, and a network that loses answers.
+/// Two devices, one server, and a network that loses responses.
 @Suite(.hangLimit)
 struct ExchangeTests {
   @Test("two devices exchange inserts, updates and deletes", arguments: StoreKind.allCases)

@@ -3,12 +3,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A refusal gives a device another name; what it wrote before is still its own.
+/// A refusal gives a device another name; its earlier writes are still its own.
 @Suite(.hangLimit)
 struct FormerNameTests {
   private static let schema = #"{"tables":{"notes":{"columns":{"body":"ask"},"unique":[["n"]]}}}"#
 
-  /// Two devices with notes a and b; the second has edited the body of both offline.
+  /// Returns two devices with notes a and b; the second has edited the body of both offline.
   private func pair(_ kind: StoreKind) async throws -> Pair {
     let pair = try await Pair.make(kind)
     try await pair.one.open().applySchema(try SpaceSchema(json: Self.schema))
@@ -48,7 +48,7 @@ struct FormerNameTests {
     "a loss is told to the device whatever it is called meanwhile", arguments: StoreKind.allCases)
   func laterLoss(_ kind: StoreKind) async throws {
     let pair = try await pair(kind)
-    // What the second writes stands at first; then it takes another name.
+    // The second's write is in force at first; then it takes another name.
     try await pair.two.write("UPDATE notes SET n = 20 WHERE id = 'b'")
     try await pair.two.exchange()
     try await pair.one.write("UPDATE notes SET n = 30 WHERE id = 'b'")
@@ -57,7 +57,7 @@ struct FormerNameTests {
     try await pair.two.exchange()
     let kept = try await pair.two.open().conflicts()
     #expect(kept.filter(\.isLosersOwn).map(\.conflict.lost) == [20])
-    // A copy that goes on under the former name writes values of its own.
+    // A copy that continues under the former name writes values of its own.
     #expect(kept.filter(\.isWinnersOwn).isEmpty)
     try await expectEqual([pair.one, pair.two])
   }

@@ -3,23 +3,23 @@ import Foundation
 import TestSupport
 import Testing
 
-/// SIGKILL of the server and of the client at each step of a sync: nothing is lost, nothing is
-/// done twice, and the devices end with the same data.
+/// SIGKILL of the server and of the client at each step of a sync. Nothing is lost, nothing is done
+/// twice, and the devices end with the same data.
 @Suite(.serialized, .hangLimit)
 struct KillTests {
   enum Victim: String, CaseIterable { case client, server }
 
-  /// How far a push has come.
+  /// The progress of a push.
   enum Step: String, CaseIterable {
-    /// Recorded by the user's transaction; nothing has been sent.
+    /// Recorded by the user's transaction; no request has been sent.
     case recorded
     /// The server has half of the request.
     case halfSent
     /// The server has the request.
     case sent
-    /// The server has committed, and its answer is on the way.
+    /// The server has committed, and its response is on the way.
     case committed
-    /// The answer has reached the client's machine; the client has not taken it.
+    /// The response has reached the client's machine; the client has not read it.
     case answered
   }
 
@@ -52,7 +52,7 @@ struct KillTests {
     case .client:
       client.send(SIGKILL)
       pair.proxy.removeTraps()
-      // What was sent is told of and not held: on a busy machine it may have been quicker.
+      // The packet is reported and not held: on a busy machine it may have been faster.
       let status = try await client.exitStatus()
       #expect(status == .killed(signal: SIGKILL) || it.step == .sent && status == .exited(0))
     case .server:
@@ -76,7 +76,7 @@ struct KillTests {
     }
   }
 
-  /// Puts the answer into the socket of a client that cannot read it any more.
+  /// Puts the response into the socket of a client that cannot read it any more.
   private func deliver(
     _ trap: ProxyTrap, to client: ChildProcess, _ proxy: TCPProxy
   ) async throws {
@@ -121,7 +121,7 @@ struct KillTests {
     try await expectSettled([pair.one, pair.two], pair.server, operations: 6_000)
     #expect(try await pair.one.count() == 6_000)
     if victim == .client {
-      // What was staged is not asked for again.
+      // Staged pages are not requested again.
       #expect(pair.proxy.byteCount(.answer) - before < before)
     }
   }

@@ -4,7 +4,7 @@ import SQLite
 import TestSupport
 import Testing
 
-/// Schema changes that bypass the triggers: what they write reaches the others, and nothing is lost.
+/// Schema changes that bypass the triggers: their writes reach the others, and nothing is lost.
 @Suite(.hangLimit)
 struct MigrationTests {
   private static let schema = "CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT, n INTEGER)"
@@ -229,7 +229,7 @@ struct MigrationTests {
 }
 
 extension Device {
-  /// Changes the file as a program does that knows nothing of Ferry.
+  /// Changes the file as a program does that does not know Ferry.
   fileprivate func edit(_ sql: String) throws {
     let connection = try SQLiteConnection(path: path)
     try connection.transaction { try connection.execute(sql) }

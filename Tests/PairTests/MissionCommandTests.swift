@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `ferry mission …` prints and how it ends.
+/// The output and exit status of `ferry mission …`.
 @Suite("The missions' commands on a device", .hangLimit)
 struct MissionCommandTests {
   private let folder: TemporaryDirectory

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Items that lie on somebody else's server, a real nginx, by the command line.
+/// Items on another provider's server, a real nginx, by the command line.
 @Suite(.hangLimit, .enabled(if: NginxFileServer.isAvailable))
 struct MissionForeignTests {
   private let right = Draft.content(21, 3_000_000)
@@ -13,7 +13,7 @@ struct MissionForeignTests {
   private let server: Server
   private let device: Device
 
-  /// Publishes a mission of one item that lies on nginx, and is to be `right`.
+  /// Publishes a mission of one item on nginx, whose content must be `right`.
   init() async throws {
     elsewhere = try await NginxFileServer(rate: 400_000)
     server = try await Server.start()
@@ -54,7 +54,7 @@ struct MissionForeignTests {
     try await halfOf()
     try await device.ferry("mission", "download", "film")
     try await expectRight()
-    // The rest by a range, and not all anew.
+    // The rest by a range, and not all again.
     try await elsewhere.log { $0 == 206 && $1 < right.count }
   }
 
@@ -84,7 +84,7 @@ struct MissionForeignTests {
     try await expectRight()
   }
 
-  /// Content that lies beside the replica.
+  /// Returns content that is beside the replica.
   private func leftovers() throws -> [String] {
     let folder = device.path + ".missions"
     return try FileManager.default.subpathsOfDirectory(atPath: folder).filter { path in

@@ -6,22 +6,22 @@ import Testing
 /// Downloads whose device is killed, at any moment.
 @Suite(.serialized, .hangLimit)
 struct MissionKillTests {
-  /// What a killed process may have read of a connection without having written it: a part that is
-  /// written just now, one that waits, and what is in libcurl's buffer.
+  /// The bytes that a killed process may have read from a connection and not written. They are a
+  /// part that is being written, one that waits, and the content of libcurl's buffer.
   private static let lossPerConnection = 192 << 10
   /// The same of a process: a large item has four connections.
   private static let lossPerKill = 4 * lossPerConnection
 
-  /// Where a download is when it is killed.
+  /// The state of a download when it is killed.
   private enum Moment {
     /// In the middle of everything, as fast as it can.
     case working
-    /// It has told how far it is, and waits for more.
+    /// It has reported its progress, and waits for more.
     case told
   }
 
-  /// Downloads until so many bytes have come, and kills. Answers with what the process had read from
-  /// its connections, by what the system has left of them, and with all that it had told.
+  /// Downloads until so many bytes have come, and kills the process. Returns the bytes that it had
+  /// read from its connections, by the system's remaining buffers, and all of its reports.
   private func kill(
     _ stage: MissionStage, _ moment: Moment, after bytes: Int
   ) async throws -> (read: Int, told: [MissionRun.Progress]) {

@@ -23,7 +23,7 @@ struct MissionNodesTests {
 
   private var content: [String] { ["--blobs", blobs.file("shared").path] }
 
-  /// The path of some content on a server.
+  /// Returns the path of some content on a server.
   private func blob(_ hash: String) -> String { "/v1/blobs/\(hash)" }
 
   private func status(_ server: Server, _ hash: String, token: String) async throws -> Int {
@@ -52,14 +52,14 @@ struct MissionNodesTests {
 
     let film = try await hash(of: "film.mp4", on: device)
     try await strangers(film, admin)
-    // Retracted on the store, beside the servers; both know.
+    // Retracted on the store, beside the servers; both notice it.
     let retracted = try await east.run(
       ["mission", "retract", "tour", "--space", Device.space] + content)
     try #require(retracted.status == .exited(0), "\(retracted.error)")
     #expect(try await status(east, film, token: admin) == 404)
     #expect(try await status(west, film, token: admin) == 404)
     try await device.exchange("pull")
-    // What is here stays until it is removed; nobody can ask for it any more.
+    // A present mission stays until it is removed; it cannot be requested any more.
     try await device.expect(draft, in: "tour")
     try await device.ferry("mission", "remove", "tour")
     try await device.ferry("mission", "download", "tour", exits: 1)
@@ -71,7 +71,7 @@ struct MissionNodesTests {
     return try #require(files.first { $0["path"] as? String == item }?["sha256"] as? String)
   }
 
-  /// A token of another space gets nothing, at neither node.
+  /// Checks that a token of another space gets nothing, at neither node.
   private func strangers(_ film: String, _ admin: String) async throws {
     let made = try await east.run(["space", "create", "other"])
     try #require(made.status == .exited(0), "\(made.error)")

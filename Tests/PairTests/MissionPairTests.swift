@@ -22,7 +22,8 @@ struct MissionPairTests {
     try #require(finished.status == .exited(0), "\(finished.error)")
   }
 
-  /// Bytes of items that came over the network, by what was told until the manager was closed.
+  /// Returns the bytes of items that came over the network, by the reports until the manager was
+  /// closed.
   private func fetched(_ events: AsyncStream<MissionEvent>) async -> Int64 {
     var fetched: Int64 = 0
     for await event in events {

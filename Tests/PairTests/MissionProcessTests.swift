@@ -29,7 +29,7 @@ struct MissionProcessTests {
     try await second.changed(to: "downloading", "another process")
     first.child.send(SIGKILL)
     try await second.ends()
-    // What was under way to the process that was killed counts as well, up to what a system takes.
+    // Bytes on their way to the killed process count as well, up to the size of a system's buffers.
     #expect(try second.fetched() <= stage.size - stage.size / 3 + stage.size / 100)
     try await stage.expectWhole()
   }

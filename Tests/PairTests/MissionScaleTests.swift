@@ -7,7 +7,7 @@ import Testing
 @Suite(.hangLimit)
 struct MissionScaleTests {
   private static let items = 2_000
-  /// What neither the server nor the device may have resident at once, in bytes.
+  /// The memory that neither the server nor the device may exceed, in bytes.
   private static let memory = 64 << 20
 
   @Test("thousands of items come with one request each, and in little memory on both sides")
@@ -31,7 +31,7 @@ struct MissionScaleTests {
     let peak = try #require(report.split(separator: " ").first.flatMap { Int($0) })
     #expect(peak <= Self.memory)
     #expect(try server.peakResident() <= Self.memory)
-    // Each item once, and the manifest; nothing else but the pull and the look at the metrics.
+    // Each item once, and the manifest; otherwise only the pull and the request for the metrics.
     #expect(try await server.blobRequests() == Self.items + 1)
     #expect(try await server.metric("ferry_http_requests_total") - pulled <= Self.items + 5)
     expectSteady(try JSONLine.all(finished.output).compactMap { MissionRun.Progress($0) })

@@ -3,11 +3,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Downloads whose server is killed, or stands still, in the middle.
+/// Downloads whose server is killed, or stopped, in the middle.
 @Suite(.serialized, .hangLimit)
 struct MissionServerLossTests {
-  /// Bytes a second that leave seconds between a third of the content and its end: what is done to
-  /// the server comes in between on a busy machine, too.
+  /// Bytes a second that leave seconds between a third of the content and its end. So a fault of
+  /// the server takes effect in between on a busy machine, too.
   private static let rate = "4MiB"
 
   @Test("a server that is killed in the middle is waited for, and nothing comes twice")
@@ -63,10 +63,10 @@ struct MissionServerLossTests {
     try await run.reached(stage.size / 3)
     stage.server.send(SIGSTOP)
     try await run.ends(with: 3)
-    // There is nothing to go on with: the next one does not wait long either.
+    // There is no partial content to continue: the next one does not wait long either.
     let vain = try stage.download("--wait", "100ms", "--timeout", "500ms")
     try await vain.ends(with: 3)
-    // What the first process had asked for is answered now, to nobody.
+    // The server now responds to the first process, which is gone.
     stage.server.send(SIGCONT)
     let again = try stage.download()
     try await again.ends()

@@ -38,7 +38,7 @@ struct MissionUploadTests {
       proxy.removeTraps()
       if kills == 2 { try await server.start() }
       _ = try await publisher.exitStatus()
-      // Nothing of it is to be seen.
+      // None of it is visible.
       try await device.exchange("pull")
       #expect(try await device.ferry("mission", "list", "--json").output.isEmpty)
     }

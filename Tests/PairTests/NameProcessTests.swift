@@ -3,8 +3,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Names and values that are easily taken for others, through the programs: a file is imported, sent,
-/// pulled into a table made from what came, and compared with the server.
+/// Names and values that are easily confused, through the programs. A file is imported, sent,
+/// pulled into a table made from the pulled columns, and compared with the server.
 @Suite(.hangLimit)
 struct NameProcessTests {
   private struct Sample {
@@ -32,7 +32,7 @@ struct NameProcessTests {
       }
     }
 
-    /// Written by hand: a dictionary would take lookalikes for one member.
+    /// Returns hand-written JSON: a dictionary would take lookalikes for one member.
     func json() throws -> String {
       func literal(_ text: String) throws -> String {
         String(decoding: try JSONEncoder().encode(text), as: UTF8.self)

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What a device without a network does, in a real process that has none.
+/// The behaviour of a device without a network, in a real process that has none.
 @Suite(
   .hangLimit,
   .enabled("needs the right to make a network namespace") { await EmptyNetwork.isPossible })

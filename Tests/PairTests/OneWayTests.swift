@@ -3,8 +3,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// One-way tables between real processes (seed rows S2.1, S2.2): a device that only sends its
-/// messages, and one that sees what the server has of them.
+/// One-way tables between real processes (SPEC.md §17): a device that only sends its messages, and
+/// one that sees the server's state of them.
 @Suite(.hangLimit)
 struct OneWayTests {
   private static let schema = """
@@ -12,7 +12,7 @@ struct OneWayTests {
     CREATE TABLE messages(id TEXT PRIMARY KEY, body TEXT)
     """
 
-  /// The sender reaches the server through the proxy; its notes are two-way.
+  /// Makes a pair whose sender reaches the server through the proxy; its notes are two-way.
   private func makePair(
     _ kind: StoreKind = .embedded, _ options: String...
   ) async throws -> Pair {
@@ -26,7 +26,7 @@ struct OneWayTests {
     return pair
   }
 
-  /// `RECORD dirty deleted failed`, as `ferry uploads` tells.
+  /// Returns `RECORD dirty deleted failed`, as `ferry uploads` reports it.
   private func states(_ device: Device) async throws -> [String] {
     try JSONLine.all(try await device.ferry("--json", "uploads", "messages").output).map { line in
       let marks = ["dirty", "deleted", "failed"].filter { line.members[$0] as? Bool == true }
@@ -126,7 +126,7 @@ struct OneWayTests {
     let pair = try await makePair()
     try await pair.one.exchange()
     try await send("a", from: pair.one)
-    // Each answer to the packet is lost, until the push gives up.
+    // Each response to the packet is lost, until the push gives up.
     pair.proxy.trap(.answer, of: "POST ", times: 100, .cut)
     try await pair.one.ferry("push", exits: 3)
     pair.proxy.removeTraps()

@@ -6,7 +6,7 @@ import Testing
 /// Device identifiers belong to the user that used them first.
 @Suite(.hangLimit)
 struct OwnershipTests {
-  /// Two devices of a server with tokens, the first one having written something.
+  /// Returns two devices of a server with tokens, the first one having written something.
   private func devices(
     _ kind: StoreKind
   ) async throws -> (server: Server, one: Device, two: Device, token: String) {
@@ -33,7 +33,7 @@ struct OwnershipTests {
     #expect(try await one.status().device != former)
     #expect(try await one.status().pending == 0)
     #expect(try await one.ferry("log").output.contains("another user's"))
-    // Each operation is there once, and nothing was sent for lost.
+    // Each operation is there once, and none was sent again as lost.
     #expect(try await server.head(token: other) == 5)
     try await expectEqual([one, two])
     let settled = try await one.status().device
@@ -67,7 +67,7 @@ struct OwnershipTests {
     #expect(read.status == 403 && read.problem == "device_taken", "\(read.text)")
     let asNobody = try await Wire.send(.get, changes + nobody, headers: headers)
     #expect(asNobody.status == 400, "\(asNobody.text)")
-    // The victim goes on as if nothing had happened.
+    // The victim continues without a disturbance.
     try await one.write("INSERT INTO notes VALUES ('c', 'x', 3)")
     try await one.exchange()
     #expect(try await one.status().device == victim)

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Conflict policies between real devices, from a write in SQL to what both hold at the end.
+/// Conflict policies between real devices, from a write in SQL to the final rows of both.
 @Suite(.hangLimit)
 struct PolicyPairTests {
   private static let schema = """
@@ -20,7 +20,7 @@ struct PolicyPairTests {
     CREATE TABLE asked(id TEXT PRIMARY KEY, a TEXT, b TEXT);
     """
 
-  /// Two devices that know the schema, and hold what `rows` makes.
+  /// Creates two devices that know the schema, and have the rows of `rows`.
   private func devices(
     _ rows: String, _ kind: StoreKind = .embedded
   ) async throws -> (Server, Device, Device) {
@@ -49,12 +49,12 @@ struct PolicyPairTests {
     try await two.write("UPDATE notes SET n = n - 4")
     try await two.write("UPDATE notes SET n = n + 100, body = 'y'")
     try await one.exchange()
-    // What was pulled adds to what is pending here.
+    // Pulled increments add to pending ones.
     try await two.exchange("pull")
     #expect(try await two.value("SELECT n FROM notes") == 109)
     try await settle(one, two)
     #expect(try await one.rows() == [["a", "y", 109]])
-    // And again, with nothing concurrent.
+    // And again, with no concurrent write.
     try await two.write("UPDATE notes SET n = n * 2")
     try await settle(two, one)
     #expect(try await one.value("SELECT n FROM notes") == 218)
@@ -90,7 +90,7 @@ struct PolicyPairTests {
     #expect(
       try await two.rows("SELECT high, low, tags, fixed, mine FROM marks")
         == [[9, 2, "[1,2,3]", "one", "two"]])
-    // Each value that lost is kept, with who wrote it.
+    // Each losing value is kept, with its author.
     let listed = try JSONLine.all(try await two.ferry("--json", "conflicts").output)
     let fixed = try #require(listed.first { $0.text("column") == "fixed" })
     #expect(fixed.text("lost") == "two")
@@ -137,7 +137,7 @@ struct PolicyPairTests {
     let first = try #require(open.first { $0.text("record") == "a" }?.number("id"))
     let second = try #require(open.first { $0.text("record") == "b" }?.number("id"))
     try await two.ferry("resolve", "\(first)", "--keep", "local")
-    // Also an answer that leaves the value as it is ends the question for the others.
+    // A choice that leaves the value as it is also ends the question for the others.
     try await two.ferry("resolve", "\(second)", "--keep", "remote")
     try await two.exchange()
     try await three.exchange()
@@ -204,7 +204,7 @@ struct PolicyPairTests {
     try await one.ferry("undo", operations[2])
     try await settle(one, two)
     #expect(try await two.rows() == [["a", "x", 2]])
-    // What somebody has changed since stays.
+    // A value that another device has changed since stays.
     try await two.write("UPDATE kept SET a = 'theirs'")
     try await settle(two, one)
     try await one.ferry("undo", operations[1])

@@ -5,7 +5,8 @@ import SyncClient
 import TestSupport
 import Testing
 
-/// What the server can never apply leaves the queue, and holds nothing up but what depends on it.
+/// Operations that the server can never apply leave the queue, and delay only operations that
+/// depend on them.
 @Suite(.hangLimit)
 struct QuarantineTests {
   private static let lists = """
@@ -47,7 +48,7 @@ struct QuarantineTests {
     let shown = try await two.ferry("quarantine", "show", "1")
     #expect(shown.output.contains("the value belongs to notes a"))
     #expect(shown.output.contains("body=x"))
-    // Again as it was: refused again. With another value: taken by everybody.
+    // Again as it was: rejected again. With another value: accepted everywhere.
     try await two.ferry("quarantine", "retry", "1")
     #expect(try await two.count() == 32)
     try await two.exchange(exits: 4)

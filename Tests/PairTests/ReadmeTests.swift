@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What the README shows works as it stands there.
+/// The README's example works exactly as printed.
 @Suite(.hangLimit)
 struct ReadmeTests {
   @Test("the README's example is the one that is compiled here")
@@ -33,7 +33,7 @@ struct ReadmeTests {
     }
   }
 
-  /// The code without the white space that formatting may change.
+  /// Returns the code without the white space that formatting may change.
   private func joined(_ code: some StringProtocol) -> String {
     String(code.filter { !$0.isWhitespace })
   }

@@ -3,10 +3,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Servers and devices that are set back to an earlier copy heal themselves at the next sync.
+/// Servers and devices that are restored from a backup repair themselves at the next sync.
 @Suite(.hangLimit)
 struct RestoreTests {
-  /// What becomes of the history before the devices come back.
+  /// The state of the history before the devices come back.
   enum Afterwards: CaseIterable {
     case nothing, grows, growsAndIsPruned
   }
@@ -28,21 +28,21 @@ struct RestoreTests {
     let late = try await Device.joined(server.url)
     try await late.write("INSERT INTO notes VALUES ('e', 'e', 3)")
     for device in [one, two, late, one, two] { try await device.exchange() }
-    // Confirmed, but not behind the cursor: somebody else's change is between.
+    // Confirmed, but not behind the cursor: another device's change is between.
     try await late.write("INSERT INTO notes VALUES ('f', 'f', 3)")
     try await late.exchange("push")
     let before = try await late.rows()
 
     try await server.restore(copy)
     if afterwards != .nothing {
-      // The history grows past every cursor that was given: only its anchor tells the difference.
+      // The history grows past every cursor that was given: only its anchor shows the difference.
       let stranger = try await Device.joined(server.url)
       try await stranger.write(Sample.notes(40, "x"))
       try await stranger.write("DELETE FROM notes WHERE id LIKE 'x-%'")
       try await stranger.exchange()
     }
     if afterwards == .growsAndIsPruned {
-      // Past every anchor as well: only the timeline that it was given on tells.
+      // Past every anchor as well: only the timeline that it was given on shows it.
       let pruned = try await server.ferryd("space", "prune", Device.space, "--older-than", "0s")
       #expect(pruned.status == .exited(0), "\(pruned.error)")
     }
@@ -97,7 +97,7 @@ struct RestoreTests {
     let two = try await Device.joined(server.url)
     try await one.write("INSERT INTO notes VALUES ('a', 'a', 1), ('b', 'b', 1)")
     for device in [one, two, one] { try await device.exchange() }
-    // What the author of a record writes meanwhile is later than what the other gives back.
+    // The author's writes to a record meanwhile are later than the row that the other re-uploads.
     try await one.write("UPDATE notes SET body = 'mine' WHERE id = 'a'")
     try await server.restore(nothing)
     let refused = try await one.ferry("sync", exits: 1)
@@ -137,7 +137,7 @@ struct RestoreTests {
       try await two.exchange()
       #expect(try await two.status().device == renamed, "from \(name)")
     }
-    // What the author of the edit had seen is forgotten: users may be asked about it.
+    // The operations that the author of the edit had seen are pruned: users may be asked about it.
     for device in [one, two, one] { try await device.open().sync() }
     try await expectEqual([one, two])
     #expect(try await one.count() == 5)
@@ -171,7 +171,7 @@ struct RestoreTests {
     }
     try await one.write("INSERT INTO notes VALUES ('c', 'c', 1)")
     try await one.exchange("pull")
-    // The first answer tells.
+    // The first response shows it.
     #expect(try await one.status().device != old)
     #expect(try await one.status().lastRecovery?.event == "identity")
     try await one.exchange()
@@ -181,7 +181,7 @@ struct RestoreTests {
 }
 
 extension Server {
-  /// A copy of all that the server holds, taken while it runs (PostgreSQL) or stands still.
+  /// Copies the server's whole data, while it runs (PostgreSQL) or is stopped.
   func backUp() async throws -> String {
     let copy = directory.file("copy-\(UUID().uuidString)").path
     if let database {

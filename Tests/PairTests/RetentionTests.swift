@@ -2,7 +2,7 @@ import Ferry
 import TestSupport
 import Testing
 
-/// Devices whose cursor lies before the history that the server still has.
+/// Devices whose cursor is before the history that the server still has.
 @Suite(.hangLimit)
 struct RetentionTests {
   @Test(

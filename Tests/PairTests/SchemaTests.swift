@@ -37,7 +37,7 @@ struct SchemaTests {
     #expect(shown.output.contains("  \"tables\" : {\n"))
     let line = try await two.ferry("--json", "schema", "show")
     #expect(try JSONLine.all(line.output).map { $0.number("version") } == [1])
-    // What is shown is a document that can be applied again, one version later.
+    // The shown document can be applied again, one version later.
     let next = shown.output.replacingOccurrences(of: "\"version\" : 1", with: "\"version\" : 2")
       .replacingOccurrences(of: "integer", with: "text")
     try await two.ferry("schema", "apply", try file(next, of: two))

@@ -14,7 +14,7 @@ struct SharedFileTests {
     let first = try pair.one.start("sync", "--json")
     try await trap.sprung()
     let second = try pair.one.start("sync", "--json")
-    // Others go on with the file all the while.
+    // Other processes use the file all the while.
     for number in 1...10 {
       try await pair.one.ferry("sql", "INSERT INTO notes VALUES ('late-\(number)', 'x', 1)")
     }

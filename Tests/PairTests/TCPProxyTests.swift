@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The proxy itself: what the other suites rely on.
+/// The proxy itself, on which the other suites rely.
 @Suite(.hangLimit)
 struct TCPProxyTests {
   private static let answer = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"
@@ -50,7 +50,7 @@ struct TCPProxyTests {
     let proxy = try TCPProxy(to: large.port)
     let socket = try LoopbackSocket.connect(to: proxy.port)
     defer { close(socket) }
-    // The last byte does not come, so that the connection stands.
+    // The last byte does not come, so that the connection remains open.
     let trap = proxy.trap(.answer, after: 99_999, .hold)
     _ = LoopbackSocket.write(socket, ArraySlice("GET / HTTP/1.1\r\n\r\n".utf8))
     try await trap.sprung()

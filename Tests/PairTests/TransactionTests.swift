@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A local transaction is seen whole elsewhere, however large, and merged where that is allowed.
+/// A local transaction is seen whole elsewhere, however large, and merged if that is allowed.
 @Suite(.serialized, .hangLimit)
 struct TransactionTests {
   private static let accounts = """
@@ -81,10 +81,10 @@ struct TransactionTests {
     try await expectEqual([pair.one, pair.two], tables: ["entries", "totals"])
   }
 
-  /// What one snapshot shows.
+  /// The content of one snapshot.
   private struct View: Hashable, Sendable {
     var entries: Int64
-    /// What the total says.
+    /// The value of the total.
     var total: Int64
     /// Pairs that do not sum to zero, or lack a half.
     var broken: Int64 = 0

@@ -2,7 +2,7 @@ import Ferry
 import TestSupport
 import Testing
 
-/// What rows hold and refer to, from one device to another.
+/// The values of rows and their references, from one device to another.
 @Suite(.hangLimit)
 struct ValueTests {
   @Test("values of every kind arrive exactly", arguments: StoreKind.allCases)

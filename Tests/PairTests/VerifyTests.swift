@@ -4,7 +4,7 @@ import SQLite
 import TestSupport
 import Testing
 
-/// Proving that a replica is what the server has, and mending it where it is not.
+/// Verification that a replica matches the server, and its repair if it does not.
 @Suite(.hangLimit)
 struct VerifyTests {
   @Test(
@@ -158,7 +158,7 @@ struct VerifyTests {
 }
 
 extension Device {
-  /// Changes the file as a program does that knows nothing of Ferry and takes its triggers off.
+  /// Changes the file as a program does that does not know Ferry and removes its triggers.
   fileprivate func alter(_ sql: String) throws {
     let connection = try SQLiteConnection(path: path)
     try connection.transaction {

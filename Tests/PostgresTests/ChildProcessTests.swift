@@ -21,7 +21,8 @@ struct ChildProcessTests {
 
   @Test("A line is seen as soon as it is printed, and signals reach the program")
   func linesAndSignals() async throws {
-    // `tail` says "ready" itself: a shell that has forked and not yet started it loses the signal.
+    // `tail` prints "ready" itself: a shell that has forked and not yet started it loses the
+    // signal.
     let directory = try TemporaryDirectory()
     let ready = directory.file("ready").path
     try Data("ready\n".utf8).write(to: URL(filePath: ready))

@@ -17,7 +17,7 @@ struct PoolScheduleTests {
     return Schedule(connections: connections, shares: shares)
   }
 
-  /// Lines up so many pieces of work in a lane, named by it and their number.
+  /// Adds so many pieces of work to a lane, named by it and their number.
   static func fill(_ schedule: inout Schedule, _ lane: PoolLane, _ count: Int) {
     for number in 0..<count {
       #expect(schedule.add("\(lane)\(number)", lane: lane, now: .zero) == true)

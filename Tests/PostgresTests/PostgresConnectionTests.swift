@@ -132,7 +132,8 @@ struct PostgresConnectionTests {
     let piece = [UInt8](repeating: 7, count: 1 << 20)
     try await database.pool.run { connection in
       let results = try connection.pipeline { pipeline in
-        // The server writes this long before it reads the rest, and stops while nobody reads.
+        // The server writes this long before it reads the rest, and stops while the client does not
+        // read.
         pipeline.add(.once("SELECT repeat('x', 64 << 20)"))
         for _ in 0..<64 { pipeline.add(.once("SELECT length($1)"), [.bytea(piece)]) }
       }

@@ -26,7 +26,7 @@ struct TestDatabase {
 }
 
 extension PostgresConnection {
-  /// The first column of the first row.
+  /// Returns the first column of the first row.
   func int8(_ sql: String, _ parameters: PostgresParameters = []) throws -> Int64 {
     let rows = try query(.once(sql), parameters)
     guard let row = rows.first else { throw TestSupportError("no row from \(sql)") }

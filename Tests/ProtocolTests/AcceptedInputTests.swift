@@ -2,7 +2,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// What another writer may send although Ferry itself would write it differently.
+/// Input that another writer may send although Ferry itself would write it differently.
 @Suite("Accepted, though not canonical", .hangLimit)
 struct AcceptedInputTests {
   static let device = "0199c306-6400-7000-800a-11ce00000001"

@@ -46,7 +46,7 @@ struct DamagedMessageTests {
     }
   }
 
-  /// Without the newline at its end, which says nothing.
+  /// Reads a message without the newline at its end, which has no meaning.
   private static func message(_ kind: Kind, _ name: String) throws -> [UInt8] {
     var bytes = try ProjectFiles.fixture("\(kind.folder)/\(name)")
     while bytes.last == 0x0A { bytes.removeLast() }

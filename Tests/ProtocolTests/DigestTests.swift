@@ -2,7 +2,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// What records and sets of records are compared by.
+/// Digests, by which records and sets of records are compared.
 @Suite("Digests", .hangLimit)
 struct DigestTests {
   private static let key = RecordKey(table: "tasks", record: "a")

@@ -2,8 +2,8 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// Every number of every message, replaced by the ends of 64 bits and beyond: a reader refuses it
-/// or takes it, and never fails in arithmetic.
+/// Every number of every message, replaced by the ends of 64 bits and beyond. A reader rejects it
+/// or accepts it, and never fails in arithmetic.
 @Suite("Extreme numbers", .hangLimit)
 struct ExtremeNumberTests {
   static let extremes = [
@@ -12,7 +12,7 @@ struct ExtremeNumberTests {
     "281474976710655", "281474976710656", "2147483647", "2147483648", "1e400", "-1e400",
   ]
 
-  /// The message with its numbers replaced one by one, those within strings as well.
+  /// Returns the message with its numbers replaced one by one, those within strings as well.
   static func variants(of message: [UInt8]) -> [[UInt8]] {
     let text = String(decoding: message, as: UTF8.self)
     var found: [[UInt8]] = []
@@ -46,7 +46,7 @@ struct ExtremeNumberTests {
     try read("pages") { message in
       let head = try PageReader.head(of: message)
       #expect(0...Limits.wallTimeMax ~= head.serverTime && 0...Limits.sequenceMax ~= head.head)
-      // As a client reckons with them.
+      // As a client computes with them.
       _ = head.head - head.cursor.applied + SequenceNumber(head.count)
       _ = Cursor("\(head.cursor)")
       _ = try message.withUnsafeBytes { bytes in

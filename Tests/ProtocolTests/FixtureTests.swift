@@ -2,7 +2,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// The golden messages in Protocol/fixtures: what each means, and that both directions of the
+/// The golden messages in Protocol/fixtures: the meaning of each, and that both directions of the
 /// codec agree with them byte for byte.
 @Suite("Golden messages", .hangLimit)
 struct FixtureTests {
@@ -87,7 +87,7 @@ struct FixtureTests {
     }
   }
 
-  // MARK: What they mean
+  // MARK: Meaning
 
   @Test("the first packet of a device has no dependency, and its operation has six parts")
   func insert() throws {

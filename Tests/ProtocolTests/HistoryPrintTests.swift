@@ -2,7 +2,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// The running print by which one history is told from another.
+/// The history hash, which distinguishes one history from another.
 @Suite("The history's print", .hangLimit)
 struct HistoryPrintTests {
   private static let ids = (0..<64).map { index in

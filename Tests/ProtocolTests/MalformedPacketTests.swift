@@ -2,7 +2,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// Every way in which a packet can be wrong, each with the reason that its sender is told.
+/// Every way in which a packet can be wrong, each with the reason that its sender gets.
 @Suite("Malformed packets", .hangLimit)
 struct MalformedPacketTests {
   struct Case: CustomTestStringConvertible, Sendable {
@@ -25,7 +25,7 @@ struct MalformedPacketTests {
   static let device = "0199c306-6400-7000-800a-11ce00000001"
   static let id = "0199c82c-c001-7000-800a-000000000001"
 
-  /// A packet of one operation. Each part stands as it is given.
+  /// Returns a packet of one operation. Each part is used as it is given.
   static func packet(_ operation: String, head: String = "") -> String {
     "{\"device\":\"\(device)\",\(head)\"operations\":[\(operation)]}"
   }
@@ -38,7 +38,7 @@ struct MalformedPacketTests {
       + "\(rest)}"
   }
 
-  /// A packet whose one column holds `json`.
+  /// Returns a packet whose one column has the value `json`.
   static func value(_ json: String) -> String {
     packet(operation(rest: ",\"data\":{\"a\":\(json)}"))
   }
@@ -61,7 +61,7 @@ struct MalformedPacketTests {
     }
   }
 
-  /// A packet of one batch.
+  /// Returns a packet of one batch.
   static func batch(_ rest: String) -> String {
     packet(
       "{\"id\":\"\(id)\",\"table\":\"t\",\"kind\":\"batch\",\"time\":\"0199c82cc0010000\"\(rest)}")
@@ -203,7 +203,7 @@ struct MalformedPacketTests {
     Case("data as an array", packet(operation(rest: ",\"data\":[]")), "an object was expected"),
   ]
 
-  /// A packet of one update of `a` and `b`.
+  /// Returns a packet of one update of `a` and `b`.
   static func update(_ rest: String) -> String {
     packet(operation(kind: "\"update\"", rest: ",\"data\":{\"a\":1,\"b\":\"x\"},\(rest)"))
   }
@@ -283,7 +283,7 @@ struct MalformedPacketTests {
     Case("base64 with bits left over", value("{\"blob\":\"AB==\"}"), "not base64"),
   ]
 
-  /// A value whose text is `content` as it stands.
+  /// Returns a value whose text is exactly `content`.
   static func bytes(_ content: [UInt8]) -> [UInt8] {
     let parts = value("\"@\"").split(separator: "@", maxSplits: 1)
     return Array(parts[0].utf8) + content + Array(parts[1].utf8)

@@ -6,7 +6,7 @@ import Testing
 /// How names of tables, columns and records are compared and written into SQL (SPEC.md §2).
 @Suite("Names", .hangLimit)
 struct NameTests {
-  /// Names of which Swift takes some for the same.
+  /// Names, some of which Swift considers equal.
   static let lookalikes: [Name] = [
     "K", "\u{212A}", "k", "\u{E9}", "e\u{301}", "\u{C5}", "\u{212B}", "A\u{30A}", ";", "\u{37E}",
     "`", "\u{1FEF}", "\u{DF}", "\u{1E9E}", "\u{130}", "I\u{307}", "i", "a\u{200D}", "a",
@@ -119,7 +119,7 @@ struct NameTests {
     #expect(throws: MalformedMessage.self) {
       try Array(page.utf8).withUnsafeBytes { try PageReader.read($0, limits: .standard) { _ in } }
     }
-    // What was damaged on its way is no change that breaks a rule: the page is asked for again.
+    // Damage on the way is no change that breaks a rule: the page is requested again.
     let bytes = Array(page.utf8)
     for index in bytes.indices {
       var damaged = bytes

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Notices in pages: that they travel whole, and that who does not ask for them passes over them.
+/// Notices in pages: they travel whole, and readers that do not request them skip them.
 @Suite("Notices in pages", .hangLimit)
 struct NoticeTests {
   static let seeds: ClosedRange<UInt64> = 1...200
@@ -106,7 +106,7 @@ struct NoticeTests {
 }
 
 extension Notice {
-  /// As a page carries them.
+  /// Returns the notices as a page carries them.
   static func listed(_ notices: [Notice]) -> [UInt8] {
     var json = JSONWriter()
     var first = true

@@ -2,7 +2,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// Strings are scanned eight bytes at a time, so each case stands at each place of a word.
+/// Strings are scanned eight bytes at a time, so each case is tried at each place of a word.
 @Suite("Strings in JSON, at every place of a word", .hangLimit)
 struct PlainTextTests {
   private static let lengths = 0...20

@@ -2,7 +2,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// What has to hold for any operations under any policy, tried on seeded ones.
+/// Laws for any operations under any policy, tried on seeded ones.
 @Suite("Algebra of the policies", .hangLimit)
 struct PolicyAlgebraTests {
   static let seeds: ClosedRange<UInt64> = 1...100
@@ -25,7 +25,7 @@ struct PolicyAlgebraTests {
     }
   }
 
-  /// Under the other policies, one that nobody has written after.
+  /// Checks, under the other policies, an operation after which no other writes.
   @Test("merging an operation again changes no value", arguments: ConflictPolicy.allCases, seeds)
   func idempotence(policy: ConflictPolicy, seed: UInt64) {
     guard policy != .counter && policy != .textMerge else { return }
@@ -125,7 +125,7 @@ struct PolicyAlgebraTests {
   }
 }
 
-/// Operations of three devices on one record, of the kinds that a policy meets.
+/// Operations of three devices on one record, of all kinds that a policy handles.
 struct PolicyActs {
   private var random: SeededGenerator
   private let policy: ConflictPolicy
@@ -195,7 +195,7 @@ struct PolicyActs {
     }
   }
 
-  /// One of a few versions of a text of five lines.
+  /// Returns one of a few versions of a text of five lines.
   private mutating func text() -> Value {
     let lines = (1...5).map { line in
       random.chance(1, of: 4) ? "\(line)!\n" : "\(line)\n"
@@ -204,7 +204,7 @@ struct PolicyActs {
   }
 }
 
-/// Twelve operations, the states around them and what became of each.
+/// Twelve operations, the states around them and the outcome of each.
 struct PolicyHistory {
   let rules: TableRules
   let acts: [Act]
@@ -223,7 +223,7 @@ struct PolicyHistory {
     }
   }
 
-  /// One of each policy of columns with each of deletes.
+  /// Returns one history for each policy of columns with each of deletes.
   static func all(seed: UInt64) -> [PolicyHistory] {
     ConflictPolicy.allCases.flatMap { policy in
       DeletePolicy.allCases.map { PolicyHistory(seed: seed, policy, $0) }
@@ -232,7 +232,7 @@ struct PolicyHistory {
 }
 
 extension Operation {
-  /// What the operation makes of a row at its author; `nil` where it could not have been done.
+  /// Returns the row at its author after the operation; `nil` if the operation was impossible.
   fileprivate func applied(to row: [Name: Value]?) -> (row: [Name: Value]?, Void)? {
     switch (kind, row) {
     case (.insert, nil):
@@ -257,8 +257,9 @@ extension Operation {
 }
 
 extension Act {
-  /// Whether a value that this operation wrote, or that stood before it, has a part in the column
-  /// after it: as a summand, as some elements, as a changed line.
+  /// Returns whether a value is a part of the column after this operation: as a summand, as some
+  /// elements, as a changed line. The value is one that the operation wrote, or that was there
+  /// before.
   fileprivate func keeps(
     _ name: Name, _ part: Value, from before: RecordState, to after: RecordState,
     _ policy: ConflictPolicy
@@ -272,7 +273,7 @@ extension Act {
       guard let original = operation.original(of: name), let existing = before[name],
         let incoming = operation.columns.first(where: { $0.name == name })?.value
       else { return false }
-      // What equals the original was seen, wherever it was written.
+      // A value that equals the original was seen, wherever it was written.
       return part == original || TextMerge.merge(original: original, existing, incoming) == whole
     default: return false
     }

@@ -1,7 +1,7 @@
 import FerryProtocol
 
 extension TableRules {
-  /// Every column of the sample records has this policy.
+  /// Returns rules by which every column of the sample records has this policy.
   static func all(_ policy: ConflictPolicy, deletes: DeletePolicy = .deleteWins) -> TableRules {
     TableRules(policy: policy, deletes: deletes)
   }
@@ -20,7 +20,7 @@ extension RecordState {
 }
 
 extension Act {
-  /// An update that adds to counters.
+  /// Returns an update that adds to counters.
   static func add(
     at time: Int64, by device: UInt64 = 1, _ amounts: [Name: Int64], base: SequenceNumber = 0
   ) -> Act {
@@ -31,7 +31,7 @@ extension Act {
     return act
   }
 
-  /// An update of one text, with what its author began from.
+  /// Returns an update of one text, with its author's original.
   static func edit(
     at time: Int64, by device: UInt64 = 1, _ text: Value, from original: Value,
     base: SequenceNumber = 0
@@ -43,7 +43,7 @@ extension Act {
 }
 
 extension Conflict {
-  /// A conflict of two writes of the samples.
+  /// Returns a conflict of two writes of the samples.
   static func sample(
     _ column: Name?, _ lost: Value, _ loser: Stamp, _ winner: Stamp, asks: Bool = false
   ) -> Conflict {

@@ -2,12 +2,13 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// One write of device 1, then one of device 2 that had not seen it, unless said otherwise.
+/// One write of device 1, then one of device 2 that had not seen it, unless a test states
+/// otherwise.
 @Suite("Policies of a column", .hangLimit)
 struct PolicyTests {
   let start = Act.insert(at: 1, [Column("a", 0)])
 
-  /// The value and the outcome of the last act.
+  /// Returns the value and the outcome of the last act.
   private func last(_ acts: [Act], _ policy: ConflictPolicy) -> (value: Value?, outcome: Outcome) {
     var state = RecordState()
     var outcome = Outcome.applied

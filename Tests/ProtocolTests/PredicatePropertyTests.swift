@@ -24,7 +24,8 @@ struct PredicatePropertyTests {
     }
   }
 
-  /// The table's columns have every affinity and a collation, which must not matter.
+  /// Compares with SQLite. The table's columns have every affinity and a collation, which must not
+  /// matter.
   @Test("SQLite finds the same rows in a table of any affinity and collation")
   func sameAsSQLite() throws {
     let connection = try SQLiteConnection(path: ":memory:")
@@ -50,7 +51,8 @@ struct PredicatePropertyTests {
     }
   }
 
-  /// Answers with the rows as the table holds them: their affinity has changed some values.
+  /// Fills the table. Returns the rows as the table has them: their affinity has changed some
+  /// values.
   private func fill(
     _ connection: SQLiteConnection, _ samples: inout PredicateSamples
   ) throws -> [(record: Name, columns: [Column])] {

@@ -43,7 +43,7 @@ struct PredicateSamples {
     (0..<Int.random(in: 2...4, using: &random)).map { _ in predicate(depth: depth - 1) }
   }
 
-  /// A row's columns by their places in ``columns``.
+  /// Returns a row's columns by their places in ``columns``.
   mutating func row() -> [Value] { Self.columns.map { _ in value() } }
 
   mutating func identifier() -> String {

@@ -12,7 +12,7 @@ enum ProjectFiles {
     return folder
   }()
 
-  /// A file's bytes, its last newline left out.
+  /// Returns a file's bytes, its last newline left out.
   static func bytes(_ path: String) throws -> [UInt8] {
     var bytes = [UInt8](try Data(contentsOf: root.appendingPathComponent(path)))
     if bytes.last == 0x0A { bytes.removeLast() }
@@ -23,18 +23,18 @@ enum ProjectFiles {
     String(decoding: try bytes(path), as: UTF8.self)
   }
 
-  /// A golden message.
+  /// Returns a golden message.
   static func fixture(_ name: String) throws -> [UInt8] {
     try bytes("Protocol/fixtures/\(name).json")
   }
 
-  /// Names of the golden messages in a folder, sorted, without `.json`.
+  /// Returns names of the golden messages in a folder, sorted, without `.json`.
   static func fixtures(in folder: String) throws -> [String] {
     try names(in: "Protocol/fixtures/\(folder)").filter { $0.hasSuffix(".json") }
       .map { String($0.dropLast(5)) }
   }
 
-  /// What a folder holds, sorted.
+  /// Returns the names in a folder, sorted.
   static func names(in folder: String) throws -> [String] {
     try FileManager.default.contentsOfDirectory(
       atPath: root.appendingPathComponent(folder).path

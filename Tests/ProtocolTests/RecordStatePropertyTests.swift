@@ -2,12 +2,12 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// What has to hold for any operations, tried on seeded ones. A failure names its seed.
+/// Laws for any operations, tried on seeded ones. A failure names its seed.
 @Suite("Properties of the merge", .hangLimit)
 struct RecordStatePropertyTests {
   static let seeds: ClosedRange<UInt64> = 1...400
 
-  /// Operations of three devices on one record; no device gives a time twice.
+  /// Returns operations of three devices on one record; no device uses a time twice.
   static func acts(seed: UInt64, count: Int) -> [Act] {
     var random = SeededGenerator(seed: seed)
     return (0..<count).map { index in
@@ -117,7 +117,7 @@ struct RecordStatePropertyTests {
     }
   }
 
-  /// The state after each of twelve operations, the empty one first.
+  /// Returns the state after each of twelve operations, the empty one first.
   static func history(seed: UInt64) -> [RecordState] {
     var states = [RecordState()]
     for (index, act) in acts(seed: seed, count: 12).enumerated() {
@@ -130,7 +130,7 @@ struct RecordStatePropertyTests {
 }
 
 extension Operation {
-  /// What the operation makes of a row at its author; `nil` where it could not have been done.
+  /// Returns the row at its author after the operation; `nil` if the operation was impossible.
   fileprivate func done(to row: [Name: Value]?) -> (row: [Name: Value]?, Void)? {
     let written = Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) })
     switch (kind, row) {
@@ -142,7 +142,7 @@ extension Operation {
   }
 }
 
-/// Every order of the elements.
+/// Returns every order of the elements.
 func permutations<T>(of elements: [T]) -> [[T]] {
   guard elements.count > 1 else { return [elements] }
   return elements.indices.flatMap { index in

@@ -2,7 +2,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-/// The request for single records: what travels, and what is refused.
+/// The request for single records: its fields, and its refusals.
 @Suite(.hangLimit)
 struct RecordsRequestTests {
   @Test("keys come back as they were, whatever their text", arguments: UInt64(1)...100)

@@ -1,7 +1,7 @@
 import FerryProtocol
 
 extension DeviceID {
-  /// A device that sorts by its number.
+  /// Returns a device that sorts by its number.
   static func sample(_ number: UInt64) -> DeviceID {
     DeviceID(UniqueID(high: 0x0192_0000_0000_7000, low: 0x8000_0000_0000_0000 | number))
   }
@@ -14,7 +14,7 @@ extension OperationID {
 }
 
 extension HybridTimestamp {
-  /// So many milliseconds after 1970.
+  /// Returns the time so many milliseconds after 1970.
   static func at(_ milliseconds: Int64) -> HybridTimestamp {
     HybridTimestamp(milliseconds: milliseconds)
   }
@@ -26,18 +26,18 @@ extension Stamp {
   }
 }
 
-/// One operation on a record, with who did it: enough to say what a merge is given.
+/// One operation on a record, with its author: a short form of a merge's input.
 struct Act {
   var operation: Operation
   var device: DeviceID
-  /// Where the server clamped the operation's time.
+  /// The time to which the server clamped the operation's.
   var clampedTo: HybridTimestamp?
 
   var stamp: Stamp { Stamp(time: clampedTo ?? operation.time, device: device) }
 
   /// - Parameters:
   ///   - time: In milliseconds; also makes the operation's id.
-  ///   - times: When single columns were written, where that was earlier.
+  ///   - times: The times at which single columns were written, if earlier.
   init(
     _ kind: OperationKind, at time: Int64, by device: UInt64 = 1, _ columns: [Column] = [],
     times: [Name: Int64] = [:], base: SequenceNumber = 0, clampedTo: Int64? = nil
@@ -79,13 +79,13 @@ extension RecordState {
     merge(act.operation, stamp: act.stamp, sequence: sequence)
   }
 
-  /// What a reader of the record sees: `nil` when it does not exist.
+  /// The record as a reader sees it: `nil` if it does not exist.
   var row: [Name: Value]? {
     guard isAlive else { return nil }
     return Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) })
   }
 
-  /// The state without its places in the order: what any order of arrival has to agree in.
+  /// The state without its places in the order: every order of arrival has to agree in it.
   var registers: RecordState {
     var state = self
     state.inserted?.sequence = 0
@@ -100,7 +100,7 @@ extension RecordState {
     return state
   }
 
-  /// A row that a device holds, after it has applied this change.
+  /// Returns a row that a device holds, after it has applied this change.
   func laid(over row: [Name: Value]?) -> [Name: Value]? {
     if deleted != nil && !isAlive { return nil }
     let columns = Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) })

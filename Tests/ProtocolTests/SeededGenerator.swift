@@ -12,7 +12,7 @@ struct SeededGenerator: RandomNumberGenerator {
     return mixed ^ (mixed >> 31)
   }
 
-  /// `true` in `part` of `whole` cases.
+  /// Returns `true` in `part` of `whole` cases.
   mutating func chance(_ part: Int, of whole: Int) -> Bool {
     Int.random(in: 0..<whole, using: &self) < part
   }

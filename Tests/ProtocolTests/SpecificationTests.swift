@@ -8,7 +8,7 @@ struct SpecificationTests {
   struct Invariant {
     var number: Int
     var sentence: String
-    /// Where the test stands.
+    /// The place of the test.
     var test: (target: String, file: String, name: String)
   }
 
@@ -114,7 +114,7 @@ struct SpecificationTests {
     }
   }
 
-  /// Whether a source declares a test or a store's contract with this name.
+  /// Returns whether a source declares a test or a store's contract with this name.
   private static func hasTest(_ name: String, in source: String) -> Bool {
     ["@Test(", "StoreContract("].contains { opening in
       source.components(opening).dropFirst().contains { declaration in
@@ -123,7 +123,7 @@ struct SpecificationTests {
     }
   }
 
-  /// The cells of those lines.
+  /// Returns the cells of those lines.
   private static func tableRows(startingWith start: String) throws -> [[String]] {
     try text().split(separator: "\n").filter { $0.hasPrefix(start) }.map { line in
       line.split(separator: "|").map { $0.trimmed }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Values in JSON", .hangLimit)
 struct ValueTests {
-  /// One row of Protocol/fixtures/values.json: a value said in two ways.
+  /// One row of Protocol/fixtures/values.json: a value in two notations.
   struct Row {
     var name = ""
     var type = ""
@@ -124,7 +124,7 @@ struct ValueTests {
   }
 }
 
-/// The bytes that pairs of hexadecimal digits mean.
+/// Returns the bytes that pairs of hexadecimal digits mean.
 private func hexBytes(_ text: String) -> [UInt8] {
   let digits = text.utf8.compactMap(hexValue)
   return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }

@@ -29,7 +29,7 @@ final class DatabaseFile {
 extension SQLiteConnection {
   static func inMemory() throws -> SQLiteConnection { try SQLiteConnection(path: ":memory:") }
 
-  /// The first column of the first row.
+  /// Returns the first column of the first row.
   func integer(_ sql: String) throws -> Int64? {
     try prepare(sql).first { $0.int64(0) }
   }
@@ -37,7 +37,7 @@ extension SQLiteConnection {
   func texts(_ sql: String) throws -> [String] { try prepare(sql).map { $0.text(0) } }
 }
 
-/// Runs `body` and answers with the error that it has to throw.
+/// Runs `body` and returns the error that it has to throw.
 func failure(_ body: () throws -> Void) -> SQLiteError? {
   do {
     try body()

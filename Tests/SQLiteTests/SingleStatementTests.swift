@@ -2,8 +2,8 @@ import SQLite
 import TestSupport
 import Testing
 
-/// SQL that contains names from outside: nothing behind its end is run, and no statement is taken
-/// for another.
+/// SQL that contains names from outside: no text after its end is run, and no statement is confused
+/// with another.
 @Suite("One statement", .hangLimit)
 struct SingleStatementTests {
   private func open() throws -> SQLiteConnection {

@@ -34,7 +34,8 @@ struct DiskFaultTests {
     #expect(step > 60 && failures > 0)
   }
 
-  /// After one more transaction all is there, also for a process that opens the file anew.
+  /// Checks that after one more transaction all is there, also for a process that opens the file
+  /// again.
   private func finish(_ world: DiskWorld, _ ledger: Ledger, _ comment: Comment) throws {
     do {
       let connection = try world.connect()

@@ -51,7 +51,7 @@ final class DiskWorld {
     return connection
   }
 
-  /// From now on `fault` happens at the step with this number, counted from 0, and only there.
+  /// Plans `fault` for the step with this number, counted from 0 from now on, and only for that.
   func plan(_ fault: SimulatedDisk.Fault, at step: Int) {
     stepCount = 0
     disk.faults = { [unowned self] _ in
@@ -60,7 +60,7 @@ final class DiskWorld {
     }
   }
 
-  /// From now on all goes well.
+  /// Ends all faults.
   func heal() {
     disk.faults = { _ in nil }
     disk.onCrash = { _ in }
@@ -75,7 +75,7 @@ extension SQLiteConnection {
   func text(_ sql: String) throws -> String? { try prepare(sql).first { $0.text(0) } }
 }
 
-/// The error that `body` throws; `nil` when it throws none.
+/// Returns the error that `body` throws; `nil` when it throws none.
 func failure(_ body: () throws -> Void) -> SQLiteError? {
   do {
     try body()

@@ -3,7 +3,7 @@ import SimulatedDisk
 import TestSupport
 import Testing
 
-/// Folders of a simulated machine: what POSIX says of names, locks and durability.
+/// Folders of a simulated machine: POSIX's rules for names, locks and durability.
 @Suite("Folders", .hangLimit)
 struct FolderTests {
   private let disk: SimulatedDisk
@@ -119,7 +119,7 @@ struct FolderTests {
       try Self.write(folders, "/device/a/file", "x")
       try Self.sync(folders, "/device/a")
       try folders.move(in: root.a, "file", to: root.b, "moved")
-      // Others change names in both folders.
+      // Other calls change names in both folders.
       try Self.write(folders, "/device/a/other", "y")
       try Self.write(folders, "/device/b/other", "z")
       if seed % 2 == 0 { try folders.sync(root.b) }

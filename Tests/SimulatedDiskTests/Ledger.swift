@@ -1,8 +1,8 @@
 import SQLite
 import Testing
 
-/// A table that transactions change at random, and what it held after each of them: the oracle
-/// of what may be found after a crash.
+/// A table that transactions change at random, and its content after each of them: the oracle of
+/// the content after a crash.
 final class Ledger {
   /// The version of each row, by its id.
   typealias State = [Int: Int]
@@ -10,10 +10,10 @@ final class Ledger {
   /// After each acknowledged transaction; the first is the file without the table, the second
   /// the empty table.
   private(set) var states: [State] = [[:]]
-  /// What the transactions that failed since then, and the one under way, would have made. A
-  /// commit that fails at its last write or sync may be found in the file after a crash.
+  /// The results of the transactions that failed since then, and of the one under way. A commit
+  /// that fails at its last write or sync may be in the file after a crash.
   private var attempted: [State] = []
-  /// What ``find(on:_:)`` found last.
+  /// The last result of ``find(on:_:)``.
   private var found: State = [:]
   private let numbers: SeededNumbers
 
@@ -63,8 +63,8 @@ final class Ledger {
       repeating: UInt8(truncatingIfNeeded: id &* 7 &+ version), count: (id * 131 + version) % 2900)
   }
 
-  /// The number of the transaction whose state the file holds, whole and sound; `nil` and an
-  /// issue when it holds none.
+  /// Returns the number of the transaction whose state the file has, whole and sound; `nil` and an
+  /// issue if there is none.
   func find(on connection: SQLiteConnection, _ comment: Comment? = nil) throws -> Int? {
     let check = try connection.text("PRAGMA integrity_check")
     #expect(check == "ok", comment)
@@ -83,7 +83,7 @@ final class Ledger {
     return expected.contains(found) ? last : nil
   }
 
-  /// Goes on from transaction `number`, which the file was found to hold.
+  /// Continues from transaction `number`, whose state the file has.
   func goOn(from number: Int) {
     if number > acknowledged { states.append(found) }
     states.removeSubrange((number + 1)...)

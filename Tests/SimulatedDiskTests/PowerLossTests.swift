@@ -38,8 +38,8 @@ struct PowerLossTests {
     }
     world.plan(.crash, at: world.numbers.below(300))
     let checkpoint = 3 + world.numbers.below(40)
-    // What fails here fails because of the crash; the file tells afterwards what was kept. A
-    // commit may go well although the power failed in the checkpoint after it.
+    // Errors here come from the crash; the file shows afterwards which data was kept. A commit may
+    // succeed although the power failed in the checkpoint after it.
     _ = failure {
       for _ in 0..<2 where !isDark {
         let connection = try world.connect(

@@ -3,7 +3,7 @@ import Simulation
 import TestSupport
 import Testing
 
-/// The command `ferry-sim`: what it prints and how it ends.
+/// The command `ferry-sim`: its output and its exit status.
 @Suite(.hangLimit)
 struct CommandTests {
   private func simulate(_ arguments: [String]) async throws -> ChildProcess.Finished {
@@ -55,7 +55,7 @@ struct CommandTests {
     #expect(try String(contentsOf: page, encoding: .utf8).hasPrefix("<!DOCTYPE html>"))
   }
 
-  /// A world that cannot drain in time, since nobody syncs within a second.
+  /// Options of a world that cannot drain in time, since no device syncs within a second.
   private static let failing = [
     "run", "--seed", "11", "--profile", "mobile", "--devices", "3", "--operations", "12",
     "--seconds", "20", "--liveness-seconds", "1", "--sync-pause", "30000", "--watchers", "0",

@@ -76,7 +76,7 @@ struct DeterminismTests {
   }
 }
 
-/// What `ferry-sim run --json` and `ferry-sim replay --json` answer.
+/// The output of `ferry-sim run --json` and `ferry-sim replay --json`.
 struct RunAnswer: Decodable {
   let seed: String
   let trace: String

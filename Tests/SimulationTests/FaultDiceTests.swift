@@ -2,7 +2,7 @@ import Simulation
 import TestSupport
 import Testing
 
-/// What goes wrong by chance is decided by the seed alone.
+/// Faults by chance are decided by the seed alone.
 @Suite(.hangLimit)
 struct FaultDiceTests {
   private static func rolls(

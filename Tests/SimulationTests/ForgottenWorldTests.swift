@@ -11,7 +11,7 @@ struct ForgottenWorldTests {
     #expect(left.isEmpty)
   }
 
-  /// What is left of a world.
+  /// The remains of a world.
   private struct Remains {
     weak var world: World?
     weak var scheduler: Scheduler?

@@ -10,7 +10,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The files of missions on a disk that loses what was not written to it.
+/// The files of missions on a disk that loses unsynced writes.
 @Suite(.hangLimit)
 struct MissionPowerTests {
   private static let root = "/device/replica.db.missions"
@@ -46,7 +46,7 @@ struct MissionPowerTests {
     try DiskFileStore(root: root, key: nil, system: calls) { ThreadExecutor(name: $0) }
   }
 
-  /// Puts content together as a download does, and has the manager's steps done to its end.
+  /// Builds content as a download does, with the manager's steps to its end.
   private static func build(_ calls: SimulatedFileCalls) async throws {
     let store = try files(calls)
     let file = calls.open(store.partialPath(of: content.hash), O_RDWR | O_CREAT, 0o600)
@@ -88,7 +88,7 @@ struct MissionPowerTests {
         }
         return isDue ? .ioFailure : nil
       }
-      // What fails here fails because the power goes.
+      // Errors here come from the loss of power.
       try? await Self.build(calls)
       disk.faults = { _ in nil }
       disk.losePower(under: "/device/")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Simulation
 
-/// The simulated network between one device and a server that answers everything.
+/// The simulated network between one device and a server that handles every request.
 @Suite(.hangLimit)
 struct NetworkTests {
   @Test("a message arrives after its delay, and so does its answer")
@@ -135,7 +135,7 @@ private final class NetworkField: @unchecked Sendable {
     self.timeout = timeout
   }
 
-  /// One exchange, to its end.
+  /// Performs one exchange, to its end.
   func exchange() -> Result<TransportResponse, TransportError> {
     var result: Result<TransportResponse, TransportError>?
     start { result = $0 }
@@ -161,7 +161,7 @@ private final class NetworkField: @unchecked Sendable {
   }
 }
 
-/// What to do with the result.
+/// The test's use of the result.
 // SAFETY: used on the test's thread only.
 private final class Completion: @unchecked Sendable {
   let call: (Result<TransportResponse, TransportError>) -> Void

@@ -9,7 +9,7 @@
   /// planted in debug builds only.
   @Suite(.hangLimit)
   struct PlantedFaultTests {
-    /// A swarm's world that is quick in a debug build, with what makes the mistake show.
+    /// Runs a swarm's world that is fast in a debug build, with options that make the mistake show.
     private static func world(_ seed: UInt64, for fault: PlantedFault? = nil) throws -> WorldResult
     {
       let options = options(seed, for: fault)
@@ -29,18 +29,18 @@
     static func options(_ seed: UInt64, for fault: PlantedFault?) -> WorldOptions {
       func drawn(devices: Int = 4, operations: Int = 80) -> WorldOptions {
         var options = WorldOptions.drawn(seed: seed, devices: devices, operations: operations)
-        // Where the server is set back, oracles let more pass.
+        // After a restore of the server, oracles accept more.
         (options.serverRestores, options.missions) = (0, 0)
         return options
       }
       switch fault {
       case .appliedChangesRecorded, .acknowledgeByRecord:
-        // What is recorded again is harmless until somebody has written the same in between; and
-        // few writes meet in one record while a packet is on its way.
+        // A repeated record is harmless until another write of the same comes in between. Few
+        // writes to one record come while a packet is on its way.
         return drawn(operations: 300)
       case .tiesUnresolved:
-        // Writes of one moment, by many devices whose clocks agree and that hear little of each
-        // other: nothing that they do beside edits of the same records.
+        // Writes of one moment, by many devices whose clocks agree and that receive little of each
+        // other. They only edit the same records.
         var options = drawn(devices: 8, operations: 800)
         (options.clockStep, options.clockSkew, options.clockDrift) = (10_000, 0, 0)
         (options.clockJumps, options.absences) = (0, 0)
@@ -62,7 +62,7 @@
         options.labels = 400
         return options
       case .transactionTornOnServer:
-        // Parts of transactions that come apart, while everybody looks.
+        // Parts of transactions that come apart, while all devices read.
         var options = drawn(devices: 6, operations: 600)
         (options.packetOperations, options.drop) = (1, 200_000)
         (options.delayMin, options.delayMax) = (1, 800)
@@ -88,19 +88,19 @@
         (options.copies, options.restores) = (6, 6)
         return options
       case .expiredCursorServed:
-        // Deletes that are forgotten before everybody has heard of them.
+        // Deletes that are pruned before all devices have received them.
         var options = drawn(operations: 200)
         (options.retention, options.pruneEvery, options.watchers) = (2, 1, 0)
         options.syncPause = 6_000
         return options
       case .clampedBelowSeen:
-        // Nodes whose clocks step, and devices that sync often: each sees what the others wrote.
+        // Nodes whose clocks step, and devices that sync often: each sees the others' writes.
         var options = drawn(operations: 200)
         (options.nodes, options.nodeClockJumps) = (2, 6)
         (options.syncPause, options.absences) = (1_000, 0)
         return options
       case .effectsNamedAlike:
-        // A batch that nothing follows before it is pruned.
+        // A batch without a later operation before it is pruned.
         var options = drawn(operations: 60)
         (options.drafts, options.moves, options.growth, options.batches) = (0, 0, 0, 300)
         options.labels = 0
@@ -117,7 +117,7 @@
       }
     }
 
-    /// In how many worlds, from seed 1, each mistake is found.
+    /// The number of worlds, from seed 1, in which each mistake is found.
     private static let seeds: UInt64 = 24
 
     /// `make sim` runs thousands of worlds without a planted mistake; this checks the worlds that

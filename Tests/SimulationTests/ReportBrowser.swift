@@ -8,7 +8,7 @@ struct ReportBrowser {
   let program: URL
   private let directory: TemporaryDirectory
 
-  /// Fails with the way to install one where there is none.
+  /// Throws an error that explains how to install a browser if there is none.
   init() throws {
     let names = [
       "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome",
@@ -24,10 +24,10 @@ struct ReportBrowser {
     directory = try TemporaryDirectory()
   }
 
-  /// Opens a page, lets its script and `probe` run, and answers with the document as it is then.
+  /// Opens a page, lets its script and `probe` run, and returns the document as it is then.
   ///
-  /// - Parameter probe: the body of an async function in the page's own scope; what it returns
-  ///   goes into `answer(in:)`. `await settled()` waits until the page shows what was changed.
+  /// - Parameter probe: The body of an async function in the page's own scope; its result goes into
+  ///   `answer(in:)`. `await settled()` waits until the page shows the changes.
   func document(_ page: [UInt8], fragment: String = "", probe: String = "return null") async throws
     -> String
   {
@@ -37,7 +37,7 @@ struct ReportBrowser {
     return try await run(["--dump-dom"], Array(text.utf8), fragment).output
   }
 
-  /// What the probe returned.
+  /// Returns the result of the probe.
   func answer<Value: Decodable>(_ type: Value.Type, in document: String) throws -> Value {
     let opening = " data-probe=\""
     guard let start = document.range(of: opening)?.upperBound,
@@ -47,14 +47,14 @@ struct ReportBrowser {
     return try JSONDecoder().decode(type, from: Data(json.utf8))
   }
 
-  /// Opens a page, and answers with what the probe returned.
+  /// Opens a page, and returns the result of the probe.
   func ask<Value: Decodable>(
     _ type: Value.Type, _ page: [UInt8], fragment: String = "", probe: String
   ) async throws -> Value {
     try answer(type, in: try await document(page, fragment: fragment, probe: probe))
   }
 
-  /// A picture of the page as PNG.
+  /// Returns a picture of the page as PNG.
   func picture(_ page: [UInt8], theme: Theme = .light) async throws -> Data {
     let file = directory.file("picture.png")
     let scheme = "--blink-settings=preferredColorScheme=\(theme.rawValue)"

@@ -120,7 +120,7 @@ struct ReportPageTests {
   }
 }
 
-/// What a page's data says, read independently of how it was written.
+/// The data of a page, read independently of its writer.
 struct ReportPageData {
   let actors: [String]
   let events: [TraceEvent]

@@ -49,7 +49,7 @@ enum ReportSample {
     TraceEvent(at: 3_000_000, actor: "device-2", kind: .synced, detail: "head 2"),
   ]
 
-  /// A run as large as the page has to carry, the same each time.
+  /// Returns a run as large as the page has to carry, the same each time.
   static func crowd(devices: Int, events count: Int) -> ReportContent {
     let names = (1...devices).map { "device-\($0)" }
     var content = content(violations: [])

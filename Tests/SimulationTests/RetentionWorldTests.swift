@@ -3,7 +3,7 @@ import Simulation
 import TestSupport
 import Testing
 
-/// Worlds whose server forgets.
+/// Worlds whose server prunes.
 @Suite(.hangLimit)
 struct RetentionWorldTests {
   private static func options(_ profile: WorldOptions.Profile = .calm) -> WorldOptions {

@@ -8,7 +8,7 @@ import Testing
 /// Virtual time, and tasks on one thread in order.
 @Suite(.hangLimit)
 struct SchedulerTests {
-  /// What happened, in order.
+  /// The events, in order.
   private final class Log: Sendable {
     private let entries = Mutex<[String]>([])
     var all: [String] { entries.withLock { $0 } }

@@ -59,7 +59,7 @@ struct ShrinkerTests {
     private struct NothingFound: Error {}
   #endif
 
-  /// A run that fails when exactly these things are in it.
+  /// Returns a run that fails exactly if these things are in it.
   private static func result(_ plan: WorldPlan, failsWith ordinals: Set<Int>) -> WorldResult {
     let fails = ordinals.isSubset(of: plan.actions.map(\.ordinal))
     return WorldResult(

@@ -3,7 +3,7 @@ import Simulation
 import TestSupport
 import Testing
 
-/// Whole worlds: what is sound passes, and what is to happen happens.
+/// Whole worlds: sound ones pass, and each option has its effect.
 @Suite(.hangLimit)
 struct WorldTests {
   @Test("no oracle objects to a world", arguments: WorldOptions.Profile.allCases, [1, 2])
@@ -28,7 +28,7 @@ struct WorldTests {
     for kind in troubles { #expect(result.counts[kind] == nil, "\(kind)") }
   }
 
-  /// A value of an option at which it does something in a small world, and what is to be seen then.
+  /// A value of an option that has an effect in a small world, and the event that shows it.
   private static let effects: [String: (value: Int, kind: TraceEvent.Kind)] = [
     "drop": (100_000, .dropped), "duplicate": (200_000, .duplicated),
     "corrupt": (100_000, .corrupted), "stall": (100_000, .dropped), "slow": (100_000, .delayed),
@@ -55,7 +55,7 @@ struct WorldTests {
       field.set(&options, effect.value)
       let result = try await WorldThreads.world(seed, options)
       seen += result.counts[effect.kind, default: 0]
-      // A server that is set back has lost what it acknowledged: that is no fault to get over.
+      // A restored server has lost acknowledged operations: that is no fault to get over.
       if name != "server-restores" {
         #expect(result.violations.isEmpty, "\(result.violations)")
       }
@@ -69,7 +69,7 @@ struct WorldTests {
     let hostile = WorldOptions(.hostile)
     #expect(hostile.ratios.count == ChanceFault.allCases.count)
     for field in WorldOptions.Field.all where field.isFault {
-      // A server is set back only where somebody asks for it.
+      // A server is restored only on request.
       let isOnRequest = field.name == "server-restores"
       #expect(field.get(hostile) > 0 || isOnRequest, "\(field.name)")
       #expect(field.get(WorldOptions(.calm)) == 0, "\(field.name)")

@@ -1,8 +1,8 @@
 import Foundation
 import Simulation
 
-/// Runs worlds each on one thread from beginning to end, as many at once as there are cores: a
-/// world and what is planted for it belong to the thread that made them.
+/// Runs worlds each on one thread from beginning to end, as many at once as there are cores. A
+/// world and its planted fault belong to the thread that made them.
 enum WorldThreads {
   private static let queue: OperationQueue = {
     let queue = OperationQueue()
@@ -26,7 +26,7 @@ enum WorldThreads {
 }
 
 extension WorldOptions {
-  /// A small world of this profile.
+  /// Returns a small world of this profile.
   static func small(
     _ profile: Profile, devices: Int = 3, operations: Int = 40, seconds: Int = 30
   ) -> WorldOptions {

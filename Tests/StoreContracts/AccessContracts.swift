@@ -55,7 +55,7 @@ extension StoreContract {
         try await store.rotateToken(token.id, hash: hash(2), graceEnd: 500, by: nil), "no token")
       try require(try await store.token(hash: hash(1))?.validUntil, is: 500, "the first secret")
       try require(try await store.token(hash: hash(2)), is: KnownToken(token), "the second secret")
-      // A later rotation does not prolong what ends already.
+      // A later rotation does not prolong a token that already has an end.
       _ = try await store.rotateToken(token.id, hash: hash(3), graceEnd: 900, by: nil)
       try require(try await store.token(hash: hash(1))?.validUntil, is: 500, "the first secret")
       try require(try await store.token(hash: hash(2))?.validUntil, is: 900, "the second secret")

@@ -11,7 +11,7 @@ struct Author: Sendable {
   private var made: UInt64 = 0
   /// The device's wall clock, milliseconds since 1970.
   var wall = SpaceUnderTest.now
-  /// What the device has seen.
+  /// The newest change that the device has seen.
   var base: SequenceNumber = 0
 
   /// Authors of different numbers are different devices.
@@ -19,7 +19,7 @@ struct Author: Sendable {
     device = DeviceID(UniqueID(high: 0xDE71_CE00_0000_7000, low: number | 1 << 63))
   }
 
-  /// A copy under a new identity, as a device makes it that was told of a fork.
+  /// Returns a copy under a new identity, as a device makes it after a report of a fork.
   func renamed(_ number: UInt64) -> Author {
     var author = Author(number)
     author.clock = clock
@@ -28,7 +28,7 @@ struct Author: Sendable {
     return author
   }
 
-  /// The next operation, in no packet yet.
+  /// Returns the next operation, in no packet yet.
   mutating func operation(
     _ kind: OperationKind, _ record: String, _ columns: [Column] = [], table: String = "tasks"
   ) -> Operation {
@@ -51,7 +51,8 @@ struct Author: Sendable {
 
   mutating func delete(_ record: String) -> Operation { operation(.delete, record) }
 
-  /// Sets columns of the records that match; deletes them where there are none to set.
+  /// Makes an operation that sets columns of the matching records, or deletes them if there are no
+  /// columns.
   mutating func batch(
     where text: String, set columns: [Name: Value] = [:], table: String = "tasks"
   ) throws -> Operation {
@@ -61,14 +62,14 @@ struct Author: Sendable {
     return operation
   }
 
-  /// The next packet of the chain.
+  /// Returns the next packet of the chain.
   mutating func packet(_ operations: [Operation], continues: Bool = false) -> Packet {
     defer { tail = operations.last?.id }
     return Packet(
       device: device, dependency: tail, operations: operations, continues: continues)
   }
 
-  /// The next packet of the chain, inserting records.
+  /// Returns the next packet of the chain, inserting records.
   mutating func packet(inserting records: [String], continues: Bool = false) -> Packet {
     packet(records.map { insert($0, ["title": .text($0)]) }, continues: continues)
   }
@@ -102,7 +103,7 @@ extension IngestResult {
   }
 }
 
-/// All orders of a few things.
+/// Returns all orders of a few things.
 func permutations<T>(of elements: [T]) -> [[T]] {
   guard elements.count > 1 else { return [elements] }
   return elements.indices.flatMap { index in

@@ -75,7 +75,7 @@ extension StoreContract {
         try require(receipt.status, is: .applied, "the re-chained packet")
         try require(receipt.outcomes.count, is: 3, "its outcomes")
         try require(try await space.head(), is: 3, "the head")
-        // What is known as a whole still is a link of the new chain.
+        // A packet that is known as a whole still is a link of the new chain.
         let whole = Packet(
           device: Author(3).device, dependency: nil, operations: packet.operations)
         try require(try await space.send(whole).status, is: .duplicate, "all of it known")

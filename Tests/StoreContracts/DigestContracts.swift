@@ -65,7 +65,7 @@ extension StoreContract {
         let tables = try await space.tables(at: 2)
         try require(tables.map(\.records), is: [2], "the records counted")
         try await space.send(author.packet(inserting: ["c"]))
-        // A device that has not heard of the third record compares what it knows.
+        // A device that has not received the third record compares its own records.
         try require(try await space.tables(at: 2), is: tables, "the digests at the old cursor")
         for (cursor, code) in [
           (Cursor(epoch: Epoch(epoch.value ^ 1), applied: 2), ProblemCode.epochChanged),
@@ -117,7 +117,7 @@ extension StoreContract {
 }
 
 extension Author {
-  /// An insert, update or delete of one of `count` records.
+  /// Returns an insert, update or delete of one of `count` records.
   fileprivate mutating func anything(
     in count: Int, using random: inout SeededGenerator
   ) -> Operation {
@@ -134,7 +134,7 @@ extension Author {
 }
 
 extension SpaceUnderTest {
-  /// The sums of each table, of what a reader is sent.
+  /// Returns the sums of each table, from a reader's pull list.
   fileprivate func expectedSums() async throws -> [Name: DigestSums] {
     var hasher = RecordHasher()
     var sums: [Name: DigestSums] = [:]
@@ -145,7 +145,7 @@ extension SpaceUnderTest {
     return sums
   }
 
-  /// Folds all, and requires the tables' digests to be those of what a reader is sent.
+  /// Folds all, and requires the tables' digests to be those of a reader's pull list.
   fileprivate func requireSums() async throws {
     let head = try await head()
     while try await store.foldDigests(in: space.id) < head {}

@@ -14,8 +14,10 @@ extension StoreContract {
   }
 }
 
-/// Devices that write at random, out of order and more than once, readers that page at random, and
-/// a model: all operations merged one by one, in the order of the sequences they were given.
+/// A random history and its model.
+///
+/// Devices write at random, out of order and more than once, and readers page at random. The model
+/// merges all operations one by one, in the order of the sequences they were given.
 private struct RandomHistory {
   private var random: SeededGenerator
   private var authors = (1...4).map { Author(UInt64($0)) }
@@ -38,7 +40,7 @@ private struct RandomHistory {
     }
   }
 
-  /// Delivers what is left, then compares.
+  /// Delivers the remaining packets, then compares.
   mutating func finish(in space: SpaceUnderTest) async throws {
     while !flying.isEmpty { try await deliver(in: space) }
     try require(
@@ -80,7 +82,7 @@ private struct RandomHistory {
     return authors[index].operation(kind, record, columns)
   }
 
-  /// A few packets in one transaction; some stay in flight as if their answer were lost.
+  /// Delivers a few packets in one transaction; some stay in flight as if their response were lost.
   private mutating func deliver(in space: SpaceUnderTest) async throws {
     let count = min(flying.count, Int.random(in: 1...3, using: &random))
     let packets = Array(flying.prefix(count))

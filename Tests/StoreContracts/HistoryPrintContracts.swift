@@ -88,7 +88,7 @@ extension StoreContract {
         try await space.send(author.packet([batch, insert]))
         anchors.append(try unwrap(try await space.page(after: nil).head.cursor.anchor, "none"))
         try require(anchors[0].head, is: 6, "the head")
-        // What the batch's print was is told by one that is sent alone.
+        // A batch that is sent alone has the history hash of the other one.
         let other = try await space.another("other")
         var (again, third) = (Author(1), Author(3))
         try await other.send(again.packet(inserting: ["a", "b"]))
@@ -126,7 +126,7 @@ extension StoreContract {
 }
 
 extension SpaceUnderTest {
-  /// A second space in the same store.
+  /// Returns a second space in the same store.
   fileprivate func another(_ name: String) async throws -> SpaceUnderTest {
     let name = try unwrap(SpaceName(name), "no name")
     return SpaceUnderTest(store: store, space: try await store.createSpace(name))
@@ -136,8 +136,8 @@ extension SpaceUnderTest {
     try await page(after: nil).head.cursor.anchor?.print
   }
 
-  /// What a cursor with the anchor is refused with, by pulls and by digests alike; `nil` where it
-  /// is served.
+  /// Returns the code with which pulls and digests alike refuse a cursor with the anchor; `nil` if
+  /// they serve it.
   fileprivate func problem(_ anchor: Cursor.Anchor) async throws -> ProblemCode? {
     let cursor = Cursor(epoch: space.epoch, applied: anchor.head, anchor: anchor)
     let page = try await store.changes(

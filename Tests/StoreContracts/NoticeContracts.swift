@@ -141,8 +141,8 @@ extension StoreContract {
   ]
 }
 
-/// Devices that write the same few columns without knowing of each other, and what each of them
-/// has to hear, by the receipts.
+/// Devices that write the same few columns without knowing of each other, and the notices that each
+/// of them has to receive, by the receipts.
 private struct NoticeHistory {
   private(set) var authors = (1...3).map { Author(UInt64($0)) }
   private(set) var notices: [DeviceID: [Notice]] = [:]
@@ -181,7 +181,7 @@ private struct NoticeHistory {
   }
 }
 
-/// A device that reads pages with its notices, and checks that each page holds what belongs to it.
+/// A device that reads pages with its notices, and checks that each page contains its own notices.
 private struct NoticeReader {
   let device: DeviceID
   private(set) var notices: [Notice] = []
@@ -209,7 +209,7 @@ private struct NoticeReader {
 }
 
 extension SpaceUnderTest {
-  /// One page with the device's notices, which must be served.
+  /// Reads one page with the device's notices, which must be served.
   fileprivate func noticePage(
     after cursor: Cursor?, limit: Int = 1_000, byteLimit: Int = 1 << 20, device: DeviceID?,
     former: [DeviceID] = []

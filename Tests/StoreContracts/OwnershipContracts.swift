@@ -2,7 +2,7 @@ import FerryProtocol
 import SyncServer
 
 extension Principal {
-  /// Principals of different numbers are different.
+  /// Returns a principal; those of different numbers are different.
   static func member(_ number: Int) -> Principal { Principal("token:\(number)") ?? .anonymous }
 }
 
@@ -94,7 +94,7 @@ extension StoreContract {
         let unknown = try await space.page(after: nil, device: Author(9).device, from: two)
         try require(unknown.head.appliedTail == nil, "a device that nobody used has a tail")
 
-        // The same tail, cut otherwise, would take the buffered packet's place.
+        // The same tail, cut otherwise, would replace the buffered packet.
         let rival = Packet(
           device: victim.device, dependency: nil, operations: waiting.operations, continues: true)
         try require(
@@ -141,7 +141,7 @@ extension StoreContract {
     },
   ]
 
-  /// What is left of a principal that has nothing any more but what it wrote.
+  /// Returns the usage of a principal whose only remains are its writes.
   private static func emptied(_ space: SpaceUnderTest) async throws -> Usage {
     var usage = try await space.usage(of: .anonymous)
     (usage.devices, usage.packets, usage.packetBytes) = (0, 0, 0)
@@ -150,7 +150,7 @@ extension StoreContract {
 }
 
 extension SpaceUnderTest {
-  /// One page for a principal, which must be served.
+  /// Reads one page for a principal, which must be served.
   func page(
     after cursor: Cursor?, device: DeviceID?, from principal: Principal
   ) async throws -> (head: PageHead, bytes: [UInt8]) {
@@ -168,7 +168,7 @@ extension SpaceUnderTest {
     return (try PageReader.head(of: bytes), bytes)
   }
 
-  /// All notices of a device, read by a principal.
+  /// Reads all notices of a device, for a principal.
   func notices(
     of device: DeviceID, former: [DeviceID] = [], from principal: Principal
   ) async throws -> [Notice] {

@@ -34,7 +34,7 @@ extension StoreContract {
         try await space.send(author.packet(inserting: ["a", "b"]))
         let batch = try author.batch(where: "title is not null", set: ["title": "two"])
         try await space.send(author.packet([batch]))
-        // What goes is the batch; of its effects the last one stays, at the floor.
+        // The batch is pruned; of its effects the last one stays, at the retention horizon.
         try await space.prune()
         var copy = author.renamed(2)
         let before = try await space.everything().records
@@ -117,7 +117,7 @@ extension StoreContract {
     },
   ]
 
-  /// 40 packets: a record made and changed, and every other one deleted.
+  /// Writes 40 packets: a record made and changed, and every other one deleted.
   private static func write(_ number: Int, to space: SpaceUnderTest) async throws {
     var author = Author(UInt64(number + 1))
     for round in 0..<40 {

@@ -142,7 +142,7 @@ extension StoreContract {
         guard case .pruned(let rows, _, _) = try await space.store.prune(slice, of: space.space.id)
         else { throw ContractViolation(description: "another server prunes") }
         try require(rows.devices, is: 1, "chains that were trimmed")
-        // What may have been sent without an answer is known; what is older is never applied again.
+        // Packets that may lack a response are known; older ones are never applied again.
         for packet in packets.suffix(8) {
           try require(try await space.send(packet, from: one).status, is: .duplicate, "sent again")
         }
@@ -168,7 +168,7 @@ extension StoreContract {
         _ = other.packet(inserting: ["b"])
         try await space.send(other.packet(inserting: ["c"]), from: one)
         let slice = PruneSlice(parkedBefore: 0, devicesBefore: SpaceUnderTest.now, rows: 50)
-        // While all history is kept, nothing is forgotten.
+        // While all history is kept, nothing is pruned.
         _ = try await space.store.prune(slice, of: space.space.id)
         try require(try await space.usage(of: one).devices, is: 2, "devices before pruning")
         try await space.prune()

@@ -80,7 +80,7 @@ extension StoreContract {
 }
 
 extension SpaceUnderTest {
-  /// Single records, which must be answered.
+  /// Reads single records, which must be served.
   fileprivate func records(
     _ keys: [RecordKey]
   ) async throws -> (head: PageHead, changes: [Change]) {

@@ -67,7 +67,7 @@ extension StoreContract {
           try require(cursor.anchor?.head, is: head, "the anchor")
           try require(cursor.began, is: 3, "the head when the list began")
         }
-        // A server that was set back to before any page was read is told so.
+        // A server that was rolled back to before any page was read gets an error that reports it.
         let anchor = try unwrap(reader.cursor?.anchor, "no anchor")
         let lost = Cursor(
           epoch: space.space.epoch, applied: 0, received: 4,
@@ -89,7 +89,7 @@ extension StoreContract {
           let floor = try await space.store.raiseFloor(
             of: space.space.id, FloorRequest(now: now, keeping: day))
           try require(floor.head, is: SequenceNumber(step + 1), "the head at hour \(step)")
-          // Marks lie two hours and 24 minutes apart at least, a tenth of a day.
+          // Marks are two hours and 24 minutes apart at least, a tenth of a day.
           let newest = floor.floor
           try require(newest <= SequenceNumber(max(0, step - 23)), "floor \(newest) at \(step)")
           try require(newest >= SequenceNumber(step - 26), "floor \(newest) at hour \(step)")
@@ -119,7 +119,7 @@ extension StoreContract {
         let names = (0..<40).map { "r\($0)" }
         try await space.send(author.packet(inserting: names))
         try await space.send(author.packet(names.prefix(30).map { author.delete($0) }))
-        // Dead, alive again, and an update of what never was.
+        // Deleted, inserted again, and an update of a record that never existed.
         try await space.send(author.packet(inserting: ["r0", "r1"]))
         try await space.send(author.packet([author.update("ghost", ["n": 1])]))
         try await space.raise()
@@ -161,14 +161,14 @@ extension SpaceUnderTest {
     try await pruneSlices()
   }
 
-  /// Raises the floor to the head.
+  /// Raises the retention horizon to the head.
   func raise() async throws {
     let floor = try await store.raiseFloor(
       of: space.id, FloorRequest(now: Self.now, keeping: Retention(milliseconds: 0)))
     try require(floor.floor, is: floor.head, "the floor")
   }
 
-  /// Deletes below the floor, a slice at a time; answers with what went.
+  /// Deletes below the retention horizon, a slice at a time; returns the deleted rows.
   @discardableResult
   func pruneSlices(of rows: Int = 50, parkedBefore: Int64 = 0) async throws -> PrunedRows {
     var slice = PruneSlice(parkedBefore: parkedBefore, rows: rows)
@@ -189,7 +189,7 @@ extension SpaceUnderTest {
     try unwrap(try await store.space(named: space.name), "the space is gone")
   }
 
-  /// What a call was refused with; `nil` when it was not.
+  /// Returns the problem with which a call was refused; `nil` if it was not.
   func problem(of call: () async throws -> Void) async -> Problem? {
     do {
       try await call()

@@ -1,7 +1,7 @@
 import FerryProtocol
 import SyncServer
 
-/// What a new schema asks of the records that exist already.
+/// A new schema's demands on the records that exist already.
 extension StoreContract {
   static let schemaFits = [
     StoreContract("a schema that records do not fit names the first ten and counts the rest") {
@@ -118,7 +118,7 @@ private func identifier(_ number: Int) -> String {
   "r" + String(repeating: "0", count: 4 - "\(number)".count) + "\(number)"
 }
 
-/// Gives each record what the schema asks.
+/// Gives each record the values that the schema requires.
 private func mend(_ space: SpaceUnderTest, _ author: inout Author) async throws {
   author.base = try await space.head()
   for start in stride(from: 0, to: 1_200, by: 600) {
@@ -139,7 +139,7 @@ private func refused(
   return problem
 }
 
-/// The problem as a client reads it.
+/// Returns the problem as a client reads it.
 private func afterTravelling(_ problem: Problem) throws -> Problem {
   try unwrap(Problem(decoding: problem.encoded()), "the problem cannot be read")
 }

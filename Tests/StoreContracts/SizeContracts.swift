@@ -2,7 +2,7 @@ import FerryProtocol
 import SyncServer
 
 extension StoreContract {
-  /// Small limits, so that what is as large as it may be is made quickly.
+  /// Small limits, so that values of the largest size are made quickly.
   private static let small: Limits = {
     var limits = Limits.standard
     limits.recordStateBytes = 64 << 10
@@ -13,7 +13,7 @@ extension StoreContract {
     return limits
   }()
 
-  /// As many columns with as many bytes.
+  /// Returns the columns of the range, each with a text of so many bytes.
   private static func columns(_ range: Range<Int>, bytes: Int) -> [Name: Value] {
     var columns: [Name: Value] = [:]
     for index in range { columns["c\(index)"] = .text(String(repeating: "x", count: bytes)) }
@@ -40,7 +40,7 @@ extension StoreContract {
         try require(
           problem?.refusals.map(\.operation), is: [packets[2].operations[1].id], "what it names")
         try require(try await space.head(), is: 4, "the head")
-        // Smaller values go in, and so does a delete, whatever it meets.
+        // Smaller values are accepted, and so is a delete, whatever it conflicts with.
         var other = Author(2)
         let less = other.packet([other.update("a", columns(0..<5, bytes: 10))])
         try require(try await space.send(less).status, is: .applied, "less of it")
@@ -124,7 +124,7 @@ extension StoreContract {
         try await space.send(filler.packet([filler.insert("f", columns(0..<9, bytes: 3_500))]))
         try await space.send(author.packet([author.insert("a", columns(0..<20, bytes: 1_500))]))
         try await space.send(author.packet([author.update("a", columns(20..<40, bytes: 1_500))]))
-        // Every value of the record loses at once, and another record takes its place.
+        // Every value of the record loses at once, and another record replaces it.
         other.wall += 1_000
         let everything = other.packet([
           other.update("a", columns(0..<20, bytes: 1_501)),

@@ -9,7 +9,7 @@ struct SpaceUnderTest: Sendable {
   /// The server's wall clock in the contracts, milliseconds since 1970.
   static let now: Int64 = 1_800_000_000_000
 
-  /// One packet in one transaction.
+  /// Sends one packet in one transaction.
   @discardableResult
   func send(
     _ packet: Packet, byteCount: Int = 100, role: Role = .writer,
@@ -19,7 +19,7 @@ struct SpaceUnderTest: Sendable {
       .results[0]
   }
 
-  /// One packet of a principal in one transaction.
+  /// Sends one packet of a principal in one transaction.
   @discardableResult
   func send(
     _ packet: Packet, from principal: Principal, byteCount: Int = 100, cursor: Cursor? = nil,
@@ -30,13 +30,13 @@ struct SpaceUnderTest: Sendable {
     return try await ingest([incoming], now: now).results[0]
   }
 
-  /// What a principal takes of the space; all of them together without one.
+  /// Returns a principal's usage of the space; without one, the usage of all together.
   func usage(of principal: Principal? = nil) async throws -> Usage {
     let rows = try await store.usage(in: space.id)
     return rows.first { $0.principal == principal?.id ?? "" }?.usage ?? Usage()
   }
 
-  /// Several packets in one transaction.
+  /// Sends several packets in one transaction.
   func send(_ packets: [Packet]) async throws -> [IngestResult] {
     try await ingest(packets.map { IncomingPacket($0, byteCount: 100) }, now: Self.now).results
   }
@@ -48,7 +48,7 @@ struct SpaceUnderTest: Sendable {
     return batch
   }
 
-  /// The receipt of a packet that must be accepted.
+  /// Returns the receipt of a packet that must be accepted.
   func receipt(for packet: Packet) async throws -> PacketReceipt {
     switch try await send(packet) {
     case .accepted(let receipt, _): return receipt
@@ -56,7 +56,7 @@ struct SpaceUnderTest: Sendable {
     }
   }
 
-  /// One page, which must be served.
+  /// Reads one page, which must be served.
   func page(
     after cursor: Cursor?, limit: Int = 1_000, byteLimit: Int = 1 << 20, device: DeviceID? = nil
   ) async throws -> (head: PageHead, changes: [Change]) {
@@ -72,25 +72,25 @@ struct SpaceUnderTest: Sendable {
     return (head, changes)
   }
 
-  /// Everything that is there, as a new device would get it.
+  /// Reads everything that is there, as a new device does.
   func everything() async throws -> Reader {
     var reader = Reader()
     try await reader.pull(from: self)
     return reader
   }
 
-  /// How far the device's packets have been applied, by a page.
+  /// Returns the newest applied operation of the device's packets, by a page.
   func appliedTail(of device: DeviceID?) async throws -> OperationID? {
     try await page(after: nil, device: device).head.appliedTail
   }
 
-  /// The newest sequence given.
+  /// Returns the newest sequence assigned.
   func head() async throws -> SequenceNumber {
     try unwrap(try await store.space(named: space.name), "the space is gone").head
   }
 }
 
-/// A device that only reads: what a client does with pages.
+/// A device that only reads pages, as a client does.
 struct Reader: Sendable {
   private(set) var cursor: Cursor?
   /// The records that exist.
@@ -100,8 +100,8 @@ struct Reader: Sendable {
   /// The last operation of this device that the server had applied, by the last page.
   private(set) var appliedTail: OperationID?
 
-  /// Reads one page; answers whether there is more. `isAtomic` devices show nothing until then,
-  /// but what is received is the same.
+  /// Reads one page; returns whether there is more. `isAtomic` devices show nothing until then, but
+  /// the received data is the same.
   mutating func pullPage(
     from space: SpaceUnderTest, limit: Int = 1_000, device: DeviceID? = nil
   ) async throws -> Bool {

@@ -1,9 +1,9 @@
 import FerryProtocol
 import SyncServer
 
-/// One thing that every store has to do, whatever is behind it.
+/// One requirement of every store, whatever is behind it.
 package struct StoreContract: Sendable, CustomStringConvertible {
-  /// A sentence: what holds.
+  /// The requirement, a sentence.
   package let description: String
   private let body: @Sendable (StoreUnderTest) async throws -> Void
 
@@ -12,7 +12,7 @@ package struct StoreContract: Sendable, CustomStringConvertible {
     self.body = body
   }
 
-  /// Throws a ``ContractViolation`` where the store does not hold it.
+  /// Throws a ``ContractViolation`` if the store violates it.
   package func check(_ store: StoreUnderTest) async throws { try await body(store) }
 
   /// All contracts.
@@ -37,7 +37,7 @@ package struct StoreUnderTest: Sendable {
     opening = open
   }
 
-  /// Opens the store, once more where it is open already.
+  /// Opens the store, once more if it is open already.
   package func open(
     _ limits: Limits, _ quotas: Quotas = .standard
   ) async throws -> any SyncStore { try await opening(limits, quotas) }
@@ -69,7 +69,7 @@ extension SpaceName {
   }
 }
 
-/// What a store did that it must not do.
+/// A store's violation of a contract.
 package struct ContractViolation: Error, CustomStringConvertible {
   package let description: String
 }
@@ -88,7 +88,7 @@ func require<T: Equatable>(
   try require(found == wanted, "\(what()): \(wanted) was expected, not \(found)", line: line)
 }
 
-/// The value, which must be there.
+/// Returns the value, which must be there.
 func unwrap<T>(
   _ value: T?, _ what: @autoclosure () -> String, line: Int = #line
 ) throws(ContractViolation) -> T {

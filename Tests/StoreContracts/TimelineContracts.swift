@@ -10,7 +10,8 @@ extension StoreContract {
       var sent: Packet?
       for _ in 0..<3 {
         try await under.withSpace { space in
-          // What is there was written before: as long as nothing is added, the history is the same.
+          // Present operations were written before: as long as none is added, the history is the
+          // same.
           if let last = given.last, let sent {
             try require(try await space.newest(), is: last, "the anchor after a start")
             let receipt = try await space.receipt(for: sent)
@@ -45,7 +46,7 @@ extension StoreContract {
       try await under.withSpace { space in
         try await space.send(author.packet(inserting: ["c"]))
         try await space.prune()
-        // Runs ended at 2 and at 4; the history of the third goes on to 6.
+        // Runs ended at 2 and at 4; the history of the third continues to 6.
         for (index, anchor) in given.enumerated() {
           let end = SequenceNumber(index / 2 + 1) * 2
           for head in anchor.head...6 {
@@ -115,8 +116,8 @@ extension SpaceUnderTest {
     try unwrap(try await page(after: nil).head.cursor.anchor, "no anchor")
   }
 
-  /// What a cursor whose place was pruned is answered with. A packet is taken where its history is
-  /// not known to be another one.
+  /// Checks the response to a cursor whose place was pruned. A packet is accepted unless its
+  /// history is known to be another one.
   fileprivate func expect(_ anchor: Cursor.Anchor, _ code: ProblemCode) async throws {
     let cursor = Cursor(epoch: space.epoch, applied: anchor.head, anchor: anchor)
     let problem = await problem { _ = try await page(after: cursor) }

@@ -42,7 +42,7 @@ extension StoreContract {
             group.addTask {
               var reader = Reader()
               while reader.records.count < 1_800 {
-                // Only what is complete is shown: all pages up to the head of the last one.
+                // Only complete data is shown: all pages up to the head of the last one.
                 try await reader.pull(from: space, limit: limit)
                 let count = reader.records.count
                 try require(count.isMultiple(of: 60), "\(count) records: a part is seen")

@@ -132,7 +132,7 @@ extension StoreContract {
   ]
 }
 
-/// Inserts a record that must be let in.
+/// Inserts a record that must be accepted.
 private func take(
   _ author: inout Author, _ record: String, _ columns: [Name: Value], in space: SpaceUnderTest
 ) async throws {
@@ -140,7 +140,7 @@ private func take(
   try require(receipt.status, is: .applied, "record \(record)")
 }
 
-/// Inserts a record that must be refused; the author goes on from where it was.
+/// Inserts a record that must be rejected; the author continues from its earlier state.
 private func refuse(
   _ author: inout Author, _ record: String, _ columns: [Name: Value], holder: Name,
   in space: SpaceUnderTest

@@ -94,7 +94,7 @@ extension StoreContract {
         let column = try unwrap(changes.first?.state.columns.first, "the record is not there")
         try require(column.value, is: 3, "the last write")
         try require(column.stamp.time.milliseconds, is: limit, "the clamped time")
-        // Who has seen the clamped time, and writes after it, wins.
+        // An author who has seen the clamped time, and writes after it, wins.
         var other = Author(2)
         other.base = 3
         other.wall = limit
@@ -119,7 +119,8 @@ extension StoreContract {
       let steps = [0, -2, -60, -1_440, 525_600, -5].map { $0 * minute }
       for (round, step) in steps.enumerated() {
         var author = Author(UInt64(round + 1))
-        // Devices correct their clocks by the node's, and run ahead of each time that they have seen.
+        // Devices correct their clocks by the node's, and run ahead of each time that they have
+        // seen.
         author.wall += step
         author.clock.observe(seen)
         author.base = try await nodes[0].head()

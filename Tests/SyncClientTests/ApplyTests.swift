@@ -189,7 +189,7 @@ struct ApplyTests {
     ])
     #expect(result == AppliedPull(applied: 1, refused: 1))
     #expect(try replica.rows("SELECT id FROM t") == [["good"]])
-    // A newer change mends it.
+    // A newer change repairs it.
     try replica.apply([maker.change(3, "t", "bad", [Column("n", 2)], inserts: false)])
     #expect(try replica.rows("SELECT id, n FROM t ORDER BY n") == [["good", 1], ["bad", 2]])
     #expect(try replica.file.status().keptBack == 0)
@@ -292,7 +292,7 @@ struct ApplyTests {
     try replica.apply([maker.change(2, "tasks", "a", [Column("title", "y")], inserts: false)])
     #expect(try replica.rows("SELECT title, done FROM tasks") == [["y", 1]])
     #expect(try replica.rows("SELECT count(*) FROM history") == [[0]])
-    // A table that does not sync is the triggers' own to keep.
+    // The triggers themselves keep a table that does not sync.
     #expect(try replica.rows("SELECT title FROM search") == [["y"]])
     #expect(try replica.pending.isEmpty)
     // The user's own writes fire them as always, and all of it is recorded.

@@ -27,7 +27,7 @@ struct BusyServerTests {
     }
   }
 
-  /// The pauses of a device that tries to connect until it gives up.
+  /// Returns the pauses of a device that tries to connect until it gives up.
   private func pauses(retryAfter: String?) async throws -> [Duration] {
     let directory = try TemporaryDirectory()
     let pauses = Mutex<[Duration]>([])

@@ -17,7 +17,7 @@ struct CaptureTests {
     #expect(pending.map(\.kind) == [.insert, .update, .delete])
     #expect(pending[0].columns == [Column("title", "one"), Column("done", 0)])
     #expect(pending[1].columns == [Column("done", 1)])
-    // The deleted row stays readable until the server confirms (S1.10).
+    // The deleted row stays readable until the server confirms.
     #expect(pending[2].columns == [Column("title", "one"), Column("done", 1)])
   }
 

@@ -5,8 +5,8 @@ import Testing
 
 @testable import SyncClient
 
-/// What recording in the midst of a user's statement must not change, and when the triggers are
-/// looked at.
+/// Recording within a user's statement: the effects that it must not have, and the moments at which
+/// triggers are checked.
 @Suite("Capture triggers", .hangLimit)
 struct CaptureTriggerTests {
   @Test("the row that was inserted last is the user's own")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import SyncClient
 
-/// The `base` of what SQLite does to rows along with a parent that a pull list deletes.
+/// The `base` of SQLite's changes to rows along with a parent that a pull list deletes.
 @Suite("What was seen of rows that go with their parents", .hangLimit)
 struct CascadeBaseTests {
   private let maker = PageMaker()

@@ -204,7 +204,7 @@ struct DeferredRecordTests {
     #expect(waiting.map(\.key.record) == ["b", "c", "d\u{0}", "e"])
     #expect(waiting[0].reason == "a name has 129 bytes; 128 are allowed")
     #expect(waiting[1].reason.contains("1048577 bytes"))
-    // All goes on, also with what is kept of these tables and records.
+    // All work continues, also with the kept changes of these tables and records.
     try replica.apply([maker.change(7, "tasks", "b", [Column("title", "sound")])])
     #expect(try replica.rows("SELECT title FROM tasks WHERE id = 'b'") == [["sound"]])
     // A part of a record whose rest cannot be read makes no row.

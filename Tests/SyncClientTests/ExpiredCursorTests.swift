@@ -4,7 +4,7 @@ import Testing
 
 @testable import SyncClient
 
-/// What a replica does that was away for longer than its server keeps history.
+/// A replica that was offline for longer than its server keeps history.
 @Suite(.hangLimit)
 struct ExpiredCursorTests {
   private let maker = PageMaker()

@@ -43,7 +43,7 @@ struct KeyFollowerTests {
     #expect(
       try replica.rows("SELECT id, code FROM tags ORDER BY id")
         == [["known", expected], ["mine", expected]])
-    // What came by itself is not recorded again.
+    // Effects of a pulled change are not recorded again.
     let pending = try replica.pending
     #expect(pending.map(\.key.record) == ["mine", "mine"])
     #expect(pending.last?.columns == [Column("code", expected)])
@@ -69,7 +69,7 @@ struct KeyFollowerTests {
       try replica.rows("SELECT id, code FROM tags ORDER BY id")
         == [["known", .null], ["mine", "none"]])
     #expect(try replica.rows("SELECT code FROM labels ORDER BY id") == [["none"], ["new"]])
-    // It is applied as soon as nothing refers to the value any more.
+    // It is applied as soon as no row refers to the value any more.
     try replica.run("DELETE FROM tags WHERE id = 'mine'")
     #expect(try replica.apply([], head: 8).refused == 0)
     #expect(try replica.rows("SELECT code FROM labels ORDER BY id") == [["all"], ["new"]])

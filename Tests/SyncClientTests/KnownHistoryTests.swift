@@ -7,7 +7,7 @@ import Testing
 
 @testable import SyncClient
 
-/// What a replica tells a server that it knows of the history.
+/// A replica's knowledge of the history, as it sends it to a server.
 @Suite("What a replica knows of the history", .hangLimit)
 struct KnownHistoryTests {
   @Test("reaches to its newest confirmed packet, also ahead of the cursor")
@@ -25,13 +25,13 @@ struct KnownHistoryTests {
         == Cursor.Anchor(
           head: 5, operation: packet.tail!, print: PageMaker.print(at: 5),
           timeline: PageMaker.timeline(at: 5)))
-    // Whether the server has what came under the present name, its page tells.
+    // The server's page shows whether it has the operations under the present name.
     let plain = try replica.file.syncState().cursor
     #expect(try replica.file.knownCursor(ofFormerNames: true) == plain)
     try replica.file.takeNewIdentity()
     #expect(try replica.file.knownCursor(ofFormerNames: true) == known)
     #expect(try replica.file.knownCursor() == known)
-    // What was pulled later is newer.
+    // Changes that were pulled later are newer.
     try replica.apply([], head: 9, tail: packet.tail)
     #expect(try replica.file.knownCursor() == replica.file.syncState().cursor)
   }
@@ -61,7 +61,7 @@ struct KnownHistoryTests {
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
     _ = try replica.freeze()
     #expect(try replica.pending.map(\.base) == [3])
-    // A copy of this file has sent it to the server that was set back, and then something else.
+    // A copy of this file has sent it to the restored server, and then something else.
     try replica.file.beginReplacement(Problem(.historyLost, "lost"))
     try replica.apply(
       [maker.change(2, "tasks", "a", [Column("title", "one")])], head: 5,
@@ -85,7 +85,7 @@ struct KnownHistoryTests {
     #expect(try replica.file.knownCursor()?.anchor == nil)
   }
 
-  /// Answers as a server that is set back between a pull and the push after it.
+  /// Responds as a server that is restored from a backup between a pull and the push after it.
   private final class SetBackServer: Transport {
     private struct State {
       var requests: [String] = []

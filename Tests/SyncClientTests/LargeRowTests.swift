@@ -8,7 +8,7 @@ import Testing
 /// Rows that grow, up to the limit of a record.
 @Suite("Large rows", .hangLimit)
 struct LargeRowTests {
-  /// A hundredth of the usual ones: what is written takes as much less time.
+  /// A hundredth of the usual limits: so large values take less time to write.
   private static let limits: Limits = {
     var limits = Limits.standard
     (limits.valueBytes, limits.operationBytes, limits.recordStateBytes) = (10_500, 42_000, 86_000)
@@ -20,7 +20,7 @@ struct LargeRowTests {
   private let limits = Self.limits
   private let maker = PageMaker()
 
-  /// A table of ten texts, and one that refers to it.
+  /// Returns a table of ten texts, and one that refers to it.
   private func replica() throws -> ReplicaFixture {
     let replica = try ReplicaFixture(limits: limits)
     let columns = (0..<10).map { ", c\($0) TEXT" }.joined()
@@ -92,7 +92,7 @@ struct LargeRowTests {
       }
     }
     #expect(try replica.rows("SELECT id, c9 FROM t") == [["a", nil]])
-    // Not that it is large, but that it grows is refused.
+    // The row is rejected because it grows, not because it is large.
     try replica.apply([
       maker.change(
         1, "t", "b",
@@ -149,7 +149,7 @@ struct LargeRowTests {
     #expect(Set(pending.map(\.group)).count == 2)
     #expect(pending.map(\.operation.base).allSatisfy { $0 == 0 })
     #expect(try sendAll(replica).count >= 4)
-    // The server was made anew, and nobody keeps the operations any more.
+    // The server was created from scratch, and no device keeps the operations any more.
     try replica.file.connection.execute(
       """
       DELETE FROM ferry_pending; DELETE FROM ferry_packets;

@@ -5,10 +5,10 @@ import Testing
 
 @testable import SyncClient
 
-/// What a watching device believes of the server's head.
+/// A watching device's knowledge of the server's head.
 @Suite(.hangLimit)
 struct LiveHeadTests {
-  /// Connected at a head, with everything pulled.
+  /// Returns a state that is connected at a head, with everything pulled.
   static func trusted(_ head: SequenceNumber, epoch: UInt64? = nil) -> LiveHead {
     var live = LiveHead()
     live.connect(head: head)

@@ -62,7 +62,7 @@ struct MeetingTests {
     let later = maker.change(7, "tasks", "a", [Column("title", "theirs")])
     try replica.apply([later], head: 7)
     #expect(try replica.rows("SELECT title FROM tasks") == [["mine"]])
-    // The answer to the packet is lost.
+    // The response to the packet is lost.
     #expect(try replica.apply([], head: 8, tail: packet.tail).isToRepeat)
     #expect(try replica.file.syncState().applied == 5)
     #expect(try replica.apply([later], head: 8, tail: packet.tail).isToRepeat == false)
@@ -158,7 +158,7 @@ struct MeetingTests {
     let renamed = maker.change(3, "goods", "g", [Column("name", "bolt")], inserts: false)
     #expect(try replica.apply([renamed]).refused == 0)
     #expect(try replica.rows("SELECT name, stock FROM goods") == [["bolt", 7]])
-    // Where the row is not here, how much was added to what is not known.
+    // If the row is not here, the total of an increment to an unknown value is unknown, too.
     replica.file.capture.mode = .applying
     try replica.run("DELETE FROM goods")
     replica.file.capture.mode = .recording

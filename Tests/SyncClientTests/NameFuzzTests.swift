@@ -5,12 +5,11 @@ import Testing
 
 @testable import SyncClient
 
-/// Names and values that are easily taken for others, through a device: tables made from what was
-/// pulled, rows, recorded writes, predicates and comparisons. A model that knows only bytes says
-/// what is right.
+/// Names and values that are easily confused, through a device: tables made from pulled columns,
+/// rows, recorded writes, predicates and comparisons. A model that knows only bytes decides.
 @Suite("Names by chance on a device", .hangLimit)
 struct NameFuzzTests {
-  /// What one space holds of one table.
+  /// The content of one table in one space.
   private struct Sample {
     var table: Name
     var key: Name
@@ -113,7 +112,7 @@ struct NameFuzzTests {
       }
       #expect(Array(row.dropFirst()) == sample.shown.map { model[$0] ?? .null })
     }
-    // What has no column here waits, whole.
+    // A value without a column here waits, whole.
     let hidden = Set(sample.columns).subtracting(sample.shown)
     let expected = sample.rows.mapValues { row in row.filter { hidden.contains($0.key) } }
       .filter { !$0.value.isEmpty }
@@ -171,7 +170,8 @@ struct NameFuzzTests {
     }
   }
 
-  /// What a user writes is recorded with the same bytes, and batches find their columns.
+  /// Checks that a user's writes are recorded with the same bytes, and that batches find their
+  /// columns.
   private func checkWrites(_ replica: ReplicaFixture, _ sample: Sample, _ seed: UInt64) throws {
     var samples = NameSamples(seed: seed &+ 2_000_000)
     let records = sample.rows.keys.sorted()
@@ -225,7 +225,7 @@ struct NameFuzzTests {
 }
 
 extension Operation {
-  /// What is compared of a recorded operation.
+  /// The compared part of a recorded operation.
   fileprivate struct Kept: Equatable {
     let key: RecordKey
     let columns: [Column]

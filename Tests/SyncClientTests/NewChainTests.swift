@@ -10,7 +10,7 @@ import Testing
 struct NewChainTests {
   private let maker = PageMaker()
 
-  /// An insert and an update of one record, each in a packet of its own.
+  /// Returns an insert and an update of one record, each in a packet of its own.
   private func insertedAndEdited() throws -> (ReplicaFixture, [Packet]) {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 0)
@@ -20,7 +20,7 @@ struct NewChainTests {
     return (replica, try replica.freeze())
   }
 
-  /// The same operations, whatever their authors had seen.
+  /// Returns the same operations, whatever their authors had seen.
   private func contents(_ packets: [Packet]) -> [[Operation]] {
     packets.map { packet in
       packet.operations.map { operation in
@@ -175,7 +175,7 @@ struct NewChainTests {
     let page = maker.page([], head: 0)
     _ = try replica.file.apply(last: page.body, page.head)
     #expect(try replica.pending.map(\.kind) == [.update, .insert])
-    // Another device gives the row back with what it knows.
+    // Another device re-uploads the row with the values that it knows.
     try replica.apply(
       [maker.change(1, "tasks", "a", [Column("title", "theirs"), Column("done", 3)], at: 2)],
       head: 1)

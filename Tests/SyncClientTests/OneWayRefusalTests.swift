@@ -4,7 +4,7 @@ import Testing
 
 @testable import SyncClient
 
-/// What the server refuses of upload-only tables.
+/// The server's refusals of upload-only tables.
 extension OneWayTests {
   @Test("a refused record keeps its row, is marked, and goes with what mends it when tried again")
   func refused() throws {

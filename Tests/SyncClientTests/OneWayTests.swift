@@ -5,12 +5,12 @@ import Testing
 
 @testable import SyncClient
 
-/// Tables whose changes are sent and do not come back (seed rows S2.1, S2.2).
+/// Tables whose changes are sent and do not come back (SPEC.md §17).
 @Suite("One-way tables", .hangLimit)
 struct OneWayTests {
   let maker = PageMaker()
 
-  /// An upload-only table of messages beside a two-way one of tasks.
+  /// Returns an upload-only table of messages beside a two-way one of tasks.
   func outbox(automatic: Bool = false) throws -> ReplicaFixture {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("CREATE TABLE messages(id TEXT PRIMARY KEY, body TEXT)")
@@ -27,12 +27,12 @@ struct OneWayTests {
     }
   }
 
-  /// A sync that cannot reach the server, after it had made packets.
+  /// Fails a sync that cannot reach the server, after it had made packets.
   func fail(_ replica: ReplicaFixture) throws {
     try replica.file.markFailed(through: replica.file.newestPending(), "no route to host")
   }
 
-  /// What the next sync sends.
+  /// Returns the packets that the next sync sends.
   func sent(_ replica: ReplicaFixture) throws -> [Packet] {
     try replica.file.prepareUploads()
     return try replica.freeze()

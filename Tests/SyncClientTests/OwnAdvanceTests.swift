@@ -5,10 +5,10 @@ import Testing
 
 @testable import SyncClient
 
-/// Where a device's own confirmed packets lead its cursor, and where they do not.
+/// The advance of a cursor by a device's own confirmed packets, and its limits.
 @Suite("The cursor over own packets", .hangLimit)
 struct OwnAdvanceTests {
-  /// A replica at 10, and its packets, each of one insert.
+  /// Returns a replica at 10, and its packets, each of one insert.
   private func replica(packets count: Int) throws -> (ReplicaFixture, [Packet]) {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 10)
@@ -19,7 +19,7 @@ struct OwnAdvanceTests {
     return (replica, try replica.freeze())
   }
 
-  /// The server's answer, with other prints than those of its history.
+  /// Returns the server's response, with other history hashes than its own.
   private func answer(
     _ packet: Packet, at first: SequenceNumber, in replica: ReplicaFixture, before: UInt64?,
     after: UInt64?
@@ -56,7 +56,7 @@ struct OwnAdvanceTests {
       answer(packets[0], at: 11, in: replica, before: before, after: after))
     #expect(try replica.file.syncState().cursor?.applied == 10)
     #expect(try replica.file.syncState().anchor == PageMaker.anchor(at: 10))
-    // What follows it there leads no further.
+    // The operations after it there lead no further.
     _ = try replica.file.receive(
       answer(packets[1], at: 12, in: replica, before: after, after: after ^ 2))
     #expect(try replica.file.syncState().applied == 10)

@@ -181,7 +181,7 @@ struct PacketTests {
     #expect(try replica.file.syncState().applied == 10)
     _ = try replica.file.receive(replica.receipt(packets[0], first: 11))
     #expect(try replica.file.syncState().applied == 12)
-    // Somebody else's change lies between: the rest has to be pulled.
+    // Another device's change is between: the rest has to be pulled.
     _ = try replica.file.receive(replica.receipt(packets[2], first: 14))
     #expect(try replica.file.syncState().applied == 12)
     #expect(try replica.file.pendingCount() == 0)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import SyncClient
 
-/// A device with pending operations pulls a change, and shows what the server will decide.
+/// A device with pending operations pulls a change, and shows the server's later decision.
 @Suite("Predicting what policies decide", .hangLimit)
 struct PredictionTests {
   typealias Row = [Name: Value]
@@ -43,7 +43,7 @@ struct PredictionTests {
       number, kind, columns, adds: adds, from: originals, base: base)
   }
 
-  /// What the row here is after operations of its user.
+  /// Returns the row here after operations of its user.
   static func written(_ operations: [Operation], over row: Row?) -> Row? {
     operations.reduce(row) { row, operation in
       guard operation.kind != .delete else { return nil }
@@ -74,7 +74,7 @@ struct PredictionTests {
     }
   }
 
-  /// The row here after the pull, and the server's after the push.
+  /// Returns the row here after the pull, and the server's after the push.
   static func meet(
     _ rules: TableRules, start: [Column], theirs: [Operation], mine: [Operation]
   ) -> (here: Row?, there: Row?) {
@@ -88,7 +88,7 @@ struct PredictionTests {
     return (applied(effect, to: row), server.row)
   }
 
-  /// One column, `a`: what both sides hold in the end.
+  /// Returns the final value of one column, `a`, on both sides.
   private func decided(
     _ policy: ConflictPolicy, _ start: Value, theirs: Operation, mine: Operation
   ) -> Value? {
@@ -165,7 +165,7 @@ struct PredictionTests {
     var maker = JoinSamples(seed: seed, policy)
     let start = [Column("a", maker.value()), Column("b", maker.value())]
     let (theirs, mine) = (maker.operations(2), maker.operations(3))
-    // The operations are of a device that has seen the start and nothing else.
+    // The operations are of a device that has seen only the start.
     func seen(_ operations: [Operation]) -> [Operation] {
       operations.map { operation in
         var operation = operation
@@ -177,7 +177,7 @@ struct PredictionTests {
     let pending = OperationJoinTests.joined(seen(mine), rules)
     for others in [seen(theirs), seen(theirs) + [Self.operation(25, .delete)]] {
       let rows = Self.meet(rules, start: start, theirs: others, mine: pending)
-      // What a column shows that only this device wrote is shown once the server has decided.
+      // A column that only this device wrote shows its value once the server has decided.
       let told = Set(others.flatMap(\.columns).map(\.name))
       #expect(
         rows.here?.filter { told.contains($0.key) } == rows.there?.filter { told.contains($0.key) }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SyncClient
 
-/// A push that meets an obstacle goes on, or names it.
+/// A push that finds an obstacle continues, or names it.
 @Suite(.hangLimit)
 struct PushRecoveryTests {
   private typealias Obstacle = PushRecovery.Obstacle
@@ -131,8 +131,8 @@ struct PushRecoveryTests {
   }
 }
 
-/// A server that keeps the rules of the chain (SPEC.md §4) and lets the second packet of a chain wait
-/// for the third, as a network may.
+/// A server that keeps the rules of the chain (SPEC.md §4). It lets the second packet of a chain
+/// wait for the third, as a network may.
 private final class ChainServer: Transport {
   private struct State {
     var known: Set<OperationID> = []
@@ -170,7 +170,7 @@ private final class ChainServer: Transport {
       return state.arrived
     }
     if number == 2 {
-      // A later packet overtakes it where one is on its way.
+      // A later packet overtakes it if one is on its way.
       for _ in 0..<2_000 where state.withLock({ $0.arrived }) == 2 { await Task.yield() }
       for _ in 0..<200 { await Task.yield() }
     }

@@ -26,7 +26,7 @@ struct QuarantineCascadeTests {
     return replica
   }
 
-  /// The server refuses a record of the first packet.
+  /// Refuses a record of the first packet, as the server does.
   private func refuse(_ record: Name, _ replica: ReplicaFixture) throws -> [String] {
     let packet = try replica.freeze()[0]
     let operation = try #require(packet.operations.first { $0.key.record == record })
@@ -136,7 +136,7 @@ struct QuarantineCascadeTests {
     #expect(pulled.refused == (isKnown ? 0 : 1))
     #expect(try replica.file.refusedCount() == (isKnown ? 0 : 1))
     #expect(try replica.pending.map(\.key.record) == (isKnown ? ["k1"] : []))
-    // It is asked once: what the server does not know may still come.
+    // It is requested once: a record that the server does not know may still come.
     #expect(try replica.file.recordsToRefresh().isEmpty)
     try replica.apply([maker.change(6, "p", "gone", [])])
     #expect(try replica.file.refusedCount() == 0)
@@ -156,7 +156,7 @@ struct QuarantineCascadeTests {
     let refusal = Refusal(
       operation: bad.id, code: .uniqueTaken, detail: "taken", table: "p", record: "bad")
     #expect(try replica.file.quarantine(packet: packets[1].number, [refusal]) == 2)
-    // What is left can be sent: no packet lacks an operation.
+    // The remaining operations can be sent: no packet lacks one.
     let sent = try replica.freeze().flatMap(\.operations).map(\.key.record)
     #expect(sent == ["later"])
   }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import SyncClient
 
-/// What happens to rows that were written while nothing recorded them.
+/// Rows that were written while no trigger recorded them.
 @Suite("Reconciling unrecorded rows", .hangLimit)
 struct ReconciliationTests {
   private static let me = DeviceID(UniqueID(high: 0x7000, low: 1 << 63))
@@ -20,7 +20,7 @@ struct ReconciliationTests {
     ColumnState(name: name, value: value, stamp: stamp(device), sequence: sequence)
   }
 
-  /// A record with these columns; deleted at a place, if one is given.
+  /// Returns a record with these columns; deleted at a place, if one is given.
   private func record(
     _ columns: [ColumnState], deletedAt deleted: SequenceNumber? = nil, by device: DeviceID = other
   ) -> RecordState {

@@ -20,10 +20,10 @@ final class ReplicaFixture {
     file = try Self.open(path, clock, credentials, limits)
   }
 
-  /// Opens the file anew, as a process does that starts again.
+  /// Opens the file again, as a process does that starts again.
   func reopen() throws { file = try Self.open(path, clock, credentials, limits) }
 
-  /// A second writer on the same file, as another process has.
+  /// Returns a second writer on the same file, as another process has.
   func other() throws -> ReplicaFile { try Self.open(path, clock, credentials, limits) }
 
   private static func open(
@@ -34,7 +34,7 @@ final class ReplicaFixture {
       credentials: credentials)
   }
 
-  /// A tracked table of tasks.
+  /// Returns a tracked table of tasks.
   static func withTasks() throws -> ReplicaFixture {
     let fixture = try ReplicaFixture()
     try fixture.run("CREATE TABLE tasks(id TEXT PRIMARY KEY, title TEXT, done INTEGER DEFAULT 0)")
@@ -56,12 +56,12 @@ final class ReplicaFixture {
   }
 }
 
-/// Stands still until moved.
+/// A clock that stops until a test moves it.
 final class TestClock {
   var now: Int64 = 1_800_000_000_000
   private var state: UInt64 = 42
 
-  /// SplitMix64 (Steele, Lea and Flood, 2014).
+  /// Returns the next number by SplitMix64 (Steele, Lea and Flood, 2014).
   func nextRandom() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
@@ -100,12 +100,13 @@ struct PageMaker {
       state: RecordState(deleted: SequencedStamp(stamp: stamp, sequence: sequence)))
   }
 
-  /// The print of this server's history at a place.
+  /// Returns the history hash of this server at a place.
   static func print(at sequence: SequenceNumber) -> UInt64 {
     UInt64(sequence) &* 0x9E37_79B9_7F4A_7C15
   }
 
-  /// The timeline that this server's history is on at a place: it begins one each ten places.
+  /// Returns the timeline that this server's history is on at a place: it begins one each ten
+  /// places.
   static func timeline(at sequence: SequenceNumber) -> Timeline {
     Timeline(UInt64(sequence / 10))
   }
@@ -153,7 +154,7 @@ extension ReplicaFixture {
     return try file.apply(last: page.body, page.head)
   }
 
-  /// What a server that has lost nothing says of this device.
+  /// Returns the confirmed tail that a server without losses reports for this device.
   private func confirmedTail() throws -> OperationID? {
     try file.connection.statement(
       """
@@ -163,7 +164,7 @@ extension ReplicaFixture {
     ).first { $0.uniqueID(0).map { OperationID($0) } } ?? nil
   }
 
-  /// What a server answers that takes the packet at these places.
+  /// Returns the receipt of a server that applies the packet at these places.
   func receipt(
     _ packet: Packet, first: SequenceNumber, status: PacketReceipt.Status = .applied,
     outcomes: [Outcome]? = nil
@@ -181,7 +182,7 @@ extension ReplicaFixture {
       epoch: PageMaker().epoch, head: last, serverTime: 0)
   }
 
-  /// Freezes and answers with the open packets.
+  /// Freezes and returns the open packets.
   func freeze(limit: Int = 4) throws -> [Packet] {
     try file.freezePackets(limit: limit)
     return try file.openPackets().map { try file.packet($0) }

@@ -5,14 +5,14 @@ import Testing
 
 @testable import SyncClient
 
-/// Counters of rows that are given back to a server which has lost them.
+/// Counters of rows that are re-uploaded to a server which has lost them.
 @Suite(.hangLimit)
 struct RescuedCounterTests {
   private let maker = PageMaker()
   private static let day: Int64 = 24 * 3_600_000
 
-  /// A replica with a counter that shows 12: 5 with the row and 3 of others, 4 of its own that the
-  /// server has confirmed.
+  /// Returns a replica with a counter that shows 12: 5 with the row and 3 of others, 4 of its own
+  /// that the server has confirmed.
   private func counting() throws -> (ReplicaFixture, Packet) {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE polls(id TEXT PRIMARY KEY, title TEXT, votes INTEGER)")
@@ -33,7 +33,7 @@ struct RescuedCounterTests {
     return (replica, packet)
   }
 
-  /// The server has lost all but the schema.
+  /// Lets the server lose all but the schema.
   private func loseAll(
     _ replica: ReplicaFixture, _ code: ProblemCode = .epochChanged, now: Int64 = 0
   ) throws {
@@ -42,7 +42,7 @@ struct RescuedCounterTests {
     _ = try replica.file.apply(last: page.body, page.head)
   }
 
-  /// What a server that applies these makes of the counter.
+  /// Returns the counter's value on a server that applies these.
   private func sum(_ operations: [Operation]) throws -> Value? {
     let rules = TableRules(columns: ["votes": ColumnRules(policy: .counter)])
     var state = RecordState()
@@ -67,7 +67,7 @@ struct RescuedCounterTests {
     #expect(sentByTwo.first?.id == theirs.tail)
     #expect(sentByOne.map(\.kind) == [.update, .insert])
     #expect(sentByOne.last?.columns == [Column("title", "x"), Column("votes", 0)])
-    // What both have added, and nothing twice, in either order.
+    // The increments of both, and none twice, in either order.
     #expect(try sum(sentByOne + sentByTwo) == 4)
     var second = sentByTwo
     second[0].id = OperationID(UniqueID(high: 1, low: 2))

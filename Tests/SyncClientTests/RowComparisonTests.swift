@@ -4,7 +4,7 @@ import Testing
 
 @testable import SyncClient
 
-/// What is a difference between a row and a record, and what is not.
+/// Differences between a row and a record, and values that only look different.
 @Suite("Comparing rows with records", .hangLimit)
 struct RowComparisonTests {
   private static let stamp = Stamp(time: .zero, device: DeviceID(UniqueID(high: 1, low: 1)))

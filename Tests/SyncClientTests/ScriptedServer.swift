@@ -5,9 +5,9 @@ import TestSupport
 
 @testable import SyncClient
 
-/// A server in memory: takes every packet, tells the head, and has whatever a test makes of it.
+/// A server in memory: takes every packet, reports the head, and follows a test's rules.
 final class ScriptedServer: Transport {
-  /// What a test puts in the place of an answer; `nil` lets the server answer.
+  /// A test's replacement of a response; `nil` lets the server respond.
   typealias Rule = @Sendable (_ request: TransportRequest, _ number: Int) -> TransportResponse?
 
   private struct State {
@@ -22,7 +22,7 @@ final class ScriptedServer: Transport {
 
   init(_ rule: @escaping Rule = { _, _ in nil }) { self.rule = rule }
 
-  /// What devices have sent.
+  /// The operations that devices have sent.
   var operations: [Operation] { state.withLock { $0.operations } }
   var requests: [TransportRequest] { state.withLock { $0.requests } }
 
@@ -94,7 +94,7 @@ final class ScriptedServer: Transport {
         .encoded())
   }
 
-  /// A replica with a table of notes that is connected to this server.
+  /// Returns a replica with a table of notes that is connected to this server.
   func replica(in directory: TemporaryDirectory) async throws -> Replica {
     var surroundings = Surroundings.system
     surroundings.sleep = { _ in }

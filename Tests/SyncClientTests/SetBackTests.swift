@@ -5,12 +5,12 @@ import Testing
 
 @testable import SyncClient
 
-/// What a replica does when a page tells that its server, or the replica itself, was set back.
+/// A replica whose page shows that its server, or the replica itself, was restored from a backup.
 @Suite("Servers and replicas that were set back", .hangLimit)
 struct SetBackTests {
   private let maker = PageMaker()
 
-  /// A replica with two confirmed packets, the first of them behind the cursor.
+  /// Returns a replica with two confirmed packets, the first of them behind the cursor.
   private func confirmed() throws -> (ReplicaFixture, [Packet]) {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 0)
@@ -80,7 +80,7 @@ struct SetBackTests {
     #expect(pending.map(\.key.record) == ["a", "a"])
     #expect(pending[1].time < pending[0].time)
     #expect(pending[1].time.milliseconds == 1)
-    // The clock is not set back by it.
+    // The clock does not go back.
     try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
     #expect(try replica.pending[2].time > pending[0].time)
   }
@@ -92,7 +92,7 @@ struct SetBackTests {
     try replica.file.beginReplacement(Problem(.historyLost, "lost"))
     try replica.apply([], head: 0)
     try replica.run("DELETE FROM tasks WHERE id = 'a'")
-    // Another device may have given the row back meanwhile.
+    // Another device may have re-uploaded the row meanwhile.
     #expect(try replica.freeze().flatMap(\.operations).map(\.kind) == [.delete])
   }
 
@@ -190,7 +190,7 @@ struct SetBackTests {
     try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
     let next = try replica.freeze()
     #expect(next.first?.dependency == nil)
-    // The copy may have displaced what the cursor had not passed: it is sent again.
+    // The copy may have displaced operations that the cursor had not passed: they are sent again.
     #expect(next.flatMap(\.operations).map(\.key.record) == ["b", "c"])
   }
 
@@ -234,7 +234,7 @@ extension SetBackTests {
     let (replica, packets) = try threePackets()
     _ = try replica.file.receive(replica.receipt(packets[0], first: 1))
     _ = try replica.file.receive(replica.receipt(packets[1], first: 2, status: .duplicate))
-    // The cursor was never so far: nothing but the tail tells.
+    // The cursor was never so far: only the tail shows it.
     try replica.apply([], head: 1, tail: packets[0].tail)
     let again = try replica.freeze()
     #expect(again.map(\.tail) == [packets[1].tail, packets[2].tail])
@@ -245,12 +245,12 @@ extension SetBackTests {
     "what was confirmed under an earlier name is sent again, also where the newer name is known")
   func earlierNameLost() throws {
     let (replica, packets) = try confirmed()
-    // A copy has written; what follows is a chain of another name.
+    // A copy has written; the following packets are a chain of another name.
     try replica.apply([], head: 9, tail: OperationID(UniqueID(high: 9, low: 9)))
     try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
     let next = try replica.freeze()
     #expect(try replica.file.count("SELECT count(*) FROM ferry_archived_packets") == 1)
-    // Its first packet came to the server after that was set back to nothing.
+    // Its first packet came to the server after that was restored from an empty backup.
     try replica.file.beginReplacement(Problem(.cursorAhead, "lost"))
     let changes = next.flatMap(\.operations).enumerated().map { place, operation in
       maker.change(
@@ -279,7 +279,7 @@ extension SetBackTests {
   @Test("what a server lost, and a copy's chain took the place of, is sent again")
   func displacedByCopy() throws {
     let (replica, packets) = try confirmed()
-    // The cursor stands before both, so the server serves it.
+    // The cursor is before both, so the server serves it.
     try replica.apply([], head: 2, tail: OperationID(UniqueID(high: 9, low: 9)))
     let again = try replica.freeze()
     #expect(again.flatMap(\.operations).map(\.id) == packets[1].operations.map(\.id))
@@ -317,7 +317,7 @@ extension SetBackTests {
 }
 
 extension SetBackTests {
-  /// A replica with three packets of one insert each, on their way.
+  /// Returns a replica with three packets of one insert each, on their way.
   private func threePackets() throws -> (ReplicaFixture, [Packet]) {
     let replica = try ReplicaFixture.withTasks()
     var packets: [Packet] = []
@@ -359,7 +359,7 @@ extension SetBackTests {
     try replica.run("UPDATE tasks SET title = 'y' WHERE id IN ('a', 'b')")
     let edits = try #require(try replica.freeze().last)
     let row = try #require(try replica.file.openPackets().last)
-    // Its answer says that those before it have been applied; their own answers were lost.
+    // Its response reports that those before it have been applied; their own responses were lost.
     let refusal = Refusal(
       operation: edits.operations[1].id, code: .schemaViolation, detail: "no", table: "tasks",
       record: "b")

@@ -6,7 +6,7 @@ import SyncServer
 import TestSupport
 import Testing
 
-/// Tombstones may be removed at any time; the sums never keep what they had of such a record.
+/// Tombstones may be removed at any time; the sums never keep the part of such a record.
 @Suite("Digests of records that are removed", .hangLimit)
 struct DigestLossTests {
   @Test("SQLite: sums begin anew where a record is removed before its delete was folded")

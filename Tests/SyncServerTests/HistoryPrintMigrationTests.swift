@@ -6,7 +6,7 @@ import SyncServer
 import TestSupport
 import Testing
 
-/// Stores whose history is older than its print.
+/// Stores whose history is older than its history hash.
 @Suite("Histories from before there were prints", .hangLimit)
 struct HistoryPrintMigrationTests {
   /// Takes a store's data back to the format before, with the steps that came after it.

@@ -3,7 +3,7 @@ import SyncServer
 import TestSupport
 import Testing
 
-/// What a batch operation becomes in the history, by the machine alone.
+/// The effects of a batch operation in the history, by the machine alone.
 @Suite(.hangLimit)
 struct IngestBatchTests {
   @Test("each sequence of a batch has its own entry of the history, with an id of its own")
@@ -146,7 +146,7 @@ struct IngestBatchTests {
         == "operation_refused")
   }
 
-  /// A space with so many records, made by another device than ``PacketMaker`` 1.
+  /// Returns a space with so many records, made by another device than ``PacketMaker`` 1.
   static func space(records: Int) -> IngestSpace {
     var space = IngestSpace()
     var other = PacketMaker(9)

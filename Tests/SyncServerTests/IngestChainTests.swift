@@ -6,7 +6,7 @@ import Testing
 /// The order of a device's packets, by the machine alone.
 @Suite(.hangLimit)
 struct IngestChainTests {
-  /// Every list of the numbers below `count`, and every way to cut it into batches.
+  /// Returns every list of the numbers below `count`, and every way to cut it into batches.
   private static func arrivals(_ count: Int) -> [[[Int]]] {
     func orders(_ rest: [Int]) -> [[Int]] {
       if rest.isEmpty { return [[]] }
@@ -65,8 +65,8 @@ struct IngestChainTests {
     }
   }
 
-  /// What a packet of device 1 gets that depends on `dependency` and brings these operations, when
-  /// [a1, a2] and [a3] of device 1 and [b1] of device 2 are in the history.
+  /// The result of a packet of device 1 that depends on `dependency` and brings these operations.
+  /// The history has [a1, a2] and [a3] of device 1 and [b1] of device 2.
   struct Placement: Sendable, CustomTestStringConvertible {
     let dependency: String?
     let operations: [String]

@@ -3,8 +3,8 @@ import SyncServer
 import TestSupport
 import Testing
 
-/// A write whose author has seen a value is later than that value, whatever the clocks of devices and
-/// servers say (SPEC.md §6).
+/// A write whose author has seen a value is later than that value, whatever the clocks of devices
+/// and servers show (SPEC.md §6).
 @Suite("Clocks that are wrong", .hangLimit)
 struct IngestClockTests {
   private static let minute: Int64 = 60_000

@@ -3,7 +3,7 @@ import SyncServer
 import TestSupport
 import Testing
 
-/// What is parked, refused and written, by the machine alone.
+/// Packets that are buffered, refused and written, by the machine alone.
 @Suite(.hangLimit)
 struct IngestEffectsTests {
   @Test("bounds count what waits at the end of a batch, not what passes through")
@@ -85,7 +85,7 @@ struct IngestEffectsTests {
     let limit = space.now + space.limits.clockSkewMax
     maker.milliseconds = limit + 500_000
     _ = space.send(maker.packet([maker.operation(.insert, "a")]))
-    // The server's clock was set back: its limit lies an hour before the space's clock.
+    // The server's clock went back: its limit is an hour before the space's clock.
     space.now -= 3_600_000
     other.milliseconds = limit - 1_800_000
     let ahead = other.operation(.insert, "b", [Column("x", 1)])

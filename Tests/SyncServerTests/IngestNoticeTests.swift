@@ -3,7 +3,7 @@ import SyncServer
 import TestSupport
 import Testing
 
-/// Which devices are told of values that did not stay, by the machine alone.
+/// Devices that receive notices of values that did not stay, by the machine alone.
 @Suite(.hangLimit)
 struct IngestNoticeTests {
   @Test("who lost is told, and nobody where nothing was lost")

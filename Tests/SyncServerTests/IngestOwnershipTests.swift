@@ -9,7 +9,7 @@ struct IngestOwnershipTests {
   private static let victim = Principal("token:victim") ?? .anonymous
   private static let attacker = Principal("token:attacker") ?? .anonymous
 
-  /// What the victim was answered, and the space in the end.
+  /// Returns the victim's responses, and the space in the end.
   private static func story(isAttacked: Bool) -> (answers: [IngestResult], space: IngestSpace) {
     var space = IngestSpace()
     var (own, forger) = (PacketMaker(1), PacketMaker(1))

@@ -3,10 +3,10 @@ import SyncServer
 import TestSupport
 import Testing
 
-/// What the ingest machine does where history has been pruned.
+/// The ingest machine after history has been pruned.
 @Suite("Packets after pruning", .hangLimit)
 struct IngestPrunedTests {
-  /// A space in which a device has written some packets, all pruned but the last operation.
+  /// Returns a space in which a device has written some packets, all pruned but the last operation.
   static func pruned(packets: Int) -> (IngestSpace, PacketMaker, [Packet]) {
     var (space, maker) = (IngestSpace(), PacketMaker(1))
     var sent: [Packet] = []

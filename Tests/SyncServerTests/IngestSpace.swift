@@ -1,8 +1,8 @@
 import FerryProtocol
 import SyncServer
 
-/// A space in memory behind the ingest machine: the smallest store there can be. It gives the
-/// machine only what a store would load for it.
+/// A space in memory behind the ingest machine: the smallest possible store. It gives the machine
+/// only the data that a store would load for it.
 struct IngestSpace {
   var state = SpaceState(epoch: Epoch(7))
   private(set) var chains: [DeviceID: DeviceChain] = [:]
@@ -12,15 +12,15 @@ struct IngestSpace {
   private(set) var records: [RecordKey: RecordState] = [:]
   private(set) var rows: [IngestEffects.OperationRow] = []
   private(set) var notices: [IngestEffects.NoticeRow] = []
-  /// Bodies of parked packets that plans asked for.
+  /// Bodies of buffered packets that plans requested.
   private(set) var bodiesLoaded = 0
-  /// Who holds which unique key.
+  /// The holder of each unique key.
   private(set) var holders: [UniqueClaim: Name] = [:]
   /// Look-ups of holders, each of any number of keys.
   private(set) var holderLookUps = 0
-  /// Who uses which device.
+  /// The owner of each device.
   private(set) var owners: [DeviceID: Principal] = [:]
-  /// What principals take, and all of them together.
+  /// The usage of each principal, and of all together.
   private(set) var usage: [Principal: Usage] = [:]
   private(set) var total = Usage()
   var quotas = Quotas.standard
@@ -30,7 +30,7 @@ struct IngestSpace {
   var limits = Limits.standard
   var now: Int64 = 1_800_000_000_000
 
-  /// One transaction.
+  /// Sends packets in one transaction.
   mutating func send(
     _ packets: [Packet], byteCount: Int = 100, role: Role = .writer, version: Int = 1
   ) -> [IngestResult] {
@@ -40,7 +40,7 @@ struct IngestSpace {
       })
   }
 
-  /// One transaction of packets that come from several principals.
+  /// Sends packets of several principals in one transaction.
   mutating func send(_ incoming: [IncomingPacket]) -> [IngestResult] {
     let packets = incoming.map(\.packet)
     var context = context(for: packets)
@@ -198,7 +198,7 @@ struct PacketMaker {
       device: device, dependency: tail, operations: operations, continues: continues)
   }
 
-  /// A packet of new inserts, one for each record.
+  /// Returns a packet of new inserts, one for each record.
   mutating func packet(_ records: String..., continues: Bool = false) -> Packet {
     packet(records.map { operation(.insert, $0, [Column("v", .text($0))]) }, continues: continues)
   }
@@ -215,8 +215,8 @@ extension IngestResult {
     if case .refused(let problem) = self { problem } else { nil }
   }
   var code: ProblemCode? { problem?.code }
-  /// What the problem says of single operations.
+  /// The problem's refusals of single operations.
   var refusals: [Refusal] { problem?.refusals ?? [] }
-  /// In a word: applied, duplicate, parked or the problem's code.
+  /// The result in a word: `applied`, `duplicate`, `parked` or the problem's code.
   var word: String { receipt?.status.rawValue ?? code?.rawValue ?? "" }
 }

@@ -3,13 +3,13 @@ import SyncServer
 import TestSupport
 import Testing
 
-/// What the ingest machine counts of who takes how much.
+/// The ingest machine's counts of each principal's usage.
 @Suite("Quotas by the machine alone", .hangLimit)
 struct IngestUsageTests {
   private static let members = (0..<3).compactMap { Principal("token:\($0)") }
 
-  /// A space after packets of three principals with two devices each: complete, early, merged in one
-  /// transaction, of inserts, updates and deletes.
+  /// Returns a space after packets of three principals with two devices each: complete, early,
+  /// merged in one transaction, of inserts, updates and deletes.
   private static func busySpace(_ seed: UInt64) -> IngestSpace {
     var random = SeededNumbers(seed)
     var space = IngestSpace()
@@ -112,7 +112,7 @@ struct IngestUsageTests {
     let result = space.send(maker.packet(operations))
     #expect(result.refusals.map(\.operation) == [operations[1].id])
     #expect(result.refusals.map(\.code) == [.recordTooLarge])
-    // In one packet with a delete nothing is too large in the end.
+    // In one packet with a delete, no record is too large in the end.
     var other = PacketMaker(2)
     let whole = other.packet([
       other.operation(.insert, "b", column("a", 1_500)),

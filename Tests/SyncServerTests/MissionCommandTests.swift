@@ -54,7 +54,7 @@ struct MissionCommandTests {
       #expect(failed.error.contains("next: check --data"), "\(failed.error)")
       #expect(!FileManager.default.fileExists(atPath: tests.data), "\(arguments)")
     }
-    // Where there is a store, but no such content as is named.
+    // There is a store, but not the named content.
     #expect(try await tests.run("space", "create", "notes").status == .exited(0))
     let blobs = folder.file("blobs").path
     for command in ["key", "collect"] {
@@ -246,7 +246,7 @@ struct MissionCommandTests {
     #expect(past.headers["content-range"] == "bytes */\(content.count)")
     let known = try await get("GET", ["If-None-Match": "\"\(hash)\""])
     #expect(known.status == 304 && known.body.isEmpty)
-    // What went out is counted right after; manifests were read by the way.
+    // Sent bytes are counted right after; manifests were read as well.
     let sent = 2 * content.count + 107
     var counted = 0
     repeat {
@@ -264,7 +264,7 @@ struct MissionCommandTests {
     for number in 0..<40 {
       try write("tour/file\(number).txt", String(repeating: "content \(number) ", count: 50_000))
     }
-    // The last of it takes longer than anything that the test waits for.
+    // The last of it takes longer than all the waits of the test.
     let last = tour + "/last.bin"
     _ = FileManager.default.createFile(atPath: last, contents: nil)
     #expect(truncate(last, 8 << 30) == 0)

@@ -81,7 +81,7 @@ struct MissionFixture {
     return Array(#"{\#(head)"title":"A tour","items":[\#(items.joined(separator: ","))]}"#.utf8)
   }
 
-  /// The content that a file's answer would send.
+  /// Returns the size of the content that a response with a file would send.
   static func content(_ answer: HTTPResponse) -> Int? {
     if case .file(let content) = answer.body { content.count } else { nil }
   }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `ferryd mission publish` refuses and warns of.
+/// The refusals and warnings of `ferryd mission publish`.
 @Suite("Publishing with care", .hangLimit)
 struct MissionPublishingTests {
   private let tests: ServiceDaemonTests
@@ -14,7 +14,7 @@ struct MissionPublishingTests {
     try #require(try await tests.run("space", "create", "notes").status == .exited(0))
   }
 
-  /// A folder with these files, by its path.
+  /// Makes a folder with these files, and returns its path.
   private func draft(_ name: String, _ files: String...) throws -> String {
     for file in files {
       let path = folder.file("\(name)/\(file)")

@@ -39,7 +39,7 @@ struct NeighbourhoodTests {
     #expect(problem?.code == .missionConflict)
     #expect(problem?.detail.hasSuffix("c → a → b → c") == true, "\(problem?.detail ?? "")")
     #expect(others.problem(with: try manifest("c", after: ["d", "nowhere"])) == nil)
-    // What it waited for before counts no more.
+    // Its earlier dependencies count no more.
     #expect(others.problem(with: try manifest("b")) == nil)
     #expect(others.problem(with: try manifest("d", after: ["a"])) != nil)
   }
@@ -49,7 +49,7 @@ struct NeighbourhoodTests {
     #expect(Neighbourhood([]).signer(besides: [1]) == nil)
     #expect(Neighbourhood([try record("a")]).signer(besides: [1]) == nil)
     #expect(Neighbourhood([try record("a")]).signer(besides: [2]) == [1])
-    // Somebody has agreed to it when the first one was published.
+    // A publisher has agreed to it when the first one was published.
     let both = Neighbourhood([try record("a"), try record("b", signer: 2)])
     #expect(both.signer(besides: [2]) == nil)
   }

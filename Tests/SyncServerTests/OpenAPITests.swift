@@ -8,7 +8,7 @@ import Testing
 /// Keeps the description of the endpoints from trailing the routes.
 @Suite("The description of the endpoints", .hangLimit)
 struct OpenAPITests {
-  /// Methods and their statuses, by path.
+  /// Returns methods and their statuses, by path.
   private static func operations() throws -> [String: [String: [String]]] {
     var found: [String: [String: [String]]] = [:]
     var (path, method) = ("", "")

@@ -4,15 +4,15 @@ import Testing
 
 /// Tokens from the provider's token endpoint, obtained as an application obtains them.
 extension OpenIDProvider {
-  /// The answer of a token endpoint (RFC 6749 §5.1).
+  /// The response of a token endpoint (RFC 6749 §5.1).
   struct Tokens: Decodable {
     let accessToken: String
     let idToken: String?
     let refreshToken: String?
   }
 
-  /// The authorization code flow (OpenID Connect Core §3.1), for access tokens to one resource
-  /// (RFC 8707).
+  /// Obtains tokens by the authorization code flow (OpenID Connect Core §3.1), for access to one
+  /// resource (RFC 8707).
   func tokens(
     of user: String = "ada", from issuer: Issuer, for resource: String = OpenIDProvider.resource
   ) async throws -> Tokens {
@@ -36,14 +36,14 @@ extension OpenIDProvider {
       ["grant_type": "authorization_code", "code": code, "redirect_uri": Self.redirection])
   }
 
-  /// Another access token (RFC 6749 §6).
+  /// Obtains another access token (RFC 6749 §6).
   func refresh(_ tokens: Tokens, from issuer: Issuer) async throws -> String {
     let refresh = try #require(tokens.refreshToken)
     return try await ask(issuer, ["grant_type": "refresh_token", "refresh_token": refresh])
       .accessToken
   }
 
-  /// An access token of the client itself (RFC 6749 §4.4).
+  /// Obtains an access token of the client itself (RFC 6749 §4.4).
   func clientToken(from issuer: Issuer) async throws -> String {
     try await ask(
       issuer,

@@ -113,7 +113,7 @@ final class OpenIDProvider: Sendable {
 
   // MARK: Requests
 
-  /// Sends a request to the interface; fails unless the answer has the wanted status.
+  /// Sends a request to the interface; fails unless the response has the wanted status.
   func call(
     _ method: String, _ path: String, headers: [String: String] = [:], body: [UInt8] = [],
     status: Int = 200

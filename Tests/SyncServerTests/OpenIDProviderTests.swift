@@ -30,7 +30,7 @@ struct OpenIDProviderTests {
       return answer.status == 200 ? try SpaceInfo(decoding: answer.body).role : nil
     }
 
-    /// Asks until the server admits a token; until then each answer has `status`.
+    /// Asks until the server admits a token; until then each response has `status`.
     func admits(_ token: String, after status: Int) async throws {
       while true {
         let answer = try await ask(token)
@@ -40,7 +40,7 @@ struct OpenIDProviderTests {
       }
     }
 
-    /// The reason why a token is not valid.
+    /// Returns the reason why a token is not valid.
     func refusal(_ token: String) async throws -> String {
       let answer = try await ask(token)
       #expect(answer.status == 401)
@@ -63,7 +63,7 @@ struct OpenIDProviderTests {
     return Server(process: process, port: try #require(UInt16(digits)))
   }
 
-  /// The claims with other roles, under the signature of the former ones.
+  /// Returns the claims with other roles, under the signature of the former ones.
   private func tampered(_ token: String) throws -> String {
     var parts = token.split(separator: ".").map(String.init)
     let claims = String(decoding: try #require(Base64URL.decode(parts[1].utf8)), as: UTF8.self)

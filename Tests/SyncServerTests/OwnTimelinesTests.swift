@@ -4,7 +4,7 @@ import Testing
 
 @testable import SyncServer
 
-/// When a run of a server begins a timeline.
+/// The moments at which a run of a server begins a timeline.
 @Suite("Timelines of a run")
 struct OwnTimelinesTests {
   private let drawn = Counter()
@@ -14,7 +14,7 @@ struct OwnTimelinesTests {
     func next() -> UInt64 { count.add(1, ordering: .relaxed).newValue }
   }
 
-  /// One transaction that adds operations; answers with the timeline that they are on.
+  /// Runs one transaction that adds operations; returns the timeline that they are on.
   private func write(
     _ count: Int, over state: inout SpaceState, of space: Int64 = 1, _ own: OwnTimelines,
     commits: Bool = true

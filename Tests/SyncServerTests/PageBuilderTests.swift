@@ -4,7 +4,8 @@ import Testing
 
 @testable import SyncServer
 
-/// How changes and notices share pages, by the builder alone: what a store reads may be cut short.
+/// The order of changes and notices in pages, by the builder alone: a store's reads may be cut
+/// short.
 @Suite(.hangLimit)
 struct PageBuilderTests {
   /// A space's list, for one device.
@@ -45,7 +46,7 @@ struct PageBuilderTests {
       notices.append(NoticeFeed.Row(sequence: sequence, body: json.finish()))
     }
 
-    /// A page of what a store has read, which is `read` rows of either kind at most.
+    /// Returns a page from a store's reads, which are `read` rows of either kind at most.
     func page(_ request: PullRequest, read: Int) throws -> [UInt8] {
       let received = request.cursor?.received ?? 0
       let feed = NoticeFeed(
@@ -89,7 +90,7 @@ struct PageBuilderTests {
     #expect(code(1, floor: 3) == nil)
     #expect(code(1, floor: 5) == .cursorExpired)
     #expect(code(2, floor: 5) == .historyLost)
-    // Below the floor the timeline alone is known.
+    // Below the retention horizon the timeline alone is known.
     #expect(code(2, floor: 10) == .cursorExpired)
     #expect(code(2, floor: 10, timeline: Timeline(7)) == .lostAndExpired)
     #expect(code(2, floor: 10, timeline: Timeline(7), end: 8) == .lostAndExpired)

@@ -24,7 +24,7 @@ struct PrunerTests {
       wall.withLock { $0 += duration.components.seconds * 1_000 }
     }
 
-    /// A pruner that is ended after so many pauses.
+    /// Returns a pruner that is ended after so many pauses.
     func pruner(_ store: any SyncStore, rows: Int = 100, pauses most: Int = 1_000) -> Pruner {
       Pruner(
         store: store, clock: clock, metrics: metrics,

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncServer
 
-/// The room that deleted rows have left is given back, once, as soon as nobody is in the way.
+/// Disk space of deleted rows is released, once, as soon as no other transaction is in the way.
 @Suite(.hangLimit)
 struct ReclaimingTests {
   @Test(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncServer
 
-/// What is decided before content is read, and who may listen.
+/// Decisions before content is read, and the right to listen.
 @Suite(.hangLimit)
 struct ServiceAdmissionTests {
   enum Outcome: Equatable {
@@ -72,7 +72,7 @@ struct ServiceAdmissionTests {
         == .proceeds(Limits.standard.messageBytes))
     fixture.clock.advance(AdmissionMemory.timeToLive)
     #expect(try await admit(fixture, "POST", packets, token: writer) == .refused(401))
-    // The answer itself never depends on that memory.
+    // The response itself never depends on that memory.
     let answer = await fixture.send("POST", packets, token: writer, body: [1])
     #expect(answer.status == 401)
   }

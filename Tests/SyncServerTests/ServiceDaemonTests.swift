@@ -16,7 +16,7 @@ struct ServiceDaemonTests {
     data = directory.file("data").path
   }
 
-  /// A server that is ready, and the port it says it has.
+  /// Starts a server and returns it, when it is ready, with the port that it reports.
   func serve(_ arguments: [String] = []) async throws -> (ChildProcess, UInt16) {
     let child = try ChildProcess(
       try Executables.ferryd(),
@@ -32,7 +32,7 @@ struct ServiceDaemonTests {
     try await ChildProcess.run(try Executables.ferryd(), arguments + ["--data", data])
   }
 
-  /// Makes a token with the command and answers with its text.
+  /// Makes a token with the command and returns its text.
   func token(_ role: String, space: String = "notes") async throws -> String {
     let made = try await run("token", "create", "--space", space, "--role", role)
     #expect(made.status == .exited(0))

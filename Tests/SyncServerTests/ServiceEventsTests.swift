@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncServer
 
-/// Keeps what it is sent, and lets a test wait for it.
+/// Keeps its messages, and lets a test wait for them.
 final class ListenerDouble: HeadListener {
   private struct State {
     var received: [String] = []
@@ -36,7 +36,7 @@ final class ListenerDouble: HeadListener {
     state.withLock { $0.observers.append(observer) }
   }
 
-  /// The peer goes away.
+  /// Closes the connection as a peer that goes away.
   func leave() {
     for observer in state.withLock({ $0.observers }) { observer() }
   }

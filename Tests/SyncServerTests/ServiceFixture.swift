@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncServer
 
-/// A clock that stands until a test moves it.
+/// A clock that stops until a test moves it.
 final class ServiceClockDouble: Sendable {
   private let time = Mutex(Duration.seconds(1_000))
   private let later = Mutex(Int64(0))
@@ -121,12 +121,12 @@ extension HTTPResponse {
 
   var text: String { String(decoding: bytes, as: UTF8.self) }
 
-  /// The problem that was answered.
+  /// The problem of the response.
   var problem: Problem? { Problem(decoding: bytes) }
 }
 
 extension Packet {
-  /// A packet of one device with this many inserts, its ids made from `seed`.
+  /// Returns a packet of one device with this many inserts, its ids made from `seed`.
   static func serviceSample(_ seed: UInt64, operations count: Int = 1, record: String? = nil)
     -> Packet
   {
@@ -143,7 +143,7 @@ extension Packet {
 }
 
 extension SpaceName {
-  /// A name that is known to be one.
+  /// Returns a space's name from a text that is known to be one.
   static func known(_ text: String) -> SpaceName {
     guard let name = SpaceName(text) else { preconditionFailure("\(text) is no space's name") }
     return name

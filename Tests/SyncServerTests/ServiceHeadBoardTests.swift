@@ -12,7 +12,7 @@ struct ServiceHeadBoardTests {
     SpaceSummary(id: id, name: SpaceName.known("space\(id)"), epoch: Epoch(epoch), head: head)
   }
 
-  /// A board on which `names` listen to space 1 at head 5.
+  /// Returns a board on which `names` listen to space 1 at head 5.
   static func board(_ names: String...) -> Board {
     var board = Board()
     for name in names {

@@ -143,7 +143,7 @@ struct ServiceLiveTests {
     }
   }
 
-  /// A frame of RLE blocks (RFC 8878 §3.1.1.2), 128 KiB of zeros in four bytes each.
+  /// Returns a frame of RLE blocks (RFC 8878 §3.1.1.2), 128 KiB of zeros in four bytes each.
   static func zstdBomb(mebibytes: Int, tellsSize: Bool = false) -> [UInt8] {
     var frame: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD]
     if tellsSize {

@@ -59,7 +59,7 @@ struct ServiceMissionTests {
     let second = await fixture.publish([two], version: 2)
     #expect(try MissionRecord(decoding: second.bytes).version == 2)
     #expect(try await fixture.store.space(named: .known("notes"))?.head == 2)
-    // What the first version named is readable still.
+    // Content that the first version named is readable still.
     #expect(await fixture.send("GET", "/v1/blobs/\(ContentHash(of: one))").status == 200)
     #expect(await fixture.send("DELETE", "/v1/spaces/notes/missions/tour").status == 204)
     let third = await fixture.publish([one])
@@ -92,7 +92,7 @@ struct ServiceMissionTests {
     let refused = await fixture.publish([one])
     #expect(refused.status == 422 && refused.problem?.code == .contentMismatch)
     #expect(refused.problem?.detail.contains("item 0") == true)
-    // Nor does an upload tell that another space has it.
+    // Nor does an upload reveal that another space has it.
     let path = "/v1/spaces/notes/blobs/\(ContentHash(of: one))"
     let state = await fixture.send("HEAD", path)
     #expect(state.headers["Upload-Offset"] == "0" && state.headers["Upload-Complete"] == "?0")
@@ -127,7 +127,7 @@ struct ServiceMissionTests {
     #expect(early.problem?.code == .contentMismatch)
     await fixture.upload(document)
     #expect(await fixture.send("PUT", path, query: query).status == 200)
-    // Not what another space sent.
+    // Not the content that another space sent.
     let other = await fixture.send("PUT", "/v1/spaces/other/missions/tour", query: query)
     #expect(other.problem?.code == .contentMismatch)
   }
@@ -170,7 +170,7 @@ struct ServiceMissionTests {
     let answer = await fixture.send("GET", "/v1/blobs/\(ContentHash(of: one))")
     #expect(answer.problem?.code == .unavailable)
     #expect(fixture.recorder.lines.contains { $0.contains("content is missing or damaged") })
-    // Sending it again mends it.
+    // Sending it again repairs it.
     #expect(await fixture.upload(one).status == 201)
     #expect(await fixture.send("GET", "/v1/blobs/\(ContentHash(of: one))").status == 200)
   }

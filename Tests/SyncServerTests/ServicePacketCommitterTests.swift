@@ -22,7 +22,7 @@ struct ServicePacketCommitterTests {
     IncomingPacket(.serviceSample(seed, record: record), byteCount: 100)
   }
 
-  /// Commits, and answers with the code of the problem if there is one.
+  /// Commits, and returns the code of the problem if there is one.
   static func commit(
     _ packet: IncomingPacket, _ committer: PacketCommitter, space: Int64 = 1
   ) async -> Result<PacketAnswer, Problem> {

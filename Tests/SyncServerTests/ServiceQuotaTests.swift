@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncServer
 
-/// What one user may take of a server besides the records of a space.
+/// The usage that one user may have of a server besides the records of a space.
 @Suite("Quotas of requests", .hangLimit)
 struct ServiceQuotaTests {
   private static func quotas(_ change: (inout Quotas) -> Void) -> Quotas {

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// A plain HTTP/1.1 client on one connection, for what a live server puts on the wire.
+/// A plain HTTP/1.1 client on one connection, for a live server's bytes on the wire.
 actor ServiceSocket {
   struct Answer: Sendable {
     var status: Int
@@ -40,7 +40,7 @@ actor ServiceSocket {
     try await Self.blocking { try connection.send(bytes) }
   }
 
-  /// Reads on until all that came on this connection holds `text`; answers with all of it.
+  /// Reads on until the received bytes contain `text`; returns all of them.
   func read(until text: String) async throws -> String {
     let connection = connection
     return try await Self.blocking {
@@ -53,7 +53,7 @@ actor ServiceSocket {
     }
   }
 
-  /// Reads to the end of the connection; answers with all that came on it.
+  /// Reads to the end of the connection; returns all received bytes.
   func readToEnd() async throws -> String {
     let connection = connection
     return try await Self.blocking {
@@ -62,7 +62,7 @@ actor ServiceSocket {
     }
   }
 
-  /// The answer to the one request, once the server has closed the connection.
+  /// Returns the response to the one request, once the server has closed the connection.
   func answer() async throws -> Answer {
     _ = try await readToEnd()
     return try Self.parse(connection.bytes)
@@ -85,7 +85,7 @@ actor ServiceSocket {
     return Answer(status: status, headers: headers, body: Array(bytes[(end + 4)...]))
   }
 
-  /// Runs what blocks on a thread of its own.
+  /// Runs blocking code on a thread of its own.
   private static func blocking<T: Sendable>(
     _ body: @escaping @Sendable () throws -> T
   ) async throws -> T {
@@ -94,7 +94,7 @@ actor ServiceSocket {
     }
   }
 
-  /// The socket and what came on it. Used by one blocking call at a time.
+  /// The socket and the received bytes. Used by one blocking call at a time.
   private final class Connection: @unchecked Sendable {
     // SAFETY: the actor awaits each blocking call before it makes the next.
     private let descriptor: Int32
@@ -130,7 +130,7 @@ actor ServiceSocket {
         let count = rest.withUnsafeBytes {
           Foundation.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
         }
-        // A server may answer and close before it has read everything.
+        // A server may respond and close before it has read everything.
         if count < 0, errno == EPIPE || errno == ECONNRESET { return }
         guard count > 0 else { throw TestSupportError("cannot send") }
         rest = rest.dropFirst(count)

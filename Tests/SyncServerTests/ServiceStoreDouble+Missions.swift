@@ -2,7 +2,7 @@ import FerryProtocol
 
 @testable import SyncServer
 
-/// Nothing is published in the double; what is asked of missions goes to a real store in tests.
+/// Nothing is published in the double; tests send requests for missions to a real store.
 extension ServiceStoreDouble {
   func mission(_ id: MissionID, in space: Int64) async throws(StoreError) -> StoredMission? { nil }
 

@@ -3,8 +3,10 @@ import Synchronization
 
 @testable import SyncServer
 
-/// A store in memory for tests of the service: keeps spaces and tokens, takes every packet as
-/// new, and can be told to hold its transactions back or to fail.
+/// A store in memory for tests of the service.
+///
+/// It keeps spaces and tokens, and takes every packet as new. A test can make its transactions wait
+/// or fail.
 final class ServiceStoreDouble: SyncStore {
   struct State {
     var spaces: [SpaceName: SpaceSummary] = [:]
@@ -31,7 +33,7 @@ final class ServiceStoreDouble: SyncStore {
     var keptRecords: [Bool] = []
     /// Of the packets that came, in order.
     var roles: [Role] = []
-    /// What the senders of packets and pulls said that they speak, in order.
+    /// The versions that the senders of packets and pulls declared, in order.
     var versions: [Int] = []
   }
 
@@ -72,7 +74,7 @@ final class ServiceStoreDouble: SyncStore {
 
   func fail(_ failure: StoreError?) { state.withLock { $0.failure = failure } }
 
-  /// Sets a space's head and sends word of it, as another process would.
+  /// Sets a space's head and notifies listeners of it, as another process would.
   func move(_ name: String, to head: SequenceNumber, tells: Bool = true) {
     guard let name = SpaceName(name) else { return }
     let move = state.withLock { state -> HeadMove? in
@@ -214,7 +216,7 @@ final class ServiceStoreDouble: SyncStore {
     }
   }
 
-  /// A space without records; two folds are needed before digests are there.
+  /// Returns a space without records; two folds are needed before digests are there.
   func digests(
     in space: Int64, _ query: DigestQuery
   ) async throws(StoreError) -> Result<DigestAnswer, Problem> {

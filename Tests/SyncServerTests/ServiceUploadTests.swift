@@ -30,7 +30,7 @@ struct ServiceUploadTests {
     let first = await part(fixture, 0..<400)
     #expect(first.status == 204 && first.headers["Upload-Offset"] == "400")
     #expect(first.headers["Upload-Complete"] == "?0")
-    // Nothing is remembered in memory: the directory says what is there.
+    // Nothing is remembered in memory: the directory has the state.
     let state = await fixture.send("HEAD", path)
     #expect(state.headers["Upload-Offset"] == "400")
     for wrong in [0..<300, 300..<700, 500..<1_000] {
@@ -95,7 +95,7 @@ struct ServiceUploadTests {
     #expect(await fixture.publish([bytes]).status == 200)
     let space = try #require(try await fixture.store.space(named: .known("notes")))
     let hash = ContentHash(of: [7])
-    // Whoever is at an upload, as its check is, keeps those who send the same waiting.
+    // A process at an upload, as its check is, keeps other senders of the same content waiting.
     let busy = open(
       fixture.blobs.path + "/incoming/part-\(space.id)-\(hash)", O_RDWR | O_CREAT, 0o600)
     defer { close(busy) }
@@ -109,8 +109,8 @@ struct ServiceUploadTests {
     #expect(statuses.count { $0 == 204 } == 1 && statuses.count { $0 == 409 } == 7)
   }
 
-  /// Eight send the same part, which somebody holds until content was read fifty times. Answers
-  /// with what became of the eight.
+  /// Sends the same part eight times at once, while the test holds it until content was read fifty
+  /// times. Returns the results of the eight.
   private static func race(
     _ fixture: MissionFixture, _ hash: ContentHash, reading bytes: [UInt8],
     release: @escaping @Sendable () -> Void

@@ -13,7 +13,7 @@ enum HAProxy {
 /// A server behind a real HAProxy with the configuration that is shipped.
 @Suite(.hangLimit, .enabled(if: HAProxy.isAvailable, "needs haproxy"))
 struct ShippedProxyTests {
-  /// The shipped configuration, with this machine's ports in it.
+  /// Returns the shipped configuration, with this machine's ports in it.
   private static func configuration(proxy: UInt16, node: UInt16) throws -> String {
     let here = URL(filePath: #filePath).deletingLastPathComponent()
     let file = here.appending(path: "../../Server/proxy/haproxy.cfg").standardized

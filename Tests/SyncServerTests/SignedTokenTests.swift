@@ -23,7 +23,7 @@ struct SignedTokenMint: Decodable {
 
   static let issuer = "https://issuer.example"
 
-  /// Makes them anew; times are around ``ServiceClockDouble/wall``.
+  /// Makes them again; times are around ``ServiceClockDouble/wall``.
   static func make() async throws -> SignedTokenMint {
     let script = URL(filePath: #filePath).deletingLastPathComponent()
       .appending(path: "Resources/mint_tokens.py").path

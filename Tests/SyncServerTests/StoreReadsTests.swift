@@ -4,7 +4,7 @@ import SyncServer
 import TestSupport
 import Testing
 
-/// What a commit reads must not grow with the space, also before PostgreSQL has any statistics.
+/// The reads of a commit must not grow with the space, also before PostgreSQL has any statistics.
 @Suite("What the PostgreSQL store reads", .hangLimit)
 struct StoreReadsTests {
   @Test("look-ups fetch about what a packet names, however much the space holds")
@@ -18,7 +18,7 @@ struct StoreReadsTests {
     var tail: OperationID?
     var clock = HybridClock()
     for number in 0..<packets {
-      // Half of each packet is new, half touches what the first packets made.
+      // Half of each packet is new, half touches records of the first packets.
       let operations = (0..<perPacket).map { index in
         let time = clock.tick(wall: 1)
         let isNew = number == 0 || index % 2 == 0
@@ -45,7 +45,7 @@ struct StoreReadsTests {
     let devices = (0..<2).map { DeviceID(UniqueID(high: 0x7000, low: 1 << 63 | $0)) }
     var tails: [OperationID?] = [nil, nil]
     var clock = HybridClock()
-    // Each overwrites what the other has written last, without having seen it.
+    // Each overwrites the other's last write, without having seen it.
     for number in 0..<60 {
       let operations = (0..<10).map { index in
         let time = clock.tick(wall: 1)
@@ -73,7 +73,7 @@ struct StoreReadsTests {
     #expect(fetched <= 20 * 11, "10 notices a page, and the newest one")
   }
 
-  /// Rows fetched by index and rows scanned, of all connections that have ended.
+  /// Returns rows fetched by index and rows scanned, of all connections that have ended.
   private static func reads(
     of tables: [String], in url: String
   ) async throws -> (fetched: Int64, scanned: Int64) {

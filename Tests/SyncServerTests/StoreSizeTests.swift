@@ -6,7 +6,7 @@ import Testing
 
 @testable import SyncServer
 
-/// What many updates of few records leave behind, and how tombstones of older stores are found.
+/// The remains of many updates of few records, and the search for tombstones of older stores.
 @Suite("The size of a store", .serialized, .hangLimit)
 struct StoreSizeTests {
   static let records = 500
@@ -75,7 +75,8 @@ struct StoreSizeTests {
     #expect(often <= 2 * once + 1 << 20, "\(often) bytes, \(once) with one write each")
   }
 
-  /// A record that lives, one that is dead, one dead and alive again, and one that never was.
+  /// Writes a record that exists, a deleted one, one deleted and inserted again, and one that never
+  /// existed.
   static func writeTombstones(_ store: any SyncStore) async throws {
     let space = try await store.createSpace(try #require(SpaceName("old")))
     var maker = PacketMaker(1)

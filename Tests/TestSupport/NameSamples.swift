@@ -1,11 +1,11 @@
-/// Names and texts that are easily taken for others: lookalikes, quotes, SQL, letters of both
-/// cases within ASCII and without, and the limits of length. Equal seeds give equal samples.
+/// Names and texts that are easily confused: lookalikes, quotes, SQL, letters of both cases within
+/// ASCII and without, and the limits of length. Equal seeds give equal samples.
 public struct NameSamples: Sendable {
   private var state: UInt64
 
   public init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 1 }
 
-  /// What names are made of.
+  /// The parts of names.
   public static let parts = [
     "a", "A", "k", "K", "\u{212A}", "i", "I", "\u{130}", "\u{131}", "\u{DF}", "\u{1E9E}",
     "\u{E9}", "e\u{301}", "\u{C5}", "\u{212B}", "\u{301}", "\u{323}\u{307}", "\u{307}\u{323}",
@@ -40,7 +40,7 @@ public struct NameSamples: Sendable {
   /// Values as texts, also with U+0000.
   public static let texts = parts + words + ["", "a\u{0}b", "\u{0}", "\u{0}\u{301}", "\r\n"]
 
-  /// A number below `bound`.
+  /// Returns a number below `bound`.
   public mutating func below(_ bound: Int) -> Int {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state

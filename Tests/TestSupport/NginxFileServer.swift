@@ -1,7 +1,8 @@
 import Foundation
 import Laboratory
 
-/// A real nginx over a directory, slow enough to be interrupted, which counts what it hands over.
+/// A real nginx over a directory, slow enough to be interrupted, which counts the bytes that it
+/// sends.
 package final class NginxFileServer: Sendable {
   private static let nginx = URL(filePath: "/usr/sbin/nginx")
   package static var isAvailable: Bool { FileManager.default.isExecutableFile(atPath: nginx.path) }
@@ -10,7 +11,8 @@ package final class NginxFileServer: Sendable {
   private let process: ChildProcess
   private let port: UInt16
 
-  /// A server of nothing yet; each answer gets `rate` bytes a second after its first part.
+  /// Creates a server without a file; each response gets `rate` bytes a second after its first
+  /// part.
   package init(rate: Int) async throws {
     directory = try TemporaryDirectory(prefix: "ferry-nginx")
     for folder in ["files", "state"] {
@@ -29,7 +31,7 @@ package final class NginxFileServer: Sendable {
   /// Of its one file.
   package var url: String { "http://127.0.0.1:\(port)/file" }
 
-  /// Puts another file into the place of the one before, as a deployment does: whole, at once.
+  /// Replaces its file, as a deployment does: whole, at once.
   package func replace(_ content: [UInt8], modified: Int) throws {
     let next = directory.file("files/next")
     try Data(content).write(to: next)
@@ -43,7 +45,7 @@ package final class NginxFileServer: Sendable {
     }
   }
 
-  /// Status and bytes of the body, for each answer that has ended.
+  /// Returns status and bytes of the body, for each response that has ended.
   package func log() throws -> [(status: Int, bytes: Int)] {
     let text = try String(contentsOf: directory.file("state/log"), encoding: .utf8)
     return text.split(separator: "\n").compactMap { line in
@@ -52,7 +54,7 @@ package final class NginxFileServer: Sendable {
     }
   }
 
-  /// The same, once an answer like this has ended: nginx notes it a little later.
+  /// Returns the same, once a response like this has ended: nginx records it a little later.
   @discardableResult
   package func log(
     with isWanted: (_ status: Int, _ bytes: Int) -> Bool

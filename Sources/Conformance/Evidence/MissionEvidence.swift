@@ -1,16 +1,15 @@
 import FerryProtocol
 
-/// What a device's store of missions holds on its disk at one moment, read by somebody who only
-/// looks on.
+/// The content of a device's mission store on its disk at one moment, read by an observer.
 package struct MissionEvidence: Sendable {
-  /// A version that the store's rows speak of.
+  /// A version that the store's rows name.
   package struct Version: Sendable {
     package var mission: MissionID
     package var version: Int64
     package var isComplete: Bool
     /// Whether it is the one in use.
     package var isActive: Bool
-    /// What its folder holds, by path; `nil` of a version that is not complete.
+    /// The files of its folder, by path; `nil` for an incomplete version.
     package var files: [String: ContentHash]?
 
     package init(
@@ -24,24 +23,23 @@ package struct MissionEvidence: Sendable {
 
   /// By mission and version.
   package var versions: [Version] = []
-  /// Content that the rows speak of.
+  /// Content that the store's rows name.
   package var known: Set<ContentHash> = []
-  /// Content that is stored, as it is called, and as it is.
+  /// Stored content: its file name, and the hash of its bytes.
   package var objects: [(name: String, hash: ContentHash)] = []
-  /// Files of the device that lie where no file of a mission belongs, or that somebody tried to
-  /// reach there.
+  /// Files of the device outside of the folders for files of missions, and attempts to reach such
+  /// paths.
   package var strays: [String] = []
 
   package init() {}
 }
 
-/// What happens to missions in a run, as the oracles on them are told. Devices are named by the
-/// harness.
+/// An event of missions in a run, as the oracles receive it. Devices are named by the harness.
 package enum MissionRunEvent: Sendable {
-  /// Somebody is about to publish these files, as whatever version comes next. They may be in force
-  /// from now on, whether or not the publisher hears of it.
+  /// A publisher is about to publish these files as the next version. They may be in force from now
+  /// on, whether or not the publisher receives the response.
   case publishing(SpaceName, MissionID, [String: PublishedItem])
-  /// Somebody looked at the disk. Looks come at any moment, also right after a process died.
+  /// The harness looked at the disk. Looks come at any moment, also right after a process died.
   case looked(device: String, SpaceName, MissionEvidence)
   /// Bytes of content came over the network.
   case fetched(device: String, ContentHash, bytes: Int64)
@@ -49,19 +47,19 @@ package enum MissionRunEvent: Sendable {
   case broken(device: String, ContentHash)
   /// The process was killed, with all its transfers.
   case killed(device: String)
-  /// The disk lost what was not synced, failed at a step, or was put back: what was fetched may be
+  /// The disk lost unsynced data, failed at a step, or was rolled back: fetched content may be
   /// gone.
   case wentBack(device: String)
-  /// A mission was given up or removed on purpose, with what was fetched of it.
+  /// A mission was cancelled or removed on purpose, with its fetched content.
   case givenUp(device: String, MissionID)
-  /// `device` goes on with a copy of another one's disk.
+  /// `device` continues with a copy of another device's disk.
   case copied(device: String, from: String)
-  /// How far a mission is, in the words of the product.
+  /// The progress of a mission, as the product reports it.
   case progress(device: String, MissionVersionName, done: Int64, total: Int64)
-  /// An earlier copy of the server's data was put in its place: numbers of versions may be given a
-  /// second time.
+  /// The server's data was restored from a backup: numbers of versions may be assigned a second
+  /// time.
   case serverWentBack
-  /// A mission is not being fetched any more; what comes next begins anew.
+  /// A mission is not being fetched any more; its next progress begins again at 0.
   case rested(device: String, MissionID)
 }
 
@@ -70,7 +68,7 @@ package struct PublishedItem: Sendable, Hashable {
   package var hash: ContentHash
   /// Bytes.
   package var size: Int64
-  /// Bytes of a part that has a hash of its own; the whole where only that has one.
+  /// Bytes of a part with its own hash; the whole size if only the whole has a hash.
   package var partSize: Int64
 
   package init(hash: ContentHash, size: Int64, partSize: Int64) {
@@ -88,7 +86,7 @@ package struct MissionVersionName: Sendable, Hashable {
   }
 }
 
-/// What a run left of missions once everything had drained, for one space.
+/// The missions of one space at the end of a run, when everything has drained.
 package struct FinalMissionEvidence: Sendable {
   /// One device.
   package struct Device: Sendable {
@@ -96,9 +94,9 @@ package struct FinalMissionEvidence: Sendable {
     package var store: MissionEvidence
     /// Versions in the replica's catalogue.
     package var catalogue: [MissionID: Int64]
-    /// What its user asked for and did not give up.
+    /// The missions that its user requested and did not cancel.
     package var wanted: Set<MissionID>
-    /// Why a mission is not here, where the product says so.
+    /// The product's reasons for missions that are not on the device.
     package var reasons: [MissionID: String]
 
     package init(
@@ -122,11 +120,11 @@ package struct FinalMissionEvidence: Sendable {
 
 /// Judges one property of missions in a run.
 package protocol MissionOracle {
-  /// In words of the property.
+  /// A name of the property.
   static var name: String { get }
-  /// Looks at what happens while the run goes on.
+  /// Reads an event while the run goes on.
   mutating func see(_ event: MissionRunEvent) -> [Violation]
-  /// Looks at what is left when all has drained.
+  /// Reads the state at the end, when everything has drained.
   mutating func judge(_ final: FinalMissionEvidence) -> [Violation]
 }
 
@@ -137,14 +135,14 @@ extension MissionOracle {
 
 /// All oracles on the missions of a run.
 package struct MissionBench {
-  /// Violations that each oracle tells of at the end.
+  /// Violations that each oracle reports at the end.
   private static let toldMax = 10
 
   private var oracles: [any MissionOracle]
 
   /// - Parameters:
-  ///   - marksFrom: bytes from which on a file's parts survive a process.
-  ///   - transfers: requests at a time for one file.
+  ///   - marksFrom: Bytes from which on a file's parts survive a process.
+  ///   - transfers: Requests at a time for one file.
   package init(marksFrom: Int64, transfers: Int) {
     oracles = [
       WholeMissions(), MissionsConfined(), ProgressForward(),

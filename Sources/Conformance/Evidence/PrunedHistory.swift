@@ -5,21 +5,23 @@ import SQLite
 /// A record that did not exist and that the server forgot: its tombstone was pruned.
 package struct ForgottenRecord: Sendable, Equatable {
   package var key: RecordKey
-  /// The head at that moment: whatever comes after it meets a record that never was.
+  /// The head at that moment: for every later operation the record never existed.
   package var head: SequenceNumber
 
   package init(key: RecordKey, head: SequenceNumber) { (self.key, self.head) = (key, head) }
 }
 
-/// Has a store keep, for the oracles alone, what pruning takes from it. Triggers copy each row
-/// within the transaction that deletes it, into tables that the product knows nothing of: so what
-/// was rolled back, lost or set back is so here as well.
+/// Makes a store keep pruned rows, for the oracles alone.
+///
+/// Triggers copy each row within the transaction that deletes it, into tables that the product does
+/// not know. So a transaction that is rolled back or lost, or a restored backup, affects these
+/// tables as well.
 package enum PrunedHistory {
   private static let columns = """
     space, sequence, id, device, tbl, record, kind, time, base, data, times, outcome, marks
     """
 
-  /// Makes the tables and triggers where they are not there. The store's own tables have to be.
+  /// Creates missing tables and triggers. The store's own tables have to exist.
   package static func keep(in connection: SQLiteConnection) throws {
     try connection.transaction {
       try connection.execute(
@@ -43,7 +45,7 @@ package enum PrunedHistory {
     }
   }
 
-  /// The same in PostgreSQL. Blocks.
+  /// Does the same in PostgreSQL. Blocks.
   package static func keep(in connection: PostgresConnection) throws {
     let values = columns.split(separator: ", ").map { "OLD.\($0)" }.joined(separator: ", ")
     try connection.execute(
@@ -69,8 +71,8 @@ package enum PrunedHistory {
       """)
   }
 
-  /// What the history is read from: the operations that are there, and those that were kept.
-  /// The last column is the head at which one went.
+  /// Returns the source of the history: present operations, and the pruned ones that were kept. The
+  /// last column is the head at which an operation was pruned.
   static func source(hasPruned: Bool) -> String {
     let kept = "SELECT \(columns), NULL AS head FROM operations"
     return hasPruned

@@ -1,18 +1,18 @@
 import FerryProtocol
 import SQLite
 
-/// What a replica's file has recorded of local work, for harnesses that ask what a transaction
-/// has added.
+/// Operations that a replica's file recorded of local work, for harnesses that need the operations
+/// of one transaction.
 package enum RecordedOperations {
-  /// The number of the newest operation that the file ever recorded; 0 before the first.
+  /// Returns the number of the newest operation that the file ever recorded; 0 before the first.
   package static func lastSequence(_ connection: SQLiteConnection) throws -> Int64 {
     try connection.statement(
       "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'ferry_pending'"
     ).first { $0.int64(0) } ?? 0
   }
 
-  /// Operations numbered above `sequence` that the file still holds, in order. Works within the
-  /// transaction that records them, too. Of deletes, the columns are left out.
+  /// Reads operations numbered above `sequence` that the file still holds, in order. Works within
+  /// the transaction that records them, too. Columns of deletes are left out.
   package static func read(
     _ connection: SQLiteConnection, after sequence: Int64
   ) throws -> [LocalOperation] {
@@ -35,7 +35,8 @@ package enum RecordedOperations {
     }
   }
 
-  /// The columns that a replica's file has marked as increments, of the JSON that it keeps of them.
+  /// Returns the columns that a replica's file marked as increments, from the JSON that it keeps of
+  /// them.
   package static func increments(marked text: UnsafeRawBufferPointer) throws -> Set<Name> {
     try StoredText.marks(text)
   }

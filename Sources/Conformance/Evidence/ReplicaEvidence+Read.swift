@@ -2,11 +2,12 @@ import FerryProtocol
 import SQLite
 
 extension ReplicaEvidence {
-  /// Reads a replica's file in one snapshot, with plain SQL: on any connection to it, also one
-  /// that only reads and has none of Ferry's functions. Within the caller's transaction where
-  /// there is one. A connection that is kept is several times as fast as a new one.
+  /// Reads a replica's file in one snapshot, with plain SQL.
   ///
-  /// - Parameter withArchive: whether ``archived`` is read as well: there may be many of them.
+  /// Any connection will do, also a read-only one without Ferry's functions. The read joins the
+  /// caller's transaction if there is one. A kept connection is several times as fast as a new one.
+  ///
+  /// - Parameter withArchive: Whether ``archived`` is read as well: it may be large.
   /// - Throws: ``SQLiteError``; ``UnreadableEvidence`` for a file that is no replica.
   package static func read(
     _ connection: SQLiteConnection, withArchive: Bool = false
@@ -20,7 +21,7 @@ extension ReplicaEvidence {
     return try connection.transaction(.deferred) { try snapshot() }
   }
 
-  // `unconfirmed` counts as the product does: what stands behind the last packet that was
+  // `unconfirmed` counts as the product does: operations behind the last packet that was
   // acknowledged together with all before it.
   private static let state = """
     SELECT device, applied, epoch,
@@ -38,8 +39,8 @@ extension ReplicaEvidence {
     FROM ferry_replica
     """
 
-  /// Reads as ``read(_:)`` does, but neither rows nor pending operations: only how far the
-  /// replica has come, which costs little.
+  /// Reads as ``read(_:)`` does, but neither rows nor pending operations. That leaves the replica's
+  /// progress, which costs little.
   package static func readProgress(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
     let found = try connection.statement(state).first { row in
       UniqueID(bytes: row.blobBytes(0)).map { device in
@@ -67,7 +68,7 @@ extension ReplicaEvidence {
     return evidence
   }
 
-  /// Operations that the server has not confirmed, in order.
+  /// Returns operations that the server has not confirmed, in order.
   package static func unconfirmedOperations(
     _ connection: SQLiteConnection
   ) throws -> [OperationID] {
@@ -125,8 +126,8 @@ extension ReplicaEvidence {
     return evidence
   }
 
-  /// A table's signature is a number and then its key and columns, quoted: what a SELECT wants,
-  /// but for the marks before columns that are more than values.
+  /// Returns the columns of a table for a SELECT. A table's signature is a number and then its key
+  /// and columns, quoted. The marks before columns that are more than values are removed.
   private static func columnList(_ signature: String) -> String {
     var isQuoted = false
     let list = signature.unicodeScalars.drop { $0 != "\"" }.filter { character in
@@ -161,7 +162,7 @@ extension ReplicaEvidence {
   }
 }
 
-/// What was to be read is not what Ferry writes.
+/// An error: the data is not in a format that Ferry writes.
 package struct UnreadableEvidence: Error, Sendable, CustomStringConvertible {
   package let description: String
 
@@ -169,10 +170,10 @@ package struct UnreadableEvidence: Error, Sendable, CustomStringConvertible {
 }
 
 extension SQLiteStatement {
-  /// The name that a text column holds.
+  /// Returns the name that a text column holds.
   func name(_ index: Int32) -> Name { Name(text(index)) }
 
-  /// The column's value in its own storage class.
+  /// Returns the column's value in its own storage class.
   func anyValue(_ index: Int32) -> Value {
     switch type(index) {
     case .null: .null

@@ -1,46 +1,46 @@
 import FerryProtocol
 
-/// What one replica's file holds, in one snapshot.
+/// The content of one replica's file, in one snapshot.
 package struct ReplicaEvidence: Sendable {
   package var device: DeviceID
   package var rows: ReplicaRows
   /// The cursor: everything up to here is applied, in this epoch.
   package var applied: SequenceNumber
   package var epoch: Epoch?
-  /// The cursor's anchor: the newest point of the history that the replica was told of.
+  /// The cursor's anchor: the newest point of the history that the replica received.
   package var anchor: Cursor.Anchor?
-  /// Whether a pull from the start is under way that is to replace the rows: these still belong to
-  /// the cursor that was refused.
+  /// Whether a pull from the start is under way that will replace the rows. These still belong to
+  /// the refused cursor.
   package var isReplacing = false
-  /// Whether that is since the server lost history, so that the rows may be of what is gone.
+  /// Whether the pull began because the server lost history, so that the rows may be of lost
+  /// operations.
   package var isRescuing = false
   /// Grows each time that a server refuses its cursor.
   package var refusals: Int64 = 0
-  /// Grows with each row that it gave up, since the server lost it or somebody had deleted it, and
-  /// nobody knows which any more.
+  /// Grows with each row that the replica gave up. The server lost the row or another device
+  /// deleted it, and pruning left no evidence of which.
   package var losses: Int64 = 0
-  /// The newest point of the history that its own confirmed packets have told of, where that is past
-  /// its anchor.
+  /// The newest point of the history that its own confirmed packets reported, if it is past the
+  /// anchor.
   package var confirmed: Cursor.Anchor?
   /// Identifiers of operations that wait or are not yet covered by the cursor, in order.
   package var pending: [OperationID]
-  /// How many they are; filled in where only the progress is read, too.
+  /// The number of pending operations; present also if only the progress is read.
   package var pendingCount: Int
-  /// Identifiers of confirmed operations that the file keeps, in order. Read where it is asked for.
+  /// Identifiers of confirmed operations that the file keeps, in order. Read only on request.
   package var archived: [OperationID] = []
-  /// Identifiers of operations that the server refuses for good, and of what went with them, in
+  /// Identifiers of operations that the server rejected, and of those quarantined with them, in
   /// order.
   package var quarantined: [OperationID] = []
   /// Operations that the server has not confirmed.
   package var unconfirmed: Int
   /// Changes pulled and not applied: staged pages, or kept for a table or column not known here.
   package var waiting: Int
-  /// Changes that the local schema refuses.
+  /// Changes that violate the local schema.
   package var refused: Int
-  /// Records that are to be fetched whole: until they are, rows may differ from what the cursor
-  /// says.
+  /// Records that are to be fetched whole: until then, rows may differ from the cursor's state.
   package var refreshing = 0
-  /// Tables that a sync has to compare with the server, since they were written to unrecorded.
+  /// Tables with unrecorded writes: a sync has to compare them with the server.
   package var unreconciled = 0
 
   package init(
@@ -64,11 +64,11 @@ package struct LocalOperation: Sendable, Equatable {
   package var id: OperationID
   package var key: RecordKey
   package var kind: OperationKind
-  /// What was written; of a delete nothing is looked at.
+  /// The written columns; not used for a delete.
   package var columns: [Column]
-  /// The newest change its author had seen; `nil` where the harness does not know.
+  /// The newest change that its author had seen; `nil` if the harness does not know.
   package var base: SequenceNumber?
-  /// Columns whose value is added to what is there.
+  /// Columns whose value is added to the present value.
   package var increments: Set<Name>
 
   package init(

@@ -7,8 +7,8 @@ package struct ReplicaRows: Sendable, Equatable {
 
   package init(_ tables: [TableRows] = []) { self.tables = tables }
 
-  /// By table, by record, by column. Rows of one table may name different columns; where one
-  /// does not name a column, it holds NULL.
+  /// Creates rows by table, by record, by column. Rows of one table may name different columns; a
+  /// column that a row does not name is NULL.
   package init(_ nested: [Name: [Name: [Name: Value]]]) {
     tables = nested.keys.sorted().map { name in
       let rows = nested[name] ?? [:]
@@ -21,11 +21,12 @@ package struct ReplicaRows: Sendable, Equatable {
     }
   }
 
-  /// One table's rows; `nil` where it is not tracked.
+  /// One table's rows; `nil` if the table is not tracked.
   package subscript(table: Name) -> TableRows? { tables.first { $0.name == table } }
 }
 
-/// The rows of one table. They lie flat: a run looks at hundreds of thousands of them.
+/// The rows of one table. The values are in one flat array: a run looks at hundreds of thousands of
+/// rows.
 package struct TableRows: Sendable, Equatable {
   package var name: Name
   /// In the order of the schema, without the key.
@@ -42,27 +43,27 @@ package struct TableRows: Sendable, Equatable {
     values = []
   }
 
-  /// Adds a row behind all others.
+  /// Adds a row after all others.
   package mutating func append(_ record: Name, _ row: some Sequence<Value>) {
     records.append(record)
     values.append(contentsOf: row)
   }
 
-  /// Begins a row behind all others; ``append(_:)`` adds its values.
+  /// Begins a row after all others; ``append(_:)`` adds its values.
   mutating func begin(_ record: Name) { records.append(record) }
 
   mutating func append(_ value: Value) { values.append(value) }
 
-  /// A row's place; `nil` when there is no such record.
+  /// Returns a row's place; `nil` when there is no such record.
   package func place(of record: Name) -> Int? {
     let place = records.partitioningIndex { $0 >= record }
     return place < records.count && records[place] == record ? place : nil
   }
 
-  /// A column's place; `nil` when the schema has none of that name.
+  /// Returns a column's place; `nil` when the schema has none of that name.
   package func place(ofColumn column: Name) -> Int? { columns.firstIndex(of: column) }
 
-  /// The value in a row and a column, by their places.
+  /// Returns the value in a row and a column, by their places.
   package func value(_ row: Int, _ column: Int) -> Value { values[row * columns.count + column] }
 
   /// The value of a record's column; `nil` when there is no such row or column.

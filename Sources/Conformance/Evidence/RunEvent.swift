@@ -1,31 +1,35 @@
 import FerryProtocol
 
-/// What happens in a run, as the oracles are told of it while it goes on. Devices are named by the
+/// An event of a run, as the oracles receive it while the run goes on. Devices are named by the
 /// harness: a name stays while the device's identity may change.
 package enum RunEvent: Sendable {
-  /// A local transaction was committed, with what it recorded, in order. Best told before the next
-  /// `read` of the device; operations that are never told (of a process that died after its commit,
-  /// or rows that went with a parent while a pull was applied) cost the oracles some sharpness.
+  /// A local transaction was committed, with the operations that it recorded, in order.
+  ///
+  /// The harness reports it best before the next `read` of the device. Some operations are never
+  /// reported: a process may die after its commit, or a pull may delete rows with their parent.
+  /// Each of them costs the oracles some sharpness.
   case committed(device: String, [LocalOperation])
-  /// Somebody read the replica. Reads come at any moment: while offline, between two steps of a
+  /// The harness read the replica. Reads come at any moment: while offline, between two steps of a
   /// sync, after a restart.
   case read(device: String, ReplicaEvidence)
-  /// These operations are off the device's hands: confirmed by the server, merged away, or in
-  /// quarantine, as the `read` before shows. Each was told as committed.
+  /// The device no longer has to send these operations. They are confirmed by the server, merged
+  /// away, or in quarantine, as the `read` before shows. Each was reported as committed.
   case confirmed(device: String, [OperationID])
-  /// The file went back to an earlier state: the machine lost its power, so that the newest
-  /// commits are gone, as SQLite documents for synchronous=NORMAL in WAL mode; or an earlier copy
-  /// of it was put in its place. `survivors`: what it holds now. Operations confirmed before stay
-  /// obligations; unconfirmed ones that are gone do not.
+  /// The file went back to an earlier state.
+  ///
+  /// The machine lost its power, so that the newest commits are gone, as SQLite documents for
+  /// synchronous=NORMAL in WAL mode. Or the file was restored from an earlier copy. `survivors` is
+  /// the file's content now. Operations confirmed before remain obligations; lost unconfirmed ones
+  /// do not.
   case lostPower(device: String, survivors: ReplicaEvidence)
-  /// `device` goes on from now on with a copy of `original`'s file, made as `evidence` shows.
+  /// `device` continues from now on with a copy of `original`'s file, made as `evidence` shows.
   case copied(device: String, from: String, ReplicaEvidence)
-  /// An earlier copy of the server's data was put in its place. With its history as
-  /// it was and as it is now. Whoever has others gives them back.
+  /// The server's data was restored from a backup: its history before and after that. Devices
+  /// re-upload the lost operations that they have.
   case serverWentBack(from: [OperationID], to: [OperationID])
 }
 
-/// What a run left behind once everything had drained, for one space.
+/// The state of one space at the end of a run, when everything has drained.
 package struct FinalEvidence: Sendable {
   package var server: ServerEvidence
   /// By the harness's names.
@@ -37,11 +41,11 @@ package struct FinalEvidence: Sendable {
   }
 }
 
-/// Something that a correct system never shows.
+/// An observation that a correct system never allows.
 package struct Violation: Sendable, Equatable, CustomStringConvertible {
   /// The oracle's name.
   package var oracle: String
-  /// What was found where, in a sentence or two.
+  /// The finding and its place, in a sentence or two.
   package var detail: String
 
   package init(oracle: String, _ detail: String) {
@@ -54,10 +58,10 @@ package struct Violation: Sendable, Equatable, CustomStringConvertible {
 
 /// Judges one property of a run.
 package protocol Oracle {
-  /// In words of the property: `whole-transactions`.
+  /// A name of the property: `whole-transactions`.
   static var name: String { get }
-  /// Looks at what happens while the run goes on.
+  /// Reads an event while the run goes on.
   mutating func see(_ event: RunEvent) -> [Violation]
-  /// Looks at what is left when all has drained.
+  /// Reads the state at the end, when everything has drained.
   mutating func judge(_ final: FinalEvidence) -> [Violation]
 }

@@ -4,7 +4,7 @@ import Postgres
 extension ServerEvidence {
   /// Reads one space of a PostgreSQL store in one snapshot. Blocks.
   ///
-  /// - Throws: ``PostgresError``; ``UnreadableEvidence`` where there is no such space.
+  /// - Throws: ``PostgresError``; ``UnreadableEvidence`` if there is no such space.
   package static func read(
     _ connection: PostgresConnection, space: SpaceName
   ) throws -> ServerEvidence {

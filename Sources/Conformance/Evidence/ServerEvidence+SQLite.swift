@@ -2,10 +2,10 @@ import FerryProtocol
 import SQLite
 
 extension ServerEvidence {
-  /// Reads one space of the embedded store's file in one snapshot, within the caller's
-  /// transaction where there is one.
+  /// Reads one space of the embedded store's file in one snapshot. The read joins the caller's
+  /// transaction if there is one.
   ///
-  /// - Throws: ``SQLiteError``; ``UnreadableEvidence`` where there is no such space.
+  /// - Throws: ``SQLiteError``; ``UnreadableEvidence`` if there is no such space.
   package static func read(
     _ connection: SQLiteConnection, space: SpaceName
   ) throws -> ServerEvidence {

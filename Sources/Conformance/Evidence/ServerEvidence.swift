@@ -4,7 +4,7 @@ import FerryProtocol
 package struct HistoryEntry: Sendable, Equatable {
   package var sequence: SequenceNumber
   package var id: OperationID
-  /// Under whose chain it came.
+  /// The device of the chain by which it came.
   package var device: DeviceID
   package var key: RecordKey
   package var kind: OperationKind
@@ -14,7 +14,7 @@ package struct HistoryEntry: Sendable, Equatable {
   package var columns: [Column]
   package var columnTimes: [Name: HybridTimestamp]
   package var outcome: Outcome
-  /// Columns whose value is added to what is there.
+  /// Columns whose value is added to the present value.
   package var increments: Set<Name>
   /// The head at which it was pruned; `nil` while the server has it.
   package var prunedAt: SequenceNumber?
@@ -39,16 +39,16 @@ package struct HistoryEntry: Sendable, Equatable {
   }
 }
 
-/// What a store holds of one space.
+/// The content of one space of a store.
 package struct ServerEvidence: Sendable {
   package var head: SequenceNumber
   package var epoch: Epoch
-  /// By sequence, with what was pruned where the harness kept it.
+  /// By sequence, with the pruned operations that the harness kept.
   package var history: [HistoryEntry]
   /// Records whose tombstones were pruned, by head.
   package var forgotten: [ForgottenRecord] = []
   package var records: [RecordKey: RecordState]
-  /// Packets that wait.
+  /// Buffered packets.
   package var parked: Int
 
   package init(

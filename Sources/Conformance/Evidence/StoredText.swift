@@ -28,7 +28,7 @@ enum StoredText {
     return times
   }
 
-  /// The columns that an operation adds to, of what the store keeps as its marks.
+  /// Returns the columns that an operation adds to, from the marks that the store keeps.
   static func increments(_ text: UnsafeRawBufferPointer) throws -> Set<Name> {
     var reader = JSONReader(text)
     var increments: Set<Name> = []
@@ -42,7 +42,7 @@ enum StoredText {
     return increments
   }
 
-  /// The columns that a replica adds to, of what it keeps as its marks.
+  /// Returns the columns that a replica adds to, from the marks that it keeps.
   static func marks(_ text: UnsafeRawBufferPointer) throws -> Set<Name> {
     var reader = JSONReader(text)
     var increments: Set<Name> = []
@@ -65,14 +65,14 @@ enum StoredText {
     try RecordState(decoding: text, limits: limits)
   }
 
-  /// What the columns of a batch's own row say is in the rows of its effects.
+  /// Reads the columns of an operation. Those of a batch's own row are in the rows of its effects.
   static func columns(
     _ text: UnsafeRawBufferPointer, of kind: OperationKind
   ) throws -> [Column] {
     kind == .batch ? [] : try columns(text)
   }
 
-  /// By the number that a store keeps.
+  /// Returns the kind by the number that a store keeps.
   static func kind(_ code: Int64) throws -> OperationKind {
     switch code {
     case 0: .insert

@@ -1,8 +1,11 @@
 import FerryProtocol
 
-/// The history holds the sequences 1 to head, each once, and no operation twice. Every operation
-/// that was committed on a device and survived there, and every one that was confirmed to a device,
-/// is in it with what it wrote, or was merged before it was sent, as seed row S1.9 allows:
+/// Checks that acknowledged operations reach the history.
+///
+/// The history holds the sequences 1 to head, each once, and no operation twice. It contains every
+/// operation that was confirmed to a device, or committed on a device and survived there. The
+/// operation has the columns that the device wrote, or was merged before it was sent, as SPEC.md §4
+/// and §5 allow:
 ///
 /// - an insert or update into the file's next operation on the record, which carries its columns
 ///   with the times at which they were written;
@@ -10,14 +13,16 @@ import FerryProtocol
 /// - an insert, with the updates after it, and the delete after those: neither is there, or the
 ///   delete alone.
 ///
-/// What the server refuses for good is in the device's quarantine instead (``QuarantineApart``).
-/// What was pruned may be in the history again, where a copy of the file has sent it after that.
+/// Operations that the server rejected are in the device's quarantine instead
+/// (``QuarantineApart``). A pruned operation may be in the history again, if a copy of the file
+/// sent it after that.
 ///
-/// Where the server was set back to a copy, devices give it back what they keep of the operations
-/// that it lost; what only a file had that nobody works with any more is gone with that. What a
-/// device had recorded before it learnt of it, it may send with a lower base than was recorded, and
-/// merged anew, also with what the history has already (SPEC.md §5). And it may merge a row that
-/// it rescues, an insert of columns at the beginning of time, into a later operation on the record.
+/// If the server was restored from a backup, devices re-upload the lost operations that they keep.
+/// Operations are gone if only files that are no longer in use had them. A device may send
+/// operations from before it learnt of the restore with a lower base than was recorded. It may
+/// merge them again, also with operations that the history has already (SPEC.md §5). And it may
+/// merge a row that it re-uploads, an insert of columns at the beginning of time, into a later
+/// operation on the record.
 package struct AcknowledgedOperations: Oracle {
   package static let name = "acknowledged-operations"
 
@@ -39,7 +44,7 @@ package struct AcknowledgedOperations: Oracle {
       return FileAudit(file, history, unaware: unaware)
     }
     for index in audits.indices { audits[index].run() }
-    // What two files have held has to reach the server from one of them.
+    // Operations that two files have held have to reach the server from one of them.
     let satisfied = audits.reduce(into: Set<OperationID>()) { $0.formUnion($1.satisfied) }
     var told = Set<OperationID>()
     for audit in audits {
@@ -69,12 +74,12 @@ package struct AcknowledgedOperations: Oracle {
   }
 }
 
-/// The server's history, as files are held against it.
+/// The server's history, for comparison with files.
 private struct History {
   let entries: [OperationID: HistoryEntry]
-  /// Operations that are in it twice.
+  /// Operations that the history contains twice.
   let repeated: [String]
-  /// By device: entries that no harness told of, by their times.
+  /// By device: entries that no harness reported, by their times.
   let unheard: [DeviceID: [HistoryEntry]]
   let deleted: Set<RecordKey>
 
@@ -91,7 +96,7 @@ private struct History {
       repeated.append("operation \(entry.id) is in the history twice, again at #\(entry.sequence)")
     }
     let told = Set(logs.files.lazy.flatMap { $0.entries.lazy.map(\.operation.id) })
-    // What a batch did to single records was on no device.
+    // A batch's effects on single records were on no device.
     let unheard = history.filter { !told.contains($0.id) && !$0.id.isEffect }
     (self.entries, self.repeated) = (entries, repeated)
     self.unheard = Dictionary(grouping: unheard, by: \.device).mapValues { list in
@@ -105,12 +110,12 @@ private struct History {
 
 /// Follows every operation of one file to its place in the history.
 private struct FileAudit {
-  /// One operation on a record: told by the harness, or found in the history only.
+  /// One operation on a record: reported by the harness, or found in the history only.
   private struct Step {
     var operation: LocalOperation
     var isShared = false
     var isHeard = true
-    /// Recorded before the device knew that the server was set back.
+    /// Recorded before the device learnt that the server was restored from a backup.
     var isUnaware = false
     /// The server lost it, and the file with it is gone.
     var isExcused = false
@@ -124,10 +129,11 @@ private struct FileAudit {
   /// In this file only: another that holds them still has to send them.
   private var excused: Set<OperationID> = []
   private(set) var lost: [(LocalOperation, String)] = []
-  /// Operations whose content is not what was recorded.
+  /// Operations whose content differs from the recorded one.
   private(set) var altered: [String] = []
 
-  /// - Parameter unaware: entries from before the device knew that the server was set back.
+  /// - Parameter unaware: Entries from before the device learnt that the server was restored from a
+  ///   backup.
   init(_ file: FileLog, _ history: History, unaware: Int) {
     self.file = file
     self.history = history
@@ -158,9 +164,9 @@ private struct FileAudit {
     for key in order { follow(steps[key] ?? []) }
   }
 
-  /// All operations on one record.
+  /// Follows all operations on one record.
   private mutating func follow(_ steps: [Step]) {
-    // Inserts and updates that are not in the history, and so have to be in what comes next.
+    // Inserts and updates that are not in the history, so later operations have to carry them.
     var carried: [LocalOperation] = []
     excused.formUnion(steps.lazy.filter(\.isExcused).map(\.operation.id))
     defer { lost.removeAll { excused.contains($0.0.id) } }
@@ -194,19 +200,19 @@ private struct FileAudit {
     }
   }
 
-  /// Whether a delete may have cancelled out an insert that the harness has not heard of.
+  /// Returns whether a delete may have cancelled out an insert that the harness has not heard of.
   private func mayCancelUnheard(_ delete: LocalOperation) -> Bool {
     file.unheard.contains { $0 < delete.id && history.entries[$0] == nil }
   }
 
-  /// Whether a delete may have cancelled out an insert that a copy of the file has sent: here it
-  /// was still pending.
+  /// Returns whether a delete may have cancelled out an insert that a copy of the file has sent:
+  /// here it was still pending.
   private func mayCancelShared(_ before: ArraySlice<Step>) -> Bool {
     before.last { $0.operation.kind == .insert }?.isShared ?? false
   }
 
-  /// Whether rows were inserted and, before they were sent, went with their parent while a pull was
-  /// applied: that delete is recorded, cancels the insert out, and nobody gets to see it.
+  /// Returns whether rows may be gone with their parent. Before they were sent, a pull deleted the
+  /// parent. That delete is recorded and cancels the insert out, so no other device sees it.
   private func mayBeGoneWithParent(_ carried: [LocalOperation]) -> Bool {
     guard let insert = carried.first(where: { $0.kind == .insert }),
       let cascade = Workload.cascades[insert.key.table],
@@ -217,7 +223,7 @@ private struct FileAudit {
 
   // MARK: Content
 
-  /// Whether the history holds what the last of the steps, with those merged into it, wrote.
+  /// Checks whether the history holds the columns of the last step, with those merged into it.
   private mutating func check(
     _ entry: HistoryEntry, _ steps: ArraySlice<Step>, _ carried: [LocalOperation]
   ) {
@@ -225,8 +231,8 @@ private struct FileAudit {
     var isUnaware = steps.last?.isUnaware ?? false
     if entry.kind == .delete && own.kind == .delete { return }
     if entry.kind == .batch && own.kind == .batch && entry.key.table == own.key.table { return }
-    // What was carried by another file's operation, or sent by another file as well, may have been
-    // merged here all the same.
+    // Operations that another file's operation carried, or that another file also sent, may have
+    // been merged here all the same.
     let required = carried.count { !satisfied.contains($0.id) && !excused.contains($0.id) }
     var merged = [own]
     var wrong =
@@ -240,7 +246,7 @@ private struct FileAudit {
       merged.insert(operation, at: 0)
       isUnaware = isUnaware || step.isUnaware
       if merged.count > required, let still = difference(entry, merged, isUnaware) {
-        // The plainest reading is the one to tell of.
+        // The plainest reading is the one to report.
         if merged.count == required + 1 { wrong = still }
       } else if merged.count > required {
         wrong = nil

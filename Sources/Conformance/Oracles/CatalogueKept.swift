@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// At the end every replica's catalogue is the server's: what was retracted is in none.
+/// At the end every replica's catalogue is the server's: no catalogue contains a retracted mission.
 package struct CatalogueKept: MissionOracle {
   package static let name = "catalogue-kept"
 

@@ -1,21 +1,22 @@
 import FerryProtocol
 
-/// Every value that did not stay is in the outcome of an operation, with who wrote it (SPEC.md
-/// §6). In the order of the history, for each operation:
+/// Checks that every lost value is in the outcome of an operation, with its author (SPEC.md §6).
 ///
-/// - a value of its own that a greater stamp keeps out is among its own conflicts, unless what
-///   stands is the same value; one that a greater delete keeps out always is; and the operation is
-///   overruled;
-/// - another device's value that it replaces, or that its delete takes away, is among its conflicts
-///   where its author had not seen it (the value's sequence lies above its base) and, for a write,
-///   where the values differ;
-/// - an update or insert that leaves the record not existing, and a delete that leaves it existing,
-///   is overruled and says so by a conflict without a column; an update of a record that was never
-///   inserted has lost to nobody, and is overruled without one.
+/// In the order of the history, for each operation:
 ///
-/// So of two concurrent writes of one column the losing value is found in one of the two outcomes,
-/// unless somebody who had seen it, or its own writer, or somebody with the same value wrote over
-/// it before the two met. Tables with policies are left out.
+/// - An own value that loses to a greater stamp is among its own conflicts, unless the record has
+///   the same value. An own value that loses to a greater delete always is. The operation is
+///   overruled.
+/// - Another device's value that it replaces or deletes is among its conflicts if its author had
+///   not seen that value. The value's sequence is then above the operation's base. For a write, the
+///   values must also differ.
+/// - An update or insert is overruled if the record does not exist after it, and a delete if the
+///   record does. A conflict without a column reports that. An update of a record that was never
+///   inserted has lost to no other write, and is overruled without a conflict.
+///
+/// So of two concurrent writes of one column the losing value is in one of the two outcomes. The
+/// exception: a third write replaced it before, by its own author, by an author who had seen it, or
+/// with the same value. Tables with policies are left out.
 package struct ConflictsAccounted: Oracle {
   package static let name = "conflicts-accounted"
 
@@ -39,7 +40,7 @@ package struct ConflictsAccounted: Oracle {
   }
 }
 
-/// What stands of a record before the next operation.
+/// The state of a record before the next operation.
 private struct ContestedRecord {
   private struct Write {
     var value: Value
@@ -56,7 +57,7 @@ private struct ContestedRecord {
     return deleted.map { inserted > $0 } ?? true
   }
 
-  /// Takes the operation in. Answers with what its outcome has to say and does not.
+  /// Applies the operation. Returns the conflicts that its outcome lacks.
   mutating func missing(from entry: HistoryEntry) -> [String] {
     switch entry.kind {
     case .delete: return delete(entry)
@@ -111,13 +112,13 @@ private struct ContestedRecord {
     return exists ? missing + existence(entry.stamp, entry, "the record still exists") : missing
   }
 
-  /// An operation's own value that does not stay.
+  /// Checks an operation's own value that loses.
   private func lost(_ column: Name, _ own: Write, _ entry: HistoryEntry) -> [String] {
     let overruled = entry.outcome.isOverruled ? [] : ["it was overruled in \(column)"]
     return overruled + (unrecorded(column, own, entry).map { ["it lost \($0)"] } ?? [])
   }
 
-  /// The value in words, where it is not among the conflicts.
+  /// Returns the value in words if it is not among the conflicts.
   private func unrecorded(_ column: Name, _ write: Write, _ entry: HistoryEntry) -> String? {
     let isRecorded = entry.outcome.conflicts.contains {
       $0.column == column && $0.loser == write.stamp && $0.lost == write.value

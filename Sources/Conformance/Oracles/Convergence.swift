@@ -1,18 +1,20 @@
 import FerryProtocol
 
-/// At the end every replica's rows are exactly the records that exist on the server, columns that
-/// nobody wrote being NULL, but for the space's schema, which has no rows, and its missions, which
-/// ``CatalogueKept`` compares; every cursor is the head, in the server's epoch; and nothing is
-/// pending, waiting or refused on a device. Replicas have had all upgrades by then.
+/// Checks that replicas converge.
 ///
-/// Where a file was lost or went back to an earlier state, orphans may be left: the device that
-/// wrote a row and had not yet heard that its parent was deleted does not hold the row any more, and
-/// so nobody deletes it. SPEC.md promises no more than that every replica refuses it (§5). The same
-/// goes for a row whose parent has another value now: nobody who holds the row lets it follow.
+/// At the end every replica's rows are exactly the records that exist on the server; unwritten
+/// columns are NULL. The space's schema has no rows, and ``CatalogueKept`` compares its missions.
+/// Every cursor is the head, in the server's epoch. No operation is pending, waiting or rejected on
+/// a device. Replicas have had all upgrades by then.
+///
+/// If a file was lost or went back to an earlier state, orphans may be left. The author of a row
+/// may not hold it any more when it learns that its parent was deleted, so no device deletes it.
+/// SPEC.md promises only that every replica rejects such a row (§5). The same applies to a row
+/// whose parent has another value now: no device that holds the row updates it.
 package struct Convergence: Oracle {
   package static let name = "convergence"
 
-  /// Differences told of each replica.
+  /// Differences reported of each replica.
   private static let toldMax = 3
 
   private var mayLeaveOrphans = false
@@ -40,7 +42,7 @@ package struct Convergence: Oracle {
     return found.map { Violation(oracle: Self.name, $0) }
   }
 
-  /// By table, the records that exist, ascending.
+  /// Returns the existing records by table, ascending.
   private static func rows(
     of server: ServerEvidence, besides orphans: Set<RecordKey>
   ) -> [Name: [(Name, RecordState)]] {
@@ -71,7 +73,7 @@ package struct Convergence: Oracle {
     return found + counts.filter { $0.0 > 0 }.map { "has \($0.0) \($0.1)" }
   }
 
-  /// - Parameter orphans: an orphan may be held as it was before it became one.
+  /// - Parameter orphans: Records that replicas may hold as they were before they became orphans.
   private static func differences(
     _ rows: ReplicaRows, _ expected: [Name: [(Name, RecordState)]],
     besides orphans: Set<RecordKey>
@@ -119,7 +121,7 @@ package struct Convergence: Oracle {
 }
 
 extension ServerEvidence {
-  /// Records that exist and whose parent does not.
+  /// Existing records whose parent does not exist.
   package var orphans: Set<RecordKey> {
     let (table, column, parent) = Workload.follower
     let held = Set(

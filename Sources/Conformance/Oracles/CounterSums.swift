@@ -1,14 +1,16 @@
 import FerryProtocol
 
-/// Every counter is the sum of what was added to it: of all increments in the server's history,
-/// and of the integers that inserts brought, in whatever order. So it is on the server and, when
-/// all has drained, on every replica; what replicas show in between is ``NoSkippedChange``'s. Each
-/// increment is in the history once, as an increment and with the amount that its author's
-/// transaction recorded. That none is lost is ``AcknowledgedOperations``'. Only where one was
-/// pruned, and a copy of its device's file sends it again under another name, does it count twice.
+/// Checks that every counter is the sum of all amounts added to it.
 ///
-/// A row that is given back to a server which was set back adds nothing: the increments that are lost
-/// come again from those who made them, who keep them (SPEC.md §5).
+/// The amounts are all increments in the server's history and the integers of inserts, in any
+/// order. The sum holds on the server and, when all has drained, on every replica;
+/// ``NoSkippedChange`` checks replicas before that. Each increment is in the history once, as an
+/// increment and with the amount that its author's transaction recorded. ``AcknowledgedOperations``
+/// checks that none is lost. An increment counts twice only if it was pruned and a copy of its
+/// device's file sends it again under another identity.
+///
+/// A row that is re-uploaded to a server restored from a backup adds nothing. Its lost increments
+/// come again from their authors, who keep them (SPEC.md §5).
 package struct CounterSums: Oracle {
   package static let name = "counter-sums"
 
@@ -46,7 +48,7 @@ package struct CounterSums: Oracle {
     return found.map { Violation(oracle: Self.name, $0) }
   }
 
-  /// What is wrong with one entry of the history.
+  /// Returns the error in one entry of the history.
   private func fault(_ entry: HistoryEntry) -> String? {
     let isIncrement = entry.increments.contains(Workload.counter.column)
     if entry.kind == .update && !isIncrement { return "is a value and no increment" }
@@ -84,7 +86,7 @@ package struct CounterSums: Oracle {
 }
 
 extension [Column] {
-  /// What they hold for the counter.
+  /// The amount that they hold for the counter.
   fileprivate var amount: Int64? {
     guard case .integer(let amount)? = first(where: { $0.name == Workload.counter.column })?.value
     else { return nil }
@@ -95,7 +97,7 @@ extension [Column] {
 extension HistoryEntry {
   fileprivate var amount: Int64? { columns.amount }
 
-  /// Whether the value is added to what is there.
+  /// Returns whether the value is added to the present value.
   func isSummand(_ column: Name) -> Bool {
     increments.contains(column)
       || kind == .insert && key.table == Workload.counter.table

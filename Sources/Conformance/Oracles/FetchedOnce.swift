@@ -1,8 +1,8 @@
 import FerryProtocol
 
-/// Content is not fetched again, but for what was on its way when something came in between: bytes
-/// fetched ≤ content + interruptions × the parts in flight. What was given up on purpose, and what
-/// a disk lost, is fetched anew.
+/// Checks that content is fetched once, apart from bytes in flight at an interruption: bytes
+/// fetched ≤ content + interruptions × the parts in flight. Content that was removed on purpose or
+/// that a disk lost is fetched again.
 package struct FetchedOnce: MissionOracle {
   package static let name = "fetched-once"
 
@@ -11,11 +11,11 @@ package struct FetchedOnce: MissionOracle {
     var hash: ContentHash
   }
 
-  /// What an interruption costs.
+  /// The cost of an interruption.
   private enum Loss {
-    /// What one transfer has on its way.
+    /// The bytes that one transfer has in flight.
     case part
-    /// What all transfers of a file have on their way.
+    /// The bytes that all transfers of a file have in flight.
     case parts
     case whole
   }
@@ -53,7 +53,7 @@ package struct FetchedOnce: MissionOracle {
     case .givenUp(let device, let mission):
       for hash in contents[mission] ?? [] { allow(.whole, of: hash, on: device) }
     case .looked(let device, _, let evidence):
-      // What no row speaks of is removed, and fetched anew when it is wanted again.
+      // Content that no row names is removed, and fetched again when it is wanted again.
       for account in balances.keys
       where account.device == device && !evidence.known.contains(account.hash) {
         balances[account] = nil
@@ -62,7 +62,7 @@ package struct FetchedOnce: MissionOracle {
       for (account, balance) in balances where account.device == original {
         balances[Account(device: device, hash: account.hash)] = balance
       }
-      // Another machine has its own run of the system: nothing is believed there but hashes.
+      // Another machine runs its own system: the product trusts only hashes there.
       allowAll(.whole, on: device)
     case .progress, .rested, .serverWentBack: break
     }

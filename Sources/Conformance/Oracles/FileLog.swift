@@ -1,21 +1,21 @@
 import FerryProtocol
 
-/// What one replica file has recorded, in order, as far as it is still to be answered for.
+/// The operations that one replica file recorded, in order, as long as the oracles need them.
 struct FileLog {
   struct Entry {
     var operation: LocalOperation
-    /// Off the device's hands.
+    /// The device no longer has to send it.
     var isConfirmed = false
     /// Another file holds it too: a copy, or the state that this file was in before it went back.
-    /// Either may send it, alone or merged with what only that file knows.
+    /// Either may send it, alone or merged with operations that only that file knows.
     var isShared = false
-    /// The server was set back to before it: the device gives it back, if it keeps the file.
+    /// The server was rolled back to before it: the device re-uploads it, if it keeps the file.
     var isRevoked = false
-    /// The server refuses it for good, or what it belongs to.
+    /// The server rejected it or its transaction.
     var isQuarantined = false
   }
 
-  /// What the file knew of the history at one moment.
+  /// The file's knowledge of the history at one moment.
   private struct Sight {
     let entryCount: Int
     let anchor: Cursor.Anchor?
@@ -24,18 +24,18 @@ struct FileLog {
   let device: String
   private(set) var entries: [Entry] = []
   private var places: [OperationID: Int] = [:]
-  /// Under which the file has sent.
+  /// Identities under which the file has sent.
   private(set) var identities: [DeviceID] = []
-  /// Pending operations that nobody told of.
+  /// Pending operations that the harness did not report.
   private(set) var unheard: Set<OperationID> = []
   private var newestPending: OperationID?
   private var quarantinedCount = 0
   private var refusals: Int64 = 0
-  /// Since the server was last set back: how far the file was when it was read.
+  /// Since the server was last rolled back: the file's progress at each read.
   private var sights: [Sight]?
   /// Whether the file may have recorded rows that the server had lost.
   var mayRescue: Bool { sights != nil }
-  /// Whether nobody works with it any more.
+  /// Whether the file is no longer in use.
   private(set) var isClosed = false
 
   init(device: String) { self.device = device }
@@ -61,8 +61,7 @@ struct FileLog {
     }
     newestPending = evidence.pending.last
     seeQuarantine(evidence)
-    // An answer that came late may have told of the history that is gone, and nobody saw it: the
-    // cursor was refused since.
+    // A late response may have named the lost history unnoticed: the cursor was refused since.
     if evidence.refusals > refusals {
       refusals = evidence.refusals
       if sights != nil { sights = [] }
@@ -82,7 +81,7 @@ struct FileLog {
     }
   }
 
-  /// The server is at an earlier state of its history.
+  /// Notes that the server is at an earlier state of its history.
   mutating func revoke(survivors: Set<OperationID>, shared: Set<OperationID>) {
     sights = []
     for index in entries.indices {
@@ -92,9 +91,11 @@ struct FileLog {
     }
   }
 
-  /// How many of the entries the device had recorded before it knew that the server was set back,
-  /// as far as anybody can tell: before the file was seen at a point of the history that there is,
-  /// and at none that is gone after that. An answer from before may come late.
+  /// Counts the entries that the device had recorded before it learnt that the server was rolled
+  /// back, as far as the evidence shows.
+  ///
+  /// Those are the entries before the file was seen at a present point of the history and at no
+  /// lost point after that. A response from before may come late.
   func countUnaware(_ lineage: Lineage, in history: [HistoryEntry]) -> Int {
     guard let sights else { return 0 }
     let known = sights.reversed().prefix { sight in
@@ -104,14 +105,14 @@ struct FileLog {
     return known.last?.entryCount ?? entries.count
   }
 
-  /// Operations that another file holds as well from now on.
+  /// Notes operations that another file holds as well from now on.
   mutating func share(_ ids: Set<OperationID>) {
     for index in entries.indices where ids.contains(entries[index].operation.id) {
       entries[index].isShared = true
     }
   }
 
-  /// Begins with what the file holds already. What it keeps in its archive is confirmed.
+  /// Begins with the operations that the file holds already. Those in its archive are confirmed.
   mutating func inherit(_ operations: [LocalOperation], _ evidence: ReplicaEvidence) {
     record(operations)
     for index in entries.indices { entries[index].isShared = true }
@@ -119,8 +120,8 @@ struct FileLog {
     see(evidence)
   }
 
-  /// Nobody works with the file any more: only what was confirmed has to be in the history.
-  /// What was merged away counts as confirmed, too.
+  /// Closes a file that is no longer in use: only its confirmed operations have to be in the
+  /// history. Operations that were merged away count as confirmed, too.
   mutating func close() {
     isClosed = true
     entries.removeAll { !$0.isConfirmed }
@@ -134,10 +135,10 @@ struct FileLog {
 struct FileLogs {
   private(set) var files: [FileLog] = []
   private var current: [String: Int] = [:]
-  /// All that was ever told of.
+  /// All operations that were ever reported.
   private var operations: [OperationID: LocalOperation] = [:]
   private(set) var lineage = Lineage()
-  /// Records that anybody has deleted.
+  /// Records that any device has deleted.
   var deleted: Set<RecordKey> {
     Set(operations.values.lazy.filter { $0.kind == .delete }.map(\.key))
   }
@@ -156,21 +157,21 @@ struct FileLogs {
     }
   }
 
-  /// How the files are at the end.
+  /// Reads the state of the files at the end.
   mutating func see(_ final: FinalEvidence) {
     for (name, replica) in final.replicas.sorted(by: { $0.key < $1.key }) {
       files[file(of: name)].see(replica)
     }
   }
 
-  /// A device goes on with a copy of a file, or with an earlier state of its own, which may be one
-  /// that it went back from before.
+  /// Notes that a device continues with a copy of a file, or with an earlier state of its own. It
+  /// may have left that state before.
   private mutating func branch(_ device: String, _ evidence: ReplicaEvidence) {
     var copy = FileLog(device: device)
     let held = evidence.archived + evidence.pending
     copy.inherit(held.compactMap { operations[$0] }, evidence)
     if lineage.wentBack { copy.revoke(survivors: [], shared: []) }
-    // What both keep in their archives both may send again, where the server was set back.
+    // Both files may send operations of both archives again, if the server was rolled back.
     let shared = Set(lineage.wentBack ? held : evidence.pending)
     for index in files.indices { files[index].share(shared) }
     if let old = current[device] { files[old].close() }
@@ -178,7 +179,7 @@ struct FileLogs {
     files.append(copy)
   }
 
-  /// What files keep of confirmed operations may be sent again, by each of them.
+  /// Revokes lost operations: each file may send those again that it keeps as confirmed.
   private mutating func revoke(from before: [OperationID], to survivors: [OperationID]) {
     lineage.goBack(from: before, to: survivors)
     var seen = Set<OperationID>()
@@ -201,17 +202,17 @@ struct FileLogs {
 }
 
 extension OperationID {
-  /// Whether it is of a row that a device gave back to a server which had lost it: those are at the
-  /// beginning of time (SPEC.md §5).
+  /// Whether it is of a row that a device re-uploaded to a server which had lost it. Those are at
+  /// the beginning of time (SPEC.md §5).
   var isRescue: Bool { value.timestamp.milliseconds <= HybridTimestamp.rescue.milliseconds }
 }
 
 extension OperationID {
-  /// Whether it is of what a batch did to one record: UUIDs of version 8 (SPEC.md §14).
+  /// Whether it is of a batch's effect on one record: UUIDs of version 8 (SPEC.md §14).
   var isEffect: Bool { value.high & 0xF000 == 0x8000 }
 }
 
 extension HybridTimestamp {
-  /// The latest time of a row that was given back.
+  /// The latest time of a row that was re-uploaded.
   static let rescue = HybridTimestamp(milliseconds: 1)
 }

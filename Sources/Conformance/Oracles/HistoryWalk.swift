@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// The server's history in its order, and between its operations the moments at which records
-/// that did not exist were forgotten: what comes later meets a record that never was (SPEC.md §13).
+/// The server's history in its order, with the moments at which non-existing records were
+/// forgotten. For later operations such a record never existed (SPEC.md §13).
 struct HistoryWalk {
   private let history: [HistoryEntry]
   private let forgotten: [ForgottenRecord]
@@ -10,7 +10,7 @@ struct HistoryWalk {
 
   init(_ server: ServerEvidence) { (history, forgotten) = (server.history, server.forgotten) }
 
-  /// Goes on through everything up to a sequence.
+  /// Continues through everything up to a sequence.
   mutating func advance(
     to last: SequenceNumber = .max, take: (HistoryEntry) -> Void, forget: (RecordKey) -> Void
   ) {
@@ -31,8 +31,8 @@ struct HistoryWalk {
 }
 
 extension HistoryEntry {
-  /// Whether the operation was pruned before another came: sent once more by somebody who had it
-  /// from a copy, nobody could know it again.
+  /// Returns whether the operation was pruned before another came. If a copy of a file sends it
+  /// again after that, the server cannot recognise it.
   func isForgotten(before later: HistoryEntry) -> Bool {
     prunedAt.map { $0 < later.sequence } ?? false
   }

@@ -1,12 +1,13 @@
 import FerryProtocol
 
-/// A write is later than every write to its record that its author had seen, whatever the clocks of
-/// devices and nodes said: so no author is undone by an older value (SPEC.md §6). An author had seen
-/// the operations at or below the operation's `base`.
+/// Checks that a write is later than every write to its record that its author had seen.
 ///
-/// Left out are operations that were overruled, since a pull list may not show them, and rows that
-/// were given back to a server, which are older than everything. An insert is compared with deletes
-/// alone: a deleted record does not show what it hides.
+/// This holds whatever the clocks of devices and nodes show, so no older value undoes an author's
+/// write (SPEC.md §6). An author had seen the operations at or below the operation's `base`.
+///
+/// Left out are overruled operations, since a pull list may not show them. Left out are also rows
+/// that were re-uploaded to a server, which are older than everything. An insert is compared with
+/// deletes alone: a deleted record does not show its hidden values.
 package struct LaterThanSeen: Oracle {
   package static let name = "later-than-seen"
 
@@ -64,6 +65,6 @@ extension HistoryEntry {
   /// The newest of its parts' stamps.
   fileprivate var newestStamp: Stamp? { stamps.max() }
 
-  /// The oldest of its parts' stamps, without what was given back to a server.
+  /// The oldest of its parts' stamps, without those of re-uploaded rows.
   fileprivate var oldestStamp: Stamp? { stamps.filter { $0.time > .rescue }.min() }
 }

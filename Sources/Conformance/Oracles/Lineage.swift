@@ -1,18 +1,18 @@
 import FerryProtocol
 
-/// Which points of the history are in the one that there is at the end, where the server was set
-/// back to an earlier copy meanwhile.
+/// The points of the history that the final history contains, if the server was rolled back
+/// meanwhile.
 ///
-/// An operation that is given back may by chance come to the place that it had, behind others than
+/// A re-uploaded operation may by chance get its former sequence, after other operations than
 /// before. So a point that was lost once counts as gone, whatever is there now.
 struct Lineage {
-  /// Whether the server was set back.
+  /// Whether the server was restored from a backup.
   private(set) var wentBack = false
   private var gone = Set<Cursor.Anchor>()
 
   /// - Parameters:
-  ///   - before: the history that there was.
-  ///   - survivors: the history that there is now.
+  ///   - before: The history before the restore.
+  ///   - survivors: The history after the restore.
   mutating func goBack(from before: [OperationID], to survivors: [OperationID]) {
     wentBack = true
     for (place, operation) in before.enumerated()
@@ -21,7 +21,8 @@ struct Lineage {
     }
   }
 
-  /// Whether a history, in its order and without gap, has the anchor's operation in its place.
+  /// Returns whether a history, in its order and without gap, has the anchor's operation in its
+  /// place.
   func holds(_ anchor: Cursor.Anchor, in history: [HistoryEntry]) -> Bool {
     let place = Int(clamping: anchor.head) - 1
     let point = Cursor.Anchor(head: anchor.head, operation: anchor.operation)

@@ -1,6 +1,7 @@
 import FerryProtocol
 
-/// Nothing of a mission lies outside of its store's folder, and nobody tries to reach there.
+/// Checks that no file of a mission is outside of its store's folder, and that no one tries to
+/// reach there.
 package struct MissionsConfined: MissionOracle {
   package static let name = "missions-confined"
 

@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// At the end every device has the newest version of each mission that it asked for, and that is
-/// published still, or the product says why not.
+/// Checks that at the end every device has the newest version of each mission that it requested.
+/// The mission must still be published. If the version is missing, the product reports the reason.
 package struct MissionsDelivered: MissionOracle {
   package static let name = "missions-delivered"
 

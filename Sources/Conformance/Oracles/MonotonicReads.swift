@@ -1,26 +1,26 @@
 import FerryProtocol
 
-/// What a reader of one replica has seen does not go back: a device's beat never counts down, and a
-/// row of the ledger that was there stays.
+/// Checks that a reader of one replica never sees it go back: a device's beat never decreases, and
+/// a ledger row that was there remains.
 ///
-/// A file that goes back to an earlier state (after a loss of power, or as a copy) shows what it
-/// then shows; its reader starts anew from there. And its own beat counts on from an earlier
-/// number: numbers that it gives a second time tell no other reader anything, until it has passed
-/// all that it ever gave. Where the clock was so far ahead that the server clamped its times, not
-/// even then: what a copy of the file sends late is clamped late, and overrules (SPEC.md §6).
+/// A file may go back to an earlier state, by a loss of power or as a copy. It then shows that
+/// state, and its reader starts again from there. The file's own beat then continues from an
+/// earlier number. For other readers, repeated numbers prove nothing until the beat has passed all
+/// former ones. If the clock was so far ahead that the server clamped its times, they prove nothing
+/// even then. The server clamps late operations of a copy late, and they overrule (SPEC.md §6).
 ///
-/// A replica that was read at a point of a history which is gone, since the server was set back,
-/// may go back from there once: to what the server has, until others have given it their later
-/// beats again. A beat that is only in a row that was given back may go back as well: such a row is
-/// older than all that the beat's device sends again, one after the other. Rows of the ledger it keeps,
-/// since it gives them back itself; unless so much was pruned since that nobody knows what the server
-/// lost and what was deleted: then it gives up what the server does not have, says so, and its reader
-/// starts anew.
+/// A replica may have been read at a point that is gone, since the server was restored from a
+/// backup. It may go back once: to the server's state, until others have re-uploaded their later
+/// beats. A beat that is only in a re-uploaded row may go back as well. Such a row is older than
+/// all operations that the beat's device sends again, one after the other. The replica keeps rows
+/// of the ledger, since it re-uploads them itself. The exception is pruning that hides which rows
+/// the server lost and which were deleted. Then the replica gives up the rows that the server does
+/// not have and reports that, and its reader starts again.
 package struct MonotonicReads: Oracle {
   package static let name = "monotonic-reads"
 
-  /// Beats that a device may have made without the harness hearing of it: one for each process
-  /// that died between its commit and its word.
+  /// Beats that a device may have made unknown to the harness: one for each process that died
+  /// between its commit and its report.
   private static let unheardMax: Int64 = 8
 
   private struct Reader {
@@ -33,7 +33,7 @@ package struct MonotonicReads: Oracle {
     var losses: Int64 = 0
   }
 
-  /// What was read, and at which point of the history first.
+  /// A number that was read, and the point of the history at which it was first read.
   private struct Floor {
     var beat: Int64 = 0
     var anchor: Cursor.Anchor?
@@ -41,9 +41,9 @@ package struct MonotonicReads: Oracle {
 
   /// A beat that counted on from an earlier number.
   private struct Repeat {
-    /// The lowest number that it went back to.
+    /// The lowest number that the beat went back to.
     var from: Int64
-    /// The highest number that it may give a second time.
+    /// The highest number that the beat may repeat.
     var to: Int64
   }
 
@@ -51,8 +51,8 @@ package struct MonotonicReads: Oracle {
   private var highest: [String: Int64] = [:]
   private var repeats: [String: Repeat] = [:]
   private var doubts = ClampDoubts()
-  /// Beats that went back, each with the point from which: held until it is known whether that
-  /// point is in the history that there is.
+  /// Beats that went back, each with its earlier point. They wait until it is known whether the
+  /// final history contains that point.
   private var regresses: [(from: Floor, device: String, violation: Violation)] = []
   private var lineage = Lineage()
 
@@ -96,7 +96,7 @@ package struct MonotonicReads: Oracle {
     highest[device] = max(highest[device] ?? 0, beat)
   }
 
-  /// What a number says at least of how far the beat has come.
+  /// Returns the least progress of the beat that a number proves.
   private func least(_ beat: Int64, of device: String) -> Int64 {
     guard let again = repeats[device], beat <= again.to else { return beat }
     return min(beat, again.from)
@@ -122,8 +122,8 @@ package struct MonotonicReads: Oracle {
       reader.ledger = ledger.records
     }
     let beats = rows.beats
-    // Rows that are being replaced are of the history that the server refused. Where this one was
-    // read last, they may not have been there yet: of which point they are is not known.
+    // Rows that are being replaced are of the history that the server refused. They may not have
+    // been there at the last read of this one, so their point is not known.
     let isOfAnother = evidence.isRescuing && lineage.wentBack
     for (name, beat) in beats {
       let least = least(beat, of: name)
@@ -176,7 +176,7 @@ package struct MonotonicReads: Oracle {
     readers[device] = reader
   }
 
-  /// Both ascending.
+  /// Returns the first name of `before` that `now` lacks; both are ascending.
   private static func firstMissing(of before: [Name], in now: [Name]) -> Name? {
     var place = 0
     for record in before {
@@ -208,7 +208,7 @@ extension LocalOperation {
 }
 
 extension Sequence<HistoryEntry> {
-  /// Whether a beat has come to a number only by rows that were given back.
+  /// Returns whether a beat has come to a number only by re-uploaded rows.
   fileprivate func haveGivenBack(_ beat: Int64, of device: String) -> Bool {
     let reaching = filter { entry in
       entry.key.record == Name(device)
@@ -219,7 +219,7 @@ extension Sequence<HistoryEntry> {
 }
 
 extension [Column] {
-  /// The number that they give a beat, where they are of one.
+  /// Returns the number that they give a beat, if they are of one.
   fileprivate func beat(in key: RecordKey) -> Int64? {
     guard key.table == "beats", case .integer(let beat)? = first(where: { $0.name == "n" })?.value
     else { return nil }

@@ -1,16 +1,17 @@
 import FerryProtocol
 
-/// A replica with nothing pending, nothing refused and no record to fetch whole shows exactly what the history makes of all
-/// operations up to its cursor: no change before it is missing, and none after it is there.
-/// Compared are the tables and columns that the replica knows, at the moment of each read, but for
-/// the table where users are asked.
+/// Checks that a replica shows exactly the merged history up to its cursor.
 ///
-/// A read whose cursor is anchored in a history that is gone, since the server was set back, is not
-/// judged, nor is one that was made before everything was pulled anew.
+/// This holds for a replica with no pending or rejected change and no record to fetch whole. It
+/// misses no change before the cursor, and shows none after it. Compared are the tables and columns
+/// that the replica knows at the moment of each read. The table that asks users is left out.
+///
+/// Not judged is a read with a cursor in a history that is gone since the server was rolled back.
+/// Not judged is also a read before the new pull from the start is complete.
 package struct NoSkippedChange: Oracle {
   package static let name = "no-skipped-change"
 
-  /// Which tables and columns a replica knew.
+  /// The tables and columns that a replica knew.
   private struct Shape {
     var tables: [(name: Name, columns: [Name])]
 
@@ -22,7 +23,7 @@ package struct NoSkippedChange: Oracle {
     }
   }
 
-  /// What one read showed: of each table the sum of its records, then of each column.
+  /// The content of one read: of each table the sum of its records, then of each column.
   private struct Sight {
     var device: String
     var cursor: SequenceNumber
@@ -34,7 +35,7 @@ package struct NoSkippedChange: Oracle {
 
   private var shapes: [Shape] = []
   private var sights: [Sight] = []
-  /// The newest sight of each device: most reads show what the one before has shown.
+  /// The newest sight of each device: most reads show the same as the read before.
   private var newest: [String: Int] = [:]
   private var lineage = Lineage()
 
@@ -77,7 +78,8 @@ package struct NoSkippedChange: Oracle {
     return shapes.count - 1
   }
 
-  /// What stands where users are asked depends on what they had seen.
+  /// Leaves out the table that asks users: its values depend on the operations that its users had
+  /// seen.
   private static func judged(_ shape: Shape) -> [(name: Name, columns: [Name])] {
     shape.tables.filter { !Workload.asksUsers(of: $0.name) }
   }
@@ -148,7 +150,7 @@ private struct SumModel {
 
   subscript(slot: Int) -> UInt64 { sums[slot] }
 
-  /// Where the sum of a table's records, or of one of its columns, stands.
+  /// Returns the slot for the sum of a table's records, or of one of its columns.
   mutating func slot(_ table: Name, _ column: Name?) -> Int {
     let name = RecordKey(table: table, record: column.map { ".\($0)" } ?? "")
     if let slot = slots[name] { return slot }
@@ -165,7 +167,7 @@ private struct SumModel {
     records[entry.key] = record
   }
 
-  /// The server does not know of the record any more.
+  /// Removes a record that the server does not know any more.
   mutating func forget(_ key: RecordKey) {
     if let record = records.removeValue(forKey: key) { add(record, key) { $0 &-= $1 } }
   }

@@ -1,14 +1,15 @@
 import FerryProtocol
 
-/// A sync that reports success, and no operations that are left, has left nothing behind: all that
-/// the device had recorded before the sync began is confirmed, in quarantine, or merged away.
+/// Checks that a sync that reports success and no remaining operations left nothing behind. All
+/// operations that the device had recorded before the sync are confirmed, in quarantine, or merged
+/// away.
 package enum NothingLeftBehind {
   package static let name = "nothing-left-behind"
 
   /// - Parameters:
-  ///   - before: operations that were not confirmed when the sync began.
-  ///   - after: operations that are not confirmed after it.
-  ///   - left: how many are left, by the sync's report.
+  ///   - before: Operations that were not confirmed when the sync began.
+  ///   - after: Operations that are not confirmed after it.
+  ///   - left: The number of remaining operations in the sync's report.
   package static func judge(
     device: String, before: [OperationID], after: [OperationID], left: Int
   ) -> [Violation] {

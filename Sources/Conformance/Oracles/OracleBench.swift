@@ -1,11 +1,12 @@
 /// All oracles on one run of one space.
 package struct OracleBench {
-  /// Violations that each oracle tells of at the end; one bug often shows everywhere.
+  /// Violations that each oracle reports at the end; one bug often shows everywhere.
   private static let toldMax = 10
 
   private var oracles: [any Oracle]
 
-  /// What is left costs the most to explain, so it comes last.
+  /// Creates the oracles. Oracles of the final state come last, since their findings are the
+  /// hardest to explain.
   package init() {
     oracles = [
       WholeTransactions(), MonotonicReads(), ReadYourWrites(), AcknowledgedOperations(),

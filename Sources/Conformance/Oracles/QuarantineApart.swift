@@ -1,13 +1,14 @@
 import FerryProtocol
 
-/// What a device holds in quarantine has not reached the server: nothing of it is in the history.
-/// (That everything else has is ``AcknowledgedOperations``', that nothing stays pending is asked of
-/// every run, and ``Convergence`` finds rows that were refused and are still shown.)
+/// Checks that operations in a device's quarantine have not reached the server's history.
 ///
-/// Another file that holds the same operations may have sent them before it was refused here, or
-/// send them when the reason has gone: those are not looked at. Nor is anything where the server
-/// was set back: what it had accepted once it may refuse when it is given back, together with
-/// what it still has of the same transaction.
+/// Other checks complete it: ``AcknowledgedOperations`` for all other operations, every run for
+/// pending ones, and ``Convergence`` for rejected rows that are still shown.
+///
+/// Another file with the same operations may have sent them before they were rejected here, or may
+/// send them when the reason has gone. Those are left out. If the server was restored from a
+/// backup, nothing is checked. The server may then reject re-uploaded operations that it had
+/// accepted once, together with other operations of the same transaction.
 package struct QuarantineApart: Oracle {
   package static let name = "quarantine-apart"
 

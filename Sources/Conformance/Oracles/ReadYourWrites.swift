@@ -1,19 +1,21 @@
 import FerryProtocol
 
-/// A device's user sees what he wrote: every read after a commit shows the device's own beat at
-/// least as high as he has brought it, and the ledger rows that he has posted. (That rows stay once
-/// they were seen is ``MonotonicReads``'.)
+/// Checks that a device's user sees his own writes.
 ///
-/// Where the file went back to an earlier state, by a loss of power or as a copy, what it then
-/// shows is what counts: what was confirmed comes back with the next pull, and ``Convergence`` and
-/// ``AcknowledgedOperations`` see to it. Beats that the device had made and that the file has not
-/// are another writer's from then on: a copy may have sent them, and where the clock went back with
-/// the file they are later than what the device writes now (SPEC.md §6). So any number above the one
-/// that it went back to may be shown. And what a copy sends late of a device whose clock is so far
-/// ahead that the server clamps its times is clamped late, and overrules.
+/// Every read after a commit shows the device's own beat at least as high as its user has brought
+/// it, and the posted ledger rows. (``MonotonicReads`` checks that rows stay once they were seen.)
 ///
-/// Where the server was set back as well, it may have lost such a number. A file that has the number from
-/// a pull list cannot give it back: then the one that the device went back to may be shown.
+/// If the file went back to an earlier state, by a loss of power or as a copy, that state counts.
+/// Confirmed operations come back with the next pull; ``Convergence`` and
+/// ``AcknowledgedOperations`` check that. Beats that the file lost are another writer's from then
+/// on: a copy may have sent them. If the clock went back with the file, they are later than the
+/// device's new writes (SPEC.md §6). So a read may show any number above the file's number after it
+/// went back. If a device's clock is so far ahead that the server clamps its times, late operations
+/// of a copy are clamped late, and overrule.
+///
+/// If the server was rolled back as well, it may have lost such a number. A file that has the
+/// number from a pull list cannot re-upload it. Then a read may show the number that the device
+/// went back to.
 package struct ReadYourWrites: Oracle {
   package static let name = "read-your-writes"
 
@@ -21,7 +23,7 @@ package struct ReadYourWrites: Oracle {
     var beat: Int64?
     /// The highest number that was given.
     var highest: Int64 = 0
-    /// The lowest number that may be shown, where the file went back behind `highest`.
+    /// The lowest number that a read may show, if the file went back behind `highest`.
     var least: Int64?
     /// Posted since the last read.
     var posted: [Name] = []

@@ -1,8 +1,10 @@
 import FerryProtocol
 
-/// A record by the rules of SPEC.md §6, told as plainly as they can be: of all inserts the latest,
-/// of all deletes the latest, of all writes to a column the latest; what is older than the delete
-/// is gone. What is added to a counter is summed up. It shares nothing with the product's merging.
+/// A record by the rules of SPEC.md §6, in their plainest form.
+///
+/// Of all inserts the latest counts, of all deletes the latest, and of all writes to a column the
+/// latest. Writes older than the delete are gone. Amounts added to a counter are summed up. It
+/// shares no code with the product's merging.
 struct ReferenceRecord {
   struct Write {
     var value: Value
@@ -11,7 +13,7 @@ struct ReferenceRecord {
 
   private(set) var inserted: Stamp?
   private(set) var deleted: Stamp?
-  /// The latest write to each column, also where a delete has erased it.
+  /// The latest write to each column, also if a delete has erased it.
   private(set) var latest: [Name: Write] = [:]
 
   var exists: Bool {
@@ -19,13 +21,13 @@ struct ReferenceRecord {
     return deleted.map { inserted > $0 } ?? true
   }
 
-  /// What no delete has erased.
+  /// The writes that no delete has erased.
   var columns: [Name: Write] {
     guard let deleted else { return latest }
     return latest.filter { $0.value.stamp >= deleted }
   }
 
-  /// Whether there is nothing to say of it.
+  /// Whether the record has no content.
   var isBlank: Bool { inserted == nil && deleted == nil && columns.isEmpty }
 
   mutating func absorb(_ entry: HistoryEntry) {
@@ -48,7 +50,8 @@ struct ReferenceRecord {
     }
   }
 
-  /// All records of a history, and those among the forgotten ones that existed when they went.
+  /// Returns all records of a history, and those among the forgotten ones that existed when they
+  /// went.
   static func all(
     _ server: ServerEvidence
   ) -> (records: [RecordKey: ReferenceRecord], forgottenAlive: [RecordKey]) {
@@ -69,7 +72,7 @@ struct ReferenceRecord {
 extension HistoryEntry {
   var stamp: Stamp { Stamp(time: time, device: device) }
 
-  /// A column's own stamp, which is never later than its operation's.
+  /// Returns a column's own stamp, which is never later than its operation's.
   func stamp(of column: Name) -> Stamp {
     Stamp(time: min(columnTimes[column] ?? time, time), device: device)
   }

@@ -1,11 +1,12 @@
 import FerryProtocol
 
-/// The server's records are exactly what SPEC.md §6 makes of its history: for every record the
-/// latest insert, the latest delete, and for every column the latest write that no delete has
-/// erased, by time and then device. So each operation's effect is in the state, or lost to a
-/// greater stamp; and there is no record without an operation. Where history is pruned, no record
-/// goes that exists; one that did not begins anew after that. Tables with policies are left
-/// out; the one with a counter is ``CounterSums``'.
+/// Checks that the server's records are exactly the result of SPEC.md §6 for its history.
+///
+/// For every record that is the latest insert and the latest delete. For every column it is the
+/// latest write that no delete has erased, by time and then device. So each operation's effect is
+/// in the state, or lost to a greater stamp; and there is no record without an operation. If
+/// history is pruned, no existing record goes; one that did not exist begins from scratch after
+/// that. Tables with policies are left out; ``CounterSums`` checks the one with a counter.
 package struct ReferenceState: Oracle {
   package static let name = "reference-state"
 

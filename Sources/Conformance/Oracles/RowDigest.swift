@@ -1,8 +1,9 @@
 import FerryProtocol
 
-/// Hashes of which the sum over all rows stands for a table's content: rows come and go by adding
-/// and subtracting, and each column has a sum of its own, so that columns which a replica does not
-/// know can be left out. NULL counts nothing.
+/// Hashes whose sum over all rows represents a table's content.
+///
+/// Rows come and go by adding and subtracting. Each column has a sum of its own, so that columns
+/// unknown to a replica can be left out. NULL adds nothing.
 enum RowDigest {
   static func record(_ record: Name) -> UInt64 { mixed(text(record.text, 0x6C65_6467_6572)) }
 
@@ -24,7 +25,7 @@ enum RowDigest {
     return text.withUTF8 { bytes(UnsafeRawBufferPointer($0), seed) }
   }
 
-  /// FNV-1a over words of eight bytes.
+  /// Hashes bytes by FNV-1a over words of eight bytes.
   private static func bytes(_ bytes: UnsafeRawBufferPointer, _ seed: UInt64) -> UInt64 {
     var hash = (0xcbf2_9ce4_8422_2325 ^ seed) &+ UInt64(bytes.count)
     var index = 0
@@ -40,7 +41,7 @@ enum RowDigest {
     return hash
   }
 
-  /// SplitMix64's last step: every bit of the input reaches every bit of the output.
+  /// Returns SplitMix64's last step: every bit of the input reaches every bit of the output.
   private static func mixed(_ value: UInt64) -> UInt64 {
     var mixed = value &+ 0x9E37_79B9_7F4A_7C15
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -1,9 +1,11 @@
 import FerryProtocol
 
-/// A version that is complete is exactly one published version at every moment, also right after a
-/// process died or the power went: all files of one manifest and no other, byte for byte. All
-/// devices have the same under one number. Once all has drained, the content of a complete version
-/// is all there and what its name says, whatever was removed that shared it.
+/// Checks that a complete version is exactly one published version at every moment.
+///
+/// This holds also right after a process died or the power went: all files of one manifest and no
+/// other, byte for byte. All devices have the same files under one number. Once all has drained, a
+/// complete version's content is all there and matches its name, even if content that it shared was
+/// removed elsewhere.
 package struct WholeMissions: MissionOracle {
   package static let name = "whole-missions"
 
@@ -20,7 +22,7 @@ package struct WholeMissions: MissionOracle {
   private var published: [Place: [[String: ContentHash]]] = [:]
   private var seen: [Number: (files: [String: ContentHash], device: String)] = [:]
 
-  /// Whether the server may give a number a second time.
+  /// Whether the server may assign a number a second time.
   private var mayRepeat = false
 
   package init() {}
@@ -59,7 +61,7 @@ package struct WholeMissions: MissionOracle {
     return nil
   }
 
-  /// How it differs from what was published last.
+  /// Describes the difference to the files that were published last.
   private func difference(_ files: [String: ContentHash], _ place: Place) -> String {
     guard let last = published[place]?.last else { return "none was" }
     let missing = last.keys.filter { files[$0] == nil }.sorted()
@@ -72,7 +74,7 @@ package struct WholeMissions: MissionOracle {
     final.devices.flatMap { device in
       let complete = device.store.versions.filter(\.isComplete)
       let needed = Set(complete.flatMap { ($0.files ?? [:]).values.map(\.description) })
-      // What is left of an attempt that came to nothing is removed later, and never believed.
+      // Files of a failed attempt are removed later, and never trusted.
       let wrong = device.store.objects.filter {
         $0.name != $0.hash.description && needed.contains($0.name)
       }.map { "content \($0.name) is \($0.hash)" }

@@ -1,8 +1,9 @@
 import FerryProtocol
 
-/// No read ever shows a part of a transaction, neither of the replica that made it nor of another,
-/// nor are the server's records left with one: of the rows of one `ledger` transaction all are
-/// there or none.
+/// Checks that no read ever shows a part of a transaction.
+///
+/// Of the rows of one `ledger` transaction all are there or none. This holds for the replica that
+/// made it, for every other, and for the server's final records.
 package struct WholeTransactions: Oracle {
   package static let name = "whole-transactions"
 
@@ -48,7 +49,7 @@ package struct WholeTransactions: Oracle {
   }
 }
 
-/// Counts the rows of each transaction. Rows of one transaction mostly lie side by side.
+/// Counts the rows of each transaction. Rows of one transaction are mostly adjacent.
 private struct PartCount {
   private var txn = ""
   private var size = 0

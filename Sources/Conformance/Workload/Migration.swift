@@ -1,11 +1,11 @@
 import FerryProtocol
 
-/// A change of the tables that does not go through the triggers. The application makes it on one device,
-/// or another program makes it that knows nothing of Ferry.
+/// A change of the tables that does not go through the triggers. The application makes it on one
+/// device, or another program that does not know Ferry.
 package enum Migration: String, Sendable, CaseIterable {
   /// Fill a new table, drop the old one, and give its name to the new one.
   case rebuilt
-  /// The same by another program, which then writes to the table: nothing records that.
+  /// The same by another program, which then writes to the table: no trigger records that.
   case rebuiltElsewhere
   /// Drop a column, and add it again.
   case columnReplaced
@@ -30,9 +30,9 @@ package enum Migration: String, Sendable, CaseIterable {
       tag = Workload.fresh("", &random)
     }
 
-    /// The statements that change the table.
+    /// Returns the statements that change the table.
     ///
-    /// - Parameter sql: the statement that made it.
+    /// - Parameter sql: The statement that created it.
     package func statements(madeBy sql: String) -> [String] {
       let columns = sql.drop { $0 != "(" }
       let rebuilt = [
@@ -50,7 +50,7 @@ package enum Migration: String, Sendable, CaseIterable {
       }
     }
 
-    /// Writes that nobody records.
+    /// Writes that no trigger records.
     private var writes: [String] {
       guard table == "notes" else { return [] }
       return [

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// Makes the values that users write: short texts mostly, and now and then what breaks things.
+/// Makes the values that users write: short texts mostly, and now and then awkward values.
 struct ValueMaker {
   private static let awkward: [Value] = [
     .null, .text(""), .text("it's \"quoted\"; -- not a comment"), .text("two\nlines\tand a tab"),
@@ -12,36 +12,37 @@ struct ValueMaker {
 
   private static let words = ["milk", "call back", "rent", "seeds", "tickets", "paint", "oil"]
 
-  /// Any value: for a column without a type.
+  /// Returns any value, for a column without a type.
   static func any(_ random: inout SeededRandom) -> Value {
     if random.chance(1, in: 4) { return awkward[random.below(awkward.count)] }
-    // Beyond what SQLite keeps on one page, now and then.
+    // Larger than one SQLite page, now and then.
     if random.chance(1, in: 60) { return .text(String(repeating: "long ", count: 1_200)) }
     return text(&random)
   }
 
-  /// A text that differs from most others.
+  /// Returns a text that differs from most others.
   static func text(_ random: inout SeededRandom) -> Value {
     .text(words[random.below(words.count)] + " \(random.below(100))")
   }
 
-  /// A text, or now and then one of the awkward values, which the column's type turns to text.
+  /// Returns a text, or now and then one of the awkward values, which the column's type turns to
+  /// text.
   static func title(_ random: inout SeededRandom) -> Value {
     random.chance(1, in: 8) ? awkward[random.below(awkward.count)] : text(&random)
   }
 
-  /// For a column of integers.
+  /// Returns a value for a column of integers.
   static func stars(_ random: inout SeededRandom) -> Value {
     random.chance(1, in: 12) ? .null : .integer(Int64(random.below(6)))
   }
 
-  /// For a column of reals. Whole ones are among them, but none that a column declared REAL
-  /// cannot keep, such as −0.0.
+  /// Returns a value for a column of reals. Whole ones are among them, but none that a column
+  /// declared REAL cannot keep, such as −0.0.
   static func weight(_ random: inout SeededRandom) -> Value {
     random.chance(1, in: 8) ? .null : .real(Double(random.below(64)) / 4)
   }
 
-  /// For a column of `notes`.
+  /// Returns a value for a column of `notes`.
   static func note(_ column: String, _ random: inout SeededRandom) -> Value {
     switch column {
     case "stars": stars(&random)

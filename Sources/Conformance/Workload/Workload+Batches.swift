@@ -1,17 +1,17 @@
 import FerryProtocol
 
 extension Workload {
-  /// A batch operation as a user asks for it.
+  /// A batch operation as a user requests it.
   package struct BatchUpdate: Sendable, Equatable {
     package var table: Name
     /// As text.
     package var predicate: String
-    /// What to set, by column.
+    /// The new values, by column.
     package var columns: [Name: Value]
   }
 
-  /// What a ``UserAction/batch`` does instead of statements; `nil` for other actions. It fits every
-  /// version of the application's schema.
+  /// Returns the batch of a ``UserAction/batch``, which has no statements; `nil` for other actions.
+  /// It fits every version of the application's schema.
   package static func batch(for planned: PlannedAction) -> BatchUpdate? {
     guard planned.action == .batch else { return nil }
     var random = SeededRandom(planned.seed, planned.action.rawValue)

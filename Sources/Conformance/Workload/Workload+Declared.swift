@@ -1,6 +1,6 @@
 import FerryProtocol
 
-// What the space declares of the application's tables, and the actions that need it.
+// The space's declarations for the application's tables, and the actions that need them.
 
 extension Workload {
   /// The space's schema, in force from the start.
@@ -10,12 +10,12 @@ extension Workload {
     "tallies":{"columns":{"votes":"counter"}},"drafts":{"columns":{"body":"ask"}}}}
     """
 
-  /// Whether a table's values are decided by other rules than that the latest write stays.
+  /// Returns whether other rules than "the latest write stays" decide a table's values.
   package static func hasPolicies(_ table: Name) -> Bool {
     table == counter.table || asksUsers(of: table)
   }
 
-  /// Whether the users are asked about a table's conflicts.
+  /// Returns whether the users are asked about a table's conflicts.
   package static func asksUsers(of table: Name) -> Bool { table == "drafts" }
 
   /// The table with a counter, and the counter. Its records are never deleted.
@@ -24,7 +24,7 @@ extension Workload {
   /// Tallies that all devices add to; any of them may insert them.
   private static let sharedTallies = (0..<4).map { "c\($0)" }
 
-  /// Adds to one to three tallies, the same one perhaps. Never more than a few, and never nothing.
+  /// Adds to one to three tallies, the same one perhaps. Amounts are small, and never 0.
   static func tally(
     _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
   ) rethrows -> [String] {
@@ -40,7 +40,7 @@ extension Workload {
     }
   }
 
-  /// Inserts, edits or deletes a place. Devices that are apart like the same names, and now and
+  /// Inserts, edits or deletes a place. Devices that are offline pick the same names, and now and
   /// then seats are no number.
   static func claim(
     _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
@@ -98,7 +98,7 @@ extension Workload {
     }
   }
 
-  /// What a device writes before it has heard of the schema are plain values.
+  /// Returns whether the device knows the schema. Before that, its writes are plain values.
   private static func knowsSchema(_ query: (String) throws -> [[Value]]) rethrows -> Bool {
     try !query("SELECT 1 FROM ferry_replica WHERE schema > 0").isEmpty
   }

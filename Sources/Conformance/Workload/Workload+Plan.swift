@@ -1,4 +1,5 @@
-/// What the users of a run do: the application that both instruments put on their devices.
+/// The actions of a run's users: the application that the simulator and the chaos runs put on their
+/// devices.
 package enum Workload {
   /// How often each action comes, in thousandths. Notes are edited most, and there are few of them:
   /// devices really contend.
@@ -8,7 +9,7 @@ package enum Workload {
     (.postLarge, 5), (.beat, 65),
   ]
 
-  /// How often the actions come that need what the space declares, of a thousand actions.
+  /// The frequency of actions that need the space's schema, of a thousand actions.
   package struct Mix: Sendable, Equatable {
     /// ``UserAction/tally``.
     package var counters = 80
@@ -42,16 +43,16 @@ package enum Workload {
     }
   }
 
-  /// Draws what everybody does and when, by time, then ordinal.
+  /// Draws the actions of all devices, by time, then ordinal.
   ///
   /// - Parameters:
-  ///   - devices: How many there are, 1 at least.
+  ///   - devices: The number of devices, 1 at least.
   ///   - duration: Milliseconds over which the actions are spread.
   package static func plan(
     seed: UInt64, devices: Int, operations: Int, duration: Int64, mix: Mix = Mix()
   ) -> [PlannedAction] {
     var random = SeededRandom(seed, "plan")
-    // Of its own, so that the ratios change nothing else.
+    // A generator of its own, so that the ratios change nothing else.
     var special = SeededRandom(seed, "mix")
     var actions = (0..<operations).map { index in
       var planned = PlannedAction(

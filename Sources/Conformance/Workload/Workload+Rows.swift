@@ -5,7 +5,7 @@ extension Workload {
   /// Bytes of a text that makes an essay grow: five fit into a row of a world, and six do not.
   private static let essayText = 4_000
 
-  /// Puts a slot on a shelf, takes one away, or moves the places of several. Most shelves are a
+  /// Puts a slot on a shelf, removes one, or moves the places of several. Most shelves are a
   /// device's own; all devices contend for one.
   static func arrange(
     _ deviceName: String, _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
@@ -48,7 +48,7 @@ extension Workload {
     "UPDATE slots SET place = \(place) WHERE id = '\(id)'"
   }
 
-  /// By way of places that nothing has: SQLite looks at each row as it is changed.
+  /// Moves slots by way of free places: SQLite checks each row as it is changed.
   private static func shift(_ shelf: String, from place: Int64, by step: Int64) -> [String] {
     let update = "UPDATE slots SET place = place"
     let here = "WHERE shelf = \(shelf) AND place BETWEEN"

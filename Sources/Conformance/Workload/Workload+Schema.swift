@@ -1,8 +1,8 @@
 import FerryProtocol
 
 extension Workload {
-  /// The tables as the application first has them. None declares a default: a column that nobody
-  /// wrote is NULL everywhere.
+  /// The tables of the application's first version. None declares a default: an unwritten column is
+  /// NULL everywhere.
   package static let schema = [
     "CREATE TABLE notes(id TEXT PRIMARY KEY NOT NULL, title TEXT, body, stars INTEGER)",
     "CREATE TABLE lists(id TEXT PRIMARY KEY NOT NULL, name TEXT)",
@@ -47,25 +47,26 @@ extension Workload {
     "ALTER TABLE paints RENAME COLUMN shade TO color",
   ]
 
-  /// A column that has another name since an upgrade. The space keeps its values, which wait on devices.
+  /// A column that has another name since an upgrade. The space keeps its values, which wait on
+  /// devices.
   static let renamed: (table: Name, column: Name) = ("paints", "shade")
 
-  /// The column of `paints`, in a schema with so many upgrades.
+  /// Returns the column of `paints`, in a schema with so many upgrades.
   static func paintColumn(level: Int) -> String { level >= 4 ? "color" : "shade" }
 
-  /// Tables whose rows go with their parents' (ON DELETE CASCADE): the column that names the
-  /// parent, and its table.
+  /// Tables whose rows are deleted with their parents' (ON DELETE CASCADE): the column that names
+  /// the parent, and its table.
   package static let cascades: [Name: (column: Name, parent: Name)] = [
     "items": (column: "list", parent: "lists"), "essays": (column: "list", parent: "lists"),
   ]
 
-  /// The table whose rows follow a value of their parents' (ON UPDATE CASCADE), and the two tables'
-  /// column.
+  /// The table whose rows follow a value of their parents (ON UPDATE CASCADE), and the column of
+  /// both tables.
   package static let follower: (table: Name, column: Name, parent: Name) = (
     "tags", "code", "labels"
   )
 
-  /// Columns of `notes` that may be edited, in a schema with so many upgrades.
+  /// Returns columns of `notes` that may be edited, in a schema with so many upgrades.
   static func noteColumns(level: Int) -> [String] {
     ["title", "body", "stars"] + (level >= 1 ? ["tag"] : []) + (level >= 3 ? ["extra"] : [])
   }

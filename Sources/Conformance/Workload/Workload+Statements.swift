@@ -1,7 +1,7 @@
 import FerryProtocol
 
 extension Workload {
-  /// How large transactions are.
+  /// Sizes of transactions.
   package struct Sizes: Sendable, Equatable {
     /// Rows of a `post`.
     package var post = 2...5
@@ -13,16 +13,14 @@ extension Workload {
     package init() {}
   }
 
-  /// The statements of one action, as SQL text without parameters: one transaction, to run in this
-  /// order. Empty where there is nothing to act on.
+  /// Returns the statements of one action, as SQL text without parameters: one transaction, to run
+  /// in this order. The list is empty if there are no rows to act on.
   ///
-  /// They do the same wherever the replica holds the same, and never fail for what a sync does
-  /// between the asking and the running.
+  /// They have the same effect on equal replicas. They never fail because of a sync between the
+  /// planning and the execution.
   ///
   /// - Parameters:
   ///   - deviceName: The harness's name, under which its beats are kept.
-  ///   - level: How many of ``upgrades`` the replica has had.
-  ///   - query: Runs a SELECT on the replica.
   package static func statements(
     for planned: PlannedAction, deviceName: String, level: Int, sizes: Sizes = Sizes(),
     query: (String) throws -> [[Value]]
@@ -60,7 +58,7 @@ extension Workload {
 
   // MARK: Notes
 
-  /// A note of the device's own, or one of those that any device may insert.
+  /// Adds a note of the device's own, or one of those that any device may insert.
   private static func addNote(_ level: Int, _ random: inout SeededRandom) -> String {
     let isShared = random.chance(3, in: 5)
     let id = isShared ? sharedNotes[random.below(sharedNotes.count)] : fresh("n-", &random)
@@ -88,7 +86,7 @@ extension Workload {
       """
   }
 
-  /// Not every insert names every column.
+  /// Inserts a note; not every insert names every column.
   private static func note(
     _ level: Int, _ random: inout SeededRandom
   ) -> (columns: String, values: String) {
@@ -109,7 +107,7 @@ extension Workload {
 
   // MARK: Paints
 
-  /// Any device may insert or edit any of a few paints.
+  /// Inserts or edits any of a few paints; any device may do so.
   private static func paint(_ level: Int, _ random: inout SeededRandom) -> [String] {
     let (id, column) = ("b\(random.below(6))", paintColumn(level: level))
     if random.chance(1, in: 8) { return [delete("paints", id)] }
@@ -129,7 +127,7 @@ extension Workload {
     return "INSERT INTO lists(id, name) VALUES ('\(id)', \(ValueMaker.text(&random).sqlLiteral))"
   }
 
-  /// One list, or several at once.
+  /// Deletes one list, or several at once.
   private static func deleteLists(
     _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
   ) rethrows -> [String] {
@@ -210,7 +208,7 @@ extension Workload {
     return records.isEmpty ? nil : pick(from: records, &random)
   }
 
-  /// Half of the time one of the first few, so that there is always contention.
+  /// Picks a record: half of the time one of the first few, so that there is always contention.
   static func pick(from records: [String], _ random: inout SeededRandom) -> String {
     let reach = random.chance(1, in: 2) ? min(4, records.count) : records.count
     return records[random.below(reach)]
@@ -224,7 +222,8 @@ extension Workload {
     }
   }
 
-  /// An identifier that only this action makes; short enough for Swift to keep without memory.
+  /// Returns an identifier that only this action makes; short enough for Swift to keep without
+  /// memory.
   static func fresh(_ prefix: String, _ random: inout SeededRandom) -> String {
     let digits = String(random.next() >> 23, radix: 36)
     return prefix + String(repeating: "0", count: max(0, 8 - digits.count)) + digits

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// What a user of the simulated application may do in one local transaction.
+/// An action of the simulated application's user in one local transaction.
 package enum UserAction: String, Sendable, CaseIterable {
   /// Tables `notes(id, title, body, stars)`: concurrent edits of the same few records.
   case addNote
@@ -24,33 +24,34 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Edits several notes and items in one transaction.
   case editMany
   /// Table `tallies(id, votes)`, whose `votes` the space declares a counter: adds to some of them,
-  /// on a replica that knows of it.
+  /// on a replica that has the declaration.
   case tally
-  /// Sets columns of all notes or items that match a predicate: what ``Workload/batch(for:)`` says,
-  /// and no statement.
+  /// Sets columns of all notes or items that match a predicate: the result of
+  /// ``Workload/batch(for:)``, and no statement.
   case batch
-  /// Table `places(id, name, seats)`, of which the space declares that names are unique and seats
-  /// integers: writes that the server may refuse for good.
-  /// In one transaction now and then with an item, which goes to a list of the user's choice.
+  /// Table `places(id, name, seats)`: writes that the server may reject.
+  ///
+  /// The space declares that names are unique and seats integers. Now and then one transaction also
+  /// has an item, which goes to a list of the user's choice.
   case claim
-  /// Table `drafts(id, body)`, of which the space declares that users are asked: edits of the same
-  /// few records, whose authors may or may not have seen each other's.
+  /// Table `drafts(id, body)`, for which the space declares that users are asked. The actions edit
+  /// the same few records, and their authors may or may not have seen each other's edits.
   case draft
-  /// Table `slots(id, shelf, place)`, whose places are unique on a shelf, on devices and server, and
-  /// checked on devices: swaps, rotates and shifts them.
+  /// Table `slots(id, shelf, place)`: swaps, rotates and shifts places. Places are unique on a
+  /// shelf, on devices and server, and checked on devices.
   case arrange
   /// Table `essays(id, list REFERENCES lists ON DELETE CASCADE, a, …, f)`: rows that grow, column
-  /// by column, until they are refused.
+  /// by column, until they are rejected.
   case grow
-  /// Table `paints(id, shade)`, whose column gets another name by an upgrade.
+  /// Table `paints(id, shade)`: an upgrade renames its column.
   case paint
   /// Tables `labels(id, code UNIQUE)` and `tags(id, code REFERENCES labels(code) ON UPDATE CASCADE,
   /// note)`: gives labels other codes, while others write tags. Labels are never deleted.
   case label
 }
 
-/// Something to do at a moment, all of it known from the seed before the run starts, so that a
-/// failing run can be shrunk by leaving actions out.
+/// An action at a moment. All of it is known from the seed before the run starts, so that a failing
+/// run can be shrunk by leaving actions out.
 package struct PlannedAction: Sendable, Equatable {
   /// Names the action in shrunk histories.
   package var ordinal: Int
@@ -59,7 +60,7 @@ package struct PlannedAction: Sendable, Equatable {
   /// The device's place among the devices.
   package var device: Int
   package var action: UserAction
-  /// What the action draws its choices from, so that leaving another action out does not change it.
+  /// The seed of the action's choices, so that leaving another action out does not change it.
   package var seed: UInt64
 
   package init(ordinal: Int, at: Int64, device: Int, action: UserAction, seed: UInt64) {
@@ -71,14 +72,14 @@ package struct PlannedAction: Sendable, Equatable {
   }
 }
 
-/// A generator of which each use is named, so that two uses never share a stream.
-/// SplitMix64 (Steele, Lea and Flood, 2014).
+/// A generator with named uses, so that two uses never share a stream. SplitMix64 (Steele, Lea and
+/// Flood, 2014).
 package struct SeededRandom: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
   package init(_ seed: UInt64) { state = seed }
 
-  /// A stream of its own for `purpose`.
+  /// Creates a stream of its own for `purpose`.
   package init(_ seed: UInt64, _ purpose: String) {
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325 ^ seed
     for byte in purpose.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
@@ -94,11 +95,11 @@ package struct SeededRandom: RandomNumberGenerator, Sendable {
     return mixed ^ (mixed >> 31)
   }
 
-  /// Below `bound`, which is 1 at least.
+  /// Returns a number below `bound`, which is 1 at least.
   package mutating func below(_ bound: Int) -> Int {
     Int(next().multipliedFullWidth(by: UInt64(max(1, bound))).high)
   }
 
-  /// Whether something happens that happens `count` times in a `total`.
+  /// Returns true `count` times in a `total`, on average.
   package mutating func chance(_ count: Int, in total: Int) -> Bool { below(total) < count }
 }

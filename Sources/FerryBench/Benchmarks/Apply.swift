@@ -5,7 +5,7 @@ import SQLite
 import SyncClient
 
 extension Benchmark {
-  /// What a device does with what it has pulled.
+  /// The time that a device takes to apply a pull list.
   static let apply = Benchmark(
     name: "apply", summary: "Rows a second that a replica stages and applies to a tracked table."
   ) { surroundings in

@@ -4,7 +4,7 @@ import SQLite
 import SyncClient
 
 extension Benchmark {
-  /// What recording costs the user's own writes.
+  /// The cost of recording for the user's own writes.
   static let capture = Benchmark(
     name: "capture", summary: "Time for a row of a tracked table against a hand-written trigger."
   ) { surroundings in
@@ -90,8 +90,8 @@ private enum CaptureSetup: CaseIterable {
     return watch.seconds * 1_000_000 / Double(rows.count)
   }
 
-  /// What one would write without Ferry: the row as JSON, a unique id that sorts by time, and an
-  /// index by which what is pending for a record is found.
+  /// Recording as an application without Ferry would write it. The row is stored as JSON, with a
+  /// unique id that sorts by time. An index finds the pending operations of a record.
   private static let handWrittenTriggers: String = {
     let id =
       "printf('%012x', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)) "

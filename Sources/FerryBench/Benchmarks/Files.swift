@@ -2,7 +2,7 @@ import Foundation
 import Laboratory
 
 extension Benchmark {
-  /// What devices download missions from.
+  /// The download of missions by devices.
   static let files = Benchmark(
     name: "files", summary: "Files served over HTTP: many of 64 KiB, and one of 1 GiB."
   ) { surroundings in
@@ -42,7 +42,7 @@ extension Benchmark {
     ]
   }
 
-  /// A file full of zeros. What is measured is served from the page cache.
+  /// Makes a file full of zeros. The measured content is served from the page cache.
   private static func make(
     _ name: String, of size: Int, in directory: TemporaryDirectory
   ) throws -> String {

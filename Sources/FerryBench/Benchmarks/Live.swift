@@ -3,7 +3,7 @@ import FerryProtocol
 import Laboratory
 
 extension Benchmark {
-  /// How long another person waits to see what one has written.
+  /// The delay until another user sees a write.
   static let live = Benchmark(
     name: "live", summary: "From a write on one device until another that watches it has it."
   ) { surroundings in

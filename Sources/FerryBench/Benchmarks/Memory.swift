@@ -3,7 +3,7 @@ import Foundation
 import Laboratory
 
 extension Benchmark {
-  /// A device with little memory meets a large space.
+  /// The memory of a device that pulls a large space.
   static let memory = Benchmark(
     name: "memory", summary: "Memory that `ferry pull` takes for a million records."
   ) { surroundings in

@@ -2,7 +2,7 @@ import Foundation
 import Laboratory
 
 extension Benchmark {
-  /// What a device does with missions, against the best downloader there is.
+  /// A device's work with missions, against the best downloader available.
   static let missions = Benchmark(
     name: "missions",
     summary: "Missions published and downloaded: one file of 1 GiB, and 10,000 small items."
@@ -80,7 +80,7 @@ struct LargeMission {
 
   // MARK: Publishing
 
-  /// From a folder to a store of its own, each time, against reading and hashing alone.
+  /// Publishes from a folder to a store of its own, each time, against reading and hashing alone.
   func publishing() async throws -> [Measurement] {
     let contest = Contest(rounds: surroundings.size(3, quick: 1), surroundings: surroundings)
     surroundings.begin("missions: publishing", "rounds", total: contest.steps(contestants: 2))
@@ -109,7 +109,7 @@ struct LargeMission {
 
   // MARK: Downloading
 
-  /// From the server to the disk, checked, against aria2c on the same content.
+  /// Downloads from the server to the disk, checked, against aria2c on the same content.
   func downloading() async throws -> (measurements: [Measurement], peak: Int) {
     let places = ["/usr/bin/aria2c", "/usr/local/bin/aria2c"]
     let aria = places.first(where: { access($0, X_OK) == 0 })
@@ -154,7 +154,7 @@ struct LargeMission {
     )
   }
 
-  /// What the server calls the content, by what the device says after a first download.
+  /// Returns the server's name of the content, from the device's report after a first download.
   private func contentHash() async throws -> String {
     try await place.run("pull")
     _ = try await place.download(Self.id)
@@ -177,7 +177,8 @@ struct LargeMission {
 
   // MARK: Interrupting
 
-  /// From starting `ferry mission pause` until the process that downloads says that it rests.
+  /// Measures the time from starting `ferry mission pause` until the downloading process reports
+  /// that it is paused.
   func pausing() async throws -> Measurement {
     let tries = surroundings.size(40, quick: 5)
     surroundings.begin("missions: pausing", "tries", total: tries)
@@ -186,7 +187,7 @@ struct LargeMission {
     while times.count < tries {
       try Task.checkCancellation()
       let run = try place.start(word, Self.id)
-      // Where all has come meanwhile there is nothing to wait for, or to pause.
+      // If all content has arrived meanwhile, there is nothing to wait for, or to pause.
       let hasBegun = try? await run.line(within: .seconds(60)) {
         $0.contains("\"event\":\"progress\"") && !$0.contains("\"bytesFetched\":0,")
       }
@@ -219,7 +220,8 @@ struct LargeMission {
       ])
   }
 
-  /// What a device reads in all whose download is killed again and again, at full speed.
+  /// Measures the bytes that a device reads in total if its download is killed again and again, at
+  /// full speed.
   func killing() async throws -> Measurement {
     let kills = surroundings.size(20, quick: 5)
     surroundings.begin("missions: killing", "lives", total: kills + 1)
@@ -251,7 +253,8 @@ struct LargeMission {
       ])
   }
 
-  /// Downloads until so many bytes have come, and kills. Answers with what the process had read.
+  /// Downloads until so many bytes have come, and kills the process. Returns the bytes that the
+  /// process had read.
   private func life(_ device: String, _ proxy: TCPProxy, until bytes: Int) async throws -> Int {
     let before = proxy.byteCount(.answer)
     let trap = proxy.trap(.answer, of: "/v1/blobs/", after: bytes, .tell)

@@ -3,8 +3,8 @@ import Foundation
 import Laboratory
 
 extension Benchmark {
-  /// What remains of a store after many updates of few records, against one that has only these,
-  /// and what a writer notices of the pruning.
+  /// The size of a store after many updates of few records, against one with only these records,
+  /// and the effect of pruning on a writer.
   static let retention = Benchmark(
     name: "retention",
     summary:
@@ -33,7 +33,7 @@ private struct RetentionBench {
   /// Operations in a packet of the load, and in one of the writer that is timed.
   private static let (perPacket, perTimedPacket) = (1_000, 10)
   private static let devices = 5
-  /// Rows from which on the server gives room back, where it keeps next to no history.
+  /// Rows from which on the server releases disk space if it keeps almost no history.
   private static let reclaimedRows = 10_000
 
   let name: String
@@ -69,7 +69,7 @@ private struct RetentionBench {
     ]
   }
 
-  /// Bytes of a store that was given the records and has forgotten how they came.
+  /// Returns the bytes of a store that received the records and has pruned their history.
   private func bytesOfLiveData() async throws -> Double {
     let store = try makeStore()
     let daemon = try await Daemon.start(store: store.arguments)
@@ -90,8 +90,9 @@ private struct RetentionBench {
     var meanwhile: [Double]
   }
 
-  /// Keeps everything while the store is filled; then the retention becomes a second, and the
-  /// server's own pruner does the rest while a device goes on writing.
+  /// Prunes the updates of a filled store. It keeps everything while the store is filled. Then the
+  /// retention becomes a second, and the server's own pruner works while a device continues to
+  /// write.
   private func prune(updates: Int) async throws -> Pruned {
     let store = try makeStore()
     let daemon = try await Daemon.start(store: store.arguments + ["--prune-interval", "1s"])
@@ -112,7 +113,7 @@ private struct RetentionBench {
       return pruned.operations < filled || pruned.unreclaimed >= Self.reclaimedRows
     }
     let pruning = watch.seconds
-    // What the writer wrote grows older than a second, too; the newest operation stays.
+    // The writer's operations grow older than a second, too; the newest operation stays.
     let all = filled + (before.count + meanwhile.count) * Self.perTimedPacket
     while try await client.pruned().operations < all - 1 {
       try await Task.sleep(for: .milliseconds(100))
@@ -123,8 +124,8 @@ private struct RetentionBench {
       pruning: pruning, before: before, meanwhile: meanwhile)
   }
 
-  /// Makes the records and updates them, from several devices at once. Answers with the devices
-  /// and the number of operations.
+  /// Makes the records and updates them, from several devices at once. Returns the devices and the
+  /// number of operations.
   private func fill(
     _ daemon: Daemon, updates: Int
   ) async throws -> (loads: [UpdateLoad], operations: Int) {
@@ -154,8 +155,8 @@ private struct TimedWriter {
   let perPacket: Int
   let space: String
 
-  /// Sends one packet after another for as long as it is told to, which it asks for every 50
-  /// packets. Answers with the milliseconds that each one took.
+  /// Sends one packet after another until the caller stops it; it checks that every 50 packets.
+  /// Returns the milliseconds that each one took.
   mutating func write(
     _ client: LoadClient, while goesOn: () async throws -> Bool
   ) async throws -> [Double] {

@@ -1,7 +1,7 @@
 import FerryProtocol
 
 extension Benchmark {
-  /// What group commit is for: many devices, little from each.
+  /// The purpose of group commit: many devices, little from each.
   static let smallPackets = Benchmark(
     name: "small-packets",
     summary: "Packets of one operation from 16 devices into one space, each durable when answered."
@@ -38,8 +38,8 @@ extension Benchmark {
     ]
   }
 
-  /// Each device sends one packet after another until the time is over. Answers with the devices
-  /// as they are afterwards, and with how long each packet took in milliseconds.
+  /// Sends one packet after another from each device until the time is over. Returns the devices as
+  /// they are afterwards, and the milliseconds that each packet took.
   private static func send(
     from devices: [DeviceLoad], _ client: LoadClient, for seconds: Double
   ) async throws -> ([DeviceLoad], [Double]) {

@@ -17,7 +17,7 @@ enum BenchStore {
     }
   }
 
-  /// Bytes of all its files, or of all its tables with their indexes.
+  /// Returns bytes of all its files, or of all its tables with their indexes.
   func bytes() async throws -> Double {
     switch self {
     case .embedded(let directory):

@@ -8,14 +8,14 @@ struct DeviceLoad: Sendable {
   private var dependency: OperationID?
   private var random: SeededRandom
 
-  /// `seed` decides what the rows hold; identifiers are new each time.
+  /// Creates a device. `seed` decides the rows' content; identifiers are new each time.
   init(seed: UInt64) {
     random = SeededRandom(seed: seed)
     let now = HybridTimestamp(milliseconds: SystemClock.milliseconds())
     device = DeviceID(UniqueID(timestamp: now, random: .random(in: .min ... .max)))
   }
 
-  /// The next packet: `count` inserts.
+  /// Returns the next packet: `count` inserts.
   mutating func packet(of count: Int) -> Packet {
     let operations = (0..<count).map { _ in insert() }
     let packet = Packet(device: device, dependency: dependency, operations: operations)

@@ -3,7 +3,8 @@ import Laboratory
 
 /// Clients that download files over kept connections, a thread each, and throw them away.
 enum DownloadCrowd {
-  /// Whole downloads a second of files of `size` bytes, by this many clients for some seconds.
+  /// Returns whole downloads a second of files of `size` bytes, by this many clients for some
+  /// seconds.
   static func run(
     on server: FileServer, files: [String], size: Int, clients: Int, seconds: Double
   ) async throws -> Double {
@@ -32,7 +33,7 @@ enum DownloadCrowd {
     return Double(counts) / watch.seconds
   }
 
-  /// Runs what blocks off the cooperative pool.
+  /// Runs blocking code off the cooperative pool.
   private static func onThread<T: Sendable>(
     _ body: @escaping @Sendable () throws -> T
   ) async throws -> T {
@@ -51,7 +52,7 @@ private final class DownloadConnection {
 
   deinit { close(socket) }
 
-  /// Answers with the number of bytes of content.
+  /// Returns the number of bytes of content.
   func download(_ name: String) throws -> Int {
     let request = Array("GET /\(name) HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".utf8)
     guard LoopbackSocket.write(socket, request[...]) else {

@@ -17,12 +17,12 @@ final class FileServer: Sendable {
     self.children = children
   }
 
-  /// Ferry's HTTP server with two threads, in a process of its own.
+  /// Starts Ferry's HTTP server with two threads, in a process of its own.
   static func ferry(_ directory: TemporaryDirectory) async throws -> FileServer {
     try await own("Ferry", ["serve-files", directory.url.path])
   }
 
-  /// nginx with two workers where it is installed, otherwise a bare loop of sendfile(2).
+  /// Starts nginx with two workers if it is installed, otherwise a bare loop of sendfile(2).
   static func best(_ directory: TemporaryDirectory) async throws -> FileServer {
     let places = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"]
     if let nginx = places.first(where: { access($0, X_OK) == 0 }) {
@@ -38,7 +38,8 @@ final class FileServer: Sendable {
     return FileServer(name, ports: [port], [child])
   }
 
-  /// Two processes without a master, for the workers of one would outlive it when it is killed.
+  /// Starts two processes without a master, for the workers of one would outlive it when it is
+  /// killed.
   private static func nginx(
     _ program: URL, _ directory: TemporaryDirectory
   ) async throws -> FileServer {

@@ -5,7 +5,7 @@ import Foundation
 final class ListenerCrowd {
   private struct Listener {
     let socket: Int32
-    /// The end of what has been read, in case an event comes in two pieces.
+    /// The end of the bytes read so far, in case an event comes in two pieces.
     var tail: [UInt8] = []
     var head: SequenceNumber = -1
   }
@@ -34,8 +34,8 @@ final class ListenerCrowd {
 
   deinit { for listener in listeners { close(listener.socket) } }
 
-  /// Waits until every listener has heard of `head` or a later one. Answers with the time each one
-  /// took, counted from `start`, in milliseconds.
+  /// Waits until every listener has received `head` or a later one. Returns the time of each,
+  /// counted from `start`, in milliseconds.
   func wait(
     forHead head: SequenceNumber, since watch: Stopwatch = Stopwatch(), within seconds: Double
   ) throws -> [Double] {

@@ -54,8 +54,8 @@ struct LoadClient: Sendable {
     }
   }
 
-  /// Pulls everything as a new device does, page by page, and only reads the pages' heads.
-  /// Answers with the number of changes and of bytes.
+  /// Pulls everything as a new device does, page by page, and only reads the pages' heads. Returns
+  /// the number of changes and of bytes.
   func pullAll(
     from space: String, page: Int, compressed: Bool
   ) async throws -> (changes: Int, bytes: Int) {
@@ -75,8 +75,8 @@ struct LoadClient: Sendable {
     }
   }
 
-  /// What the server's pruner has done since its start, in runs that have ended: operations
-  /// deleted, and rows whose room was not given back yet.
+  /// Returns the work of the server's pruner since its start, in runs that have ended. It is the
+  /// deleted operations, and the rows whose disk space was not released yet.
   func pruned() async throws -> (operations: Int, unreclaimed: Int) {
     let answer = try await transport.send(TransportRequest(.get, "\(base)/metrics"))
     try check(answer)

@@ -2,7 +2,7 @@ import CommandLineKit
 import Foundation
 import Laboratory
 
-/// What a program took, as the kernel counted it.
+/// The resources that a program used, as the kernel counted them.
 struct MeasuredProcess: Sendable {
   /// The most memory that was resident at once, in bytes (getrusage(2), `ru_maxrss`).
   let peakResident: Int
@@ -11,8 +11,8 @@ struct MeasuredProcess: Sendable {
 
   /// Runs a program to its end.
   ///
-  /// Through a small process in between: Linux counts what the starting process holds towards
-  /// `ru_maxrss` of what it starts, and a benchmark holds much.
+  /// A small process starts it: Linux counts the memory of the starting process towards `ru_maxrss`
+  /// of its child, and a benchmark uses much memory.
   static func run(
     _ program: URL, _ arguments: [String], within limit: Duration = .seconds(1_800)
   ) async throws -> MeasuredProcess {
@@ -29,7 +29,7 @@ struct MeasuredProcess: Sendable {
     return MeasuredProcess(peakResident: peak, seconds: seconds, output: finished.output)
   }
 
-  /// The process in between: prints the peak in bytes and the seconds on standard error.
+  /// The starting process: prints the peak in bytes and the seconds on standard error.
   static let command = CommandSpec(
     "measured", summary: "Run a program and say what it took.",
     arguments: [ArgumentSpec("word", help: "The program and its arguments.", arity: .oneOrMore)],

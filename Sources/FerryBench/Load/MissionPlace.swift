@@ -21,7 +21,7 @@ struct MissionPlace: Sendable {
     return place
   }
 
-  /// A device's replica file.
+  /// Returns a device's replica file.
   func replica(_ name: String = "replica.db") -> String { directory.file(name).path }
 
   /// Makes a device that reaches the server by `url`.
@@ -53,7 +53,7 @@ struct MissionPlace: Sendable {
         + ["--data", store ?? data])
   }
 
-  /// Makes another store with nothing but the space.
+  /// Makes another store with only the space.
   func makeStore(_ name: String) async throws -> String {
     let path = directory.file(name).path
     let made = try await ChildProcess.run(
@@ -62,7 +62,7 @@ struct MissionPlace: Sendable {
     return path
   }
 
-  /// Downloads a mission that is not here.
+  /// Downloads a mission that is not on the device.
   func download(_ id: String) async throws -> MeasuredProcess {
     try await MeasuredProcess.run(
       ferry, ["--replica", replica(), "mission", "download", id, "--json"])
@@ -97,7 +97,7 @@ struct MissionPlace: Sendable {
     return file.path
   }
 
-  /// Makes a folder with many files of 1 to 20 KiB. Answers with the bytes of all.
+  /// Makes a folder with many files of 1 to 20 KiB. Returns the bytes of all.
   func makeSmall(_ folder: String, files: Int) throws -> Int {
     let path = try make(folder)
     var random = SeededRandom(seed: 6)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a running process takes, as /proc tells (proc(5)).
+/// The resources of a running process, as /proc reports them (proc(5)).
 struct ProcessFigures: Sendable {
   /// Resident memory in bytes.
   let resident: Int

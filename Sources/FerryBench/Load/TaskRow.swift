@@ -33,7 +33,7 @@ struct TaskRow: Sendable {
     ]
   }
 
-  /// The statement that makes the table as an application would.
+  /// Returns the statement that makes the table as an application would.
   static func creation(_ name: String = table) -> String {
     "CREATE TABLE \(name)(id TEXT PRIMARY KEY, title TEXT, notes TEXT, priority INTEGER, "
       + "done INTEGER, due TEXT)"

@@ -9,7 +9,7 @@ struct UpdateLoad: Sendable {
   private var dependency: OperationID?
   private var made = 0
 
-  /// `seed` decides what the rows hold; identifiers are new each time.
+  /// Creates a device. `seed` decides the rows' content; identifiers are new each time.
   init(seed: UInt64, records count: Int) {
     var random = SeededRandom(seed: seed)
     let now = HybridTimestamp(milliseconds: SystemClock.milliseconds())
@@ -19,7 +19,7 @@ struct UpdateLoad: Sendable {
     }
   }
 
-  /// The next packet: inserts first, then updates of one column.
+  /// Returns the next packet: inserts first, then updates of one column.
   mutating func packet(of count: Int) -> Packet {
     let operations = (0..<count).map { _ in operation() }
     let packet = Packet(device: device, dependency: dependency, operations: operations)

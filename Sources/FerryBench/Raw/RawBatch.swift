@@ -9,7 +9,7 @@ struct RawBatch: Sendable {
   private let operations: PostgresParameters
   private let records: PostgresParameters
 
-  /// The operations of `packet` with the places from `sequence` on.
+  /// Creates the operations of `packet` with the places from `sequence` on.
   init(_ packet: Packet, space: Int64, sequence: SequenceNumber) {
     self.space = space
     count = Int64(packet.operations.count)

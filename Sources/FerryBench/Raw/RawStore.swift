@@ -2,8 +2,8 @@ import FerryProtocol
 import Foundation
 import Postgres
 
-/// The least that libpq has to do for what Ferry keeps: the same tables, columns, keys and
-/// durability, written with arrays that are encoded beforehand, one round trip a transaction.
+/// The minimum of libpq's work for Ferry's data. The tables, columns, keys and durability are the
+/// same. It writes arrays that are encoded beforehand, one round trip a transaction.
 struct RawStore: Sendable {
   private let pool: PostgresPool
 
@@ -13,7 +13,7 @@ struct RawStore: Sendable {
     try await pool.run { connection in try connection.execute(Self.schema) }
   }
 
-  /// Commits one batch after another on a connection of each space; answers with the seconds.
+  /// Commits one batch after another on a connection of each space; returns the seconds.
   func commit(_ spaces: [[RawBatch]]) async throws -> Double {
     let watch = Stopwatch()
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -29,7 +29,7 @@ struct RawStore: Sendable {
     return watch.seconds
   }
 
-  /// Commits single rows until the time is over; answers with the number.
+  /// Commits single rows until the time is over; returns the number.
   func commitRows(for seconds: Double) async throws -> Int {
     try await pool.run { connection in
       let watch = Stopwatch()
@@ -45,8 +45,8 @@ struct RawStore: Sendable {
     }
   }
 
-  /// Reads all records of a space in pages, in their order, and touches every value. Answers with
-  /// the number of rows and of bytes.
+  /// Reads all records of a space in pages, in their order, and touches every value. Returns the
+  /// number of rows and of bytes.
   func readAll(space: Int64, page: Int64) async throws -> (rows: Int, bytes: Int) {
     try await pool.run { connection in
       var (rows, bytes) = (0, 0)
@@ -69,7 +69,7 @@ struct RawStore: Sendable {
     try await pool.run { connection in try connection.execute("VACUUM (ANALYZE)") }
   }
 
-  /// The same for another database.
+  /// Does the same for another database.
   static func settle(database: String) async throws {
     let pool = try PostgresPool(url: database, connections: 1)
     try await pool.run { connection in try connection.execute("VACUUM (ANALYZE)") }

@@ -8,7 +8,7 @@ struct BenchReport: Sendable {
   /// Whether no target is missed.
   var holds: Bool { measurements.allSatisfy { $0.holds != false } }
 
-  /// A table, what else was seen, and the ratios as bars.
+  /// Returns a table, further observations, and the ratios as bars.
   func lines(width: Int) -> [String] {
     var lines = table.lines(width: nil)
     let notes = measurements.filter { !$0.notes.isEmpty }

@@ -1,7 +1,7 @@
 /// Runs contestants in turns and compares medians, so that whatever else the machine does falls on
 /// all of them alike.
 struct Contest {
-  /// One timed run; answers with a figure.
+  /// One timed run; returns a figure.
   typealias Contestant = () async throws -> Double
 
   /// Runs of each contestant that count.
@@ -13,7 +13,7 @@ struct Contest {
   /// Steps of the progress line for this many contestants.
   func steps(contestants: Int) -> Int { (rounds + warmUps) * contestants }
 
-  /// Each contestant's median, in their order.
+  /// Returns each contestant's median, in their order.
   func medians(_ contestants: [Contestant]) async throws -> [Double] {
     var figures = contestants.map { _ in [Double]() }
     for round in 0..<(rounds + warmUps) {
@@ -32,7 +32,8 @@ struct Contest {
 }
 
 extension [Double] {
-  /// The value below which `percent` of them lie, by the nearest rank; 0 when there are none.
+  /// Returns the value below which `percent` of them lie, by the nearest rank; 0 when there are
+  /// none.
   func percentile(_ percent: Double) -> Double {
     guard !isEmpty else { return 0 }
     let sorted = sorted()

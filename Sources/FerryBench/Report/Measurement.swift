@@ -2,7 +2,7 @@ import CommandLineKit
 
 /// A number with its unit.
 struct Amount: Sendable, Equatable {
-  /// What a value counts, and how it is written.
+  /// The unit of a value, and its notation.
   enum Unit: Sendable, Equatable {
     /// Things a second, by their plural name.
     case perSecond(String)
@@ -44,7 +44,7 @@ struct Amount: Sendable, Equatable {
   }
 }
 
-/// What a figure has to reach.
+/// The target of a figure.
 enum Target: Sendable, Equatable {
   /// The figure over the raw limit.
   case ratioAtLeast(Double)
@@ -54,13 +54,13 @@ enum Target: Sendable, Equatable {
   case atMost(Double)
 }
 
-/// One figure, with the raw limit of the same run beside it where there is one.
+/// One figure, with the raw limit of the same run if there is one.
 struct Measurement: Sendable, Equatable {
   let name: String
   let figure: Amount
   var raw: Amount?
   var target: Target?
-  /// What else was seen, such as a tail of latencies.
+  /// Further observations, such as a tail of latencies.
   var notes: [String] = []
 
   /// The figure over the raw limit.
@@ -91,7 +91,7 @@ struct Measurement: Sendable, Equatable {
 }
 
 extension Double {
-  /// With that many decimals at most.
+  /// Rounds to at most that many decimals.
   func rounded(to decimals: Int) -> Double {
     let scale = (0..<decimals).reduce(1.0) { scale, _ in scale * 10 }
     return (self * scale).rounded() / scale

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What happened in a round, line by line, for whoever looks into a failure.
+/// The events of a round, line by line, for the analysis of a failure.
 final class Chronicle: Sendable {
   private let start = ContinuousClock.now
   private let lines = Mutex<[String]>([])

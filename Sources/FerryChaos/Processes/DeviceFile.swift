@@ -3,12 +3,13 @@ import FerryProtocol
 import Foundation
 import SQLite
 
-/// A replica's file as others may read it: without Ferry's library, while its processes work on it.
+/// A replica's file as other programs may read it: without Ferry's library, while its processes
+/// work on it.
 ///
-/// Beside the application's tables it holds a journal, a table that does not sync, in which each
-/// transaction notes in itself what it recorded. So the file itself tells of a killed process
-/// whether it had committed, also after what it recorded was sent and forgotten. A batch, which no
-/// SQL says, is noted by a trigger.
+/// Beside the application's tables it has a journal, a table that does not sync. In it each
+/// transaction notes the operations that it recorded. So the file itself shows whether a killed
+/// process had committed, also after its operations were sent and pruned. No SQL records a batch,
+/// so a trigger notes it.
 struct DeviceFile: Sendable {
   let path: String
 
@@ -29,7 +30,7 @@ struct DeviceFile: Sendable {
     END
     """
 
-  /// The statements of one transaction, with the notes around them.
+  /// Returns the statements of one transaction, with the notes around them.
   static func journalled(_ statements: String, action: Int) -> String {
     """
     INSERT INTO chaos_actions SELECT \(action), coalesce(
@@ -41,12 +42,12 @@ struct DeviceFile: Sendable {
     """
   }
 
-  /// How many steps the application's schema has taken.
+  /// Returns the number of upgrades that the application's schema has had.
   static func level(_ connection: SQLiteConnection) throws -> Int {
     try connection.prepare("SELECT count(*) FROM chaos_upgrades").first { Int($0.int64(0)) } ?? 0
   }
 
-  /// All that the oracles want to know. Blocks.
+  /// Returns all evidence for the oracles. Blocks.
   func evidence() throws -> ReplicaEvidence { try read { try ReplicaEvidence.read($0) } }
 
   /// Opens the file for one look at one moment of it. Blocks.
@@ -55,7 +56,7 @@ struct DeviceFile: Sendable {
     return try connection.transaction(.deferred) { try body(connection) }
   }
 
-  /// What an action recorded; `nil` when it was not committed. Blocks.
+  /// Returns the operations that an action recorded; `nil` if it was not committed. Blocks.
   func recorded(by action: Int) throws -> [LocalOperation]? {
     try read { connection in
       let find = try connection.prepare("SELECT 1 FROM chaos_actions WHERE action = \(action)")
@@ -99,7 +100,7 @@ struct DeviceFile: Sendable {
     }
   }
 
-  /// How far the device has got. Blocks.
+  /// Returns the device's progress. Blocks.
   func progress() throws -> Progress {
     let progress = try read { connection in
       try connection.prepare(
@@ -114,7 +115,7 @@ struct DeviceFile: Sendable {
   }
 
   struct Progress: Sendable, Equatable {
-    /// Operations that are not part of what the server has sent, and records to fetch whole.
+    /// Operations that no pull list has contained yet, and records to fetch whole.
     var pending: Int
     var applied: SequenceNumber
   }

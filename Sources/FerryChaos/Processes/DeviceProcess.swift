@@ -16,9 +16,9 @@ final class DeviceProcess: Sendable {
   /// How a `ferry sql` or `ferry batch` ended.
   enum WriteEnding: Sendable, Equatable {
     case committed
-    /// A fault killed it; whether it has committed is to be seen in the file.
+    /// A fault killed it; the file shows whether it has committed.
     case killed
-    /// It said that nothing was written, and why.
+    /// It reported that nothing was written, and the reason.
     case refused(String)
   }
 
@@ -58,7 +58,7 @@ final class DeviceProcess: Sendable {
     try await command(["track"] + tables)
   }
 
-  /// Puts a schema in force, whose document is in a file.
+  /// Puts a schema in force, from a document in a file.
   func applySchema(_ document: URL) async throws {
     try await command(["schema", "apply", document.path])
   }
@@ -104,7 +104,8 @@ final class DeviceProcess: Sendable {
     [supervisor.child, writer.withLock { $0 }].compactMap { $0 }
   }
 
-  /// Kills all that runs, and keeps the syncing process down. Answers whether anything ran.
+  /// Kills all running processes, and keeps the syncing process down. Returns whether any process
+  /// ran.
   func hold() -> Bool {
     let running = processes
     writer.withLock { $0 }?.send(SIGKILL)
@@ -114,7 +115,7 @@ final class DeviceProcess: Sendable {
 
   func release() { supervisor.release() }
 
-  /// Stops all that runs where it is. Answers with what it has stopped.
+  /// Stops all running processes with SIGSTOP. Returns the stopped ones.
   func pause() -> [ChildProcess] {
     let running = processes
     for child in running { child.send(SIGSTOP) }

@@ -6,10 +6,10 @@ import Laboratory
 final class ServerNode: Sendable {
   let port: UInt16
   let supervisor: Supervisor
-  /// Stands between the node and PostgreSQL.
+  /// The proxy between the node and PostgreSQL.
   let databaseProxy: TCPProxy
 
-  /// - Parameter database: the URL of the database itself.
+  /// - Parameter database: The URL of the database itself.
   init(_ number: Int, database: String, _ chronicle: Chronicle) throws {
     guard var url = URLComponents(string: database), let target = url.port.flatMap(UInt16.init)
     else { throw ChaosError("\(database) names no port") }

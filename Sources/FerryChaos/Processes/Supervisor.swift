@@ -113,15 +113,15 @@ final class Supervisor: Sendable {
   /// The process that runs now.
   var child: ChildProcess? { state.withLock { $0.child } }
 
-  // MARK: What it left
+  // MARK: Results
 
   /// Starts so far.
   var starts: Int { state.withLock { $0.starts } }
 
-  /// Endings that nobody brought about.
+  /// Endings that no fault caused.
   var unexpectedEnds: [String] { state.withLock { $0.unexpectedEnds } }
 
-  /// All that it printed, of all its processes.
+  /// The output of all its processes.
   var log: String {
     state.withLock { $0.log + ($0.child?.output ?? "") + ($0.child?.error ?? "") }
   }

@@ -1,18 +1,18 @@
 import Foundation
 
-/// What is left of a failed round for whoever finds out why.
+/// The evidence of a failed round, for its analysis.
 struct Evidence {
   let world: World
   let report: RoundReport
 
-  /// Copies everything to a directory of its own below `root`, and answers with its path. Blocks.
+  /// Copies everything to a directory of its own below `root`, and returns its path. Blocks.
   func keep(below root: URL) throws -> String {
     let manager = FileManager.default
     let name =
       "ferry-chaos-\(report.plan.nemesis)-\(report.plan.seed)-\(UUID().uuidString.prefix(4))"
     let directory = root.appending(path: name, directoryHint: .isDirectory)
     try manager.createDirectory(at: root, withIntermediateDirectories: true)
-    // The devices' files, with all that is not in the main file yet.
+    // The devices' files, with their write-ahead logs.
     try manager.copyItem(at: world.directory.url, to: directory)
     try write("report.txt", (report.failureLines + ["", report.json.text]), in: directory)
     try Data(world.chronicle.text.utf8).write(to: directory.appending(path: "chronicle.txt"))
@@ -33,7 +33,7 @@ struct Evidence {
     try Data(text.utf8).write(to: directory.appending(path: name))
   }
 
-  /// The server's history and records, a line each.
+  /// Returns the server's history and records, a line each.
   private func serverLines() -> [String] {
     do {
       let server = try world.serverEvidence()

@@ -1,7 +1,7 @@
 import CommandLineKit
 import Conformance
 
-/// What a round came to.
+/// The result of a round.
 struct RoundReport: Sendable {
   let plan: RoundPlan
   let figures: Collector.Figures
@@ -23,7 +23,8 @@ struct RoundReport: Sendable {
 
   var drainText: String { drain.map { "\(($0 / .seconds(1)).rounded(to: 1)) s" } ?? "–" }
 
-  /// What a person has to know of a failure: how to run it again, what was found, where to look.
+  /// The facts of a failure: the command that runs it again, the findings, and the folder of the
+  /// evidence.
   var failureLines: [String] {
     var lines = ["round \(plan.number) failed, seed \(plan.seed)", "  again: \(plan.command)"]
     let shown = violations.prefix(20)
@@ -53,7 +54,7 @@ struct RoundReport: Sendable {
 }
 
 extension Double {
-  /// With that many decimals at most.
+  /// Rounds to at most that many decimals.
   func rounded(to decimals: Int) -> Double {
     let scale = (0..<decimals).reduce(1.0) { scale, _ in scale * 10 }
     return (self * scale).rounded() / scale

@@ -9,20 +9,21 @@ enum Application {
     (Workload.schema + [DeviceFile.journalSchema]).joined(separator: ";\n")
   }
 
-  /// What all devices do.
+  /// Returns the actions of all devices.
   static func actions(_ plan: RoundPlan) -> [PlannedAction] {
     Workload.plan(
       seed: plan.seed, devices: plan.devices, operations: plan.transactions,
       duration: Int64(plan.milliseconds))
   }
 
-  /// When a device's application takes each step of its schema, milliseconds since the start.
+  /// Returns the times at which a device's application takes each step of its schema, milliseconds
+  /// since the start.
   static func upgradeTimes(_ plan: RoundPlan, device: Int) -> [Int64] {
     var random = SeededRandom(plan.seed, "upgrades of device \(device)")
     return Workload.upgrades.map { _ in Int64(random.below(plan.milliseconds)) }.sorted()
   }
 
-  /// One transaction for an action; `nil` where there is nothing to act on. Blocks.
+  /// Returns one transaction for an action; `nil` if there are no rows to act on. Blocks.
   static func script(
     for action: PlannedAction, on file: DeviceFile, device: String
   ) throws -> String? {
@@ -39,7 +40,7 @@ enum Application {
     return DeviceFile.journalled(statements.joined(separator: ";\n"), action: action.ordinal)
   }
 
-  /// The transaction that takes a step of the schema, counted from 0.
+  /// Returns the transaction that takes a step of the schema, counted from 0.
   static func upgrade(_ step: Int) -> String {
     "\(Workload.upgrades[step]); INSERT INTO chaos_upgrades VALUES (\(step))"
   }

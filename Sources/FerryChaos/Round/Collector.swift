@@ -1,20 +1,20 @@
 import Conformance
 
-/// Tells the oracles what happens, in the order in which each device saw it.
+/// Reports events to the oracles, in the order in which each device saw them.
 actor Collector {
   private var oracles = OracleBench()
   private let chronicle: Chronicle
   private(set) var violations: [Violation] = []
   private(set) var figures = Figures()
 
-  /// What was counted.
+  /// Counts of events.
   struct Figures: Sendable, Equatable {
     var committed = 0
-    /// Killed by a fault before they had committed.
+    /// Transactions that a fault killed before they had committed.
     var killed = 0
-    /// Which SQLite refused, for the work of others that came in between.
+    /// Transactions that SQLite refused, because of other work that came in between.
     var refused = 0
-    /// Which found nothing to do.
+    /// Transactions that found no rows to act on.
     var skipped = 0
     var operations = 0
     var reads = 0
@@ -22,7 +22,7 @@ actor Collector {
 
   init(_ chronicle: Chronicle) { self.chronicle = chronicle }
 
-  /// Something happened that the oracles are told of.
+  /// Passes an event to the oracles.
   func see(_ event: RunEvent) {
     switch event {
     case .committed(_, let operations):
@@ -34,10 +34,10 @@ actor Collector {
     add(oracles.see(event))
   }
 
-  /// Looks at what is left when all has drained.
+  /// Passes the state after draining to the oracles.
   func judge(_ final: FinalEvidence) { add(oracles.judge(final)) }
 
-  /// A violation that the harness itself has seen.
+  /// Adds a violation that the harness itself has seen.
   func add(_ violation: Violation) { add([violation]) }
 
   func count(_ change: @Sendable (inout Figures) -> Void) { change(&figures) }

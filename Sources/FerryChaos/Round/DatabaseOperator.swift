@@ -14,7 +14,7 @@ final class DatabaseOperator: Sendable {
     self.database = database
   }
 
-  /// Stops the server, and starts it after `pause`. What it answers with says that it happened.
+  /// Stops the server, and starts it after `pause`. The returned closure reports that it happened.
   func restart(
     _ shutdown: PostgresCluster.Shutdown, pause: Duration
   ) async throws -> @Sendable () async throws -> Bool {
@@ -57,7 +57,7 @@ final class DatabaseOperator: Sendable {
     }
   }
 
-  /// Stops every so-manieth of the processes that serve the database where it is.
+  /// Stops one in `share` of the processes that serve the database with SIGSTOP.
   func pause(oneIn share: Int) async throws -> @Sendable () async throws -> Bool {
     try await blocking { [self] in
       let processes = try cluster.backendProcessIDs(serving: database).enumerated()

@@ -1,7 +1,7 @@
 import Conformance
 import Foundation
 
-/// The user of one device: writes what is planned, and reads now and then in between.
+/// The user of one device: performs the planned writes, with some reads in between.
 struct DeviceUser: Sendable {
   let device: DeviceProcess
   let actions: [PlannedAction]
@@ -49,7 +49,7 @@ struct DeviceUser: Sendable {
     }
     guard let script else { return await collector.count { $0.skipped += 1 } }
     let ending = try await device.write(script)
-    // The file knows, whatever the process said or could not say any more.
+    // The file is the evidence: a killed process may not have reported its commit.
     let recorded = try await blocking { try file.recorded(by: action.ordinal) }
     await conclude(action, ending, recorded)
   }
@@ -62,7 +62,7 @@ struct DeviceUser: Sendable {
     await conclude(action, ending, recorded.isEmpty ? nil : recorded)
   }
 
-  /// Compares what was said with what is in the file.
+  /// Compares the process's report with the file.
   private func conclude(
     _ action: PlannedAction, _ ending: DeviceProcess.WriteEnding, _ recorded: [LocalOperation]?
   ) async {

@@ -3,11 +3,12 @@ import FerryProtocol
 import Foundation
 import Postgres
 
-/// Waits until nothing is under way any more.
+/// Waits until no work is left.
 struct Drain: Sendable {
   let world: World
 
-  /// How long it took until every device had sent all, and had applied all that the server has.
+  /// Returns the time until every device had sent all its operations and applied all of the
+  /// server's.
   ///
   /// - Throws: ``NotDrained`` after `limit`.
   func wait(within limit: Duration) async throws -> Duration {
@@ -26,7 +27,7 @@ struct Drain: Sendable {
     }
   }
 
-  /// Who is not done, and why. Blocks.
+  /// Returns the devices that are not done, with reasons. Blocks.
   private static func laggards(of world: World) throws -> [String] {
     let head = try world.withDatabase { connection in
       let rows = try connection.query(

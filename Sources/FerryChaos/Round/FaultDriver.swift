@@ -2,7 +2,7 @@ import Foundation
 import Laboratory
 import Synchronization
 
-/// Does to a world's processes and connections what a schedule says, and takes it back.
+/// Injects a schedule's faults into a world's processes and connections, and ends them.
 final class FaultDriver: Sendable {
   private let world: World
   private let deviceLinks: [LinkBoard]
@@ -17,11 +17,11 @@ final class FaultDriver: Sendable {
     database = DatabaseOperator(world.cluster, database: world.database)
   }
 
-  /// Faults that had something to act upon, by kind.
+  /// Faults that took effect, by kind.
   var injected: [FaultKind: Int] { counts.withLock { $0 } }
 
-  /// Performs the schedule. When it is cancelled, what is under way is taken back at once: on
-  /// return, all is whole again.
+  /// Performs the schedule. If it is cancelled, it ends present faults at once: on return, no fault
+  /// is left.
   func run(_ faults: [Fault]) async {
     await withTaskGroup(of: Void.self) { group in
       for fault in faults { group.addTask { [self] in await perform(fault) } }
@@ -49,7 +49,7 @@ final class FaultDriver: Sendable {
     }
   }
 
-  /// Takes a fault back. Answers whether it had something to act upon.
+  /// Ends a fault. Returns whether it took effect.
   private typealias Undo = @Sendable () async throws -> Bool
 
   private func begin(_ fault: Fault) async throws -> Undo {
@@ -142,7 +142,7 @@ final class FaultDriver: Sendable {
 }
 
 extension Fault {
-  /// What it makes of a link.
+  /// The conditions that the fault gives a link.
   fileprivate var conditions: LinkConditions {
     switch kind {
     case .stallRequests: LinkConditions(requests: .stalled)

@@ -8,7 +8,7 @@ final class LinkBoard: Sendable {
 
   init(_ proxy: TCPProxy) { self.proxy = proxy }
 
-  /// A fault brings these conditions; `nil` ends it.
+  /// Sets the conditions that a fault brings; `nil` ends it.
   func set(_ conditions: LinkConditions?, by fault: Int) {
     active.withLock { active in
       active[fault] = conditions

@@ -6,11 +6,11 @@ import Laboratory
 struct Round: Sendable {
   let plan: RoundPlan
   let cluster: PostgresCluster
-  /// Below which the evidence of a failure is kept.
+  /// The folder for the evidence of failures.
   let evidenceRoot: URL
   /// Whether the evidence is kept of a round that holds as well.
   let keepsAll: Bool
-  /// Told after each planned transaction.
+  /// Called after each planned transaction.
   let progress: @Sendable () -> Void
 
   func run() async throws -> RoundReport {
@@ -27,7 +27,7 @@ struct Round: Sendable {
         }
       }
     } catch {
-      // What ends a round early needs its evidence as well.
+      // An error that ends a round early needs its evidence as well.
       try Task.checkCancellation()
       await collector.add(Violation(oracle: "completes", "the round ended early: \(error)"))
     }
@@ -78,7 +78,8 @@ struct Round: Sendable {
     }
   }
 
-  /// Everything is whole. Answers with how long the queues took, `nil` when they took too long.
+  /// Waits after the last fault. Returns the time that the queues took, `nil` if they took too
+  /// long.
   private func settle(_ world: World, _ collector: Collector) async throws -> Duration? {
     do {
       let drain = try await Drain(world: world).wait(within: plan.drainLimit)

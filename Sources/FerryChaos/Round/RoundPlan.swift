@@ -1,4 +1,4 @@
-/// What a round is to be.
+/// The parameters of a round.
 struct RoundPlan: Sendable {
   /// Its place among the rounds, from 1.
   var number = 1
@@ -7,7 +7,7 @@ struct RoundPlan: Sendable {
   var devices: Int
   /// Transactions a second, over all devices.
   var rate: Int
-  /// How long faults and transactions go on.
+  /// The time for faults and transactions.
   var duration: Duration
   /// How long the queues may take to drain afterwards.
   var drainLimit: Duration

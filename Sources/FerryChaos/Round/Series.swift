@@ -5,7 +5,7 @@ import Laboratory
 /// Rounds one after another on one private PostgreSQL, each on a database of its own.
 struct Series: Sendable {
   let plans: [RoundPlan]
-  /// Below which the evidence of failures is kept.
+  /// The folder for the evidence of failures.
   let evidenceRoot: URL
   /// Whether the evidence is kept of rounds that hold as well.
   let keepsAll: Bool
@@ -16,7 +16,7 @@ struct Series: Sendable {
     for plan in plans {
       try Task.checkCancellation()
       let round = try await run(plan, on: cluster)
-      // A long run tells of a failure at once; the whole of it comes at the end.
+      // A long run reports a failure at once; the whole of it comes at the end.
       if !round.holds && plan.number < plans.count {
         try TextOutput.standardError.lines(round.failureLines.prefix(3))
       }
@@ -25,7 +25,7 @@ struct Series: Sendable {
     return report
   }
 
-  /// One round behind its own progress line.
+  /// Returns one round behind its own progress line.
   private func run(_ plan: RoundPlan, on cluster: PostgresCluster) async throws -> RoundReport {
     let bar = ProgressBar(
       "round \(plan.number)/\(plans.count) \(plan.nemesis)", unit: .items("transactions"),

@@ -56,7 +56,7 @@ final class World: Sendable {
     try body(try PostgresConnection(url: database))
   }
 
-  /// All that the oracles want to know of the server. Blocks.
+  /// Returns all evidence of the server for the oracles. Blocks.
   func serverEvidence() throws -> ServerEvidence {
     guard let space = SpaceName(Self.space) else { throw ChaosError("no space's name") }
     return try withDatabase { try ServerEvidence.read($0, space: space) }

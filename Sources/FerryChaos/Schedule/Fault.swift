@@ -7,12 +7,13 @@ struct Fault: Sendable, Equatable {
   /// Milliseconds since the start of the round.
   var at: Int
   var kind: FaultKind
-  /// Places among the devices or among the nodes, whichever the kind is about; ascending.
+  /// Places among the devices or among the nodes, as the kind requires; ascending.
   var targets: [Int]
-  /// Milliseconds until it is taken back; 0 for what happens in a moment.
+  /// Milliseconds until the fault ends; 0 for an event of a moment.
   var lasting: Int
-  /// Of a slow link: milliseconds of delay. Of a cut: the bytes that still pass. Of paused
-  /// processes: one in so many. Where one of several is chosen: a number to choose it by.
+  /// A number with a meaning for each kind. For a slow link: milliseconds of delay. For a cut: the
+  /// bytes that still pass. For paused processes: one in so many. For a choice of one process: a
+  /// number to choose it by.
   var amount: Int
 
   /// In words.
@@ -41,7 +42,7 @@ struct Fault: Sendable, Equatable {
 }
 
 extension FaultKind {
-  /// What its targets are; `nil` where there is only one of it.
+  /// The noun of its targets; `nil` if there is only one target.
   var targetNoun: String? {
     switch self {
     case .pauseDevice, .killDevice, .partition, .stallRequests, .stallAnswers, .slowLink, .reset,

@@ -1,14 +1,14 @@
 import Conformance
 
-/// The faults of a round, all of them known from its seed. What the processes make of them is not:
-/// real processes run as the machine lets them.
+/// The faults of a round, all of them known from its seed. Their effects are not: real processes
+/// run as the machine lets them.
 enum FaultSchedule {
   /// Between two faults, in milliseconds.
   private static let gap = 150...900
   /// PostgreSQL is left alone for so long after it was stopped, in milliseconds.
   private static let databaseRest = 6_000
 
-  /// The schedule, by time.
+  /// Returns the schedule, by time.
   static func make(
     _ nemesis: Nemesis, seed: UInt64, devices: Int, nodes: Int, milliseconds: Int
   ) -> [Fault] {
@@ -31,7 +31,7 @@ enum FaultSchedule {
     return faults
   }
 
-  /// Each kind comes as often as the others, but for those that have to wait.
+  /// Returns each kind comes as often as the others, but for those that have to wait.
   private static func take(
     from bag: inout [FaultKind], _ nemesis: Nemesis, isDatabaseFree: Bool,
     _ random: inout SeededRandom

@@ -1,4 +1,4 @@
-/// Which faults a round has to bear.
+/// The set of faults of a round.
 enum Nemesis: String, Sendable, CaseIterable {
   case none
   case pause
@@ -22,7 +22,7 @@ enum Nemesis: String, Sendable, CaseIterable {
   }
 }
 
-/// What can happen to a real process or a real connection.
+/// A fault of a real process or a real connection.
 enum FaultKind: String, Sendable, CaseIterable {
   /// SIGSTOP for all processes of devices, later SIGCONT; one may hold the file's lock.
   case pauseDevice = "pause-device"
@@ -40,7 +40,7 @@ enum FaultKind: String, Sendable, CaseIterable {
   case crashDatabase = "crash-database"
   /// Nothing passes between devices and their server, either way; connections stay.
   case partition
-  /// Nothing passes from devices to the server; answers do.
+  /// Nothing passes from devices to the server; responses do.
   case stallRequests = "stall-requests"
   /// Nothing passes from the server to devices; requests do, and take effect.
   case stallAnswers = "stall-answers"
@@ -49,13 +49,13 @@ enum FaultKind: String, Sendable, CaseIterable {
   case reset
   /// The connection ends within a request's body.
   case cutRequest = "cut-request"
-  /// The connection ends within an answer.
+  /// The connection ends within a response.
   case cutAnswer = "cut-answer"
   /// Nothing passes between a node and PostgreSQL.
   case stallDatabase = "stall-database"
   /// A node's connections to PostgreSQL are reset.
   case resetDatabase = "reset-database"
-  /// Devices go on at the other node.
+  /// Devices continue at the other node.
   case moveDevice = "move-device"
 
   /// Whether PostgreSQL is down for a while, so that faults of the kind keep a distance.

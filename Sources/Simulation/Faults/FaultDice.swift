@@ -1,6 +1,6 @@
 import Conformance
 
-/// What can go wrong by chance, each time that something is done.
+/// A fault that can happen by chance, at each step.
 package enum ChanceFault: String, Sendable, CaseIterable {
   // A message on the network.
   case drop, duplicate, corrupt, stall, slow, reset
@@ -25,22 +25,22 @@ package struct FaultName: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Decides by the seed what goes wrong. Each kind at each site has a stream of its own, so that
-/// leaving one fault out changes no other: a failing run can be shrunk.
+/// Decides the faults by the seed. Each kind at each site has a stream of its own, so that leaving
+/// one fault out changes no other. So a failing run can be shrunk.
 // SAFETY: touched on the scheduler's thread only.
 package final class FaultDice: @unchecked Sendable {
   /// Faults per million rolls, by the kinds' places.
   private let ratios: [Int]
   private let seed: UInt64
-  /// Where a run is being shrunk: what may happen, and nothing else.
+  /// The only faults that may happen, while a run is being shrunk.
   private let allowed: Set<FaultName>?
   private var sites: [String: Site] = [:]
   /// Those that happened, in order.
   package private(set) var happened: [FaultName] = []
-  /// Whether anything may go wrong.
+  /// Whether any fault may happen.
   package var isActive = true
 
-  /// A place where things can go wrong.
+  /// A place of faults.
   // SAFETY: as the dice.
   package final class Site: @unchecked Sendable {
     package let name: String
@@ -62,7 +62,7 @@ package final class FaultDice: @unchecked Sendable {
     self.allowed = allowed
   }
 
-  /// Nothing goes wrong while `body` runs: it is the simulation's own look at things.
+  /// Runs `body` without faults: it is the simulation's own look at the state.
   package func quietly<T>(_ body: () throws -> T) rethrows -> T {
     let wasActive = isActive
     isActive = false
@@ -70,7 +70,7 @@ package final class FaultDice: @unchecked Sendable {
     return try body()
   }
 
-  /// The site of this name, to be kept by who rolls there often.
+  /// Returns the site of this name; callers that roll there often keep it.
   package func site(_ name: String) -> Site {
     if let site = sites[name] { return site }
     let site = Site(seed, name)
@@ -78,12 +78,12 @@ package final class FaultDice: @unchecked Sendable {
     return site
   }
 
-  /// Whether `kind` happens now at `site`.
+  /// Returns whether `kind` happens now at `site`.
   package func roll(_ kind: ChanceFault, at site: String) -> Bool {
     isActive && ratios[kind.index] > 0 && roll(kind, at: self.site(site))
   }
 
-  /// Whether `kind` happens now at `site`.
+  /// Returns whether `kind` happens now at `site`.
   package func roll(_ kind: ChanceFault, at site: Site) -> Bool {
     let index = kind.index
     let ratio = ratios[index]

@@ -2,11 +2,11 @@ import Conformance
 import HTTPServer
 import Networking
 
-/// Content on its way to a device: it comes in parts, and may be cut short, damaged, held up or
+/// Content on its way to a device. It comes in parts, and may be cut short, damaged, delayed or
 /// broken off between any two of them.
 // SAFETY: touched on the scheduler's thread only.
 final class BlobConnection: @unchecked Sendable {
-  /// Who counts what comes.
+  /// Counts the arriving bytes.
   struct Observer {
     let came: (Int) -> Void
     /// It ended before its end, or a part of it is wrong.
@@ -93,7 +93,7 @@ final class BlobConnection: @unchecked Sendable {
       network.trace.note(.dropped, "server", peer: link.device, "content breaks off")
       return pending.finish(.failure(TransportError(.interrupted, "connection reset")))
     }
-    // Nothing comes over a link that is cut, and nobody is told.
+    // No bytes arrive over a link that is cut, and neither side is notified.
     guard !link.isCut(.down) else { return }
     if network.dice.roll(.crash, at: link.device) { return network.onCrash(link.device) }
     pending.finish(.success(isCut ? nil : part))
@@ -107,8 +107,8 @@ final class BlobConnection: @unchecked Sendable {
 }
 
 extension SimulatedNetwork {
-  /// Takes the head of an answer with content to the device, if it comes that far; the content
-  /// comes as it is asked for.
+  /// Delivers the head of a response with content to the device, if the network lets it pass; the
+  /// content follows on request.
   func carryContent(
     _ response: HTTPResponse, _ generation: Int, over link: NetworkLink, message: Int,
     silence: Duration, observer: BlobConnection.Observer?,

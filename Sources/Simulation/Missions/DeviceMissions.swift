@@ -18,9 +18,9 @@ final class DeviceMissions: @unchecked Sendable {
   private var manager: MissionManager?
   private var isSettling = false
   private var isOutdated = false
-  /// What is not yet as its user wants it; `nil` before somebody looked.
+  /// The missions that differ from the user's requests; `nil` before a check.
   private(set) var left: [String]?
-  /// Why missions that are wanted are not here, where the product says so.
+  /// The product's reasons for requested missions that are not on the device.
   private(set) var reasons: [MissionID: String] = [:]
 
   init(
@@ -31,7 +31,7 @@ final class DeviceMissions: @unchecked Sendable {
     (self.replica, self.seed) = (replica, seed)
   }
 
-  /// Nothing of it has any effect any more.
+  /// Ends its effects: it changes nothing from now on.
   func die() {
     isAlive = false
     guard let manager else { return }
@@ -41,7 +41,7 @@ final class DeviceMissions: @unchecked Sendable {
 
   // MARK: Living
 
-  /// Opens the manager, and lets it go on where the last process was.
+  /// Opens the manager, which continues the work of the last process.
   func run() async {
     var random = SeededRandom(seed, "restarts")
     device.lookAtMissions()
@@ -63,7 +63,7 @@ final class DeviceMissions: @unchecked Sendable {
         try? await shared.scheduler.sleep(.milliseconds(500 + random.below(2_000)))
       }
     }
-    // An application that keeps what its user wants up to date.
+    // An application that updates the missions that its user wants.
     while isAlive, let manager {
       try? await shared.scheduler.sleep(.milliseconds(2_000 + random.below(6_000)))
       if isAlive { _ = await ask(manager) }
@@ -126,7 +126,7 @@ final class DeviceMissions: @unchecked Sendable {
     shared.trace.note(.mission, device.name, detail.isEmpty ? what : "\(what): \(detail)")
   }
 
-  // MARK: What the manager tells
+  // MARK: Reports of the manager
 
   private func listen(to manager: MissionManager) {
     let events = manager.events()
@@ -157,7 +157,7 @@ final class DeviceMissions: @unchecked Sendable {
 
   // MARK: The user
 
-  /// Does what the user does with a mission, if the process is ready for it.
+  /// Performs the user's action on a mission, if the process is ready for it.
   func perform(_ planned: PlannedMission) {
     guard let manager else { return }
     let id = MissionLibrary.id(planned.mission)
@@ -187,14 +187,14 @@ final class DeviceMissions: @unchecked Sendable {
 
   private func verify(_ id: MissionID, _ manager: MissionManager) async throws {
     let report = try await manager.verify(id, mending: true)
-    // What was damaged is fetched anew.
+    // Damaged content is fetched again.
     if !report.isIntact { tell(.givenUp(device: device.name, id)) }
     note("verified", "\(id) \(report.isIntact ? "intact" : "mended \(report.damaged.count)")")
   }
 
   // MARK: The end
 
-  /// Asks again for what its user wants and does not have, and notes what is left.
+  /// Requests missing missions that its user wants again, and notes those that are still missing.
   func settle() {
     guard let manager, !isSettling else { return }
     isSettling = true
@@ -206,14 +206,14 @@ final class DeviceMissions: @unchecked Sendable {
     }
   }
 
-  /// What is left is not known any more: others are at it.
+  /// Forgets the missing missions: other devices changed the state.
   func unsettle() {
     isOutdated = true
     left = nil
   }
 
-  /// Asks for the newest versions of what is wanted. Answers with what is not here, and with why
-  /// some of it never will be.
+  /// Requests the newest versions of wanted missions. Returns those that are not on the device, and
+  /// the reasons why some never will be.
   private func ask(
     _ manager: MissionManager
   ) async -> (left: [String], reasons: [MissionID: String]) {
@@ -223,7 +223,8 @@ final class DeviceMissions: @unchecked Sendable {
       let statuses = try await manager.list()
       for status in statuses where device.wanted.contains(status.id) {
         guard let published = status.publishedVersion else { continue }
-        // What waits for one that rests goes on with it: asking for the one asks for both.
+        // A mission that waits for a paused one continues with it: a request for the one is a
+        // request for both.
         let isWaiting = status.reason?.kind == .waiting
         let isUnderWay =
           status.state == .downloading || status.state == .ready && !isWaiting
@@ -233,7 +234,7 @@ final class DeviceMissions: @unchecked Sendable {
           let why = status.reason.map { " (\($0.kind.rawValue): \($0))" } ?? ""
           left.append("\(status.id) is \(status.state?.rawValue ?? "not here")\(why)")
         } catch  where error.kind == .dependency {
-          // What comes first is not published any more.
+          // The mission that comes first is not published any more.
           reasons[status.id] = error.description
         } catch {
           left.append("\(status.id): \(error.kind.rawValue): \(error)")
@@ -260,6 +261,6 @@ final class DeviceMissions: @unchecked Sendable {
 }
 
 extension SimulatedDevice {
-  /// Where everything of missions lies.
+  /// The folder of all mission data.
   var missionRoot: String { path + ".missions" }
 }

@@ -2,8 +2,10 @@ import Conformance
 import Cryptography
 import FerryProtocol
 
-/// What publishers publish: missions made of a few contents that come again and again, some of
-/// them with a change in one place, so that versions and missions share files and parts of files.
+/// The content that publishers publish.
+///
+/// Missions are made of a few contents that are used again and again. Some of them have a change in
+/// one place, so that versions and missions share files and parts of files.
 final class MissionLibrary {
   /// Bytes of a file: none, some, and those around the ends of chunks.
   private static let sizes = [0, 900, 65_536, 65_537, 150_000, 260_000, 400_000, 400_000]
@@ -24,7 +26,7 @@ final class MissionLibrary {
     return id
   }
 
-  /// The manifest that a publication is about; its version is 0, for whichever comes next.
+  /// Returns the manifest that a publication is about; its version is 0, for whichever comes next.
   func manifest(_ planned: PlannedMission, in space: SpaceName, spaces: Int) -> MissionManifest {
     var random = SeededRandom(planned.seed, "manifest")
     var manifest = MissionManifest(
@@ -44,7 +46,7 @@ final class MissionLibrary {
     return manifest
   }
 
-  /// The bytes of content that a manifest of here names.
+  /// Returns the bytes of content that a manifest of here names.
   func bytes(of hash: ContentHash) -> [UInt8] { bytes[hash] ?? [] }
 
   private func item(_ content: Int, change: Int) -> MissionItem {

@@ -3,12 +3,12 @@ import FerryProtocol
 import SQLite
 import SimulatedDisk
 
-/// Reads what a device keeps of missions from its disk, as it is at this moment: on a copy, so that
-/// nothing is written that the device itself would not have written.
+/// Reads a device's mission data from its disk as it is at this moment. It reads a copy, so that it
+/// never writes to the device's disk.
 enum MissionLook {
   private static let folders: Set<Substring> = ["objects", "partial", "bundles", "locks"]
 
-  /// - Parameter withObjects: whether all content is hashed as well.
+  /// - Parameter withObjects: Whether all content is hashed as well.
   static func read(
     _ disk: SimulatedDisk, device: String, root: String, withObjects: Bool = false
   ) throws -> MissionEvidence {
@@ -44,7 +44,7 @@ enum MissionLook {
     MissionLibrary.hash(stored.bytes(of: path) ?? [])
   }
 
-  /// Answers with what each version is called by on the device, which is mostly its number.
+  /// Returns the device's name of each version, which is mostly its number.
   private static func readRows(
     _ disk: SimulatedDisk, _ root: String, _ evidence: inout MissionEvidence
   ) throws -> [Int64] {

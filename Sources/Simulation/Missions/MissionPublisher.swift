@@ -3,8 +3,8 @@ import FerryProtocol
 import HTTPServer
 import Networking
 
-/// Whoever publishes missions: sends their content and then the mission itself to the server's
-/// process, and tries again until it is answered.
+/// A publisher of missions: sends their content and then the mission itself to the server's
+/// process, and retries until a response arrives.
 // SAFETY: touched on the scheduler's thread only.
 final class MissionPublisher: @unchecked Sendable {
   private let scheduler: Scheduler
@@ -13,7 +13,7 @@ final class MissionPublisher: @unchecked Sendable {
   private let setting: MissionSetting
   private let options: WorldOptions
   private let space: (Int) -> SpaceName
-  /// Publications of each mission that were not answered yet, the oldest first.
+  /// Publications of each mission without a response yet, the oldest first.
   private var waiting: [Int: [PlannedMission]] = [:]
   private var isStopped = false
 
@@ -28,7 +28,7 @@ final class MissionPublisher: @unchecked Sendable {
   /// Whether everything that was published is in force.
   var isIdle: Bool { waiting.isEmpty }
 
-  /// The world ends.
+  /// Stops when the world ends.
   func stop() { isStopped = true }
 
   func perform(_ planned: PlannedMission) {

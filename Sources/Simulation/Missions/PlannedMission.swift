@@ -1,6 +1,6 @@
 import Conformance
 
-/// Something that a publisher or a user does with a mission, known from the seed before the run
+/// A planned action of a publisher or a user on a mission, known from the seed before the run
 /// starts.
 package struct PlannedMission: Sendable, Equatable {
   package enum Kind: String, Sendable, CaseIterable {
@@ -17,14 +17,14 @@ package struct PlannedMission: Sendable, Equatable {
   package var kind: Kind
   /// The mission's place among the missions.
   package var mission: Int
-  /// The device's place among the devices; not used for what the publisher does.
+  /// The device's place among the devices; not used for the publisher's actions.
   package var device: Int
-  /// What it draws its choices from.
+  /// The seed of its choices.
   package var seed: UInt64
 
   package var isPublishers: Bool { kind == .publish || kind == .retract }
 
-  /// Draws what everybody does with missions, by time.
+  /// Draws the actions of all devices and publishers on missions, by time.
   package static func plan(seed: UInt64, options: WorldOptions) -> [PlannedMission] {
     guard options.missions > 0 else { return [] }
     var random = SeededRandom(seed, "mission-plan")
@@ -71,6 +71,6 @@ package struct PlannedMission: Sendable, Equatable {
 }
 
 extension WorldOptions {
-  /// The place of the space that a mission belongs to.
+  /// Returns the place of the space that a mission belongs to.
   func space(ofMission mission: Int) -> Int { mission % min(spaces, devices) }
 }

@@ -6,7 +6,7 @@ import SimulatedDisk
 /// fail once the process is dead.
 // SAFETY: touched on the scheduler's thread only.
 package final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
-  /// Bytes that a machine says are free.
+  /// Free bytes that a machine reports.
   private static let freeBytes: UInt = 1 << 30
 
   private let folders: SimulatedFolders

@@ -1,5 +1,5 @@
-/// What becomes of a body on a bad way. All of it can be told from a good body: a change of one
-/// letter for another cannot, without TLS or a checksum, by anybody.
+/// The damage to a body on the network. All of it is detectable: without TLS or a checksum, no
+/// receiver can detect a changed letter.
 enum Corruption {
   static func damage(_ body: [UInt8], _ choose: (Int) -> Int) -> [UInt8] {
     switch choose(3) {

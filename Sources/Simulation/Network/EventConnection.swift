@@ -1,8 +1,8 @@
 import HTTPServer
 import Networking
 
-/// A stream of events on its way to a device: the connection that the server's side is suspended
-/// on, and the body that the device reads.
+/// A stream of events on its way to a device. It has the connection on which the server's side is
+/// suspended, and the body that the device reads.
 // SAFETY: touched on the scheduler's thread only.
 final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
   private let stream: HTTPStream
@@ -14,7 +14,7 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
   private var reader: PendingExchange<[UInt8]?>?
   /// How it ended for the device.
   private var end: Result<[UInt8]?, TransportError>?
-  /// It stays and nothing comes any more.
+  /// The connection stays and no bytes come any more.
   private var isHalfOpen = false
   private var isLeft = false
   /// No later event overtakes an earlier one.
@@ -30,7 +30,7 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
     pump()
   }
 
-  /// What the device reads.
+  /// The body that the device reads.
   var body: TransportBody {
     TransportBody(
       next: { [self] () async throws(TransportError) in try await next() },
@@ -61,7 +61,7 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
 
   func isPeerGone() -> Bool { isLeft }
 
-  /// Takes what the server has written and sends it on its way.
+  /// Sends the bytes that the server has written on their way.
   private func pump() {
     var buffer = [UInt8](repeating: 0, count: 4_096)
     while true {
@@ -85,7 +85,7 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
     let arrival = max(network.scheduler.now + link.delay(), lastArrival)
     lastArrival = arrival
     network.scheduler.after(arrival - network.scheduler.now) { [self] in
-      // A connection over a cut link is dead for good, as after a change of networks.
+      // A connection over a cut link never recovers, as after a change of networks.
       if link.isCut(.down) { isHalfOpen = true }
       guard !isHalfOpen, end == nil else { return }
       guard let reader else { return waiting.append(bytes) }
@@ -102,6 +102,6 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
     leave()
   }
 
-  /// The server's process died: the connection is reset, if the device can hear that.
+  /// Resets the connection if the device can notice that: the server's process died.
   func serverDied() { finish(.failure(TransportError(.interrupted, "the server went away"))) }
 }

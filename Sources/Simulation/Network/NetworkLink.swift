@@ -31,20 +31,20 @@ package final class NetworkLink: @unchecked Sendable {
     cuts[direction] = max(0, cuts[direction, default: 0] - 1)
   }
 
-  /// Mends whatever is cut.
+  /// Repairs every cut.
   package func mendAll() { cuts = [:] }
 
-  /// How long the next message takes, microseconds: mostly short, now and then long, so that
-  /// messages overtake each other.
+  /// Returns the time that the next message takes, microseconds: mostly short, now and then long,
+  /// so that messages overtake each other.
   package func delay() -> Int64 {
     let span = Int(max(1, delayMax - delayMin))
     let isLong = random.chance(1, in: 5)
     return delayMin + Int64(random.below(isLong ? span : max(1, span / 8)))
   }
 
-  /// A pause of a slow reader, microseconds.
+  /// Returns a pause of a slow reader, microseconds.
   package func longDelay() -> Int64 { 1_000_000 + Int64(random.below(20_000_000)) }
 
-  /// A number for choices about a message.
+  /// Returns a number for choices about a message.
   package func choice(_ bound: Int) -> Int { random.below(bound) }
 }

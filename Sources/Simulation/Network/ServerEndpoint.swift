@@ -1,9 +1,9 @@
 import HTTPServer
 
-/// Who answers at the other end of every link.
+/// The server at the other end of every link.
 package protocol ServerEndpoint: AnyObject, Sendable {
   /// Changes with every start; `nil` while no process listens.
   var generation: Int? { get }
-  /// Answers one request, which came as this message; called only while a process listens.
+  /// Handles one request, which came as this message; called only while a process listens.
   func respond(to request: HTTPRequest, message: Int) async -> HTTPResponse
 }

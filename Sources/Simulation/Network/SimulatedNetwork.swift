@@ -2,7 +2,7 @@ import Conformance
 import HTTPServer
 import Networking
 
-/// Carries requests and answers in virtual time, and loses, delays, doubles and breaks them.
+/// Carries requests and responses in virtual time, and loses, delays, duplicates and damages them.
 // SAFETY: touched on the scheduler's thread only.
 package final class SimulatedNetwork: @unchecked Sendable {
   let scheduler: Scheduler
@@ -10,7 +10,7 @@ package final class SimulatedNetwork: @unchecked Sendable {
   let trace: Trace
   /// Set once, before anything is sent.
   package unowned var server: any ServerEndpoint
-  /// Told the name of whose process dies at a step.
+  /// Called with the name of the actor whose process dies at a step.
   package var onCrash: (String) -> Void = { _ in }
   private var messages = 0
 
@@ -28,8 +28,8 @@ package final class SimulatedNetwork: @unchecked Sendable {
     return messages
   }
 
-  /// Takes a request to the server, if it comes that far, and calls `arrived` with what a handler
-  /// there made of it. Answers, for the trace, with the message's number.
+  /// Delivers a request to the server, if the network lets it pass, and calls `arrived` with the
+  /// handler's response. Returns the message's number, for the trace.
   func deliver(
     _ request: TransportRequest, over link: NetworkLink, label: String,
     failed: @escaping @Sendable (TransportError) -> Void,
@@ -54,7 +54,7 @@ package final class SimulatedNetwork: @unchecked Sendable {
       if copy > 0 { trace.note(.duplicated, link.device, peer: "server", message: message) }
       scheduler.after(link.delay()) { [self] in
         arrive(request, over: link, message: message, failed: failed) { response, generation in
-          // A device hears one answer only: that to the first copy.
+          // A device receives one response only: that to the first copy.
           if copy == 0 { arrived(response, generation, message) }
         }
       }
@@ -89,12 +89,12 @@ package final class SimulatedNetwork: @unchecked Sendable {
     }
   }
 
-  /// Whether an answer that was made by process `generation` can leave it.
+  /// Returns whether a response that was made by process `generation` can leave it.
   func isListening(_ generation: Int) -> Bool { server.generation == generation }
 }
 
 extension HTTPRequest {
-  /// The request as the HTTP layer hands it on; `nil` when its address is none.
+  /// Creates the request as the HTTP layer passes it on; `nil` if its address is none.
   init?(_ request: TransportRequest, from device: String) {
     let parts = request.url.utf8.split(
       separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false

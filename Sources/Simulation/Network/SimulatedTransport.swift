@@ -2,11 +2,11 @@ import Conformance
 import HTTPServer
 import Networking
 
-/// A device's transport: what ``CurlTransport`` is in the product.
+/// A device's transport, as ``CurlTransport`` is in the product.
 package final class SimulatedTransport: Transport {
   private let network: SimulatedNetwork
   private let link: NetworkLink
-  /// Who counts the content that comes from an address.
+  /// Returns the observer of the content that comes from an address.
   private let observer: (@Sendable (String) -> BlobConnection.Observer?)?
 
   package convenience init(_ network: SimulatedNetwork, link: NetworkLink) {
@@ -66,7 +66,7 @@ package final class SimulatedTransport: Transport {
     }
   }
 
-  /// What a message is, for people.
+  /// Returns the name of a message, for people.
   private static func label(of request: TransportRequest) -> String {
     let path = request.url.utf8.prefix { $0 != UInt8(ascii: "?") }
     let names = path.split(separator: UInt8(ascii: "/")).dropFirst(5)
@@ -79,7 +79,7 @@ package final class SimulatedTransport: Transport {
 }
 
 extension SimulatedNetwork {
-  /// Takes an answer back to the device, if it comes that far.
+  /// Delivers a response to the device, if the network lets it pass.
   func carryBack(
     _ response: HTTPResponse, _ generation: Int, over link: NetworkLink, message: Int,
     label: String, _ finish: @escaping @Sendable (Result<TransportResponse, TransportError>) -> Void
@@ -88,7 +88,7 @@ extension SimulatedNetwork {
     guard isListening(generation) else {
       return finish(.failure(TransportError(.interrupted, "the server went away")))
     }
-    // Everything is done, and nobody is told.
+    // The work is done, and the client gets no response.
     if dice.roll(.crash, at: "server") {
       onCrash("server")
       return finish(.failure(TransportError(.interrupted, "the server went away")))
@@ -128,7 +128,7 @@ extension SimulatedNetwork {
   }
 }
 
-/// One exchange that a task waits for; the first thing that happens to it counts.
+/// One exchange that a task waits for; the first result counts.
 // SAFETY: touched on the scheduler's thread only; tasks are cancelled there too.
 final class PendingExchange<Value: Sendable>: @unchecked Sendable {
   typealias Outcome = Result<Value, TransportError>

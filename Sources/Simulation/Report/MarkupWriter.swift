@@ -1,11 +1,11 @@
-/// Collects a page's bytes, and escapes what comes from a run.
+/// Collects a page's bytes, and escapes texts of a run.
 struct MarkupWriter {
   private(set) var bytes: [UInt8] = []
 
-  /// Markup as it is.
+  /// Writes markup as it is.
   mutating func write(_ markup: String) { bytes.append(contentsOf: markup.utf8) }
 
-  /// `[1,2,3]`.
+  /// Writes `[1,2,3]`.
   mutating func write(json numbers: [Int64]) {
     bytes.append(UInt8(ascii: "["))
     for (index, number) in numbers.enumerated() {
@@ -15,7 +15,7 @@ struct MarkupWriter {
     bytes.append(UInt8(ascii: "]"))
   }
 
-  /// `["one","two"]`.
+  /// Writes `["one","two"]`.
   mutating func write(json texts: [String]) {
     bytes.append(UInt8(ascii: "["))
     for (index, text) in texts.enumerated() {
@@ -25,8 +25,8 @@ struct MarkupWriter {
     bytes.append(UInt8(ascii: "]"))
   }
 
-  /// A JSON string that is also safe inside of a `script` element: it holds no `<`, so it neither
-  /// ends the element nor opens a comment, and no U+2028 or U+2029.
+  /// Writes a JSON string that is also safe inside of a `script` element. It contains no `<`, so it
+  /// neither ends the element nor opens a comment, and no U+2028 or U+2029.
   mutating func write(json text: String) {
     bytes.append(UInt8(ascii: "\""))
     for scalar in text.unicodeScalars {
@@ -44,7 +44,7 @@ struct MarkupWriter {
 }
 
 extension String {
-  /// The text with nothing left that means something in HTML, in content or a quoted attribute.
+  /// The text without characters that have a meaning in HTML, in content or a quoted attribute.
   var escapedForHTML: String {
     var result = ""
     for scalar in unicodeScalars {
@@ -54,7 +54,7 @@ extension String {
       case ">": result += "&gt;"
       case "\"": result += "&quot;"
       case "'": result += "&#39;"
-      // The parser drops or replaces these; a picture of the character tells more.
+      // The parser drops or replaces these; a picture of the character shows more.
       case "\u{0}"..<"\t": result.unicodeScalars.append(scalar.controlPicture)
       case "\u{B}"..<" ": result.unicodeScalars.append(scalar.controlPicture)
       default: result.unicodeScalars.append(scalar)
@@ -65,7 +65,7 @@ extension String {
 }
 
 extension Unicode.Scalar {
-  /// U+2400 and the following: the visible stand-ins for C0 control characters.
+  /// U+2400 and the following: the visible pictures of C0 control characters.
   fileprivate var controlPicture: Unicode.Scalar {
     Unicode.Scalar(0x2400 + value) ?? "\u{FFFD}"
   }

@@ -10,10 +10,10 @@ package struct ReportContent: Sendable {
   package var actors: [String]
   /// In any order; the page sorts them by time and keeps the order of those at one time.
   package var events: [TraceEvent]
-  /// What the oracles found; empty for a run that is right. The text of one with a
-  /// `TraceEvent.Kind.violation` event holds that event's detail: this links it to its moment.
+  /// The findings of the oracles; empty for a correct run. The text of a violation with a
+  /// `TraceEvent.Kind.violation` event contains that event's detail: this links it to its moment.
   package var violations: [String]
-  /// What the run did: operations, packets, exchanges, conflicts.
+  /// The figures of the run: operations, packets, exchanges, conflicts.
   package var figures: [(name: String, value: Int)]
   /// How often each kind of fault was injected.
   package var faults: [(name: String, value: Int)]

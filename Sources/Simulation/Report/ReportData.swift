@@ -10,7 +10,7 @@ struct ReportData {
   private var messages: [Int64] = []
   private var columns = Columns()
 
-  /// One array for each property of an event; -1 where it has none.
+  /// One array for each property of an event; -1 for none.
   private struct Columns {
     /// Microseconds since the event before.
     var at: [Int64] = []
@@ -48,7 +48,7 @@ struct ReportData {
     }
   }
 
-  /// A JSON object.
+  /// Writes a JSON object.
   func write(to page: inout MarkupWriter) {
     page.write("{\"actors\":")
     page.write(json: actors.texts)
@@ -71,7 +71,7 @@ struct ReportData {
   /// Where the event of a violation is among the sorted events.
   struct Moment { var event: Int, at: Int64 }
 
-  /// The moment of each violation, found by its text, or by its place where each has an event.
+  /// Returns the moment of each violation, found by its text, or by its place if each has an event.
   func moments(of violations: [String]) -> [Moment?] {
     let found = events.indices.filter { events[$0].kind == .violation }
     var free = found

@@ -1,9 +1,9 @@
 /// Writes a run as one HTML page that needs nothing else: no server, no network, no library.
 ///
-/// The summary is plain HTML; the timeline and the list of events are drawn by the page's own
-/// script from the events that it carries as JSON.
+/// The summary is plain HTML. The page's own script draws the timeline and the list of events from
+/// the events that the page carries as JSON.
 package enum ReportPage {
-  /// The page's bytes, UTF-8. The same content gives the same bytes.
+  /// Returns the page's bytes, UTF-8. The same content gives the same bytes.
   package static func html(_ content: ReportContent) -> [UInt8] {
     let data = ReportData(content)
     let moments = data.moments(of: content.violations)
@@ -19,7 +19,7 @@ package enum ReportPage {
     return page.bytes
   }
 
-  /// What the browser may load: only what the page holds.
+  /// The resources that the browser may load: only those of the page itself.
   private static let policy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 

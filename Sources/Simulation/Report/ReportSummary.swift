@@ -97,7 +97,7 @@ struct ReportSummary {
     return VirtualTime.text(end - min(start, 0)) + " of virtual time"
   }
 
-  /// `lostPower` as words.
+  /// Returns `lostPower` as words.
   private static func words(_ name: String) -> String {
     name.reduce(into: "") { text, letter in
       text +=
@@ -106,7 +106,7 @@ struct ReportSummary {
     }
   }
 
-  /// `12,345`.
+  /// Returns a number as `12,345`.
   static func grouped(_ value: Int) -> String {
     var result: [Character] = []
     for (index, digit) in String(value.magnitude).reversed().enumerated() {
@@ -119,7 +119,8 @@ struct ReportSummary {
 
 /// Virtual time for people.
 enum VirtualTime {
-  /// `3 d 4:05:06.789`, `1:02.500`: minutes and seconds always, hours and days where there are any.
+  /// Returns `3 d 4:05:06.789`, `1:02.500`: minutes and seconds always, hours and days if there are
+  /// any.
   static func text(_ microseconds: Int64) -> String {
     let milliseconds = microseconds.magnitude / 1000
     let (seconds, minutes) = (milliseconds / 1000, milliseconds / 60_000)

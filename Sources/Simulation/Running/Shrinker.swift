@@ -1,7 +1,7 @@
 import Conformance
 
-/// Finds a small part of a failing run that still fails: users' actions, planned faults and faults
-/// by chance are left out as long as the same oracle objects.
+/// Finds a small part of a failing run that still fails. It leaves out users' actions, planned
+/// faults and faults by chance, as long as the same oracle reports a violation.
 ///
 /// Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002.
 package struct Shrinker {
@@ -13,7 +13,7 @@ package struct Shrinker {
     case mission(PlannedMission)
   }
 
-  /// What was found.
+  /// The result.
   package struct Outcome: Sendable {
     package var plan: WorldPlan
     package var result: WorldResult
@@ -25,7 +25,7 @@ package struct Shrinker {
   private let options: WorldOptions
   private let run: (WorldPlan) throws -> WorldResult
 
-  /// - Parameter run: runs one world of this seed and these options with another plan.
+  /// - Parameter run: Runs one world of this seed and these options with another plan.
   package init(
     seed: UInt64, options: WorldOptions, run: @escaping (WorldPlan) throws -> WorldResult
   ) {
@@ -98,7 +98,7 @@ extension WorldPlan {
     (self.actions, self.faults, self.chances) = (actions, faults, chances)
   }
 
-  /// What is in it, in the order of time, one line each, for a person.
+  /// The remaining elements, in the order of time, one line each, for a person.
   package var lines: [String] {
     let actions = actions.map { action in
       (
@@ -139,7 +139,7 @@ extension PlannedFault.Kind {
     [.serverCrash, .serverPowerLoss, .serverRestore, .nodeClockJump].contains(self)
   }
 
-  /// Whether it goes on for a while, or the way back from it does.
+  /// Whether the fault lasts for a while, or its repair does.
   fileprivate var lasts: Bool {
     ![.clockJump, .nodeClockJump, .copy, .upgrade, .migration].contains(self)
   }

@@ -4,9 +4,9 @@ import Synchronization
 
 /// Runs everything of one simulated world on one thread, in virtual time.
 ///
-/// Tasks that prefer this executor run here in the order in which they become ready; when none is
-/// ready, time leaps to the next timer. Nothing depends on how quick the machine is, so that a
-/// seed gives the same run byte for byte.
+/// Tasks that prefer this executor run here in the order in which they become ready. If none is
+/// ready, time leaps to the next timer. Nothing depends on the speed of the machine, so that a seed
+/// gives the same run byte for byte.
 // SAFETY: all state but `inbox` is touched only on `thread`, which `enqueue` looks at: jobs that
 // come from elsewhere (a real database's threads) go through the locked inbox.
 package final class Scheduler: TaskExecutor, SerialExecutor, @unchecked Sendable {
@@ -48,7 +48,7 @@ package final class Scheduler: TaskExecutor, SerialExecutor, @unchecked Sendable
     timers.add(at: now + max(0, delay), action)
   }
 
-  /// The action is not called any more.
+  /// Cancels a timer: its action is not called any more.
   package func cancel(_ timer: TimerNumber) { timers.cancel(timer) }
 
   /// Waits in virtual time; throws `CancellationError` at once when the task is cancelled.
@@ -74,8 +74,8 @@ package final class Scheduler: TaskExecutor, SerialExecutor, @unchecked Sendable
     Task(executorPreference: self) { await body() }
   }
 
-  /// Waits for something outside of virtual time, such as a real database: until it is there, time
-  /// stands still and nothing else happens.
+  /// Waits for an event outside of virtual time, such as a real database's response: until then,
+  /// time stops and no other job runs.
   package func standStill<T: Sendable, E: Error>(
     _ body: () async throws(E) -> T
   ) async throws(E) -> T {
@@ -85,8 +85,8 @@ package final class Scheduler: TaskExecutor, SerialExecutor, @unchecked Sendable
     return try await body()
   }
 
-  /// Runs until `isDone`, or until nothing is left to do, or for `limit` steps. Answers whether it
-  /// is done.
+  /// Runs until `isDone`, or until no job is left, or for `limit` steps. Returns whether it is
+  /// done.
   package func run(limit: Int, until isDone: () -> Bool) -> Bool {
     let end = steps + limit
     while steps < end {
@@ -118,7 +118,7 @@ package final class Scheduler: TaskExecutor, SerialExecutor, @unchecked Sendable
 }
 
 extension Scheduler {
-  /// Waits for what comes from outside, and runs that alone.
+  /// Waits for a job from outside, and runs that alone.
   private func runArrived() {
     arrived.wait()
     let jobs = inbox.withLock { jobs in

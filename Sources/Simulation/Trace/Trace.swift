@@ -1,4 +1,4 @@
-/// Everything that happened in a run, in order: hashed always, kept when somebody wants to look.
+/// All events of a run, in order: always hashed, kept on request.
 // SAFETY: touched on the scheduler's thread only.
 package final class Trace: @unchecked Sendable {
   private let scheduler: Scheduler
@@ -45,7 +45,7 @@ package final class Trace: @unchecked Sendable {
     text.withUTF8 { add(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Eight bytes at a time, and the length, so that no two sequences of texts look alike.
+  /// Adds eight bytes at a time, and the length, so that no two sequences of texts look alike.
   private func add(_ bytes: UnsafeRawBufferPointer) {
     var index = 0
     while index + 8 <= bytes.count {

@@ -1,11 +1,11 @@
 /// One thing that happened in a simulated world, for people to follow.
 package struct TraceEvent: Sendable, Equatable {
-  /// What happened.
+  /// The kind of an event.
   package enum Kind: String, Sendable, CaseIterable, Codable {
     // On a device.
     case wrote, read, synced, syncFailed, conflict, crashed, lostPower, restarted, copied
     case clockMoved, upgraded, migrated
-    // On the network: a request or an answer leaves, arrives, or does not.
+    // On the network: a request or a response leaves, arrives, or does not.
     case sent, delivered, dropped, duplicated, delayed, corrupted, stalled
     case partitioned, healed
     // On the server.
@@ -20,12 +20,12 @@ package struct TraceEvent: Sendable, Equatable {
 
   /// Microseconds of virtual time since the start.
   package var at: Int64
-  /// Who: `device-3`, `server`, `world`.
+  /// The actor: `device-3`, `server`, `world`.
   package var actor: String
   package var kind: Kind
   /// The other side of a message or a partition, when there is one.
   package var peer: String?
-  /// Connects a message's `sent` with its `delivered`, and an answer with its request.
+  /// Connects a message's `sent` with its `delivered`, and a response with its request.
   package var message: Int?
   package var detail: String
 

@@ -7,17 +7,17 @@ struct DeviceClock {
   var offset: Int64
   /// Millionths by which it is too quick.
   var drift: Int64
-  /// Milliseconds by which it goes on at a time.
+  /// The step of its time, milliseconds.
   var step: Int64
 
-  /// Milliseconds since 1970 when the world's time is `now`, microseconds.
+  /// Returns milliseconds since 1970 when the world's time is `now`, microseconds.
   func wall(at now: Int64) -> Int64 {
     let exact = max(0, Self.start + now / 1_000 + offset + now / 1_000 * drift / 1_000_000)
     return exact - exact % step
   }
 }
 
-/// Wall time that everybody skipped: months in which nobody did anything.
+/// Wall time that all devices skipped: months without any action.
 // SAFETY: touched on the scheduler's thread only.
 final class SkippedTime: @unchecked Sendable {
   var milliseconds: Int64 = 0

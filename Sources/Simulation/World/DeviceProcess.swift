@@ -29,7 +29,7 @@ final class DeviceProcess: @unchecked Sendable {
 
   func run() { start { [self] in await live() } }
 
-  /// Nothing of it has any effect any more.
+  /// Ends its effects: it changes nothing from now on.
   func die() {
     isAlive = false
     for task in tasks { task.cancel() }
@@ -74,8 +74,8 @@ final class DeviceProcess: @unchecked Sendable {
       in: surroundings)
   }
 
-  /// What an application does when it starts: make the tables if they are not there, track them,
-  /// and name the server.
+  /// Sets up the replica as an application does at its start: creates missing tables, tracks them,
+  /// and names the server.
   private func setUp(_ replica: Replica) async throws {
     let (isNew, isConnected) = try await replica.write { [self] database in
       if isAlive { connection = database.connection }
@@ -148,7 +148,7 @@ final class DeviceProcess: @unchecked Sendable {
         let written = try await replica.write { [self] database in
           try write(planned, on: database)
         }
-        // Committed or not, a process that died has told nobody.
+        // A process that died has reported nothing, whether it committed or not.
         guard isAlive, !written.isEmpty else { return }
         setting.trace.note(
           .wrote, device.name, "\(planned.action.rawValue): \(Self.list(written))")
@@ -160,7 +160,7 @@ final class DeviceProcess: @unchecked Sendable {
     }
   }
 
-  /// What a transaction recorded, for a person.
+  /// Describes the operations of a transaction, for a person.
   private static func list(_ operations: [LocalOperation]) -> String {
     let shown = operations.prefix(4).map {
       "\($0.kind.rawValue) \($0.key.table)/\($0.key.record)"

@@ -27,13 +27,13 @@ final class NodeClocks: @unchecked Sendable {
     }
   }
 
-  /// The node that serves a device now: a balancer sends it to another one now and then.
+  /// Returns the node that serves a device now: a balancer sends it to another one now and then.
   func node(of device: String) -> Int {
     let number = device.utf8.reduce(0) { $0 + Int($1) }
     return (number + Int(scheduler.now / Self.stay)) % nodes.count
   }
 
-  /// Somebody sets a node's clock, or it sets itself.
+  /// Sets a node's clock, as an administrator or the machine itself does.
   func jump(_ random: inout SeededRandom, _ trace: Trace) {
     let reach: [Int64] = [2_000, 300_000, 7_200_000, 86_400_000]
     let node = random.below(nodes.count)

@@ -3,8 +3,8 @@ import FerryProtocol
 import Postgres
 import SyncServer
 
-/// A database of its own on a real PostgreSQL. While it works, virtual time stands still; so the
-/// run is as repeatable as with the embedded store.
+/// A database of its own on a real PostgreSQL. Virtual time stops while it works, so the run is as
+/// repeatable as with the embedded store.
 final class PostgresStorage: SimulatedStorage {
   private let scheduler: Scheduler
   private let url: String
@@ -31,11 +31,11 @@ final class PostgresStorage: SimulatedStorage {
     return StandStillStore(scheduler, store)
   }
 
-  /// A server's process that dies between two transactions leaves nothing behind; within one it
-  /// cannot die here, since time stands still then. ferry-chaos kills it there.
+  /// Does nothing: a server's process that dies between two transactions leaves nothing behind. It
+  /// cannot die within one here, since virtual time stops then. ferry-chaos kills it there.
   func kill() {}
 
-  /// PostgreSQL keeps what it has committed.
+  /// Does nothing: PostgreSQL keeps its commits.
   func losePower() {}
 
   func makeCopy(_ name: String) -> String? { nil }
@@ -265,7 +265,7 @@ private final class StandStillStore: SyncStore {
     try await still { store async throws(StoreError) in try await store.reclaim() }
   }
 
-  /// Told by what this process commits: the database's own notices come in real time.
+  /// Notifies of this process's commits: the database's own notices come in real time.
   func headMoves() -> AsyncStream<HeadMove> { moves.stream() }
 
   func check() async throws(StoreError) {

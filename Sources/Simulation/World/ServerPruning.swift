@@ -1,9 +1,10 @@
 import Conformance
 import SyncServer
 
-/// How the server of a world forgets its history.
+/// The retention and the pruning of a world's server.
 struct ServerPruning {
-  /// Of every space; `nil` for what new spaces have, which no world lives to see the end of.
+  /// The retention of every space; `nil` for the default of new spaces, which is longer than any
+  /// world.
   let retention: Retention?
   let pace: Pruner.Pace
 
@@ -21,8 +22,9 @@ struct ServerPruning {
 }
 
 extension WorldOptions {
-  /// In one world of three the server forgets so soon that devices come back too late: those that
-  /// were away or cut off, copies, and files that were set back.
+  /// Draws a short retention in one world of three. The server then prunes so soon that some
+  /// devices come back too late. Those were away or cut off, are copies, or have files restored
+  /// from a backup.
   mutating func drawRetention(seed: UInt64) {
     var random = SeededRandom(seed, "retention")
     guard random.chance(1, in: 3) else { return }

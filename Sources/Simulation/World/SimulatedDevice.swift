@@ -8,7 +8,7 @@ import SyncClient
 /// A device: a file, a clock, a link, and a process that comes and goes.
 // SAFETY: touched on the scheduler's thread only.
 final class SimulatedDevice: @unchecked Sendable {
-  /// What devices share with the world.
+  /// The state that devices share with the world.
   // SAFETY: as the device.
   struct Setting: @unchecked Sendable {
     let scheduler: Scheduler
@@ -20,9 +20,9 @@ final class SimulatedDevice: @unchecked Sendable {
     let skipped: SkippedTime
     /// `nil` in a world without missions.
     let missions: MissionSetting?
-    /// Told of what the oracles want to know.
+    /// Passes events to the oracles.
     let tell: (SimulatedDevice, RunEvent) -> Void
-    /// Told of what an oracle found by itself.
+    /// Reports violations that an oracle found by itself.
     let report: (SimulatedDevice, [Violation]) -> Void
   }
 
@@ -35,9 +35,9 @@ final class SimulatedDevice: @unchecked Sendable {
   private(set) var process: DeviceProcess?
   /// Faults that keep it switched off; they may overlap.
   private var offCount = 0
-  /// Missions that its user asked for and did not give up.
+  /// Missions that its user requested and did not cancel.
   var wanted: Set<MissionID> = []
-  /// Times that its machine was switched on anew.
+  /// The number of times that its machine was switched on again.
   private(set) var boots = 0
   private var isRetired = false
   /// Operations recorded here that the server has not been seen to confirm.
@@ -68,7 +68,7 @@ final class SimulatedDevice: @unchecked Sendable {
     process?.run()
   }
 
-  /// kill -9, or the power goes. It starts again after `delay` microseconds.
+  /// Kills the process with kill -9, or cuts the power. It starts again after `delay` microseconds.
   func crash(losingPower: Bool, restartAfter delay: Int64) {
     setting.trace.note(losingPower ? .lostPower : .crashed, name)
     stop(losingPower: losingPower)
@@ -100,13 +100,13 @@ final class SimulatedDevice: @unchecked Sendable {
     start()
   }
 
-  /// Nothing keeps it off any more.
+  /// Ends all reasons for which it is off.
   func switchOnForGood() {
     offCount = 0
     start()
   }
 
-  /// The world ends: it never starts again.
+  /// Ends the device with the world: it never starts again.
   func retire() {
     isRetired = true
     stop(losingPower: false)
@@ -124,7 +124,7 @@ final class SimulatedDevice: @unchecked Sendable {
   }
 
   private func tellSurvivors() {
-    // Of a file that was never synced to the disk, nothing at all may be left.
+    // If a file was never synced to the disk, nothing at all may be left of it.
     let survivors = evidence(withArchive: true) ?? ReplicaEvidence.nothing
     unconfirmed = survivors.pending
     setting.tell(self, .lostPower(device: name, survivors: survivors))
@@ -132,21 +132,21 @@ final class SimulatedDevice: @unchecked Sendable {
 
   // MARK: Looking
 
-  /// What the file holds now; `nil` before there is anything.
+  /// Returns the file's content; `nil` before the file exists.
   ///
-  /// It is read on the process's own connection between two transactions, which spares a
-  /// connection that reads the whole schema anew after each crash; where there is none, or where a
-  /// transaction was left open, on one of another program.
+  /// It is read on the process's own connection between two transactions. That saves a connection
+  /// that reads the whole schema again after each crash. If there is no such connection, or if a
+  /// transaction was left open, it is read on a connection of another program.
   ///
-  /// - Parameter isApart: always as another program.
+  /// - Parameter isApart: Always reads as another program.
   func evidence(isApart: Bool = false, withArchive: Bool = false) -> ReplicaEvidence? {
     look(isApart: isApart) { try ReplicaEvidence.read($0, withArchive: withArchive) }
   }
 
-  /// How far the file has come: its evidence without rows and pending operations.
+  /// Returns the file's progress: its evidence without rows and pending operations.
   func progress() -> ReplicaEvidence? { look(isApart: false, ReplicaEvidence.readProgress) }
 
-  /// Operations that the server has not confirmed.
+  /// Returns operations that the server has not confirmed.
   func unconfirmedOperations() -> [OperationID]? {
     look(isApart: false, ReplicaEvidence.unconfirmedOperations)
   }
@@ -180,7 +180,7 @@ final class SimulatedDevice: @unchecked Sendable {
     unconfirmed += operations.map(\.id)
   }
 
-  /// Tells what a reader of the file sees at this moment.
+  /// Passes the state that a reader of the file sees at this moment to the oracles.
   func observe() {
     guard let evidence = evidence() else { return }
     setting.tell(self, .read(device: name, evidence))
@@ -191,7 +191,7 @@ final class SimulatedDevice: @unchecked Sendable {
     setting.tell(self, .confirmed(device: name, confirmed))
   }
 
-  /// Takes over what is known of the device whose file this one got a copy of.
+  /// Copies the known facts of the device whose file this one got a copy of.
   func inherit(from original: SimulatedDevice) {
     wanted = original.wanted
     tellMissions(.copied(device: name, from: original.name))

@@ -16,7 +16,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   private let limits: Limits
   private let clocks: NodeClocks
   let storage: any SimulatedStorage
-  /// Made before the first request, with what is declared of them.
+  /// Created before the first request, with their schemas.
   private let spaces: [SpaceName]
   private let pruning: ServerPruning
   /// `nil` in a world without missions.
@@ -68,8 +68,8 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     }
   }
 
-  /// Puts the application's schema in force where it is not: in the first process, and after the
-  /// data was set back to before.
+  /// Puts the application's schema in force if it is not: in the first process, and after the data
+  /// was restored from a backup.
   private func declare(on store: any SyncStore) async throws {
     let schema = try SpaceSchema(json: Workload.declared)
     for space in spaces {
@@ -120,7 +120,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     }
   }
 
-  /// kill -9, or the power goes.
+  /// Kills the process with kill -9, or cuts the power.
   func crash(losingPower: Bool) {
     trace.note(losingPower ? .lostPower : .crashed, Self.name)
     generation = nil
@@ -133,15 +133,16 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     forgetStreams()
   }
 
-  /// The operating system takes the sockets back, also of connections that are half-open and of
-  /// requests whose answers nobody reads. Whoever can hear of the end has heard of it by then.
+  /// Releases the sockets as the operating system does, also of half-open connections and of
+  /// requests whose responses no client reads. Every client that can notice the end has noticed it
+  /// by then.
   private func forgetStreams() {
     let ended = streams
     streams = []
     scheduler.after(1_000_000) { for stream in ended { stream.connectionEnded() } }
   }
 
-  /// The world ends: it never starts again.
+  /// Ends the server with the world: it never starts again.
   func retire() {
     isRetired = true
     crash(losingPower: false)
@@ -192,26 +193,26 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   }
 }
 
-/// Where the server's store lives, and how it fails.
+/// The place of the server's store, and its faults.
 protocol SimulatedStorage: AnyObject {
-  /// Opens the store; `isAlive` tells whether the process that asks still is.
+  /// Opens the store; `isAlive` returns whether the calling process still is alive.
   func open(_ isAlive: @escaping () -> Bool) async throws -> any SyncStore
-  /// The process died; what it had written is there.
+  /// Reports that the process died; its writes remain.
   func kill()
-  /// The machine died; what was not synced is gone in part.
+  /// Reports that the machine died; part of the unsynced data is gone.
   func losePower()
-  /// What is in a space now.
+  /// Returns the content of a space.
   func evidence(of space: SpaceName) throws -> ServerEvidence
-  /// Has the store keep for the oracles what pruning takes from it; the store is open.
+  /// Makes the store keep pruned rows for the oracles; the store is open.
   func keepPruned() throws
-  /// The newest sequence given in a space, and by what a cursor there is known again.
+  /// Returns the newest sequence assigned in a space, and the anchor of a cursor there.
   func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?)
-  /// Copies everything for ``goBack(to:)``, until ``forget(copy:)``; `nil` where it cannot.
+  /// Copies everything for ``goBack(to:)``, until ``forget(copy:)``; returns `nil` if it cannot.
   func makeCopy(_ name: String) -> String?
-  /// Puts a copy in place of everything; no process is running.
+  /// Replaces everything by a copy; no process is running.
   func goBack(to copy: String)
   func forget(copy: String)
-  /// Nothing more is asked of it.
+  /// Closes the store; no call follows.
   func close()
 }
 

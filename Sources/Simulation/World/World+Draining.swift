@@ -2,8 +2,8 @@ import Conformance
 import FerryProtocol
 
 extension World {
-  /// Whether every device has everything and the server has everything of every device. Devices
-  /// that are behind the newest schema get it now.
+  /// Returns whether every device has all changes and the server has every device's operations.
+  /// Devices with an older schema are upgraded now.
   func isDrained() -> Bool {
     var isDrained = true
     for device in devices {
@@ -13,7 +13,7 @@ extension World {
     return settleMissions(isDrained: isDrained)
   }
 
-  /// What has not drained, for a person.
+  /// Returns the work that has not drained, for a person.
   func whatIsLeft() -> String {
     let left = devices.compactMap { device in
       whatIsLeft(on: device).map { "\(device.name): \($0)" }
@@ -48,7 +48,7 @@ extension World {
     if evidence.anchor != newest.anchor {
       return "it is at \(newest.head) of a history that is gone"
     }
-    // The server may have confirmed them before it was set back.
+    // The server may have confirmed them before it was restored from a backup.
     return evidence.pendingCount > 0 ? "\(evidence.pendingCount) operations are kept" : nil
   }
 }

@@ -41,13 +41,13 @@ extension World {
 
   private func crashServer(losingPower: Bool, restartAfter duration: Int64) {
     server.crash(losingPower: losingPower)
-    // A supervisor starts it anew before long.
+    // A supervisor starts it again before long.
     scheduler.after(min(duration, 5_000_000)) { [self] in
       if server.generation == nil { server.start() }
     }
   }
 
-  /// The user sets the clock, or the clock sets itself.
+  /// Sets the clock, as the user or the clock itself does.
   private func jump(_ device: SimulatedDevice, _ random: inout SeededRandom) {
     let reach: [Int64] = [2_000, 600_000, 86_400_000, 315_360_000_000]
     let size = Int64(random.below(Int(reach[random.below(reach.count)]) + 1))
@@ -58,8 +58,8 @@ extension World {
 
   private func copy(_ original: SimulatedDevice) { makeCopy(of: original)?.start() }
 
-  /// The user makes a batch; somebody copies the file before it is sent, or soon after, and takes
-  /// the copy into use later.
+  /// Makes a batch as the user. The file is copied before the batch is sent, or soon after, and the
+  /// copy is used later.
   private func copyAfterBatch(
     _ original: SimulatedDevice, startAfter delay: Int64, _ fault: PlannedFault
   ) {
@@ -83,7 +83,7 @@ extension World {
     return copy
   }
 
-  /// How often one backup is put in place after the first time, and how long after, microseconds.
+  /// The number of later restores of one backup, and the pause before each, microseconds.
   private struct Again {
     var pauses: [Int64]
 
@@ -117,9 +117,9 @@ extension World {
     }
   }
 
-  /// Somebody puts a backup of the server's data in place, before the faults end.
+  /// Restores the server's data from a backup, before the faults end.
   private func restoreServer(after duration: Int64, _ ordinal: Int, _ again: Again) {
-    // Before a space is made there is nothing to make a backup of, or only for an admin to mend.
+    // Before a space exists there is nothing to back up, or only an admin could repair the result.
     guard hasAllSpaces, let copy = server.storage.makeCopy("backup-\(ordinal)") else { return }
     restoreServer(to: copy, after: duration, months: skipped.milliseconds, again)
   }
@@ -140,7 +140,7 @@ extension World {
     }
   }
 
-  /// A process dies at a step of its network.
+  /// Connects the network with the world: a process dies at a step of its network.
   func connectNetwork() {
     network.onCrash = { [unowned self] name in
       trace.note(.crashed, name, "at a step of its network")
@@ -156,7 +156,7 @@ extension World {
     }
   }
 
-  /// The device is switched off, and months pass for everybody.
+  /// Switches the device off, and lets months pass for all.
   private func sendAway(
     _ device: SimulatedDevice, for duration: Int64, _ random: inout SeededRandom
   ) {
@@ -167,7 +167,7 @@ extension World {
     scheduler.after(duration) { device.switchOn() }
   }
 
-  /// The disk asks the dice; who writes a torn write dies.
+  /// Connects the disk with the dice; the writer of a torn write dies.
   func connectDisk() {
     disk.faults = { [unowned self] step in
       dice.isActive ? fault(at: step, of: site(of: step.path)) : nil
@@ -209,7 +209,7 @@ extension World {
     return fault
   }
 
-  /// The owner of a path, as the dice know it.
+  /// Returns the owner of a path, as the dice know it.
   private func site(of path: String) -> FaultDice.Site {
     if let site = diskSites[path] { return site }
     let site = dice.site(Self.owner(of: path))

@@ -5,16 +5,17 @@ import MissionServer
 import SQLite
 import SimulatedDisk
 
-/// What the server of a world with missions keeps beside its store. Its content lies in a folder
-/// of this machine's, whose name appears nowhere: hashes name what is in it, so that it is the same
-/// in each run.
+/// The data that the server of a world with missions keeps beside its store.
+///
+/// Its content is in a folder of this machine, whose name appears nowhere. Hashes name its files,
+/// so that it is the same in each run.
 struct ServerMissions: Sendable {
   let directory: BlobDirectory
   let signer: MissionSigner
 }
 
 extension World {
-  /// Makes the folder, in memory where the machine has a place for that.
+  /// Creates the folder, in memory if the machine has a place for that.
   static func makeServerMissions(seed: UInt64, _ options: WorldOptions) throws -> ServerMissions? {
     guard options.missions > 0 else { return nil }
     let memory = "/dev/shm"
@@ -29,7 +30,7 @@ extension World {
     return ServerMissions(directory: directory, signer: try MissionSigner(secret: key))
   }
 
-  /// Where the server's content lies while the world lasts.
+  /// The folder of the server's content while the world lasts.
   package var contentFolder: String? { server.missions?.directory.path }
 
   func removeServerMissions() {
@@ -45,8 +46,8 @@ extension World {
     }
   }
 
-  /// Lets all devices ask for what they want and lack, as soon as all else is drained: before,
-  /// nobody knows what is published. Answers whether nothing is left.
+  /// Lets all devices request the missions that they want and lack, as soon as all else is drained.
+  /// Before that, the published missions are not known. Returns whether nothing is left.
   func settleMissions(isDrained: Bool) -> Bool {
     guard let publisher else { return isDrained }
     guard isDrained, publisher.isIdle else {
@@ -61,7 +62,7 @@ extension World {
     return isSettled
   }
 
-  /// What is left to do with missions, for a person.
+  /// Returns the open work on missions, for a person.
   func missionsLeft() -> [String] {
     guard let publisher else { return [] }
     let left = devices.compactMap { device -> String? in
@@ -89,7 +90,7 @@ extension World {
 }
 
 extension SimulatedDevice {
-  /// Does what its user does with a mission. What is wanted outlives the process.
+  /// Performs the user's action on a mission. Requests outlive the process.
   func perform(_ planned: PlannedMission) {
     let id = MissionLibrary.id(planned.mission)
     switch planned.kind {
@@ -100,7 +101,7 @@ extension SimulatedDevice {
     process?.missions?.perform(planned)
   }
 
-  /// Tells the oracles what the disk holds of missions at this moment.
+  /// Passes the disk's mission data at this moment to the oracles.
   func lookAtMissions() {
     guard let missions = setting.missions else { return }
     do {

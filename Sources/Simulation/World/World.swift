@@ -15,7 +15,7 @@ package final class World: @unchecked Sendable {
   var devices: [SimulatedDevice] = []
   /// By the paths of files.
   var diskSites: [String: FaultDice.Site] = [:]
-  /// Told of each virtual second that has begun, for a progress bar.
+  /// Called with each virtual second that has begun, for a progress bar.
   package var onSecond: ((Int64) -> Void)?
   private let seed: UInt64
   private let plan: WorldPlan
@@ -32,10 +32,10 @@ package final class World: @unchecked Sendable {
   private(set) var publisher: MissionPublisher?
 
   /// - Parameters:
-  ///   - keepsEvents: whether the trace is kept for a report.
-  ///   - postgres: the URL of an empty database; the embedded store on the world's disk is used
-  ///     when there is none.
-  ///   - stepsMax: a run that takes more steps than this goes round in circles.
+  ///   - keepsEvents: Whether the trace is kept for a report.
+  ///   - postgres: The URL of an empty database; without it, the embedded store on the world's disk
+  ///     is used.
+  ///   - stepsMax: A run that takes more steps than this runs in circles.
   package init(
     seed: UInt64, options: WorldOptions, plan: WorldPlan? = nil, keepsEvents: Bool = false,
     postgres: String? = nil, stepsMax: Int = 50_000_000
@@ -93,8 +93,8 @@ package final class World: @unchecked Sendable {
       space: { Self.space($0) })
   }
 
-  /// Makes worlds quicker in a process that runs one at a time and uses SQLite for nothing else.
-  /// To be called first of all.
+  /// Makes worlds faster in a process that runs one at a time and uses SQLite for nothing else.
+  /// Call it first of all.
   package static func dedicateProcess() { SimulatedDisk.dedicateProcess() }
 
   // MARK: Making
@@ -129,7 +129,7 @@ package final class World: @unchecked Sendable {
     return name
   }
 
-  /// Puts a copy in place of all that the server has, and tells the oracles what is gone.
+  /// Replaces all data of the server by a copy, and reports the lost operations to the oracles.
   func setServerBack(to copy: String) {
     let spaces = Set(devices.map(\.space)).sorted { $0.value < $1.value }
     let before = spaces.map { history(of: $0) }
@@ -169,7 +169,7 @@ package final class World: @unchecked Sendable {
 
   // MARK: Running
 
-  /// Runs the world to its end, or to the first thing that a correct system never shows.
+  /// Runs the world to its end, or to the first violation.
   package func run() -> WorldResult {
     defer { end() }
     trace.note(.phase, "world", "safety")
@@ -195,8 +195,8 @@ package final class World: @unchecked Sendable {
     report([Violation(oracle: "liveness", what)])
   }
 
-  /// Whether anybody is told or not: the last tick is the end of the safety phase to the
-  /// microsecond, and the run has to be the same.
+  /// Passes a virtual second to `onSecond`, if it is set. The last tick is the end of the safety
+  /// phase to the microsecond either way, since the run has to be the same.
   private func tick(_ second: Int64) {
     guard second <= options.seconds else { return }
     scheduler.after(1_000_000) { [unowned self] in
@@ -219,7 +219,7 @@ package final class World: @unchecked Sendable {
     }
   }
 
-  /// Everything works from now on; within the bound all has to drain.
+  /// Ends all faults; within the bound all has to drain.
   private func heal() {
     trace.note(.phase, "world", "liveness")
     dice.isActive = false

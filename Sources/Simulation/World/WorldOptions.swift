@@ -1,8 +1,8 @@
 import Conformance
 import FerryProtocol
 
-/// What a world is made of and what goes wrong in it. Everything is a whole number, so that a
-/// world is the same on every machine.
+/// The parts of a world and its faults. Everything is a whole number, so that a world is the same
+/// on every machine.
 package struct WorldOptions: Sendable, Equatable {
   // MARK: The world
 
@@ -30,7 +30,7 @@ package struct WorldOptions: Sendable, Equatable {
   package var batches = Workload.Mix().batches
   /// Transactions of a thousand that the space's schema may forbid.
   package var claims = Workload.Mix().claims
-  /// Transactions of a thousand that edit what users are asked about.
+  /// Transactions of a thousand that edit drafts, whose conflicts users are asked about.
   package var drafts = Workload.Mix().drafts
   /// Transactions of a thousand that move unique values.
   package var moves = Workload.Mix().moves
@@ -55,12 +55,12 @@ package struct WorldOptions: Sendable, Equatable {
   package var drop = 0
   package var duplicate = 0
   package var corrupt = 0
-  /// The connection stays and nothing comes.
+  /// The connection stays and no bytes come.
   package var stall = 0
-  /// A slow reader: the answer takes seconds.
+  /// A slow reader: the response takes seconds.
   package var slow = 0
   package var reset = 0
-  /// Delay of a message, milliseconds; what is sent later may arrive earlier.
+  /// Delay of a message, milliseconds; later messages may arrive earlier.
   package var delayMin = 1
   package var delayMax = 20
 
@@ -89,16 +89,16 @@ package struct WorldOptions: Sendable, Equatable {
   package var serverPowerLosses = 0
   /// A device's wall clock leaps, up to years, either way.
   package var clockJumps = 0
-  /// A device's file is copied, and both go on.
+  /// A device's file is copied, and both continue.
   package var copies = 0
-  /// A device is set back to an earlier copy of its own file.
+  /// A device's file is restored from an earlier copy.
   package var restores = 0
-  /// The server is set back to an earlier copy of its data.
+  /// The server's data is restored from an earlier copy.
   package var serverRestores = 0
   /// Devices that are switched off for months.
   package var absences = 0
-  /// A device's file is copied right after a batch; the copy is started when that was sent, and
-  /// perhaps pruned.
+  /// A device's file is copied right after a batch; the copy is started when the batch was sent,
+  /// and perhaps pruned.
   package var batchCopies = 0
   /// A node's wall clock steps, up to a day, either way.
   package var nodeClockJumps = 0
@@ -107,7 +107,7 @@ package struct WorldOptions: Sendable, Equatable {
 
   // MARK: The server's memory
 
-  /// Seconds for which the server keeps history and tombstones; 0 for what new spaces have.
+  /// Seconds for which the server keeps history and tombstones; 0 for the default of new spaces.
   package var retention = 0
   /// Seconds between two runs of its pruner.
   package var pruneEvery = 600
@@ -118,8 +118,7 @@ package struct WorldOptions: Sendable, Equatable {
   package var clockSkew = 0
   /// How fast it drifts, millionths either way.
   package var clockDrift = 0
-  /// By how much a device's clock goes on at a time, milliseconds: with coarse ones, writes of one
-  /// moment meet.
+  /// The step of a device's clock, milliseconds: coarse steps make writes concurrent in one moment.
   package var clockStep = 1
 
   package init() {}
@@ -128,15 +127,15 @@ package struct WorldOptions: Sendable, Equatable {
 extension WorldOptions {
   /// Sets of options for one kind of place.
   package enum Profile: String, Sendable, CaseIterable {
-    /// Nothing goes wrong.
+    /// No faults.
     case calm
     /// Phones: slow and lossy links, processes that come and go, clocks that are a little off.
     case mobile
-    /// Everything goes wrong, often.
+    /// Every kind of fault, often.
     case hostile
   }
 
-  /// How often users do what needs the space's schema.
+  /// The frequency of actions that need the space's schema.
   var mix: Workload.Mix {
     var mix = Workload.Mix()
     mix.counters = counters
@@ -184,7 +183,7 @@ extension WorldOptions {
     (nodes, nodeClockJumps, batchCopies, migrations) = (2, 3, 1, 3)
   }
 
-  /// Small worlds of every kind, drawn from the seed: what a swarm runs.
+  /// Draws small worlds of every kind from the seed, for a swarm.
   package static func drawn(seed: UInt64, devices: Int, operations: Int) -> WorldOptions {
     var random = SeededRandom(seed, "options")
     var options = WorldOptions(.hostile)
@@ -200,17 +199,18 @@ extension WorldOptions {
     options.delayMax = options.delayMin + random.below(1_500)
     options.clockSkew = [0, 1_000, 600_000, 86_400_000][random.below(4)]
     for field in Field.all where field.isFault && !drawnApart.contains(field.name) {
-      // A third of all faults is absent in a world, the rest is between nothing and twice as much.
+      // A third of all faults is absent in a world, the rest is between 0 and twice as much.
       let usual = field.get(options)
       field.set(&options, random.chance(1, in: 3) ? 0 : random.below(2 * usual + 2))
     }
     options.clockStep = [1, 1, 1_000, 60_000][random.below(4)]
-    // Where the server is set back oracles let more pass: so not everywhere. These have streams of
-    // their own, so that they change no other draw.
+    // After a restore of the server, oracles accept more: so not in every world. These have streams
+    // of their own, so that they change no other draw.
     var setBacks = SeededRandom(seed, "server-restores")
     options.serverRestores = setBacks.chance(1, in: 3) ? 1 + setBacks.below(3) : 0
-    // A device keeps a version that is later than the catalogue's until its number comes again, and
-    // after a set-back nobody may publish that often: such a world would not drain.
+    // A device keeps a version that is later than the catalogue's until its number comes again.
+    // After a restore of the server, the publisher may not publish that often: such a world would
+    // not drain.
     var missions = SeededRandom(seed, "missions")
     if missions.chance(1, in: 6), options.serverRestores == 0 {
       options.missions = 1 + missions.below(3)

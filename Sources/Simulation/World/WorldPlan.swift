@@ -1,6 +1,6 @@
 import Conformance
 
-/// An event that is no user's doing.
+/// An event that is no user's action.
 package struct PlannedFault: Sendable, Equatable {
   package enum Kind: String, Sendable, CaseIterable {
     case partition, partitionUp, partitionDown
@@ -18,7 +18,7 @@ package struct PlannedFault: Sendable, Equatable {
   package var device: Int
   /// How long it lasts, milliseconds.
   package var duration: Int64
-  /// What the event draws its choices from.
+  /// The seed of the event's choices.
   package var seed: UInt64
 }
 
@@ -28,7 +28,7 @@ package struct WorldPlan: Sendable, Equatable {
   package var faults: [PlannedFault]
   /// Faults by chance that may happen; `nil`: the dice decide.
   package var chances: Set<FaultName>?
-  /// What publishers and users do with missions.
+  /// The actions of publishers and users on missions.
   package var missions: [PlannedMission] = []
 
   /// Draws a plan from the seed.

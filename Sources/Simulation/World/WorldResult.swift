@@ -1,6 +1,6 @@
 import Conformance
 
-/// What one run showed.
+/// The result of one run.
 package struct WorldResult: Sendable {
   package var seed: UInt64
   package var options: WorldOptions

@@ -16,7 +16,7 @@ final class DirectDevice {
   private(set) var reader: SQLiteConnection
   let clock: DirectClock
   var level = 0
-  /// Told as committed, not told as confirmed.
+  /// Reported as committed, not yet as confirmed.
   var told: [OperationID] = []
 
   var path: String { directory.file("replica.db").path }
@@ -46,7 +46,7 @@ final class DirectDevice {
     return (file, try SQLiteConnection(path: path, mode: .readOnly))
   }
 
-  /// Starts anew on the file, or on an earlier copy of it.
+  /// Opens the file again, or an earlier copy of it.
   func reopen(from backup: TemporaryDirectory? = nil) throws {
     if let backup {
       for suffix in ["", "-wal", "-shm"] {
@@ -69,7 +69,7 @@ final class DirectDevice {
 
   // MARK: Work
 
-  /// Runs one action as one transaction. Answers with what it recorded.
+  /// Runs one action as one transaction. Returns the operations that it recorded.
   func perform(_ planned: PlannedAction, sizes: Workload.Sizes) throws -> [LocalOperation] {
     try file.write { database in
       let before = try RecordedOperations.lastSequence(file.connection)
@@ -84,10 +84,11 @@ final class DirectDevice {
     }
   }
 
-  /// The upgrades that add columns. Only a sync with a server of its own compares tables after others.
+  /// The upgrades that add columns. Only a sync with a server of its own compares tables after the
+  /// other upgrades.
   static let upgrades = Workload.upgrades.filter { $0.contains("ADD COLUMN") }
 
-  /// The next version of the schema.
+  /// Upgrades to the next version of the schema.
   func upgrade() throws {
     guard level < Self.upgrades.count else { return }
     try file.write { _ = try $0.execute(Self.upgrades[level]) }

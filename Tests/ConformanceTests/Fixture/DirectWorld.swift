@@ -6,8 +6,10 @@ import TestSupport
 @testable import SyncClient
 @testable import SyncServer
 
-/// Devices and a store that hand each other packets and pages without a network, with the faults
-/// that need none: answers lost, packets out of order, devices copied and set back.
+/// Devices and a store that pass packets and pages to each other without a network.
+///
+/// They have the faults that need no network: lost responses, packets out of order, copied devices
+/// and restored backups.
 final class DirectWorld {
   struct Faults {
     /// In a hundred syncs.
@@ -28,7 +30,7 @@ final class DirectWorld {
   private(set) var devices: [DirectDevice] = []
   var bench = OracleBench()
   private(set) var events: [RunEvent] = []
-  /// What reached the store, in order.
+  /// The packets that reached the store, in order.
   private(set) var sent: [(packets: [IncomingPacket], now: Int64)] = []
   private(set) var violations: [Violation] = []
   private var random: SeededRandom
@@ -73,7 +75,7 @@ final class DirectWorld {
 
   // MARK: Running
 
-  /// Everybody works, and syncs now and then; at the end all have everything.
+  /// Lets all devices work, and sync now and then; at the end all have everything.
   func run(operations: Int) throws -> [Violation] {
     let plan = Workload.plan(
       seed: seed, devices: devices.count, operations: operations, duration: 60_000)
@@ -151,7 +153,7 @@ final class DirectWorld {
     }
   }
 
-  /// Sends what is pending, in any order. Answers whether the identity stands.
+  /// Sends pending packets, in any order. Returns whether the identity remains.
   private func push(_ device: DirectDevice, isCalm: Bool) throws -> Bool {
     while true {
       try device.file.freezePackets(limit: 3)
@@ -166,7 +168,7 @@ final class DirectWorld {
         case .refused(let problem):
           if problem.code == .operationRefused {
             try quarantine(packet, problem, on: device)
-            // What is left has been cut anew.
+            // The remaining operations have been cut into new packets.
             break sending
           }
           guard problem.code == .deviceForked else { throw problem }
@@ -213,7 +215,7 @@ final class DirectWorld {
     try setBack(index)
   }
 
-  /// A copy of a file is made, and put in place some time later.
+  /// Makes a copy of a file, and restores it some time later.
   private func setBack(_ index: Int) throws {
     if random.chance(faults.setBacks, in: 1_000) {
       let backup = try TemporaryDirectory()
@@ -232,7 +234,7 @@ final class DirectWorld {
 }
 
 extension SeededRandom {
-  /// One number of a named stream.
+  /// Returns one number of a named stream.
   static func first(_ seed: UInt64, _ purpose: String) -> UInt64 {
     var random = SeededRandom(seed, purpose)
     return random.next()

@@ -24,7 +24,7 @@ struct HistoryMaker {
 
   static func time(_ time: UInt64) -> HybridTimestamp { HybridTimestamp(rawValue: time << 16) }
 
-  /// An operation that a device records at a time, and that is not sent yet.
+  /// Returns an operation that a device records at a time, and that is not sent yet.
   mutating func operation(
     _ kind: OperationKind, _ record: String, at time: UInt64, _ columns: [Name: Value] = [:],
     table: String = "notes"
@@ -69,7 +69,7 @@ struct HistoryMaker {
     }
   }
 
-  /// Records and takes in at once.
+  /// Records an operation and adds it at once.
   @discardableResult
   mutating func add(
     _ kind: OperationKind, _ record: String, by device: UInt64, at time: UInt64,
@@ -80,7 +80,7 @@ struct HistoryMaker {
     return operation
   }
 
-  /// What a device shows that has applied everything, or what it is told to show.
+  /// Returns the evidence of a device that has applied everything, or the given rows.
   func replica(_ device: UInt64, _ tables: [TableRows]? = nil) -> ReplicaEvidence {
     ReplicaEvidence(
       device: Self.device(device), rows: ReplicaRows(tables ?? self.tables),
@@ -112,7 +112,7 @@ struct HistoryMaker {
     FinalEvidence(server: server, replicas: replicas)
   }
 
-  /// A history in which two devices insert, edit, merge, delete and revive.
+  /// Returns a history in which two devices insert, edit, merge, delete and revive.
   static func busy() -> HistoryMaker {
     var maker = HistoryMaker()
     maker.add(.insert, "a", by: 1, at: 10, ["title": "first", "stars": 1])
@@ -130,7 +130,7 @@ struct HistoryMaker {
 }
 
 extension Oracle {
-  /// What it finds of events and an end.
+  /// Returns the violations that the oracle finds in events and an end.
   static func found(
     _ oracle: Self, _ events: [RunEvent] = [], _ final: FinalEvidence? = nil
   ) -> [String] {

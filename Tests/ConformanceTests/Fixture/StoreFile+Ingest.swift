@@ -3,8 +3,8 @@ import FerryProtocol
 @testable import SyncServer
 
 extension SQLiteStoreFile {
-  /// Applies packets as a store does, on one connection: finds what their batches match between two
-  /// attempts.
+  /// Applies packets as a store does, on one connection: finds the matches of their batches between
+  /// two attempts.
   func ingest(
     _ packets: [IncomingPacket], into space: Int64, now: Int64
   ) throws -> IngestBatch {

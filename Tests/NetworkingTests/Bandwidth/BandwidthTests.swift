@@ -5,7 +5,7 @@ import Testing
 
 @testable import Networking
 
-/// How long something takes at least can be told by a clock: a busy machine only makes it longer.
+/// A clock can prove a lower bound of a duration: a busy machine only makes it longer.
 @Suite("Bandwidth is limited", .hangLimit)
 struct BandwidthTests {
   private static let body = (0..<256 << 10).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }

@@ -47,7 +47,7 @@ struct DocumentedRequestsTests {
     #expect(try Data(contentsOf: film) == Data("film".utf8))
   }
 
-  /// The code without the white space that formatting may change.
+  /// Returns the code without the white space that formatting may change.
   private func joined(_ code: some StringProtocol) -> String {
     String(code.filter { !$0.isWhitespace })
   }

@@ -56,7 +56,7 @@ struct NetworkClientTests {
 
   // MARK: Filters
 
-  /// Notes who it is, and refuses bodies with its name.
+  /// Records its name, and rejects bodies with that name.
   private struct Marking: ResponseFilter {
     let name: String
     func check(
@@ -161,7 +161,7 @@ struct NetworkClientTests {
 
   // MARK: Cache
 
-  /// Answers as told and notes what it is given.
+  /// Responds by a script and records its calls.
   private final class NotingCache: ResponseCache {
     let answer: CacheAnswer
     let stored = Mutex<[NetworkResponse]>([])

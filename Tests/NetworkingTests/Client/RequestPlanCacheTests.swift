@@ -65,10 +65,10 @@ struct RequestPlanCacheTests {
     var fresh = plan(Self.onlyCached, cacheable: Self.cacheable)
     _ = fresh.next(.looked(.reachable), random: { 0 })
     #expect(fresh.next(.found(.fresh(Self.ok)), random: { 0 }) == .judge(Self.ok))
-    // What filters refuse is not asked for anew.
+    // Responses that filters reject are not requested again.
     let refused = NetworkError(rejecting: Self.ok, "no")
     #expect(fresh.next(.refused(refused), random: { 0 }) == Self.notCached)
-    // Where there is no cache, there is nothing in it.
+    // Without a cache, nothing is cached.
     var uncached = plan(Self.onlyCached, cacheable: nil)
     #expect(uncached.next(.looked(.reachable), random: { 0 }) == Self.notCached)
     #expect(!NetworkError(.notCached, "").isTransient)

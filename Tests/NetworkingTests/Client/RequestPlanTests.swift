@@ -245,7 +245,7 @@ extension RequestPlanTests {
         (.found(.stale(Self.kept, validators: Self.validators)), asking(Self.validators)),
         (.answered(Self.notModified, now: 0), keep(Self.notModified, options)),
         (.kept(Self.notModified), asking()),
-        // Nobody asked whether anything was modified: no answer to go on with.
+        // The request had no condition: a 304 is no usable response.
         (.answered(Self.notModified, now: 0), .judge(Self.notModified)),
       ])
   }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Being offline", .hangLimit)
 struct ConnectivityRuleTests {
-  /// A machine without a network, but for what a test gives it.
+  /// Returns the facts of a machine without a network, except those that a test gives it.
   private func facts(
     routes: [String] = [], interfaces: [NetworkInterface]? = [loopback],
     names: [String: [String]] = [:], nameServers: [String] = ["127.0.0.53"],

@@ -59,7 +59,7 @@ enum UnreachableNetwork {
     }
   }
 
-  /// Whether a datagram to `address` finds a way out of this machine.
+  /// Returns whether a datagram to `address` finds a way out of this machine.
   static func canSend(to address: String) -> Bool {
     let socket = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     defer { close(socket) }

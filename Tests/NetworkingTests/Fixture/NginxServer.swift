@@ -12,11 +12,11 @@ final class NginxServer: Sendable {
   private let process: ChildProcess
   private let port: UInt16
 
-  /// A server that serves `files`, takes uploads, and says on every answer over which protocol
-  /// and connection it went.
+  /// Creates a server that serves `files`, takes uploads, and states the protocol and connection in
+  /// every response.
   init(files: [String: [UInt8]] = [:]) async throws {
     directory = try TemporaryDirectory(prefix: "ferry-nginx")
-    // Where root starts it, its files belong to others.
+    // If root starts it, its files belong to other users.
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o755], ofItemAtPath: directory.url.path)
     for folder in ["files", "state"] {
@@ -45,7 +45,7 @@ final class NginxServer: Sendable {
 
   func url(_ path: String) -> String { "https://127.0.0.1:\(port)\(path)" }
 
-  /// What was uploaded as `name`.
+  /// Returns the content that was uploaded as `name`.
   func file(_ name: String) -> [UInt8]? {
     FileManager.default.contents(atPath: directory.file("files/\(name)").path).map(Array.init)
   }

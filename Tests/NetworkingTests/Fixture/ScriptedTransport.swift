@@ -1,7 +1,7 @@
 import Networking
 import Synchronization
 
-/// Answers one request after another as it is told, and notes what it was asked.
+/// Responds to one request after another by a script, and records the requests.
 final class ScriptedTransport: Transport {
   typealias Answer = Result<TransportResponse, TransportError>
 
@@ -61,7 +61,7 @@ extension ScriptedTransport.Answer {
   }
 }
 
-/// Surroundings in which no time passes, and what they were asked for.
+/// Surroundings in which no time passes, with records of the requested pauses.
 final class StillSurroundings: Sendable {
   private let state = Mutex<[Duration]>([])
 

@@ -14,13 +14,13 @@ struct Device: Sendable {
   let directory: TemporaryDirectory
   let path: String
 
-  /// A file that does not exist yet.
+  /// Creates a file that does not exist yet.
   init() throws {
     directory = try TemporaryDirectory()
     path = directory.file("replica.db").path
   }
 
-  /// A replica with tracked tables that has joined a space.
+  /// Makes a replica with tracked tables that has joined a space.
   static func joined(
     _ url: String, space: String = Device.space, token: String? = nil,
     schema: String = Device.notes, tracking tables: [String] = ["notes"]
@@ -33,12 +33,12 @@ struct Device: Sendable {
     return device
   }
 
-  /// The library's view of the file.
+  /// Opens the file with the library.
   func open() async throws -> Replica { try await Replica.open(path) }
 
   // MARK: In this process
 
-  /// One transaction.
+  /// Runs one transaction.
   func write(_ sql: String, _ parameters: [Value] = []) async throws {
     try await open().write { _ = try $0.execute(sql, parameters) }
   }
@@ -48,7 +48,7 @@ struct Device: Sendable {
     try await open().write { try $0.connection.execute(sql) }
   }
 
-  /// Copies the file as a backup tool does, while nobody writes.
+  /// Copies the file as a backup tool does, while no process writes.
   func copy(to other: Device) throws {
     // The log goes with the last connection, which may close meanwhile; the file has all then.
     let log = try? Data(contentsOf: URL(filePath: path + "-wal"))
@@ -56,12 +56,12 @@ struct Device: Sendable {
     try log?.write(to: URL(filePath: other.path + "-wal"))
   }
 
-  /// The rows of a query, from one snapshot.
+  /// Returns the rows of a query, from one snapshot.
   func rows(_ sql: String = "SELECT * FROM notes ORDER BY id") async throws -> [[Value]] {
     try await open().read { try $0.query(sql).map(\.values) }
   }
 
-  /// The first value of the first row.
+  /// Returns the first value of the first row.
   func value(_ sql: String) async throws -> Value? { try await rows(sql).first?.first }
 
   func count(_ table: String = "notes") async throws -> Int64 {
@@ -108,7 +108,7 @@ struct Device: Sendable {
   }
 }
 
-/// What `ferry push|pull|sync --json` ends with.
+/// The final line of `ferry push|pull|sync --json`.
 struct ExchangeReport: Decodable, Equatable {
   var pushed: Int
   var pulled: Int
@@ -131,7 +131,7 @@ struct ExchangeReport: Decodable, Equatable {
 struct JSONLine {
   let members: [String: Any]
 
-  /// All lines of an output.
+  /// Returns all lines of an output.
   static func all(_ output: String) throws -> [JSONLine] {
     try output.split(separator: "\n").map { line in
       let object = try JSONSerialization.jsonObject(with: Data(line.utf8))

@@ -21,7 +21,7 @@ final class Draft: Sendable {
     try Data(bytes).write(to: file)
   }
 
-  /// A large file that looks random. No two parts of it are the same.
+  /// Writes a large file that looks random. No two parts of it are the same.
   func write(_ name: String, mebibytes: Int, seed: UInt64 = 1) throws {
     var part = Self.content(seed, 1 << 16)
     try Data().write(to: file(name))
@@ -33,7 +33,7 @@ final class Draft: Sendable {
     try handle.close()
   }
 
-  /// Whether a folder of a mission holds these very files, byte for byte.
+  /// Returns whether a folder of a mission holds these very files, byte for byte.
   func isEqual(to folder: String) throws -> Bool {
     let names = try FileManager.default.subpathsOfDirectory(atPath: path).sorted()
     guard try FileManager.default.subpathsOfDirectory(atPath: folder).sorted() == names else {
@@ -48,6 +48,6 @@ final class Draft: Sendable {
     }
   }
 
-  /// Bytes that look random and are the same each time.
+  /// Returns bytes that look random and are the same each time.
   static func content(_ seed: UInt64, _ count: Int) -> [UInt8] { seededBytes(seed, count) }
 }

@@ -1,9 +1,9 @@
 import TestSupport
 import Testing
 
-/// Asks again and again until there is an answer: for what other processes do in their own time.
+/// Asks again and again until there is a result, for events of other processes.
 ///
-/// - Throws: when there is none in time, with `what`.
+/// - Throws: An error with `what`, if there is no result in time.
 @discardableResult
 func eventually<Answer: Sendable>(
   _ what: String, within limit: Duration = .hangLimit, _ probe: () async throws -> Answer?

@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A `ferry mission …` process that tells what happens in lines of JSON.
+/// A `ferry mission …` process that reports events in lines of JSON.
 final class MissionRun: Sendable {
   let child: ChildProcess
 
-  /// How far a mission was when it was told.
+  /// The progress of a mission at one report.
   struct Progress {
     let bytesDone: Int
     let bytes: Int
@@ -22,29 +22,29 @@ final class MissionRun: Sendable {
       directory: device.directory.url)
   }
 
-  /// What it has told so far.
+  /// Returns its reports so far.
   func events() throws -> [JSONLine] { try JSONLine.all(child.output) }
 
   func progress() throws -> [Progress] { try events().compactMap { Progress($0) } }
 
-  /// Bytes that it said to have fetched.
+  /// Returns the bytes that it reported as fetched.
   func fetched() throws -> Int { try progress().map(\.bytesFetched).max() ?? 0 }
 
-  /// Waits until it tells that so many bytes are there, by whichever process.
+  /// Waits until it reports that so many bytes are present, by whichever process.
   func reached(_ bytes: Int) async throws {
     _ = try await child.line { line in
       Self.read(line).flatMap { Progress($0) }.map { $0.bytesDone >= bytes } ?? false
     }
   }
 
-  /// Waits until it tells that it has fetched so many bytes itself.
+  /// Waits until it reports that it has fetched so many bytes itself.
   func fetched(_ bytes: Int) async throws {
     _ = try await child.line { line in
       Self.read(line).flatMap { Progress($0) }.map { $0.bytesFetched >= bytes } ?? false
     }
   }
 
-  /// Waits until it tells of a state; `reason` is a part of why.
+  /// Waits until it reports a state; `reason` is a part of the reason.
   func changed(to state: String, _ reason: String? = nil) async throws {
     _ = try await child.line { line in
       guard let event = Self.read(line), event.text("event") == "state" else { return false }
@@ -80,7 +80,7 @@ extension MissionRun.Progress {
   }
 }
 
-/// Checks that progress never goes back, be it over several processes, nor over the whole.
+/// Checks that progress never goes back, even over several processes, and never exceeds the whole.
 func expectSteady(
   _ progress: [MissionRun.Progress], sourceLocation: SourceLocation = #_sourceLocation
 ) {

@@ -7,7 +7,8 @@ import Testing
 struct MissionStage: Sendable {
   /// The mission's name.
   static let mission = "film"
-  /// Of hundreds: what may be fetched twice of a whole, however often a download is interrupted.
+  /// Of hundreds: the part of a whole that may be fetched twice, however often a download is
+  /// interrupted.
   static let twice = 1
 
   let server: Server
@@ -19,7 +20,7 @@ struct MissionStage: Sendable {
 
   /// Publishes one large item and some small ones.
   ///
-  /// - Parameter isTight: Whether the system holds little of what the server has sent.
+  /// - Parameter isTight: Whether the system buffers only a little of the server's data.
   static func make(mebibytes: Int, isTight: Bool = false) async throws -> MissionStage {
     let draft = try Draft()
     try draft.write("film.mp4", mebibytes: mebibytes)
@@ -35,7 +36,7 @@ struct MissionStage: Sendable {
       size: mebibytes << 20 + 12 * 3_000)
   }
 
-  /// Bytes of which it can be said that nothing was fetched twice.
+  /// The largest number of bytes that proves that no content was fetched twice.
   var bound: Int { size + size * Self.twice / 100 }
 
   /// Starts `ferry mission download`.
@@ -43,7 +44,7 @@ struct MissionStage: Sendable {
     try MissionRun(device, ["download", Self.mission] + arguments)
   }
 
-  /// Checks that what the device has is what was published.
+  /// Checks that the device has exactly the published content.
   func expectWhole(sourceLocation: SourceLocation = #_sourceLocation) async throws {
     try await device.expect(draft, in: Self.mission, sourceLocation: sourceLocation)
   }
@@ -58,7 +59,7 @@ extension Server {
     try #require(finished.status == .exited(0), "\(finished.error)")
   }
 
-  /// The sum of a metric's samples that have all these labels.
+  /// Returns the sum of a metric's samples that have all these labels.
   func metric(_ name: String, _ labels: String...) async throws -> Int {
     let page = try await Wire.send(.get, "\(url)/metrics")
     try #require(page.status == 200)
@@ -67,19 +68,19 @@ extension Server {
     }.compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0) { $0 + Int($1) }
   }
 
-  /// Bytes of content, manifests included, that it has handed over since it was started.
+  /// Returns bytes of content, manifests included, that it has sent since it was started.
   func blobBytes() async throws -> Int {
     try await metric("ferry_http_response_bytes_total", "route=\"/v1/blobs/{sha256}\"")
   }
 
-  /// Requests for content that it has answered since it was started.
+  /// Returns requests for content that it has answered since it was started.
   func blobRequests() async throws -> Int {
     try await metric("ferry_http_requests_total", "route=\"/v1/blobs/{sha256}\"")
   }
 }
 
 extension Device {
-  /// Checks that a mission's folder holds what was published.
+  /// Checks that a mission's folder has the published content.
   func expect(
     _ draft: Draft, in mission: String, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws {
@@ -88,7 +89,7 @@ extension Device {
     #expect(try draft.isEqual(to: folder), sourceLocation: sourceLocation)
   }
 
-  /// Where a mission stands, as `ferry mission show` tells.
+  /// Returns the state of a mission, as `ferry mission show` reports it.
   func mission(_ id: String) async throws -> JSONLine {
     try #require(try JSONLine.all(try await ferry("mission", "show", id, "--json").output).first)
   }

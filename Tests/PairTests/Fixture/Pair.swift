@@ -33,7 +33,7 @@ enum Sample {
   }
 }
 
-/// Syncs devices until each has what the others did, and checks that they hold the same, that
+/// Syncs devices until each has the others' changes. Then checks that they have the same rows, that
 /// nothing is left over, and that the server's history has exactly `operations`.
 func expectSettled(
   _ devices: [Device], _ server: Server, operations: Int64,
@@ -52,7 +52,7 @@ func expectSettled(
   }
 }
 
-/// Checks that devices hold the same rows.
+/// Checks that devices have the same rows.
 func expectEqual(
   _ devices: [Device], tables: [String] = ["notes"],
   sourceLocation: SourceLocation = #_sourceLocation

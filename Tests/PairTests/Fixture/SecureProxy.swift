@@ -14,11 +14,11 @@ final class SecureProxy: Sendable {
   private let port: UInt16
 
   /// - Parameters:
-  ///   - name: what its certificate is for, such as `IP:127.0.0.1`.
-  ///   - bodyMax: bytes of a request's body, above which it answers 413 itself.
+  ///   - name: The name in its certificate, such as `IP:127.0.0.1`.
+  ///   - bodyMax: Bytes of a request's body; above them it responds with 413 itself.
   init(to server: Server, name: String = "IP:127.0.0.1", bodyMax: Int = 1 << 20) async throws {
     directory = try TemporaryDirectory(prefix: "ferry-nginx")
-    // Where root starts it, its files belong to others.
+    // If root starts it, its files belong to other users.
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o755], ofItemAtPath: directory.url.path)
     let folder = directory.file("state")

@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Where a server keeps its spaces.
+/// The kind of a server's store.
 enum StoreKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
   case embedded
   case postgres
@@ -16,7 +16,7 @@ enum StoreKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
 final class Server: Sendable {
   let port: UInt16
   let directory: TemporaryDirectory
-  /// The address of its PostgreSQL database, where it has one.
+  /// The address of its PostgreSQL database, if it has one.
   let database: String?
   private let store: [String]
   private let options: [String]
@@ -25,7 +25,7 @@ final class Server: Sendable {
   /// `http://127.0.0.1:PORT`.
   var url: String { "http://127.0.0.1:\(port)" }
 
-  /// A server that is ready, on a store of its own.
+  /// Starts a server on a store of its own. Returns when it is ready.
   static func start(_ kind: StoreKind = .embedded, _ options: String...) async throws -> Server {
     let database = kind == .postgres ? try PostgresCluster.shared().createDatabase() : nil
     let server = try Server(database: database, options)
@@ -33,7 +33,7 @@ final class Server: Sendable {
     return server
   }
 
-  /// A server that has not been started; with a database, one of several that share it.
+  /// Creates a server that has not been started; with a database, one of several that share it.
   init(database: String? = nil, _ options: [String] = []) throws {
     directory = try TemporaryDirectory()
     port = try FreePort.next()
@@ -67,13 +67,13 @@ final class Server: Sendable {
     return try await child.exitStatus()
   }
 
-  /// What it has logged since it was started last.
+  /// Its log since its last start.
   var log: String { process.withLock { $0 }?.error ?? "" }
 
   /// Sends a signal to it, such as SIGSTOP.
   func send(_ signal: Int32) { process.withLock { $0 }?.send(signal) }
 
-  /// The most memory that it had resident since it was started, in bytes (proc(5)).
+  /// Returns the most memory that it had resident since it was started, in bytes (proc(5)).
   func peakResident() throws -> Int {
     let id = try #require(process.withLock { $0 }).processID
     let status = try String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8)
@@ -88,13 +88,13 @@ final class Server: Sendable {
     try await run(arguments)
   }
 
-  /// The same with a list of words.
+  /// Runs the same with a list of words.
   func run(_ arguments: [String]) async throws -> ChildProcess.Finished {
     try await ChildProcess.run(
       try Executables.ferryd(), arguments + store)
   }
 
-  /// Makes a token. Returns when the server, if it runs, asks for tokens: one that never had any
+  /// Makes a token. Returns when a running server requires tokens: a server that never had any
   /// looks for them once a second.
   func token(_ role: String, space: String = Device.space) async throws -> String {
     let made = try await ferryd("token", "create", "--space", space, "--role", role)
@@ -106,7 +106,7 @@ final class Server: Sendable {
     return made.output.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 
-  /// The newest sequence of a space: how many operations its history holds.
+  /// Returns the newest sequence of a space, which is the number of operations in its history.
   func head(of space: String = Device.space, token: String? = nil) async throws -> Int64 {
     let headers: TransportHeaders = token.map { ["Authorization": "Bearer \($0)"] } ?? [:]
     let answer = try await Wire.send(.get, "\(url)/v1/spaces/\(space)", headers: headers)

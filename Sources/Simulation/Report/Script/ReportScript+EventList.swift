@@ -1,5 +1,5 @@
 extension ReportScript {
-  /// The table below the chart, and the story of what is chosen.
+  /// The table below the chart, and the story of the chosen event.
   static let eventList = #"""
     const rowsPerPage = 100;
 

@@ -1,5 +1,5 @@
 extension ReportScript {
-  /// The canvas: messages, marks, what is chosen, the whole run in small.
+  /// The canvas: messages, marks, the choice, the whole run in small.
   static let marks = #"""
     const sortTones = ["blue", "teal", "violet", "brown", "green"];
     const toneOfLeg = (leg) => leg.fate === "dropped" ? "red"

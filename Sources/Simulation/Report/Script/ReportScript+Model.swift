@@ -1,5 +1,6 @@
 extension ReportScript {
-  /// What the events mean: messages on their way, stretches of being down, cut off or parked.
+  /// The meaning of the events: messages on their way, stretches of being down, cut off or
+  /// buffered.
   static let model = #"""
     /** The events as columns, in order of time. Microseconds; -1 is "none". */
     function readEvents(data) {

@@ -1,5 +1,5 @@
 extension ReportScript {
-  /// The mouse and the finger on the chart: what is under it, dragging, the wheel.
+  /// The mouse and the finger on the chart: the event below it, dragging, the wheel.
   static let pointer = #"""
     /** What is near a place on the chart: events, the rare ones first, else a message. */
     function eventsNear(x, y) {

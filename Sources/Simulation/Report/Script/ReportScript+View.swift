@@ -1,5 +1,5 @@
 extension ReportScript {
-  /// What is shown: the window in time, the filter, what is chosen. The address holds it too.
+  /// The view: the window in time, the filter, the choice. The address contains it too.
   static let view = #"""
     const byId = (id) => document.getElementById(id);
 

@@ -4,7 +4,7 @@ enum ReportScript {
     "\"use strict\";\n" + kinds + model + scale + view + canvas + marks + pointer + controls
     + eventList + start
 
-  /// Runs first: what goes wrong later is shown on the page, and marks it as broken.
+  /// Runs first: it shows later errors on the page, and marks the page as broken.
   static let watch = #"""
     "use strict";
     window.addEventListener("error", (event) => {
