@@ -27,7 +27,7 @@ package final class ReplicaThread: Sendable {
     self.file = file
   }
 
-  /// Runs `body` on the file's thread, after what was asked for before.
+  /// Runs `body` on the file's thread, after the earlier calls.
   package func run<T: Sendable>(
     _ body: @escaping @Sendable (ReplicaFile) throws -> T
   ) async throws -> T {

@@ -19,7 +19,7 @@ extension SyncEngine {
     let recorded = results.reduce(0) { $0 + $1.found.recorded }
     report.recorded += recorded
     if recorded > 0 { try await push(api, &report, progress) }
-    // The server may have moved on since: then the cursor has to, before the rows count as recorded.
+    // The server may have new changes. The cursor passes them before the rows count as recorded.
     try await pull(api, &report, progress)
     report.unreconciled = try await thread.run { [results] file in
       for (table, found) in results { try file.endReconciling(table, found) }
