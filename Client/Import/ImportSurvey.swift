@@ -23,6 +23,8 @@ package struct ImportSurvey: Sendable, Equatable {
   /// The column that identifies a row; `nil` if each row gets a new identifier.
   package let key: Name?
 
+  /// Creates an empty survey.
+  ///
   /// - Parameter generated: the name of the key column if each row gets a new identifier.
   package init(key: Name?, generated: Name? = nil) {
     self.key = key

@@ -5,8 +5,8 @@
 public struct ChunkMap: Sendable, Equatable {
   /// The number of chunks; 0 if only the hash of the whole file is known.
   public let chunkCount: Int
-  /// The server's validator of the version that the parts are from: its strong ETag, or a date of
-  /// last change if it has none (RFC 9110 §8.8). `nil` before the first answer.
+  /// The server's validator of the parts' version: its strong ETag, or a date of last change if it
+  /// has none (RFC 9110 §8.8). `nil` before the first answer.
   public var validator: String?
   /// The fetched bytes from the start of a file without chunks.
   public var prefixBytes: Int64

@@ -15,7 +15,7 @@ public struct BandwidthLimits: Sendable, Equatable {
 /// A token bucket: credit grows with time up to a tenth of a second's worth.
 ///
 /// A part may exceed the credit; the next part waits until the debt is paid. So parts need not be
-/// cut to the credit, and over any time no more is taken than the rate, the credit and one part
+/// cut to the credit. Over any time, no more is taken than the rate, the credit and one part
 /// permit.
 struct BandwidthBucket: Sendable {
   private let rate: Double

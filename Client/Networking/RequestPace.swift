@@ -1,5 +1,5 @@
-/// Whether a body is too slow: a pure rule, so that a server which sends a byte now and then cannot
-/// hold a download for ever.
+/// Whether a body is too slow: a pure rule. A server that sends a byte now and then cannot hold a
+/// download for ever.
 ///
 /// It measures consecutive windows of time; each of them needs enough bytes. A pause of this side
 /// restarts the window.

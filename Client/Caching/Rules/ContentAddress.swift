@@ -1,7 +1,7 @@
 /// Addresses in one canonical form for comparison (RFC 3986 §6.2).
 public enum ContentAddress {
-  /// Returns the address in canonical form: scheme and host in lower case, without the scheme's
-  /// default port, without a fragment, and with every non-delimiting character encoded.
+  /// Returns the address in canonical form: scheme and host in lower case, no default port, no
+  /// fragment. Unreserved characters and delimiters are plain, all others percent-encoded.
   ///
   /// The two ways to write a character give one address, so `a,b` and `a%2Cb` are equal. Only
   /// delimiters (`/` in a path, `&`, `=` and `+` in a query) remain different from their `%XX`.

@@ -190,6 +190,8 @@ extension FerryCommand {
     try await missions(of: try await open(arguments), arguments)
   }
 
+  /// Returns the missions of a replica, with limits of silence and bandwidth.
+  ///
   /// - Parameters:
   ///   - silence: The longest silence of the server.
   ///   - rate: The most bytes a second to receive; `nil` for no limit.

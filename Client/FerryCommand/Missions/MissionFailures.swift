@@ -5,6 +5,8 @@ import Ferry
 extension MissionError: CommandFailureConvertible {
   package var commandFailure: CommandFailure { failure(of: nil) }
 
+  /// Returns the failure for the command line.
+  ///
   /// - Parameter mission: the mission of the error, if it is known.
   func failure(of mission: MissionID?) -> CommandFailure {
     let name = mission.map { "mission \($0)" } ?? "the mission"

@@ -40,7 +40,7 @@ extension DownloadSession {
     }
   }
 
-  /// A part without a version cannot be continued.
+  /// Restores a part from the start. A part without a version cannot be continued.
   private func restorePrefix(_ remains: PartialRemains) async throws(DownloadError) {
     let there = remains.marks.map { $0[0] ?? 0 } ?? map.prefixBytes
     let kept = map.validator == nil ? 0 : min(there, remains.contentBytes, job.size)

@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// The files of missions on this device (SPEC.md §21): a file for each content by its hash, and for
-/// each version of a mission a folder in which its items have their names.
+/// The files of missions on this device (SPEC.md §21). Each content has a file with the name of its
+/// hash. Each version of a mission has a folder with its items under their names.
 public protocol MissionFiles: Sendable {
   /// Whether content is encrypted at rest; then versions have no folders.
   var isSealed: Bool { get }

@@ -1,8 +1,8 @@
 import Cryptography
 import FerryProtocol
 
-/// The format of content that is encrypted at rest (SPEC.md §21): a head, and each part of the
-/// content sealed by AES-256-GCM with its own nonce.
+/// The format of content that is encrypted at rest (SPEC.md §21): a head and the content's parts.
+/// Each part is sealed by AES-256-GCM with its own nonce.
 ///
 /// The associated data binds a part to its content, its place and the number of parts. So parts can
 /// neither be exchanged nor omitted.

@@ -33,7 +33,7 @@ struct StoreFolders: Sendable {
     try Self.sync(parent.isEmpty ? "/" : parent, system)
   }
 
-  /// A process without read permission for a folder cannot write it to the disk.
+  /// Writes a folder to the disk; does nothing if the process may not read it.
   private static func sync(_ path: String, _ system: any FileCalls) throws(MissionError) {
     let folder: Directory
     do { folder = try Directory(making: path, system) } catch { return }

@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// Decides which items of one mission are fetched next: in the manifest's order, after the items
-/// that they wait for, up to a number of concurrent ones (SPEC.md §21).
+/// Decides which items of one mission are fetched next (SPEC.md §21): in the manifest's order,
+/// after the items that they wait for. A number of items is fetched at once.
 ///
 /// Items with the same content are one piece of work, which begins when the first of them may.
 struct ItemQueue: Sendable {

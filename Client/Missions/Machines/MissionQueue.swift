@@ -146,7 +146,7 @@ struct MissionQueue: Sendable {
     }
   }
 
-  // MARK: What follows
+  // MARK: Consequences
 
   /// Fails missions that can never start, reports waiting ones, and starts those that may.
   private mutating func settle(_ effects: inout [Effect]) {

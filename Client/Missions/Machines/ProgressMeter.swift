@@ -67,6 +67,8 @@ struct ProgressMeter: Sendable {
   private var underWay: [Int: Item] = [:]
   private var marks: [Mark] = []
 
+  /// Creates a meter.
+  ///
   /// - Parameters:
   ///   - bytesShown: The bytes that an earlier process has reported.
   ///   - itemsShown: The items that an earlier process has reported.

@@ -59,6 +59,8 @@ final class ProgressBoard: Sendable {
   private let meter: Mutex<ProgressMeter>
   private let clock: @Sendable () -> Duration
 
+  /// Creates the progress of a mission.
+  ///
   /// - Parameter row: has the progress that an earlier process has reported.
   init(_ manifest: MissionManifest, _ row: MissionRow, clock: @escaping @Sendable () -> Duration) {
     meter = Mutex(

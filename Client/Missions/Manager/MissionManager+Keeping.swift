@@ -62,12 +62,12 @@ extension MissionManager {
     return files.bundlePath(of: id, version: version.version)
   }
 
-  /// Items of the version in use, in the manifest's order.
+  /// Returns the items of the version in use, in the manifest's order.
   public func items(_ id: MissionID) async throws(MissionError) -> [MissionFileRow] {
     try await store.files(of: try await active(id).version)
   }
 
-  /// The manifest of the version in use.
+  /// Returns the manifest of the version in use.
   public func manifest(_ id: MissionID) async throws(MissionError) -> MissionManifest {
     try await manifest(kept: try await active(id))
   }

@@ -6,6 +6,8 @@ import Foundation
 public struct SystemConnectivity: Connectivity {
   private let proxy: String?
 
+  /// Creates the check.
+  ///
   /// - Parameter proxy: the address of the transport's proxy; without it, those of the environment.
   public init(proxy: String? = nil) { self.proxy = proxy }
 

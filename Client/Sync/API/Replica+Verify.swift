@@ -8,7 +8,7 @@ extension Replica {
   ///
   /// - Parameter repair: whether to set differing rows to the server's values, keeping pending
   ///   changes. The former values are kept as conflicts: ``conflicts(limit:openOnly:)`` lists them,
-  ///   and ``resolve(_:keeping:)`` chooses one again.
+  ///   and ``resolve(_:_:)`` chooses one again.
   /// - Throws: ``ReplicaError/offline(_:)``, ``ReplicaError/refused(_:)``,
   ///   ``ReplicaError/busy(_:)``.
   public func verify(

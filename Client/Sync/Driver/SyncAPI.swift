@@ -78,6 +78,8 @@ struct SyncAPI: Sendable {
     return try SpaceSchema(decoding: answer.body, limits: surroundings.limits)
   }
 
+  /// Sends a packet. Returns the server's answer.
+  ///
   /// - Parameter cursor: the device's place in the history; the server accepts the packet only if
   ///   it has that place.
   func push(_ packet: Packet, cursor: Cursor?) async throws -> PacketAnswer {

@@ -5,8 +5,8 @@ extension SyncEngine {
   /// Sends pending operations, several packets at once, until nothing waits or the server cannot
   /// take more.
   ///
-  /// - Parameter inFlight: packets at once. With one at a time, packets join this device's chain
-  ///   even if a copy of the file has sent them all: an early packet is a duplicate.
+  /// - Parameter inFlight: packets at once. With 1, every packet joins this device's chain, even if
+  ///   a copy of the file has sent it. A packet that overtakes another is only a duplicate.
   func push(
     _ api: SyncAPI, _ report: inout SyncReport, inFlight: Int? = nil,
     _ progress: @escaping Progress

@@ -50,7 +50,7 @@ package struct Watcher: Sendable {
     }
   }
 
-  // MARK: What wakes it
+  // MARK: Wakeups
 
   /// Follows the live connection: each event is the space's newest head.
   private func listen(
@@ -103,7 +103,7 @@ package struct Watcher: Sendable {
     }
   }
 
-  // MARK: What it does
+  // MARK: Syncs
 
   private func syncOnWakeups(
     _ live: SharedLiveHead, _ pauses: WatchPauses, _ progress: @escaping SyncEngine.Progress,

@@ -26,6 +26,8 @@ struct PacketPlanner {
   private var largeGroup: [PendingOperation] = []
   private var apart: [Int64] = []
 
+  /// Creates an empty planner.
+  ///
   /// - Parameter schema: its policies decide how operations are merged.
   init(limits: Limits, schema: SpaceSchema = .empty, groupsMax: Int = .max) {
     self.limits = limits

@@ -43,7 +43,8 @@ struct Reconciliation: Sendable {
     }
   }
 
-  /// The row exists only here. A record that never existed is deleted at time 0 (SPEC.md §15).
+  /// Decides about a row that exists only here. A record that never existed is deleted at time 0
+  /// (SPEC.md §15).
   private func missing(_ here: [Column], _ there: RecordState) -> Decision {
     if let deleted = there.deleted, deleted.stamp.time > .zero, deleted.sequence > since,
       !own.wrote(deleted.stamp)

@@ -10,8 +10,8 @@ enum RowEffect: Sendable, Equatable {
   case upsert([ColumnState], isWhole: Bool, kept: [Column])
 }
 
-/// Compares a change from the server with this device's pending operations on the record, so that
-/// the user sees the server's decision at once (SPEC.md §5, §6).
+/// Compares a change from the server with this device's pending operations on the record (SPEC.md
+/// §5, §6). So the user sees the server's decision at once.
 enum RemoteChange {
   /// Returns the effect of a change on the row. `pending` is in the order of recording, and has
   /// only operations whose effect is not in `state` yet.

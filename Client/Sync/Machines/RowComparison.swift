@@ -118,6 +118,8 @@ struct RowComparison: Sendable {
 
 /// A record's deferred changes laid over its row: the record as this device has received it.
 enum KeptOverlay {
+  /// Returns the record as this device has received it.
+  ///
   /// - Parameter row: the row in the table, `nil` if there is none.
   static func received(row: [Column]?, kept: RecordState?) -> [Column]? {
     guard let kept else { return row }

@@ -78,8 +78,10 @@ extension CaptureContext {
     }
   }
 
-  /// Collects the arguments: part, table, key, then for each column its JSON name and one value (a
-  /// row) or the old and the new one (a difference). Returns whether there is a change to record.
+  /// Collects a row or a difference. Returns whether there is a change to record.
+  ///
+  /// The arguments are part, table and key. Then each column has its JSON name and one value (a
+  /// row), or the old and the new one (a difference).
   private func collect(
     _ arguments: SQLiteArguments, _ kind: OperationKind
   ) -> Result<Bool, CaptureRefusal> {

@@ -16,6 +16,8 @@ extension ApplyPass {
     if blocked.count > 1, !PlantedFault.valuesNotMoved.isPlanted { try move(blocked) }
   }
 
+  /// Retries deferred changes.
+  ///
   /// - Returns: The records that values of other rows may block.
   private mutating func retryKept(_ choice: KeptChoice) throws -> [RecordKey] {
     var blocked: [RecordKey] = []
@@ -55,6 +57,8 @@ extension ApplyPass {
     try rows.end()
   }
 
+  /// Applies the deferred changes of these records.
+  ///
   /// - Returns: The records that could not be applied.
   private mutating func applyKept(_ keys: [RecordKey]) throws -> [RecordKey] {
     for key in keys { _ = try aside?.take(key) }

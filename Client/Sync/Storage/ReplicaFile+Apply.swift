@@ -52,7 +52,7 @@ extension ReplicaFile {
     try insert.run()
   }
 
-  /// See ``PlantedFault/pageAppliedEarly``.
+  /// Shows a page too early, as ``PlantedFault/pageAppliedEarly`` requires.
   private func showEarly(_ page: [UInt8]) throws {
     capture.mode = .applying
     defer { capture.mode = .recording }

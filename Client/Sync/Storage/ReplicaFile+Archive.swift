@@ -1,8 +1,8 @@
 import FerryProtocol
 import SQLite
 
-/// The archive of confirmed operations. A server that was restored from a backup lacks the newest
-/// operations, and this device may be the only one that still has them (SPEC.md §5).
+/// The archive of confirmed operations (SPEC.md §5). A server that was restored from a backup lacks
+/// the newest operations, and perhaps only this device still has them.
 extension ReplicaFile {
   /// How long they are kept, in milliseconds.
   static let archiveAgeMax = Limits.confirmedAgeMax
@@ -147,9 +147,9 @@ extension ReplicaFile {
   /// Whether packets after a place in the chain were confirmed, so that a server which names that
   /// place has lost them.
   ///
-  /// A packet that is known only as a duplicate may be in the chain of a copy of this file instead;
-  /// to send it once more is harmless. The cursor has passed the packets in the archive: if the
-  /// server accepts the cursor, they are in the history.
+  /// If a packet is known only as a duplicate, a copy of this file may have it in its chain
+  /// instead. To send it once more is harmless. The cursor has passed the packets in the archive:
+  /// if the server accepts the cursor, they are in the history.
   private func hasConfirmed(after number: Int64, _ isSetBack: Bool) throws -> Bool {
     let find = try connection.statement(
       """
@@ -165,7 +165,7 @@ extension ReplicaFile {
 
   // MARK: Sending again
 
-  /// Sends the packets after one that the server has again, unchanged.
+  /// Sends the packets after a given one again, unchanged. The server has that one.
   private func sendAgain(after number: Int64) throws {
     let count = try takeFromArchive(after: number)
     try connection.execute(
@@ -190,11 +190,13 @@ extension ReplicaFile {
   /// Takes a new identifier after a copy of this file has written under the present one, after
   /// packets unknown here.
   ///
-  /// Those packets may or may not follow the confirmed packets of this device. A server that was
-  /// rolled back to the time of the copy has lost the confirmed packets, which the cursor does not
-  /// show until it gets that far. So the device sends everything beyond its cursor again, under a
-  /// new identifier. It sends nothing before the cursor, not even expired operations: the server
-  /// may have forgotten them, and would treat them as new.
+  /// Those packets may or may not follow the confirmed packets of this device. If the server was
+  /// rolled back to the time of the copy, it has lost the confirmed packets. The cursor does not
+  /// show that until it gets that far.
+  ///
+  /// So the device sends everything beyond its cursor again, under a new identifier. It sends
+  /// nothing before the cursor, not even expired operations: the server may have forgotten them,
+  /// and would treat them as new.
   private func leaveToCopy() throws {
     try noteCopied(as: beginChain(with: packets(where: "1 ORDER BY number")))
   }

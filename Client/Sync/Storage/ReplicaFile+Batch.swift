@@ -151,7 +151,7 @@ extension ReplicaFile {
   // MARK: After the server's answer
 
   /// Lets the next pull fetch the records that confirmed batches changed here, and stops shielding
-  /// them; likewise for batches that are no longer pending for another reason.
+  /// them. The same holds for batches that are no longer pending for another reason.
   func releaseBatches() throws {
     let any = try connection.statement("SELECT 1 FROM ferry_batch_rows LIMIT 1")
     guard try any.first({ _ in true }) != nil else { return }

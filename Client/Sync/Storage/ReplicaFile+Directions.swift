@@ -49,8 +49,8 @@ extension ReplicaFile {
       .first { _ in true } ?? false
   }
 
-  /// Makes the pull that begins now start from scratch if an upload-only table is two-way again:
-  /// only a list from the start has the omitted records. No other sync may run.
+  /// Makes the current pull start from scratch if an upload-only table is two-way again: only a
+  /// list from the start has the omitted records. No other sync may run.
   func beginReturns() throws {
     guard try hasReturningTables() else { return }
     try connection.transaction {

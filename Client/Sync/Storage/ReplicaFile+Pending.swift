@@ -56,7 +56,7 @@ extension ReplicaFile {
   }
 
   /// Returns own operations on a record whose effect is not in the server's changes, merged as for
-  /// sending, and marks them: a change from the server concerns their record now.
+  /// sending. Marks them: a change from the server concerns their record now.
   ///
   /// An insert and its delete no longer cancel each other out, since the server has a record to
   /// delete. The server's result for such operations is pulled, not predicted.

@@ -83,7 +83,8 @@ extension ReplicaFile {
     try connection.execute("UPDATE ferry_packets SET clean = 0 WHERE number = \(number)")
   }
 
-  /// A list from the start replaces the rows here, because it lacks old deletes.
+  /// Moves the cursor back. A list from the start replaces the rows here, because it lacks old
+  /// deletes.
   func goBack(to cursor: SequenceNumber) throws {
     let save = try connection.statement(
       """

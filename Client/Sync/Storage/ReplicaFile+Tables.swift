@@ -203,8 +203,8 @@ extension ReplicaFile {
     return oldestOwn > newestOther
   }
 
-  /// Whether a write to one row may write to another one: by the user's triggers, or because a
-  /// table's definition contains UPDATE (as foreign keys with ON UPDATE do) or REPLACE.
+  /// Whether a write to one row may write to another one. That is so if the user has triggers, or
+  /// if a table's definition contains UPDATE (as foreign keys with ON UPDATE do) or REPLACE.
   private func needsGuards() throws -> Bool {
     func isIn(_ schema: String) throws -> Bool {
       try connection.statement(
@@ -226,6 +226,8 @@ extension ReplicaFile {
     return try find.first { $0.text(0) }
   }
 
+  /// Checks the keys of all rows.
+  ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the key of a row is not a text.
   private func checkKeys(of table: TableSchema) throws {
     let key = quoted(table.key)

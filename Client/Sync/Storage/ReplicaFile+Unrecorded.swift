@@ -34,7 +34,7 @@ struct ReconciledRows: Equatable, Sendable {
 extension ReplicaFile {
   // MARK: Noting
 
-  /// Notes that a whole table may have unrecorded rows: it was dropped and created again, it lost
+  /// Notes that a whole table may have unrecorded rows. It was dropped and created again, it lost
   /// its triggers, or it was untracked for a time.
   func noteUnrecorded(_ table: Name, since: SequenceNumber? = nil) throws {
     let save = try connection.statement(

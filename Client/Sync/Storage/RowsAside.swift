@@ -4,7 +4,7 @@ import SQLite
 /// Rows that are temporarily out of their tables within one transaction, so that unique values can
 /// move between them.
 ///
-/// A row is deleted and inserted again, and not set to other values meanwhile: no value is sure to
+/// A row is deleted and inserted again, and not set to other values meanwhile. No value is sure to
 /// fit a CHECK, a NOT NULL or an index on an expression. The user's triggers see a delete and an
 /// insert, so the data that they derive from rows stays right. Foreign keys do not act on these
 /// deletes.

@@ -16,6 +16,8 @@ struct TableScan {
   private let columns: [(name: Name, framed: [UInt8])]
   private let connection: SQLiteConnection
 
+  /// Prepares the scan of a table.
+  ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the table no longer exists.
   init(_ name: Name, on connection: SQLiteConnection, limits: Limits) throws {
     self.connection = connection
@@ -101,7 +103,7 @@ struct TableScan {
     return pending.contains(key) || kept[key] != nil
   }
 
-  // MARK: What is known of the table
+  // MARK: Facts about the table
 
   private static func pending(
     of table: Name, on connection: SQLiteConnection
