@@ -91,8 +91,8 @@ public struct DataManager: Sendable {
     let rule: String
     let limits: [String]
 
-    /// Creates a question; `nil` for requests that are never shared: those that are not a plain GET,
-    /// and those with their own filter.
+    /// Creates a question; `nil` for requests that are never shared: those that are not a plain
+    /// GET, and those with their own filter.
     init?(_ request: NetworkRequest) {
       guard request.method == .get, request.body == nil, request.filter == nil else { return nil }
       base = request.base

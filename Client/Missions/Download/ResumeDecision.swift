@@ -8,7 +8,7 @@ import Networking
 enum ResumeDecision: Equatable {
   /// The body is these bytes of the file.
   case take(Range<Int64>)
-  /// The body is the file from its start, although a part was asked for.
+  /// The body is the file from its start, although the request named a part.
   case takeWhole
   /// The file differs from the version of the fetched part: remove the part and start from scratch.
   case startOver(DownloadError)

@@ -1,8 +1,8 @@
 import FerryProtocol
 
 extension SyncEngine {
-  /// Compares tables to which rows may have been written unrecorded with the server. Records the rows
-  /// and values that only this device has, sends them, and fetches the others (SPEC.md §25).
+  /// Compares tables that may have unrecorded rows with the server. Records the rows and values
+  /// that only this device has, sends them, and fetches the others (SPEC.md §25).
   ///
   /// It runs after a push: records with pending operations are left to the next sync.
   func reconcile(

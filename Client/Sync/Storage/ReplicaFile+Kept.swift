@@ -84,7 +84,7 @@ extension ReplicaFile {
     try remove.run()
   }
 
-  /// Whether anything is kept of a record.
+  /// Whether a record has a kept change.
   func isKept(_ key: RecordKey) throws -> Bool {
     let find = try connection.statement("SELECT 1 FROM ferry_kept WHERE tbl = ? AND record = ?")
     find.bind(1, key.table)

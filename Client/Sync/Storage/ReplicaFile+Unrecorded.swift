@@ -151,7 +151,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Whether a table has to be compared with the server, also if another program has just changed it.
+  /// Whether a table has to be compared with the server, also if another program has just changed
+  /// it.
   func hasUnrecordedTables() throws -> Bool {
     try noticeNewSchema()
     return try !unrecordedTables().isEmpty
