@@ -1,10 +1,9 @@
 import Networking
 
-/// Where an application asks for its data, without having to know whether it comes from a mission,
-/// from a cache or from the network (seed rows S6.1, S6.3).
+/// The source of an application's data: missions, caches and the network behind one interface.
 ///
-/// What is kept and still valid answers at once; otherwise the request is sent, and its answer
-/// kept. The same data asked for by several at a time is fetched once.
+/// A kept answer that is still valid is returned at once. Otherwise the manager sends the request
+/// and keeps its answer. Concurrent requests for the same data share one fetch.
 ///
 /// ```swift
 /// var configuration = NetworkConfiguration("https://api.example.org/v1")
@@ -15,22 +14,22 @@ import Networking
 /// let logo = try await manager.image(for: "https://example.org/logo.png")
 /// ```
 public struct DataManager: Sendable {
-  /// What sends the requests; for uploads, downloads and streams.
+  /// The client that sends the requests; also for uploads, downloads and streams.
   public let client: NetworkClient
-  /// The images.
+  /// The cache of images.
   public let images: ImageCache
 
   private let requests: RequestCache
   private let flights = SingleFlight<Question, NetworkResponse>()
 
-  /// A manager with both caches.
+  /// Creates a manager with both caches.
   ///
   /// - Parameters:
-  ///   - configuration: of the client; its `cache` is the rule of requests that name none. For
-  ///     images its bases and its filter do not count.
-  ///   - folder: of the caches, made at need; nil keeps everything in memory.
-  ///   - partition: whose data it is: others do not find it.
-  ///   - pinned: what answers first, such as the missions of this device.
+  ///   - configuration: of the client; its `cache` is the rule of requests without one. Images
+  ///     ignore its bases and its filter.
+  ///   - folder: of the caches, created when needed; `nil` keeps everything in memory.
+  ///   - partition: separates the data of users: others do not find it.
+  ///   - pinned: content that answers first, such as the missions of this device.
   public init(
     _ configuration: NetworkConfiguration, folder: String?,
     requestLimits: CacheLimits = CacheLimits(), imageLimits: CacheLimits = .images,
@@ -41,7 +40,7 @@ public struct DataManager: Sendable {
     let requests = RequestCache(
       folder: folder.map { $0 + "/requests" }, limits: requestLimits, partition: partition,
       pinned: pinned)
-    // Images are on whatever server: neither the bases nor the filter speak of it.
+    // Images are on any server: the bases and the filter do not apply.
     var imageConfiguration = configuration
     (imageConfiguration.main, imageConfiguration.alternatives) = (nil, [:])
     imageConfiguration.filter = SuccessFilter()
@@ -55,14 +54,14 @@ public struct DataManager: Sendable {
         pinned: pinned))
   }
 
-  /// A manager of parts that are there; `client` keeps its answers in `requests`.
+  /// Creates a manager from existing parts; `client` keeps its answers in `requests`.
   package init(client: NetworkClient, requests: RequestCache, images: ImageCache) {
     self.client = client
     self.requests = requests
     self.images = images
   }
 
-  /// The answer to a request, wherever it comes from; its `origin` tells those who want to know.
+  /// Returns the answer to a request from any source; its `origin` names the source.
   public func data(for request: NetworkRequest) async throws(NetworkError) -> NetworkResponse {
     guard let question = Question(request) else { return try await client.send(request) }
     return try await flights.run(question) { () async throws(NetworkError) -> NetworkResponse in
@@ -70,20 +69,20 @@ public struct DataManager: Sendable {
     }
   }
 
-  /// The image at an absolute address.
+  /// Returns the image at an absolute address.
   public func image(
     for url: String, options: CacheOptions = ImageCache.standardOptions
   ) async throws(NetworkError) -> CachedImage {
     try await images.image(for: url, options: options)
   }
 
-  /// Forgets all that is kept, of all partitions; what missions brought stays.
+  /// Removes all kept answers, of all partitions; the content of missions stays.
   public func removeAll() async {
     await requests.removeAll()
     await images.removeAll()
   }
 
-  /// What has to be alike in requests that share one answer.
+  /// The properties that requests must share in order to share one answer.
   private struct Question: Hashable, Sendable {
     let base: BaseAddress
     let path: String
@@ -92,7 +91,8 @@ public struct DataManager: Sendable {
     let rule: String
     let limits: [String]
 
-    /// Nil for what is never shared: what sends something, and what a filter of its own judges.
+    /// Creates a question; `nil` for requests that are never shared: those that are not a plain
+    /// GET, and those with their own filter.
     init?(_ request: NetworkRequest) {
       guard request.method == .get, request.body == nil, request.filter == nil else { return nil }
       base = request.base

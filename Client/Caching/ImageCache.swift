@@ -1,18 +1,18 @@
 import Networking
 
-/// Images by their address: from a mission that brought them, from the cache, or from the network,
-/// whichever comes first (seed rows S4.2, S4.10).
+/// Images by their address, from the first source that has them: a mission, the cache, or the
+/// network.
 ///
-/// It hands out bytes as they were sent; drawing them is the application's. Requests for one
-/// address at the same time share one transfer.
+/// It returns the bytes as they were sent; the application draws them. Concurrent requests for one
+/// address share one transfer.
 ///
 /// ```swift
 /// let images = ImageCache(folder: "/path/to/caches/images")
 /// let image = try await images.image(for: "https://example.org/logo.png")
 /// ```
 public struct ImageCache: Sendable {
-  /// How an earlier image serves unless the call says otherwise: as its fields say, and stale
-  /// while the server cannot be reached.
+  /// The default rule for earlier images: as their fields state, and stale ones while the server is
+  /// unreachable.
   public static let standardOptions = CacheOptions(staleWhenOffline: true)
 
   private let cache: RequestCache
@@ -20,13 +20,13 @@ public struct ImageCache: Sendable {
   private let pinned: (any PinnedContent)?
   private let flights = SingleFlight<Question, CachedImage>()
 
-  /// Images in a folder of their own.
+  /// Creates a cache of images in its own folder.
   ///
   /// - Parameters:
-  ///   - folder: made at need; nil keeps everything in memory.
-  ///   - configuration: timeouts, fields, retries; the filter is joined by one that accepts images
-  ///     only. Addresses are absolute, so its bases serve for nothing.
-  ///   - pinned: what answers first.
+  ///   - folder: created when needed; `nil` keeps everything in memory.
+  ///   - configuration: timeouts, fields, retries; a filter that accepts only images joins its own.
+  ///     Addresses are absolute, so its bases have no effect.
+  ///   - pinned: content that answers first.
   public init(
     folder: String?, limits: CacheLimits = .images, partition: CachePartition = .credentials,
     configuration: NetworkConfiguration = NetworkConfiguration(),
@@ -40,16 +40,16 @@ public struct ImageCache: Sendable {
         configuration, transport: transport, connectivity: connectivity, cache: cache))
   }
 
-  /// Images that `client` fetches through `cache`.
+  /// Creates a cache of images that `client` fetches through `cache`.
   package init(cache: RequestCache, pinned: (any PinnedContent)?, client: NetworkClient) {
     self.cache = cache
     self.pinned = pinned
     self.client = client
   }
 
-  /// The image at an absolute address.
+  /// Returns the image at an absolute address.
   ///
-  /// - Throws: what the request failed with; what is no image is `rejected` and not kept.
+  /// - Throws: the error of the request; an answer that is not an image is `rejected` and not kept.
   public func image(
     for url: String, options: CacheOptions = standardOptions
   ) async throws(NetworkError) -> CachedImage {
@@ -66,10 +66,10 @@ public struct ImageCache: Sendable {
     }
   }
 
-  /// Forgets all images; those of missions stay.
+  /// Removes all images; those of missions stay.
   public func removeAll() async { await cache.removeAll() }
 
-  /// Bytes that are kept.
+  /// The bytes of all kept images.
   public var size: Int { get async { await cache.size } }
 
   private func pinnedImage(_ url: String) async -> CachedImage? {
@@ -85,7 +85,7 @@ public struct ImageCache: Sendable {
     }
   }
 
-  /// What is asked for together: the same address by the same rule.
+  /// The properties that concurrent calls must share: the same address and the same rule.
   private struct Question: Hashable, Sendable {
     let url: String
     let lifetime: Duration?
@@ -103,23 +103,23 @@ public struct ImageCache: Sendable {
 
 /// An image as it was sent.
 public struct CachedImage: Sendable, Equatable {
-  /// Where its bytes are.
+  /// The location of an image's bytes.
   public enum Content: Sendable, Equatable {
-    /// Here.
+    /// These bytes.
     case bytes([UInt8])
-    /// In a file of a mission at this path.
+    /// A mission's file at this path.
     case file(String)
   }
 
-  /// Where its bytes are.
+  /// The location of the bytes.
   public var content: Content
-  /// Such as `image/png`.
+  /// The media type, such as `image/png`.
   public var mediaType: String
-  /// Where it came from.
+  /// The origin of the image.
   public var origin: NetworkResponse.Origin
 }
 
-/// Refuses what is no image, such as the page of a network that wants to be paid first.
+/// Rejects answers that are not images, such as the login page of a network.
 struct ImageFilter: ResponseFilter {
   func check(
     _ response: NetworkResponse, for request: NetworkRequest
@@ -130,10 +130,10 @@ struct ImageFilter: ResponseFilter {
   }
 }
 
-/// What kind of image an answer is.
+/// The kind of image in an answer.
 enum ImageKind {
-  /// The media type that the server names, or that the first bytes show where it names none or
-  /// only `application/octet-stream`; nil for what is no image.
+  /// Returns the media type that the server names. If it names none, or only
+  /// `application/octet-stream`, the first bytes decide. `nil` if the answer is not an image.
   static func mediaType(of response: NetworkResponse) -> String? {
     let named = (response.headers["Content-Type"] ?? "").prefix { $0 != ";" && $0 != "," }
     let type = FieldList.trimmed(named).lowercased()
@@ -144,7 +144,7 @@ enum ImageKind {
     return shown(by: response.body)
   }
 
-  /// The kinds whose first bytes tell them (https://mimesniff.spec.whatwg.org, §6.1).
+  /// Returns the kind that the first bytes show (https://mimesniff.spec.whatwg.org, §6.1).
   private static func shown(by body: [UInt8]) -> String? {
     if body.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) { return "image/png" }
     if body.starts(with: [0xFF, 0xD8, 0xFF]) { return "image/jpeg" }

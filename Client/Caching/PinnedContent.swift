@@ -1,31 +1,31 @@
-/// Content that was brought to the device to stay, and answers before any cache and without any
-/// network (seed row S4.10). Caches never remove it.
+/// Content that stays on the device, and answers before any cache and without a network (SPEC.md
+/// §21). Caches never remove it.
 public protocol PinnedContent: Sendable {
-  /// What was brought for an address.
+  /// Returns the content for an address.
   ///
   /// - Parameter url: in the form of ``ContentAddress/canonical(_:)``, with all parameters in the
-  ///   order in which they travel; what the content is listed under has to be in that form too.
+  ///   order of travel. The address in the list of content must have that form, too.
   func content(for url: String) async -> PinnedFile?
 }
 
 /// One file that stays.
 public struct PinnedFile: Sendable {
-  /// Where its bytes are.
+  /// The location of the file's bytes.
   public enum Content: Sendable {
-    /// In a file at this path.
+    /// A file at this path.
     case file(String)
-    /// Wherever this function reads them, such as from a sealed file; nil when it cannot.
+    /// A function that reads the bytes, such as from a sealed file; it returns `nil` if it cannot.
     case bytes(@Sendable () async -> [UInt8]?)
   }
 
-  /// Where its bytes are.
+  /// The location of the bytes.
   public var content: Content
-  /// Such as `image/png`.
+  /// The media type, such as `image/png`.
   public var mediaType: String
-  /// In bytes.
+  /// The size in bytes.
   public var size: Int
 
-  /// A file.
+  /// Creates a file from its parts.
   public init(content: Content, mediaType: String, size: Int) {
     self.content = content
     self.mediaType = mediaType

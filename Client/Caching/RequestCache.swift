@@ -2,19 +2,19 @@ import Foundation
 import Networking
 
 /// Answers to requests, in memory and on disk, by the rules of HTTP for a private cache (RFC 9111)
-/// and those of each request (seed rows S6.2, S6.3).
+/// and those of each request.
 ///
-/// A request is known by its endpoint and identifying parameters, and by the fields that `Vary`
-/// names; whoever changes something at an endpoint makes forget what was kept of it. Several
-/// processes may use one folder.
+/// A request's key is its endpoint, its identifying parameters, and the fields that `Vary` names. A
+/// request that changes an endpoint removes the kept answers of it. Several processes may use one
+/// folder.
 ///
 /// ```swift
 /// let cache = RequestCache(folder: "/path/to/caches/requests", partition: .named("demo/ada"))
 /// let client = NetworkClient(configuration, cache: cache)
 /// ```
 public struct RequestCache: ResponseCache {
-  /// The largest content of a mission that is answered as a body, in bytes; what is larger, such as
-  /// a film, is for those who can read it from its place.
+  /// The largest content of a mission that is returned as a body, in bytes. Callers read larger
+  /// content, such as a film, from its file.
   static let pinnedBytesMax = 64 << 20
 
   private let store: CacheStore
@@ -23,12 +23,12 @@ public struct RequestCache: ResponseCache {
   private let pinned: (any PinnedContent)?
   private let now: @Sendable () -> Int64
 
-  /// A cache.
+  /// Creates a cache.
   ///
   /// - Parameters:
-  ///   - folder: the cache's own, made at need; nil keeps everything in memory.
-  ///   - partition: whose answers these are: others do not find them.
-  ///   - pinned: what answers first.
+  ///   - folder: the cache's own, created when needed; `nil` keeps everything in memory.
+  ///   - partition: separates the answers of users: others do not find them.
+  ///   - pinned: content that answers first.
   public init(
     folder: String?, limits: CacheLimits = CacheLimits(), partition: CachePartition = .credentials,
     pinned: (any PinnedContent)? = nil
@@ -38,7 +38,7 @@ public struct RequestCache: ResponseCache {
       pinned: pinned, now: CacheClock.milliseconds)
   }
 
-  /// A cache on a storage of one's own; `now` in milliseconds since 1970.
+  /// Creates a cache on a given storage; `now` in milliseconds since 1970.
   package init(
     store: CacheStore, limits: CacheLimits, partition: CachePartition = .credentials,
     pinned: (any PinnedContent)? = nil, now: @escaping @Sendable () -> Int64
@@ -50,14 +50,14 @@ public struct RequestCache: ResponseCache {
     self.now = now
   }
 
-  /// The same storage for somebody else.
+  /// Returns a cache of another partition on the same storage.
   public func partitioned(by partition: CachePartition) -> RequestCache {
     RequestCache(store: store, limits: limits, partition: partition, pinned: pinned, now: now)
   }
 
   // MARK: Answering
 
-  /// What is kept for the request, or was brought to stay.
+  /// Returns the kept answer for the request, or pinned content.
   public func lookup(_ request: CacheableRequest) async -> CacheAnswer {
     guard request.method == .get else { return .none }
     if let pinned = await pinnedAnswer(to: request) { return .fresh(pinned) }
@@ -83,7 +83,7 @@ public struct RequestCache: ResponseCache {
       ? .fresh(response) : .stale(response, validators: judgement.validators)
   }
 
-  /// A kept answer says its age (RFC 9111 §4).
+  /// Returns a kept answer with its age (RFC 9111 §4).
   private func response(
     _ head: CachedHead, _ body: [UInt8], age: Int64, isStale: Bool
   ) -> NetworkResponse {
@@ -107,7 +107,7 @@ public struct RequestCache: ResponseCache {
 
   // MARK: Keeping
 
-  /// Keeps an answer, renews a kept one by a 304, or forgets what a change made worthless.
+  /// Stores an answer, renews a kept one by a 304, or removes answers that a change invalidates.
   public func store(
     _ response: NetworkResponse, for request: CacheableRequest
   ) async -> NetworkResponse {
@@ -123,7 +123,7 @@ public struct RequestCache: ResponseCache {
       Storability.allows(response, for: request, received: now),
       let variant = Variant(of: response.headers, for: request.headers)
     else {
-      // What came before is not what the server says any more.
+      // The server has another answer now, so the former ones are not valid.
       await store.remove(key, now: now) { $0.filter { $0.variant.matches(request.headers) } }
       return response
     }
@@ -147,23 +147,23 @@ public struct RequestCache: ResponseCache {
 
   // MARK: Forgetting
 
-  /// Forgets all of the partition, as when a user signs out; of ``CachePartition/credentials``
-  /// that is what came without any.
+  /// Removes all answers of the partition, for example when a user signs out. For
+  /// ``CachePartition/credentials`` these are the answers to requests without credentials.
   public func removePartition() async {
     await store.remove(partition: partition.name(for: [:]), now: now())
   }
 
-  /// Forgets everything, of all partitions.
+  /// Removes all answers, of all partitions.
   public func removeAll() async { await store.removeAll(now: now()) }
 
-  /// Bytes that are kept.
+  /// The bytes of all kept answers.
   public var size: Int {
     get async { Int(await store.bytes(now: now())) }
   }
 }
 
 extension CacheStore {
-  /// The bytes of pinned content; nil when they cannot be read.
+  /// Returns the bytes of pinned content; `nil` if they cannot be read.
   func bytes(of file: PinnedFile) async -> [UInt8]? {
     switch file.content {
     case .file(let path): contents(ofFile: path, limit: file.size)

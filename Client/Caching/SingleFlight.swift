@@ -1,9 +1,9 @@
 import Networking
 import Synchronization
 
-/// Lets those who ask for the same at the same time share one request.
+/// Lets concurrent callers with the same key share one request.
 ///
-/// Whoever is cancelled leaves at once; the request ends when the last has left.
+/// A cancelled caller returns at once; the request ends when the last caller has left.
 final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   typealias Outcome = Result<Value, NetworkError>
 
@@ -15,7 +15,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   private struct State {
     var flights: [Key: Flight] = [:]
-    /// Those who left before they had begun to wait.
+    /// Callers that left before they began to wait.
     var left: Set<Int> = []
     var number = 0
 
@@ -27,7 +27,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   private let state = Mutex(State())
 
-  /// Answers with what `body` brings, which runs once for all who ask for `key` meanwhile.
+  /// Returns the result of `body`, which runs once for all concurrent calls with `key`.
   func run(
     _ key: Key, _ body: @escaping @Sendable () async throws(NetworkError) -> Value
   ) async throws(NetworkError) -> Value {
@@ -41,7 +41,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return try outcome.get()
   }
 
-  /// How many wait for a key.
+  /// Returns the number of callers that wait for a key.
   func waiting(_ key: Key) -> Int { state.withLock { $0.flights[key]?.waiting.count ?? 0 } }
 
   private func join(
@@ -72,7 +72,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private func leave(_ key: Key, _ passenger: Int) {
     let continuation = state.withLock { state in
       guard let continuation = state.flights[key]?.waiting.removeValue(forKey: passenger) else {
-        // Landed already, or not waiting yet; of those that landed nobody will ask.
+        // Either the flight has landed or the caller does not wait yet; a landed flight ignores the
+        // entry.
         state.left.insert(passenger)
         return nil as CheckedContinuation<Outcome, Never>?
       }

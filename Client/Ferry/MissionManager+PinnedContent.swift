@@ -1,9 +1,9 @@
 import Caching
 import Missions
 
-/// What missions brought answers in the caches of requests and images (seed row S4.10).
+/// Offers the content of missions to the caches of requests and images (SPEC.md §21).
 extension MissionManager: PinnedContent {
-  /// What a version in use brought for an address.
+  /// Returns the content that a version in use has for an address, or `nil`.
   public func content(for url: String) async -> PinnedFile? {
     guard let item = try? await item(for: url) else { return nil }
     let size = Int(item.content.size)

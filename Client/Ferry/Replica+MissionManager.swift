@@ -5,11 +5,11 @@ import Networking
 import SyncClient
 
 extension Replica {
-  /// A manager of the missions that this replica's space publishes. What it keeps lies in the
+  /// Returns a manager of the missions that this replica's space publishes. Its files are in the
   /// folder `<replica>.missions` beside the replica's file.
   ///
-  /// What was under way when the last process ended goes on, unless `restores` is `false`; then
-  /// ``MissionManager/restore()`` lets it. The catalogue is what ``sync(progress:)`` has brought.
+  /// Work that was under way when the last process ended continues. If `restores` is `false`, it
+  /// waits for ``MissionManager/restore()``. The last ``sync(progress:)`` brought the catalogue.
   ///
   /// ```swift
   /// let missions = try await replica.missionManager()
@@ -19,9 +19,9 @@ extension Replica {
   /// ```
   ///
   /// - Parameters:
-  ///   - key: 32 bytes; with them content is encrypted at rest, and read with
-  ///     ``MissionManager/content(of:in:)``.
-  ///   - transport: what carries requests; libcurl unless given. Limits of bandwidth are its own.
+  ///   - key: 32 bytes that encrypt content at rest; ``MissionManager/content(of:in:)`` reads such
+  ///     content.
+  ///   - transport: carries requests, with bandwidth limits of its own; libcurl by default.
   public func missionManager(
     options: MissionOptions = MissionOptions(), key: [UInt8]? = nil,
     transport: any Transport = CurlTransport(), restores: Bool = true
@@ -31,12 +31,12 @@ extension Replica {
     let store = try await SQLiteMissionStore.open(
       root + "/missions.db", canonical: ContentAddress.canonical)
     var settings = DownloadSettings()
-    // The manager has all content written to the disk before it says that a mission is complete.
+    // The manager writes all content to the disk before it reports a mission as complete.
     settings.endsDurable = false
-    // The manager tries again for ever, and tells why nothing comes: what fails twice in a row is
-    // for it.
+    // The manager itself retries without end, and reports the reason. So a request that fails twice
+    // in a row goes back to it.
     settings.retry.attemptsMax = 2
-    // A server that wants a longer pause is told of, and asked again by the manager's pauses.
+    // If a server asks for a longer pause, the manager reports it and pauses before it asks again.
     settings.retry.retryAfterMax = .seconds(10)
     let manager = try await MissionManager.open(
       store: store, files: files,
@@ -47,7 +47,7 @@ extension Replica {
     return manager
   }
 
-  /// Requests to the server that the replica has at that moment, with its token.
+  /// Returns the function that sends requests to the replica's current server, with its token.
   private func requests(
     over transport: any Transport, silence: Duration
   ) -> DownloadOpening {
@@ -63,7 +63,7 @@ extension Replica {
       let url = address.url.hasSuffix("/") ? String(address.url.dropLast()) : address.url
       var base = BaseURL(url)
       if let token = server.token { base.headers["Authorization"] = "Bearer \(token)" }
-      // A client is a few words around the transport, which keeps the connections.
+      // A client is a small value around the transport, and the transport keeps the connections.
       var configuration = NetworkConfiguration(base)
       configuration.certificateAuthorities = address.certificateAuthorities
       let client = NetworkClient(configuration, transport: transport)
@@ -73,7 +73,7 @@ extension Replica {
   }
 }
 
-/// The catalogue that a replica has.
+/// The catalogue of missions in a replica.
 private struct ReplicaCatalogue: MissionCatalogue {
   let replica: Replica
 
@@ -94,21 +94,21 @@ private struct ReplicaCatalogue: MissionCatalogue {
 }
 
 extension MissionManager {
-  /// The same by names, which are checked.
+  /// Downloads missions by their names.
   ///
-  /// - Throws: ``MissionError/Kind/notFound`` for what is no mission's name, and what
-  ///   ``download(_:)-swift.method`` throws.
+  /// - Throws: ``MissionError/Kind/notFound`` if a name is not a valid mission name, and the errors
+  ///   of ``download(_:)-swift.method``.
   public func download(_ names: String...) async throws(MissionError) {
     try await download(try Self.identifiers(names))
   }
 
-  /// The same by names.
+  /// Waits until missions, given by their names, are settled.
   @discardableResult
   public func settled(_ names: String...) async throws(MissionError) -> [MissionStatus] {
     try await settled(try Self.identifiers(names))
   }
 
-  /// The same by name.
+  /// Returns the folder of a mission, given by its name.
   public func path(_ name: String) async throws(MissionError) -> String {
     try await path(try Self.identifiers([name])[0])
   }

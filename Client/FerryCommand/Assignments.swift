@@ -4,15 +4,15 @@ import FerryProtocol
 
 /// The values of `--set COLUMN=VALUE`.
 enum Assignments {
-  /// What a value may be, for help texts.
+  /// The forms of a value, for help texts.
   static let discussion = """
     A value is an integer, a real, null, 'text' or x'blob'; anything else is text as it stands. \
     So --set code=007 sets the number 7, and --set "code='007'" the text.
     """
 
-  /// Reads them in their order.
+  /// Reads assignments in their order.
   ///
-  /// - Throws: `UsageError` where one names no column, or a column stands twice.
+  /// - Throws: `UsageError` if one names no column, or a column is a duplicate.
   static func read(_ assignments: [String]) throws -> [Column] {
     var columns: [Column] = []
     for assignment in assignments {

@@ -56,7 +56,7 @@ extension FerryCommand {
     return .done
   }
 
-  /// What a pending operation is about.
+  /// Returns the label and the text of a pending operation's target.
   static func recordCell(_ operation: Operation) -> (String, JSONText) {
     guard let batch = operation.batch else {
       return (operation.key.record.text, .string(operation.key.record.text))

@@ -2,7 +2,7 @@ import CommandLineKit
 import Ferry
 import TableImport
 
-/// Every error of the library as what happened, why, and what to do next.
+/// Describes every error of the library: what happened, why, and what to do next.
 extension ReplicaError: CommandFailureConvertible {
   package var commandFailure: CommandFailure {
     switch self {
@@ -90,7 +90,7 @@ extension ReplicaError: CommandFailureConvertible {
 }
 
 extension ReplicaError {
-  /// What to do about a primary result code of SQLite's (https://sqlite.org/rescode.html).
+  /// Returns a remedy for a primary result code of SQLite's (https://sqlite.org/rescode.html).
   private static func next(afterSQLite code: Int32) -> String {
     switch code {
     case 8:
@@ -134,7 +134,7 @@ extension Problem: CommandFailureConvertible {
 }
 
 extension Problem {
-  /// What only a person can give, a token, is asked for as such everywhere.
+  /// The exit status. Only a user can provide a token, so all commands ask for one in the same way.
   private var status: ExitStatus {
     switch code {
     case .unauthorized, .forbidden: .needsUser
@@ -144,7 +144,7 @@ extension Problem {
 }
 
 extension Problem {
-  /// What to do about a schema that cannot be put in force.
+  /// A remedy for a schema that cannot be put in force.
   private var schemaNext: String {
     if violations.isEmpty { return "correct the document, then `ferry schema apply FILE` again" }
     let mend = "mend the records or the document, then `ferry schema apply FILE` again"

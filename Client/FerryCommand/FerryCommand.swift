@@ -45,7 +45,7 @@ enum FerryCommand {
     ],
     exitCodes: ExitCodeNote.standard)
 
-  /// Opens the replica that the command line names. Commands that only look do not make one.
+  /// Opens the replica that the command line names. Commands that only read do not create one.
   static func open(
     _ arguments: ParsedArguments, creating: Bool = false, transport: (any Transport)? = nil
   ) async throws -> Replica {
@@ -60,8 +60,8 @@ enum FerryCommand {
       path, transport: try transport ?? CurlTransport(configuration: network(arguments)))
   }
 
-  /// Opens the replica for a command that talks to its server, and warns of what the server's
-  /// address gives away.
+  /// Opens the replica for a command that uses its server, and warns if the server's address
+  /// exposes the token.
   static func openForServer(
     _ arguments: ParsedArguments, transport: (any Transport)? = nil
   ) async throws -> Replica {
@@ -74,14 +74,14 @@ enum FerryCommand {
     try TextOutput.standardError.lines(warnings.map { "ferry: warning: \($0)" })
   }
 
-  /// What the command line says of connections.
+  /// Returns the command line's settings for connections.
   static func network(_ arguments: ParsedArguments) throws -> CurlTransport.Configuration {
     var configuration = CurlTransport.Configuration()
     configuration.certificateAuthorities = try authorities(arguments)
     return configuration
   }
 
-  /// The file of certificate authorities that the command line names, by its whole path.
+  /// Returns the absolute path of the command line's file of certificate authorities.
   static func authorities(_ arguments: ParsedArguments) throws -> String? {
     guard let path = arguments.stringIfPresent("ca"), !path.isEmpty else { return nil }
     let text = String(decoding: try FileAccess.contents(of: path), as: UTF8.self)

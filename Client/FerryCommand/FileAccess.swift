@@ -1,16 +1,16 @@
 import CommandLineKit
 import Foundation
 
-/// What the commands need of the file system.
+/// The file system calls of the commands.
 enum FileAccess {
   static func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
 
-  /// The path from the root on.
+  /// Returns the absolute path.
   static func wholePath(_ path: String) -> String {
     URL(fileURLWithPath: path).standardizedFileURL.path
   }
 
-  /// The file's bytes, mapped where the system can.
+  /// Returns the file's bytes, mapped if the system can.
   static func contents(of path: String) throws -> Data {
     do {
       return try Data(contentsOf: URL(fileURLWithPath: path), options: .mappedIfSafe)

@@ -58,9 +58,9 @@ extension FerryCommand {
   }
 }
 
-/// One import: surveyed first, then written.
+/// An import: first a survey, then the writes.
 struct ImportJob: Sendable {
-  /// Rows of one transaction.
+  /// The number of rows in one transaction.
   private static let batch = 1_000
 
   let table: Name
@@ -70,7 +70,7 @@ struct ImportJob: Sendable {
   private let key: Name
   private let generatesKey: Bool
 
-  /// Reads the file once, and throws ``ImportError`` where a row cannot be imported.
+  /// Reads the file once, and throws ``ImportError`` if a row cannot be imported.
   init(
     table: Name, path: String, data: Data, format: String?, key: Name, generatesKey: Bool
   ) throws {
@@ -97,7 +97,7 @@ struct ImportJob: Sendable {
     self.survey = survey
   }
 
-  /// Writes the rows. Answers whether the table was made.
+  /// Writes the rows. Returns whether it created the table.
   func run(on replica: Replica, progress: @escaping @Sendable (Int) -> Void) async throws -> Bool {
     let created = try await replica.write { try makeTable($0) }
     if created { try await replica.track(table) }
@@ -145,7 +145,7 @@ struct ImportJob: Sendable {
     return true
   }
 
-  /// A column of reals would round integers that are too large for it.
+  /// Checks columns of reals, which would round large integers.
   private func checkTypes(_ database: Database) throws {
     let columns = try database.query(
       "SELECT name, upper(type) AS type FROM pragma_table_info(?)", [.text(table.text)])

@@ -213,7 +213,7 @@ extension ReplicaStatus {
 }
 
 extension String {
-  /// The text filled up with blanks.
+  /// Returns the text padded with blanks.
   fileprivate func padding(to width: Int) -> String {
     self + String(repeating: " ", count: max(0, width - count))
   }

@@ -2,9 +2,9 @@ import CommandLineKit
 import Ferry
 import Foundation
 
-/// How values and times are shown.
+/// The presentation of values and times.
 enum Presentation {
-  /// A value in JSON: blobs as {"blob": base64}, as on the wire.
+  /// Returns a value in JSON: blobs as {"blob": base64}, as on the wire.
   static func json(_ value: Value) -> JSONText {
     switch value {
     case .null: .null
@@ -15,7 +15,7 @@ enum Presentation {
     }
   }
 
-  /// A value in a table's cell.
+  /// Returns a value for a table's cell.
   static func cell(_ value: Value) -> String {
     switch value {
     case .null: "NULL"
@@ -34,7 +34,7 @@ enum Presentation {
     columns.map { "\($0.name)=\(cell($0.value))" }.joined(separator: " ")
   }
 
-  /// RFC 3339 in UTC, to the millisecond.
+  /// Returns a time in RFC 3339 format, in UTC, to the millisecond.
   static func time(_ milliseconds: Int64) -> String {
     let date = Date(timeIntervalSince1970: Double(milliseconds) / 1000)
     return date.formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true))

@@ -138,7 +138,7 @@ extension FerryCommand {
 }
 
 extension QuarantineEntry {
-  /// The record that was refused.
+  /// The record of the rejected operation.
   fileprivate var subject: RecordKey {
     operations.first { refused.contains($0.id) }?.key ?? operations[0].key
   }

@@ -42,12 +42,12 @@ extension FerryCommand {
     var changes = 0
   }
 
-  /// Reads without the writers' lock where the statements only read.
+  /// Runs the statements without the writers' lock if they only read.
   private static func run(_ sql: String, on replica: Replica) async throws -> SQLResult {
     let collect: @Sendable (Database) throws -> SQLResult = { database in
       var result = SQLResult()
       try database.forEach(sql) { row in
-        // The rows of the last statement that has any are the answer.
+        // The result is the rows of the last statement with rows.
         if row.names != result.names { result = SQLResult(names: row.names) }
         result.rows.append(row)
       }
@@ -59,7 +59,7 @@ extension FerryCommand {
       do {
         return try await replica.read(collect)
       } catch ReplicaError.database(_, let code) where [8, 1].contains(code & 0xFF) {
-        // It writes after all, or needs Ferry's functions; errors show again below.
+        // It does write, or needs Ferry's functions; errors appear again below.
       }
     }
     return try await replica.write(collect)

@@ -60,7 +60,7 @@ extension FerryCommand {
     return .done
   }
 
-  /// On one line as JSON, else in lines that people may edit.
+  /// Prints the schema: JSON on one line, or lines for editing.
   private static func print(_ schema: SpaceSchema, asJSON: Bool) throws {
     let bytes = schema.encoded()
     if asJSON {

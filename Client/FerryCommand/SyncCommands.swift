@@ -37,7 +37,7 @@ extension FerryCommand {
     do {
       try await replica.watch(onEvent: { event in try? report(event, asJSON: asJSON) })
     } catch ReplicaError.cancelled {
-      // Interrupted: the way in which a watch ends.
+      // An interruption is the normal end of a watch.
     }
     return .done
   }
@@ -76,7 +76,7 @@ extension FerryCommand {
     return verdict == .done ? .unreachable : verdict
   }
 
-  /// Done, unless records wait for the user.
+  /// Returns `done`, unless records wait for the user.
   private static func verdict(_ replica: Replica) async throws -> ExitStatus {
     let status = try await replica.status()
     if status.toApply > status.keptBack {

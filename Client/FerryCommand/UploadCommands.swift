@@ -62,7 +62,7 @@ extension FerryCommand {
     return .done
   }
 
-  /// Tells what waits for `ferry retry`. Answers whether anything does.
+  /// Prints the records that wait for `ferry retry`. Returns whether there are any.
   static func tellUnsent(_ replica: Replica) async throws -> Bool {
     let count = try await replica.status().unsent
     guard count > 0 else { return false }

@@ -103,7 +103,7 @@ extension VerifyReport {
     return lines
   }
 
-  /// What was found, in a line.
+  /// The findings in one line.
   private var counted: String {
     let mended = differences.filter(\.isMended).count
     let found =

@@ -1,7 +1,8 @@
 import FerryProtocol
 
-/// Comma-separated values with a header line (RFC 4180): quoted fields may hold commas, line
-/// breaks and doubled quotes. An empty field without quotes is NULL, one with quotes is empty.
+/// A reader of comma-separated values with a header line (RFC 4180). Quoted fields may contain
+/// commas, line breaks and doubled quotes. An empty field without quotes is NULL; with quotes it is
+/// empty.
 struct CSVReader {
   private let bytes: UnsafeBufferPointer<UInt8>
   private var position = 0
@@ -58,7 +59,7 @@ struct CSVReader {
     }
   }
 
-  /// One field; stops at the comma or line end behind it.
+  /// Reads one field; stops at the comma or line end after it.
   private mutating func field(_ number: Int) throws -> Value {
     guard position < bytes.count, bytes[position] == 0x22 else {
       let start = position

@@ -1,6 +1,6 @@
-/// Why a file cannot be imported. Nothing has been written when it is thrown.
+/// The reason why a file cannot be imported. Nothing is written if it is thrown.
 package struct ImportError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// What is wrong, with the row or byte where it is.
+  /// A description of the problem, with its row or byte.
   package let reason: String
 
   package init(_ reason: String) { self.reason = reason }

@@ -1,15 +1,15 @@
 import FerryProtocol
 
-/// How a file holds its rows.
+/// The format of a file's rows.
 package enum ImportFormat: String, Sendable, CaseIterable {
-  /// One array of objects; also an object whose only array member is one.
+  /// JSON: one array of objects, or an object whose only array member is one.
   case json
-  /// One object a line.
+  /// JSON lines: one object a line.
   case jsonl
-  /// RFC 4180 with a header line.
+  /// CSV: RFC 4180 with a header line.
   case csv
 
-  /// By the file's name, and where that says nothing, by its first byte.
+  /// Returns the format by the file's name or, if that is unknown, by the first byte.
   package static func guess(path: String, firstByte: UInt8?) -> ImportFormat {
     let name = path.lowercased()
     if name.hasSuffix(".csv") { return .csv }
@@ -21,14 +21,14 @@ package enum ImportFormat: String, Sendable, CaseIterable {
 
 /// Reads the rows of a file one by one, in the file's order.
 package struct ImportReader: Sendable {
-  /// The bytes of the whole file, which the caller maps or reads.
+  /// The format of the file.
   private let format: ImportFormat
 
   package init(format: ImportFormat) { self.format = format }
 
   /// Calls `row` with each row's columns and with the bytes read so far.
   ///
-  /// - Throws: ``ImportError`` that names the row; what `row` throws.
+  /// - Throws: ``ImportError`` that names the row; the error of `row`.
   package func read(
     _ bytes: UnsafeRawBufferPointer, row: ([Column], Int) throws -> Void
   ) throws {
@@ -60,7 +60,7 @@ package struct ImportReader: Sendable {
     }
   }
 
-  /// An object around the array, as in {"3166-2": [ … ]}.
+  /// Reads an object around the array, as in {"3166-2": [ … ]}.
   private func readWrapped(
     _ reader: inout JSONReader, _ row: ([Column], Int) throws -> Void,
     _ outcome: inout (any Error)?
@@ -118,7 +118,7 @@ package struct ImportReader: Sendable {
 }
 
 extension JSONReader {
-  /// An object as columns: true and false become 1 and 0, and nested arrays and objects their
+  /// Reads an object as columns: `true` and `false` become 1 and 0, nested arrays and objects their
   /// own JSON text.
   fileprivate mutating func importedRow() throws(MalformedMessage) -> [Column] {
     guard try peek() == 0x7B else { throw malformed("a row is an object") }

@@ -1,9 +1,9 @@
 import FerryProtocol
 
-/// What a first pass over a file learns: its columns, what they hold, and whether every row can
-/// be identified.
+/// The result of a first pass over a file: its columns, their types, and whether every row has an
+/// identifier.
 package struct ImportSurvey: Sendable, Equatable {
-  /// What a column has held so far, as narrow as SQLite's types can say it.
+  /// The narrowest of SQLite's types that fits a column's values so far.
   package enum Affinity: String, Sendable {
     case unknown = ""
     case integer = "INTEGER"
@@ -12,26 +12,28 @@ package struct ImportSurvey: Sendable, Equatable {
     case mixed = "BLOB"
   }
 
-  /// Names in the order in which they were first seen, without the key.
+  /// Names in the order of their first occurrence, without the key.
   package private(set) var columns: [Name] = []
   package private(set) var affinities: [Name: Affinity] = [:]
   package private(set) var rows = 0
-  /// Columns with an integer that no real number is equal to.
+  /// Columns with an integer that has no equal real number.
   package private(set) var wideIntegers: Set<Name> = []
-  /// The names of all columns so far, by what SQLite takes them for.
+  /// The names of all columns so far, by the form that SQLite compares.
   private var spellings: [Name: Name] = [:]
-  /// The column that identifies a row; `nil` when rows get a new identifier each.
+  /// The column that identifies a row; `nil` if each row gets a new identifier.
   package let key: Name?
 
-  /// - Parameter generated: what the key column is called where rows get a new identifier each.
+  /// Creates an empty survey.
+  ///
+  /// - Parameter generated: the name of the key column if each row gets a new identifier.
   package init(key: Name?, generated: Name? = nil) {
     self.key = key
     if let name = key ?? generated { spellings[name.folded] = name }
   }
 
-  /// Takes one row into account.
+  /// Adds one row to the survey.
   ///
-  /// - Throws: ``ImportError`` when the row has no usable key.
+  /// - Throws: ``ImportError`` if the row has no usable key.
   package mutating func add(_ row: [Column]) throws {
     rows += 1
     for column in row where affinities[column.name] == nil { try note(column.name) }
@@ -50,7 +52,7 @@ package struct ImportSurvey: Sendable, Equatable {
     }
   }
 
-  /// Looks at a column's name when it is new.
+  /// Checks and notes a new column's name.
   private mutating func note(_ name: Name) throws {
     if let fault = NameRule.fault(in: name, limits: .standard) {
       throw ImportError("row \(rows) has a column that cannot be made: \(fault)")
@@ -62,7 +64,7 @@ package struct ImportSurvey: Sendable, Equatable {
     }
   }
 
-  /// The row's identifier as text; whole numbers are written out.
+  /// Returns the row's identifier as text; whole numbers as decimal digits.
   package static func identifier(in row: [Column], key: Name) -> String? {
     switch row.first(where: { $0.name == key })?.value {
     case .text(let text)
@@ -73,7 +75,7 @@ package struct ImportSurvey: Sendable, Equatable {
     }
   }
 
-  /// A text from CSV as the number that its whole column holds.
+  /// Converts a text from CSV to a number, if its whole column has numbers.
   package func typed(_ column: Column, isUntyped: Bool) -> Value {
     guard isUntyped, case .text(let text) = column.value else { return column.value }
     switch affinities[column.name] {
@@ -83,12 +85,12 @@ package struct ImportSurvey: Sendable, Equatable {
     }
   }
 
-  /// For files whose fields are all text: looks at what the texts say.
+  /// Adds a row of a file whose fields are all text: reads numbers from the texts.
   package mutating func addUntyped(_ row: [Column]) throws {
     try add(row.map { Column($0.name, $0.name == key ? $0.value : Self.number(in: $0.value)) })
   }
 
-  /// A number only where writing it out gives the same text again, so that 007 and 1e3 stay text.
+  /// Returns a number only if it has the same text again, so that 007 and 1e3 stay text.
   private static func number(in value: Value) -> Value {
     guard case .text(let text) = value else { return value }
     if let integer = Int64(text), "\(integer)" == text { return .integer(integer) }
@@ -115,7 +117,7 @@ extension ImportSurvey.Affinity {
 }
 
 extension Value {
-  /// Whether a column of reals would make another number of it.
+  /// Whether a column of reals would change the number.
   fileprivate var isWideInteger: Bool {
     if case .integer(let integer) = self {
       Int64(exactly: Double(integer)) != integer

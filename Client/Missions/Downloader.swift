@@ -1,20 +1,20 @@
 import FerryProtocol
 
-/// Fetches one file, whatever became of earlier attempts (seed rows S4.2 and S5.3).
+/// Fetches one file, with the parts of earlier attempts (SPEC.md §20).
 public protocol Downloader: Sendable {
-  /// Brings ``DownloadJob/partialPath`` to the whole content and checks its SHA-256; what is there
-  /// already by ``DownloadJob/map`` is not fetched again.
+  /// Completes the content at ``DownloadJob/partialPath`` and checks its SHA-256; does not fetch
+  /// the parts in ``DownloadJob/map`` again.
   ///
-  /// A caller that cancels its task gets ``DownloadError/Kind/cancelled``, and keeps what was
+  /// A caller that cancels its task gets ``DownloadError/Kind/cancelled``, and keeps the parts
   /// recorded until then.
   func download(
     _ job: DownloadJob, progress: @escaping @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) -> DownloadOutcome
 }
 
-/// Where a file comes from.
+/// The source of a file.
 public enum DownloadSource: Sendable, Equatable {
-  /// Content that the server has, at the address that the downloader was configured with.
+  /// Content of the server, at the address in the downloader's configuration.
   case blob(ContentHash)
   /// Any http or https address.
   case url(String)
@@ -25,23 +25,23 @@ public struct DownloadJob: Sendable {
   public var source: DownloadSource
   /// Bytes of the whole file.
   public var size: Int64
-  /// Of the whole file.
+  /// The hash of the whole file.
   public var hash: ContentHash
   /// Bytes of each chunk but the last.
   public var chunkSize: Int64
-  /// In order; empty where only the whole is known.
+  /// The hashes of the chunks in order; empty if only the hash of the whole file is known.
   public var chunks: [ContentHash]
-  /// Where the bytes go, each at its own offset: a sparse file, made where there is none.
+  /// The path of the fetched bytes, each at its own offset: a sparse file, created if it is absent.
   public var partialPath: String
-  /// How the bytes stand in that file; `nil` for as they are.
+  /// The encryption of that file; `nil` for none.
   public var cipher: PartialCipher?
-  /// What is there already.
+  /// The parts that are here already.
   public var map: ChunkMap
-  /// Keeps the map; called after the bytes that it speaks of are in the file.
+  /// Stores the map; called after its bytes are in the file.
   public var record: @Sendable (ChunkMap) async throws -> Void
   /// Finds a chunk in a complete object, which is copied and checked rather than fetched.
   public var reuse: @Sendable (ContentHash) async -> LocalChunk?
-  /// Told of a failure where nothing has come since the one before, while it is tried again.
+  /// Reports a failure during the retries, if no byte has arrived since the one before.
   public var stalled: @Sendable (DownloadError) async -> Void = { _ in }
 
   public init(
@@ -64,12 +64,12 @@ public struct DownloadJob: Sendable {
   }
 }
 
-/// Where a chunk lies on this device.
+/// A chunk's place on this device.
 public struct LocalChunk: Sendable, Equatable {
   public var path: String
-  /// Bytes from the start of the file.
+  /// The chunk's offset in the file, in bytes.
   public var offset: Int64
-  /// Bytes.
+  /// The length in bytes.
   public var length: Int
 
   public init(path: String, offset: Int64, length: Int) {
@@ -79,12 +79,12 @@ public struct LocalChunk: Sendable, Equatable {
   }
 }
 
-/// How far a file is.
+/// The progress of a file.
 public struct DownloadProgress: Sendable, Equatable {
-  /// Bytes that are there; it never goes back and never exceeds ``bytesTotal``.
+  /// The bytes that are here; the number never goes back and never exceeds ``bytesTotal``.
   public var bytesDone: Int64
   public var bytesTotal: Int64
-  /// Bytes that came over the network in this run, those that had to be thrown away included.
+  /// The bytes received over the network in this run, discarded ones included.
   public var bytesFetched: Int64
 
   public init(bytesDone: Int64, bytesTotal: Int64, bytesFetched: Int64) {
@@ -94,11 +94,11 @@ public struct DownloadProgress: Sendable, Equatable {
   }
 }
 
-/// How a file was brought to its end.
+/// The statistics of a completed file.
 public struct DownloadOutcome: Sendable, Equatable {
-  /// Bytes that came over the network in this run.
+  /// The bytes received over the network in this run.
   public var bytesFetched: Int64
-  /// Bytes that were there already, in the partial file or in other content.
+  /// The bytes that were here already, in the partial file or in other content.
   public var bytesReused: Int64
 
   public init(bytesFetched: Int64, bytesReused: Int64) {
@@ -107,18 +107,18 @@ public struct DownloadOutcome: Sendable, Equatable {
   }
 }
 
-/// Why a file could not be fetched.
+/// The reason why a file could not be fetched.
 public struct DownloadError: Error, Sendable, Equatable, CustomStringConvertible {
   public enum Kind: Sendable, Equatable {
-    /// No connection, or one that broke and would not come back.
+    /// No connection, or one that broke and was not restored.
     case offline
     /// The server answered with this status.
     case server(Int)
-    /// The content is not what the manifest says: the number of the chunk, or `nil` where the
-    /// whole is wrong.
+    /// The content differs from the manifest: the number of the chunk, or `nil` if the whole is
+    /// wrong.
     case wrongContent(chunk: Int?)
-    /// The answer is not one to such a request: a wrong range or length, an encoding nobody asked
-    /// for, redirects without end.
+    /// The answer does not fit the request: a wrong range or length, an unrequested encoding,
+    /// endless redirects.
     case wrongAnswer
     /// There is no room on the disk.
     case diskFull
@@ -126,17 +126,17 @@ public struct DownloadError: Error, Sendable, Equatable, CustomStringConvertible
     case file
     /// The task was cancelled.
     case cancelled
-    /// The server's file is another one now than when the transfer began.
+    /// The server's file has changed since the transfer began.
     case changed
   }
 
   public var kind: Kind
-  /// What happened, in a sentence.
+  /// A description in one sentence.
   public var message: String
-  /// Whether the same may well succeed later without anybody doing anything.
+  /// Whether the same call may succeed later without any change.
   public var isTransient: Bool
 
-  /// `isTransient`: `nil` takes what is usual for the kind.
+  /// Creates an error; with `nil` as `isTransient` it takes the usual value for the kind.
   public init(_ kind: Kind, _ message: String, isTransient: Bool? = nil) {
     self.kind = kind
     self.message = message

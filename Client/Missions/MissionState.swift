@@ -1,57 +1,56 @@
 import FerryProtocol
 
-/// Where a mission stands on this device (seed row S5.1).
+/// The state of a mission on this device (SPEC.md §21).
 public enum MissionState: String, Sendable, CaseIterable {
-  /// Asked for, and waiting for its turn.
+  /// Requested, and waiting for its turn.
   case ready
-  /// Its turn has come; it may wait for a connection.
+  /// Being fetched; it may wait for a connection.
   case downloading
-  /// It rests with all that was fetched until somebody resumes it.
+  /// Paused with all fetched parts until the user resumes it.
   case paused
-  /// Given up by somebody: what was fetched for it is gone.
+  /// Cancelled by the user: its fetched parts are gone.
   case cancelled
-  /// It could not be fetched as it was published: what was fetched for it is gone.
+  /// Its published content could not be fetched: its fetched parts are gone.
   case failed
   /// Complete and checked.
   case done
 
-  /// Whether it neither goes on nor can be resumed.
+  /// Whether the mission neither continues nor can be resumed.
   public var isFinal: Bool { self == .cancelled || self == .failed || self == .done }
 }
 
-/// Why a mission waits, rests or failed, and why a call about one could not be answered.
+/// The reason why a mission waits, is paused or failed, or why a call about it failed.
 public struct MissionError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The reasons a caller treats differently. Their names are kept in the mission store.
+  /// The reasons that callers treat differently. The mission store keeps their names.
   public enum Kind: String, Sendable, CaseIterable {
     /// Neither the catalogue nor this device has it.
     case notFound
-    /// The server, or an item's own address, cannot be reached or is overloaded: what was fetched
-    /// is kept and it goes on by itself.
+    /// The server, or an item's own address, is unreachable or overloaded. The fetched parts are
+    /// kept, and the mission continues by itself.
     case offline
-    /// There is not room enough on the disk: what was fetched is kept.
+    /// The disk has not enough space: the fetched parts are kept.
     case diskFull
     /// It waits for another mission.
     case waiting
-    /// Another process is fetching it.
+    /// Another process fetches it.
     case busy
     /// A mission that comes first failed, was cancelled, or is not in the catalogue.
     case dependency
-    /// The content is not what the manifest says, however often it was fetched.
+    /// The content differs from the manifest, however often it was fetched.
     case wrongContent
-    /// The server does not let this device have it, or not any more: what was fetched is kept.
+    /// The server denies this device access to it: the fetched parts are kept.
     case forbidden
-    /// The server refuses its content, and the catalogue does not have it any more.
+    /// The server rejects its content, and the catalogue no longer has it.
     case retracted
-    /// The server refused, or answered with something else than was asked for.
+    /// The server rejected the request, or its answer does not fit the request.
     case refused
-    /// The manifest is not what the catalogue says, or cannot be read by this version.
+    /// The manifest differs from the catalogue, or this version cannot read it.
     case badManifest
     /// The signature over the manifest is not its signer's.
     case badSignature
-    /// The manifest was signed by another key than the one that this device trusts: what was
-    /// fetched is kept.
+    /// The manifest is signed by a key that this device does not trust: the fetched parts are kept.
     case untrustedSigner
-    /// What lies on this device is not what was downloaded.
+    /// The content on this device differs from the downloaded one.
     case damaged
     /// The content is sealed with another key, or with none.
     case wrongKey
@@ -64,9 +63,9 @@ public struct MissionError: Error, Sendable, Equatable, CustomStringConvertible 
   }
 
   public var kind: Kind
-  /// The item's path, where it is one item's.
+  /// The path of an item, if the reason concerns one item.
   public var item: String?
-  /// What happened, in a sentence.
+  /// A description in one sentence.
   public var message: String
 
   public init(_ kind: Kind, item: String? = nil, _ message: String) {
@@ -75,7 +74,7 @@ public struct MissionError: Error, Sendable, Equatable, CustomStringConvertible 
     self.message = message
   }
 
-  /// Whether it passes by itself, or when there is a connection or room again.
+  /// Whether the problem passes by itself, or when a connection or space returns.
   public var isTransient: Bool {
     switch kind {
     case .offline, .diskFull, .waiting, .busy: true
@@ -86,38 +85,39 @@ public struct MissionError: Error, Sendable, Equatable, CustomStringConvertible 
   public var description: String { item.map { "\($0): \(message)" } ?? message }
 }
 
-/// A mission as the catalogue and this device have it.
+/// A mission in the catalogue and on this device.
 public struct MissionStatus: Sendable, Equatable {
   public var id: MissionID
   /// The version that is being fetched, or else the one in use, or else the catalogue's.
   public var version: Int64
   public var title: String
   public var summary: String
-  /// `nil` where nobody asked for it.
+  /// The state; `nil` if nobody requested the mission.
   public var state: MissionState?
-  /// Why it waits, rests or failed.
+  /// The reason why the mission waits, is paused or failed.
   public var reason: MissionError?
   public var items: Int64
   public var itemsDone: Int64
-  /// Bytes of ``version`` that are there, of ``bytesTotal``.
+  /// The bytes of ``version`` that are here, of ``bytesTotal``.
   public var bytesDone: Int64
   public var bytesTotal: Int64
-  /// The version in use; `nil` until one was downloaded whole.
+  /// The version in use; `nil` until one was downloaded completely.
   public var activeVersion: Int64?
-  /// The catalogue's version; `nil` where the mission was retracted.
+  /// The catalogue's version; `nil` if the mission was retracted.
   public var publishedVersion: Int64?
 
-  /// Whether the catalogue has another content under the number of the version in use: its server
-  /// was set back, and has counted once more.
+  /// Whether the catalogue has other content under the number of the version in use: its server was
+  /// rolled back, and has used the number again.
   public var isRepublished = false
 
-  /// Whether it is ``MissionState/downloading`` and nobody is at it: the process that was has ended.
+  /// Whether the state is ``MissionState/downloading`` although the process that fetched it has
+  /// ended.
   public var isInterrupted = false
 
-  /// Whether a whole version is there (seed row S4.6).
+  /// Whether a complete version is here.
   public var isDownloaded: Bool { activeVersion != nil }
 
-  /// Whether the catalogue has a version later than the one in use, or another of its number.
+  /// Whether the catalogue has a later version than the one in use, or another one of its number.
   public var hasUpdate: Bool {
     guard let activeVersion, let publishedVersion else { return false }
     return isRepublished || publishedVersion > activeVersion

@@ -1,11 +1,11 @@
-/// What all transfers of a transport together may use.
+/// The bandwidth of all transfers of a transport together.
 public struct BandwidthLimits: Sendable, Equatable {
-  /// Bytes of bodies received in a second, as they travel; nil for no limit.
+  /// Bytes of bodies received in a second, compressed as they travel; `nil` for no limit.
   public var receiving: Int?
-  /// Bytes of bodies sent in a second; nil for no limit.
+  /// Bytes of bodies sent in a second; `nil` for no limit.
   public var sending: Int?
 
-  /// Limits; zero and less mean one byte a second.
+  /// Creates limits; zero and less mean one byte a second.
   public init(receiving: Int? = nil, sending: Int? = nil) {
     self.receiving = receiving
     self.sending = sending
@@ -14,28 +14,30 @@ public struct BandwidthLimits: Sendable, Equatable {
 
 /// A token bucket: credit grows with time up to a tenth of a second's worth.
 ///
-/// What is taken may exceed the credit, and the debt is waited for. So parts need not be cut to the
-/// credit, and over any time no more is taken than the rate, the credit and one part allow.
+/// A part may exceed the credit; the next part waits until the debt is paid. So parts need not be
+/// cut to the credit. Over any time, no more is taken than the rate, the credit and one part
+/// permit.
 struct BandwidthBucket: Sendable {
   private let rate: Double
   private var credit: Double
   private var updated: ContinuousClock.Instant
 
-  /// A bucket with full credit.
+  /// Creates a bucket with full credit.
   init(bytesPerSecond: Int, now: ContinuousClock.Instant) {
     rate = Double(max(1, bytesPerSecond))
     credit = rate / 10
     updated = now
   }
 
-  /// How long until there is credit; nil when there is some.
+  /// Returns the time until there is credit; `nil` if there is some.
   mutating func wait(at now: ContinuousClock.Instant) -> Duration? {
     refill(now)
-    // A part of a byte is none: otherwise the wait would come closer and closer to its end.
+    // A fraction of a byte does not count: otherwise the wait would approach its end without
+    // reaching it.
     return credit >= min(1, rate / 10) ? nil : .seconds((min(1, rate / 10) - credit) / rate)
   }
 
-  /// Takes `count` bytes, whether or not there is credit for them.
+  /// Takes `count` bytes, even without credit for them.
   mutating func take(_ count: Int, at now: ContinuousClock.Instant) {
     refill(now)
     credit -= Double(count)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Hands a body from the transport's thread to one consumer, holding a bounded part of it.
+/// Passes a body from the transport's thread to one consumer, with a bounded buffer.
 final class BodyChannel: TransferSink {
   typealias Head = Result<ResponseHead, TransportError>
   typealias Part = Result<[UInt8]?, TransportError>
@@ -18,8 +18,8 @@ final class BodyChannel: TransferSink {
   private let capacity: Int
   private let state = Mutex(State())
 
-  /// A channel that lets the transfer rest while it holds `capacity` bytes or more: so many are
-  /// lost when the process is killed.
+  /// Creates a channel that pauses the transfer while it has `capacity` bytes or more. So many
+  /// bytes are lost if the process is killed.
   init(capacity: Int = 64 << 10) { self.capacity = capacity }
 
   /// Waits for the head of the transfer that `start` begins.
@@ -33,7 +33,7 @@ final class BodyChannel: TransferSink {
     }
   }
 
-  /// Waits for the next part of the body; `goOn` is called when a resting transfer has room again.
+  /// Waits for the next part of the body; calls `goOn` when a paused transfer has room again.
   func next(_ goOn: () -> Void) async -> Part {
     await withCheckedContinuation { waiter in
       let (part, wasFull) = state.withLock { state in
@@ -80,7 +80,7 @@ final class BodyChannel: TransferSink {
 
   func finish(_ failure: TransportError?) { end(failure, keepsBuffer: true) }
 
-  /// The consumer leaves: what is buffered is dropped, a waiting consumer gets kind `cancelled`.
+  /// Cancels the consumer: drops buffered bytes, and a waiting consumer gets kind `cancelled`.
   func cancel(_ failure: TransportError) { end(failure, keepsBuffer: false) }
 
   private func end(_ failure: TransportError?, keepsBuffer: Bool) {
@@ -102,7 +102,7 @@ final class BodyChannel: TransferSink {
     if let part { partWaiter?.resume(returning: part) }
   }
 
-  /// What the consumer gets now; nil when it has to wait. A failure is told once.
+  /// Returns the consumer's next part; `nil` if it has to wait. A failure is returned once.
   private static func take(_ state: inout State) -> Part? {
     if !state.buffer.isEmpty {
       defer { state.buffer = [] }

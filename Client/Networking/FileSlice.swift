@@ -2,10 +2,10 @@
 public struct FileSlice: Sendable, Equatable {
   /// The file's path.
   public var path: String
-  /// Which bytes of it; nil for all that it has when the request starts.
+  /// The bytes of the slice; `nil` for all that the file has when the request starts.
   public var range: Range<Int>?
 
-  /// A slice.
+  /// Creates a slice.
   public init(path: String, range: Range<Int>? = nil) {
     self.path = path
     self.range = range

@@ -4,12 +4,12 @@ package enum HTTPDate {
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ]
 
-  /// Reads all three forms a recipient must accept.
+  /// Reads all three forms that a recipient must accept.
   ///
   /// - Parameters:
   ///   - text: such as `Sun, 06 Nov 1994 08:49:37 GMT`.
-  ///   - now: seconds since 1970; gives two-digit years their century.
-  /// - Returns: seconds since 1970, or nil when `text` is no date.
+  ///   - now: seconds since 1970; decides the century of two-digit years.
+  /// - Returns: seconds since 1970, or `nil` if `text` is not a date.
   package static func parse(_ text: String, now: Int64) -> Int64? {
     let words = text.split { " ,-".contains($0) }
     switch words.count {
@@ -29,7 +29,7 @@ package enum HTTPDate {
     return Int64(text)
   }
 
-  /// A two-digit year more than 50 years ahead is one of the past.
+  /// Returns a year; a two-digit year more than 50 years ahead is in the past.
   private static func year(_ text: Substring, now: Int64) -> Int64? {
     guard text.utf8.count == 2 else { return number(text, digits: 4) }
     guard let short = number(text, digits: 2) else { return nil }
@@ -50,7 +50,8 @@ package enum HTTPDate {
     return ((days * 24 + clock[0]) * 60 + clock[1]) * 60 + clock[2]
   }
 
-  /// Proleptic Gregorian, counting years from March so that the leap day comes last.
+  /// Counts days in the proleptic Gregorian calendar, with years from March, so that the leap day
+  /// is last.
   private static func daysSince1970(year: Int64, month: Int64, day: Int64) -> Int64 {
     let marchYear = month > 2 ? year : year - 1
     let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1

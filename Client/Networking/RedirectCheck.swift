@@ -1,14 +1,14 @@
-/// Whether a request may go on to the address that a server names: a pure rule.
+/// Whether a request may follow a redirect to an address: a pure rule.
 struct RedirectCheck {
   let request: TransportRequest
   /// The address of the request itself.
   let first: RequestAddress
 
-  /// Why the request may not go to `next`, or nil when it may.
+  /// Returns why the request may not follow a redirect to `next`, or `nil` if it may.
   ///
   /// - Parameters:
   ///   - previous: the address before this one.
-  ///   - sendsBody: whether the request still carries its body: a 303 takes it away.
+  ///   - sendsBody: whether the request still has its body: a 303 removes it.
   func refusal(
     of next: RequestAddress, after previous: RequestAddress, sendsBody: Bool
   ) -> TransportError? {

@@ -1,10 +1,10 @@
-/// What the transport itself has to know of an address; the rest is curl's to read.
+/// The parts of an address that the transport itself needs; curl reads the rest.
 struct RequestAddress: Equatable {
   /// Whether the scheme is https.
   let isSecure: Bool
-  /// The host, brackets of an IPv6 literal included.
+  /// The host, with the brackets of an IPv6 literal.
   let host: String
-  /// The port, by the scheme when the address names none.
+  /// The port; the scheme's default if the address has none.
   let port: Int
 
   /// `host:port`, for messages: never with credentials or path.
@@ -20,7 +20,7 @@ struct RequestAddress: Equatable {
     guard url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
       throw TransportError(.badAddress, "the address contains blanks or control characters")
     }
-    // By bytes: a combining mark makes one character of itself and the slash before it.
+    // By bytes: a combining mark and the slash before it would form one character.
     let bytes = url.utf8
     let colon = bytes.firstIndex(of: UInt8(ascii: ":")) ?? bytes.endIndex
     guard bytes[colon...].starts(with: "://".utf8) else {
@@ -50,7 +50,7 @@ struct RequestAddress: Equatable {
     byte == UInt8(ascii: "/") || byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#")
   }
 
-  /// Reads `:8080`; empty, and a colon alone (RFC 3986 §3.2.3), mean the default.
+  /// Reads `:8080`; an empty text, and a colon alone (RFC 3986 §3.2.3), mean the default.
   private static func port(
     _ text: Substring, default defaultPort: Int
   ) throws(TransportError) -> Int {

@@ -1,10 +1,10 @@
-/// Whether a body comes too slowly: a pure rule, by which a server that sends a byte now and then
-/// cannot hold a download for ever.
+/// Whether a body is too slow: a pure rule. A server that sends a byte now and then cannot hold a
+/// download for ever.
 ///
-/// It looks at windows of time one after another, in each of which enough has to come. A rest that
-/// this side takes begins a window again.
+/// It measures consecutive windows of time; each of them needs enough bytes. A pause of this side
+/// restarts the window.
 package struct RequestPace {
-  /// What downloads have to bring, bytes a second: a modem of 1990 brings thirty times as much.
+  /// The least rate of downloads in bytes a second: a modem of 1990 is thirty times as fast.
   package static let downloadRateMin = 32
 
   private let rateMin: Int
@@ -17,12 +17,12 @@ package struct RequestPace {
     self.window = window
   }
 
-  /// A rest of this side: the time does not count.
+  /// Notes a pause of this side: its time does not count.
   mutating func rest() { began = nil }
 
-  /// How long the window goes on; zero and less when too little has come in it.
+  /// Returns the rest of the window; zero and less if too few bytes have arrived in it.
   ///
-  /// - Parameter received: bytes of the body so far, as they came over the wire.
+  /// - Parameter received: bytes of the body so far, compressed as they travel.
   mutating func patience(received: Int, at now: ContinuousClock.Instant) -> Duration {
     guard let began else {
       self.began = now
@@ -32,7 +32,7 @@ package struct RequestPace {
     let left = window - began.duration(to: now)
     if left > .zero { return left }
     let seconds = Double(window.components.seconds) + Double(window.components.attoseconds) / 1e18
-    // A redirect begins to count from zero.
+    // A redirect restarts the count at zero.
     let came = received >= receivedBefore ? received - receivedBefore : received
     guard Double(came) >= Double(rateMin) * seconds else { return .zero }
     self.began = now

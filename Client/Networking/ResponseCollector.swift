@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Gathers a whole response in memory, within a limit.
+/// Collects a whole response in memory, within a limit.
 final class ResponseCollector: TransferSink {
   typealias Outcome = Result<TransportResponse, TransportError>
 
@@ -14,7 +14,7 @@ final class ResponseCollector: TransferSink {
   private let limit: Int
   private let state = Mutex(State())
 
-  /// A collector that refuses a body of more than `limit` bytes.
+  /// Creates a collector that rejects a body of more than `limit` bytes.
   init(limit: Int) { self.limit = limit }
 
   /// Waits for the end of the transfer that `start` begins.
@@ -32,7 +32,7 @@ final class ResponseCollector: TransferSink {
     let announced = head.headers["Content-Length"].flatMap { Int($0) } ?? 0
     state.withLock { state in
       state.head = head
-      // A lying sender costs address space only, and that within bounds.
+      // A false length costs only address space, within this bound.
       state.body.reserveCapacity(min(max(0, announced), limit, 16 << 20))
     }
   }

@@ -3,25 +3,25 @@ struct ResponseHead: Sendable, Equatable {
   var status: Int
   var headers: TransportHeaders = [:]
 
-  /// Whether another response follows: an interim one (1xx), or a redirect that is followed.
+  /// Whether another response follows: after an interim one (1xx), or after a redirect to follow.
   func isPassing(followsRedirects: Bool) -> Bool {
     if status < 200 { return status != 101 }
     return followsRedirects && 300..<400 ~= status && headers["Location"]?.isEmpty == false
   }
 }
 
-/// Reads head lines as curl hands them over, one at a time, over several responses in a row.
+/// Reads head lines from curl, one at a time, over several responses in a row.
 struct ResponseHeadParser {
   private let followsRedirects: Bool
   private var current: ResponseHead?
   /// Whether body bytes belong to a redirect.
   private(set) var isPassing = false
-  /// Why the heads of this exchange are too much, once they are.
+  /// Why the heads of this exchange exceed the limits; `nil` if they do not.
   private(set) var fault: String?
   private var bytes = 0
   private var lines = 0
 
-  /// Bytes and lines of all heads of one exchange, redirects and interim responses included.
+  /// The most bytes of all heads of one exchange, redirects and interim responses included.
   static let bytesMax = 256 << 10
   static let linesMax = 2_000
 
@@ -29,7 +29,7 @@ struct ResponseHeadParser {
 
   /// Takes one line with or without its line end.
   ///
-  /// Answers with the final head at its closing empty line. Trailers are not part of a head.
+  /// Returns the final head at its closing empty line. Trailers are not part of a head.
   mutating func feed(_ line: some Collection<UInt8>) -> ResponseHead? {
     bytes += line.count
     lines += 1

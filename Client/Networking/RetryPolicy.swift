@@ -1,17 +1,17 @@
-/// When to try again: exponential back-off with full jitter, and the server's own wish.
+/// The rule for retries: exponential back-off with full jitter, and the server's requested pause.
 ///
-/// A pure rule: randomness and time come in as arguments.
+/// A pure rule: randomness and time are arguments.
 public struct RetryPolicy: Sendable, Equatable {
   /// The ceiling of the first delay; it doubles with each further failure.
   public var delayBase: Duration
   /// The highest ceiling.
   public var delayMax: Duration
-  /// The longest a server's `Retry-After` is obeyed.
+  /// The longest `Retry-After` of a server that is obeyed.
   public var retryAfterMax: Duration
-  /// How often to try in all, the first time included; nil for ever.
+  /// The number of attempts, the first included; `nil` for no limit.
   public var attemptsMax: Int?
 
-  /// A policy; the defaults give up after about half a minute.
+  /// Creates a policy; the defaults give up after about half a minute.
   public init(
     delayBase: Duration = .milliseconds(500), delayMax: Duration = .seconds(60),
     retryAfterMax: Duration = .seconds(600), attemptsMax: Int? = 6
@@ -22,14 +22,14 @@ public struct RetryPolicy: Sendable, Equatable {
     self.attemptsMax = attemptsMax
   }
 
-  /// How long to wait before the next attempt.
+  /// Returns the pause before the next attempt.
   ///
   /// - Parameters:
-  ///   - failures: how many attempts in a row have failed, from 1.
-  ///   - retryAfter: what the server asked for: a lower bound, with up to `delayBase` of jitter on
-  ///     top so that its clients do not return at once.
+  ///   - failures: the number of failed attempts in a row, from 1.
+  ///   - retryAfter: the server's requested pause: a lower bound, with up to `delayBase` of jitter
+  ///     on top so that its clients do not return at once.
   ///   - random: a uniformly random word.
-  /// - Returns: nil to give up.
+  /// - Returns: `nil` to give up.
   public func delay(
     afterFailures failures: Int, retryAfter: Duration? = nil, random: UInt64
   ) -> Duration? {
@@ -46,7 +46,7 @@ public struct RetryPolicy: Sendable, Equatable {
     attemptsMax.map { failures >= $0 } ?? false
   }
 
-  /// Whether a status says that the same request may succeed later.
+  /// Whether a status means that the same request may succeed later.
   public static func isTransient(status: Int) -> Bool {
     switch status {
     case 408, 425, 429, 500, 502, 503, 504: true
@@ -59,7 +59,7 @@ public struct RetryPolicy: Sendable, Equatable {
   /// - Parameters:
   ///   - field: the field's value.
   ///   - now: seconds since 1970.
-  /// - Returns: how long to wait, zero for a date in the past, or nil when it is neither.
+  /// - Returns: The pause, zero for a date in the past, or `nil` if the field is neither.
   public static func retryAfter(_ field: String, now: Int64) -> Duration? {
     if !field.isEmpty, field.utf8.allSatisfy({ 48...57 ~= $0 }) {
       return .seconds(Int64(field.prefix(9)) ?? 0)
@@ -73,7 +73,7 @@ public struct RetryPolicy: Sendable, Equatable {
     return min(ceiling, delayMax)
   }
 
-  /// `random / 2^64` of `limit`, in whole nanoseconds.
+  /// Returns `random / 2^64` of `limit`, in whole nanoseconds.
   private func fraction(_ random: UInt64, of limit: Duration) -> Duration {
     let parts = limit.components
     let nanoseconds = parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000

@@ -1,13 +1,13 @@
 /// One event of an event stream.
 package struct ServerSentEvent: Sendable, Equatable {
-  /// The last event id the stream has given so far; what `Last-Event-ID` repeats on return.
+  /// The last event id of the stream so far; `Last-Event-ID` repeats it after a reconnection.
   package var id: String
   /// The type; `message` unless the stream named one.
   package var event: String
   /// The data lines joined by line feeds.
   package var data: String
 
-  /// An event.
+  /// Creates an event.
   package init(id: String = "", event: String = "message", data: String) {
     self.id = id
     self.event = event
@@ -19,10 +19,10 @@ package struct ServerSentEvent: Sendable, Equatable {
 package struct ServerSentEventParser: Sendable {
   /// The id to send as `Last-Event-ID` when the stream is opened again.
   package private(set) var lastEventID = ""
-  /// What the stream asked for as delay before opening it again.
+  /// The delay before a reconnection that the stream requested.
   package private(set) var reconnectionDelay: Duration?
 
-  /// The longest delay that a stream may ask for.
+  /// The longest delay that a stream may request.
   package static let reconnectionDelayMax = Duration.seconds(60)
 
   private let eventLimit: Int
@@ -34,12 +34,12 @@ package struct ServerSentEventParser: Sendable {
   private var data: [UInt8] = []
   private var hasData = false
 
-  /// A parser at the start of a stream; `eventLimit` bounds one event in bytes.
+  /// Creates a parser at the start of a stream; `eventLimit` bounds one event in bytes.
   package init(eventLimit: Int = 1 << 20) { self.eventLimit = eventLimit }
 
-  /// Takes the next part of the stream and answers with the events it completes.
+  /// Takes the next part of the stream and returns the events that it completes.
   ///
-  /// Throws kind `responseTooLarge` when an event outgrows the limit; the stream is then lost.
+  /// Throws kind `responseTooLarge` if an event exceeds the limit; the stream is then lost.
   package mutating func feed(_ bytes: [UInt8]) throws(TransportError) -> [ServerSentEvent] {
     var events: [ServerSentEvent] = []
     for byte in bytes {

@@ -1,7 +1,7 @@
-/// Where a transfer's response goes: into memory, to a consumer that sets the pace.
+/// The destination of a transfer's response: memory, or a consumer that sets the pace.
 ///
-/// The transfer calls from the transport's thread, in the order head, bytes, finish; `finish`
-/// may also come from a cancelling task, and only the first one counts.
+/// The transfer calls from the transport's thread, in the order head, bytes, finish. A cancelling
+/// task may also call `finish`; only the first call counts.
 protocol TransferSink: Sendable {
   /// Takes the head of the final response.
   func receive(_ head: ResponseHead)
@@ -9,16 +9,16 @@ protocol TransferSink: Sendable {
   /// Takes the next bytes of the decoded body.
   func receive(_ bytes: UnsafeRawBufferPointer) -> Reception
 
-  /// The transfer is over; nil means that the response is whole.
+  /// Ends the transfer; `nil` means that the response is complete.
   func finish(_ failure: TransportError?)
 }
 
-/// What a sink made of the bytes it was offered.
+/// A sink's reaction to the offered bytes.
 enum Reception {
-  /// It took them.
+  /// The sink took the bytes.
   case taken
-  /// It has no room: the same bytes are offered again once it has asked to go on.
+  /// The sink has no room: the transfer offers the same bytes again after it resumes.
   case full
-  /// It wants none of them: the transfer fails with the error, unless it was cancelled.
+  /// The sink rejects the bytes: the transfer fails with the error, unless it was cancelled.
   case refused(TransportError)
 }

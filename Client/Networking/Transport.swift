@@ -1,31 +1,31 @@
-/// One place that every request goes through, uploads and downloads included.
+/// The one interface for every request, uploads and downloads included.
 ///
-/// `CurlTransport` is the one that ships; a URLSession transport or a simulated network can stand
-/// in. Statuses are answers, not errors: only an exchange without an answer throws.
+/// `CurlTransport` is the implementation that ships; a URLSession transport or a simulated network
+/// can replace it. Statuses are answers, not errors: only an exchange without an answer throws.
 public protocol Transport: Sendable {
-  /// Performs one exchange and answers with the whole response.
+  /// Performs one exchange and returns the whole response.
   ///
   /// Cancelling the calling task ends the transfer at once with kind `cancelled`.
   func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse
 
-  /// Performs one exchange and answers as soon as the response's head has arrived.
+  /// Performs one exchange and returns as soon as the response's head has arrived.
   ///
-  /// `timeout` limits each silence instead of the whole exchange, and `responseLimit` does not
-  /// apply: the consumer's pace does. Leaving the body ends the transfer.
+  /// `timeout` limits each silence instead of the whole exchange. `responseLimit` does not apply,
+  /// because the consumer sets the pace. Leaving the body ends the transfer.
   func stream(_ request: TransportRequest) async throws(TransportError) -> TransportStream
 
-  /// The same as `send(_:)`, telling how far it is.
+  /// Sends a request as `send(_:)` does, and reports progress.
   func send(
     _ request: TransportRequest, progress: TransportProgressHandler?
   ) async throws(TransportError) -> TransportResponse
 
-  /// The same as `stream(_:)`, telling how far it is until the body has ended.
+  /// Opens a stream as `stream(_:)` does, and reports progress until the body has ended.
   func stream(
     _ request: TransportRequest, progress: TransportProgressHandler?
   ) async throws(TransportError) -> TransportStream
 }
 
-// What a transport without a view of its progress does: it tells of the end alone, or nothing.
+// The defaults for a transport without progress: they report the end alone, or nothing.
 extension Transport {
   public func send(
     _ request: TransportRequest, progress: TransportProgressHandler?

@@ -1,22 +1,22 @@
-/// Why an exchange brought no answer.
+/// The reason why an exchange has no answer.
 public struct TransportError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The reasons a caller treats differently.
+  /// The reasons that callers treat differently.
   public enum Kind: String, Sendable {
     /// Unresolvable, refused or unreachable: the work is kept, try later.
     case offline
-    /// Connected, but the answer or the next part of it did not come in time.
+    /// Connected, but the answer or its next part did not arrive in time.
     case timedOut
-    /// The connection broke before the whole answer was there.
+    /// The connection broke before the whole answer arrived.
     case interrupted
     /// TLS failed, or a redirect led from https to http.
     case secureConnectionFailed
     /// Not an absolute http or https address.
     case badAddress
-    /// The server sends the request on to an address that it may not go to (``RedirectRule``).
+    /// The server redirects the request to a forbidden address (``RedirectRule``).
     case redirectRefused
-    /// The body or the head grew over the request's limit.
+    /// The body or the head exceeded the request's limit.
     case responseTooLarge
-    /// The caller ended it.
+    /// The caller cancelled the exchange.
     case cancelled
     /// The file to send cannot be read.
     case fileFailed
@@ -26,16 +26,16 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
 
   /// The reason.
   public let kind: Kind
-  /// What happened and with which `host:port`, for a person to read.
+  /// A description with the `host:port`, for the user.
   public let message: String
 
-  /// An error, for transports that stand in as well.
+  /// Creates an error, also for other transports.
   public init(_ kind: Kind, _ message: String) {
     self.kind = kind
     self.message = message
   }
 
-  /// Whether the same request may well succeed later.
+  /// Whether the same request may succeed later.
   public var isTransient: Bool {
     switch kind {
     case .offline, .timedOut, .interrupted: true

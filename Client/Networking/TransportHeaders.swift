@@ -1,19 +1,19 @@
-/// Header fields in the order they travel; names compare without case (RFC 9110 §5.1).
+/// Header fields in the order of travel; names compare without case (RFC 9110 §5.1).
 public struct TransportHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral {
   /// One field line.
   public struct Field: Sendable, Equatable {
-    /// The name as it was written.
+    /// The name as written.
     public var name: String
     /// The value without surrounding blanks.
     public var value: String
 
-    /// A field line.
+    /// Creates a field line.
     public init(name: String, value: String) {
       self.name = name
       self.value = value
     }
 
-    /// Whether both say the same; the case of the names does not count.
+    /// Whether both fields are equal; the case of the names does not count.
     public static func == (one: Self, other: Self) -> Bool {
       one.isNamed(other.name) && one.value == other.value
     }
@@ -27,10 +27,10 @@ public struct TransportHeaders: Sendable, Equatable, ExpressibleByDictionaryLite
   /// Every field line in order, repeated names included.
   public private(set) var fields: [Field] = []
 
-  /// No fields.
+  /// Creates an empty list.
   public init() {}
 
-  /// The fields of the literal in its order; a repeated name stays repeated.
+  /// Creates the fields of the literal in its order; a repeated name stays repeated.
   public init(dictionaryLiteral elements: (String, String)...) {
     fields = elements.map { Field(name: $0.0, value: $0.1) }
   }
@@ -47,12 +47,12 @@ public struct TransportHeaders: Sendable, Equatable, ExpressibleByDictionaryLite
     }
   }
 
-  /// Each value of `name`, in order.
+  /// Returns each value of `name`, in order.
   public func values(of name: String) -> [String] {
     fields.lazy.filter { $0.isNamed(name) }.map(\.value)
   }
 
-  /// Appends a field line, whether or not the name is there already.
+  /// Appends a field line, also if the name exists already.
   public mutating func add(_ name: String, _ value: String) {
     fields.append(Field(name: name, value: value))
   }
@@ -65,7 +65,7 @@ public struct TransportHeaders: Sendable, Equatable, ExpressibleByDictionaryLite
 }
 
 extension UInt8 {
-  /// The lower-case letter for `A`…`Z`, every other byte as it is.
+  /// The lower-case letter for `A`…`Z`, every other byte unchanged.
   fileprivate var asciiLowercased: UInt8 {
     UInt8(ascii: "A") <= self && self <= UInt8(ascii: "Z") ? self | 0x20 : self
   }

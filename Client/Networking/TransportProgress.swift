@@ -1,15 +1,15 @@
-/// How far an exchange is, in bytes of bodies as they travel.
+/// The progress of an exchange, in bytes of bodies, compressed as they travel.
 public struct TransportProgress: Sendable, Equatable {
   /// Bytes of the request's body that were sent.
   public var sent: Int
-  /// Of how many; nil when nothing is to be sent.
+  /// The length of the request's body; `nil` if there is none.
   public var sentTotal: Int?
   /// Bytes of the response's body that were received, before decompression.
   public var received: Int
-  /// Of how many; nil when the server does not say.
+  /// The length of the response's body; `nil` if the server does not announce it.
   public var receivedTotal: Int?
 
-  /// A state; by default that before anything moves.
+  /// Creates a state; by default that before the first byte.
   public init(
     sent: Int = 0, sentTotal: Int? = nil, received: Int = 0, receivedTotal: Int? = nil
   ) {
@@ -20,6 +20,6 @@ public struct TransportProgress: Sendable, Equatable {
   }
 }
 
-/// Hears of progress, each time that something moved; called on the transport's thread, so it has
-/// to return at once. A new attempt, and a redirect, begin at zero again.
+/// Receives each change of the progress, on the transport's thread, so it has to return at once. A
+/// new attempt, and a redirect, begin at zero again.
 public typealias TransportProgressHandler = @Sendable (TransportProgress) -> Void

@@ -1,4 +1,4 @@
-/// The request methods of RFC 9110 and RFC 5789 in use here.
+/// The request methods of RFC 9110 and RFC 5789 that Ferry uses.
 public enum TransportMethod: String, Sendable {
   /// Reads.
   case get = "GET"
@@ -14,18 +14,18 @@ public enum TransportMethod: String, Sendable {
   case delete = "DELETE"
 }
 
-/// What one exchange needs; everything but the address has a default.
+/// A request for one exchange; everything but the address has a default.
 public struct TransportRequest: Sendable, Equatable {
   /// The method; redirects are followed for GET, HEAD and POST only.
   public var method: TransportMethod
   /// The absolute address, `http://` or `https://`.
   public var url: String
-  /// Fields to send. `Accept-Encoding` is the transport's own: naming it asks for the body as it
-  /// is on the wire, undecoded.
+  /// Fields to send. The transport sets `Accept-Encoding` itself; if a request names it, the body
+  /// arrives undecoded.
   public var headers: TransportHeaders
   /// The body to send, if any.
   public var body: [UInt8]?
-  /// A file to send as the body, in parts and with its length; takes the place of `body`.
+  /// A file to send as the body, in parts and with its length; replaces `body`.
   public var file: FileSlice?
   /// The limit for the whole exchange; for streams, for each silence.
   public var timeout: Duration
@@ -33,18 +33,19 @@ public struct TransportRequest: Sendable, Equatable {
   public var connectTimeout: Duration
   /// The largest response body accepted, in bytes after decompression.
   public var responseLimit: Int
-  /// Where redirects may lead.
+  /// The addresses to which redirects may lead.
   public var redirects = RedirectRule.follow
-  /// Names of fields that no other origin may get besides `Authorization` and `Cookie`, which never
-  /// go to another one: a redirect to another origin is then refused.
+  /// Names of secret fields besides `Authorization` and `Cookie`. Those two never go to another
+  /// origin; with one of these fields, a redirect to another origin fails.
   public var privateFields: [String] = []
-  /// Of streams: bytes a second that a body has to bring at least, over each `timeout`; nil for a
-  /// body that may be silent for long, such as a stream of events.
+  /// For streams: the least bytes a second of a body, over each `timeout`. `nil` for a body that
+  /// may be silent for long, such as a stream of events.
   public var minimumRate: Int?
-  /// A PEM file of certificate authorities to trust besides the system's; nil for the transport's.
+  /// A PEM file of certificate authorities to trust besides the system's; `nil` for the
+  /// transport's.
   public var certificateAuthorities: String?
 
-  /// A request for `url`; the defaults suit small JSON exchanges.
+  /// Creates a request for `url`; the defaults suit small JSON exchanges.
   public init(
     _ method: TransportMethod = .get, _ url: String, headers: TransportHeaders = [:],
     body: [UInt8]? = nil, file: FileSlice? = nil, timeout: Duration = .seconds(60),
@@ -61,11 +62,11 @@ public struct TransportRequest: Sendable, Equatable {
   }
 }
 
-/// Where a server may send a request on to. Whatever the rule: none from https to http, at most
-/// five, and no body to another origin (scheme, host and port).
+/// The addresses to which a server may redirect a request. In all cases: none from https to http,
+/// at most five, and no body to another origin (scheme, host and port).
 public enum RedirectRule: Sendable, Equatable {
-  /// To any origin, credentials left out.
+  /// Any origin, without credentials.
   case follow
-  /// Within the origin of the request only.
+  /// The origin of the request only.
   case withinOrigin
 }

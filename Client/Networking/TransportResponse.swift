@@ -1,13 +1,14 @@
-/// A whole answer, whatever its status.
+/// A whole answer with any status.
 public struct TransportResponse: Sendable, Equatable {
-  /// The status code, of the last response when redirects were followed.
+  /// The status code; after redirects, that of the last response.
   public var status: Int
-  /// The fields as received: `Content-Encoding` and `Content-Length` still speak of the wire.
+  /// The fields as received: `Content-Encoding` and `Content-Length` still describe the encoded
+  /// body.
   public var headers: TransportHeaders
   /// The body, decoded from gzip or zstd.
   public var body: [UInt8]
 
-  /// An answer, for transports that stand in.
+  /// Creates an answer, also for other transports.
   public init(status: Int, headers: TransportHeaders = [:], body: [UInt8] = []) {
     self.status = status
     self.headers = headers

@@ -7,7 +7,7 @@ public struct TransportStream: Sendable {
   /// The body, decoded from gzip or zstd.
   public let body: TransportBody
 
-  /// An answer, for transports that stand in.
+  /// Creates an answer, also for other transports.
   public init(status: Int, headers: TransportHeaders = [:], body: TransportBody) {
     self.status = status
     self.headers = headers
@@ -22,14 +22,14 @@ public struct TransportStream: Sendable {
 public struct TransportBody: AsyncSequence, Sendable {
   /// A part of the body, never empty.
   public typealias Element = [UInt8]
-  /// What ends a body early.
+  /// The error that ends a body early.
   public typealias Failure = TransportError
-  /// Gives the next part, or nil after the last.
+  /// Returns the next part, or `nil` after the last.
   public typealias Next = @Sendable () async throws(TransportError) -> [UInt8]?
 
   private let source: Source
 
-  /// A body made of two closures.
+  /// Creates a body from two closures.
   ///
   /// - Parameters:
   ///   - next: called by one consumer at a time.
@@ -41,7 +41,7 @@ public struct TransportBody: AsyncSequence, Sendable {
   /// Ends the transfer now; a waiting consumer gets kind `cancelled`.
   public func cancel() { source.cancel() }
 
-  /// The one pass over the body; releasing the iterator ends the transfer.
+  /// Returns the one pass over the body; releasing the iterator ends the transfer.
   public func makeAsyncIterator() -> Iterator { Iterator(source: source) }
 
   /// One pass over the body.
@@ -50,7 +50,7 @@ public struct TransportBody: AsyncSequence, Sendable {
 
     fileprivate init(source: Source) { lifetime = Lifetime(source: source) }
 
-    /// The next part, or nil after the last.
+    /// Returns the next part, or `nil` after the last.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(TransportError) -> [UInt8]? {

@@ -2,7 +2,7 @@ import Networking
 
 /// The directives of `Cache-Control` (RFC 9111 §5.2), of requests and of responses.
 package struct CacheControl: Sendable, Equatable {
-  /// By lower-case name, with the argument where there is one; of a repeated one the first.
+  /// Arguments by lower-case name, if there are any; of a repeated directive the first.
   private var directives: [String: String?] = [:]
 
   /// Reads all lines of the field; without one, `Pragma: no-cache` counts as `no-cache` (§5.4).
@@ -15,19 +15,19 @@ package struct CacheControl: Sendable, Equatable {
     }
   }
 
-  /// Whether the directive is there, with or without an argument. A `no-cache` that names fields
-  /// counts as one for all of the answer, as §5.2.2.4 allows.
+  /// Whether the directive is present, with or without an argument. A `no-cache` that names fields
+  /// counts for the whole answer, as §5.2.2.4 permits.
   package func has(_ name: String) -> Bool { directives[name] != nil }
 
-  /// The directive's argument in seconds; zero for what is no number, which makes an answer stale
-  /// (§4.2.1); nil without the directive.
+  /// Returns the directive's argument in seconds; `nil` without the directive. An argument that is
+  /// not a number counts as zero, which makes an answer stale (§4.2.1).
   package func seconds(_ name: String) -> Int64? {
     guard let argument = directives[name] else { return nil }
     return argument.flatMap(DeltaSeconds.parse) ?? 0
   }
 
-  /// How many seconds over its time an answer may be for this request; any number of them when
-  /// `max-stale` has no argument (§5.2.1.2).
+  /// The number of seconds by which an answer may exceed its lifetime for this request; any number
+  /// if `max-stale` has no argument (§5.2.1.2).
   package var maxStale: Int64 {
     guard let argument = directives["max-stale"] else { return 0 }
     return argument == nil ? DeltaSeconds.greatest : seconds("max-stale") ?? 0
@@ -42,12 +42,12 @@ package struct CacheControl: Sendable, Equatable {
   }
 }
 
-/// Times as header fields write them (RFC 9111 §1.2.2).
+/// Times in header fields (RFC 9111 §1.2.2).
 package enum DeltaSeconds {
-  /// What greater numbers count as.
+  /// The value of all greater numbers.
   package static let greatest: Int64 = 1 << 31
 
-  /// Reads digits; nil for anything else.
+  /// Reads digits; `nil` for any other text.
   package static func parse(_ text: String) -> Int64? {
     guard !text.isEmpty, text.utf8.allSatisfy({ 48...57 ~= $0 }) else { return nil }
     return min(Int64(text) ?? greatest, greatest)
@@ -56,7 +56,8 @@ package enum DeltaSeconds {
 
 /// Comma-separated field values (RFC 9110 §5.6.1).
 package enum FieldList {
-  /// The members without surrounding blanks, empty ones left out. Commas in quotes do not count.
+  /// Returns the members without surrounding blanks; omits empty ones. Commas in quotes do not
+  /// count.
   package static func members(of value: String) -> [String] {
     var members: [String] = []
     var member: [UInt8] = []
@@ -76,7 +77,7 @@ package enum FieldList {
     return members.filter { !$0.isEmpty }
   }
 
-  /// Without surrounding spaces and tabs.
+  /// Returns the text without surrounding spaces and tabs.
   package static func trimmed(_ text: some StringProtocol) -> String {
     var bytes = Array(text.utf8)[...]
     while let first = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
@@ -84,7 +85,7 @@ package enum FieldList {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// What a quoted string says; other text as it is (RFC 9110 §5.6.4).
+  /// Returns the content of a quoted string; other text unchanged (RFC 9110 §5.6.4).
   package static func unquoted(_ text: String) -> String {
     guard text.utf8.count >= 2, text.hasPrefix("\""), text.hasSuffix("\"") else { return text }
     var plain: [UInt8] = []

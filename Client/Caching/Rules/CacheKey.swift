@@ -1,15 +1,15 @@
 import Cryptography
 import Networking
 
-/// Whose answers are kept apart from whose, in one storage.
+/// A partition of a storage: keeps the answers of different users separate.
 public enum CachePartition: Sendable, Hashable {
-  /// By the credentials that requests carry (`Authorization`, `Cookie`): other credentials find
-  /// nothing of what these brought, so a renewed token begins with an empty cache.
+  /// A partition by the requests' credentials (`Authorization`, `Cookie`). Other credentials do not
+  /// find its answers, so a renewed token begins with an empty cache.
   case credentials
-  /// By a name that the application gives, such as a space and a user's id.
+  /// A partition by a name of the application's, such as a space and a user's id.
   case named(String)
 
-  /// The text that stands for the partition of a request with these fields.
+  /// Returns the text for the partition of a request with these fields.
   func name(for headers: TransportHeaders) -> String {
     switch self {
     case .named(let name): return "named:" + name
@@ -23,17 +23,17 @@ public enum CachePartition: Sendable, Hashable {
   }
 }
 
-/// What an answer is kept under: partition, endpoint and identifying parameters (seed row S6.2).
+/// The key of an answer: partition, endpoint and identifying parameters.
 package struct CacheKey: Sendable, Hashable {
-  /// SHA-256 of all that identifies.
+  /// SHA-256 of all identifying parts.
   package let digest: [UInt8]
-  /// The endpoint's canonical address, without parameters that are listed apart.
+  /// The endpoint's canonical address, without separate parameters.
   package let endpoint: String
   /// The partition's text.
   package let partition: String
 
-  /// The key of a request. Any parameter identifies unless it is declared not to; their order
-  /// means nothing, but for those of one name.
+  /// Creates the key of a request. A parameter identifies unless it is declared not to. The order
+  /// of parameters matters only among those of one name.
   package init(_ request: CacheableRequest, partition: CachePartition) {
     endpoint = ContentAddress.canonical(request.endpoint)
     self.partition = partition.name(for: request.headers)

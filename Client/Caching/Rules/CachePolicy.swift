@@ -1,26 +1,26 @@
 import Networking
 
-/// What is to be done with a kept answer: the request's own rule (seed row S6.2) joined with the
-/// answer's fields (RFC 9111 §4).
+/// Decides the use of a kept answer: by the request's own rule and the answer's fields (RFC 9111
+/// §4).
 ///
-/// A lifetime of the rule takes the place of everything that an answer of status 2xx says about
-/// its freshness: `max-age`, `Expires`, and also `no-cache` and `must-revalidate`. It counts from
-/// the answer's arrival, so that no server's clock matters.
+/// A lifetime in the rule replaces the freshness fields of an answer of status 2xx: `max-age`,
+/// `Expires`, and also `no-cache` and `must-revalidate`. It counts from the answer's arrival, so
+/// that no server's clock matters.
 ///
-/// Whether a stale answer serves while the server cannot be reached is the rule's to say, not the
-/// server's (`stale-if-error`, RFC 5861); but an answer with `no-cache` or `must-revalidate` never
-/// does (§4.2.4), unless the rule gives a lifetime.
+/// The rule decides whether a stale answer serves while the server is unreachable, and not the
+/// server (`stale-if-error`, RFC 5861). But an answer with `no-cache` or `must-revalidate` never
+/// does (§4.2.4), unless the rule has a lifetime.
 package struct CachePolicy: Sendable {
   private let options: CacheOptions
   private let request: CacheControl
 
-  /// The policy for a request with these fields.
+  /// Creates the policy for a request with these fields.
   package init(options: CacheOptions, headers: TransportHeaders = [:]) {
     self.options = options
     request = CacheControl(headers)
   }
 
-  /// What may be done with `head` at a time in milliseconds since 1970.
+  /// Returns the permitted use of `head` at a time in milliseconds since 1970.
   package func judge(_ head: CachedHead, now: Int64) -> CacheJudgement {
     let response = CacheControl(head.headers)
     let own = 200..<300 ~= head.status ? options.lifetime.map(\.milliseconds) : nil
@@ -43,7 +43,7 @@ package struct CachePolicy: Sendable {
     return judgement
   }
 
-  /// The kept answer to use of those with the request's key: the newest of those that match it.
+  /// Returns the newest of the matching answers with the request's key.
   package static func select(
     _ heads: [CachedHead], for request: TransportHeaders
   ) -> CachedHead? {
@@ -51,15 +51,15 @@ package struct CachePolicy: Sendable {
       .max { ($0.received, $0.id) < ($1.received, $1.id) }
   }
 
-  /// `max-age` of the request (§5.2.1.1).
+  /// Whether the request's `max-age` accepts an age (§5.2.1.1).
   private func isWanted(_ age: Int64) -> Bool {
     request.seconds("max-age").map { age <= $0 * 1000 } ?? true
   }
 
-  /// `min-fresh` of the request (§5.2.1.3), in milliseconds.
+  /// The request's `min-fresh` (§5.2.1.3), in milliseconds.
   private var wantedRest: Int64 { (request.seconds("min-fresh") ?? 0) * 1000 }
 
-  /// The fields that ask whether the answer still holds (§4.3.1).
+  /// Returns the fields that ask whether the answer is still valid (§4.3.1).
   private func validators(of head: CachedHead) -> TransportHeaders {
     guard options.revalidate else { return [:] }
     var fields = TransportHeaders()
@@ -73,17 +73,17 @@ package struct CachePolicy: Sendable {
   }
 }
 
-/// What may be done with a kept answer.
+/// The permitted use of a kept answer.
 package struct CacheJudgement: Sendable, Equatable {
-  /// How old it is, in milliseconds; zero when nobody knows.
+  /// The age in milliseconds; zero if it is unknown.
   package var age: Int64
-  /// Whether it serves without asking the server.
+  /// Whether it serves without a request to the server.
   package var isFresh = false
-  /// Whether it is older than its time, even if it serves.
+  /// Whether it exceeds its lifetime, even if it serves.
   package var isOverdue: Bool
-  /// Whether it serves while the server cannot be reached.
+  /// Whether it serves while the server is unreachable.
   package var servesOffline = false
-  /// The fields to ask the server with; none when it cannot be asked.
+  /// The fields for a request that confirms it; empty if that is impossible.
   package var validators: TransportHeaders
 
   init(age: Int64, isOverdue: Bool, validators: TransportHeaders) {
@@ -94,7 +94,7 @@ package struct CacheJudgement: Sendable, Equatable {
 }
 
 extension Duration {
-  /// Whole milliseconds; what is longer than a thousand years counts as that.
+  /// The duration in whole milliseconds, at most a thousand years.
   var milliseconds: Int64 {
     let parts = components
     let seconds = min(max(parts.seconds, 0), 31_557_600_000)

@@ -1,8 +1,8 @@
 import Networking
 
-/// All of a kept answer but its body.
+/// A kept answer without its body.
 package struct CachedHead: Sendable, Equatable {
-  /// What the storage calls it: never given to another answer of the same storage.
+  /// The identifier in the storage: no other answer of the same storage ever gets it.
   package var id: Int64
   /// The status code.
   package var status: Int
@@ -10,12 +10,12 @@ package struct CachedHead: Sendable, Equatable {
   package var headers: TransportHeaders
   /// When the request was made, in milliseconds since 1970.
   package var requested: Int64
-  /// When the answer came or was last confirmed, in milliseconds since 1970.
+  /// When the answer arrived or was last confirmed, in milliseconds since 1970.
   package var received: Int64
-  /// For which requests, of those with the same key, it was given.
+  /// The variant: the requests with the same key to which it applies.
   package var variant: Variant
 
-  /// An answer that is kept, or (with `id` 0) is to be.
+  /// Creates an answer that is kept or, with `id` 0, that will be.
   package init(
     id: Int64 = 0, status: Int, headers: TransportHeaders, requested: Int64, received: Int64,
     variant: Variant = .any

@@ -1,14 +1,14 @@
 import Networking
 
-/// What a 304 does to what is kept (RFC 9111 §4.3.4).
+/// The effect of a 304 on kept answers (RFC 9111 §4.3.4).
 package enum Confirmation {
   /// Fields of the kept answer that describe its body and stay (§3.2).
   private static let bodyFields: Set<String> = [
     "content-encoding", "content-length", "content-range", "content-type",
   ]
 
-  /// The kept answer that a 304 confirms: the newest with its validator. A 304 without a validator
-  /// confirms the answer whose validators the request had.
+  /// Returns the kept answer that a 304 confirms: the newest with its validator. A 304 without a
+  /// validator confirms the answer whose validators the request had.
   package static func target(
     of response: NetworkResponse, among heads: [CachedHead], for request: TransportHeaders
   ) -> CachedHead? {
@@ -24,7 +24,7 @@ package enum Confirmation {
     return CachePolicy.select(confirmed, for: request)
   }
 
-  /// The kept answer with the fields and the time of a 304.
+  /// Returns the kept answer with the fields and the time of a 304.
   package static func renewed(
     _ head: CachedHead, by response: NetworkResponse, requested: Int64, received: Int64
   ) -> CachedHead {
@@ -32,13 +32,15 @@ package enum Confirmation {
     (renewed.requested, renewed.received) = (requested, received)
     let fields = Storability.kept(response.headers).fields
       .filter { !bodyFields.contains($0.name.lowercased()) }
-    // Without these of its own, the 304 is as old as its arrival says, not as the answer before.
+    // Without these fields of its own, the 304's age counts from its arrival, not from the former
+    // answer.
     for name in ["Date", "Age"] + fields.map(\.name) { renewed.headers[name] = nil }
     for field in fields { renewed.headers.add(field.name, field.value) }
     return renewed
   }
 
-  /// A strong validator confirms itself only; a weak one, what is equivalent (RFC 9110 §8.8.3.2).
+  /// Whether validators match: a strong one only an equal one, a weak one an equivalent one (RFC
+  /// 9110 §8.8.3.2).
   private static func isSame(_ kept: String, _ given: String) -> Bool {
     given.hasPrefix("W/") ? opaque(kept) == opaque(given) : kept == given
   }

@@ -1,13 +1,13 @@
-/// Addresses in the one form in which they are compared (RFC 3986 §6.2).
+/// Addresses in one canonical form for comparison (RFC 3986 §6.2).
 public enum ContentAddress {
-  /// The address with scheme and host in lower case, without the scheme's own port and without a
-  /// fragment, and with every character encoded that needs not stand for itself.
+  /// Returns the address in canonical form: scheme and host in lower case, no default port, no
+  /// fragment. Unreserved characters and delimiters are plain, all others percent-encoded.
   ///
-  /// Two ways to write a character are one address here, so `a,b` and `a%2Cb` are the same; only
-  /// what delimits (`/` in a path, `&`, `=` and `+` in a query) keeps its difference to `%XX`.
+  /// The two ways to write a character give one address, so `a,b` and `a%2Cb` are equal. Only
+  /// delimiters (`/` in a path, `&`, `=` and `+` in a query) remain different from their `%XX`.
   ///
-  /// It is split where its bytes of UTF-8 say, as servers do: a combining mark behind a delimiter
-  /// makes no other character of that.
+  /// It splits by the bytes of UTF-8, as servers do: a combining mark after a delimiter does not
+  /// change the delimiter.
   public static func canonical(_ url: String) -> String {
     let whole = url.utf8.prefix { $0 != UInt8(ascii: "#") }
     guard let schemeEnd = schemeEnd(in: whole) else { return encoded(whole) }
@@ -19,7 +19,7 @@ public enum ContentAddress {
     return scheme + "://" + host(authority, scheme: scheme) + path
   }
 
-  /// Scheme, host and port of a canonical address.
+  /// Returns scheme, host and port of a canonical address.
   static func origin(of canonical: String) -> String {
     guard let schemeEnd = schemeEnd(in: canonical.utf8[...]) else { return "" }
     let end = canonical.utf8[schemeEnd.upperBound...].firstIndex {
@@ -28,8 +28,8 @@ public enum ContentAddress {
     return String(canonical[..<(end ?? canonical.endIndex)])
   }
 
-  /// The canonical form of what a field says, seen from `base`: an absolute address, or one that
-  /// begins with a slash. Nil for others.
+  /// Returns the canonical form of a field's address, relative to `base`: an absolute address, or
+  /// one that begins with a slash. `nil` for others.
   static func resolved(_ reference: String, against base: String) -> String? {
     if schemeEnd(in: reference.utf8[...]) != nil { return canonical(reference) }
     guard reference.utf8.starts(with: "/".utf8), !reference.utf8.starts(with: "//".utf8) else {
@@ -38,7 +38,7 @@ public enum ContentAddress {
     return canonical(origin(of: base) + reference)
   }
 
-  /// Where the first `://` stands.
+  /// Returns the range of the first `://`.
   private static func schemeEnd(in text: Substring.UTF8View) -> Range<String.Index>? {
     text.firstRange(of: Array("://".utf8))
   }

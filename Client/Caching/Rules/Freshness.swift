@@ -1,20 +1,20 @@
 import Networking
 
-/// How long an answer is fresh by its own fields, and how old it is (RFC 9111 §4.2). A private
-/// cache: `s-maxage` says nothing to it.
+/// The freshness lifetime of an answer by its own fields, and its age (RFC 9111 §4.2). For a
+/// private cache: it ignores `s-maxage`.
 package enum Freshness {
-  /// The longest time that is guessed, in milliseconds.
+  /// The longest guessed lifetime, in milliseconds.
   package static let guessMax: Int64 = 24 * 3600 * 1000
   /// How far the clock may be behind an answer's arrival before its age counts as unknown.
   static let clockStepMax: Int64 = 60 * 1000
 
-  /// Statuses whose answers may be kept without being told to (RFC 9110 §15.1).
+  /// Statuses whose answers may be kept without explicit permission (RFC 9110 §15.1).
   package static let heuristicStatuses: Set<Int> = [
     200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501,
   ]
 
-  /// The freshness lifetime in milliseconds (§4.2.1): `max-age`, else `Expires` less `Date`, else a
-  /// guess.
+  /// Returns the freshness lifetime in milliseconds (§4.2.1): `max-age`, else `Expires` less
+  /// `Date`, else a guess.
   package static func lifetime(of head: CachedHead) -> Int64 {
     let control = CacheControl(head.headers)
     if let seconds = control.seconds("max-age") { return seconds * 1000 }
@@ -26,7 +26,7 @@ package enum Freshness {
     return guessedLifetime(of: head, control: control, date: date)
   }
 
-  /// A tenth of the time that the content has not changed, up to ``guessMax`` (§4.2.2).
+  /// Returns a tenth of the time since the content's last change, up to ``guessMax`` (§4.2.2).
   private static func guessedLifetime(
     of head: CachedHead, control: CacheControl, date: Int64
   ) -> Int64 {
@@ -38,7 +38,7 @@ package enum Freshness {
     return min(max(0, date - modified) * 100, guessMax)
   }
 
-  /// The age in milliseconds (§4.2.3); nil when the clock was set back behind the arrival.
+  /// Returns the age in milliseconds (§4.2.3); `nil` if the clock is behind the arrival.
   package static func age(of head: CachedHead, now: Int64) -> Int64? {
     guard let resident = residence(of: head, now: now) else { return nil }
     let apparent = max(0, (head.received / 1000 - date(of: head)) * 1000)
@@ -49,13 +49,13 @@ package enum Freshness {
     return max(apparent, corrected) + resident
   }
 
-  /// How long the answer has been here, in milliseconds; nil when the clock was set back.
+  /// Returns the time since the arrival, in milliseconds; `nil` if the clock is behind it.
   package static func residence(of head: CachedHead, now: Int64) -> Int64? {
     let resident = now - head.received
     return resident < -clockStepMax ? nil : max(0, resident)
   }
 
-  /// `Date` in seconds since 1970, or the time of arrival when there is none to read.
+  /// Returns `Date` in seconds since 1970, or the time of arrival if it is missing or unreadable.
   private static func date(of head: CachedHead) -> Int64 {
     let received = head.received / 1000
     return head.headers["Date"].flatMap { HTTPDate.parse($0, now: received) } ?? received

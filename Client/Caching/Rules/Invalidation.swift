@@ -1,12 +1,11 @@
 import Networking
 
-/// What a request that changes something makes worthless (RFC 9111 §4.4).
+/// The kept answers that a changing request invalidates (RFC 9111 §4.4).
 package enum Invalidation {
-  /// The endpoints, in canonical form, of which nothing kept may serve any more.
+  /// Returns the endpoints, in canonical form, whose kept answers must not serve any more.
   ///
-  /// Those are the endpoint asked, with whatever parameters, and those that `Location` and
-  /// `Content-Location` name on the same server. Nothing when the method is safe or the request
-  /// failed.
+  /// These are the request's endpoint with any parameters, and those that `Location` and
+  /// `Content-Location` name on the same server. Empty if the method is safe or the request failed.
   package static func endpoints(
     after response: NetworkResponse, for request: CacheableRequest
   ) -> [String] {

@@ -1,9 +1,9 @@
 import Networking
 
-/// Which answers may be kept, and which of their fields (RFC 9111 §3), for a private cache:
-/// `private` and `Authorization` hinder nothing, as the key keeps users apart.
+/// Decides which answers, and which of their fields, may be kept by a private cache (RFC 9111 §3).
+/// `private` and `Authorization` prevent nothing, because the key separates users.
 package enum Storability {
-  /// Fields that speak of a connection and are never kept (§3.1).
+  /// Fields about a connection, which are never kept (§3.1).
   private static let connectionFields: Set<String> = [
     "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info",
     "proxy-authorization", "proxy-connection", "te", "transfer-encoding", "upgrade",
@@ -11,8 +11,8 @@ package enum Storability {
 
   /// Whether an answer may be kept, and could ever serve.
   ///
-  /// A lifetime of the request's own stands for the server's permission where the status is 2xx.
-  /// `no-store` always wins, on either side.
+  /// A lifetime in the request's rule replaces the server's permission for a status 2xx. `no-store`
+  /// always wins, on either side.
   package static func allows(
     _ response: NetworkResponse, for request: CacheableRequest, received: Int64
   ) -> Bool {
@@ -33,7 +33,7 @@ package enum Storability {
     return isUseful(head, options: request.options)
   }
 
-  /// The fields to keep.
+  /// Returns the fields to keep.
   package static func kept(_ headers: TransportHeaders) -> TransportHeaders {
     let named = headers.values(of: "Connection").flatMap(FieldList.members).map { $0.lowercased() }
     let dropped = connectionFields.union(named)
@@ -44,14 +44,15 @@ package enum Storability {
     return kept
   }
 
-  /// `no-store` gives way to `must-understand` where the status is understood (§5.2.2.3).
+  /// Whether the fields permit keeping. `must-understand` overrides `no-store` if the status is
+  /// understood (§5.2.2.3).
   private static func permitsKeeping(_ response: NetworkResponse, _ control: CacheControl) -> Bool {
     let isUnderstood = Freshness.heuristicStatuses.contains(response.status)
     if control.has("must-understand") { return isUnderstood }
     return !control.has("no-store")
   }
 
-  /// What is never fresh, cannot be confirmed and may not serve offline would only take room.
+  /// Whether a kept answer could serve: it is fresh, or can be confirmed, or serves offline.
   private static func isUseful(_ head: CachedHead, options: CacheOptions) -> Bool {
     let judgement = CachePolicy(options: options).judge(head, now: head.received)
     return judgement.isFresh || judgement.servesOffline || !judgement.validators.fields.isEmpty

@@ -1,25 +1,25 @@
 import Cryptography
 import Networking
 
-/// For which requests, of those with the same key, an answer was given: `Vary` (RFC 9111 §4.1).
+/// The requests with the same key to which an answer applies: `Vary` (RFC 9111 §4.1).
 ///
-/// Only a digest of the request's fields is kept, since they may be credentials.
+/// It keeps only a digest of the request's fields, since they may be credentials.
 package struct Variant: Sendable, Equatable {
-  /// The names in `Vary`: lower case, sorted, each once.
+  /// The names in `Vary`: lower case, sorted, without duplicates.
   package let names: [String]
-  /// SHA-256 of the values that the request had in these fields; empty without names.
+  /// SHA-256 of the request's values in these fields; empty without names.
   package let digest: [UInt8]
 
-  /// An answer for every request.
+  /// The variant that applies to every request.
   package static let any = Variant(names: [], digest: [])
 
-  /// A variant as it was kept.
+  /// Creates a variant from its stored parts.
   package init(names: [String], digest: [UInt8]) {
     self.names = names
     self.digest = digest
   }
 
-  /// What an answer's fields say of a request; nil for `Vary: *`, which no request matches.
+  /// Creates the variant of an answer to a request; `nil` for `Vary: *`, which no request matches.
   package init?(of response: TransportHeaders, for request: TransportHeaders) {
     let named = response.values(of: "Vary").flatMap(FieldList.members).map { $0.lowercased() }
     guard !named.contains("*") else { return nil }
@@ -27,12 +27,13 @@ package struct Variant: Sendable, Equatable {
     digest = Self.digest(of: names, in: request)
   }
 
-  /// Whether the answer suits a request with these fields.
+  /// Whether the answer applies to a request with these fields.
   package func matches(_ request: TransportHeaders) -> Bool {
     Self.digest(of: names, in: request) == digest
   }
 
-  /// Several lines of a field are one list, and blanks around its commas mean nothing (§4.1).
+  /// Returns a digest of the fields. Several lines of a field are one list, and blanks around its
+  /// commas do not count (§4.1).
   private static func digest(of names: [String], in request: TransportHeaders) -> [UInt8] {
     guard !names.isEmpty else { return [] }
     var text = DelimitedText()
@@ -46,7 +47,7 @@ package struct Variant: Sendable, Equatable {
   }
 }
 
-/// Texts one after the other, each with its length before it, so that no two lists are alike.
+/// Texts in a row, each with its length before it, so that different lists have different bytes.
 struct DelimitedText {
   private var bytes: [UInt8] = []
 
@@ -55,6 +56,6 @@ struct DelimitedText {
     bytes += text.utf8
   }
 
-  /// SHA-256 of all of it.
+  /// SHA-256 of all texts.
   var digest: [UInt8] { SHA256.digest(of: bytes) }
 }

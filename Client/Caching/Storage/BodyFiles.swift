@@ -1,20 +1,20 @@
 import Cryptography
 import Foundation
 
-/// Large bodies, each in a file that is called by its SHA-256: `ab/<hash>` in a folder.
+/// Large bodies in a folder, each in a file with the name of its SHA-256: `ab/<hash>`.
 ///
-/// A file comes into being whole, by renaming; it is not forced to the disk, since a loss of power
-/// is found by the checksum when it is read. The functions block.
+/// A rename creates each file as a whole. It is not forced to the disk, since the checksum detects
+/// a loss of power on reading. The functions block.
 struct BodyFiles {
-  /// How long an unfinished file may have been left alone before it counts as left behind.
+  /// The age after which an unfinished, untouched file counts as abandoned.
   static let unfinishedAgeMax: Int64 = 3600 * 1000
 
   private let folder: String
 
-  /// The files in `folder`, which is made at need.
+  /// Creates an interface to the files in `folder`, which is created when needed.
   init(folder: String) { self.folder = folder }
 
-  /// Writes a body beside its place; answers with the path to give to ``finish(_:hash:)``.
+  /// Writes a body to a temporary file. Returns its path for ``finish(_:hash:)``.
   func prepare(_ body: [UInt8]) throws(FileFailure) -> String {
     try Self.makeFolder(folder)
     var path = Array((folder + "/new-XXXXXX").utf8CString)
@@ -31,7 +31,7 @@ struct BodyFiles {
     return name
   }
 
-  /// Puts a prepared file in its place, over one of the same content.
+  /// Moves a prepared file to its path; replaces one with the same content.
   func finish(_ prepared: String, hash: [UInt8]) throws(FileFailure) {
     let path = path(hash)
     guard rename(prepared, path) != 0 else { return }
@@ -39,10 +39,10 @@ struct BodyFiles {
     guard rename(prepared, path) == 0 else { throw FileFailure(path) }
   }
 
-  /// Gives up a prepared file.
+  /// Removes a prepared file.
   func discard(_ prepared: String) { unlink(prepared) }
 
-  /// The bytes of a file, if they are those that it is called by.
+  /// Returns the bytes of a file, if they match its name.
   func body(hash: [UInt8], length: Int) -> [UInt8]? {
     guard let body = Self.contents(path(hash), limit: length), body.count == length,
       SHA256.digest(of: body) == hash
@@ -53,11 +53,11 @@ struct BodyFiles {
   /// Removes a file.
   func remove(hash: [UInt8]) { unlink(path(hash)) }
 
-  /// Removes what no answer refers to, and what was never finished.
+  /// Removes files that no answer refers to, and abandoned unfinished ones.
   ///
   /// - Parameters:
   ///   - now: milliseconds since 1970.
-  ///   - isNeeded: whether the file called by this hash is.
+  ///   - isNeeded: whether an answer refers to the file with this hash.
   func sweep(now: Int64, isNeeded: ([UInt8]) throws -> Bool) rethrows {
     for name in Self.names(in: folder) {
       let path = folder + "/" + name
@@ -81,7 +81,7 @@ struct BodyFiles {
     }
   }
 
-  /// Makes a folder for this user alone, and those above it.
+  /// Creates a folder for this user alone, with its parents.
   static func makeFolder(_ path: String) throws(FileFailure) {
     if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
     guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash > path.startIndex else {
@@ -91,7 +91,7 @@ struct BodyFiles {
     guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw FileFailure(path) }
   }
 
-  /// All bytes of a file; nil when it cannot be read or has more than `limit`.
+  /// Returns all bytes of a file; `nil` if it cannot be read or has more than `limit`.
   static func contents(_ path: String, limit: Int) -> [UInt8]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -132,7 +132,7 @@ struct BodyFiles {
     }
   }
 
-  /// When a file was last written to, in milliseconds since 1970.
+  /// Returns when a file was last written to, in milliseconds since 1970.
   private static func changed(_ path: String) -> Int64? {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
@@ -160,10 +160,10 @@ struct BodyFiles {
   }
 }
 
-/// What the file system refused.
+/// A failure of the file system.
 struct FileFailure: Error, CustomStringConvertible {
   let description: String
 
-  /// The failure of the call just made.
+  /// Creates the failure of the last call.
   init(_ path: String) { description = "\(path): \(String(cString: strerror(errno)))" }
 }

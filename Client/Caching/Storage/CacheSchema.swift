@@ -2,11 +2,11 @@ import SQLite
 
 /// The tables of a cache's index.
 enum CacheSchema {
-  /// Raised with every change of the tables: an index of another version is made anew.
+  /// Raised with every change of the tables: an index of another version is created again.
   static let version: Int64 = 1
 
-  /// `garbage` lists the files that lost an answer: whether another needs them is looked at when
-  /// they are removed. `state` sums the sizes and counts the uses.
+  /// `garbage` lists the files that lost an answer; before their removal the cache checks whether
+  /// another answer needs them. `state` sums the sizes and counts the uses.
   static let statements = """
     CREATE TABLE entries(
       id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -52,10 +52,10 @@ enum CacheSchema {
 }
 
 extension SQLiteError {
-  /// Whether the file is no index of this version: damaged, or somebody else's.
+  /// Whether the file is not an index of this version: it is damaged, or another program's.
   var isDamage: Bool {
     switch primaryCode {
-    // SQLITE_ERROR (a table that is not there), SQLITE_CORRUPT, SQLITE_NOTADB.
+    // SQLITE_ERROR (a missing table), SQLITE_CORRUPT, SQLITE_NOTADB.
     case 1, 11, 26: true
     default: false
     }

@@ -3,18 +3,18 @@ import SQLite
 
 /// Kept answers in two levels, on a thread of their own, since disks block.
 ///
-/// Nothing here fails: what cannot be read is not there, what cannot be written is not kept. A
-/// folder that cannot be used at all leaves a cache in memory.
+/// No call fails: an unreadable answer counts as absent, and an answer that cannot be written is
+/// not kept. If the folder is unusable, the cache is in memory only.
 package actor CacheStore {
-  /// An answer as it was found.
+  /// A kept answer that a search found.
   package struct Found: Sendable, Equatable {
-    /// All but the body.
+    /// The answer without its body.
     package var head: CachedHead
-    /// The body, where it was asked for.
+    /// The body, if it was requested.
     package var body: [UInt8]?
   }
 
-  /// Uses that are noted together.
+  /// The number of uses that are written together.
   private static let usesMax = 32
 
   private let executor: any WorkExecutor
@@ -28,7 +28,7 @@ package actor CacheStore {
     executor.asUnownedSerialExecutor()
   }
 
-  /// A cache in `folder`, opened when it is needed first; nil keeps everything in memory.
+  /// Creates a cache in `folder`, opened on first use; `nil` keeps everything in memory.
   package init(
     folder: String?, limits: CacheLimits,
     executor: any WorkExecutor = ThreadExecutor(name: "ferry-cache")
@@ -39,7 +39,8 @@ package actor CacheStore {
     memory = MemoryLevel(bytesMax: limits.memoryBytes, ageMax: limits.age.milliseconds)
   }
 
-  /// The answer that `choose` picks of those under a key, and its body if that is wanted.
+  /// Returns the answer that `choose` selects from those under a key, with its body if it is
+  /// requested.
   package func find(
     _ key: CacheKey, now: Int64,
     choose: @Sendable ([CachedHead]) -> (head: CachedHead, needsBody: Bool)?
@@ -56,7 +57,7 @@ package actor CacheStore {
     return found
   }
 
-  /// Keeps an answer in place of the one for the same requests; what exceeds the limits goes.
+  /// Stores an answer in place of the one for the same requests; removes answers beyond the limits.
   package func keep(_ body: [UInt8], as head: CachedHead, under key: CacheKey, now: Int64) {
     attempt(now: now) { disk in
       try noteUses(disk)
@@ -66,8 +67,8 @@ package actor CacheStore {
     }
   }
 
-  /// Writes what `renew` makes of one of the answers under a key, and answers with it; nil when it
-  /// makes nothing or the body is gone.
+  /// Stores and returns the answer that `renew` makes from one of those under a key; `nil` if it
+  /// makes none or the body is gone.
   package func renew(
     _ key: CacheKey, now: Int64, renew: @Sendable ([CachedHead]) -> CachedHead?
   ) -> Found? {
@@ -84,7 +85,7 @@ package actor CacheStore {
     return Found(head: head, body: body)
   }
 
-  /// Removes those answers under a key that `choose` picks.
+  /// Removes the answers under a key that `choose` selects.
   package func remove(
     _ key: CacheKey, now: Int64, choose: @Sendable ([CachedHead]) -> [CachedHead]
   ) {
@@ -114,13 +115,13 @@ package actor CacheStore {
     attempt(now: now) { try $0.removeAll() }
   }
 
-  /// Removes what is too old or too much.
+  /// Removes answers that exceed the limits of age or size.
   package func trim(now: Int64) { attempt(now: now) { try trim($0, now: now) } }
 
-  /// Bytes on disk.
+  /// Returns the bytes on disk.
   package func bytes(now: Int64) -> Int64 { attempt(now: now) { try $0.bytes() } ?? 0 }
 
-  /// The bytes of any file; nil when it cannot be read or has more than `limit`.
+  /// Returns the bytes of any file; `nil` if it cannot be read or has more than `limit`.
   package func contents(ofFile path: String, limit: Int) -> [UInt8]? {
     BodyFiles.contents(path, limit: limit)
   }
@@ -149,8 +150,7 @@ package actor CacheStore {
     try disk.trim(bytesMax: bytesMax, ageMax: limits.age.milliseconds, now: now)
   }
 
-  /// Does something with the disk; nil when that fails. A damaged index is thrown away, and the
-  /// attempt made once more.
+  /// Runs `body` on the disk level; `nil` if that fails. Discards a damaged index and retries once.
   @discardableResult
   private func attempt<T>(now: Int64, _ body: (DiskLevel) throws -> T) -> T? {
     for _ in 1...2 {
@@ -183,7 +183,7 @@ package actor CacheStore {
     return disk
   }
 
-  /// Ids are those of one index only, so nothing of it may be used with another.
+  /// Ids belong to one index, so none of them may be used with another.
   private func close() {
     disk = nil
     memory.removeAll()

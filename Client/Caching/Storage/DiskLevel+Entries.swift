@@ -3,7 +3,7 @@ import Networking
 import SQLite
 
 extension DiskLevel {
-  /// All answers under a key.
+  /// Returns all answers under a key.
   func heads(of key: CacheKey) throws -> [CachedHead] {
     let statement = try connection.statement(
       """
@@ -20,7 +20,8 @@ extension DiskLevel {
     }
   }
 
-  /// An answer's body; nil when it is gone or is not what was kept, and the answer is removed then.
+  /// Returns an answer's body. If it is gone or differs from the stored one, removes the answer and
+  /// returns `nil`.
   func body(of id: Int64) throws -> [UInt8]? {
     let statement = try connection.statement(
       "SELECT hash, length, isFile, body FROM entries WHERE id = ?")
@@ -36,7 +37,7 @@ extension DiskLevel {
     return nil
   }
 
-  /// Keeps an answer in place of the one for the same requests; answers with its id.
+  /// Stores an answer in place of the one for the same requests. Returns its id.
   func put(_ body: [UInt8], as head: CachedHead, under key: CacheKey) throws -> Int64 {
     let hash = SHA256.digest(of: body)
     let prepared = body.count > Self.inlineMax ? try files?.prepare(body) : nil
@@ -71,7 +72,7 @@ extension DiskLevel {
     try statement.run()
   }
 
-  /// Notes that these answers served, in this order.
+  /// Notes that these answers were used, in this order.
   func touch(_ ids: [Int64]) throws {
     guard !ids.isEmpty else { return }
     try connection.transaction {
@@ -142,7 +143,8 @@ extension DiskLevel {
 
 /// Header fields as one text, a line each.
 enum FieldText {
-  /// Fields with a line break or U+0000, which no server can send, are left out.
+  /// Returns the fields as a text; omits fields with a line break or U+0000, which no server can
+  /// send.
   static func text(_ headers: TransportHeaders) -> String {
     headers.fields.lazy
       .filter { field in

@@ -1,7 +1,7 @@
 import SQLite
 
 extension DiskLevel {
-  /// Answers that one transaction removes at most: others need not wait long for the lock.
+  /// The most answers that one transaction removes, so that others do not wait long for the lock.
   static let sliceMax = 64
 
   /// Removes these answers.
@@ -11,7 +11,7 @@ extension DiskLevel {
     try collectGarbage()
   }
 
-  /// Removes all answers of an endpoint, in whatever partition: what changed it changed it for all.
+  /// Removes all answers of an endpoint, of all partitions: a change of it affects them all.
   func remove(endpoint: String) throws { try removeAll("endpoint = ?", endpoint) }
 
   /// Removes all answers of a partition.
@@ -20,8 +20,8 @@ extension DiskLevel {
   /// Removes all answers.
   func removeAll() throws { try removeAll("?1 IS NOT NULL", "") }
 
-  /// Removes what is older than `ageMax` milliseconds and then, when there are more than
-  /// `bytesMax`, what was used longest ago, down to nine tenths.
+  /// Removes answers older than `ageMax` milliseconds. If more than `bytesMax` bytes remain,
+  /// removes the least recently used answers, down to nine tenths.
   func trim(bytesMax: Int, ageMax: Int64, now: Int64) throws {
     try removeSlices { try expired(ageMax: ageMax, now: now) }
     if try bytes() > bytesMax {
@@ -30,7 +30,7 @@ extension DiskLevel {
     try collectGarbage()
   }
 
-  /// Bytes that all answers take.
+  /// Returns the bytes of all answers.
   func bytes() throws -> Int64 { try connection.integer("SELECT bytes FROM state") }
 
   private func removeAll(_ condition: String, _ value: String) throws {
@@ -43,9 +43,9 @@ extension DiskLevel {
     try collectGarbage()
   }
 
-  /// Removes what `next` answers with, a transaction each, until there is nothing more.
+  /// Removes the answers that `next` returns, in one transaction each, until it returns none.
   private func removeSlices(_ next: () throws -> [Int64]) throws {
-    // Looked at without the lock first: mostly there is nothing to do.
+    // The first check needs no lock: usually there are none.
     while try !next().isEmpty {
       try connection.transaction { try delete(try next()) }
     }
@@ -59,7 +59,8 @@ extension DiskLevel {
     }
   }
 
-  /// What came from the far future is of a clock that was wrong, and goes too.
+  /// Returns expired answers. An answer from the far future came under a wrong clock, and expires,
+  /// too.
   private func expired(ageMax: Int64, now: Int64) throws -> [Int64] {
     let statement = try connection.statement(
       "SELECT id FROM entries WHERE received < ?1 OR received > ?2 LIMIT \(Self.sliceMax)")
@@ -84,8 +85,8 @@ extension DiskLevel {
 
   /// Removes files that have lost their last answer.
   ///
-  /// That is done after the answer's removal has been committed, and under the lock again, so
-  /// that neither a crash nor an answer with the same body leaves a row without its file.
+  /// It runs after the answer's removal is committed, and under the lock again. So neither a crash
+  /// nor an answer with the same body leaves a row without its file.
   private func collectGarbage() throws {
     while try connection.integer("SELECT EXISTS (SELECT 1 FROM garbage)") == 1 {
       try connection.transaction {

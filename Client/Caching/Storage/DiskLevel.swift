@@ -4,24 +4,24 @@ import SQLite
 
 /// Answers on disk: an index in SQLite with small bodies, and files for large ones.
 ///
-/// Every change is one transaction under the index's write lock, in which files are put in place
-/// and taken away as well: so a row never lacks its file, and processes may share a folder. What
-/// a crash leaves without a row is removed at the next opening. All functions block.
+/// Every change is one transaction under the index's write lock, which also adds and removes files.
+/// So a row never lacks its file, and processes may share a folder. The next opening removes files
+/// that a crash left without a row. All functions block.
 final class DiskLevel {
-  /// The largest body that stands in the index itself, in bytes.
+  /// The largest body inside the index, in bytes.
   static let inlineMax = 16 << 10
-  /// Bytes that a row takes besides its fields and body, roughly.
+  /// The approximate bytes of a row besides its fields and body.
   static let rowBytes = 512
-  /// Answers kept under one key, for different values of the fields in `Vary`.
+  /// The most answers under one key, for different values of the fields in `Vary`.
   static let variantsMax = 8
 
   let connection: SQLiteConnection
   let files: BodyFiles?
   private let place: (path: String, inode: UInt64)?
 
-  /// Opens the cache in `folder`, making it at need; nil keeps everything in memory.
+  /// Opens the cache in `folder` and creates it when needed; `nil` keeps everything in memory.
   ///
-  /// An index that is damaged or of another version is thrown away and made anew.
+  /// It discards an index that is damaged or of another version, and creates a new one.
   static func open(folder: String?, now: Int64) throws -> DiskLevel {
     guard let folder else {
       return DiskLevel(connection: try index(":memory:"), files: nil, place: nil)
@@ -37,7 +37,7 @@ final class DiskLevel {
     }
   }
 
-  /// Throws the folder's content away, unless somebody else has done so since this was opened.
+  /// Removes the folder's content, unless another process has done so since this was opened.
   func discard() throws {
     guard let place else { return }
     let folder = String(place.path.dropLast("/index.db".count))
@@ -46,7 +46,7 @@ final class DiskLevel {
     }
   }
 
-  /// Whether the index still is the folder's.
+  /// Whether this index is still the one in the folder.
   var isCurrent: Bool {
     guard let place else { return true }
     return Self.inode(place.path) == place.inode
@@ -83,8 +83,8 @@ final class DiskLevel {
     return connection
   }
 
-  /// Removes files that no row refers to. The write lock holds off those who are about to commit
-  /// the row of theirs.
+  /// Removes files that no row refers to. The write lock excludes processes that are about to
+  /// commit a row for their file.
   private func sweep(now: Int64) throws {
     try connection.transaction {
       try files?.sweep(now: now) { hash in
@@ -101,7 +101,7 @@ final class DiskLevel {
     BodyFiles(folder: folder + "/bodies").removeAll()
   }
 
-  /// One process at a time opens and throws away.
+  /// Runs `body` under a lock: one process at a time opens and discards.
   private static func locked<T>(_ folder: String, _ body: () throws -> T) throws -> T {
     let path = folder + "/lock"
     let descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -120,7 +120,7 @@ final class DiskLevel {
 }
 
 extension SQLiteConnection {
-  /// The first column of the first row, zero without one.
+  /// Returns the first column of the first row, zero without one.
   func integer(_ sql: String) throws -> Int64 {
     try statement(sql).first { $0.int64(0) } ?? 0
   }

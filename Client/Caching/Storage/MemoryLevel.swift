@@ -1,7 +1,7 @@
-/// Bodies in memory, by the ids of the answers on disk: the ones used last, up to a number of
-/// bytes and an age.
+/// Bodies in memory, by the ids of the answers on disk: the most recently used ones, within limits
+/// of bytes and age.
 ///
-/// An id's body never changes, so a body found here needs no look at the disk, whatever other
+/// An id's body never changes, so a body found here needs no check of the disk, whatever other
 /// processes do.
 package struct MemoryLevel: Sendable {
   private struct Node {
@@ -19,16 +19,16 @@ package struct MemoryLevel: Sendable {
   /// Bytes of all bodies.
   package private(set) var bytes = 0
 
-  /// An empty level; `ageMax` in milliseconds.
+  /// Creates an empty level; `ageMax` in milliseconds.
   package init(bytesMax: Int, ageMax: Int64) {
     self.bytesMax = bytesMax
     self.ageMax = ageMax
   }
 
-  /// How many bodies there are.
+  /// The number of bodies.
   package var count: Int { nodes.count }
 
-  /// The body of `id`, which is then the one used last.
+  /// Returns the body of `id`, and makes it the most recently used one.
   package mutating func body(of id: Int64, now: Int64) -> [UInt8]? {
     guard let node = nodes[id] else { return nil }
     unlink(id)
@@ -37,8 +37,8 @@ package struct MemoryLevel: Sendable {
     return node.body
   }
 
-  /// Keeps a body, and drops those used longest ago where there is no room; one of more than a
-  /// quarter of the room is not kept.
+  /// Stores a body, and drops the least recently used ones if there is no room. It ignores a body
+  /// of more than a quarter of the room.
   package mutating func keep(_ body: [UInt8], of id: Int64, now: Int64) {
     unlink(id)
     guard body.count <= bytesMax / 4 else { return }
@@ -48,13 +48,13 @@ package struct MemoryLevel: Sendable {
     }
   }
 
-  /// Forgets the body of `id`.
+  /// Removes the body of `id`.
   package mutating func remove(_ id: Int64) { unlink(id) }
 
-  /// Forgets all bodies.
+  /// Removes all bodies.
   package mutating func removeAll() { self = MemoryLevel(bytesMax: bytesMax, ageMax: ageMax) }
 
-  /// A clock that was set back makes nothing young for longer than it should be.
+  /// Whether a body is within the age limit; a clock that jumps backwards does not extend it.
   private func isYoung(_ node: Node, _ now: Int64) -> Bool {
     0...ageMax ~= now - node.since
   }

@@ -1,11 +1,11 @@
 import Ferry
 import Synchronization
 
-/// Waits for an answer for a while, and after the first that did not come for none any more: for
-/// what a command can do without.
+/// A transport with a deadline, for optional requests of a command. After the first missing answer
+/// it waits for none.
 final class ImpatientTransport: Transport {
   private let transport: any Transport
-  /// How long an exchange may take.
+  /// The longest duration of an exchange.
   private let patience: Duration
   private let failure = Mutex<TransportError?>(nil)
 

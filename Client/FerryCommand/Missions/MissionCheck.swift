@@ -2,7 +2,7 @@ import CommandLineKit
 import Ferry
 import Synchronization
 
-/// `ferry mission verify`: shows how far it is, and what was found even where mending fails.
+/// The command `ferry mission verify`: shows progress, and the findings even if the repair fails.
 struct MissionCheck {
   let id: MissionID
   let isMended: Bool
@@ -29,7 +29,7 @@ struct MissionCheck {
     }
   }
 
-  /// Prints what was found.
+  /// Prints the findings.
   func tell(_ report: MissionVerification) throws {
     try TextOutput.standardOutput.lines(
       asJSON ? [MissionPresentation.json(id, report).text] : MissionPresentation.lines(id, report))

@@ -185,14 +185,16 @@ extension FerryCommand {
 
   // MARK: Parts
 
-  /// The missions of the replica that the command line names.
+  /// Returns the missions of the replica that the command line names.
   static func missions(_ arguments: ParsedArguments) async throws -> MissionManager {
     try await missions(of: try await open(arguments), arguments)
   }
 
+  /// Returns the missions of a replica, with limits of silence and bandwidth.
+  ///
   /// - Parameters:
-  ///   - silence: How long the server may say nothing.
-  ///   - rate: Bytes a second to receive at most; `nil` for as many as there are.
+  ///   - silence: The longest silence of the server.
+  ///   - rate: The most bytes a second to receive; `nil` for no limit.
   static func missions(
     of replica: Replica, _ arguments: ParsedArguments, silence: Duration = .seconds(30),
     rate: Int? = nil
@@ -245,7 +247,7 @@ extension FerryCommand {
 }
 
 extension MissionStatus {
-  /// Whether it is being fetched, waits for its turn, or rests.
+  /// Whether the mission is being fetched, waits for its turn, or is paused.
   var isUnderWay: Bool {
     switch state {
     case .ready, .downloading, .paused: true

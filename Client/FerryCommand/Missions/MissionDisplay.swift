@@ -2,10 +2,10 @@ import CommandLineKit
 import Ferry
 import Synchronization
 
-/// Shows what a mission manager tells: bars on a terminal, lines of JSON where they are asked for.
+/// Shows a mission manager's events: bars on a terminal, or lines of JSON on request.
 final class MissionDisplay: Sendable {
   private struct State {
-    /// Since when a mission has been waiting for what may not come.
+    /// When a mission began to wait for a condition that may never come.
     var waitingSince: ContinuousClock.Instant?
   }
 
@@ -31,7 +31,8 @@ final class MissionDisplay: Sendable {
     }
   }
 
-  /// Whether nothing has come for so long because of what only somebody else can mend.
+  /// Whether a mission has waited this long for a condition outside of this command, such as a
+  /// connection.
   func hasWaited(longerThan patience: Duration) -> Bool {
     let since = state.withLock { $0.waitingSince }
     return since.map { $0.duration(to: .now) > patience } ?? false
@@ -48,13 +49,13 @@ final class MissionDisplay: Sendable {
   }
 }
 
-/// Follows missions that other processes fetch, by looking at them again and again.
+/// Follows missions that other processes fetch, by reading their state repeatedly.
 struct MissionWatch {
   private static let pause = Duration.milliseconds(300)
 
   let asJSON: Bool
 
-  /// Shows what `find` finds until none of it is under way.
+  /// Shows the missions that `find` returns until none of them is under way.
   func follow(_ find: () async throws -> [MissionStatus]) async throws {
     let lines = ProgressLines()
     defer { lines.finish() }
@@ -81,7 +82,7 @@ extension MissionStatus {
 }
 
 extension MissionProgress {
-  /// The whole, with its rate and the time left, then each item that is under way.
+  /// A bar for the whole with its rate and the time left, then one for each current item.
   fileprivate var bars: [ProgressState] {
     let whole = ProgressState(
       label: "\(id)  \(itemsDone.grouped)/\(items.counted("file"))", unit: .bytes,
@@ -95,7 +96,7 @@ extension MissionProgress {
 }
 
 extension ItemProgress {
-  /// The path, or of a long one its end, which tells items of one folder apart.
+  /// The path, or the end of a long one, which distinguishes items of one folder.
   fileprivate var shortPath: String {
     guard path.displayWidth > 40, let name = path.split(separator: "/").last else { return path }
     return "…/\(name)"

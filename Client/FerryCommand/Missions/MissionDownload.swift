@@ -12,7 +12,7 @@ extension FerryCommand {
     "timeout", value: "TIME", help: "How long the server may say nothing before it is asked again.",
     kind: .duration, default: "30s")
 
-  /// Between two looks for disk space.
+  /// The pause between two checks of the disk space.
   private static let roomPause = Duration.seconds(5)
 
   private static let limitRate = OptionSpec(
@@ -52,7 +52,7 @@ extension FerryCommand {
     do {
       _ = try await replica.pull()
     } catch let error as ReplicaError where error.isTransient {
-      // What the catalogue held last time may be enough.
+      // The catalogue of the last sync may be enough.
     }
     let manager = try await missions(
       of: replica, arguments, silence: silence,
@@ -60,7 +60,7 @@ extension FerryCommand {
     let isAll = arguments.flag("all")
     if isAll { ids = try await manager.list().filter { $0.publishedVersion != nil }.map(\.id) }
     return try await fetch(ids, with: manager, arguments) {
-      // One that can never start is no reason to do without the others.
+      // A mission that can never start must not prevent the others.
       if isAll { try await manager.downloadPartly(ids) } else { try await manager.download(ids) }
     }
   }
@@ -83,14 +83,14 @@ extension FerryCommand {
     }
   }
 
-  /// Who waits for a connection for a short time only does not wait long for an answer either.
+  /// Returns the longest silence of the server: a short wait for a connection shortens it, too.
   private static func silence(_ arguments: ParsedArguments) throws -> Duration {
     let timeout = try arguments.duration("timeout")
     if arguments.flag("watch") { return timeout }
     return min(timeout, max(try arguments.duration("wait"), .seconds(1)))
   }
 
-  /// Begins, shows what happens, and ends with how it ended.
+  /// Starts the download, shows its events, and returns its result.
   private static func fetch(
     _ ids: [MissionID], with manager: MissionManager, _ arguments: ParsedArguments,
     begin: () async throws -> Void
@@ -118,7 +118,7 @@ extension FerryCommand {
         if let patience {
           group.addTask {
             while !display.hasWaited(longerThan: patience) {
-              // How an interruption is told is for the one that waits for the missions to say.
+              // The task that waits for the missions reports an interruption.
               do { try await Task.sleep(for: .milliseconds(100)) } catch { return false }
             }
             return true
@@ -140,6 +140,6 @@ extension FerryCommand {
 }
 
 extension MissionStatus {
-  /// Whether it rests because the disk is full.
+  /// Whether the mission is paused because the disk is full.
   fileprivate var lacksRoom: Bool { state == .paused && reason?.kind == .diskFull }
 }

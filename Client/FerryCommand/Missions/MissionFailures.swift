@@ -1,11 +1,13 @@
 import CommandLineKit
 import Ferry
 
-/// Every error about missions as what happened, why, and what to do next.
+/// Describes every error about missions: what happened, why, and what to do next.
 extension MissionError: CommandFailureConvertible {
   package var commandFailure: CommandFailure { failure(of: nil) }
 
-  /// - Parameter mission: whose it is, where that is known.
+  /// Returns the failure for the command line.
+  ///
+  /// - Parameter mission: the mission of the error, if it is known.
   func failure(of mission: MissionID?) -> CommandFailure {
     let name = mission.map { "mission \($0)" } ?? "the mission"
     let code = "mission_\(kind.code)"
@@ -96,19 +98,19 @@ extension MissionError: CommandFailureConvertible {
 }
 
 extension MissionError.Kind {
-  /// `snake_case`, for scripts.
+  /// The kind in `snake_case`, for scripts.
   fileprivate var code: String {
     rawValue.map { $0.isUppercase ? "_" + $0.lowercased() : String($0) }.joined()
   }
 }
 
-/// How a download ended, for all its missions together.
+/// The results of a download for all its missions.
 struct MissionEndings {
   let missions: [MissionStatus]
 
   init(_ missions: [MissionStatus]) { self.missions = missions }
 
-  /// Tells of each mission; throws the failure of the first that is not here as a whole.
+  /// Prints each mission's result; throws the failure of the first incomplete one.
   func tell(asJSON: Bool) throws -> ExitStatus {
     let output = TextOutput.standardOutput
     if asJSON {
@@ -124,7 +126,7 @@ struct MissionEndings {
     let told =
       failures.map { $0.reason?.failure(of: $0.id) ?? Self.unexplained($0) }
       + rested.compactMap { mission in mission.reason.map { $0.failure(of: mission.id) } }
-    // What only a person can mend is told last, and decides.
+    // Problems that only the user can solve come last, and decide.
     let order: [ExitStatus] = [.unreachable, .failed, .needsUser]
     guard let last = told.max(by: { Self.rank($0, order) < Self.rank($1, order) }) else {
       return .done

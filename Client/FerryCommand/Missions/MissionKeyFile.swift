@@ -4,10 +4,11 @@ import Foundation
 
 /// The file that `--key-file` names.
 enum MissionKeyFile {
-  /// Bytes that are read of it: a key in hexadecimal digits, and blanks around it.
+  /// The most bytes of the file: a key in hexadecimal digits, with blanks around it.
   static let bytesMax = 1 << 10
 
-  /// The key; `nil` where no file is named. Tells on standard error where everybody may read it.
+  /// Returns the key; `nil` if no file is named. Warns on standard error if all users may read the
+  /// file.
   static func key(_ arguments: ParsedArguments) throws -> [UInt8]? {
     guard let path = arguments.stringIfPresent("key-file") else { return nil }
     let (content, isOpen) = try read(path)
@@ -20,9 +21,9 @@ enum MissionKeyFile {
     return key
   }
 
-  /// The file's bytes, at most one more than are allowed, and whether everybody may read them.
+  /// Reads the file's bytes, at most one above the limit, and whether all users may read it.
   private static func read(_ path: String) throws -> (content: [UInt8], isOpen: Bool) {
-    // A pipe that nobody writes to would be waited for without end.
+    // A pipe without a writer would block for ever.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw unreadable(path, String(cString: strerror(errno))) }
     defer { close(descriptor) }
@@ -45,7 +46,7 @@ enum MissionKeyFile {
     return (content, type == S_IFREG && status.st_mode & 0o004 != 0)
   }
 
-  /// The key in a file's bytes: 32 bytes, which are no digits, or 64 hexadecimal digits.
+  /// Returns the key in a file's bytes: 32 bytes that are not all digits, or 64 hexadecimal digits.
   static func key(in content: [UInt8]) -> [UInt8]? {
     if content.count == ContentHash.byteCount, !isDigits(content) { return content }
     guard content.count <= bytesMax else { return nil }

@@ -2,11 +2,11 @@ import CommandLineKit
 import Ferry
 import Foundation
 
-/// How missions are shown.
+/// The presentation of missions.
 enum MissionPresentation {
   /// Prints missions as a table, or as JSON lines.
   ///
-  /// - Parameter none: what is said where there is none.
+  /// - Parameter none: the text if there are none.
   static func print(_ missions: [MissionStatus], none: String, asJSON: Bool) throws {
     let output = TextOutput.standardOutput
     if asJSON { return try output.lines(missions.map { json($0).text }) }
@@ -25,8 +25,8 @@ enum MissionPresentation {
     try output.lines(table.lines(width: width) + reasons(of: missions, width: width))
   }
 
-  /// Why missions wait, rest or failed, a line each, below their table: a column would be too
-  /// narrow for it.
+  /// Returns why missions wait, are paused or failed. Each reason is a line below the table,
+  /// because a column would be too narrow.
   private static func reasons(of missions: [MissionStatus], width: Int?) -> [String] {
     let lines = missions.compactMap { mission in
       (mission.reason?.description ?? mission.interruption).map {
@@ -37,7 +37,7 @@ enum MissionPresentation {
     return fitted.isEmpty ? [] : [""] + fitted
   }
 
-  /// Prints one mission, with its items where it is here.
+  /// Prints one mission, with its items if it is on this device.
   static func print(_ mission: MissionStatus, _ items: [MissionFileRow], asJSON: Bool) throws {
     let output = TextOutput.standardOutput
     if asJSON {
@@ -128,10 +128,10 @@ enum MissionPresentation {
 }
 
 extension MissionStatus {
-  /// The state in a word; empty where nobody asked for it.
+  /// The state in a word; empty if nobody requested the mission.
   var stateName: String { isInterrupted ? "interrupted" : state?.rawValue ?? "" }
 
-  /// What to do where nobody is at it any more.
+  /// A remedy for a mission whose process has ended.
   fileprivate var interruption: String? {
     isInterrupted
       ? "nobody is fetching it any more: `ferry mission resume \(id)` goes on where it was" : nil

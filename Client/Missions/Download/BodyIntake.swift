@@ -1,23 +1,23 @@
-/// Cuts a body at the ends of chunks, and never takes more than was asked for.
+/// Cuts a body at the ends of chunks, and never takes more than the requested bytes.
 struct BodyIntake: Equatable {
   /// A piece of a body's part, within one chunk.
   struct Piece: Equatable {
-    /// Where it lies in the part.
+    /// The piece's bytes in the part.
     var range: Range<Int>
-    /// Where it belongs in the file.
+    /// The piece's offset in the file.
     var offset: Int64
     var chunk: Int
-    /// Whether the chunk is whole with it.
+    /// Whether the piece completes the chunk.
     var endsChunk: Bool
   }
 
-  /// Where the next byte belongs.
+  /// The offset of the next byte.
   private(set) var position: Int64
   private let end: Int64
   private let size: Int64
   private let chunkSize: Int64
 
-  /// The intake of a body that is these bytes of a file.
+  /// Creates the intake of a body with these bytes of a file.
   init(_ bytes: Range<Int64>, size: Int64, chunkSize: Int64) {
     position = bytes.lowerBound
     end = bytes.upperBound
@@ -25,10 +25,10 @@ struct BodyIntake: Equatable {
     self.chunkSize = chunkSize
   }
 
-  /// Whether all bytes have come.
+  /// Whether all bytes have arrived.
   var isDone: Bool { position == end }
 
-  /// The pieces of the next `count` bytes; what comes after the end is left out.
+  /// Returns the pieces of the next `count` bytes; omits bytes after the end.
   mutating func take(_ count: Int) -> [Piece] {
     var pieces: [Piece] = []
     var start = 0

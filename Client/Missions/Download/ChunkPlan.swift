@@ -1,37 +1,38 @@
-/// Which parts of a file are still to be fetched, and in which requests.
+/// Decides which parts of a file are still to be fetched, and in which requests.
 ///
-/// A pure machine: whoever fetches asks for the next range, and tells what became of it. A file of
-/// which only the whole is known is one chunk here, which grows from its start.
+/// A pure machine: the fetching code asks for the next range, and reports its result. A file with
+/// only one hash is one chunk here, which grows from its start.
 struct ChunkPlan {
-  /// How the server is asked. It only ever changes to a later case, so that asking differently
-  /// comes to an end.
+  /// The kind of requests. It only ever changes to a later case, so that the changes come to an
+  /// end.
   enum Way: Int, Comparable, Sendable {
     /// Ranges over several connections.
     case parallel
-    /// One range at a time: the server answered one with the whole file.
+    /// One range at a time: the server answered a range with the whole file.
     case single
-    /// The whole file without a range: the server's ranges are not what they should be.
+    /// The whole file without a range: the server's ranges are wrong.
     case whole
-    /// The whole file, encoded for the transfer: the server encodes unasked, so that it is asked
-    /// for encodings that the transport decodes.
+    /// The whole file, encoded for the transfer: the server encodes without a request for it, so
+    /// the transport requests encodings that it decodes.
     case decoded
 
     static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
   }
 
-  /// How much at once.
+  /// The limits of requests.
   struct Bounds: Equatable, Sendable {
-    /// Requests at a time.
+    /// The number of concurrent requests.
     var connections = 4
-    /// Bytes of a range.
+    /// The bytes of a range.
     var rangeBytes: Int64 = 32 << 20
-    /// A file up to this size, in bytes, is asked for without a range.
+    /// A file up to this size, in bytes, is requested without a range.
     var wholeBytes: Int64 = 8 << 20
-    /// How often a chunk's content may be wrong before the file is given up.
+    /// How often a chunk's content may be wrong before the download fails.
     var tries = 3
   }
 
-  /// A chunk under way belongs to one request: nobody else writes it, or gives it back.
+  /// The state of a chunk. A chunk under way belongs to one request: no other one writes or
+  /// releases it.
   private enum State: Equatable { case missing, fetching(by: Int), verified }
 
   /// Bytes of the file.
@@ -40,27 +41,27 @@ struct ChunkPlan {
   let chunkSize: Int64
   let bounds: Bounds
   private(set) var way = Way.parallel
-  /// Bytes of all chunks that are there and right.
+  /// The bytes of all verified chunks.
   private(set) var bytesVerified: Int64 = 0
-  /// Bytes of chunks that are there in part.
+  /// The bytes of partly fetched chunks.
   private(set) var bytesKept: Int64 = 0
-  /// Requests under way.
+  /// The number of current requests.
   private(set) var active = 0
-  /// Requests that were handed out so far.
+  /// The number of requests so far.
   private var requests = 0
-  /// Chunks from the start that are all there and right.
+  /// The number of verified chunks from the start without a gap.
   private(set) var front = 0
 
   private var states: [State]
   private var kept: [Int: Int64] = [:]
   private var failures: [Int: Int] = [:]
   private var excused: Set<Int> = []
-  /// No chunk before this one is missing.
+  /// All chunks before this one are fetched or under way.
   private var scan = 0
   /// Whether a first answer has shown that ranges work.
   private var isProven = false
 
-  /// A plan in which nothing is there.
+  /// Creates a plan for a file of which no part is here.
   init(size: Int64, chunkSize: Int64, bounds: Bounds = Bounds()) {
     precondition(size >= 0 && chunkSize > 0, "a file has 0 bytes or more, a chunk one or more")
     self.size = size
@@ -72,13 +73,13 @@ struct ChunkPlan {
 
   var chunkCount: Int { states.count }
 
-  /// Whether every chunk is there and right.
+  /// Whether every chunk is verified.
   var isComplete: Bool { bytesVerified == size }
 
-  /// Bytes from the start that are all there and right.
+  /// The verified bytes from the start without a gap.
   var frontBytes: Int64 { min(Int64(front) * chunkSize, size) }
 
-  /// Where a chunk lies in the file.
+  /// Returns a chunk's bytes in the file.
   func bytes(of chunk: Int) -> Range<Int64> {
     let start = Int64(chunk) * chunkSize
     return start..<min(start + chunkSize, size)
@@ -86,21 +87,22 @@ struct ChunkPlan {
 
   func isVerified(_ chunk: Int) -> Bool { states[chunk] == .verified }
 
-  /// Whether a request is to bring this chunk: not where it is there, or another request's.
+  /// Whether a request should fetch this chunk: not if it is here already, or belongs to another
+  /// request.
   func isWanted(_ chunk: Int, by range: FetchRange) -> Bool {
     states[chunk] == .fetching(by: range.id)
   }
 
-  /// Bytes from a chunk's start that are there, unproven.
+  /// Returns the unverified bytes from a chunk's start that are here.
   func kept(of chunk: Int) -> Int64 { kept[chunk] ?? 0 }
 
-  /// Chunks that are neither there nor under way, in order.
+  /// Chunks that are neither here nor under way, in order.
   var missing: [Int] { states.indices.filter { states[$0] == .missing } }
 }
 
-// What is there.
+// The fetched parts.
 extension ChunkPlan {
-  /// A chunk is there and right.
+  /// Notes that a chunk is verified.
   mutating func verified(_ chunk: Int) {
     guard states[chunk] != .verified else { return }
     keep(0, of: chunk)
@@ -110,13 +112,13 @@ extension ChunkPlan {
     while front < states.count, states[front] == .verified { front += 1 }
   }
 
-  /// So many bytes from a chunk's start are there.
+  /// Notes how many bytes from a chunk's start are here.
   mutating func keep(_ count: Int64, of chunk: Int) {
     bytesKept += count - kept(of: chunk)
     kept[chunk] = count == 0 ? nil : count
   }
 
-  /// A chunk that was there turned out to be wrong.
+  /// Notes that a fetched chunk turned out to be wrong.
   mutating func drop(_ chunk: Int) {
     if states[chunk] == .verified {
       let bytes = bytes(of: chunk)
@@ -128,10 +130,11 @@ extension ChunkPlan {
     front = min(front, chunk)
   }
 
-  /// A chunk was fetched to its end and is wrong; answers whether it may be fetched again.
+  /// Notes that a chunk was fetched to its end and is wrong. Returns whether it may be fetched
+  /// again.
   ///
-  /// - Parameter isWhole: whether all of it came with this answer. What was kept from before may be
-  ///   to blame otherwise, so that it does not count once.
+  /// - Parameter isWhole: whether this answer had the whole chunk. Otherwise bytes from before may
+  ///   be wrong, so that the failure does not count once.
   mutating func failed(_ chunk: Int, isWhole: Bool) -> Bool {
     drop(chunk)
     if !isWhole, excused.insert(chunk).inserted { return true }
@@ -142,7 +145,7 @@ extension ChunkPlan {
 
 // Requests.
 extension ChunkPlan {
-  /// What to ask for next; nil when nothing is missing, or others have to end first.
+  /// Returns the next range; `nil` if nothing is missing, or if other requests have to end first.
   mutating func next() -> FetchRange? {
     guard active < (isProven && way == .parallel ? bounds.connections : 1) else { return nil }
     while scan < states.count, states[scan] != .missing { scan += 1 }
@@ -152,11 +155,11 @@ extension ChunkPlan {
     return isAskedWhole ? claimWhole(as: requests) : claimRange(from: scan, as: requests)
   }
 
-  /// A first answer has shown that ranges work: others may go beside.
+  /// Notes that a first answer has shown that ranges work: other requests may run beside it.
   mutating func rangesWork() { isProven = true }
 
-  /// The server answered a range with the whole file: what the request is about now, or nil when it
-  /// is to end, since others are under way.
+  /// Notes that the server answered a range with the whole file. Returns the request's new range,
+  /// or `nil` if it has to end because other requests are under way.
   mutating func widen(_ range: FetchRange) -> FetchRange? {
     change(to: .single)
     guard active == 1 else { return nil }
@@ -164,7 +167,7 @@ extension ChunkPlan {
     return claimWhole(as: range.id)
   }
 
-  /// Asks differently from now on; answers whether that is any different.
+  /// Changes the kind of requests. Returns whether it differs from the former one.
   @discardableResult
   mutating func change(to way: Way) -> Bool {
     guard way > self.way else { return false }
@@ -172,13 +175,13 @@ extension ChunkPlan {
     return true
   }
 
-  /// A request has ended; what it did not bring may be asked for again.
+  /// Notes that a request has ended; its unfetched chunks may be requested again.
   mutating func ended(_ range: FetchRange) {
     active -= 1
     release(range)
   }
 
-  /// Whether the next request has no range: the server can do no other, or nothing would be gained.
+  /// Whether the next request has no range: the server supports none, or a range gains nothing.
   private var isAskedWhole: Bool {
     if way >= .whole { return true }
     let isEmpty = bytesVerified == 0 && bytesKept == 0 && active == 1
@@ -197,7 +200,7 @@ extension ChunkPlan {
     let limit = rangeLimit
     var last = first
     states[first] = .fetching(by: id)
-    // What was begun is gone on with in a request of its own.
+    // A partly fetched chunk continues in a request of its own.
     while last + 1 < states.count, states[last + 1] == .missing, kept[last + 1] == nil,
       bytes(of: last + 1).upperBound - bytes(of: first).lowerBound <= limit
     {
@@ -210,7 +213,8 @@ extension ChunkPlan {
       hasRange: true)
   }
 
-  /// The rest is shared out between the connections, in ranges of at least a chunk.
+  /// The length of a range: divides the rest between the connections, in ranges of at least a
+  /// chunk.
   private var rangeLimit: Int64 {
     if way != .parallel { return size }
     let share = (size - bytesVerified - bytesKept) / Int64(bounds.connections)
@@ -227,12 +231,12 @@ extension ChunkPlan {
 
 /// One request's part of a file.
 struct FetchRange: Equatable, Sendable {
-  /// Which request of the plan it is, from 1.
+  /// The number of the request in the plan, from 1.
   var id: Int
-  /// The chunks that it brings, those that are there already aside.
+  /// The chunks of the request, except those that are here already.
   var chunks: Range<Int>
-  /// The bytes that it asks for: from inside the first chunk, where a part of it is there.
+  /// The requested bytes: from inside the first chunk, if a part of it is here.
   var bytes: Range<Int64>
-  /// Whether it says so: the whole file is asked for without a range.
+  /// Whether the request names the range; otherwise it requests the whole file.
   var hasRange: Bool
 }

@@ -2,12 +2,12 @@ import FerryProtocol
 import Networking
 
 extension ChunkedDownloader {
-  /// Makes requests over a transport: content of the server by `server` and the fields that it
-  /// wants, such as `Authorization`, which no other address gets.
+  /// Returns a function that makes requests over a transport. Content of the server is requested
+  /// from `server` with its header fields, such as `Authorization`, which no other address gets.
   ///
   /// - Parameters:
-  ///   - server: where `/v1/blobs` is, without a slash at the end.
-  ///   - timeout: how long an answer may stay silent.
+  ///   - server: the address above `/v1/blobs`, without a slash at the end.
+  ///   - timeout: the longest silence of an answer.
   public static func requests(
     over transport: any Transport, server: String, headers: TransportHeaders = [:],
     timeout: Duration = .seconds(30)
@@ -25,11 +25,12 @@ extension ChunkedDownloader {
     }
   }
 
-  /// Makes requests through a client, whose main base is where `/v1/blobs` is.
+  /// Returns a function that makes requests through a client, whose main base is above `/v1/blobs`.
   ///
-  /// Tries follow the downloader's policy, not the client's: it knows what is there already.
+  /// Retries follow the downloader's policy, not the client's, because the downloader knows the
+  /// fetched parts.
   ///
-  /// - Parameter timeout: how long an answer may stay silent; nil takes the client's.
+  /// - Parameter timeout: the longest silence of an answer; `nil` takes the client's.
   public static func requests(
     through client: NetworkClient, timeout: Duration? = nil
   ) -> DownloadOpening {
@@ -49,7 +50,7 @@ extension ChunkedDownloader {
         guard case .rejected(let status, _) = error.kind, let answer = error.response else {
           throw TransportError(error)
         }
-        // What a status means for a download is the downloader's to say.
+        // Only the downloader decides about the meaning of a status.
         let nothing = TransportBody(
           next: { () async throws(TransportError) -> [UInt8]? in nil }, cancel: {})
         return TransportStream(status: status, headers: answer.headers, body: nothing)
@@ -59,7 +60,7 @@ extension ChunkedDownloader {
 }
 
 extension TransportError {
-  /// What a client failed with, in a transport's terms.
+  /// Creates a transport's error from a client's.
   fileprivate init(_ error: NetworkError) {
     let kind: Kind =
       switch error.kind {

@@ -2,10 +2,10 @@ import Executors
 import FerryProtocol
 import Networking
 
-/// The downloader that ships: parallel ranges, each chunk checked while it comes in, and nothing
-/// fetched twice after a pause, a lost connection, a kill or a restart of the system.
+/// The downloader that ships. It fetches parallel ranges and checks each chunk as it arrives. After
+/// a pause, a lost connection, a kill or a restart of the system it fetches no part twice.
 ///
-/// Its two threads, for writing and for the hash of whole files, end when it is released.
+/// Its two threads, for writes and for the hash of whole files, end when it is released.
 public struct ChunkedDownloader: Downloader {
   private let open: DownloadOpening
   private let settings: DownloadSettings
@@ -13,12 +13,12 @@ public struct ChunkedDownloader: Downloader {
   private let writing: any WorkExecutor
   private let hashing: any WorkExecutor
 
-  /// A downloader that makes its requests by `open`.
+  /// Creates a downloader that makes its requests by `open`.
   public init(settings: DownloadSettings = DownloadSettings(), open: @escaping DownloadOpening) {
     self.init(settings: settings, surroundings: .system, open: open)
   }
 
-  /// A downloader with surroundings of its own.
+  /// Creates a downloader with given surroundings.
   package init(
     settings: DownloadSettings = DownloadSettings(), surroundings: DownloadSurroundings,
     open: @escaping DownloadOpening
@@ -52,7 +52,7 @@ public struct ChunkedDownloader: Downloader {
     return DownloadOutcome(bytesFetched: await session.fetched, bytesReused: await session.reused)
   }
 
-  /// Fetches what is missing, and again what the check of the whole finds to be wrong.
+  /// Fetches missing parts, and again those that the check of the whole finds to be wrong.
   private func fetch(_ session: DownloadSession) async throws(DownloadError) {
     let checksWhole = settings.checksWhole && session.checksChunks || session.job.size == 0
     for _ in 0..<ChunkPlan.Bounds().tries {
@@ -95,7 +95,7 @@ extension DownloadSession {
     }
   }
 
-  /// Hashes what is there from the start, beside the transfers.
+  /// Hashes the fetched part from the start, beside the transfers.
   fileprivate func follow(_ whole: WholeHash) async {
     var position: Int64 = 0
     do throws(DownloadError) {
@@ -109,17 +109,17 @@ extension DownloadSession {
     }
   }
 
-  /// Keeps what there is for the next time. A file without chunks has it in its marks: waiting for
-  /// the disk would keep who pauses waiting.
+  /// Records the map for the next attempt. A file without chunks has its marks instead: waiting for
+  /// the disk would delay a pause.
   fileprivate func keep(after error: DownloadError) async {
     guard checksChunks, layout.hasMarks else { return }
-    // The error that ended the download is the one to tell.
+    // Report the error that ended the download, not this one.
     try? await job.record(map)
   }
 }
 
 extension PartialLayout {
-  /// The layout of a job's file, which is one chunk where only the whole is known.
+  /// Creates the layout of a job's file, which is one chunk if only the whole hash is known.
   init(_ job: DownloadJob, marksFrom: Int64) {
     let chunkSize = max(1, job.chunks.isEmpty ? job.size : job.chunkSize)
     let parts = Int(job.size / chunkSize) + (job.size % chunkSize > 0 ? 1 : 0)

@@ -1,11 +1,11 @@
-/// A `Content-Range` field in bytes (RFC 9110 §14.4): where a part belongs in the whole.
+/// A `Content-Range` field in bytes (RFC 9110 §14.4): the place of a part in the whole.
 struct ContentRange: Equatable {
-  /// The bytes of the part; nil where no range could be satisfied.
+  /// The bytes of the part; `nil` if the server could satisfy no range.
   let bytes: Range<Int64>?
-  /// Bytes of the whole; nil where the sender does not know.
+  /// The bytes of the whole; `nil` if the sender does not know.
   let total: Int64?
 
-  /// Reads `bytes 0-9/100`, `bytes 0-9/*` and `bytes */100`; nil for anything else.
+  /// Reads `bytes 0-9/100`, `bytes 0-9/*` and `bytes */100`; `nil` for any other text.
   init?(_ field: String) {
     let words = field.split(separator: " ", omittingEmptySubsequences: true)
     guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
@@ -25,7 +25,7 @@ struct ContentRange: Equatable {
     bytes = first..<last + 1
   }
 
-  /// Decimal digits only: `Int64` itself would take a sign.
+  /// Reads decimal digits only: `Int64` itself would accept a sign.
   static func number(_ text: Substring) -> Int64? {
     guard !text.isEmpty, text.utf8.allSatisfy({ 48...57 ~= $0 }) else { return nil }
     return Int64(text)

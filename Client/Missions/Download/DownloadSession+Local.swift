@@ -1,9 +1,9 @@
 import Cryptography
 import FerryProtocol
 
-// What is on the device already.
+// Parts that the device has already.
 extension DownloadSession {
-  /// Takes over what an earlier run left, and what other files have.
+  /// Takes over the parts that an earlier run or other files have.
   func restore() async throws(DownloadError) {
     let remains = try await file.open(bootID: surroundings.bootID())
     if checksChunks {
@@ -16,8 +16,8 @@ extension DownloadSession {
     moved()
   }
 
-  /// What the map claims is believed as long as the system has not restarted since; after that,
-  /// and where a chunk is whole that nobody claims, its hash is asked.
+  /// Restores chunks. The map is trusted if the system has not restarted since. After a restart,
+  /// and for a complete chunk outside of the map, the hash decides.
   private func restoreChunks(_ remains: PartialRemains) async throws(DownloadError) {
     for chunk in 0..<plan.chunkCount {
       let bytes = plan.bytes(of: chunk)
@@ -40,7 +40,7 @@ extension DownloadSession {
     }
   }
 
-  /// A part without a version cannot be gone on with.
+  /// Restores a part from the start. A part without a version cannot be continued.
   private func restorePrefix(_ remains: PartialRemains) async throws(DownloadError) {
     let there = remains.marks.map { $0[0] ?? 0 } ?? map.prefixBytes
     let kept = map.validator == nil ? 0 : min(there, remains.contentBytes, job.size)
@@ -59,7 +59,7 @@ extension DownloadSession {
       let bytes = plan.bytes(of: chunk)
       let length = bytes.upperBound - bytes.lowerBound
       guard let local = await job.reuse(hash(of: chunk)), local.length == length else { continue }
-      // What a failed copy overwrites is no part of the chunk any more.
+      // Bytes that a failed copy overwrote no longer belong to the chunk.
       plan.keep(0, of: chunk)
       try await file.mark(chunk, 0)
       if try await file.copy(local, to: bytes.lowerBound, expecting: hash(of: chunk)) {
@@ -69,7 +69,7 @@ extension DownloadSession {
     }
   }
 
-  /// The hash of a part of the file so far, to go on with.
+  /// Returns the hash of a part of the file so far, to continue with.
   nonisolated func rehash(_ range: Range<Int64>) async throws(DownloadError) -> SHA256 {
     var hash = SHA256()
     var position = range.lowerBound
@@ -88,8 +88,8 @@ extension DownloadSession {
     return hash.finish()
   }
 
-  /// Looks at every chunk again after the whole turned out to be wrong; answers whether one is, so
-  /// that fetching it again may help.
+  /// Checks every chunk again after the whole file turned out to be wrong. Returns whether a chunk
+  /// is wrong, so that fetching it again may help.
   func recheck() async throws(DownloadError) -> Bool {
     for chunk in 0..<plan.chunkCount {
       if Task.isCancelled { throw .cancelled }

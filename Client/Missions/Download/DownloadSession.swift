@@ -1,10 +1,10 @@
 import FerryProtocol
 import Networking
 
-/// One file on its way: what is there of it, what is under way, and what has been told.
+/// The download of one file: its fetched parts, its current requests, and its reported progress.
 ///
-/// It turns what happens into the plan's and the decision's terms and carries out what they say.
-/// Whoever awaits here must expect that everything has moved on meanwhile.
+/// It passes events to the plan and the decision, and executes their results. After an `await` in
+/// this actor, everything may have changed.
 actor DownloadSession {
   nonisolated let job: DownloadJob
   nonisolated let file: PartialFile
@@ -14,24 +14,24 @@ actor DownloadSession {
 
   var plan: ChunkPlan
   var map: ChunkMap
-  /// Why the download has failed.
+  /// The error that failed the download.
   private(set) var failure: DownloadError?
-  /// Bytes that came over the network.
+  /// The bytes received over the network.
   private(set) var fetched: Int64 = 0
-  /// So few bytes between two failures are no progress worth the name.
+  /// Fewer bytes than these between two failures do not count as progress.
   private static let littleBytes: Int64 = 4_096
-  /// Bytes that had come when a request last failed in a way that may pass.
+  /// The bytes received at the last temporary failure of a request.
   private var fetchedAtFailure: Int64 = -1
-  /// Bytes that were there, here or in other files.
+  /// The bytes that were here already, in the partial file or in other files.
   var reused: Int64 = 0
-  /// The most bytes that ever were there.
+  /// The most bytes that were ever here.
   private(set) var highest: Int64 = 0
 
   private var gauge: ProgressGauge
   private var rule: RecordRule
   private var startOvers = 0
   private var isDue = false
-  /// Tasks that wait for anything to change.
+  /// Tasks that wait for any change.
   private var waiters: [CheckedContinuation<Void, Never>] = []
 
   init(
@@ -54,17 +54,17 @@ actor DownloadSession {
     rule = RecordRule(bytes: 0, now: surroundings.steadyClock())
   }
 
-  /// Whether chunks have hashes of their own; where they have none, the file is one chunk.
+  /// Whether chunks have their own hashes; if not, the file is one chunk.
   nonisolated var checksChunks: Bool { !job.chunks.isEmpty }
 
-  /// What a chunk has to be.
+  /// Returns the expected hash of a chunk.
   nonisolated func hash(of chunk: Int) -> ContentHash {
     checksChunks ? job.chunks[chunk] : job.hash
   }
 
   // MARK: Work
 
-  /// The next request to make; waits while others may leave something, nil when all is over.
+  /// Returns the next request; waits while others may leave a part, `nil` when all are over.
   func next() async -> FetchRange? {
     while failure == nil, !plan.isComplete {
       if Task.isCancelled { fail(.cancelled) }
@@ -74,29 +74,29 @@ actor DownloadSession {
     return nil
   }
 
-  /// A request is over; what it left open is for the next one.
+  /// Ends a request; the next one may fetch its open chunks.
   func ended(_ range: FetchRange) async throws(DownloadError) {
     plan.ended(range)
     if !checksChunks, map.validator == nil, plan.kept(of: 0) > 0 { try await forgetPrefix() }
     wake()
   }
 
-  /// A request failed in a way that may pass, and will be made again: tells of it where nothing has
-  /// come since the failure before.
+  /// Notes a temporary failure of a request before its retry. Reports the failure if no byte has
+  /// arrived since the one before.
   func failed(_ error: DownloadError) async {
-    // A server that sends a byte now and then is as good as silent.
+    // A server that sends a byte now and then counts as silent.
     let isStill = fetchedAtFailure >= 0 && fetched - fetchedAtFailure < Self.littleBytes
     fetchedAtFailure = fetched
     if isStill { await job.stalled(error) }
   }
 
-  /// Nothing goes on after this; the first failure counts.
+  /// Fails the download; the first failure counts.
   func fail(_ error: DownloadError) {
     if failure == nil { failure = error }
     wake()
   }
 
-  /// Waits until more than `position` bytes from the start are there; nil when no more will be.
+  /// Waits until more than `position` bytes from the start are here; `nil` if no more will come.
   func front(beyond position: Int64) async -> Int64? {
     while plan.frontBytes <= position {
       if failure != nil || plan.isComplete { return nil }
@@ -105,7 +105,7 @@ actor DownloadSession {
     return failure == nil ? plan.frontBytes : nil
   }
 
-  /// Waits until the map should be recorded; false when all is over.
+  /// Waits until the map should be recorded; returns `false` at the end of the download.
   func waitForRecord() async -> Bool {
     while failure == nil, !plan.isComplete {
       if isDue {
@@ -127,7 +127,7 @@ actor DownloadSession {
 
   // MARK: Answers
 
-  /// What to ask a range's request for.
+  /// Returns the content of a range's request.
   func ask(_ range: FetchRange) -> TransferAsk {
     let isInside = !checksChunks && range.bytes.lowerBound > 0
     return TransferAsk(
@@ -136,9 +136,10 @@ actor DownloadSession {
       checksChunks: checksChunks, isDecoded: plan.way == .decoded)
   }
 
-  /// What becomes of an answer: the bytes of the file that its body is, or the request's end.
+  /// Decides about an answer: its body's bytes in the file, or the request's end.
   ///
-  /// `range` becomes the whole file where the answer is that, and nobody else is under way.
+  /// `range` becomes the whole file if the answer is the whole file and no other request is under
+  /// way.
   func judge(
     _ head: AnswerHead, to ask: TransferAsk, _ range: inout FetchRange
   ) async throws(DownloadError) -> Verdict {
@@ -168,7 +169,7 @@ actor DownloadSession {
     }
   }
 
-  /// Notes which version comes, before any byte of it takes another one's place.
+  /// Notes the version of an answer, before any of its bytes replaces another version's.
   private func begin(_ head: AnswerHead, at start: Int64) async throws(DownloadError) {
     guard !checksChunks, start == 0 else { return }
     try await forgetPrefix()
@@ -176,7 +177,7 @@ actor DownloadSession {
     if layout.hasMarks { try await record() }
   }
 
-  /// Forgets the part that is there of a file without chunks.
+  /// Removes the fetched part of a file without chunks.
   func forgetPrefix() async throws(DownloadError) {
     plan.keep(0, of: 0)
     let wasThere = map.prefixBytes > 0 || map.validator != nil
@@ -187,19 +188,20 @@ actor DownloadSession {
 
   // MARK: Content
 
-  /// Whether a request's answer is to be written where this chunk is.
+  /// Whether the bytes of a request's answer are to be written to this chunk.
   func wants(_ chunk: Int, by range: FetchRange) -> Bool { plan.isWanted(chunk, by: range) }
 
-  /// Bytes came, and `kept` from the chunk's start are in the file now; 0 for bytes left out.
+  /// Notes received bytes; `kept` bytes from the chunk's start are in the file now, 0 for skipped
+  /// bytes.
   func received(_ count: Int, _ chunk: Int, kept: Int64) {
     fetched += Int64(count)
     if kept > 0 { plan.keep(kept, of: chunk) }
     moved()
   }
 
-  /// A chunk has come to its end: it is right and there, or it is to be fetched again.
+  /// Checks a complete chunk: it is verified, or has to be fetched again.
   ///
-  /// Throws kind `wrongContent` when it has been wrong too often.
+  /// Throws kind `wrongContent` if it was wrong too often.
   func checked(_ chunk: Int, _ digest: [UInt8], isWhole: Bool) async throws(DownloadError) {
     let isRight = digest == hash(of: chunk).bytes
     if isRight || PlantedFault.chunkUnchecked.isPlanted { return verified(chunk) }
@@ -214,7 +216,7 @@ actor DownloadSession {
     wake()
   }
 
-  /// A chunk is there and right.
+  /// Notes that a chunk is verified.
   func verified(_ chunk: Int) {
     plan.verified(chunk)
     if checksChunks { map[chunk] = true }
@@ -222,7 +224,7 @@ actor DownloadSession {
     wake()
   }
 
-  /// Tells of progress, and has the map recorded when that is due.
+  /// Reports progress, and makes the map be recorded when it is due.
   func moved() {
     let bytes = plan.bytesVerified + plan.bytesKept
     highest = max(highest, bytes)
@@ -234,8 +236,8 @@ actor DownloadSession {
     }
   }
 
-  /// Records the map: of a file without chunks only what is on the disk, since nothing but the end
-  /// will prove it.
+  /// Records the map. For a file without chunks it has only the bytes on the disk, because no hash
+  /// proves them before the end.
   func record() async throws(DownloadError) {
     if !checksChunks {
       let (kept, validator) = (plan.kept(of: 0), map.validator)
@@ -250,24 +252,24 @@ actor DownloadSession {
   }
 }
 
-/// What becomes of an answer.
+/// The decision about an answer.
 enum Verdict {
   case take(Range<Int64>)
   case end(FetchEnd)
 }
 
-/// How a request ended that is no reason to give up.
+/// The end of a request that does not fail the download.
 enum FetchEnd: Sendable {
-  /// As it should.
+  /// The request ended as expected.
   case done
-  /// To be tried again, at the earliest after the time that the server asked for.
+  /// The request is to be repeated, at the earliest after the server's requested pause.
   case again(DownloadError, after: Duration?)
 }
 
 extension DownloadError {
   static let cancelled = DownloadError(.cancelled, "the download was cancelled")
 
-  /// What a transport failed with.
+  /// Creates a download's error from a transport's.
   init(_ error: TransportError) {
     switch error.kind {
     case .offline, .timedOut, .interrupted: self.init(.offline, error.message)

@@ -2,52 +2,53 @@ import Executors
 import Foundation
 import Networking
 
-/// How a downloader goes about it.
+/// The settings of a downloader.
 public struct DownloadSettings: Sendable {
-  /// Requests at a time for one file.
+  /// The number of concurrent requests for one file.
   public var connections = 4
   /// Bytes of one request's range, at most.
   public var rangeBytes: Int64 = 32 << 20
-  /// A file up to this size, in bytes, is asked for in one request without a range.
+  /// A file up to this size, in bytes, is requested at once without a range.
   public var wholeBytes: Int64 = 8 << 20
-  /// When to try again what failed in a way that may pass. Failures count as long as nothing new
-  /// came; any byte that stays begins the count anew.
+  /// When to repeat a request after a temporary failure. Failures are counted only until a new byte
+  /// stays in the file; then the count restarts.
   public var retry = RetryPolicy()
-  /// Whether a file with hashes of chunks is checked as a whole at the end, too. Without it, the
-  /// chunks' hashes alone vouch for it.
+  /// Whether a file with hashes of chunks is also checked as a whole at the end. Without it, only
+  /// the chunks' hashes prove it.
   public var checksWhole = true
-  /// Whether a file is on the disk, and not only with the operating system, when it is done. Who
-  /// fetches many files and makes them durable together leaves it out.
+  /// Whether a complete file is on the disk, and not only in the operating system's memory. A
+  /// caller that makes many files durable together turns it off.
   public var endsDurable = true
-  /// A file smaller than this, in bytes, is fetched anew when its download was ended early.
+  /// A file smaller than this, in bytes, is fetched again from scratch after an interrupted
+  /// download.
   package var marksFrom: Int64 = 1 << 20
 
-  /// The defaults.
+  /// Creates the defaults.
   public init() {}
 }
 
 /// Opens the transfer of a source with these header fields in its request.
 ///
-/// It answers with any status; redirects are its own, and so is the limit for silence. Naming
-/// `Accept-Encoding` means that the body is wanted as it is on the wire.
+/// It returns answers of any status; it follows redirects and limits silence itself. A request that
+/// names `Accept-Encoding` gets the body as it is on the wire.
 public typealias DownloadOpening =
   @Sendable (DownloadSource, TransportHeaders) async throws(TransportError) -> TransportStream
 
-/// What a downloader takes from the machine that it runs on; a simulation gives it its own.
+/// The services of the machine that a downloader uses; a simulation replaces them.
 package struct DownloadSurroundings: Sendable {
   /// A clock that never goes back.
   package var steadyClock: @Sendable () -> Duration
   /// Seconds since 1970, for the dates in answers. May jump.
   package var wallClock: @Sendable () -> Int64
-  /// Where the jitter of retries comes from.
+  /// The source of the jitter of retries.
   package var random: @Sendable () -> UInt64
   /// Waits; throws when the task is cancelled.
   package var sleep: @Sendable (Duration) async throws -> Void
-  /// What tells one run of the operating system from the next; nil where nothing does.
+  /// Identifies one run of the operating system; `nil` if that is impossible.
   package var bootID: @Sendable () -> String?
-  /// A place for blocking work, by the name that debuggers show.
+  /// Makes an executor for blocking work; debuggers show its name.
   package var makeExecutor: @Sendable (String) -> any WorkExecutor
-  /// Calls on the file that is being fetched.
+  /// The calls on the file that is being fetched.
   package var files: any FileCalls
 
   package init(
@@ -67,7 +68,7 @@ package struct DownloadSurroundings: Sendable {
     self.files = files
   }
 
-  /// This machine.
+  /// The real machine.
   package static var system: DownloadSurroundings {
     DownloadSurroundings(
       steadyClock: { seconds(CLOCK_MONOTONIC) },

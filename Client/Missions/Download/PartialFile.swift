@@ -3,12 +3,12 @@ import Executors
 import FerryProtocol
 import Foundation
 
-/// A file that is being fetched: content at its own offsets, and behind it marks of how far each
-/// chunk has come, until it is finished.
+/// A file that is being fetched: content at its own offsets and, until it is complete, marks of
+/// each chunk's progress behind it.
 ///
-/// The marks cost a write of eight bytes beside each write of content, so that a process may be
-/// killed at any moment and lose next to nothing: what it wrote, the operating system has. They
-/// count only until that restarts, since nobody knows then what reached the disk.
+/// The marks cost a write of eight bytes beside each write of content. So a process may be killed
+/// at any moment and lose almost nothing: the operating system has its writes. The marks count only
+/// until the system restarts, because the disk may lack some of the writes then.
 actor PartialFile {
   nonisolated let path: String
   private let layout: PartialLayout
@@ -20,7 +20,7 @@ actor PartialFile {
   /// Blocking calls stay on one thread.
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// Nothing is touched before ``open(bootID:)``. `cipher`: how the content stands in the file.
+  /// Creates a partial file; ``open(bootID:)`` is the first access. `cipher` encrypts its content.
   init(
     path: String, layout: PartialLayout, cipher: PartialCipher? = nil, executor: any WorkExecutor,
     system: any FileCalls = SystemFileCalls()
@@ -34,7 +34,7 @@ actor PartialFile {
 
   deinit { if descriptor >= 0 { system.close(descriptor) } }
 
-  /// Opens the file, or makes it, and reads what an earlier run left in it.
+  /// Opens or creates the file, and reads the remains of an earlier run.
   func open(bootID: String?) throws(DownloadError) -> PartialRemains {
     descriptor = system.open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw failure("open") }
@@ -43,7 +43,7 @@ actor PartialFile {
     let size = Int64(status.st_size)
     let marks = try remainingMarks(size, bootID)
     if layout.hasMarks, marks == nil {
-      // What stands there belongs to another run of the system, or to another file.
+      // The bytes there belong to another run of the system, or to another file.
       guard system.ftruncate(descriptor, min(size, layout.size)) == 0 else {
         throw failure("write")
       }
@@ -52,7 +52,7 @@ actor PartialFile {
     return PartialRemains(contentBytes: min(size, layout.size), marks: marks)
   }
 
-  /// Writes a piece of `bytes` at `offset`, and then that `count` bytes of `chunk` are there.
+  /// Writes a piece of `bytes` at `offset`, and then marks that `count` bytes of `chunk` are here.
   func write(
     _ bytes: [UInt8], _ range: Range<Int>, at offset: Int64, chunk: Int, count: Int64
   ) throws(DownloadError) {
@@ -60,24 +60,24 @@ actor PartialFile {
     try mark(chunk, count)
   }
 
-  /// Notes that so many bytes from the start of a chunk are there.
+  /// Marks how many bytes from the start of a chunk are here.
   func mark(_ chunk: Int, _ count: Int64) throws(DownloadError) {
     guard layout.hasMarks else { return }
     let bytes = PartialLayout.encode(count)
     try write(bytes, bytes.indices, layout.mark(of: chunk))
   }
 
-  /// Up to a megabyte of the content.
+  /// Reads up to a megabyte of the content.
   func read(_ range: Range<Int64>) throws(DownloadError) -> [UInt8] {
     cipher.applied(to: try Self.read(descriptor, range, path, system), at: range.lowerBound)
   }
 
-  /// The hash of a part of the content; nil where the file is too short.
+  /// Returns the hash of a part of the content; `nil` if the file is too short.
   func digest(of range: Range<Int64>) throws(DownloadError) -> [UInt8]? {
     try Self.digest(descriptor, range, path, system, cipher) { _, _ throws(DownloadError) in }
   }
 
-  /// Copies a chunk from another file when it is what it should be; answers whether it was.
+  /// Copies a chunk from another file if its hash matches. Returns whether it did.
   func copy(
     _ local: LocalChunk, to offset: Int64, expecting hash: ContentHash
   ) throws(DownloadError) -> Bool {
@@ -92,19 +92,19 @@ actor PartialFile {
         try writeContent(bytes, bytes.indices, offset + at - local.offset)
       }
     } catch {
-      // A source that cannot be read is as good as none.
+      // An unreadable source counts as none.
       if error.kind == .diskFull { throw error }
       return false
     }
     return digest == hash.bytes
   }
 
-  /// Waits until all that was written is on the disk.
+  /// Waits until all writes are on the disk.
   func synchronise() throws(DownloadError) {
     guard system.fsync(descriptor) == 0 else { throw failure("write") }
   }
 
-  /// Leaves the content alone.
+  /// Removes the marks, so that only the content stays.
   func finish(isDurable: Bool) throws(DownloadError) {
     guard system.ftruncate(descriptor, layout.size) == 0 else { throw failure("write") }
     if isDurable { try synchronise() }
@@ -140,7 +140,7 @@ actor PartialFile {
   ) throws(DownloadError) {
     var (start, offset) = (range.lowerBound, offset)
     while start < range.upperBound {
-      // A disk that is behind makes writers wait; who pauses should not wait with them.
+      // A slow disk makes writers wait; a pause should not wait with them.
       if Task.isCancelled { throw .cancelled }
       let limit = min(range.upperBound - start, Self.writeBytesMax)
       let count = bytes.withUnsafeBytes {
@@ -156,13 +156,13 @@ actor PartialFile {
   private func failure(_ doing: String) -> DownloadError { .file(doing, path) }
 }
 
-// Reading any file in blocks.
+// Reads of any file in blocks.
 extension PartialFile {
   static let blockBytes = 1 << 20
-  /// Bytes of one write.
+  /// The bytes of one write.
   static let writeBytesMax = 128 << 10
 
-  /// At most a block; empty at the end of the file.
+  /// Reads at most a block; the result is empty at the end of the file.
   static func read(
     _ descriptor: Int32, _ range: Range<Int64>, _ path: String, _ system: any FileCalls
   ) throws(DownloadError) -> [UInt8] {
@@ -181,7 +181,7 @@ extension PartialFile {
     return bytes
   }
 
-  /// Hands each block on before it is hashed; nil where the file is too short.
+  /// Passes each block to `each` before it is hashed; returns `nil` if the file is too short.
   private static func digest(
     _ descriptor: Int32, _ range: Range<Int64>, _ path: String, _ system: any FileCalls,
     _ cipher: PartialCipher? = nil,
@@ -202,7 +202,7 @@ extension PartialFile {
 }
 
 extension DownloadError {
-  /// What the system's last error number says about a file.
+  /// Creates an error from the system's last error number for a file.
   static func file(_ doing: String, _ path: String) -> DownloadError {
     let code = errno
     let reason = String(cString: strerror(code))

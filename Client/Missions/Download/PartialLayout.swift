@@ -1,8 +1,8 @@
-/// What lies where in a partial file: the content, and from the next page on a header and a number
-/// for each chunk.
+/// The layout of a partial file: the content, and from the next page on a header and a number for
+/// each chunk.
 ///
-/// The header is a word that names the format, the file's size, the chunks' size and an identifier
-/// of the system's run, so that marks of another file or time are recognised.
+/// The header has a word that names the format, the file's size, the chunks' size and an identifier
+/// of the system's run. So marks of another file or run are recognised.
 struct PartialLayout: Equatable, Sendable {
   /// Bytes of the header.
   static let headerBytes = 64
@@ -15,24 +15,24 @@ struct PartialLayout: Equatable, Sendable {
   let chunkSize: Int64
   /// Chunks of the content.
   let chunkCount: Int
-  /// Smaller files, in bytes, are fetched anew rather than marked.
+  /// Files smaller than this, in bytes, have no marks, and are fetched again from scratch.
   var marksFrom: Int64 = 1 << 20
-  /// Whether the content stands there encrypted: marks of other content are not believed.
+  /// Whether the content is encrypted there: marks of plain content do not count then.
   var isEncrypted = false
 
   /// Whether there are marks at all.
   var hasMarks: Bool { size >= marksFrom }
 
-  /// Where the header begins.
+  /// The offset of the header.
   var marksAt: Int64 { (size + 4095) / 4096 * 4096 }
 
-  /// Where the last mark ends.
+  /// The offset after the last mark.
   var marksEnd: Int64 { mark(of: chunkCount) }
 
-  /// Where a chunk's mark is.
+  /// Returns the offset of a chunk's mark.
   func mark(of chunk: Int) -> Int64 { marksAt + Int64(Self.headerBytes) + Int64(chunk) * 8 }
 
-  /// The header; an identifier is kept up to 40 bytes.
+  /// Returns the header; it has at most 40 bytes of the identifier.
   func header(bootID: String) -> [UInt8] {
     let identifier = Array(bootID.utf8.prefix(40))
     let format = isEncrypted ? Self.encryptedFormat : Self.format
@@ -40,8 +40,8 @@ struct PartialLayout: Equatable, Sendable {
       + [UInt8](repeating: 0, count: 40 - identifier.count)
   }
 
-  /// Reads header and marks: bytes that are there of each chunk that was begun. Nil where they are
-  /// another file's, or from another run of the system.
+  /// Reads header and marks. Returns the fetched bytes of each started chunk; `nil` if they belong
+  /// to another file, or to another run of the system.
   func marks(in bytes: [UInt8], bootID: String) -> [Int: Int64]? {
     guard bytes.starts(with: header(bootID: bootID)) else { return nil }
     var marks: [Int: Int64] = [:]
@@ -55,7 +55,7 @@ struct PartialLayout: Equatable, Sendable {
     return marks
   }
 
-  /// Eight bytes, the lowest first.
+  /// Encodes a number as eight bytes, the lowest first.
   static func encode(_ number: Int64) -> [UInt8] {
     (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
   }
@@ -65,11 +65,11 @@ struct PartialLayout: Equatable, Sendable {
   }
 }
 
-/// What an earlier run left in a partial file.
+/// The remains of an earlier run in a partial file.
 struct PartialRemains: Equatable, Sendable {
-  /// Bytes of the content from its start on, holes included.
+  /// The bytes of the content from its start, holes included.
   var contentBytes: Int64
-  /// Bytes from the start of each chunk that was begun; nil where the system has restarted since,
-  /// or nobody knows.
+  /// The bytes from the start of each started chunk; `nil` if the system has restarted since, or if
+  /// that is unknown.
   var marks: [Int: Int64]?
 }

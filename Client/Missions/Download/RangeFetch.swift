@@ -1,13 +1,13 @@
 import Cryptography
 import Networking
 
-/// Makes the requests of one connection, one after another, as the session says.
+/// Makes the requests of one connection one after another, by the session's decisions.
 struct RangeFetch: Sendable {
   let session: DownloadSession
   let open: DownloadOpening
   let retry: RetryPolicy
 
-  /// Works until nothing is left, or the download has failed.
+  /// Works until no part is missing, or the download has failed.
   func run() async {
     do throws(DownloadError) {
       var patience = Patience(retry)
@@ -17,7 +17,7 @@ struct RangeFetch: Sendable {
           await session.failed(error)
           try await rest(&patience, error, wish)
         }
-        // Until here the range was this connection's, so that nobody else runs into the same.
+        // Until here the range belonged to this connection, so that no other has the same failure.
         try await session.ended(range)
       }
     } catch {
@@ -54,7 +54,7 @@ struct RangeFetch: Sendable {
     }
   }
 
-  /// Writes the body to where it belongs, and hashes it on the way.
+  /// Writes the body to its place in the file, and hashes it on the way.
   private func take(
     _ body: TransportBody, _ bytes: Range<Int64>, for request: FetchRange, hasLength: Bool
   ) async throws(DownloadError) -> FetchEnd {
@@ -86,7 +86,7 @@ struct RangeFetch: Sendable {
         isWhole = true
       }
     }
-    // A body that is read to its end leaves its connection to the next request.
+    // A body that is read to its end frees its connection for the next request.
     if hasLength { _ = try? await parts.next() }
     return .done
   }
@@ -112,7 +112,7 @@ struct RangeFetch: Sendable {
   }
 }
 
-/// How long one connection waits after failures in a row: those since the file last grew.
+/// The pauses of one connection after failures in a row: those since the file last grew.
 struct Patience {
   private let policy: RetryPolicy
   private var failures = 0
@@ -120,11 +120,11 @@ struct Patience {
 
   init(_ policy: RetryPolicy) { self.policy = policy }
 
-  /// How long to wait after one more failure; nil to give up.
+  /// Returns the pause after one more failure; `nil` to give up.
   ///
   /// - Parameters:
-  ///   - bytes: the most bytes of the file that ever were there.
-  ///   - retryAfter: what the server asked for.
+  ///   - bytes: the most bytes of the file that were ever here.
+  ///   - retryAfter: the server's requested pause.
   ///   - random: a uniformly random word.
   mutating func delay(_ bytes: Int64, retryAfter: Duration?, random: UInt64) -> Duration? {
     if bytes > highest { failures = 0 }

@@ -1,21 +1,22 @@
 import Networking
 
-/// What an answer's head allows.
+/// The decision about an answer by its head.
 ///
-/// The rule behind all cases: bytes are written only where the answer says exactly that they
-/// belong, and only beside bytes of the same version, unless hashes of chunks prove them.
+/// One rule is behind all cases: bytes are written only if the answer identifies them exactly. They
+/// are written only beside bytes of the same version, unless hashes of chunks prove them (SPEC.md
+/// §20).
 enum ResumeDecision: Equatable {
   /// The body is these bytes of the file.
   case take(Range<Int64>)
-  /// The body is the file from its start, although a part was asked for.
+  /// The body is the file from its start, although the request named a part.
   case takeWhole
-  /// The file is another version than the part that is there: forget that and begin anew.
+  /// The file differs from the version of the fetched part: remove the part and start from scratch.
   case startOver(DownloadError)
-  /// The server cannot be asked like this.
+  /// The server does not support such requests.
   case change(ChunkPlan.Way, DownloadError)
-  /// It may well answer later, after the time that it asked for.
+  /// The server may answer later, after its requested pause.
   case tryAgain(DownloadError, after: Duration?)
-  /// It will not answer otherwise.
+  /// The server's answer will not change.
   case giveUp(DownloadError)
 
   /// Decides about the answer to a request; `now` is in seconds since 1970.
@@ -30,7 +31,7 @@ enum ResumeDecision: Equatable {
 
   private static func whole(_ head: AnswerHead, _ ask: TransferAsk) -> Self {
     if head.isEncoded {
-      // An announced length would be that of the encoded body.
+      // The announced length would be that of the encoded body.
       return ask.isDecoded
         ? .take(0..<ask.size) : .change(.decoded, wrong("it is encoded, which nobody asked for"))
     }
@@ -49,7 +50,7 @@ enum ResumeDecision: Equatable {
     guard range.total != nil || ask.checksChunks else {
       return wholly("it does not say of how large a file it is a part", ask)
     }
-    // A server may send less than it was asked for (RFC 9110 §15.3.7), but from there on.
+    // A server may send less than requested (RFC 9110 §15.3.7), but from the requested start.
     guard bytes.lowerBound == ask.bytes.lowerBound, bytes.upperBound <= ask.bytes.upperBound else {
       return wholly("it is another part than the one asked for", ask)
     }
@@ -78,12 +79,13 @@ enum ResumeDecision: Equatable {
     return .tryAgain(error, after: wish)
   }
 
-  /// Asks for the whole from now on; where that was done already, there is no other way.
+  /// Requests the whole file from now on; if that was the request, gives up.
   private static func wholly(_ fault: String, _ ask: TransferAsk) -> Self {
     ask.hasRange ? .change(.whole, wrong(fault)) : .giveUp(wrong(fault))
   }
 
-  /// Whatever comes, it cannot be the file; a part that is there may have been of this one.
+  /// Rejects an answer of another size: it cannot be the file, and a fetched part may be of that
+  /// version.
   private static func otherSize(_ size: Int64, _ head: AnswerHead, _ ask: TransferAsk) -> Self {
     let type = head.headers["Content-Type"].map { " of \($0.prefix(80))" } ?? ""
     return .giveUp(

@@ -1,19 +1,19 @@
 import Networking
 
-/// What one request asks for, and what is known of the file it asks from.
+/// The content of one request, and the known facts about its file.
 struct TransferAsk: Equatable, Sendable {
-  /// The bytes wanted.
+  /// The requested bytes.
   var bytes: Range<Int64>
   /// Bytes of the file.
   var size: Int64
   /// Whether the request names the range.
   var hasRange: Bool
-  /// Which version the bytes before came from; nil where there are none, or where chunk hashes
-  /// tell by content.
+  /// The version of the bytes before; `nil` if there are none, or if chunk hashes prove the
+  /// content.
   var validator: TransferValidator?
   /// Whether each chunk is checked by its own hash, so that no version needs to be known.
   var checksChunks: Bool
-  /// Whether the transport may ask for encodings, which it decodes.
+  /// Whether the transport may request encodings, which it decodes.
   var isDecoded = false
 
   /// The header fields.
@@ -26,18 +26,18 @@ struct TransferAsk: Equatable, Sendable {
   }
 }
 
-/// The head of an answer, as a decision needs it.
+/// The head of an answer, with the parts that a decision needs.
 struct AnswerHead: Equatable, Sendable {
   var status: Int
   var headers: TransportHeaders = [:]
 
-  /// Whether the body is anything but the file's own bytes.
+  /// Whether the body differs from the file's own bytes.
   var isEncoded: Bool {
     guard let encoding = headers["Content-Encoding"]?.lowercased() else { return false }
     return !encoding.isEmpty && encoding != "identity"
   }
 
-  /// The announced length of the body, in bytes; nil where none is, or none that is a number.
+  /// The announced length of the body, in bytes; `nil` if it is missing or not a number.
   var length: Int64? { headers["Content-Length"].flatMap { ContentRange.number($0[...]) } }
 
   var contentRange: ContentRange? { headers["Content-Range"].flatMap { ContentRange($0) } }

@@ -1,21 +1,21 @@
 import Networking
 
-/// What tells one version of a file from another, byte for byte (RFC 9110 §8.8.1): a strong entity
-/// tag, or a date of last change that is old enough.
+/// Distinguishes versions of a file byte for byte (RFC 9110 §8.8.1): a strong entity tag, or a date
+/// of last change that is old enough.
 ///
-/// A weak tag is none: it stays the same when bytes change that the server thinks unimportant.
+/// A weak tag does not count: it may stay the same when unimportant bytes change.
 struct TransferValidator: Equatable, Sendable {
-  /// How much older than the answer a last change must be, in seconds, so that a second one within
-  /// the same second is ruled out even where two clocks made the dates (RFC 9110 §8.8.2.2).
+  /// The least age of a last change relative to the answer, in seconds. It excludes a second change
+  /// within the same second, even if two clocks made the dates (RFC 9110 §8.8.2.2).
   private static let ageMin: Int64 = 60
 
-  /// As it travels in `ETag` or `Last-Modified`, and in `If-Range`.
+  /// The text as it travels in `ETag` or `Last-Modified`, and in `If-Range`.
   let text: String
 
-  /// What was kept of an earlier answer.
+  /// Creates a validator from the stored text of an earlier answer.
   init(kept text: String) { self.text = text }
 
-  /// Reads an answer's; nil when it has none that is strong.
+  /// Reads an answer's validator; `nil` if it has no strong one.
   init?(_ headers: TransportHeaders) {
     if let tag = headers["ETag"], Self.isStrongTag(tag) {
       text = tag
@@ -28,12 +28,12 @@ struct TransferValidator: Equatable, Sendable {
     text = changed
   }
 
-  /// Whether an answer is about this very version; one that does not say so is not.
+  /// Whether an answer confirms exactly this version.
   func isConfirmed(by headers: TransportHeaders) -> Bool {
     headers[text.first == "\"" ? "ETag" : "Last-Modified"] == text
   }
 
-  /// One tag in quotes (RFC 9110 §8.8.3), without the mark of a weak one.
+  /// Whether the text is one tag in quotes (RFC 9110 §8.8.3), without the mark of a weak one.
   private static func isStrongTag(_ tag: String) -> Bool {
     let bytes = tag.utf8
     guard bytes.count >= 2, bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\"")

@@ -2,8 +2,8 @@ import Cryptography
 import Executors
 import Foundation
 
-/// The hash of a whole file, taken while its chunks come in: it follows the part from the start
-/// that is there, on a thread of its own.
+/// The hash of a whole file, computed while its chunks arrive. It follows the fetched part from the
+/// start, on a thread of its own.
 actor WholeHash {
   private let path: String
   private let cipher: PartialCipher?
@@ -15,7 +15,7 @@ actor WholeHash {
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// The hash of the file at `path`, of which nothing has been read yet.
+  /// Creates the hash of the file at `path`, before any read.
   init(
     path: String, cipher: PartialCipher? = nil, executor: any WorkExecutor,
     system: any FileCalls = SystemFileCalls()
@@ -28,7 +28,7 @@ actor WholeHash {
 
   deinit { if descriptor >= 0 { system.close(descriptor) } }
 
-  /// Reads on up to `end`; stops early when the task is cancelled.
+  /// Reads on up to `end`; stops early if the task is cancelled.
   func advance(to end: Int64) throws(DownloadError) {
     if descriptor < 0 { descriptor = system.open(path, O_RDONLY | O_CLOEXEC, 0) }
     guard descriptor >= 0 else { throw .file("open", path) }
@@ -40,12 +40,12 @@ actor WholeHash {
     }
   }
 
-  /// The 32 bytes of the hash of all that was read; nil when asked twice.
+  /// Returns the 32 bytes of the hash of all bytes read; `nil` on a second call.
   func finish() -> [UInt8]? { hash.take()?.finish() }
 }
 
 extension SHA256 {
-  /// Takes in a piece of a part.
+  /// Adds a piece of a part to the hash.
   mutating func update(_ bytes: [UInt8], _ range: Range<Int>) {
     bytes.withUnsafeBytes { update(UnsafeRawBufferPointer(rebasing: $0[range])) }
   }

@@ -1,10 +1,10 @@
 import Foundation
 
-/// An open folder whose entries are reached by name alone, never through a symbolic link: nothing
-/// that is done here can leave it.
+/// An open folder whose entries are reached by name alone, never through a symbolic link. So no
+/// call here can leave it.
 struct Directory: ~Copyable {
   let descriptor: Int32
-  /// For messages.
+  /// The path, for messages.
   let path: String
   let system: any FileCalls
 
@@ -16,7 +16,7 @@ struct Directory: ~Copyable {
 
   deinit { system.close(descriptor) }
 
-  /// Opens the folder at `path`, and makes it where it is not there.
+  /// Opens the folder at `path`, and creates an absent one.
   init(making path: String, _ system: any FileCalls) throws(MissionError) {
     if system.mkdir(path, 0o700) != 0, errno != EEXIST {
       throw MissionError(errno: errno, "\(path) cannot be made")
@@ -26,11 +26,11 @@ struct Directory: ~Copyable {
     self.init(descriptor: descriptor, path: path, system)
   }
 
-  /// What lies at a name.
+  /// The facts about an entry.
   struct Entry: Equatable {
     enum Kind { case file, folder, other }
     var kind: Kind
-    /// Bytes.
+    /// The size in bytes.
     var size: Int64
     var device: UInt64
     var inode: UInt64
@@ -38,7 +38,7 @@ struct Directory: ~Copyable {
 
   // MARK: Folders in it
 
-  /// Opens a folder in it, and makes it where `isMade` says so; `nil` where there is none.
+  /// Opens a folder in it; creates an absent one if `isMade` is set, else returns `nil`.
   func folder(_ name: String, making isMade: Bool = false) throws(MissionError) -> Directory? {
     try check(name)
     if isMade, system.mkdirat(descriptor, name, 0o700) != 0, errno != EEXIST {
@@ -53,7 +53,7 @@ struct Directory: ~Copyable {
     return Directory(descriptor: child, path: "\(path)/\(name)", system)
   }
 
-  /// Opens a folder in it, and makes it where there is none.
+  /// Opens a folder in it, and creates an absent one.
   func making(_ name: String) throws(MissionError) -> Directory {
     guard let folder = try folder(name, making: true) else {
       throw MissionError(.files, "\(path)/\(name) was removed")
@@ -63,7 +63,7 @@ struct Directory: ~Copyable {
 
   // MARK: Entries
 
-  /// What lies at a name; a symbolic link is not followed. `nil` where nothing does.
+  /// Returns the facts about an entry without following a symbolic link; `nil` if there is none.
   func entry(_ name: String) throws(MissionError) -> Entry? {
     try check(name)
     var facts = stat()
@@ -74,7 +74,7 @@ struct Directory: ~Copyable {
     return Entry(facts)
   }
 
-  /// Names in it but `.` and `..`, in order.
+  /// Returns the names in it except `.` and `..`, in order.
   func names() throws(MissionError) -> [String] {
     guard let names = system.names(in: descriptor) else {
       throw MissionError(errno: errno, "\(path) cannot be listed")
@@ -90,7 +90,7 @@ struct Directory: ~Copyable {
     }
   }
 
-  /// Removes a file or a folder with all that is in it, if it is there.
+  /// Removes a file or a folder with its content, if it exists.
   func removeTree(_ name: String) throws(MissionError) {
     guard let entry = try entry(name) else { return }
     guard entry.kind == .folder else { return try removeFile(name) }
@@ -110,7 +110,7 @@ struct Directory: ~Copyable {
     return OpenFile(descriptor: file, path: "\(path)/\(name)", system)
   }
 
-  /// Makes a file in it, for writing; what was there is gone.
+  /// Creates a file in it for writing; an existing one is lost.
   func makeFile(_ name: String) throws(MissionError) -> OpenFile {
     try removeFile(name)
     let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
@@ -119,7 +119,7 @@ struct Directory: ~Copyable {
     return OpenFile(descriptor: file, path: "\(path)/\(name)", system)
   }
 
-  /// Moves an entry to another folder of the same file system, in place of what is there.
+  /// Moves an entry to another folder of the same file system; replaces an existing one.
   func move(_ name: String, to other: borrowing Directory, as new: String) throws(MissionError) {
     try check(name)
     try other.check(new)
@@ -128,14 +128,14 @@ struct Directory: ~Copyable {
     }
   }
 
-  /// Has the operating system write the folder's own entries to the disk.
+  /// Writes the folder's own entries to the disk.
   func sync() throws(MissionError) {
     guard system.fsync(descriptor) == 0 else {
       throw MissionError(errno: errno, "\(path) cannot be written to the disk")
     }
   }
 
-  /// A name is one step into this folder and nothing else.
+  /// Checks that a name is one step into this folder.
   func check(_ name: String) throws(MissionError) {
     if name.isEmpty || name == "." || name == ".." || name.utf8.contains(0x2F)
       || name.utf8.contains(0)
@@ -159,7 +159,7 @@ extension Directory.Entry {
 }
 
 extension MissionError {
-  /// What the operating system refused, by its error number.
+  /// Creates an error from the operating system's error number.
   init(errno code: Int32, _ what: String) {
     let isFull = code == ENOSPC || code == EDQUOT
     self.init(isFull ? .diskFull : .files, "\(what): \(String(cString: strerror(code)))")

@@ -4,19 +4,19 @@ import FerryProtocol
 import Foundation
 import Synchronization
 
-/// The content of missions in a folder of the operating system's.
+/// The content of missions in a folder of the file system.
 public final class DiskFileStore: MissionFiles {
-  /// The folder.
+  /// The path of the folder.
   public let root: String
   private let folders: StoreFolders
   private let executor: any WorkExecutor
-  /// Reading does not wait for what is being hashed or sealed.
+  /// Threads for reading, so that reads do not wait for hashing or sealing.
   private let readers: any WorkExecutor
 
-  /// Opens the folder at `root`, and makes it where it is not there.
+  /// Opens the folder at `root`, and creates an absent one.
   ///
-  /// - Parameter key: 32 bytes; with them content is encrypted at rest by AES-256-GCM, and from its
-  ///   first byte on: while it is being fetched by ``PartialCipher``.
+  /// - Parameter key: 32 bytes that encrypt content at rest by AES-256-GCM, and during the download
+  ///   by ``PartialCipher``.
   /// - Throws: ``MissionError/Kind/files``, ``MissionError/Kind/diskFull``;
   ///   ``MissionError/Kind/wrongKey`` for a key of another length.
   public convenience init(root: String, key: [UInt8]? = nil) throws(MissionError) {
@@ -82,7 +82,7 @@ public final class DiskFileStore: MissionFiles {
   public func isIntact(
     _ content: StoredContent, reading: (@Sendable (Int64) -> Void)?
   ) async throws(MissionError) -> Bool {
-    // Reading takes long; whoever stops it does not wait for its end.
+    // Reading takes long; a cancelled caller does not wait for its end.
     let isStopped = StopMark()
     let found: Result<Bool, MissionError> = await withTaskCancellationHandler {
       do throws(MissionError) {
@@ -170,7 +170,7 @@ public final class DiskFileStore: MissionFiles {
     switch name {
     case .mission(let id): try FileLock.take("\(root)/locks/mission-\(id)", folders.system)
     case .content(let hash):
-      // Two contents that begin alike wait for each other now and then.
+      // Two contents with the same beginning of their hashes wait for each other now and then.
       try FileLock.take(
         "\(root)/locks/content",
         byte: hash.bytes.prefix(8).reduce(0) { $0 << 8 | Int64($1) } & .max, folders.system)
@@ -188,7 +188,7 @@ public final class DiskFileStore: MissionFiles {
       for bundle in garbage.bundles {
         try folders.removeBundle(of: bundle.mission, version: bundle.version)
       }
-      // What somebody is at is not garbage.
+      // A version that a process works on is not garbage.
       for bundle in garbage.building {
         guard let lock = try lock(.mission(bundle.mission)) else { continue }
         defer { lock.release() }
@@ -211,7 +211,7 @@ public final class DiskFileStore: MissionFiles {
   }
 }
 
-/// Tells blocking work that nobody waits for it any more.
+/// Notifies blocking work that no caller waits for it any more.
 private final class StopMark: Sendable {
   private let mark = Atomic(false)
 

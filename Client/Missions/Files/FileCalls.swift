@@ -1,8 +1,8 @@
 import Foundation
 
-/// The calls on files that missions are kept with. They are POSIX's own: the result is −1 and
-/// `errno` says why where one fails. A simulation puts a disk of its own in their place, and
-/// nothing else, so that all rules about names, order and durability run in it as they are.
+/// The calls on the files of missions. They are POSIX's own: on a failure the result is −1 and
+/// `errno` has the reason. A simulation replaces the disk and nothing else, so that it runs the
+/// real rules about names, order and durability.
 package protocol FileCalls: Sendable {
   func open(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32
   func openat(_ folder: Int32, _ name: String, _ flags: Int32, _ mode: mode_t) -> Int32
@@ -13,15 +13,15 @@ package protocol FileCalls: Sendable {
   func unlink(_ path: String) -> Int32
   func unlinkat(_ folder: Int32, _ name: String, _ flags: Int32) -> Int32
   func renameat(_ folder: Int32, _ name: String, _ other: Int32, _ new: String) -> Int32
-  /// Of a file; a symbolic link is not followed.
+  /// Links a file; does not follow a symbolic link.
   func linkat(_ folder: Int32, _ name: String, _ other: Int32, _ new: String) -> Int32
 
   func lstat(_ path: String, _ facts: inout stat) -> Int32
   func fstat(_ descriptor: Int32, _ facts: inout stat) -> Int32
   func fstatat(_ folder: Int32, _ name: String, _ facts: inout stat, _ flags: Int32) -> Int32
-  /// As statvfs(2).
+  /// Reads the facts of statvfs(2).
   func room(_ path: String, _ facts: inout statvfs) -> Int32
-  /// All names in a folder, in any order; `nil`, and `errno`, where it cannot be read.
+  /// Returns all names in a folder, in any order; `nil`, and `errno`, if it cannot be read.
   func names(in folder: Int32) -> [String]?
 
   func pread(
@@ -33,16 +33,16 @@ package protocol FileCalls: Sendable {
   func ftruncate(_ descriptor: Int32, _ size: Int64) -> Int32
   func fchmod(_ descriptor: Int32, _ mode: mode_t) -> Int32
   func fsync(_ descriptor: Int32) -> Int32
-  /// Begins to write everything that is not on the disk, of all files.
+  /// Begins to write all changes of all files to the disk.
   func sync()
 
   /// Locks a file as flock(2) does, without waiting.
   func lock(_ descriptor: Int32) -> Int32
-  /// Locks one byte of a file for who has it open (fcntl(2), `F_OFD_SETLK`), without waiting.
+  /// Locks one byte of an open file (fcntl(2), `F_OFD_SETLK`), without waiting.
   func lock(_ descriptor: Int32, byte: Int64) -> Int32
 }
 
-/// The operating system's.
+/// The calls of the operating system.
 package struct SystemFileCalls: FileCalls {
   package init() {}
 
@@ -93,7 +93,7 @@ package struct SystemFileCalls: FileCalls {
   }
 
   package func names(in folder: Int32) -> [String]? {
-    // The stream closes its descriptor, and has a place of its own only with a fresh one.
+    // The stream closes its descriptor, and needs a fresh one for a position of its own.
     let copy = Foundation.openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard copy >= 0, let stream = fdopendir(copy) else {
       let code = errno
@@ -145,8 +145,8 @@ package struct SystemFileCalls: FileCalls {
     return fcntl(descriptor, Self.setDescriptionLock, &range)
   }
 
-  /// F_OFD_SETLK, which the C library shows only to those that ask for it: a lock that belongs to
-  /// the open file, not to the process (fcntl(2)).
+  /// F_OFD_SETLK, which the C library declares only on request: a lock that belongs to the open
+  /// file, not to the process (fcntl(2)).
   #if canImport(Darwin)
     private static let setDescriptionLock: Int32 = 90
   #else

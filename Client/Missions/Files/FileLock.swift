@@ -1,15 +1,15 @@
 import Foundation
 import Synchronization
 
-/// A lock between processes, and between managers of one process. Held by the operating system, so
+/// A lock between processes, and between managers of one process. The operating system holds it, so
 /// a killed process leaves no stale lock.
 public final class FileLock: Sendable {
-  /// The file that is removed at the end; `nil` where others lock parts of the same one.
+  /// The file that is removed at the end; `nil` if other locks share it.
   private let path: String?
   private let descriptor: Mutex<Int32?>
   private let system: any FileCalls
 
-  /// Takes the lock at `path`; `nil` where somebody has it.
+  /// Takes the lock at `path`; `nil` if it is taken.
   static func take(_ path: String, _ system: any FileCalls) throws(MissionError) -> FileLock? {
     while true {
       let descriptor = system.open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -21,7 +21,7 @@ public final class FileLock: Sendable {
         if code == EINTR { continue }
         throw MissionError(errno: code, "\(path) cannot be locked")
       }
-      // Whoever had it removed the file at the end: a lock on that one keeps nobody out.
+      // The former owner removed the file at the end: a lock on that file excludes nobody.
       var (ours, theirs) = (stat(), stat())
       if system.fstat(descriptor, &ours) == 0, system.lstat(path, &theirs) == 0,
         ours.st_ino == theirs.st_ino
@@ -32,8 +32,8 @@ public final class FileLock: Sendable {
     }
   }
 
-  /// Takes one byte of the file at `path`; `nil` where somebody has it. For locks that are taken
-  /// and given back by the thousand: no file comes and goes with them.
+  /// Takes one byte of the file at `path`; `nil` if it is taken. For thousands of short locks: they
+  /// create and remove no files.
   static func take(
     _ path: String, byte: Int64, _ system: any FileCalls
   ) throws(MissionError) -> FileLock? {
@@ -55,7 +55,7 @@ public final class FileLock: Sendable {
     self.descriptor = Mutex(descriptor)
   }
 
-  /// Frees the lock.
+  /// Releases the lock.
   public func release() {
     descriptor.withLock { descriptor in
       guard let held = descriptor else { return }

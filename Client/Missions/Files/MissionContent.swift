@@ -3,12 +3,12 @@ import Executors
 import FerryProtocol
 import Synchronization
 
-/// The content of an item, open for reading at any place. Every byte that it gives was checked:
-/// sealed content by its seal, other content by the manifest's hashes.
+/// The content of an item, open for reads at any offset. It checks every byte that it returns:
+/// sealed content by its authentication tags, other content by the manifest's hashes.
 public final class MissionContent: Sendable {
-  /// Bytes.
+  /// The size in bytes.
   public let size: Int64
-  /// What the content is called by.
+  /// The hash that identifies the content.
   public let hash: ContentHash
   private let file: FileBox
   private let executor: any WorkExecutor
@@ -20,9 +20,9 @@ public final class MissionContent: Sendable {
     self.executor = executor
   }
 
-  /// Up to `count` bytes from an offset; fewer at the end.
+  /// Reads up to `count` bytes from an offset; fewer at the end.
   ///
-  /// - Throws: ``MissionError/Kind/damaged`` where the content is not what was downloaded.
+  /// - Throws: ``MissionError/Kind/damaged`` if the content differs from the downloaded one.
   public func read(from offset: Int64, count: Int) async throws(MissionError) -> [UInt8] {
     guard offset >= 0, offset < size, count > 0 else { return [] }
     let count = Int(min(Int64(count), size - offset))
@@ -31,13 +31,13 @@ public final class MissionContent: Sendable {
     }
   }
 
-  /// All of it, which is held in memory at once.
+  /// Reads the whole content into memory.
   public func readAll() async throws(MissionError) -> [UInt8] {
     try await read(from: 0, count: Int(size))
   }
 }
 
-/// An open file and what is known of it.
+/// An open file with its hashes.
 private final class FileBox: Sendable {
   private let file: OpenFile
   private let reader: Mutex<PartReader>
@@ -54,15 +54,15 @@ private final class FileBox: Sendable {
   }
 }
 
-/// Reads content out of its file, and checks what it reads.
+/// Reads content from its file, and checks it.
 struct PartReader: Sendable {
   let content: StoredContent
   private let cipher: AESGCM?
-  /// Bytes of a part of which the hash is known.
+  /// The bytes of a part with a known hash.
   private let partSize: Int64
   private let parts: [ContentHash]
   private var isChecked: [Bool]
-  /// The sealed part that was opened last.
+  /// The last decrypted part.
   private var last: (part: Int64, bytes: [UInt8])?
 
   init(
@@ -80,7 +80,7 @@ struct PartReader: Sendable {
     isChecked = [Bool](repeating: false, count: self.parts.count)
   }
 
-  /// `count` bytes within the content.
+  /// Reads `count` bytes within the content.
   mutating func read(
     _ file: borrowing OpenFile, from offset: Int64, count: Int
   ) throws(MissionError) -> [UInt8] {
@@ -91,7 +91,8 @@ struct PartReader: Sendable {
     return try file.read(at: offset, count: count)
   }
 
-  /// The same without the manifest's hashes; of sealed content, the seal speaks.
+  /// Reads without the manifest's hashes; sealed content is still checked by its authentication
+  /// tags.
   func unchecked(
     _ file: borrowing OpenFile, from offset: Int64, count: Int
   ) throws(MissionError) -> [UInt8] {

@@ -1,105 +1,105 @@
 import FerryProtocol
 
-/// Where the content of missions lies on this device (seed row S4.8): a place for each content by
-/// its hash, and for each version of a mission a folder in which its items have their names.
+/// The files of missions on this device (SPEC.md §21). Each content has a file with the name of its
+/// hash. Each version of a mission has a folder with its items under their names.
 public protocol MissionFiles: Sendable {
-  /// Whether content is encrypted at rest; then there are no folders of versions.
+  /// Whether content is encrypted at rest; then versions have no folders.
   var isSealed: Bool { get }
 
-  /// What tells later whether the same key is given: to be kept.
+  /// Returns a proof of the key, for later calls of ``accepts(sealProof:)``.
   func sealProof() -> [UInt8]
 
-  /// Whether what is kept was made with the same key, or with none where there is none.
+  /// Whether a proof was made with the present key, or without a key if there is none.
   func accepts(sealProof: [UInt8]) -> Bool
 
-  /// Where content is put together while it is being fetched.
+  /// Returns the path of content that is being fetched.
   func partialPath(of hash: ContentHash) -> String
 
-  /// How content stands there; `nil` for as it is.
+  /// Returns the encryption of that file; `nil` for none.
   func partialCipher(of hash: ContentHash) -> PartialCipher?
 
-  /// Where a content's bytes lie as they are, once it is complete; sealed content has no such path.
+  /// Returns the path of a complete, unencrypted content; sealed content has no such path.
   func plainPath(of hash: ContentHash) -> String?
 
-  /// Where the folder of a version is, or will be.
+  /// Returns the present or future path of a version's folder.
   func bundlePath(of mission: MissionID, version: Int64) -> String
 
-  /// Bytes that may be written before the disk is full.
+  /// Returns the bytes that may be written before the disk is full.
   func freeBytes() async throws(MissionError) -> Int64
 
-  /// Whether complete content is there, by its size.
+  /// Whether complete content exists with the right size.
   func has(_ content: StoredContent) async throws(MissionError) -> Bool
 
-  /// Whether complete content is there and every byte of it is what it was; it is read whole.
+  /// Whether complete content exists and every byte of it is unchanged; reads all of it.
   ///
-  /// - Parameter reading: is told the bytes that were read so far.
+  /// - Parameter reading: receives the number of bytes read so far.
   /// - Throws: ``MissionError/Kind/cancelled`` soon after its task was cancelled.
   func isIntact(
     _ content: StoredContent, reading: (@Sendable (Int64) -> Void)?
   ) async throws(MissionError) -> Bool
 
-  /// Makes the content that was put together, and whose hash was checked, complete content.
+  /// Turns fetched content, whose hash was checked, into complete content.
   func adopt(_ content: StoredContent) async throws(MissionError)
 
-  /// All bytes of content that was put together, of `limit` at most.
+  /// Reads all bytes of fetched content, at most `limit`.
   func partialBytes(of hash: ContentHash, limit: Int64) async throws(MissionError) -> [UInt8]
 
-  /// Copies a part of complete content into one that is being put together; its bytes are checked.
-  /// Answers whether they were what they should be.
+  /// Copies a part of complete content into a content that is being fetched, and checks its bytes.
+  /// Returns whether they were right.
   func copy(_ part: StoredPart, to hash: ContentHash, at offset: Int64) async throws(MissionError)
     -> Bool
 
-  /// Has the operating system write complete content to the disk, names included.
+  /// Writes complete content to the disk, names included.
   func sync(_ hashes: [ContentHash]) async throws(MissionError)
 
-  /// Builds the folder of a version of complete content, checks it, writes it to the disk, and
-  /// moves it to its place whole. Does nothing where content is sealed.
+  /// Builds the folder of a version from complete content, checks it, writes it to the disk, and
+  /// moves it to its path as a whole. Does nothing if content is sealed.
   func build(_ bundle: BundlePlan) async throws(MissionError)
 
-  /// How the folder of a version differs from what it should be; `nil` where it does not. Files
-  /// that are the content itself by another name are not read.
+  /// Returns how the folder of a version differs from the plan; `nil` if it does not. Does not read
+  /// files that are hard links to the content.
   func fault(in bundle: BundlePlan) async throws(MissionError) -> MissionError?
 
-  /// Makes the folder of a version right again, one file after another: each is the old or the new
-  /// one at any moment.
+  /// Repairs the folder of a version, one file after another: each file is the old or the new one
+  /// at any moment.
   func mend(_ bundle: BundlePlan) async throws(MissionError)
 
-  /// Removes the folder of a version, if it is there.
+  /// Removes the folder of a version, if it exists.
   func removeBundle(of mission: MissionID, version: Int64) async throws(MissionError)
 
-  /// Removes complete content, if it is there.
+  /// Removes complete content, if it exists.
   func removeObject(_ hash: ContentHash) async throws(MissionError)
 
-  /// Removes what was put together of content, if there is something.
+  /// Removes the partial file of a content, if it exists.
   func removePartial(_ hash: ContentHash) async throws(MissionError)
 
-  /// Opens complete content for reading. `parts`: hashes of its parts of `partSize` bytes, which
-  /// are checked when they are read; without them the whole is, once.
+  /// Opens complete content for reading. `parts` are the hashes of its parts of `partSize` bytes,
+  /// checked when they are read. Without them the whole content is checked, once.
   func open(
     _ content: StoredContent, partSize: Int64, parts: [ContentHash]
   ) async throws(MissionError) -> MissionContent
 
-  /// Takes a lock by name; `nil` where somebody has it.
+  /// Takes a lock by name; `nil` if it is taken.
   func lock(_ name: LockName) throws(MissionError) -> FileLock?
 
-  /// Removes what lies in the folders and nobody needs. `needed` is asked after the folders were
-  /// looked through, since what is fetched meanwhile is noted before it is there.
+  /// Removes unneeded files from the folders. It calls `needed` after it has listed the folders,
+  /// because a download notes its files before it creates them.
   func collect(
     needed: @escaping @Sendable () async throws(MissionError) -> NeededFiles
   ) async throws(MissionError) -> Int
 }
 
 extension MissionFiles {
-  /// The same, without a word meanwhile.
+  /// Whether complete content is unchanged, without reports of progress.
   public func isIntact(_ content: StoredContent) async throws(MissionError) -> Bool {
     try await isIntact(content, reading: nil)
   }
 }
 
-/// Content by its hash.
+/// A content by its hash.
 public struct StoredContent: Sendable, Hashable {
   public var hash: ContentHash
-  /// Bytes.
+  /// The size in bytes.
   public var size: Int64
 
   public init(hash: ContentHash, size: Int64) {
@@ -111,11 +111,11 @@ public struct StoredContent: Sendable, Hashable {
 /// A part of complete content.
 public struct StoredPart: Sendable, Equatable {
   public var content: StoredContent
-  /// Bytes from its start.
+  /// The offset in bytes.
   public var offset: Int64
-  /// Bytes.
+  /// The length in bytes.
   public var length: Int
-  /// Of the part.
+  /// The hash of the part.
   public var hash: ContentHash
 
   public init(content: StoredContent, offset: Int64, length: Int, hash: ContentHash) {
@@ -129,7 +129,7 @@ public struct StoredPart: Sendable, Equatable {
 /// The folder of a version, to be built.
 public struct BundlePlan: Sendable, Equatable {
   public struct File: Sendable, Equatable {
-    /// As in the manifest.
+    /// The path as in the manifest.
     public var path: String
     public var content: StoredContent
 
@@ -150,7 +150,7 @@ public struct BundlePlan: Sendable, Equatable {
   }
 }
 
-/// What rows of the mission store speak of.
+/// The files that rows of the mission store refer to.
 public struct NeededFiles: Sendable, Equatable {
   public var objects: Set<ContentHash> = []
   public var partials: Set<ContentHash> = []
@@ -174,10 +174,10 @@ public struct MissionVersion: Sendable, Hashable, Comparable {
   }
 }
 
-/// What one process at a time may do.
+/// An activity that only one process at a time may do.
 public enum LockName: Sendable, Hashable {
   /// Fetch, put in use or remove this mission.
   case mission(MissionID)
-  /// Put this content together.
+  /// Fetch this content.
   case content(ContentHash)
 }

@@ -5,10 +5,10 @@ import Foundation
 /// An open file, read and written at offsets.
 struct OpenFile: ~Copyable {
   private let descriptor: Int32
-  /// For messages.
+  /// The path, for messages.
   let path: String
 
-  /// Bytes that are read or written at once.
+  /// The bytes of one read or write.
   static let blockBytes = 1 << 20
 
   private let system: any FileCalls
@@ -21,7 +21,7 @@ struct OpenFile: ~Copyable {
 
   deinit { system.close(descriptor) }
 
-  /// Bytes.
+  /// Returns the size in bytes.
   func size() throws(MissionError) -> Int64 {
     var facts = stat()
     guard system.fstat(descriptor, &facts) == 0 else {
@@ -33,7 +33,7 @@ struct OpenFile: ~Copyable {
     return Int64(facts.st_size)
   }
 
-  /// So many bytes from an offset, fewer at the end of the file.
+  /// Reads bytes from an offset, fewer at the end of the file.
   func read(at offset: Int64, count: Int) throws(MissionError) -> [UInt8] {
     var code: Int32 = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
@@ -69,24 +69,24 @@ struct OpenFile: ~Copyable {
     guard code == 0 else { throw MissionError(errno: code, "\(path) cannot be written") }
   }
 
-  /// Has the operating system write the content to the disk.
+  /// Writes the content to the disk.
   func sync() throws(MissionError) {
     guard system.fsync(descriptor) == 0 else {
       throw MissionError(errno: errno, "\(path) cannot be written to the disk")
     }
   }
 
-  /// Nobody is to write to it from here on.
+  /// Makes the file read-only.
   func protect() throws(MissionError) {
     guard system.fchmod(descriptor, 0o400) == 0 else {
       throw MissionError(errno: errno, "\(path) cannot be made read-only")
     }
   }
 
-  /// The SHA-256 of the whole content.
+  /// Returns the SHA-256 of the whole content.
   ///
-  /// - Parameter goesOn: is told the bytes that were read so far.
-  /// - Throws: ``MissionError/Kind/cancelled`` once `goesOn` answers `false`.
+  /// - Parameter goesOn: receives the number of bytes read so far.
+  /// - Throws: ``MissionError/Kind/cancelled`` if `goesOn` returns `false`.
   func hash(while goesOn: (Int64) -> Bool = { _ in true }) throws(MissionError) -> ContentHash? {
     var hash = SHA256()
     var offset: Int64 = 0

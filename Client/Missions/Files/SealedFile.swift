@@ -1,15 +1,15 @@
 import Cryptography
 import FerryProtocol
 
-/// How content lies on the disk where it is encrypted at rest (seed row S4.8): a head, and each
-/// part of the content sealed by AES-256-GCM with a nonce of its own.
+/// The format of content that is encrypted at rest (SPEC.md §21): a head and the content's parts.
+/// Each part is sealed by AES-256-GCM with its own nonce.
 ///
-/// What a part is sealed with binds it to its content, its place and the number of parts, so that
-/// parts can neither be exchanged nor left out.
+/// The associated data binds a part to its content, its place and the number of parts. So parts can
+/// neither be exchanged nor omitted.
 struct SealedFile: Sendable {
-  /// Bytes of a part but the last, before sealing.
+  /// The bytes of a part except the last, before sealing.
   static let partBytes: Int64 = 256 << 10
-  /// Bytes that sealing adds to a part: nonce in front and tag behind.
+  /// The bytes that sealing adds to a part: the nonce before it and the tag after it.
   static let overheadBytes = Int64(AESGCM.nonceBytes + AESGCM.tagBytes)
   private static let head: [UInt8] = Array("ferrysealed 0001".utf8)
 
@@ -18,17 +18,17 @@ struct SealedFile: Sendable {
   /// Bytes of the content.
   let size: Int64
 
-  /// Parts of the content; empty content has one, so that it is sealed, too.
+  /// The number of parts; empty content has one, so that it is sealed, too.
   var partCount: Int64 { max(1, (size + Self.partBytes - 1) / Self.partBytes) }
 
   /// Bytes of the file.
   var fileSize: Int64 { Int64(Self.head.count) + size + partCount * Self.overheadBytes }
 
-  /// Seals all of one file into another.
+  /// Encrypts the whole of one file into another.
   ///
   /// - Parameters:
-  ///   - partial: how the content stands in the first one.
-  ///   - nonce: gives 12 random bytes, new ones each time.
+  ///   - partial: the encryption of the first file.
+  ///   - nonce: returns 12 new random bytes each time.
   func seal(
     _ plain: borrowing OpenFile, _ partial: PartialCipher?, into file: borrowing OpenFile,
     nonce: () -> [UInt8]
@@ -47,9 +47,9 @@ struct SealedFile: Sendable {
     }
   }
 
-  /// One part of the content.
+  /// Decrypts one part of the content.
   ///
-  /// - Throws: ``MissionError/Kind/damaged`` where it was altered or sealed with another key.
+  /// - Throws: ``MissionError/Kind/damaged`` if it was altered or sealed with another key.
   func open(_ part: Int64, of file: borrowing OpenFile) throws(MissionError) -> [UInt8] {
     let count = length(of: part) + Int(Self.overheadBytes)
     let bytes = try file.read(at: offset(of: part), count: count)
@@ -65,7 +65,7 @@ struct SealedFile: Sendable {
     }
   }
 
-  /// Whether all of the file is what was sealed.
+  /// Whether the whole file is unchanged.
   func isIntact(
     _ file: borrowing OpenFile, while goesOn: (Int64) -> Bool
   ) throws(MissionError) -> Bool {

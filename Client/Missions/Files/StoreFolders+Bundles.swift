@@ -15,7 +15,7 @@ extension StoreFolders {
       try fill(folder, with: plan)
       try check(folder, against: plan)
       try syncTree(folder)
-      // Left by a process that ended before its row said that the version was complete.
+      // A process that ended before its row noted the complete version left this folder.
       try mission.removeTree(VersionName.folder(plan.version))
       try mission.move(building, to: mission, as: VersionName.folder(plan.version))
       try mission.sync()
@@ -26,7 +26,7 @@ extension StoreFolders {
     try folder("bundles").sync()
   }
 
-  /// Puts each item's content in its place anew. What is there stays as long as it can.
+  /// Replaces each item's content. The former content stays for as long as possible.
   func mend(_ plan: BundlePlan) throws(MissionError) {
     guard cipher == nil else { return }
     let mission = try folder("bundles").making(plan.mission.value)
@@ -63,10 +63,10 @@ extension StoreFolders {
     }
   }
 
-  /// Links every item to its content; where links are not to be had, it is copied.
+  /// Links every item to its content; copies it if links are impossible.
   private func fill(_ folder: borrowing Directory, with plan: BundlePlan) throws(MissionError) {
     for file in plan.files {
-      // The manifest was checked when it came. Here it becomes names of files.
+      // The manifest was checked on arrival. Here it becomes names of files.
       if let fault = MissionPath.fault(in: file.path) {
         throw MissionError(.badManifest, item: file.path, fault)
       }
@@ -107,7 +107,7 @@ extension StoreFolders {
 
   // MARK: Checking
 
-  /// The folder has the plan's files, each of its size, and nothing else (seed row S4.4).
+  /// Checks that the folder has exactly the plan's files with their sizes (SPEC.md §21).
   private func check(_ folder: borrowing Directory, against plan: BundlePlan) throws(MissionError) {
     var found: [String: Int64] = [:]
     try survey(folder, at: "", &found)
@@ -141,7 +141,7 @@ extension StoreFolders {
     }
   }
 
-  /// Writes the names in a folder, and in those that it has, to the disk.
+  /// Writes the names in a folder, and in its subfolders, to the disk.
   private func syncTree(_ folder: borrowing Directory) throws(MissionError) {
     for name in try folder.names() {
       guard try folder.entry(name)?.kind == .folder, let child = try folder.folder(name) else {
@@ -152,8 +152,8 @@ extension StoreFolders {
     try folder.sync()
   }
 
-  /// How a folder differs from what it should be; `nil` where it does not. A file that is the
-  /// content's own by another name is not read.
+  /// Returns how a folder differs from the plan; `nil` if it does not. Does not read a file that is
+  /// a hard link to the content.
   func fault(in plan: BundlePlan) throws(MissionError) -> MissionError? {
     guard cipher == nil else { return nil }
     guard let mission = try folder("bundles").folder(plan.mission.value),
@@ -173,7 +173,7 @@ extension StoreFolders {
     }
   }
 
-  /// Whether a file is its content's own by another name, or has the same bytes.
+  /// Whether a file is a hard link to its content, or has the same bytes.
   private func holds(
     _ content: StoredContent, _ names: ArraySlice<String>, in folder: borrowing Directory
   ) throws(MissionError) -> Bool {
@@ -189,7 +189,7 @@ extension StoreFolders {
 
   func removeBundle(of mission: MissionID, version: Int64) throws(MissionError) {
     guard let folder = try folder("bundles").folder(mission.value) else { return }
-    // Moved away first: a reader sees all of it or nothing.
+    // Moved away first: a reader sees the whole folder or nothing.
     let name = VersionName.folder(version)
     guard try folder.entry(name) != nil else { return }
     let building = Self.buildingPrefix + name
@@ -200,7 +200,7 @@ extension StoreFolders {
 
   // MARK: Looking through
 
-  /// What lies in the folders.
+  /// Lists the content of the folders.
   func found() throws(MissionError) -> KeepingPlan.Found {
     var found = KeepingPlan.Found()
     let objects = try folder("objects")

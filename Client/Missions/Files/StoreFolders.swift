@@ -2,19 +2,21 @@ import Cryptography
 import FerryProtocol
 import Foundation
 
-/// The folders of a mission store, and what is done in them; all of it blocks.
+/// The folders of a mission store, and their operations; all of them block.
 ///
-/// `objects/ab/<sha256>` complete content, once each; `partial/<sha256>` content that is being put
-/// together; `bundles/<mission>/<version>/…` names of items, hard links to content; `locks/…`.
+/// - `objects/ab/<sha256>`: complete content, once each
+/// - `partial/<sha256>`: content that is being fetched
+/// - `bundles/<mission>/<version>/…`: names of items, hard links to content
+/// - `locks/…`
 struct StoreFolders: Sendable {
   let root: String
-  /// Seals content at rest where there is one.
+  /// The cipher of content at rest, if there is a key.
   let cipher: AESGCM?
-  /// Encrypts content that is being put together, where there is one.
+  /// The key of content that is being fetched, if there is one.
   private let partialKey: [UInt8]?
   let system: any FileCalls
 
-  /// Makes the folders.
+  /// Creates the folders.
   init(
     root: String, cipher: AESGCM?, partialKey: [UInt8]?, system: any FileCalls
   ) throws(MissionError) {
@@ -24,14 +26,14 @@ struct StoreFolders: Sendable {
     self.system = system
     let folder = try Directory(making: root, system)
     for name in ["objects", "partial", "bundles", "locks"] { _ = try folder.making(name) }
-    // A name is on the disk when the folder that it is in is: all that is kept lies below these.
-    // Whoever made them may have died before that.
+    // A name is on the disk if its folder is: all files are below these folders. The process that
+    // created them may have died before that.
     try folder.sync()
     let parent = root.lastIndex(of: "/").map { String(root[..<$0]) } ?? "."
     try Self.sync(parent.isEmpty ? "/" : parent, system)
   }
 
-  /// Who may not read a folder cannot have it written to the disk.
+  /// Writes a folder to the disk; does nothing if the process may not read it.
   private static func sync(_ path: String, _ system: any FileCalls) throws(MissionError) {
     let folder: Directory
     do { folder = try Directory(making: path, system) } catch { return }
@@ -45,13 +47,13 @@ struct StoreFolders: Sendable {
 
   // MARK: Content
 
-  /// The folder in which a content's object lies.
+  /// Opens the folder of a content's object.
   func shelf(of hash: ContentHash, making: Bool = false) throws(MissionError) -> Directory? {
     let objects = try folder("objects")
     return try objects.folder(String(hash.description.prefix(2)), making: making)
   }
 
-  /// Bytes of the file in which content lies.
+  /// Returns the size of a content's file in bytes.
   func storedSize(_ content: StoredContent) -> Int64 {
     guard let cipher else { return content.size }
     return SealedFile(cipher: cipher, hash: content.hash, size: content.size).fileSize
@@ -160,14 +162,14 @@ struct StoreFolders: Sendable {
     return isHuge ? .max : bytes
   }
 
-  /// With more files than this, the operating system first writes all that it has: what is on the
-  /// disk already costs next to nothing.
+  /// With more files than this, the operating system first writes all changes; those already on the
+  /// disk cost almost nothing.
   private static let syncedOneByOne = 64
 
   func sync(_ hashes: [ContentHash]) throws(MissionError) {
     if hashes.count > Self.syncedOneByOne { system.sync() }
     for hash in hashes { try shelf(of: hash)?.openFile(hash.description).sync() }
-    // The names of each folder once.
+    // Each folder is written only once.
     var synced: Set<Substring> = []
     for hash in hashes where synced.insert(hash.description.prefix(2)).inserted {
       try shelf(of: hash)?.sync()

@@ -1,27 +1,27 @@
 import FerryProtocol
 
-/// Decides which items of one mission are fetched next: in the manifest's order, after those that
-/// they wait for, so many side by side (seed rows S4.3 and S5.2).
+/// Decides which items of one mission are fetched next (SPEC.md §21): in the manifest's order,
+/// after the items that they wait for. A number of items is fetched at once.
 ///
 /// Items with the same content are one piece of work, which begins when the first of them may.
 struct ItemQueue: Sendable {
   /// Items that are fetched at once.
   let limit: Int
-  /// Which content an item has; items with the same content, for each.
+  /// The content of each item, and the items of each content.
   private let contents: [Int]
   private let sharers: [[Int]]
   private let followers: [[Int]]
-  /// Items that an item still waits for.
+  /// The number of items that each item still waits for.
   private var waiting: [Int]
-  /// Items that wait for nothing any more, the next one last.
+  /// Items that wait for no other, the next one last.
   private var ready: [Int]
   private var isStarted: [Bool]
   private var isFinished: [Bool]
   private var running = 0
-  /// Items that are there.
+  /// The number of complete items.
   private(set) var doneCount = 0
 
-  /// The items are those of a manifest that was checked: none waits for itself in the end.
+  /// Creates a queue of a checked manifest's items: none of them waits for itself.
   init(_ items: [MissionItem], limit: Int = 4) {
     precondition(limit > 0, "at least one item is fetched at a time")
     self.limit = limit
@@ -53,10 +53,10 @@ struct ItemQueue: Sendable {
     self.waiting = waiting
   }
 
-  /// Whether all items are there.
+  /// Whether all items are complete.
   var isDone: Bool { doneCount == contents.count }
 
-  /// Items to start now.
+  /// Returns the items to start now.
   mutating func start() -> [Int] {
     var started: [Int] = []
     while running < limit, let place = ready.popLast() {
@@ -68,7 +68,7 @@ struct ItemQueue: Sendable {
     return started
   }
 
-  /// The content of a started item is there. Answers with all items that have it.
+  /// Notes that the content of a started item is complete. Returns all items with that content.
   mutating func finish(_ place: Int) -> [Int] {
     let content = contents[place]
     precondition(isStarted[content] && !isFinished[content], "the item was not under way")

@@ -1,9 +1,10 @@
 import FerryProtocol
 
-/// What becomes of a mission's versions when one of them is put in use, and of what lies in the
-/// store when nobody needs it (seed rows S4.4 and S8.3).
+/// Decides which versions of a mission stay after one of them is put in use, and which files in the
+/// store are garbage (SPEC.md §21).
 enum KeepingPlan {
-  /// Versions to remove after `active` was put in use: all but it and the ones in use last before.
+  /// Returns the versions to remove after `active` was put in use: all but it and its last
+  /// predecessors.
   ///
   /// - Parameters:
   ///   - complete: complete versions, the one in use included, in the order in which they were put
@@ -14,15 +15,15 @@ enum KeepingPlan {
     return Array(others.dropLast(max(0, keep - 1)))
   }
 
-  /// How a mission that a database row speaks of goes on after a restart (seed row S4.5).
+  /// How the mission of a database row continues after a restart (SPEC.md §21).
   enum Restoring: Equatable {
-    /// It goes on in its turn.
+    /// The mission continues in its turn.
     case goesOn
-    /// It rests until somebody resumes it.
+    /// The mission stays paused until the user resumes it.
     case rests
-    /// Somebody gave it up, or it failed, and the process ended before all of it was removed.
+    /// The mission was cancelled or failed, and the process ended before its files were removed.
     case remove
-    /// It is whole.
+    /// The mission is complete.
     case isThere
   }
 
@@ -35,13 +36,13 @@ enum KeepingPlan {
     }
   }
 
-  /// What lies in the store's folders.
+  /// The content of the store's folders.
   struct Found: Sendable, Equatable {
     var objects: [ContentHash] = []
     var partials: [ContentHash] = []
     /// Folders of versions.
     var bundles: [MissionVersion] = []
-    /// Folders of versions that were being built.
+    /// Folders of unfinished versions.
     var building: [MissionVersion] = []
     /// Content that was being sealed.
     var sealing: [ContentHash] = []
@@ -51,8 +52,8 @@ enum KeepingPlan {
     }
   }
 
-  /// What can go. What is being built or sealed can, as long as nobody is at it: the caller asks
-  /// the locks.
+  /// Returns files that may be removed. Unfinished ones may be removed only if no process works on
+  /// them: the caller checks the locks.
   static func garbage(_ found: Found, needed: NeededFiles) -> Found {
     Found(
       objects: found.objects.filter { !needed.objects.contains($0) }.sorted(),

@@ -2,11 +2,11 @@ import Cryptography
 import FerryProtocol
 import Foundation
 
-/// Whether a manifest is the one that the catalogue speaks of, signed by whom this device trusts
-/// (seed row S4.7).
+/// Checks that a manifest is the catalogue's, signed by a signer that this device trusts (SPEC.md
+/// §21).
 enum ManifestCheck {
-  /// Refuses a signer that is not trusted, before anything is fetched. Where nobody is trusted yet,
-  /// everybody may be.
+  /// Rejects an untrusted signer before any download. While no signer is trusted, every signer is
+  /// accepted.
   static func check(signer: [UInt8], trusted: [[UInt8]]) throws(MissionError) {
     guard trusted.isEmpty || trusted.contains(signer) else {
       throw MissionError(
@@ -16,7 +16,7 @@ enum ManifestCheck {
     }
   }
 
-  /// Reads a manifest's document after all was checked that can be.
+  /// Reads a manifest's document after all possible checks.
   static func manifest(
     _ document: [UInt8], of record: MissionRecord, in space: SpaceName
   ) throws(MissionError) -> MissionManifest {
@@ -36,7 +36,7 @@ enum ManifestCheck {
     } catch {
       throw MissionError(.badManifest, "the manifest cannot be read: \(error)")
     }
-    // A signed manifest of another mission, space or version is a genuine one in the wrong place.
+    // A signed manifest of another mission, space or version is genuine, but in the wrong place.
     guard manifest.id == record.id, manifest.version == record.version, manifest.space == space
     else {
       throw MissionError(
@@ -44,7 +44,7 @@ enum ManifestCheck {
         "the manifest is that of mission \(manifest.id), version \(manifest.version), of space "
           + "\(manifest.space)")
     }
-    // The catalogue is not signed: what it says of the mission's size is shown, and counted with.
+    // The catalogue is not signed: its size of the mission is displayed, and reserved on the disk.
     guard manifest.size == record.size, Int64(manifest.items.count) == record.items else {
       throw MissionError(
         .badManifest,
@@ -54,6 +54,6 @@ enum ManifestCheck {
     return manifest
   }
 
-  /// A key as `ferryd mission key` prints it and `ferry mission trust` takes it.
+  /// Returns a key in the form of `ferryd mission key` and `ferry mission trust`.
   static func base64(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
 }

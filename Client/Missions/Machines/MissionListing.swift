@@ -1,8 +1,8 @@
 import FerryProtocol
 
-/// Puts together what the catalogue, the rows and the queue know of missions (seed row S4.6).
+/// Combines the catalogue, the rows and the queue into a list of missions (SPEC.md §21).
 enum MissionListing {
-  /// Every mission that is published, is here, or ended without being here, by its name.
+  /// Returns every mission that is published, is here, or ended without being here, by name.
   static func list(
     catalogue: [MissionRecord], rows: [MissionRow], endings: [MissionEnding]
   ) -> [MissionStatus] {
@@ -34,7 +34,7 @@ enum MissionListing {
 }
 
 extension [MissionID: MissionStatus] {
-  /// What a row says stands above what was known, but for how a later attempt ended.
+  /// Applies a row: it overrides earlier facts, except for the end of a later attempt.
   fileprivate mutating func take(_ row: MissionRow, activeVersion: Int64?) {
     let known = self[row.record.id]
     var status = MissionStatus(row.record)
@@ -51,7 +51,7 @@ extension [MissionID: MissionStatus] {
 }
 
 extension MissionStatus {
-  /// What the catalogue says of a mission.
+  /// Creates the status of a mission from the catalogue.
   init(_ record: MissionRecord) {
     self.init(
       id: record.id, version: record.version, title: record.title, summary: record.summary,

@@ -1,62 +1,62 @@
 import FerryProtocol
 
-/// Decides which mission is fetched next: by priority, then in the order of asking, and after those
-/// that it waits for (seed rows S4.3 and S5.2). Events in, effects out.
+/// Decides which mission is fetched next: by priority, then in the order of requests, and after the
+/// missions that it waits for (SPEC.md §21). Events in, effects out.
 struct MissionQueue: Sendable {
   /// A mission in the queue.
   struct Entry: Sendable, Equatable {
     var id: MissionID
     var priority: Int64
-    /// Its number in the order of asking.
+    /// The number in the order of requests.
     var asked: Int64
-    /// Missions that come first.
+    /// Missions that have to be complete first.
     var after: [MissionID]
     var state: MissionState = .ready
     var reason: MissionError?
   }
 
   enum Event: Sendable, Equatable {
-    /// Somebody asks for them, or they were in the queue when the last process ended.
+    /// The user requests the missions, or they were in the queue when the last process ended.
     case asked([Entry])
-    /// It is on this device already.
+    /// The mission is on this device already.
     case isThere(MissionID)
     case pause(MissionID)
     case resume(MissionID)
     case cancel(MissionID)
-    /// What was started goes on only when a connection or another process lets it.
+    /// A started mission waits for a connection or for another process.
     case stalled(MissionID, MissionError)
-    /// What had stalled goes on.
+    /// A stalled mission continues.
     case goesOn(MissionID)
-    /// Nothing of it is here any more.
+    /// No part of the mission is here any more.
     case removed(MissionID)
-    /// What was started has ended.
+    /// A started mission has ended.
     case ended(MissionID, Ending)
   }
 
-  /// How a started mission ended.
+  /// The result of a started mission.
   enum Ending: Sendable, Equatable {
     case done
     case failed(MissionError)
-    /// It rests with what it has until somebody resumes it.
+    /// The mission is paused with its fetched parts until the user resumes it.
     case rests(MissionError)
-    /// It was stopped, as an effect had said.
+    /// The mission was stopped by an effect.
     case stopped
   }
 
   enum Effect: Sendable, Equatable {
     case start(MissionID)
-    /// Its work is to end now; ``Event/ended(_:_:)`` follows.
+    /// The mission's work has to end now; ``Event/ended(_:_:)`` follows.
     case stop(MissionID)
-    /// To be kept, and told to whoever looks on.
+    /// The state has changed; the caller stores it and notifies observers.
     case changed(MissionID, MissionState, MissionError?)
   }
 
-  /// Missions that are fetched at once.
+  /// The number of missions that are fetched at once.
   let limit: Int
   private var entries: [MissionID: Entry] = [:]
-  /// Started and not ended.
+  /// Missions that have started and not ended.
   private var running: Set<MissionID> = []
-  /// Of those, the ones that wait for a connection: they hold nobody up.
+  /// The running missions that wait for a connection: they delay no other.
   private var stalled: Set<MissionID> = []
   private var there: Set<MissionID> = []
 
@@ -65,10 +65,10 @@ struct MissionQueue: Sendable {
     self.limit = limit
   }
 
-  /// What is known of a mission.
+  /// The entry of a mission.
   subscript(id: MissionID) -> Entry? { entries[id] }
 
-  /// Whether nothing runs, and nothing will without another event.
+  /// Whether no mission runs, and none will without another event.
   var isIdle: Bool { running.isEmpty }
 
   mutating func handle(_ event: Event) -> [Effect] {
@@ -100,7 +100,7 @@ struct MissionQueue: Sendable {
   private mutating func ask(_ entry: Entry, _ effects: inout [Effect]) {
     let id = entry.id
     if let known = entries[id], !known.state.isFinal {
-      // The same again, perhaps of a later version: its place in the order stays.
+      // A repeated request, perhaps of a later version: the place in the order stays.
       entries[id]?.priority = entry.priority
       entries[id]?.after = entry.after
       if known.state == .paused { resume(id, &effects) }
@@ -108,7 +108,7 @@ struct MissionQueue: Sendable {
     }
     entries[id] = entry
     there.remove(id)
-    // What was under way when the last process ended begins again in its turn.
+    // A mission that was under way when the last process ended begins again in its turn.
     let isResting = entry.state == .paused
     set(id, isResting ? .paused : .ready, isResting ? entry.reason : nil, &effects)
   }
@@ -133,7 +133,7 @@ struct MissionQueue: Sendable {
   private mutating func end(_ id: MissionID, _ ending: Ending, _ effects: inout [Effect]) {
     guard running.remove(id) != nil else { return }
     stalled.remove(id)
-    // Paused, cancelled or asked for again meanwhile: that stands, but what is complete is.
+    // A pause, a cancellation or a new request meanwhile stays in force, except after completion.
     let isAsItWas = entries[id]?.state == .downloading
     switch ending {
     case .done:
@@ -146,9 +146,9 @@ struct MissionQueue: Sendable {
     }
   }
 
-  // MARK: What follows
+  // MARK: Consequences
 
-  /// Fails what can never start, tells what waits, and starts what may.
+  /// Fails missions that can never start, reports waiting ones, and starts those that may.
   private mutating func settle(_ effects: inout [Effect]) {
     failUnreachable(&effects)
     for entry in inOrder where entry.state == .ready && !running.contains(entry.id) {
@@ -165,8 +165,8 @@ struct MissionQueue: Sendable {
     }
   }
 
-  /// Fails what waits for something that ended otherwise, is not there, or waits for it in turn.
-  /// What fails takes with it what waits for that.
+  /// Fails missions that wait for a failed or absent mission, or for each other. Missions that wait
+  /// for a failed one fail as well.
   private mutating func failUnreachable(_ effects: inout [Effect]) {
     var isSettled = false
     while !isSettled {
@@ -195,7 +195,7 @@ struct MissionQueue: Sendable {
     return MissionError(.dependency, "it waits for itself in a circle of missions")
   }
 
-  /// Whether following what it waits for leads back to it.
+  /// Whether a mission's dependencies lead back to it.
   private func isInCircle(_ start: MissionID) -> Bool {
     var seen: Set<MissionID> = []
     var open = entries[start]?.after ?? []

@@ -1,23 +1,26 @@
 import FerryProtocol
 
-/// What asking for missions means: which ones to fetch, those that come first included.
+/// The missions of a request: those to fetch, with those that come first.
 enum MissionRequest {
-  /// Missions to fetch, none before what it waits for unless they wait for each other.
+  /// Returns the missions to fetch, in an order in which dependencies come first, except in
+  /// circles.
   ///
-  /// A mission that is asked for is fetched in the catalogue's version; for one that merely comes
-  /// first any version will do.
+  /// A requested mission is fetched in the catalogue's version; for a dependency any version will
+  /// do.
   ///
   /// - Parameters:
   ///   - here: complete versions in use.
-  ///   - isPartial: what can never start is left to the queue, which fails it with the reason and
-  ///     goes on with the others; without it nothing is asked for then.
+  ///   - isPartial: whether to leave missions that can never start to the queue, which fails them
+  ///     with the reason and continues with the others. Otherwise such a mission fails the whole
+  ///     request.
   static func plan(
     _ ids: [MissionID], catalogue: [MissionID: MissionRecord],
     here: [MissionID: HeldVersion], isPartial: Bool = false
   ) throws(MissionError) -> [MissionRecord] {
     var order: [MissionRecord] = []
     var seen: Set<MissionID> = []
-    // What is to be looked at, the next one last; twice: before and after what comes first.
+    // The missions to visit, the next one last; each occurs twice, before and after its
+    // dependencies.
     var open: [(id: MissionID, parent: MissionID?, isAfter: Bool)] =
       ids.reversed().map { ($0, nil, false) }
     let asked = Set(ids)

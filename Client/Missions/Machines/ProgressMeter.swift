@@ -1,42 +1,42 @@
 import FerryProtocol
 
-/// How far a mission is.
+/// The progress of a mission.
 public struct MissionProgress: Sendable, Equatable {
   public var id: MissionID
   public var version: Int64
-  /// Bytes that are there; it never goes back and never exceeds ``bytesTotal``.
+  /// The bytes that are here; the number never goes back and never exceeds ``bytesTotal``.
   public var bytesDone: Int64
   public var bytesTotal: Int64
   public var itemsDone: Int64
   public var items: Int64
-  /// Bytes that came over the network in this run.
+  /// The bytes received over the network in this run.
   public var bytesFetched: Int64
-  /// Bytes a second over the last seconds; `nil` as long as nothing can be said.
+  /// Bytes a second over the last seconds; `nil` while it is unknown.
   public var bytesPerSecond: Double?
-  /// How long the rest takes at this rate.
+  /// The time for the rest at this rate.
   public var timeLeft: Duration?
-  /// Items that are being fetched, in the manifest's order.
+  /// The items that are being fetched, in the manifest's order.
   public var underWay: [ItemProgress] = []
 
-  /// From 0 to 1.
+  /// The progress from 0 to 1.
   public var fraction: Double {
     bytesTotal == 0 ? 1 : Double(bytesDone) / Double(bytesTotal)
   }
 }
 
-/// How far an item is.
+/// The progress of an item.
 public struct ItemProgress: Sendable, Equatable {
   public var path: String
   public var bytesDone: Int64
   public var bytesTotal: Int64
 }
 
-/// Sums up what the items of a mission tell, and knows no clock: the time is given.
+/// Sums up the progress of a mission's items. It has no clock: the caller passes the time.
 struct ProgressMeter: Sendable {
   private struct Item {
     var path: String
     var size: Int64
-    /// Bytes of all items with this content.
+    /// The bytes of all items with this content.
     var weight: Int64
     var done: Int64 = 0
     var fetched: Int64 = 0
@@ -47,9 +47,9 @@ struct ProgressMeter: Sendable {
     var fetched: Int64
   }
 
-  /// What a rate is measured over.
+  /// The time over which the rate is measured.
   private static let window: Duration = .seconds(5)
-  /// Below this nothing is said.
+  /// The least time for a rate.
   private static let windowMin: Duration = .milliseconds(500)
 
   private let id: MissionID
@@ -57,19 +57,21 @@ struct ProgressMeter: Sendable {
   private let total: Int64
   private let items: Int64
   private var itemsDone: Int64 = 0
-  /// Bytes of items that are there.
+  /// The bytes of complete items.
   private var done: Int64 = 0
-  /// The most that was ever told.
+  /// The highest progress reported so far.
   private var shown: Int64
   private var itemsShown: Int64
-  /// Bytes that ended items fetched.
+  /// The bytes that ended items fetched.
   private var fetched: Int64 = 0
   private var underWay: [Int: Item] = [:]
   private var marks: [Mark] = []
 
+  /// Creates a meter.
+  ///
   /// - Parameters:
-  ///   - bytesShown: What an earlier process has told already.
-  ///   - itemsShown: The same of items.
+  ///   - bytesShown: The bytes that an earlier process has reported.
+  ///   - itemsShown: The items that an earlier process has reported.
   init(_ manifest: MissionManifest, bytesShown: Int64 = 0, itemsShown: Int64 = 0) {
     shown = bytesShown
     self.itemsShown = itemsShown
@@ -79,13 +81,13 @@ struct ProgressMeter: Sendable {
     items = Int64(manifest.items.count)
   }
 
-  /// An item begins. `sharers`: how many items its content serves, itself included.
+  /// Begins an item. `sharers`: the number of items with its content, itself included.
   mutating func begin(_ place: Int, _ item: MissionItem, sharers: Int) {
     underWay[place] = Item(path: item.path, size: item.size, weight: Int64(sharers))
   }
 
-  /// What an item's download tells. It may go back, where a file has to be fetched anew; what is
-  /// shown does not.
+  /// Notes the progress of an item's download. It may go back if a file has to be fetched again;
+  /// the reported progress does not.
   mutating func update(_ place: Int, _ progress: DownloadProgress, at now: Duration) {
     guard var item = underWay[place] else { return }
     item.done = min(max(progress.bytesDone, 0), item.size)
@@ -94,13 +96,13 @@ struct ProgressMeter: Sendable {
     mark(now)
   }
 
-  /// An attempt has ended without success: what it fetched counts, and the next one begins at 0.
+  /// Ends a failed attempt: its fetched bytes count, and the next one begins at 0.
   mutating func attemptEnded(_ place: Int) {
     fetched += underWay[place]?.fetched ?? 0
     underWay[place]?.fetched = 0
   }
 
-  /// An item's content is there, and with it all items that have the same.
+  /// Notes that an item's content is complete, and with it all items of the same content.
   mutating func finish(_ place: Int, at now: Duration) {
     guard let item = underWay.removeValue(forKey: place) else { return }
     done += item.size * item.weight
@@ -109,7 +111,7 @@ struct ProgressMeter: Sendable {
     mark(now)
   }
 
-  /// What is to be told now.
+  /// Returns the progress to report now.
   mutating func progress(at now: Duration) -> MissionProgress {
     let running = underWay.values.reduce(0) { $0 + $1.done * $1.weight }
     shown = min(total, max(shown, done + running))
@@ -129,7 +131,7 @@ struct ProgressMeter: Sendable {
 
   private var bytesFetched: Int64 { underWay.values.reduce(fetched) { $0 + $1.fetched } }
 
-  /// A mark each tenth of a second at most, as far back as the window reaches.
+  /// Notes a mark each tenth of a second at most, and removes those outside of the window.
   private mutating func mark(_ now: Duration) {
     if let last = marks.last, now - last.at < .milliseconds(100) { return }
     marks.append(Mark(at: now, fetched: bytesFetched))

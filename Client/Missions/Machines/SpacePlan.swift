@@ -1,24 +1,24 @@
 import FerryProtocol
 
-/// Reserves room on the disk for the missions that are under way, before the first byte of one is
-/// fetched (seed row S4.8). It knows of no file: what is free is told to it.
+/// Reserves disk space for current missions, before the first byte of a mission is fetched (SPEC.md
+/// §21). It reads no files: the caller passes the free space.
 struct SpacePlan: Sendable {
-  /// Bytes that stay free whatever is fetched.
+  /// The bytes that always stay free.
   let margin: Int64
-  /// What each mission that is under way has still to write: bytes by content.
+  /// The bytes that each current mission has still to write, by content.
   private var missing: [MissionID: [ContentHash: Int64]] = [:]
 
   init(margin: Int64 = 64 << 20) { self.margin = margin }
 
-  /// Room that a mission lacks.
+  /// A lack of space for a mission.
   struct Shortage: Error, Equatable {
-    /// Bytes that it and the missions beside it have still to write, the margin included.
+    /// The bytes that all missions have still to write, the margin included.
     var needed: Int64
-    /// Bytes that are free.
+    /// The free bytes.
     var free: Int64
   }
 
-  /// Bytes that all missions have still to write; content that several bring is written once.
+  /// The bytes that all missions have still to write; shared content counts once.
   var reserved: Int64 {
     var largest: [ContentHash: Int64] = [:]
     for contents in missing.values {
@@ -27,9 +27,9 @@ struct SpacePlan: Sendable {
     return largest.values.reduce(0, &+)
   }
 
-  /// Reserves what a mission has still to write, or refuses where that is more than is free.
+  /// Reserves the bytes that a mission has still to write; throws if they exceed the free space.
   ///
-  /// - Parameter extra: bytes that it needs for a while besides, such as those of a file that is
+  /// - Parameter extra: further bytes that it needs temporarily, such as those of a file that is
   ///   sealed into another.
   mutating func reserve(
     _ contents: [ContentHash: Int64], for id: MissionID, free: Int64, extra: Int64 = 0
@@ -43,13 +43,13 @@ struct SpacePlan: Sendable {
     }
   }
 
-  /// So many bytes of a content are still missing; what is written is no longer reserved.
+  /// Notes the missing bytes of a content; written bytes are no longer reserved.
   mutating func wrote(_ hash: ContentHash, missing bytes: Int64) {
     for id in Array(missing.keys) where missing[id]?[hash] != nil {
       missing[id]?[hash] = max(0, bytes)
     }
   }
 
-  /// The mission has ended or rests.
+  /// Releases the space of a mission that has ended or is paused.
   mutating func release(_ id: MissionID) { missing[id] = nil }
 }

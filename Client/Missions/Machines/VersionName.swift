@@ -1,12 +1,12 @@
 import FerryProtocol
 
-/// What a version is called by on this device.
+/// The name of a version on this device.
 ///
-/// That is its number. Where a server was set back to an earlier state and has published a number
-/// once more, with another content, the later one has a name of its own, so that the former stays
-/// as it is for whoever reads it: a negative number, which no version has.
+/// That is its number, with one exception: a server that was rolled back may publish a number again
+/// with other content (SPEC.md §21). Then the later version gets a name of its own, a negative
+/// number, which no published version has. So the former version stays unchanged for its readers.
 enum VersionName {
-  /// The name for another version of that number.
+  /// Returns the name of another version with that number.
   ///
   /// - Parameter rows: versions that are complete.
   static func next(for number: Int64, beside rows: [MissionRow]) -> Int64 {
@@ -14,12 +14,12 @@ enum VersionName {
     return names.contains(number) ? min(0, names.min() ?? 0) - 1 : number
   }
 
-  /// The folder of a version: `7`, or `again-1` where its number is another's.
+  /// Returns the folder of a version: `7`, or `again-1` if its number is another's.
   static func folder(_ name: Int64) -> String {
     name < 0 ? "again\(name)" : "\(name)"
   }
 
-  /// The name that a folder stands for; `nil` for other folders.
+  /// Returns the name that a folder belongs to; `nil` for other folders.
   static func name(ofFolder folder: some StringProtocol) -> Int64? {
     let number = folder.hasPrefix("again") ? Int64(folder.dropFirst(5)) : Int64(folder)
     guard let number, Self.folder(number) == folder else { return nil }
@@ -27,22 +27,22 @@ enum VersionName {
   }
 }
 
-/// A complete version in use, as far as asking for another one goes.
+/// A complete version in use, with the facts that a new request needs.
 struct HeldVersion: Sendable, Equatable {
   var version: Int64
   var manifest: ContentHash
 
   init(_ record: MissionRecord) { (version, manifest) = (record.version, record.manifest) }
 
-  /// Whether the catalogue has nothing newer. The same number with another manifest is: a server
-  /// that was set back has counted once more.
+  /// Whether the catalogue has no newer version. The same number with another manifest counts as
+  /// newer: a rolled-back server has used it again.
   func isCurrent(_ record: MissionRecord) -> Bool {
     version > record.version || version == record.version && manifest == record.manifest
   }
 }
 
 extension MissionRecord {
-  /// Whether it speaks of the same document.
+  /// Whether both records have the same document.
   func isSame(as other: MissionRecord) -> Bool {
     version == other.version && manifest == other.manifest
   }

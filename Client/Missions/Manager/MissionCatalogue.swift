@@ -1,10 +1,10 @@
 import FerryProtocol
 
-/// Where a manager learns which missions there are: the replica, in the product.
+/// The manager's source of missions: in an application, the replica.
 public protocol MissionCatalogue: Sendable {
-  /// The space that the missions belong to.
+  /// Returns the space of the missions.
   func space() async throws(MissionError) -> SpaceName
 
-  /// Every mission that is published, by its name.
+  /// Returns every published mission, by name.
   func missions() async throws(MissionError) -> [MissionRecord]
 }

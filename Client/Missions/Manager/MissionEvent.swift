@@ -1,21 +1,21 @@
 import FerryProtocol
 import Synchronization
 
-/// What a manager tells those that look on.
+/// An event of a manager for its observers.
 public enum MissionEvent: Sendable, Equatable {
-  /// A mission stands elsewhere now, and why.
+  /// A mission has a new state, with the reason.
   case changed(MissionID, MissionState, MissionError?)
-  /// How far a mission is; a few times a second.
+  /// The progress of a mission; a few times a second.
   case progress(MissionProgress)
-  /// An item's content is there.
+  /// An item's content is complete.
   case item(MissionID, path: String)
-  /// Nothing of the mission is here any more.
+  /// No part of the mission is here any more.
   case removed(MissionID)
 }
 
-/// Hands events to any number of listeners.
+/// Sends events to any number of listeners.
 final class EventHub: Sendable {
-  /// Events that wait for a slow listener; the oldest ones give way.
+  /// The most events that wait for a slow listener; the oldest ones are dropped.
   private static let buffered = 10_000
 
   private struct State {
@@ -25,7 +25,7 @@ final class EventHub: Sendable {
 
   private let state = Mutex(State())
 
-  /// Everything from now on, until the hub ends or the listener leaves.
+  /// Returns a stream of all events from now on, until the hub ends or the listener leaves.
   func listen() -> AsyncStream<MissionEvent> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: MissionEvent.self, bufferingPolicy: .bufferingNewest(Self.buffered))
@@ -54,12 +54,14 @@ final class EventHub: Sendable {
   }
 }
 
-/// How far a mission is, told by its downloads from wherever they run.
+/// The progress of a mission, updated by its downloads from any thread.
 final class ProgressBoard: Sendable {
   private let meter: Mutex<ProgressMeter>
   private let clock: @Sendable () -> Duration
 
-  /// - Parameter row: what an earlier process has told of the mission.
+  /// Creates the progress of a mission.
+  ///
+  /// - Parameter row: has the progress that an earlier process has reported.
   init(_ manifest: MissionManifest, _ row: MissionRow, clock: @escaping @Sendable () -> Duration) {
     meter = Mutex(
       ProgressMeter(manifest, bytesShown: row.bytesDone, itemsShown: row.itemsDone))

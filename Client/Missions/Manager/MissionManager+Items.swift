@@ -1,12 +1,13 @@
 import FerryProtocol
 import Synchronization
 
-/// The items of a mission, side by side.
+/// Concurrent downloads of a mission's items.
 extension MissionManager {
-  /// Larger content is written to the disk when it is complete, smaller with all the rest.
+  /// Content of this size is written to the disk when it is complete, smaller content with the
+  /// rest.
   private static let largeBytes: Int64 = 1 << 20
 
-  /// Makes sure that the content of all items is there; the first failure ends it.
+  /// Ensures that the content of all items is here; the first failure ends it.
   func fetchItems(
     of manifest: MissionManifest, _ row: MissionRow, _ board: ProgressBoard
   ) async throws(MissionError) {
@@ -52,8 +53,8 @@ extension MissionManager {
     }
   }
 
-  /// Makes sure that an item's content is there and right. Where it has a place in a run, it waits
-  /// for a connection as long as there is none.
+  /// Ensures that an item's content is here and right. If the item belongs to a run, it waits while
+  /// there is no connection.
   func fetch(
     _ item: MissionItem, at place: Int?, of manifest: MissionManifest, _ row: MissionRow
   ) async throws(MissionError) {
@@ -90,8 +91,8 @@ extension MissionManager {
       path: files.plainPath(of: item.hash))
   }
 
-  /// Complete content that is here: what this mission brought and wrote to the disk is believed,
-  /// all else is read again. What turns out to be damaged is removed.
+  /// Returns complete content that is here, or `nil`. Content that this mission has written to the
+  /// disk is trusted; all other content is read again. Damaged content is removed.
   private func intact(
     _ content: StoredContent, since askedAt: Int64
   ) async throws(MissionError) -> ObjectRow? {
@@ -106,7 +107,7 @@ extension MissionManager {
     return nil
   }
 
-  /// Copies chunks out of sealed content, which the downloader cannot read.
+  /// Copies chunks from sealed content, which the downloader cannot read.
   private func reuseSealed(_ item: MissionItem, _ chunkSize: Int64) async throws(MissionError) {
     var map =
       try await store.chunkMap(of: item.hash, chunkCount: item.chunks.count)
@@ -124,7 +125,7 @@ extension MissionManager {
 
   /// Fetches one file.
   ///
-  /// - Parameter isPatient: tries again as long as there is no connection, without end.
+  /// - Parameter isPatient: whether to retry without end while there is no connection.
   func transfer(
     _ job: DownloadJob, of id: MissionID, item: String?, place: Int?, isPatient: Bool = true
   ) async throws(MissionError) {
@@ -170,7 +171,7 @@ extension MissionManager {
     }
   }
 
-  /// Nothing comes any more of what a mission is being fetched of.
+  /// Notes that a mission's download has stalled.
   private func stall(_ id: MissionID, _ reason: MissionError, _ item: String?) async {
     let fetched = runs[id]?.board?.progress().bytesFetched ?? 0
     runs[id]?.stalledAt = fetched
@@ -179,8 +180,8 @@ extension MissionManager {
 }
 
 extension MissionError {
-  /// Why a file could not be fetched; an address elsewhere is named, since its server's answer is
-  /// nothing that the space's own could help with.
+  /// Creates an error for a file that could not be fetched. It names an address elsewhere, since
+  /// the space's own server cannot help with it.
   fileprivate init(_ error: DownloadError, of source: DownloadSource) {
     let kind: Kind =
       switch error.kind {

@@ -1,10 +1,10 @@
 import FerryProtocol
 
-/// Looking at missions, checking them, and removing them.
+/// The list, the checks and the removal of missions.
 extension MissionManager {
   // MARK: Looking
 
-  /// Every mission that is published, is here, or ended without being here (seed row S4.6).
+  /// Returns every mission that is published, is here, or ended without being here (SPEC.md §21).
   public func list() async throws(MissionError) -> [MissionStatus] {
     var statuses = MissionListing.list(
       catalogue: try await catalogue.missions(), rows: try await store.missions(),
@@ -23,7 +23,7 @@ extension MissionManager {
     return statuses
   }
 
-  /// What a row does not say: whether another process is at a mission, or nobody any more.
+  /// Notes whether another process fetches a mission, or whether its process has ended.
   private func note(whoIsAt status: inout MissionStatus) {
     guard status.state == .downloading else { return }
     if let reason = queue[status.id]?.reason, reason.kind == .busy { status.reason = reason }
@@ -31,11 +31,11 @@ extension MissionManager {
       let lock = try? files.lock(.mission(status.id))
     else { return }
     lock.release()
-    // What an earlier process waited for is over with it.
+    // The reason for which an earlier process waited ended with it.
     (status.isInterrupted, status.reason) = (true, nil)
   }
 
-  /// One mission.
+  /// Returns one mission.
   ///
   /// - Throws: ``MissionError/Kind/notFound``.
   public func mission(_ id: MissionID) async throws(MissionError) -> MissionStatus {
@@ -45,15 +45,15 @@ extension MissionManager {
     return status
   }
 
-  /// Whether a whole version is here.
+  /// Returns whether a complete version is here.
   public func isDownloaded(_ id: MissionID) async throws(MissionError) -> Bool {
     try await store.missions().contains { $0.record.id == id && $0.isActive }
   }
 
-  /// The folder of the version in use. It stays as it is until the version after the next one is
-  /// in use; sealed content has no folder.
+  /// Returns the folder of the version in use. It stays unchanged until the version after the next
+  /// one is in use. Sealed content has no folder.
   ///
-  /// - Throws: ``MissionError/Kind/notFound`` where no whole version is here.
+  /// - Throws: ``MissionError/Kind/notFound`` if no complete version is here.
   public func path(_ id: MissionID) async throws(MissionError) -> String {
     let version = try await active(id).version
     guard !files.isSealed else {
@@ -62,12 +62,12 @@ extension MissionManager {
     return files.bundlePath(of: id, version: version.version)
   }
 
-  /// Items of the version in use, in the manifest's order.
+  /// Returns the items of the version in use, in the manifest's order.
   public func items(_ id: MissionID) async throws(MissionError) -> [MissionFileRow] {
     try await store.files(of: try await active(id).version)
   }
 
-  /// The manifest of the version in use.
+  /// Returns the manifest of the version in use.
   public func manifest(_ id: MissionID) async throws(MissionError) -> MissionManifest {
     try await manifest(kept: try await active(id))
   }
@@ -87,7 +87,7 @@ extension MissionManager {
     return try await files.open(content, partSize: size, parts: chunks)
   }
 
-  /// The content that apps know by this address, where a mission brought it (seed row S4.10).
+  /// Returns the content that a mission has for this address; `nil` if there is none (SPEC.md §21).
   public func item(for url: String) async throws(MissionError) -> PinnedItem? {
     guard let file = try await store.file(url: url) else { return nil }
     let content = try await open(file.content)
@@ -96,11 +96,11 @@ extension MissionManager {
       completedAt: file.completedAt ?? 0)
   }
 
-  /// Keys whose signatures over manifests count; none before the first mission.
+  /// Returns the trusted public keys of manifests; none before the first mission.
   public func signers() async throws(MissionError) -> [[UInt8]] { try await trusted() }
 
-  /// From now on this key's signatures count, and no other's: 32 bytes, as Ed25519 has them.
-  /// Missions that rested here for the sake of another key go on.
+  /// Trusts this key and no other: 32 bytes of Ed25519. Missions that are paused because of another
+  /// key continue.
   public func trust(_ signer: [UInt8]) async throws(MissionError) {
     guard signer.count == 32 else {
       throw MissionError(.wrongKey, "a public key of Ed25519 has 32 bytes")
@@ -113,13 +113,13 @@ extension MissionManager {
 
   // MARK: Checking
 
-  /// Reads everything of the version in use again (seed row S4.8).
+  /// Reads the whole version in use again (SPEC.md §21).
   ///
   /// - Parameters:
-  ///   - isMended: fetches anew what is damaged.
-  ///   - watching: is told how much was read so far and, before anything is fetched, what is wrong.
-  /// - Throws: what fetching throws, ``MissionError/Kind/offline`` at once where there is no
-  ///   connection; the version in use stays as it is.
+  ///   - isMended: whether to fetch damaged content again.
+  ///   - watching: receives the number of bytes read so far and, before any download, the damage.
+  /// - Throws: errors of the download, ``MissionError/Kind/offline`` at once if there is no
+  ///   connection; the version in use stays unchanged.
   public func verify(
     _ id: MissionID, mending isMended: Bool = false,
     watching: (@Sendable (MissionVerification) -> Void)? = nil
@@ -162,8 +162,8 @@ extension MissionManager {
 
   // MARK: Removing
 
-  /// Removes a mission with all its versions; what is being fetched of it is given up. Content that
-  /// other missions have stays theirs.
+  /// Removes a mission with all its versions, and ends its download. Content of other missions
+  /// stays.
   ///
   /// - Throws: ``MissionError/Kind/busy`` while another process fetches it;
   ///   ``MissionError/Kind/notFound``.
@@ -197,7 +197,7 @@ extension MissionManager {
     let orphans = try await store.remove(version, ending: ending)
     try await files.removeBundle(of: version.mission, version: version.version)
     for hash in orphans + [manifest].compactMap({ $0 }) {
-      // Whoever has the lock fetches it for another mission.
+      // The owner of the lock fetches it for another mission.
       guard let lock = try files.lock(.content(hash)) else { continue }
       defer { lock.release() }
       guard try await store.object(hash) == nil else { continue }
@@ -206,8 +206,8 @@ extension MissionManager {
     }
   }
 
-  /// Removes what was fetched of a version that failed or was given up (seed row S4.4). Where
-  /// another process is at it, that one is told to.
+  /// Removes the fetched parts of a version that failed or was cancelled (SPEC.md §21). If another
+  /// process fetches it, that process is notified.
   func discard(
     _ row: MissionRow, as state: MissionState, _ reason: MissionError
   ) async {
@@ -225,26 +225,26 @@ extension MissionManager {
       try await remove(version, ending: ending)
       unwritten[version.mission] = nil
     } catch {
-      // What could not be removed is garbage, which the next process collects.
+      // Files that could not be removed are garbage, which the next process collects.
       unwritten[version.mission] = (state, reason)
     }
   }
 
-  /// Removes what lies in the folders and no row speaks of.
+  /// Removes files in the folders that no row refers to.
   func collect() async throws(MissionError) {
     _ = try await files.collect { [store] () throws(MissionError) in try await store.needed() }
   }
 
   // MARK: Rows
 
-  /// The version in use.
+  /// Returns the version in use.
   private func active(_ id: MissionID) async throws(MissionError) -> MissionRow {
     guard let row = try await store.missions().first(where: { $0.record.id == id && $0.isActive })
     else { throw MissionError(.notFound, "mission \(id) was not downloaded") }
     return row
   }
 
-  /// The version that was asked for and is not complete.
+  /// Returns the requested version that is not complete.
   func incomplete(_ id: MissionID) async throws(MissionError) -> MissionRow {
     let rows = try await store.missions().filter { $0.record.id == id }
     if let row = rows.last(where: { !$0.isComplete }) { return row }
@@ -264,29 +264,29 @@ extension MissionManager {
   }
 }
 
-/// What checking a mission found.
+/// The result of a check of a mission.
 public struct MissionVerification: Sendable, Equatable {
   public var version: Int64
-  /// Bytes that were read.
+  /// The bytes that were read.
   public var bytes: Int64 = 0
-  /// Items whose content is missing or not what was downloaded.
+  /// Items whose content is missing or damaged.
   public var damaged: [String] = []
-  /// How the folder differs from what it should be.
+  /// How the folder differs from the manifest.
   public var fault: MissionError?
-  /// Whether all of that is right again.
+  /// Whether all of that is repaired.
   public var isMended = false
 
-  /// Whether there was nothing to find.
+  /// Whether the check found no damage.
   public var isIntact: Bool { damaged.isEmpty && fault == nil }
 }
 
-/// Content that a mission brought, for a cache.
+/// Content of a mission, for a cache.
 public struct PinnedItem: Sendable {
-  /// RFC 6838.
+  /// The media type (RFC 6838).
   public var mediaType: String
   public var content: MissionContent
-  /// Where its bytes lie; `nil` where they are sealed.
+  /// The path of the file; `nil` if it is sealed.
   public var path: String?
-  /// When it was complete, milliseconds since 1970.
+  /// When it was completed, in milliseconds since 1970.
   public var completedAt: Int64
 }

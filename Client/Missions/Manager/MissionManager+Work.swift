@@ -1,12 +1,12 @@
 import FerryProtocol
 import Synchronization
 
-/// One mission, from its row to the moment when it is in use.
+/// The work on one mission, from its row until it is in use.
 extension MissionManager {
-  /// What another process has to do with a mission is looked at so often.
+  /// The interval between checks of another process's work on a mission.
   static let watchPause: Duration = .milliseconds(100)
 
-  /// Fetches a mission and puts it in use. Answers how that ended.
+  /// Fetches a mission and puts it in use. Returns the result.
   func work(_ id: MissionID) async -> MissionQueue.Ending {
     do throws(MissionError) {
       guard let version = versions[id] else { throw MissionError(.notFound, "it has no row") }
@@ -31,7 +31,7 @@ extension MissionManager {
       return .done
     } catch {
       if Task.isCancelled || error.kind == .cancelled { return .stopped }
-      // What is amiss on this side can be put right, and nothing of the content is wrong.
+      // The user can solve a problem on this device, and the content is not wrong.
       switch error.kind {
       case .diskFull, .forbidden, .files, .database, .untrustedSigner: return .rests(error)
       default: return .failed(await reason(error, of: id))
@@ -39,7 +39,8 @@ extension MissionManager {
     }
   }
 
-  /// Why a mission failed: what the server refuses and the catalogue has no more was retracted.
+  /// Returns why a mission failed: if the server rejects it and the catalogue lacks it, it was
+  /// retracted.
   private func reason(_ error: MissionError, of id: MissionID) async -> MissionError {
     guard error.kind == .refused, let published = try? await catalogue.missions(),
       !published.contains(where: { $0.id == id })
@@ -55,8 +56,8 @@ extension MissionManager {
     case ended(MissionQueue.Ending)
   }
 
-  /// Waits for the mission's lock. As long as another process has it, that one fetches and this
-  /// one looks on; should it die, this one takes over.
+  /// Waits for the mission's lock. While another process has it, that process fetches and this one
+  /// observes; if the other one dies, this one takes over.
   private func takeOver(_ version: MissionVersion) async throws(MissionError) -> Turn {
     var isStalled = false
     while true {
@@ -82,7 +83,7 @@ extension MissionManager {
     }
   }
 
-  /// How a mission ended that another process removed.
+  /// Returns the result of a mission that another process removed.
   private func elsewhere(
     _ version: MissionVersion
   ) async throws(MissionError) -> MissionQueue.Ending {
@@ -90,13 +91,14 @@ extension MissionManager {
     return .failed(ending?.reason ?? MissionError(.cancelled, "it was removed meanwhile"))
   }
 
-  /// Tells how far a mission is, and does what another process wrote into its row.
+  /// Reports the progress of a mission, and follows changes that another process wrote into its
+  /// row.
   private func watch(_ version: MissionVersion) async {
     let id = version.mission
     var (seen, told): (Int64?, MissionProgress?) = (nil, nil)
     var isTurn = false
     while !Task.isCancelled, runs[id] != nil {
-      // Whoever pauses should wait less than whoever looks on.
+      // A pause should take effect sooner than a report of progress.
       isTurn.toggle()
       if isTurn, let progress = runs[id]?.board?.progress() {
         if let stalledAt = runs[id]?.stalledAt,
@@ -111,17 +113,17 @@ extension MissionManager {
         do throws(MissionError) {
           let row = try await row(of: version)
           seen = current
-          // What became of the row after this run is no wish of anybody's.
+          // Changes of the row after this run are not requests of the user.
           if !Task.isCancelled { await obey(row, version) }
         } catch {
-          // It is looked at again after the pause.
+          // The next round checks it again.
         }
       }
       do throws(MissionError) { try await rest(Self.watchPause / 2) } catch { return }
     }
   }
 
-  /// Tells how far a mission is. It is written down before, so that no later process tells less.
+  /// Reports the progress of a mission. It is stored first, so that no later process reports less.
   private func tell(
     _ progress: MissionProgress, after last: MissionProgress?, of version: MissionVersion
   ) async {
@@ -129,11 +131,12 @@ extension MissionManager {
       try? await store.setProgress(
         bytesDone: progress.bytesDone, itemsDone: progress.itemsDone, of: version)
     }
-    // It may have ended meanwhile, and said so.
+    // It may have ended meanwhile, with an event of its own.
     if !Task.isCancelled { hub.tell(.progress(progress)) }
   }
 
-  /// Does what another process wrote into a row: `nil` where another version took its place.
+  /// Follows the changes that another process wrote into a row: `nil` if another version replaced
+  /// it.
   private func obey(_ row: MissionRow?, _ version: MissionVersion) async {
     guard let state = row?.state else { return await handle(.cancel(version.mission)) }
     if state == .paused { await handle(.pause(version.mission)) }
@@ -168,8 +171,8 @@ extension MissionManager {
     try await transfer(job, of: row.record.id, item: nil, place: nil)
     let document = try await files.partialBytes(of: hash, limit: size)
     let manifest = try ManifestCheck.manifest(document, of: row.record, in: space)
-    // The first one is believed, and from then on it alone: also where another mission's came first
-    // while this one was fetched.
+    // Only the first signer is trusted, even if another mission's signer was stored during this
+    // download.
     if trusted.isEmpty {
       let first = try await store.trustFirst(row.record.signer, at: surroundings.wallClock())
       try ManifestCheck.check(signer: row.record.signer, trusted: first)
@@ -180,13 +183,13 @@ extension MissionManager {
     return manifest
   }
 
-  /// Keys whose signatures count.
+  /// Returns the trusted public keys.
   func trusted() async throws(MissionError) -> [[UInt8]] {
     if let signer = options.signer { return [signer] }
     return try await store.signers()
   }
 
-  /// Makes sure that there is room for all that is missing, beside what other missions still need.
+  /// Ensures that there is space for all missing content, beside the needs of other missions.
   private func reserve(
     _ manifest: MissionManifest, as version: MissionVersion
   ) async throws(MissionError) {
@@ -200,7 +203,7 @@ extension MissionManager {
       }
       missing[item.hash] = max(0, item.size - Int64(map.present) * manifest.chunkSize)
     }
-    // Content is sealed into a second file, which takes the first one's place.
+    // Content is sealed into a second file, which replaces the first.
     let largest = manifest.items.map(\.size).sorted(by: >).prefix(options.itemsAtOnce)
     let extra = files.isSealed ? largest.reduce(0, +) : 0
     let free = try await files.freeBytes()
@@ -214,7 +217,7 @@ extension MissionManager {
 
   // MARK: The end
 
-  /// All items are there: checks the whole, writes it to the disk, and puts it in use.
+  /// Completes a mission with all its items: checks it, writes it to the disk, and puts it in use.
   private func putInUse(
     _ manifest: MissionManifest, as version: MissionVersion
   ) async throws(MissionError) {
@@ -244,7 +247,7 @@ extension MissionManager {
 
   // MARK: Small things
 
-  /// Waits for a content's lock: whoever has it puts the same content together.
+  /// Waits for a content's lock: its owner fetches the same content.
   func contentLock(_ hash: ContentHash) async throws(MissionError) -> FileLock {
     while true {
       if let lock = try files.lock(.content(hash)) { return lock }
@@ -264,7 +267,7 @@ extension MissionManager {
 }
 
 extension BundlePlan {
-  /// The folder of a manifest's version, by its name on this device.
+  /// Creates the folder's plan for a manifest's version, by its name on this device.
   init(_ manifest: MissionManifest, as version: MissionVersion) {
     self.init(
       mission: version.mission, version: version.version,
@@ -275,7 +278,7 @@ extension BundlePlan {
 }
 
 extension MissionProgress {
-  /// How far a mission is that another process fetches.
+  /// Creates the progress of a mission that another process fetches.
   fileprivate init(_ row: MissionRow) {
     self.init(
       id: row.record.id, version: row.record.version, bytesDone: row.bytesDone,

@@ -1,13 +1,14 @@
 import FerryProtocol
 
-/// Downloads missions, checks them, keeps them and puts them in use: the one above the file store,
-/// the mission store and the downloader (seed rows S4.2 to S4.8).
+/// Downloads missions, checks them, keeps them and puts them in use (SPEC.md §21). It uses the file
+/// store, the mission store and the downloader.
 ///
-/// Each mission is all there or not at all: ``path(_:)`` is the folder of a whole version, which
-/// changes only when another one is whole. Whatever ends this process, ``restore()`` goes on where
-/// it was. Any number of processes may manage the same missions; none fetches what another does.
+/// Each mission is complete or absent. ``path(_:)`` is the folder of a complete version, and
+/// changes only when another one is complete. However this process ends, ``restore()`` continues
+/// its work. Any number of processes may manage the same missions; no mission is fetched by two of
+/// them.
 public actor MissionManager {
-  /// Where the content lies.
+  /// The files of the content.
   public nonisolated let files: any MissionFiles
   nonisolated let store: any MissionStore
   nonisolated let downloader: any Downloader
@@ -18,32 +19,32 @@ public actor MissionManager {
 
   var queue: MissionQueue
   var space: SpacePlan
-  /// Missions that are under way here.
+  /// Missions that this manager fetches now.
   var runs: [MissionID: Run] = [:]
   /// The version that is being fetched of each mission in the queue.
   var versions: [MissionID: MissionVersion] = [:]
-  /// Where missions stand whose rows could not be written.
+  /// The states of missions whose rows could not be written.
   var unwritten: [MissionID: (MissionState, MissionError?)] = [:]
   private var isClosed = false
-  /// What the queue said and was not carried out yet.
+  /// Effects of the queue that are not executed yet.
   private var effects: [MissionQueue.Effect] = []
   private var isCarryingOut = false
   private var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
-  /// How often somebody has waited so far.
+  /// The number of waits so far.
   private(set) var waiterCount = 0
 
-  /// A mission that is under way.
+  /// A mission that this manager fetches.
   struct Run {
     var task: Task<Void, Never>
     var board: ProgressBoard?
-    /// Bytes that had come when it lost its connection.
+    /// The bytes received when it lost its connection.
     var stalledAt: Int64?
   }
 
-  /// Opens a manager over its parts. Nothing is fetched before it is asked to.
+  /// Opens a manager over its parts. It fetches nothing without a call.
   ///
-  /// - Throws: ``MissionError/Kind/wrongKey`` where the content is sealed with another key, or is
-  ///   not sealed and should be, or the other way round.
+  /// - Throws: ``MissionError/Kind/wrongKey`` if the stored content needs another key, a key is
+  ///   missing, or the stored content is not sealed and `files` has a key.
   public static func open(
     store: any MissionStore, files: any MissionFiles, downloader: any Downloader,
     catalogue: any MissionCatalogue, options: MissionOptions = MissionOptions()
@@ -53,14 +54,14 @@ public actor MissionManager {
       in: .system)
   }
 
-  /// The same in surroundings of the caller's.
+  /// Opens a manager in the caller's surroundings.
   package static func open(
     store: any MissionStore, files: any MissionFiles, downloader: any Downloader,
     catalogue: any MissionCatalogue, options: MissionOptions, in surroundings: MissionSurroundings
   ) async throws(MissionError) -> MissionManager {
     let proof = try await store.makeSetting("sealing", files.sealProof())
     if !files.accepts(sealProof: proof) {
-      // Whoever merely looked has not decided whether what comes later is sealed.
+      // A process that only read has not decided whether later content is sealed.
       guard try await store.remakeSetting("sealing", files.sealProof()) else {
         throw MissionError(
           .wrongKey,
@@ -88,8 +89,8 @@ public actor MissionManager {
 
   // MARK: Downloading
 
-  /// Goes on with what was under way when the last process ended, and removes what nobody needs
-  /// any more (seed row S4.5). Answers with the missions that are in the queue now.
+  /// Continues the work of the last process, and removes unneeded files (SPEC.md §21). Returns the
+  /// missions that are in the queue now.
   @discardableResult
   public func restore() async throws(MissionError) -> [MissionID] {
     try await collect()
@@ -110,18 +111,19 @@ public actor MissionManager {
     return entries.map(\.id)
   }
 
-  /// Asks for missions in the catalogue's versions, and for those that come first (seed row S4.6).
-  /// Answers as soon as they are in the queue; ``settled(_:)`` waits for the end. A mission that
-  /// rests goes on; one that is here already stays as it is.
+  /// Requests missions in the catalogue's versions, with those that come first (SPEC.md §21).
+  ///
+  /// Returns as soon as they are in the queue; ``settled(_:)`` waits for the end. A paused mission
+  /// continues; a mission that is here already stays unchanged.
   ///
   /// - Throws: ``MissionError/Kind/notFound``, ``MissionError/Kind/dependency``; then none is
-  ///   asked for.
+  ///   requested.
   public func download(_ ids: [MissionID]) async throws(MissionError) {
     try await download(ids, isPartial: false)
   }
 
-  /// Asks for these missions as ``download(_:)`` does, but holds none up for another: one that
-  /// waits for a mission which is nowhere fails alone, with the reason.
+  /// Requests missions as ``download(_:)`` does, but a mission whose dependency does not exist
+  /// fails alone, with the reason.
   public func downloadPartly(_ ids: [MissionID]) async throws(MissionError) {
     try await download(ids, isPartial: true)
   }
@@ -141,7 +143,7 @@ public actor MissionManager {
     }
     var entries: [MissionQueue.Entry] = []
     for record in wanted {
-      // Under way already, perhaps in an earlier version: that one comes to its end first.
+      // Already under way, perhaps in an earlier version: that one ends first.
       if let entry = queue[record.id], runs[record.id] != nil {
         entries.append(entry)
         continue
@@ -151,26 +153,26 @@ public actor MissionManager {
       entries.append(MissionQueue.Entry(row))
     }
     await handle(.asked(entries))
-    // What rested is asked for as well.
+    // Paused missions are requested as well.
     for entry in entries where queue[entry.id]?.state == .paused { await handle(.resume(entry.id)) }
   }
 
-  /// Lets a mission rest: what was fetched of it is kept (seed row S5.2). Also where another
-  /// process is fetching it.
+  /// Pauses a mission and keeps its fetched parts (SPEC.md §21). Also if another process fetches
+  /// it.
   public func pause(_ id: MissionID) async throws(MissionError) {
     if let state = queue[id]?.state, !state.isFinal { return await handle(.pause(id)) }
     let row = try await incomplete(id)
     try await store.setState(.paused, reason: nil, of: row.version)
   }
 
-  /// Goes on with a mission that rests.
+  /// Resumes a paused mission.
   public func resume(_ id: MissionID) async throws(MissionError) {
     if queue[id]?.state == .paused { return await handle(.resume(id)) }
     if let state = queue[id]?.state, !state.isFinal { return }
     var row = try await incomplete(id)
     row.state = .ready
     versions[id] = row.version
-    // What comes first goes on with it, or is here already.
+    // Its dependencies continue with it, or are here already.
     for other in try await store.missions() where row.record.after.contains(other.record.id) {
       if other.isActive { await handle(.isThere(other.record.id)) }
       if !other.isComplete, queue[other.record.id] == nil { try await resume(other.record.id) }
@@ -178,8 +180,7 @@ public actor MissionManager {
     await handle(.asked([MissionQueue.Entry(row)]))
   }
 
-  /// Gives up fetching a mission: what was fetched for it is removed. A version that is in use
-  /// stays.
+  /// Cancels the download of a mission and removes its fetched parts. A version in use stays.
   public func cancel(_ id: MissionID) async throws(MissionError) {
     if let state = queue[id]?.state, !state.isFinal { return await handle(.cancel(id)) }
     let row = try await incomplete(id)
@@ -187,8 +188,8 @@ public actor MissionManager {
     hub.tell(.changed(id, .cancelled, nil))
   }
 
-  /// Waits until none of these missions is being fetched, nor will be without another call, and
-  /// answers with where they stand. Waiting for a connection is being fetched.
+  /// Waits until none of these missions is being fetched, nor will be without another call. Returns
+  /// their states. A mission that waits for a connection counts as being fetched.
   public func settled(_ ids: [MissionID]) async throws(MissionError) -> [MissionStatus] {
     while !ids.allSatisfy(isSettled) {
       await change()
@@ -199,26 +200,26 @@ public actor MissionManager {
     return try await list().filter { ids.contains($0.id) }
   }
 
-  /// Everything that happens from now on (seed row S5.1).
+  /// Returns a stream of all events from now on (SPEC.md §21).
   public nonisolated func events() -> AsyncStream<MissionEvent> { hub.listen() }
 
-  /// Stops all work and waits for its end. What was under way goes on with ``restore()`` of
-  /// another manager; this one is of no use any more.
+  /// Stops all work and waits for its end. Another manager's ``restore()`` continues it; this
+  /// manager cannot be used any more.
   public func close() async {
     isClosed = true
     for run in runs.values { run.task.cancel() }
-    // Whoever was interrupted closes too: its cancellation must not end the wait, or it would spin.
+    // An interrupted caller closes, too: its cancellation must not end the wait, or it would spin.
     while !runs.isEmpty { await nextChange() }
     hub.end()
   }
 
   // MARK: The queue
 
-  /// Gives an event to the queue, and carries out what it says, one after another.
+  /// Passes an event to the queue, and executes the effects one after another.
   func handle(_ event: MissionQueue.Event) async {
     if isClosed { return }
     for effect in queue.handle(event) {
-      // Whoever stops something wants it stopped now, whatever else is being written.
+      // A stop takes effect at once, whatever else is being written.
       if case .stop(let id) = effect { runs[id]?.task.cancel() } else { effects.append(effect) }
     }
     guard !isCarryingOut else { return }
@@ -234,7 +235,7 @@ public actor MissionManager {
       if isClosed { return }
       let task = Task(executorPreference: surroundings.executor) { await self.run(id) }
       runs[id] = Run(task: task)
-      // Stopped before it was started: there was no task yet that could have been.
+      // Stopped before its start: there was no task to cancel.
       if queue[id]?.state != .downloading { task.cancel() }
     case .stop: break
     case .changed(let id, let state, let reason):
@@ -243,8 +244,8 @@ public actor MissionManager {
     }
   }
 
-  /// Writes down where a mission stands; one that ended without success is removed, as soon as
-  /// nobody is at it any more.
+  /// Stores the state of a mission. If it ended without success, its files are removed once no
+  /// process works on it.
   private func keep(_ state: MissionState, _ reason: MissionError?, of id: MissionID) async {
     guard let version = versions[id] else { return }
     switch state {
@@ -256,13 +257,13 @@ public actor MissionManager {
       guard let row = rows.first(where: { $0.version == version }) else { break }
       await discard(row, as: state, reason ?? MissionError(.cancelled, "it was cancelled"))
     case .ready, .downloading, .paused:
-      // Who merely looks on tells nobody else so: the row is the other process's.
+      // An observer does not store this reason: the row belongs to the other process.
       if reason?.kind == .busy { break }
       do throws(MissionError) {
         try await store.setState(state, reason: reason, of: version)
         unwritten[id] = nil
       } catch {
-        // The row stays as it was: to another process the mission is still under way.
+        // The row stays unchanged: for other processes the mission is still under way.
         unwritten[id] = (state, reason)
       }
     }
@@ -291,7 +292,7 @@ public actor MissionManager {
     return state.isFinal || state == .paused || queue.isIdle
   }
 
-  /// A run that was cancelled removes what it has at its end; asking again comes after that.
+  /// Waits for a cancelled run, which removes its files at its end; a new request comes after that.
   private func settledIfCancelled(_ id: MissionID) async {
     while runs[id] != nil, queue[id]?.state == .cancelled, !Task.isCancelled { await change() }
   }
@@ -309,7 +310,7 @@ public actor MissionManager {
     }
   }
 
-  /// Waits until anything has changed, even in a task that is cancelled.
+  /// Waits until anything has changed, even in a cancelled task.
   private func nextChange() async {
     waiterCount += 1
     let number = waiterCount
@@ -326,7 +327,7 @@ public actor MissionManager {
 }
 
 extension MissionQueue.Entry {
-  /// What the queue has to know of a row.
+  /// Creates the queue's entry from a row.
   init(_ row: MissionRow) {
     self.init(
       id: row.record.id, priority: row.record.priority, asked: row.asked,

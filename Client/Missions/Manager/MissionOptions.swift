@@ -2,37 +2,37 @@ import FerryProtocol
 import Foundation
 import Networking
 
-/// How a manager goes about it.
+/// The options of a manager.
 public struct MissionOptions: Sendable {
-  /// Missions that are fetched at once (seed row S4.3: one after another).
+  /// The number of missions that are fetched at once.
   public var missionsAtOnce = 1
-  /// Items of a mission that are fetched at once.
+  /// The number of items of a mission that are fetched at once.
   public var itemsAtOnce = 4
-  /// Versions of a mission that are kept, the one in use included.
+  /// The number of versions of a mission that are kept, the one in use included.
   public var versionsKept = 2
   /// Bytes of the disk that stay free.
   public var spaceMargin: Int64 = 64 << 20
-  /// The public key whose signatures count, 32 bytes; without it the first signer's is trusted.
+  /// The trusted public key, 32 bytes; without it the first signer's is trusted.
   public var signer: [UInt8]?
-  /// How long a server may say nothing before it is asked again.
+  /// The longest silence of a server before the request is repeated.
   public var silence: Duration = .seconds(30)
-  /// Pauses between attempts as long as there is no connection; its attempts are never used up.
+  /// Pauses between attempts while there is no connection; the attempts never run out.
   public var pauses = RetryPolicy(delayBase: .seconds(1), delayMax: .seconds(30), attemptsMax: nil)
 
   public init() {}
 }
 
-/// What a manager takes from the machine that it runs on; tests give it their own.
+/// The services of the machine that a manager uses; tests replace them.
 package struct MissionSurroundings: Sendable {
   /// The wall clock, milliseconds since 1970. May jump.
   package var wallClock: @Sendable () -> Int64
   /// A clock that only goes forward, from any start.
   package var steadyClock: @Sendable () -> Duration
-  /// Where the jitter of pauses comes from.
+  /// The source of the jitter of pauses.
   package var random: @Sendable () -> UInt64
   /// Waits; throws `CancellationError` when the task is cancelled.
   package var sleep: @Sendable (Duration) async throws -> Void
-  /// Where the manager's own tasks run; `nil` for the pool.
+  /// The executor of the manager's own tasks; `nil` for the pool.
   package var executor: (any TaskExecutor)?
 
   package init(
@@ -48,7 +48,7 @@ package struct MissionSurroundings: Sendable {
     self.executor = executor
   }
 
-  /// This machine.
+  /// The real machine.
   package static var system: MissionSurroundings {
     let start = ContinuousClock.now
     return MissionSurroundings(

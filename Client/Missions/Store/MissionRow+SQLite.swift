@@ -77,7 +77,7 @@ extension SQLiteStatement {
 
   func reason(_ kind: Int32, _ item: Int32, _ message: Int32) -> MissionError? {
     guard let name = optionalText(kind) else { return nil }
-    // A kind that a later version of Ferry wrote.
+    // A later version of Ferry wrote this kind.
     let kind = MissionError.Kind(rawValue: name) ?? .refused
     return MissionError(kind, item: optionalText(item), text(message))
   }

@@ -2,7 +2,7 @@ import SQLite
 
 /// The tables of a mission store.
 enum MissionSchema {
-  /// Each step leads from one format to the next; they are never changed, only added to.
+  /// The steps from one format to the next; existing steps never change, new ones are added.
   static let migrations: [String] = [
     """
     CREATE TABLE missions(                    -- versions that were asked for
@@ -84,7 +84,7 @@ enum MissionSchema {
       value BLOB NOT NULL
     ) WITHOUT ROWID;
     """,
-    // The version in the catalogue, where `version` is another: see MissionRow.alias.
+    // The version in the catalogue, if it differs from `version`: see MissionRow.alias.
     """
     ALTER TABLE missions ADD COLUMN published INTEGER;
     ALTER TABLE endings ADD COLUMN published INTEGER;
@@ -96,11 +96,11 @@ enum MissionSchema {
     PRAGMA journal_size_limit=16777216;
     """
 
-  /// From here on a commit is on the disk when it returns
+  /// The setting with which a commit is on the disk when it returns
   /// (https://sqlite.org/pragma.html#pragma_synchronous).
   static let durable = "PRAGMA synchronous=FULL"
 
-  /// Brings the file to the newest format. Safe when several processes open a new file at once.
+  /// Migrates the file to the newest format. Safe if several processes open a new file at once.
   static func prepare(_ connection: SQLiteConnection, path: String) throws {
     try connection.execute("PRAGMA journal_mode=WAL")
     try connection.execute(connectionSettings)

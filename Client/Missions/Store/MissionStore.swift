@@ -1,162 +1,162 @@
 import FerryProtocol
 
-/// The rows of missions on this device (seed rows S4.2, S4.4, S4.5 and S4.9). Each call is one
-/// transaction: a process killed at any moment leaves the rows before or after it.
+/// The rows of missions on this device (SPEC.md §21). Each call is one transaction: a process
+/// killed at any moment leaves the rows before or after it.
 public protocol MissionStore: Sendable {
   // MARK: Missions
 
-  /// Every version that was asked for or is complete, in the order of asking.
+  /// Returns every version that was requested or is complete, in the order of requests.
   func missions() async throws(MissionError) -> [MissionRow]
 
-  /// Writes the row of a version that somebody asks for: incomplete, before anything is fetched.
-  /// Another version of the mission that was never completed gives way to it, and with it how an
-  /// earlier attempt ended. The same version again keeps its row, unless it has another manifest:
-  /// then it is one of its own, beside the one that is complete. `at`: milliseconds since 1970.
+  /// Inserts the row of a requested version: incomplete, before any download.
+  ///
+  /// It replaces another incomplete version of the mission, and the end of an earlier attempt. A
+  /// repeated request of a version keeps its row, unless the manifest differs. Then a new row is
+  /// added beside the complete version. `at`: milliseconds since 1970.
   func add(_ record: MissionRecord, at: Int64) async throws(MissionError) -> MissionRow
 
-  /// Notes where an incomplete version stands, and why. Answers whether its row is there.
+  /// Stores the state of an incomplete version, with the reason. Returns whether its row exists.
   @discardableResult
   func setState(
     _ state: MissionState, reason: MissionError?, of version: MissionVersion
   ) async throws(MissionError) -> Bool
 
-  /// Notes how far an incomplete version is.
+  /// Stores the progress of an incomplete version.
   func setProgress(
     bytesDone: Int64, itemsDone: Int64, of version: MissionVersion
   ) async throws(MissionError)
 
-  /// Keeps the manifest of an incomplete version, and writes a row for each of its items.
+  /// Stores the manifest of an incomplete version, and inserts a row for each of its items.
   func setManifest(
     _ document: [UInt8], _ manifest: MissionManifest, of version: MissionVersion
   ) async throws(MissionError)
 
-  /// The manifest's document; `nil` before it was fetched.
+  /// Returns the manifest's document; `nil` before it was fetched.
   func manifest(of version: MissionVersion) async throws(MissionError) -> [UInt8]?
 
-  /// Makes a version complete and puts it in use. Its content is on the disk from here on.
+  /// Marks a version as complete and puts it in use. Its content is on the disk before this call.
   func complete(_ version: MissionVersion, at: Int64) async throws(MissionError)
 
-  /// Removes a version's rows, and notes how it ended where `ending` says so. Answers with the
-  /// content that no row speaks of any more, which is forgotten as well.
+  /// Removes a version's rows, and stores its end if `ending` is given. Removes and returns the
+  /// content that no other row refers to.
   func remove(
     _ version: MissionVersion, ending: MissionEnding?
   ) async throws(MissionError) -> [ContentHash]
 
-  /// How missions ended that failed or were cancelled, until they are asked for again.
+  /// Returns the ends of missions that failed or were cancelled, until they are requested again.
   func endings() async throws(MissionError) -> [MissionEnding]
 
-  /// Forgets how a mission ended.
+  /// Removes the end of a mission.
   func forgetEnding(of mission: MissionID) async throws(MissionError)
 
   // MARK: Files
 
-  /// Rows of a version's items, in the manifest's order.
+  /// Returns the rows of a version's items, in the manifest's order.
   func files(of version: MissionVersion) async throws(MissionError) -> [MissionFileRow]
 
-  /// The row of one item.
+  /// Returns the row of one item.
   func file(_ path: String, of version: MissionVersion) async throws(MissionError)
     -> MissionFileRow?
 
-  /// The item of a version in use that has this original address; of several, the one that came
-  /// last.
+  /// Returns the item of a version in use that has this original address; of several, the one
+  /// completed last.
   func file(url: String) async throws(MissionError) -> MissionFileRow?
 
   // MARK: Content
 
-  /// Which parts of content that is being fetched are there; `nil` where nothing is.
+  /// Returns the fetched parts of content; `nil` if there are none.
   func chunkMap(
     of hash: ContentHash, chunkCount: Int
   ) async throws(MissionError) -> ChunkMap?
 
-  /// Keeps which parts are there.
+  /// Stores the fetched parts.
   func setChunkMap(_ map: ChunkMap, of hash: ContentHash) async throws(MissionError)
 
-  /// Forgets which parts are there.
+  /// Removes the record of the fetched parts.
   func removeChunkMap(of hash: ContentHash) async throws(MissionError)
 
-  /// Content is complete: notes it, its chunks, and in the rows of items that have it where they
-  /// lie and when that was.
+  /// Adds complete content with its chunks, and stores its path and time in the rows of its items.
   func addObject(
     _ object: ObjectRow, chunkSize: Int64, chunks: [ContentHash], path: String?
   ) async throws(MissionError)
 
-  /// What is known of complete content; `nil` where there is none.
+  /// Returns the facts about complete content; `nil` if there is none.
   func object(_ hash: ContentHash) async throws(MissionError) -> ObjectRow?
 
-  /// Complete content turned out to be damaged or missing.
+  /// Removes complete content that is damaged or missing.
   func removeObject(_ hash: ContentHash) async throws(MissionError)
 
-  /// Complete content that has a chunk.
+  /// Returns a part of complete content that has a chunk's bytes.
   func part(_ chunk: ContentHash) async throws(MissionError) -> StoredPart?
 
-  /// The hashes of complete content's chunks, and the bytes of each but the last; none where only
-  /// the whole is known.
+  /// Returns the hashes of complete content's chunks, and the bytes of each but the last. There are
+  /// none if only the hash of the whole is known.
   func chunks(of hash: ContentHash) async throws(MissionError) -> (size: Int64, [ContentHash])
 
-  /// What is known of the content of a version's items, each content once.
+  /// Returns the facts about the content of a version's items, without duplicates.
   func contents(of version: MissionVersion) async throws(MissionError) -> [ContentRow]
 
-  /// Forgets content that no item's row speaks of, and answers with what they do speak of.
+  /// Removes content that no item's row refers to, and returns the content that rows do refer to.
   func needed() async throws(MissionError) -> NeededFiles
 
   // MARK: Trust
 
-  /// Public keys whose signatures over manifests count.
+  /// Returns the trusted public keys of manifests.
   func signers() async throws(MissionError) -> [[UInt8]]
 
-  /// From now on this key's signatures count, and no other's.
+  /// Trusts this key and no other from now on.
   func trust(_ signer: [UInt8], at: Int64) async throws(MissionError)
 
-  /// Trusts this key where none is trusted yet. Answers with the keys that count from now on.
+  /// Trusts this key if none is trusted yet. Returns the keys that are trusted now.
   func trustFirst(_ signer: [UInt8], at: Int64) async throws(MissionError) -> [[UInt8]]
 
   // MARK: Others
 
-  /// A setting of the store; `nil` where it was never made.
+  /// Returns a setting of the store; `nil` if it was never stored.
   func setting(_ name: String) async throws(MissionError) -> [UInt8]?
 
-  /// Makes a setting unless it was made already. Answers with the one in force.
+  /// Stores a setting unless it exists. Returns the one in force.
   func makeSetting(_ name: String, _ value: [UInt8]) async throws(MissionError) -> [UInt8]
 
-  /// Replaces a setting as long as there is neither a mission nor any content. Answers whether.
+  /// Replaces a setting if there is neither a mission nor any content. Returns whether it did.
   func remakeSetting(_ name: String, _ value: [UInt8]) async throws(MissionError) -> Bool
 
-  /// A number that changes when another process has changed the rows.
+  /// Returns a number that changes when another process has changed the rows.
   func dataVersion() async throws(MissionError) -> Int64
 }
 
-/// A version of a mission on this device: all that is needed to go on with it after a restart.
+/// A version of a mission on this device, with all facts to continue it after a restart.
 public struct MissionRow: Sendable, Equatable {
-  /// As the catalogue had it when it was asked for.
+  /// The catalogue's record at the time of the request.
   public var record: MissionRecord
   public var state: MissionState
-  /// Why it waits or rests.
+  /// The reason why it waits or is paused.
   public var reason: MissionError?
-  /// Whether all of it was there and passed its check.
+  /// Whether all of it is here and passed its check.
   public var isComplete: Bool
-  /// Its number in the order in which versions were put in use; `nil` where it is not.
+  /// The number in the order in which versions were put in use; `nil` before that.
   public var activation: Int64?
   /// Whether this is the version in use.
   public var isActive: Bool
-  /// Its number in the order of asking.
+  /// The number in the order of requests.
   public var asked: Int64
   public var bytesDone: Int64
   public var itemsDone: Int64
-  /// Milliseconds since 1970.
+  /// The time of the request, in milliseconds since 1970.
   public var askedAt: Int64
-  /// Milliseconds since 1970.
+  /// The time of completion, in milliseconds since 1970.
   public var completedAt: Int64?
-  /// What it is called by here, where the record's version already calls another one: negative.
+  /// The name on this device if another version has the record's number: negative.
   public var alias: Int64?
 
-  /// The version that it speaks of, by its name on this device.
+  /// The version, by its name on this device.
   public var version: MissionVersion { MissionVersion(record.id, alias ?? record.version) }
 }
 
-/// An item of a version (seed row S4.9).
+/// An item of a version (SPEC.md §19).
 public struct MissionFileRow: Sendable, Equatable {
   public var version: MissionVersion
-  /// Its place in the manifest, from 0.
+  /// The place in the manifest, from 0.
   public var place: Int
   public var path: String
   public var kind: MissionItemKind
@@ -164,13 +164,13 @@ public struct MissionFileRow: Sendable, Equatable {
   public var content: StoredContent
   /// The original address.
   public var url: String?
-  /// Where its content lies; `nil` until it does, and where it is sealed.
+  /// The path of the content; `nil` until it is complete, and if it is sealed.
   public var localPath: String?
-  /// When its content was complete, milliseconds since 1970.
+  /// When the content was completed, in milliseconds since 1970.
   public var completedAt: Int64?
 }
 
-/// How a mission ended that is not here.
+/// The end of a mission that is not here.
 public struct MissionEnding: Sendable, Equatable {
   public var version: MissionVersion
   /// The version as it was published.
@@ -179,7 +179,7 @@ public struct MissionEnding: Sendable, Equatable {
   /// Failed or cancelled.
   public var state: MissionState
   public var reason: MissionError
-  /// Milliseconds since 1970.
+  /// The time, in milliseconds since 1970.
   public var at: Int64
 
   public init(
@@ -198,9 +198,9 @@ public struct MissionEnding: Sendable, Equatable {
 /// Complete content.
 public struct ObjectRow: Sendable, Equatable {
   public var content: StoredContent
-  /// Whether it is on the disk for sure, and not only in the operating system's memory.
+  /// Whether it is certainly on the disk, and not only in the operating system's memory.
   public var isDurable: Bool
-  /// When it was complete, milliseconds since 1970.
+  /// When it was completed, in milliseconds since 1970.
   public var at: Int64
 
   public init(content: StoredContent, isDurable: Bool, at: Int64) {
@@ -213,6 +213,6 @@ public struct ObjectRow: Sendable, Equatable {
 /// Content of an item, complete or not.
 public struct ContentRow: Sendable, Equatable {
   public var content: StoredContent
-  /// Where it is complete.
+  /// The complete content, if there is one.
   public var object: ObjectRow?
 }

@@ -195,7 +195,7 @@ extension SQLiteMissionStore {
       try connection.statement("SELECT DISTINCT hash FROM files").forEach { row in
         needed.objects.insert(try row.contentHash(0))
       }
-      // A manifest is fetched like an item, and put together in the same folder.
+      // A manifest is fetched like an item, in the same folder.
       needed.partials = needed.objects
       try connection.statement("SELECT mission, version, manifest FROM missions").forEach { row in
         needed.bundles.insert(try row.missionVersion(0, 1))

@@ -25,7 +25,7 @@ extension SQLiteMissionStore {
       try forget.run()
       if let known, known.isActive || !known.isComplete { return known }
       if let known {
-        // It was in use before another took its place: it is to be put in use once more.
+        // It was in use before another version replaced it: it is put in use again.
         let again = try connection.statement(
           """
           UPDATE missions SET state = 'ready', complete = 0, activation = NULL
@@ -218,7 +218,7 @@ extension SQLiteMissionStore {
     }
   }
 
-  /// Content that no other version has.
+  /// Returns the content that no other version has.
   private static func contentOnly(
     of version: MissionVersion, on connection: SQLiteConnection
   ) throws -> [ContentHash] {
@@ -247,7 +247,7 @@ extension SQLiteMissionStore {
     }
   }
 
-  /// Forgets content, complete or not.
+  /// Removes content, complete or not.
   static func forget(_ hash: ContentHash, on connection: SQLiteConnection) throws {
     for sql in [
       "DELETE FROM objects WHERE hash = ?", "DELETE FROM chunks WHERE object = ?",

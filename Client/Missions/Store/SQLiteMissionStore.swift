@@ -2,18 +2,18 @@ import Executors
 import FerryProtocol
 import SQLite
 
-/// The rows of missions in a SQLite file of their own, for any number of processes.
+/// The rows of missions in their own SQLite file, for any number of processes.
 public final class SQLiteMissionStore: MissionStore {
-  /// The file.
+  /// The path of the file.
   public let path: String
-  /// How addresses are compared: equal forms are one address.
+  /// Returns the form in which addresses are compared: equal forms are one address.
   let canonical: @Sendable (String) -> String
   private let executor: any WorkExecutor
   private let connection: ConnectionBox
 
-  /// Opens the file at `path`, and makes it where it is not there.
+  /// Opens the file at `path`, and creates an absent one.
   ///
-  /// - Parameter canonical: the form of an address in which it is compared with others.
+  /// - Parameter canonical: returns the form of an address in which it is compared with others.
   /// - Throws: ``MissionError/Kind/database``, ``MissionError/Kind/diskFull``.
   public static func open(
     _ path: String, canonical: @escaping @Sendable (String) -> String = { $0 }
@@ -46,7 +46,7 @@ public final class SQLiteMissionStore: MissionStore {
     self.connection = connection
   }
 
-  /// Runs `body` in one transaction that writes.
+  /// Runs `body` in one writing transaction.
   func write<T: Sendable>(
     _ body: @escaping @Sendable (SQLiteConnection) throws -> T
   ) async throws(MissionError) -> T {
@@ -55,16 +55,16 @@ public final class SQLiteMissionStore: MissionStore {
     }
   }
 
-  /// Runs `body` in one transaction that is on the disk when this returns, with all before it: for
-  /// rows whose files go next. Other transactions may be lost with the power, as rows of files that
-  /// are there all the same.
+  /// Runs `body` in one transaction that is on the disk when this returns, with all before it. For
+  /// rows whose files are removed next. A loss of power may undo other transactions, but their
+  /// files are still there.
   func writeDurably<T: Sendable>(
     _ body: @escaping @Sendable (SQLiteConnection) throws -> T
   ) async throws(MissionError) -> T {
     try await executor.perform { [connection] () throws(MissionError) in
       try translated {
         try connection.value.execute(MissionSchema.durable)
-        // What fails here leaves commits more durable than they have to be.
+        // If this fails, commits are only more durable than necessary.
         defer { try? connection.value.execute(MissionSchema.connectionSettings) }
         return try connection.value.transaction { try body(connection.value) }
       }
@@ -97,7 +97,7 @@ private final class ConnectionBox: @unchecked Sendable {
   init(_ value: SQLiteConnection) { self.value = value }
 }
 
-/// SQLite's errors as this module's.
+/// Converts SQLite's errors to this module's.
 private func translated<T>(_ body: () throws -> T) throws(MissionError) -> T {
   do {
     return try body()

@@ -1,21 +1,21 @@
-/// Whether an earlier answer may serve a request (seed row S6.2).
+/// A rule for answering a request from earlier answers.
 public enum CacheRule: Sendable, Equatable {
-  /// Ask the server, and keep nothing.
+  /// Ask the server, and keep no answer.
   case ignore
-  /// Ask the client's cache first, and keep what the server answers.
+  /// Ask the client's cache first, and keep the server's answer.
   case use(CacheOptions = CacheOptions())
 }
 
-/// How an earlier answer may serve.
+/// The conditions under which an earlier answer serves.
 public struct CacheOptions: Sendable, Equatable {
-  /// How long an answer is fresh; nil leaves that to the answer's own fields.
+  /// How long an answer is fresh; `nil` leaves that to the answer's own fields.
   public var lifetime: Duration?
-  /// Whether an answer that is not fresh any more serves while the server cannot be reached.
+  /// Whether a stale answer serves while the server cannot be reached.
   public var staleWhenOffline: Bool
-  /// Whether to ask the server if what is stale still holds, instead of for all of it.
+  /// Whether to ask the server if a stale answer is still valid, instead of fetching all of it.
   public var revalidate: Bool
 
-  /// The defaults: as the answer's fields say, and asked for again once it is stale.
+  /// Creates options; by default the answer's fields decide, and a stale answer is revalidated.
   public init(
     lifetime: Duration? = nil, staleWhenOffline: Bool = false, revalidate: Bool = true
   ) {

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A file that appears at its path when it is whole.
+/// A file that appears at its path once it is complete.
 ///
 /// Every call blocks for as long as the disk does: one thread calls, one call after another.
 final class DownloadFile: Sendable {
@@ -9,7 +9,7 @@ final class DownloadFile: Sendable {
   private let partial: String
   private let descriptor = Mutex<Int32?>(nil)
 
-  /// A file for `path`, written as `path.suffix.part` meanwhile.
+  /// Creates a file for `path`, written as `path.suffix.part` meanwhile.
   init(path: String, suffix: String) {
     self.path = path
     partial = "\(path).\(suffix).part"
@@ -17,7 +17,7 @@ final class DownloadFile: Sendable {
 
   deinit { discard() }
 
-  /// Makes the partial file.
+  /// Creates the partial file.
   func create() throws(NetworkError) {
     let opened = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
     guard opened >= 0 else { throw failure("cannot be made") }
@@ -38,7 +38,8 @@ final class DownloadFile: Sendable {
     }
   }
 
-  /// Puts the file in its place, so that a loss of power leaves the old one or the whole new one.
+  /// Moves the file to its path, so that a loss of power leaves the old file or the complete new
+  /// one.
   func finish() throws(NetworkError) {
     guard let descriptor = descriptor.withLock({ $0 }) else { return }
     guard fsync(descriptor) == 0 else { throw failure("cannot be written") }
@@ -48,7 +49,7 @@ final class DownloadFile: Sendable {
     flushDirectory()
   }
 
-  /// Removes what is not finished.
+  /// Removes an unfinished file.
   func discard() {
     let open = descriptor.withLock { descriptor in
       defer { descriptor = nil }

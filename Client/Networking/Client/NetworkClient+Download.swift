@@ -1,13 +1,15 @@
 import Executors
 
 extension NetworkClient {
-  /// Fetches a body into a file, which is there only when it is whole: written under another
-  /// name beside `path`, flushed to the disk, and then put in the place of what was at `path`.
+  /// Fetches a body into a file, which exists at `path` only when it is complete. It is written
+  /// under another name beside `path` and flushed to the disk. Then it replaces the file at `path`.
   ///
-  /// A body that breaks off is fetched anew by the request's policy. No cache is asked.
+  /// The request's policy decides whether an interrupted body is fetched again from scratch. No
+  /// cache is asked.
   ///
-  /// - Returns: the response as the filters left it, with an empty body.
-  /// - Throws: as ``send(_:progress:)`` does; kind `fileFailed` when the file cannot be written.
+  /// - Returns: The response after the filters, with an empty body.
+  /// - Throws: the errors of ``send(_:progress:)``; kind `fileFailed` if the file cannot be
+  ///   written.
   @discardableResult
   public func download(
     _ request: NetworkRequest, to path: String, progress: TransportProgressHandler? = nil
@@ -34,7 +36,7 @@ extension NetworkClient {
     do {
       try await disk.run { try file.create() }
       for try await part in body { try await disk.run { try file.append(part) } }
-      // Leaving the loop early is no error of the body's, and must not pass for its end.
+      // A loop that ends early is not an error of the body, and must not count as its end.
       try Task.checkCancellation()
       try await disk.run { try file.finish() }
     } catch {

@@ -1,9 +1,9 @@
-/// Sends every request of an application, uploads and downloads included, and judges the answers:
-/// callers get what the filters accept or a typed error (seed rows S7.1–S7.3).
+/// Sends every request of an application, uploads and downloads included. Callers get answers that
+/// the filters accept, or a typed error.
 ///
-/// Connectivity is checked first; then the cache answers where the request lets it; else the
-/// request is sent, and again where that may help. Cancelling the calling task ends everything at
-/// once with kind `cancelled`.
+/// The client checks connectivity first. Then the cache answers if the request permits it.
+/// Otherwise the client sends the request, and repeats it if that may help. Cancelling the calling
+/// task ends everything at once with kind `cancelled`.
 ///
 /// ```swift
 /// var configuration = NetworkConfiguration("https://api.example.org/v1")
@@ -14,19 +14,19 @@
 public final class NetworkClient: Sendable {
   let transport: any Transport
   let surroundings: NetworkSurroundings
-  /// How many parts of a refused stream are read: reasons are short.
+  /// How many parts of a rejected stream are read: reasons are short.
   private static let refusalPartsMax = 8
 
   private let assembly: RequestAssembly
   private let connectivity: any Connectivity
   private let cache: (any ResponseCache)?
 
-  /// A client.
+  /// Creates a client.
   ///
   /// - Parameters:
-  ///   - transport: what carries requests; its connections are shared by all that use it.
-  ///   - connectivity: what is asked before each attempt.
-  ///   - cache: what keeps answers; without one every rule is `ignore`.
+  ///   - transport: carries requests; all its clients share its connections.
+  ///   - connectivity: checked before each attempt.
+  ///   - cache: keeps answers; without one every rule is `ignore`.
   public init(
     _ configuration: NetworkConfiguration, transport: any Transport = CurlTransport(),
     connectivity: any Connectivity = SystemConnectivity(), cache: (any ResponseCache)? = nil,
@@ -39,9 +39,10 @@ public final class NetworkClient: Sendable {
     self.surroundings = surroundings
   }
 
-  /// Sends a request and answers with the whole response, as the filters left it.
+  /// Sends a request and returns the whole response after the filters.
   ///
-  /// - Parameter progress: hears of both directions, once for each attempt anew.
+  /// - Parameter progress: receives progress in both directions; it starts at zero for each
+  ///   attempt.
   @discardableResult
   public func send(
     _ request: NetworkRequest, progress: TransportProgressHandler? = nil
@@ -59,10 +60,10 @@ public final class NetworkClient: Sendable {
     }
   }
 
-  /// Sends a request and answers as soon as the filters have accepted the response's head.
+  /// Sends a request and returns as soon as the filters have accepted the response's head.
   ///
-  /// What fails before that is tried again by the request's policy; a body that breaks off is
-  /// the caller's to deal with. No cache is asked, so `only-if-cached` ends in ``notCached`` here.
+  /// The request's policy repeats failures before that point; the caller handles a body that breaks
+  /// off. No cache is asked, so `only-if-cached` ends in ``notCached`` here.
   public func stream(
     _ request: NetworkRequest, progress: TransportProgressHandler? = nil
   ) async throws(NetworkError) -> TransportStream {
@@ -72,7 +73,7 @@ public final class NetworkClient: Sendable {
 
   // MARK: Following a plan
 
-  /// The plan for a request; throws kind `badAddress`.
+  /// Returns the plan for a request; throws kind `badAddress`.
   func plan(
     for request: NetworkRequest, asksCache: Bool
   ) throws(NetworkError) -> RequestPlan {
@@ -106,8 +107,8 @@ public final class NetworkClient: Sendable {
     }
   }
 
-  /// Adds the beginning of a refused stream's body, in which the server may have given its
-  /// reasons, and ends the stream.
+  /// Adds the beginning of a rejected stream's body, which may contain the server's reasons, and
+  /// ends the stream.
   private func describe(
     _ error: NetworkError, by stream: TransportStream?
   ) async -> NetworkError {
@@ -123,7 +124,7 @@ public final class NetworkClient: Sendable {
     return error
   }
 
-  /// Does one step after another until the request has its answer.
+  /// Performs one step after another until the request has its answer.
   private func follow(
     _ plan: inout RequestPlan, from first: RequestPlan.Step? = nil, for request: NetworkRequest,
     attempt: (TransportRequest) async throws(NetworkError) -> NetworkResponse

@@ -1,10 +1,10 @@
-/// What holds for every request of a client that does not say otherwise (seed row S7.2).
+/// The defaults for every request of a client.
 public struct NetworkConfiguration: Sendable {
-  /// Where requests go that name no base; without one, only absolute addresses can be asked.
+  /// The base of requests that name no other; without it, only absolute addresses work.
   public var main: BaseURL?
-  /// Further bases by the names that requests choose them by, such as a test server's.
+  /// Further bases by the names that requests use for them, such as a test server's.
   public var alternatives: [String: BaseURL] = [:]
-  /// Fields of every request, to whatever base: nothing secret belongs here.
+  /// Fields of every request to any base; secrets do not belong here.
   public var headers: TransportHeaders = [:]
   /// The limit for one attempt as a whole; for streams and downloads, for each silence.
   public var timeout: Duration = .seconds(60)
@@ -12,39 +12,40 @@ public struct NetworkConfiguration: Sendable {
   public var connectTimeout: Duration = .seconds(10)
   /// The largest body accepted in memory, in bytes after decompression.
   public var responseLimit = 64 << 20
-  /// When to try again what failed in a way that may pass.
+  /// When to repeat a request after a failure that may pass.
   public var retry = RetryPolicy()
   /// Whether an earlier answer may serve.
   public var cache = CacheRule.ignore
-  /// Where a server may send requests on to.
+  /// The addresses to which a server may redirect requests.
   public var redirects = RedirectRule.follow
-  /// A PEM file of certificate authorities to trust besides the system's; nil for the transport's.
+  /// A PEM file of certificate authorities to trust besides the system's; `nil` for the
+  /// transport's.
   public var certificateAuthorities: String?
-  /// What judges every answer first, whatever request it is for.
+  /// The filter that checks every answer first, for all requests.
   public var filter: any ResponseFilter = SuccessFilter()
 
-  /// The defaults for a server.
+  /// Creates the defaults for a server.
   public init(_ main: BaseURL? = nil) { self.main = main }
 }
 
-/// An address that paths are appended to, and what is said there alone.
+/// An address that paths are appended to, with its own header fields.
 public struct BaseURL: Sendable, Equatable, ExpressibleByStringLiteral {
   /// An absolute `http://` or `https://` address without a query.
   public var url: String
   /// Fields of every request to this base, such as credentials, which no other base must see.
   public var headers: TransportHeaders
 
-  /// A base.
+  /// Creates a base.
   public init(_ url: String, headers: TransportHeaders = [:]) {
     self.url = url
     self.headers = headers
   }
 
-  /// A base without fields of its own.
+  /// Creates a base without fields of its own.
   public init(stringLiteral url: String) { self.init(url) }
 }
 
 extension RetryPolicy {
-  /// One attempt, for callers that decide themselves about another.
+  /// One attempt, for callers that decide about further ones.
   public static let never = RetryPolicy(attemptsMax: 1)
 }

@@ -1,15 +1,15 @@
 import Foundation
 
-/// What a client takes from the machine that it runs on; a simulation gives it its own.
+/// The services of the machine that a client uses; a simulation replaces them.
 public struct NetworkSurroundings: Sendable {
-  /// The wall clock, seconds since 1970: what dates in `Retry-After` are compared with.
+  /// The wall clock, seconds since 1970, for comparison with dates in `Retry-After`.
   public var now: @Sendable () -> Int64
-  /// Where the jitter of pauses comes from.
+  /// The source of the jitter of pauses.
   public var random: @Sendable () -> UInt64
   /// Waits; throws `CancellationError` when the task is cancelled.
   public var sleep: @Sendable (Duration) async throws -> Void
 
-  /// Surroundings of one's own.
+  /// Creates custom surroundings.
   public init(
     now: @escaping @Sendable () -> Int64, random: @escaping @Sendable () -> UInt64,
     sleep: @escaping @Sendable (Duration) async throws -> Void
@@ -19,7 +19,7 @@ public struct NetworkSurroundings: Sendable {
     self.sleep = sleep
   }
 
-  /// This machine.
+  /// The real machine.
   public static var system: NetworkSurroundings {
     NetworkSurroundings(
       now: { Int64(time(nil)) }, random: { .random(in: .min ... .max) },

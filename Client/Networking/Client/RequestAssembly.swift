@@ -1,8 +1,8 @@
-/// Makes of a request and the defaults what travels: a pure rule (seed row S7.2).
+/// Makes a transport request from a request and the defaults: a pure rule.
 struct RequestAssembly: Sendable {
   let configuration: NetworkConfiguration
 
-  /// The whole of a request; throws kind `badAddress`.
+  /// Assembles the complete request; throws kind `badAddress`.
   func assemble(_ request: NetworkRequest) throws(NetworkError) -> AssembledRequest {
     let (endpoint, baseHeaders) = try endpoint(of: request)
     let address: RequestAddress
@@ -23,7 +23,7 @@ struct RequestAssembly: Sendable {
     transport.redirects = configuration.redirects
     transport.certificateAuthorities = configuration.certificateAuthorities
     transport.minimumRate = request.minimumRate
-    // The transport leaves these two out by itself.
+    // The transport omits these two by itself.
     transport.privateFields = baseHeaders.fields.filter {
       !$0.isNamed("Authorization") && !$0.isNamed("Cookie")
     }.map(\.name)
@@ -38,8 +38,8 @@ struct RequestAssembly: Sendable {
       change: change(request, endpoint, headers))
   }
 
-  /// A conditional request is about what its caller keeps, and a part is not the whole: neither
-  /// is a cache's to answer.
+  /// Returns the request for the cache, or `nil`. A conditional request is about the caller's own
+  /// copy, and a range is not the whole answer: a cache answers neither.
   private func cacheable(
     _ request: NetworkRequest, _ endpoint: String, _ headers: TransportHeaders
   ) -> CacheableRequest? {
@@ -50,7 +50,7 @@ struct RequestAssembly: Sendable {
       endpoint: endpoint, query: request.query, headers: headers, options: options)
   }
 
-  /// Of what changes something a cache is told, whatever the rule (RFC 9111 §4.4).
+  /// Returns the change that the cache has to know of, whatever the rule (RFC 9111 §4.4).
   private func change(
     _ request: NetworkRequest, _ endpoint: String, _ headers: TransportHeaders
   ) -> CacheableRequest? {
@@ -80,7 +80,7 @@ struct RequestAssembly: Sendable {
       guard request.path.isEmpty else {
         throw NetworkError(.badAddress, "an absolute address takes no path: \(request.path)")
       }
-      // A fragment is the caller's own (RFC 9110 §4.2.5).
+      // A fragment belongs to the caller (RFC 9110 §4.2.5).
       return (String(url.prefix { $0 != "#" }), [:])
     }
     guard !base.url.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") })
@@ -90,14 +90,14 @@ struct RequestAssembly: Sendable {
     return (try Self.join(base.url, request.path), base.headers)
   }
 
-  /// One slash between base and path, however many there are.
+  /// Joins base and path with one slash, however many they have.
   private static func join(_ base: String, _ path: String) throws(NetworkError) -> String {
     if path.isEmpty { return base }
     guard path.utf8.allSatisfy({ 0x21...0x7E ~= $0 && $0 != 0x3F && $0 != 0x23 }) else {
       throw NetworkError(
         .badAddress, "the path \(path.debugDescription) is not percent-encoded, or has a query")
     }
-    // They would lead out of the base (RFC 3986 §5.2.4).
+    // Such segments would lead out of the base (RFC 3986 §5.2.4).
     for segment in path.utf8.split(separator: UInt8(ascii: "/")) where isDotSegment(segment) {
       throw NetworkError(.badAddress, "the path \(path) has a segment “\(Substring(segment))”")
     }
@@ -106,7 +106,7 @@ struct RequestAssembly: Sendable {
     return Substring(base) + (path.utf8.first == UInt8(ascii: "/") ? "" : "/") + path
   }
 
-  /// `.` or `..`, percent-encoded or not. A segment of that length at most is looked at.
+  /// Whether a segment is `.` or `..`, percent-encoded or not. Longer segments are not decoded.
   private static func isDotSegment(_ segment: Substring.UTF8View) -> Bool {
     guard segment.count <= "%2e%2e".utf8.count else { return false }
     let plain = Substring(segment).lowercased().replacing("%2e", with: ".")
@@ -124,21 +124,22 @@ struct RequestAssembly: Sendable {
   }
 }
 
-/// What travels, and by which rules.
+/// A request as it travels, with its rules.
 struct AssembledRequest: Sendable, Equatable {
   var transport: TransportRequest
   /// The host without the brackets of an IPv6 literal.
   var host: String
   var retry: RetryPolicy
   var mayRepeat: Bool
-  /// Nil when no cache is to be asked.
+  /// The request for the cache; `nil` if no cache is asked.
   var cacheable: CacheableRequest?
-  /// What a cache is told of when it has succeeded; nil for what changes nothing.
+  /// The change that the cache has to know of after a success; `nil` for requests that change
+  /// nothing.
   var change: CacheableRequest?
 }
 
 extension AssembledRequest {
-  /// Whether no server may be asked (RFC 9111 §5.2.1.7).
+  /// Whether only a cache may answer, and no server (RFC 9111 §5.2.1.7).
   var isOnlyIfCached: Bool {
     transport.headers.values(of: "Cache-Control").contains { value in
       value.utf8.split(separator: UInt8(ascii: ",")).contains { part in

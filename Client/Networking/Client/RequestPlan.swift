@@ -1,33 +1,34 @@
-/// The way of one request from the first look to its answer: a pure machine.
+/// The steps of one request from the first check to its answer: a pure machine.
 ///
-/// Connectivity, cache, attempt, filters, cache again; and after a failure that may pass, a pause
-/// and another attempt. Feed it what came of a step, and it says the next one.
+/// The order is connectivity, cache, attempt, filters, cache again. After a failure that may pass,
+/// a pause and another attempt follow. The caller feeds it the result of a step and gets the next
+/// step.
 struct RequestPlan: Sendable {
-  /// What to do next.
+  /// The next step.
   enum Step: Sendable, Equatable {
-    /// Ask for the way to the host.
+    /// Check the connection to the host.
     case look(host: String)
     /// Ask the cache.
     case lookUp(CacheableRequest)
-    /// Send it.
+    /// Send the request.
     case attempt(TransportRequest)
-    /// Have the filters judge an answer.
+    /// Let the filters check an answer.
     case judge(NetworkResponse)
-    /// Give the cache an answer.
+    /// Store an answer in the cache.
     case keep(NetworkResponse, CacheableRequest)
     /// Wait before the next attempt.
     case wait(Duration)
-    /// That was it.
+    /// Return the result.
     case finish(Result<NetworkResponse, NetworkError>)
   }
 
-  /// What came of a step.
+  /// The result of a step.
   enum Event: Sendable, Equatable {
     case looked(ConnectivityStatus)
     case found(CacheAnswer)
     /// An answer, at `now` seconds since 1970.
     case answered(NetworkResponse, now: Int64)
-    /// No answer, or one whose body broke off.
+    /// No answer, or an answer whose body broke off.
     case failed(NetworkError)
     case accepted(NetworkResponse)
     case refused(NetworkError)
@@ -39,7 +40,7 @@ struct RequestPlan: Sendable {
   private var failures = 0
   private var hasLookedUp = false
   private var offline: String?
-  /// What the cache has and may not give without asking.
+  /// The cache's answer that may not serve without confirmation.
   private var stale: (response: NetworkResponse?, validators: TransportHeaders)?
   private var hasAskedToValidate = false
   private var received: NetworkResponse?
@@ -49,10 +50,10 @@ struct RequestPlan: Sendable {
 
   init(_ request: AssembledRequest) { self.request = request }
 
-  /// The first step: connectivity is checked before anything else (seed row S7.2).
+  /// The first step: the check of the connection.
   var start: Step { .look(host: request.host) }
 
-  /// Takes what came of the last step; `random` is drawn from only where a pause begins.
+  /// Takes the result of the last step; draws from `random` only when a pause begins.
   mutating func next(_ event: Event, random: () -> UInt64) -> Step {
     switch event {
     case .looked(let status): looked(status)
@@ -92,7 +93,7 @@ struct RequestPlan: Sendable {
     }
   }
 
-  /// Sends it, unless that would certainly be in vain.
+  /// Returns the attempt, unless it would certainly fail.
   private mutating func attempt() -> Step {
     isFromCache = false
     if request.isOnlyIfCached {
@@ -111,7 +112,8 @@ struct RequestPlan: Sendable {
     return .attempt(transport)
   }
 
-  /// What is stale, where rule and cache let it stand in for a server that is out of reach.
+  /// Returns the stale answer, if the rule and the cache permit its use while the server is
+  /// unreachable.
   private mutating func serveStale() -> Step? {
     guard request.cacheable?.options.staleWhenOffline == true, let response = stale?.response
     else { return nil }
@@ -138,7 +140,7 @@ struct RequestPlan: Sendable {
   private mutating func kept(_ response: NetworkResponse) -> Step {
     if let accepted { return .finish(.success(accepted)) }
     stale = nil
-    // What the server confirmed is gone meanwhile: ask for all of it.
+    // The answer that the server confirmed is gone: request the whole one.
     if response.status == 304 { return attempt() }
     return serve(response)
   }
@@ -147,14 +149,14 @@ struct RequestPlan: Sendable {
     guard !isFromCache, let cacheable = request.cacheable ?? request.change, let received else {
       return .finish(.success(response))
     }
-    // The cache keeps what the server said: filters judge it again whenever it serves.
+    // The cache keeps the server's answer: filters check it again whenever it serves.
     accepted = response
     return .keep(received, cacheable)
   }
 
   private mutating func refuse(_ error: NetworkError, _ random: () -> UInt64) -> Step {
     guard isFromCache else { return failed(error, random) }
-    // What filters accepted once may be refused by those of today: the server knows better.
+    // Today's filters may reject an answer that filters accepted once: ask the server.
     stale = nil
     return attempt()
   }

@@ -1,12 +1,12 @@
-/// The base filter unless another is configured: accepts what succeeded (seed row S7.3).
+/// The default base filter: accepts successful answers.
 ///
-/// A 304 is a success for those who asked with a condition of their own. What is refused keeps
-/// its answer in ``NetworkError/response``, where a problem document (RFC 9457) can be read.
+/// A 304 is a success if the caller's request had a condition of its own. A rejected answer stays
+/// in ``NetworkError/response``, which may have a problem document (RFC 9457).
 public struct SuccessFilter: ResponseFilter {
-  /// The filter.
+  /// Creates the filter.
   public init() {}
 
-  /// Accepts 2xx, and 304 where it was asked for.
+  /// Accepts 2xx, and 304 after a conditional request.
   public func check(
     _ response: NetworkResponse, for request: NetworkRequest
   ) throws(NetworkError) -> NetworkResponse {
@@ -20,14 +20,14 @@ public struct SuccessFilter: ResponseFilter {
   }
 }
 
-/// The filters of a list, one after another.
+/// A list of filters that run one after another.
 public struct FilterChain: ResponseFilter {
   private let filters: [any ResponseFilter]
 
-  /// Each filter sees what those before made of the answer.
+  /// Creates a chain; each filter gets the result of the filters before it.
   public init(_ filters: any ResponseFilter...) { self.filters = filters }
 
-  /// Accepts what all accept.
+  /// Accepts an answer that all filters accept.
   public func check(
     _ response: NetworkResponse, for request: NetworkRequest
   ) throws(NetworkError) -> NetworkResponse {
@@ -38,7 +38,8 @@ public struct FilterChain: ResponseFilter {
 }
 
 extension NetworkRequest {
-  /// What a person calls it: the path, or the `host:port` of an address that may hold secrets.
+  /// The request's name for the user: the path, or the `host:port` of an address that may have
+  /// secrets.
   fileprivate var name: String {
     guard case .absolute(let url) = base else { return path.isEmpty ? "/" : path }
     return (try? RequestAddress(url))?.endpoint ?? ""
@@ -46,13 +47,13 @@ extension NetworkRequest {
 }
 
 extension TransportHeaders {
-  /// Whether a field makes the answer depend on what the caller has already (RFC 9110 §13.1).
+  /// Whether a field makes the answer depend on the caller's own copy (RFC 9110 §13.1).
   var hasCondition: Bool {
     ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range"]
       .contains { self[$0] != nil }
   }
 
-  /// Puts the fields of `others` in the place of those of the same names.
+  /// Replaces fields by those of `others` with the same names.
   mutating func replace(with others: TransportHeaders) {
     for field in others.fields { self[field.name] = nil }
     for field in others.fields { add(field.name, field.value) }

@@ -1,25 +1,27 @@
-/// Says before a request whether there is any network that could carry it (seed row S7.2).
+/// Checks before a request whether any network could carry it.
 ///
-/// It is asked before every attempt and must answer at once. Whoever cannot be certain that an
-/// attempt would fail answers `reachable`: a wrong guess must never keep back what would succeed.
+/// The client calls it before every attempt, so it must return at once. It returns `reachable`
+/// unless an attempt would certainly fail: a wrong guess must never prevent an attempt that would
+/// succeed.
 public protocol Connectivity: Sendable {
-  /// What is known of the way to `host`: a name, or a literal address (IPv6 without brackets).
+  /// Returns the status of the connection to `host`: a name, or a literal address (IPv6 without
+  /// brackets).
   func status(to host: String) -> ConnectivityStatus
 }
 
-/// What is known of the way to a host.
+/// The status of the connection to a host.
 public enum ConnectivityStatus: Sendable, Equatable {
-  /// There may be a way; the attempt tells.
+  /// A connection is possible; the attempt decides.
   case reachable
-  /// There is certainly none, and why.
+  /// There is certainly no connection; has the reason.
   case offline(String)
 }
 
-/// Knows nothing and lets every attempt tell, as a simulated network wants it.
+/// Assumes a connection, so that every attempt decides, as a simulated network requires.
 public struct AssumedConnectivity: Connectivity {
-  /// The assumption.
+  /// Creates the assumption.
   public init() {}
 
-  /// Always reachable.
+  /// Returns `reachable` for every host.
   public func status(to host: String) -> ConnectivityStatus { .reachable }
 }

@@ -1,15 +1,15 @@
-/// When it is certain that a host cannot be reached: a pure rule.
+/// Decides when a host is certainly unreachable: a pure rule.
 ///
-/// It errs on one side only. An attempt that fails costs little, since without a network it fails
-/// at once; one that is kept back although it would succeed is a fault that nobody can get around.
+/// It errs on one side only. A failed attempt costs little, since without a network it fails at
+/// once. If the rule prevents an attempt that would succeed, nobody can get around that.
 struct ConnectivityRule {
-  /// What is known of the machine, asked for only as far as needed.
+  /// The facts about the machine, computed only when they are needed.
   struct Facts {
-    /// Whether the kernel knows a way to a literal address; true where that cannot be found out.
+    /// Whether the kernel has a route to a literal address; `true` if that is unknown.
     var hasRoute: (String) -> Bool
-    /// The interfaces; nil where they cannot be listed.
+    /// The interfaces; `nil` if they cannot be listed.
     var interfaces: () -> [NetworkInterface]?
-    /// The addresses that the machine itself knows a name by, as `/etc/hosts` has them.
+    /// The machine's own addresses for a name, as in `/etc/hosts`.
     var localAddresses: (_ name: String) -> [String]
     /// The name of the machine.
     var ownName: () -> String
@@ -21,7 +21,7 @@ struct ConnectivityRule {
 
   let facts: Facts
 
-  /// What is certain of `host`.
+  /// Returns the certain status of `host`.
   func status(to host: String) -> ConnectivityStatus {
     let host = Self.normalised(host)
     if canReach(host) || facts.proxies().contains(where: { canReach(Self.normalised($0)) }) {
@@ -44,13 +44,14 @@ struct ConnectivityRule {
     return interfaces.contains { !$0.isLoopback && $0.isUp && $0.isRunning && $0.hasAddress }
   }
 
-  /// Drivers differ in what they say of an interface; the kernel's own decision counts as well.
-  /// The addresses are those for documentation (RFC 5737, RFC 3849), and nothing is sent there.
+  /// Whether there is a default route. Drivers report an interface in different ways, so the
+  /// kernel's own decision counts as well. The addresses are those for documentation (RFC 5737, RFC
+  /// 3849); this sends no packet.
   private var hasDefaultRoute: Bool {
     facts.hasRoute("192.0.2.1") || facts.hasRoute("2001:db8::1")
   }
 
-  /// Without any interface a name can still be one of this machine's.
+  /// Whether a name is one of this machine's, which works without any interface.
   private func isKnownHere(_ name: String) -> Bool {
     if Self.normalised(facts.ownName()) == name { return true }
     if facts.localAddresses(name).contains(where: {
@@ -58,8 +59,8 @@ struct ConnectivityRule {
     }) {
       return true
     }
-    // A name server of one's own on this machine may know any name; systemd-resolved's stub,
-    // which is on most machines, knows none without a network.
+    // An own name server on this machine may know any name. The stub of systemd-resolved, which
+    // most machines have, knows none without a network.
     return facts.nameServers().contains {
       HostName.isLoopback($0) && $0 != "127.0.0.53" && $0 != "127.0.0.54"
     }
@@ -71,12 +72,12 @@ struct ConnectivityRule {
   }
 }
 
-/// One network interface, as far as it matters here.
+/// The relevant facts about one network interface.
 struct NetworkInterface: Equatable {
   var name: String
   var isLoopback = false
   var isUp = true
-  /// Whether there is something at the other end.
+  /// Whether the link has a peer.
   var isRunning = true
   /// Whether it has an IP address.
   var hasAddress = true

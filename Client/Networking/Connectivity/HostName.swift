@@ -1,13 +1,14 @@
 import Foundation
 
-/// What can be told of a host by its text alone.
+/// Facts that follow from a host's text alone.
 enum HostName {
-  /// Whether it is a literal address.
+  /// Whether the host is a literal address.
   static func isAddress(_ host: String) -> Bool {
     octets(host) != nil || words(host) != nil
   }
 
-  /// Whether it always means this machine: 127/8, `::1`, and `localhost` names (RFC 6761 §6.3).
+  /// Whether the host always means this machine: 127/8, `::1`, and `localhost` names (RFC 6761
+  /// §6.3).
   static func isLoopback(_ host: String) -> Bool {
     if let octets = octets(host) { return octets[0] == 127 }
     if let bytes = words(host) {
@@ -17,14 +18,14 @@ enum HostName {
     return host == "localhost" || host.hasSuffix(".localhost")
   }
 
-  /// The four bytes of an IPv4 address in its usual form.
+  /// Returns the four bytes of an IPv4 address in its usual form.
   static func octets(_ host: String) -> [UInt8]? {
     var address = in_addr()
     guard inet_pton(AF_INET, host, &address) == 1 else { return nil }
     return withUnsafeBytes(of: &address) { Array($0) }
   }
 
-  /// The sixteen bytes of an IPv6 address, without its zone.
+  /// Returns the sixteen bytes of an IPv6 address, without its zone.
   static func words(_ host: String) -> [UInt8]? {
     var address = in6_addr()
     guard inet_pton(AF_INET6, String(host.prefix { $0 != "%" }), &address) == 1 else { return nil }

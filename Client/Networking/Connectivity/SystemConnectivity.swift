@@ -1,16 +1,17 @@
 import Foundation
 
-/// Asks the kernel for interfaces and routes, without sending anything.
+/// Asks the kernel for interfaces and routes, without sending a packet.
 ///
-/// It takes some ten microseconds, and is right at the moment it is asked: nothing is remembered.
+/// It takes about ten microseconds, and is correct at the time of the call: it caches nothing.
 public struct SystemConnectivity: Connectivity {
   private let proxy: String?
 
-  /// - Parameter proxy: the address of the proxy that the transport was given; without it, those
-  ///   of the environment.
+  /// Creates the check.
+  ///
+  /// - Parameter proxy: the address of the transport's proxy; without it, those of the environment.
   public init(proxy: String? = nil) { self.proxy = proxy }
 
-  /// What is certain of the way to `host`.
+  /// Returns the certain status of the connection to `host`.
   public func status(to host: String) -> ConnectivityStatus {
     ConnectivityRule(facts: facts).status(to: host)
   }
@@ -28,9 +29,9 @@ public struct SystemConnectivity: Connectivity {
       })
   }
 
-  /// Whether the kernel would know where to send to a literal address.
+  /// Whether the kernel has a route to a literal address.
   ///
-  /// Connecting a datagram socket asks for a route and sends nothing.
+  /// Connecting a datagram socket looks up a route and sends nothing.
   static func hasRoute(_ host: String) -> Bool {
     var hints = addrinfo()
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
@@ -40,14 +41,14 @@ public struct SystemConnectivity: Connectivity {
     defer { freeaddrinfo(found) }
     let type = Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
     let probe = socket(found.pointee.ai_family, type, 0)
-    // A machine without this family of addresses has no way to any.
+    // A machine without this family of addresses has no route to any of them.
     guard probe >= 0 else { return errno != EAFNOSUPPORT }
     defer { close(probe) }
     if connect(probe, found.pointee.ai_addr, found.pointee.ai_addrlen) == 0 { return true }
     return ![ENETUNREACH, EHOSTUNREACH, ENETDOWN, EADDRNOTAVAIL].contains(errno)
   }
 
-  /// The interfaces with their addresses; nil where the kernel does not tell.
+  /// Returns the interfaces with their addresses; `nil` if the kernel does not list them.
   static func interfaces() -> [NetworkInterface]? {
     var first: UnsafeMutablePointer<ifaddrs>?
     guard getifaddrs(&first) == 0 else { return nil }
@@ -82,9 +83,9 @@ public struct SystemConnectivity: Connectivity {
   }
 }
 
-/// Reads what the system's files and variables say of names and proxies.
+/// Reads names and proxies from the system's files and variables.
 enum SystemFiles {
-  /// The addresses that lines of `/etc/hosts` give `name`.
+  /// Returns the addresses of `name` in lines of `/etc/hosts`.
   static func addresses(of name: String, inHosts text: String) -> [String] {
     lines(text).compactMap { words in
       guard words.count > 1, words.dropFirst().contains(where: { $0.lowercased() == name }) else {
@@ -94,14 +95,14 @@ enum SystemFiles {
     }
   }
 
-  /// The addresses of `nameserver` lines.
+  /// Returns the addresses of `nameserver` lines.
   static func nameServers(_ text: String) -> [String] {
     lines(text).compactMap { words in
       words.count > 1 && words[0] == "nameserver" ? String(words[1]) : nil
     }
   }
 
-  /// The hosts of the proxy given, or of those of the environment.
+  /// Returns the hosts of the given proxy, or of the environment's proxies.
   static func proxies(_ proxy: String?, environment: [String: String]) -> [String] {
     let names = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
     let addresses = proxy.map { [$0] } ?? names.compactMap { environment[$0] }
@@ -115,7 +116,7 @@ enum SystemFiles {
     }
   }
 
-  /// The words of each line, without comments.
+  /// Returns the words of each line, without comments.
   private static func lines(_ text: String) -> [[Substring]] {
     text.split(whereSeparator: \.isNewline).map { line in
       line.prefix { $0 != "#" }.split(whereSeparator: \.isWhitespace)

@@ -1,4 +1,4 @@
-/// Lets transfers rest that would exceed the limits together, and lets them go on in turn.
+/// Pauses transfers that would exceed the common limits, and resumes them in turn.
 ///
 /// A class, because all transfers of a loop share it. It never leaves the transport's thread.
 final class BandwidthGate {
@@ -8,7 +8,7 @@ final class BandwidthGate {
   private var limits: BandwidthLimits
   private var receiving: BandwidthBucket?
   private var sending: BandwidthBucket?
-  /// Those that rest, in the order in which they go on.
+  /// Paused transfers, in the order in which they resume.
   private var waitingToReceive: [CurlTransfer] = []
   private var waitingToSend: [CurlTransfer] = []
 
@@ -20,17 +20,17 @@ final class BandwidthGate {
   /// Whether bodies are to be read part by part.
   var limitsSending: Bool { sending != nil }
 
-  /// How many bytes to send at once; nil for as many as there is room for.
+  /// The number of bytes to send at once; `nil` for as many as there is room for.
   var partMax: Int? { sending == nil ? nil : Self.partMaxLimited }
 
-  /// Sets other limits; whoever rests tries again.
+  /// Sets other limits; paused transfers retry.
   func change(_ limits: BandwidthLimits) {
     guard limits != self.limits else { return }
     self.limits = limits
     fill()
   }
 
-  /// Whether a transfer may take what has arrived; if not, it rests.
+  /// Whether a transfer may take received bytes; if not, it pauses.
   func mayReceive(_ transfer: CurlTransfer) -> Bool {
     guard receiving != nil else { return true }
     let now = ContinuousClock.now
@@ -42,17 +42,18 @@ final class BandwidthGate {
     return true
   }
 
-  /// Whether a transfer may send its next part; if not, it rests.
+  /// Whether a transfer may send its next part; if not, it pauses.
   func maySend(_ transfer: CurlTransfer) -> Bool {
     guard sending?.wait(at: .now) != nil else { return true }
     if transfer.pauses.insert(.sending).inserted { waitingToSend.append(transfer) }
     return false
   }
 
-  /// A transfer sends `count` bytes.
+  /// Notes that a transfer sends `count` bytes.
   func noteSent(_ count: Int) { sending?.take(count, at: .now) }
 
-  /// Lets go on who may; answers how long until the next may, nil when nobody rests.
+  /// Resumes transfers that have credit. Returns the time until the next one; `nil` if none is
+  /// paused.
   func release() -> Duration? {
     if waitingToReceive.isEmpty && waitingToSend.isEmpty { return nil }
     let receive = release(\.waitingToReceive, .receiving) { receiving?.wait(at: .now) }
@@ -60,12 +61,13 @@ final class BandwidthGate {
     return [receive, send].compactMap { $0 }.min()
   }
 
-  /// Going on calls back into `mayReceive` and `maySend`, so no list is held meanwhile.
+  /// Resumes transfers of one list. It keeps no copy of the list, because resuming calls
+  /// `mayReceive` and `maySend`.
   private func release(
     _ waiting: ReferenceWritableKeyPath<BandwidthGate, [CurlTransfer]>,
     _ reason: CurlTransfer.Pauses, _ wait: () -> Duration?
   ) -> Duration? {
-    // Going on may end in the same rest again: those are behind the others then.
+    // A resumed transfer may pause again: then it is behind the others.
     for _ in self[keyPath: waiting] {
       if let patience = wait() { return patience }
       self[keyPath: waiting].removeFirst().resume(reason)

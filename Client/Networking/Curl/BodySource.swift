@@ -1,24 +1,24 @@
 import Foundation
 
-/// A body that is sent part by part, and from the start again where a redirect or a closed
-/// connection asks for it.
+/// A body that is sent part by part, and again from the start if a redirect or a closed connection
+/// requires it.
 ///
-/// It never leaves the transport's thread. Reading a file there takes as long as the disk does;
-/// the kernel is told to read ahead.
+/// It never leaves the transport's thread. Reading a file there takes as long as the disk does, so
+/// the kernel reads ahead.
 final class BodySource {
   private enum Content {
     case bytes([UInt8])
     case file(descriptor: Int32, start: Int)
   }
 
-  /// How many bytes are sent in all.
+  /// The number of bytes sent in all.
   let count: Int
   private let content: Content
   private let name: String
   private var position = 0
 
-  /// The body of `request`; throws kind `fileFailed` when its file cannot be opened or has not
-  /// the bytes asked for.
+  /// Opens the body of `request`; throws kind `fileFailed` if its file cannot be opened or lacks
+  /// the requested bytes.
   init(_ request: TransportRequest) throws(TransportError) {
     guard let slice = request.file else {
       let bytes = request.body ?? []
@@ -52,8 +52,8 @@ final class BodySource {
   /// Whether all was read.
   var isAtEnd: Bool { position == count }
 
-  /// Reads the next part; answers with its size, zero at the end. Throws kind `fileFailed`, also
-  /// for a file that has become shorter.
+  /// Reads the next part. Returns its size, zero at the end. Throws kind `fileFailed`, also for a
+  /// file that has become shorter.
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(TransportError) -> Int {
     let length = min(buffer.count, count - position)
     guard length > 0 else { return 0 }
@@ -76,7 +76,7 @@ final class BodySource {
     }
   }
 
-  /// Goes to `offset`; answers whether there is such a place.
+  /// Moves to `offset`. Returns whether it is valid.
   func seek(to offset: Int) -> Bool {
     guard 0...count ~= offset else { return false }
     position = offset

@@ -1,31 +1,32 @@
 extension CurlTransport {
-  /// What holds for every request of a transport.
+  /// The settings of a transport, for all its requests.
   public struct Configuration: Sendable {
     /// The `User-Agent`, unless a request names its own.
     public var userAgent = "ferry"
-    /// The proxy's address; nil takes it from the environment, "" uses none.
+    /// The proxy's address; `nil` takes it from the environment, "" uses none.
     public var proxy: String?
     /// A PEM file of certificate authorities to trust besides the system's, for all requests.
     public var certificateAuthorities: String?
-    /// How many connections to open to one host; further requests wait. Nil for no limit: a
-    /// stream holds its connection, and waiting behind streams would be endless.
+    /// The most connections to one host; further requests wait. `nil` for no limit: a stream keeps
+    /// its connection, and waiting behind streams would be endless.
     public var connectionsPerHostMax: Int?
-    /// How many connections to keep open for reuse.
+    /// The number of connections to keep open for reuse.
     public var idleConnectionsMax = 256
-    /// What all transfers together may use; `CurlTransport.limitBandwidth(_:)` changes it later.
+    /// The bandwidth of all transfers together; `CurlTransport.limitBandwidth(_:)` changes it
+    /// later.
     public var bandwidth = BandwidthLimits()
 
-    /// The defaults.
+    /// Creates the defaults.
     public init() {}
   }
 }
 
-/// Which hosts no proxy is asked for.
+/// The hosts that need no proxy.
 enum ProxyExceptions {
-  /// curl's list: what the environment says, and loopback always.
+  /// Returns curl's list: the environment's exceptions, and always loopback.
   static func list(environment: [String: String]) -> String {
     let given = environment["no_proxy"] ?? environment["NO_PROXY"] ?? ""
-    // "*" means every host only while it stands alone.
+    // "*" means every host only if it is the whole list.
     if given == "*" { return given }
     let loopback = "localhost,127.0.0.0/8,::1"
     return given.isEmpty ? loopback : given + "," + loopback

@@ -2,11 +2,11 @@ import CCurl
 import Foundation
 import Synchronization
 
-/// Owns the transport's thread: starts it, hands it transfers, and ends it when released.
+/// Owns the transport's thread: starts it, passes transfers to it, and ends it when released.
 final class CurlEngine: Sendable {
   private let queue: CurlQueue
 
-  /// Starts the thread; `threadEnded` is the last thing that it calls.
+  /// Starts the thread; calls `threadEnded` as the last step on it.
   init(
     _ configuration: CurlTransport.Configuration,
     threadEnded: @escaping @Sendable () -> Void = {}
@@ -26,16 +26,16 @@ final class CurlEngine: Sendable {
 
   deinit { queue.close() }
 
-  /// Begins a transfer; its sink hears of everything else.
+  /// Begins a transfer; its sink receives all further events.
   func start(_ transfer: CurlTransfer) { queue.push(.start(transfer)) }
 
-  /// Goes on with a transfer whose sink had no room.
+  /// Resumes a transfer whose sink had no room.
   func resume(_ transfer: CurlTransfer) { queue.push(.resume(transfer)) }
 
   /// Limits all transfers together.
   func limitBandwidth(_ limits: BandwidthLimits) { queue.push(.limit(limits)) }
 
-  /// Ends a transfer, also one that has not begun; the sink hears nothing more of it.
+  /// Ends a transfer, also before its begin; the sink receives no further event.
   func cancel(_ transfer: CurlTransfer) {
     let (isFirst, _) = transfer.abandoned.compareExchange(
       expected: false, desired: true, ordering: .sequentiallyConsistent)
@@ -43,7 +43,7 @@ final class CurlEngine: Sendable {
   }
 }
 
-/// What tasks ask of the transport's thread.
+/// A command of a task to the transport's thread.
 enum CurlCommand: Sendable {
   case start(CurlTransfer)
   case resume(CurlTransfer)
@@ -58,9 +58,9 @@ final class CurlQueue: Sendable {
     var isClosed = false
   }
 
-  // SAFETY: the thread alone uses the handle, but for curl_multi_wakeup, which curl allows from
-  // any thread. `close` is the last to wake it, under the lock that the thread takes before
-  // it frees the handle.
+  // SAFETY: the thread alone uses the handle, but for curl_multi_wakeup, which curl allows from any
+  // thread. `close` is the last to wake it, under the lock that the thread takes before it frees
+  // the handle.
   nonisolated(unsafe) let multi: UnsafeMutableRawPointer
   private let state = Mutex(State())
 
@@ -71,7 +71,7 @@ final class CurlQueue: Sendable {
   }
 
   func push(_ command: CurlCommand) {
-    // A queue with something in it has woken the thread already.
+    // If the queue has commands, it has woken the thread already.
     let isFirst = state.withLock { state in
       state.commands.append(command)
       return state.commands.count == 1
@@ -86,7 +86,7 @@ final class CurlQueue: Sendable {
     }
   }
 
-  /// Takes all commands, and whether these were the last.
+  /// Takes all commands. Returns also whether these were the last.
   func take() -> (commands: [CurlCommand], isClosed: Bool) {
     state.withLock { state in
       defer { state.commands = [] }

@@ -2,7 +2,7 @@ import CCurl
 import Foundation
 
 extension CurlTransfer {
-  /// What curl's result means to the caller; nil for success. The handle must not be reset yet.
+  /// Returns the error for a result of curl's; `nil` for success. The handle must not be reset yet.
   func failure(_ code: CURLcode, _ easy: EasyHandle) -> TransportError? {
     if code == CURLE_OK { return nil }
     if abandoned.load(ordering: .relaxed) { return cancellation }
@@ -27,7 +27,8 @@ extension CurlTransfer {
       CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT:
       .secureConnectionFailed
     case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL:
-      // Once connected, the address was good: a redirect or an answer that is not HTTP was not.
+      // After a connection the address was good: then a redirect, or an answer that is not HTTP, is
+      // the reason.
       isConnected ? .other : .badAddress
     default:
       .other

@@ -3,7 +3,7 @@ import Foundation
 
 /// The transport's thread: runs every transfer until the queue is closed.
 ///
-/// Everything in here happens on that one thread; curl's callbacks come from `turn`.
+/// All of it runs on that one thread; curl's callbacks come from `turn`.
 final class CurlLoop {
   private static let idleHandlesMax = 64
 
@@ -12,7 +12,7 @@ final class CurlLoop {
   private let settings: EasyHandle.Settings
   private var running: [UnsafeMutableRawPointer: CurlTransfer] = [:]
   private var idle: [EasyHandle] = []
-  /// Running transfers that a silence can end.
+  /// Current transfers with a time limit for silence.
   private var streams: [UnsafeMutableRawPointer: CurlTransfer] = [:]
   private let gate: BandwidthGate
 
@@ -75,7 +75,7 @@ final class CurlLoop {
     curl_multi_add_handle(multi, easy.pointer)
   }
 
-  /// Lets every transfer move as far as it can without waiting, and ends those that are done.
+  /// Moves every transfer as far as possible without waiting, and ends finished ones.
   private func turn() {
     var count: Int32 = 0
     curl_multi_perform(multi, &count)
@@ -90,7 +90,8 @@ final class CurlLoop {
   private func end(_ transfer: CurlTransfer, _ failure: TransportError?) {
     guard let easy = transfer.easy else { return }
     transfer.easy = nil
-    // What a finished stream's consumer still holds must not hold a file, nor the gate it rests at.
+    // A finished stream whose consumer still exists must keep neither a file nor its place at the
+    // gate.
     (transfer.source, transfer.gate) = (nil, nil)
     running[easy.pointer] = nil
     streams[easy.pointer] = nil
@@ -105,7 +106,7 @@ final class CurlLoop {
     idle.append(easy)
   }
 
-  /// Ends the streams that were silent too long; answers how long to sleep at most.
+  /// Ends streams that were silent too long. Returns how long to sleep at most.
   private func expireSilent() -> Duration {
     // curl shortens the sleep by its own timers; commands interrupt it.
     var sleep = Duration.seconds(3600)
@@ -119,7 +120,7 @@ final class CurlLoop {
     return sleep
   }
 
-  /// OpenSSL writes to sockets in a way that raises SIGPIPE when the peer is gone.
+  /// Blocks SIGPIPE, which OpenSSL's writes to a closed socket raise.
   private func blockBrokenPipeSignal() {
     var signals = sigset_t()
     sigemptyset(&signals)

@@ -1,11 +1,11 @@
 import CCurl
 import Synchronization
 
-/// One exchange on its way through the transport's thread.
+/// One exchange on the transport's thread.
 // SAFETY: the mutable properties are touched only on the transport's thread, by the loop and by
 // the callbacks that curl makes from within it; tasks use `abandoned` and the constants.
 final class CurlTransfer: @unchecked Sendable {
-  /// What the request's timeout limits.
+  /// The scope of the request's timeout.
   enum Limit {
     /// The whole exchange.
     case exchange
@@ -13,36 +13,36 @@ final class CurlTransfer: @unchecked Sendable {
     case silence
   }
 
-  /// What curl does after a callback that takes data.
+  /// The result of a callback that makes curl stop.
   static let stop = -1
 
   let request: TransportRequest
   let address: RequestAddress
   let limit: Limit
-  /// Set by whoever cancels, so that a transfer still in the queue is never started.
+  /// Set on cancellation, so that a transfer still in the queue never starts.
   let abandoned = Atomic(false)
   private let sink: any TransferSink
   private let progress: TransportProgressHandler?
 
   /// The handle while the transfer runs.
   var easy: EasyHandle?
-  /// A reason of ours to end the transfer, which curl's code does not tell.
+  /// Ferry's own reason to end the transfer, which curl's code does not have.
   private(set) var refusal: TransportError?
   /// Whether a connection was ready for the request.
   private(set) var isConnected = false
-  /// The body, where it is read part by part.
+  /// The body, if it is read part by part.
   var source: BodySource?
-  /// What limits all transfers together.
+  /// The common bandwidth limit of all transfers.
   var gate: BandwidthGate?
-  /// Why the transfer rests.
+  /// The reasons why the transfer is paused.
   var pauses: Pauses = []
   private var progressLast = TransportProgress()
-  /// Whether a byte arrived since the loop looked.
+  /// Whether a byte arrived since the loop's last check.
   private(set) var hasMoved = false
   private var movedLast = ContinuousClock.now
   private var uploaded = 0
   private var received = 0
-  /// Where the request went last.
+  /// The last address of the request.
   private var lastAddress: RequestAddress
   private var head: ResponseHeadParser
   /// Whether the body has begun.
@@ -72,18 +72,19 @@ final class CurlTransfer: @unchecked Sendable {
     }
   }
 
-  /// The error that a cancelled caller gets.
+  /// The error for a cancelled caller.
   var cancellation: TransportError {
     TransportError(.cancelled, "the request to \(address.endpoint) was cancelled")
   }
 
-  /// Tells the sink that the transfer is over.
+  /// Notifies the sink that the transfer is over.
   func finish(_ failure: TransportError?) { sink.finish(failure) }
 }
 
-// What curl's callbacks bring.
+// Curl's callbacks.
 extension CurlTransfer {
-  /// A connection is ready for the next request of the exchange; answers whether to send it.
+  /// Notes that a connection is ready for the next request of the exchange. Returns whether to send
+  /// it.
   func connectionIsReady() -> Bool {
     isConnected = true
     hasMoved = true
@@ -104,9 +105,10 @@ extension CurlTransfer {
     return true
   }
 
-  /// Takes one line of a head; answers whether to go on.
+  /// Takes one line of a head. Returns whether to continue.
   ///
-  /// Lines of a head are no movement: a head that comes byte by byte must not hold the request.
+  /// Lines of a head are no movement: a head that comes byte by byte must not delay the request for
+  /// ever.
   func receive(headLine: UnsafeRawBufferPointer) -> Bool {
     if let head = head.feed(headLine) {
       (hasMoved, hasHead) = (true, true)
@@ -117,7 +119,7 @@ extension CurlTransfer {
     return false
   }
 
-  /// Takes a part of the body; answers with the number of bytes taken, or what else to do.
+  /// Takes a part of the body. Returns the number of bytes taken, or a code for curl.
   func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
     hasMoved = true
     guard !abandoned.load(ordering: .relaxed) else { return Self.stop }
@@ -135,7 +137,7 @@ extension CurlTransfer {
     }
   }
 
-  /// Puts the next part of the body into `buffer`; answers with its size, or what else to do.
+  /// Puts the next part of the body into `buffer`. Returns its size, or a code for curl.
   func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     hasMoved = true
     guard !abandoned.load(ordering: .relaxed), let source else { return Int(CURL_READFUNC_ABORT) }
@@ -151,39 +153,39 @@ extension CurlTransfer {
     }
   }
 
-  /// Counts what was received since the last time, as it came over the wire.
+  /// Returns the bytes received since the last call, compressed as they travel.
   func countReceived() -> Int {
     let total = easy?.bytesReceived ?? 0
     defer { received = total }
-    // A redirect begins to count anew.
+    // A redirect restarts the count.
     return total >= received ? total - received : total
   }
 
-  /// Tells whoever wants to know how far the transfer is.
+  /// Reports the progress of the transfer to its observer.
   func report(_ state: TransportProgress) {
     guard let progress, state != progressLast, !abandoned.load(ordering: .relaxed) else { return }
     progressLast = state
     progress(state)
   }
 
-  /// Whether somebody wants to know how far the transfer is.
+  /// Whether the transfer has an observer of its progress.
   var isObserved: Bool { progress != nil }
 }
 
-// Rest.
+// Pauses.
 extension CurlTransfer {
-  /// Why a transfer rests; it goes on when nothing is left.
+  /// The reasons why a transfer is paused; it resumes when none is left.
   struct Pauses: OptionSet {
     let rawValue: Int
     /// Its sink has no room.
     static let sink = Pauses(rawValue: 1)
-    /// All transfers together have received as much as they may.
+    /// All transfers together have reached the limit for receiving.
     static let receiving = Pauses(rawValue: 2)
-    /// All transfers together have sent as much as they may.
+    /// All transfers together have reached the limit for sending.
     static let sending = Pauses(rawValue: 4)
   }
 
-  /// Takes one reason to rest away.
+  /// Removes one reason to pause.
   func resume(_ reason: Pauses) {
     guard let easy, pauses.remove(reason) != nil else { return }
     var mask = CURLPAUSE_CONT
@@ -195,7 +197,7 @@ extension CurlTransfer {
 
 // Silence.
 extension CurlTransfer {
-  /// How long the transfer may stay silent from `now` on; nil when nothing limits it.
+  /// Returns how long the transfer may stay silent from `now` on; `nil` without a limit.
   func patience(at now: ContinuousClock.Instant) -> Duration? {
     guard limit == .silence, pauses.isEmpty else {
       hasMoved = true
@@ -218,7 +220,7 @@ extension CurlTransfer {
     return min(silence, left)
   }
 
-  /// The error for a silence over the limit, or a body that comes too slowly.
+  /// The error for a silence over the limit, or for a body that is too slow.
   var silenceFailure: TransportError {
     if isTooSlow, let rate = request.minimumRate {
       return TransportError(

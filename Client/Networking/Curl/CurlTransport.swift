@@ -1,20 +1,20 @@
 /// The transport over libcurl: one thread for all transfers, connections kept and shared.
 ///
-/// HTTP/2 where TLS offers it, certificates verified, at most five redirects and none from https
-/// to http, credentials never to another host. Requests to loopback never pass a proxy. The thread
-/// ends when the transport and the bodies it gave out are released.
+/// It uses HTTP/2 if TLS offers it, and verifies certificates. It follows at most five redirects,
+/// none of them from https to http, and sends credentials to no other host. Requests to loopback
+/// never use a proxy. The thread ends when the transport and its bodies are released.
 public final class CurlTransport: Transport {
   private let engine: CurlEngine
 
-  /// A transport with its own thread and connections.
+  /// Creates a transport with its own thread and connections.
   public convenience init(configuration: Configuration = Configuration()) {
     self.init(engine: CurlEngine(configuration))
   }
 
-  /// A transport over `engine`.
+  /// Creates a transport over `engine`.
   init(engine: CurlEngine) { self.engine = engine }
 
-  /// Limits all transfers together from now on, those under way included.
+  /// Limits all transfers together from now on, current ones included.
   public func limitBandwidth(_ limits: BandwidthLimits) { engine.limitBandwidth(limits) }
 
   public func send(

@@ -2,13 +2,13 @@ import CCurl
 import Foundation
 
 extension EasyHandle {
-  /// What a prepared handle needs besides the request.
+  /// The settings of a prepared handle besides the request.
   struct Settings {
     let configuration: CurlTransport.Configuration
     let proxyExceptions: String
   }
 
-  /// Sets every option for a transfer; throws when the request cannot be sent as it is.
+  /// Sets every option for a transfer; throws if the request is not valid.
   func prepare(_ transfer: CurlTransfer, _ settings: Settings) throws(TransportError) {
     collectFailureText()
     set(CURLOPT_NOSIGNAL, true)
@@ -28,13 +28,13 @@ extension EasyHandle {
   private func setConnection(_ transfer: CurlTransfer, _ settings: Settings) {
     set(CURLOPT_PROTOCOLS_STR, "http,https")
     set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)
-    // Waits for the first connection to say whether it can be shared: only TLS tells at once.
+    // Waits until the first connection shows whether it can be shared: only TLS shows that at once.
     set(CURLOPT_PIPEWAIT, transfer.address.isSecure)
     set(CURLOPT_TCP_NODELAY, true)
     set(CURLOPT_TCP_KEEPALIVE, true)
     set(CURLOPT_TCP_KEEPIDLE, 60)
     set(CURLOPT_TCP_KEEPINTVL, 15)
-    // A cancelled transfer must not wait for its name to resolve: all others would.
+    // A cancelled transfer must not wait for its name to resolve: all others would wait, too.
     set(CURLOPT_QUICK_EXIT, true)
     set(CURLOPT_USERAGENT, settings.configuration.userAgent)
     set(CURLOPT_NOPROXY, settings.proxyExceptions)
@@ -72,7 +72,7 @@ extension EasyHandle {
     }
   }
 
-  /// A body in memory is copied whole, unless its pace is to be limited.
+  /// Copies a body in memory as a whole, unless bandwidth is limited.
   private func setBody(_ transfer: CurlTransfer) throws(TransportError) {
     let request = transfer.request
     guard request.file != nil || transfer.gate?.limitsSending == true else {
@@ -93,17 +93,17 @@ extension EasyHandle {
         let name = field.name.prefix(40).debugDescription
         throw TransportError(.other, "\(address.endpoint): field \(name) cannot be sent")
       }
-      // curl reads "name:" as a wish to leave the field out.
+      // For curl, "name:" means to omit the field.
       add(field: field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
     }
-    // curl's own ideas: a form's type, and a second of waiting for leave to send the body.
+    // Curl's own additions: a form's type, and a pause of a second before the body.
     if request.headers["Content-Type"] == nil { add(field: "Content-Type:") }
     if request.headers["Expect"] == nil { add(field: "Expect:") }
     if request.headers["Accept-Encoding"] == nil { set(CURLOPT_ACCEPT_ENCODING, "zstd, gzip") }
     useFields()
   }
 
-  /// The characters of a token (RFC 9110 §5.6.2).
+  /// Whether a byte may be in a token (RFC 9110 §5.6.2).
   private static func isNameByte(_ byte: UInt8) -> Bool {
     switch byte {
     case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
@@ -113,13 +113,13 @@ extension EasyHandle {
 
   private func setLimits(_ transfer: CurlTransfer) {
     set(CURLOPT_CONNECTTIMEOUT_MS, transfer.request.connectTimeout)
-    // A server that moved is found again soon; curl would keep the old address for a minute.
+    // A moved server is found again soon; curl would keep the old address for a minute.
     set(CURLOPT_DNS_CACHE_TIMEOUT, 5)
     if transfer.limit == .exchange { set(CURLOPT_TIMEOUT_MS, transfer.request.timeout) }
   }
 
   private func setCallbacks(_ transfer: CurlTransfer) {
-    // The loop holds the transfer for as long as the handle is in use.
+    // The loop retains the transfer for as long as the handle is in use.
     let context = Unmanaged.passUnretained(transfer).toOpaque()
     set(CURLOPT_HEADERFUNCTION, receiveHeadLine)
     set(CURLOPT_HEADERDATA, context)
@@ -136,7 +136,7 @@ extension EasyHandle {
 }
 
 extension EasyHandle {
-  /// Asks the transfer at `context` for the body of `count` bytes, part by part.
+  /// Requests the body of `count` bytes from the transfer at `context`, part by part.
   fileprivate func setUpload(of count: Int, from context: UnsafeMutableRawPointer) {
     set(CURLOPT_POST, true)
     set(CURLOPT_POSTFIELDSIZE_LARGE, offset: count)
@@ -185,7 +185,7 @@ private func readBody(
   return transfer(context).send(into: buffer)
 }
 
-/// curl goes back to the start when it sends a body again.
+/// Moves to the start when curl sends a body again.
 private func seekBody(
   _ context: UnsafeMutableRawPointer?, _ offset: curl_off_t, _ origin: Int32
 ) -> Int32 {

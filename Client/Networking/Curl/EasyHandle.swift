@@ -1,19 +1,19 @@
 import CCurl
 
-/// One curl easy handle with the memory it refers to.
+/// One curl easy handle with the memory that it refers to.
 ///
 /// A class, because idle handles wait in a pool and C callbacks refer to running ones. It never
 /// leaves the transport's thread.
 final class EasyHandle {
   let pointer: UnsafeMutableRawPointer
-  /// The first option that curl refused.
+  /// The first option that curl rejected.
   private(set) var refusal: CURLcode?
-  /// The file of certificate authorities, where one was given.
+  /// The file of certificate authorities, if there is one.
   private(set) var authoritiesFile: String?
   private let errorText: UnsafeMutablePointer<CChar>
   private var fields: UnsafeMutablePointer<curl_slist>?
 
-  /// Fails when memory runs out.
+  /// Creates a handle; fails if memory runs out.
   init?() {
     guard let pointer = curl_easy_init() else { return nil }
     self.pointer = pointer
@@ -27,7 +27,7 @@ final class EasyHandle {
     errorText.deallocate()
   }
 
-  /// Forgets every option, keeping what helps the next request: TLS sessions, buffers.
+  /// Resets every option, but keeps TLS sessions and buffers for the next request.
   func reset() {
     curl_easy_reset(pointer)
     curl_slist_free_all(fields)
@@ -71,7 +71,8 @@ final class EasyHandle {
     note(ferry_curl_set_offset(pointer, option, curl_off_t(value)))
   }
 
-  /// Whole milliseconds, rounded up; zero would mean no limit to curl, so at least one.
+  /// Sets a duration in whole milliseconds, rounded up. The least is one: zero means no limit to
+  /// curl.
   func set(_ option: CURLoption, _ value: Duration) {
     let parts = value.components
     let seconds = min(max(parts.seconds, 0), Int64(Int32.max) / 1000 - 1)
@@ -80,14 +81,14 @@ final class EasyHandle {
     set(option, max(1, milliseconds))
   }
 
-  /// Has curl write its account of a failure where `failureText` reads it.
+  /// Makes curl write its description of a failure where `failureText` reads it.
   func collectFailureText() { set(CURLOPT_ERRORBUFFER, UnsafeMutableRawPointer(errorText)) }
 
   /// Sends a copy of `body`.
   func setBody(_ body: [UInt8]) {
     set(CURLOPT_POSTFIELDSIZE_LARGE, offset: body.count)
     body.withUnsafeBytes { bytes in
-      // Without an address curl would ask a read function for the bytes.
+      // Without an address curl would call a read function for the bytes.
       withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { empty in
         guard let address = bytes.baseAddress ?? UnsafeRawPointer(empty.baseAddress) else { return }
         set(CURLOPT_COPYPOSTFIELDS, UnsafeMutableRawPointer(mutating: address))
@@ -111,10 +112,10 @@ final class EasyHandle {
     if let fields { set(CURLOPT_HTTPHEADER, UnsafeMutableRawPointer(fields)) }
   }
 
-  /// What curl wrote about a failure; empty when it wrote nothing.
+  /// Curl's description of a failure; empty if there is none.
   var failureText: String { String(cString: errorText) }
 
-  /// The address of the request at hand, redirects followed.
+  /// The address of the current request after redirects.
   var effectiveAddress: String? {
     var text: UnsafePointer<CChar>?
     guard ferry_curl_get_string(pointer, CURLINFO_EFFECTIVE_URL, &text) == CURLE_OK else {
@@ -123,7 +124,7 @@ final class EasyHandle {
     return text.map { String(cString: $0) }
   }
 
-  /// The method of the request at hand: a redirect may have made a GET of a POST.
+  /// The method of the current request: a redirect may have turned a POST into a GET.
   var effectiveMethod: String? {
     var text: UnsafePointer<CChar>?
     guard ferry_curl_get_string(pointer, CURLINFO_EFFECTIVE_METHOD, &text) == CURLE_OK else {
@@ -132,7 +133,7 @@ final class EasyHandle {
     return text.map { String(cString: $0) }
   }
 
-  /// What OpenSSL found wrong with the server's certificate (X509_V_ERR_…), or 0.
+  /// OpenSSL's result for the server's certificate (X509_V_ERR_…), or 0.
   var verifyResult: Int {
     var number = 0
     ferry_curl_get_long(pointer, CURLINFO_SSL_VERIFYRESULT, &number)

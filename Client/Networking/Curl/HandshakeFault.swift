@@ -1,32 +1,34 @@
 import CCurl
 
-/// Why TLS failed, as far as a person can do something about it.
+/// The reason why TLS failed, as far as the user can act on it.
 enum HandshakeFault: Equatable {
-  /// Nobody whom this device trusts vouches for the certificate.
+  /// The certificate's issuer is not trusted on this device.
   case unknownIssuer
   case expired
   case notYetValid
-  /// It is for another host.
+  /// The certificate is for another host.
   case otherName
   /// The file of certificate authorities cannot be read.
   case badAuthorities(file: String)
-  /// Anything else, as curl tells it.
+  /// Any other reason, in curl's words.
   case other
 
+  /// Creates a fault from curl's result.
+  ///
   /// - Parameters:
   ///   - code: curl's result.
-  ///   - verifyResult: OpenSSL's (x509_vfy.h), 0 when the chain itself is good.
-  ///   - file: of certificate authorities, where one was given.
+  ///   - verifyResult: OpenSSL's (x509_vfy.h), 0 if the chain itself is good.
+  ///   - file: of certificate authorities, if there is one.
   init(_ code: CURLcode, verifyResult: Int, file: String?) {
     switch code {
     case CURLE_SSL_CACERT_BADFILE: self = .badAuthorities(file: file ?? "the system's file")
-    // curl compares names itself, before it asks OpenSSL about the chain: then there is no result.
+    // Curl compares names itself, before it asks OpenSSL about the chain: then there is no result.
     case CURLE_PEER_FAILED_VERIFICATION where verifyResult <= 1: self = .otherName
     default: self.init(verifyResult: verifyResult)
     }
   }
 
-  /// What OpenSSL found wrong with a chain of certificates.
+  /// Creates a fault from OpenSSL's result for a chain of certificates.
   init(verifyResult: Int) {
     switch verifyResult {
     case 2, 18...21, 26, 27: self = .unknownIssuer
@@ -37,7 +39,7 @@ enum HandshakeFault: Equatable {
     }
   }
 
-  /// The fault, and the remedy.
+  /// Returns the fault and the remedy.
   func explanation(host: String, _ detail: String) -> String {
     switch self {
     case .unknownIssuer:
@@ -52,9 +54,9 @@ enum HandshakeFault: Equatable {
     }
   }
 
-  /// Whether the connection broke during the handshake, so that nothing is known of the server: the
-  /// network may be to blame, and another attempt may succeed. What TLS itself objects to comes with
-  /// one of OpenSSL's error numbers.
+  /// Whether the connection broke during the handshake, so that nothing is known of the server. The
+  /// network may be the reason, and another attempt may succeed. A failure of TLS itself has one of
+  /// OpenSSL's error numbers.
   static func isBreak(_ text: String) -> Bool {
     !text.contains("error:") || text.contains("unexpected eof")
   }

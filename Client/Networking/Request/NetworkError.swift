@@ -1,29 +1,29 @@
-/// Why a request brought no answer that its filters accept (seed row S7.3).
+/// The reason why a request has no answer that its filters accept.
 public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The reasons a caller treats differently.
+  /// The reasons that callers treat differently.
   public enum Kind: Sendable, Equatable {
-    /// There is no network, or the server cannot be reached by it: the work is kept, try later.
+    /// There is no network, or the server is unreachable over it: the work is kept, try later.
     case offline
-    /// Connected, but the answer or the next part of it did not come in time.
+    /// Connected, but the answer or its next part did not arrive in time.
     case timedOut
-    /// The connection broke before the whole answer was there.
+    /// The connection broke before the whole answer arrived.
     case interrupted
     /// TLS failed, or a redirect led from https to http.
     case secureConnectionFailed
-    /// No address can be made of the request, or what was made is none.
+    /// The request has no valid address.
     case badAddress
-    /// The server sends the request on to an address that it may not go to (``RedirectRule``).
+    /// The server redirects the request to a forbidden address (``RedirectRule``).
     case redirectRefused
-    /// The body or the head grew over the request's limit.
+    /// The body or the head exceeded the request's limit.
     case responseTooLarge
-    /// The caller ended it.
+    /// The caller cancelled the request.
     case cancelled
-    /// The request may be answered from a cache only (`Cache-Control: only-if-cached`), and nothing
-    /// there may serve: what RFC 9111 §5.2.1.7 calls 504. No server was asked.
+    /// Only a cache may answer the request (`Cache-Control: only-if-cached`), and it has no usable
+    /// answer: the 504 of RFC 9111 §5.2.1.7. No server was asked.
     case notCached
-    /// A filter refused the answer.
+    /// A filter rejected the answer.
     case rejected(status: Int, reason: String)
-    /// A file to send cannot be read, or one to receive cannot be written.
+    /// A file to send cannot be read, or a file to receive cannot be written.
     case fileFailed
     /// Anything else, such as a redirect loop or an answer that is not HTTP.
     case other
@@ -31,14 +31,14 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
 
   /// The reason.
   public let kind: Kind
-  /// What happened and with which `host:port`, for a person to read.
+  /// A description with the `host:port`, for the user.
   public let message: String
-  /// How long the server asked to wait before the next attempt.
+  /// The pause before the next attempt that the server requested.
   public var retryAfter: Duration?
-  /// The answer that was refused, for those who can read more from it.
+  /// The rejected answer, for callers that can read more from it.
   public var response: NetworkResponse?
 
-  /// An error, for filters and for clients that stand in.
+  /// Creates an error, for filters and for replacements of the client.
   public init(
     _ kind: Kind, _ message: String, retryAfter: Duration? = nil, response: NetworkResponse? = nil
   ) {
@@ -48,13 +48,13 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
     self.response = response
   }
 
-  /// A filter's refusal of `response` and its reason, such as `HTTP 404`.
+  /// Creates a filter's rejection of `response` with its reason, such as `HTTP 404`.
   public init(rejecting response: NetworkResponse, _ reason: String) {
     self.init(
       .rejected(status: response.status, reason: reason), reason, response: response)
   }
 
-  /// What a transport failed with.
+  /// Creates an error from a transport's.
   public init(_ error: TransportError) {
     let kind: Kind =
       switch error.kind {
@@ -72,7 +72,7 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
     self.init(kind, error.message)
   }
 
-  /// Whether the same request may well succeed later.
+  /// Whether the same request may succeed later.
   public var isTransient: Bool {
     switch kind {
     case .offline, .timedOut, .interrupted: true

@@ -1,7 +1,7 @@
-/// What one request needs: a value, in which everything but the path has a default.
+/// A request: a value in which everything but the path has a default.
 ///
-/// What is nil is the client's default (``NetworkConfiguration``), so a request declares only how
-/// it differs (seed rows S7.1, S7.2).
+/// A `nil` property takes the client's default (``NetworkConfiguration``), so a request declares
+/// only its differences.
 ///
 /// ```swift
 /// let weather = NetworkRequest(
@@ -12,16 +12,16 @@
 public struct NetworkRequest: Sendable {
   /// The method.
   public var method: TransportMethod
-  /// Where the path begins.
+  /// The base of the path.
   public var base: BaseAddress
-  /// What is appended to the base, percent-encoded already; empty for the base itself. It has no
-  /// query, no fragment and no `.` or `..` segment: those are refused as a bad address.
+  /// The text appended to the base, percent-encoded already; empty for the base itself. A query, a
+  /// fragment, or a `.` or `..` segment makes it a bad address.
   public var path: String
-  /// Parameters, in the order they travel; encoded by the client.
+  /// Parameters, in the order of travel; the client encodes them.
   public var query: [QueryItem]
-  /// Fields of this request; one of a default's name takes its place.
+  /// Fields of this request; each replaces a default of the same name.
   public var headers: TransportHeaders
-  /// What is sent, if anything.
+  /// The body, if there is one.
   public var body: NetworkBody?
   /// The limit for one attempt as a whole; for streams and downloads, for each silence.
   public var timeout: Duration?
@@ -29,19 +29,20 @@ public struct NetworkRequest: Sendable {
   public var connectTimeout: Duration?
   /// The largest body accepted, in bytes after decompression; streams and downloads have none.
   public var responseLimit: Int?
-  /// When to try again what failed in a way that may pass.
+  /// When to repeat the request after a failure that may pass.
   public var retry: RetryPolicy?
-  /// Whether doing it twice does no harm; nil means that the method says (RFC 9110 §9.2.2).
+  /// Whether sending the request twice is harmless; `nil` leaves that to the method (RFC 9110
+  /// §9.2.2).
   public var isRepeatable: Bool?
-  /// Whether an earlier answer may serve; only GET has one. Streams and downloads ask no cache.
+  /// Whether an earlier answer may serve; only for GET. Streams and downloads use no cache.
   public var cache: CacheRule?
   /// Checks the answer after the client's base filter has accepted it.
   public var filter: (any ResponseFilter)?
-  /// Of streams and downloads: bytes a second that the body has to bring at least, over each
-  /// `timeout`; nil for a body that may be silent for long, such as a stream of events.
+  /// For streams and downloads: the least bytes a second of the body, over each `timeout`. `nil`
+  /// for a body that may be silent for long, such as a stream of events.
   public var minimumRate: Int?
 
-  /// A request for `path`, percent-encoded already.
+  /// Creates a request for `path`, percent-encoded already.
   public init(
     _ path: String, method: TransportMethod = .get, base: BaseAddress = .main,
     query: [QueryItem] = [], headers: TransportHeaders = [:], body: NetworkBody? = nil,
@@ -64,7 +65,7 @@ public struct NetworkRequest: Sendable {
     self.filter = filter
   }
 
-  /// A request for the path of these segments, which are plain text and may hold any character.
+  /// Creates a request for the path of these segments, which are plain text with any characters.
   public init(
     segments: [String], method: TransportMethod = .get, base: BaseAddress = .main
   ) {
@@ -72,12 +73,12 @@ public struct NetworkRequest: Sendable {
       segments.map { "/" + PercentEncoding.encode($0) }.joined(), method: method, base: base)
   }
 
-  /// A request for a whole address, such as one that a server named.
+  /// Creates a request for a whole address, such as one from a server.
   public init(url: String, method: TransportMethod = .get) {
     self.init("", method: method, base: .absolute(url))
   }
 
-  /// Whether a failed attempt may be followed by another.
+  /// Whether another attempt may follow a failed one.
   var mayRepeat: Bool {
     if let isRepeatable { return isRepeatable }
     return switch method {
@@ -87,14 +88,14 @@ public struct NetworkRequest: Sendable {
   }
 }
 
-/// Which base address a request's path is appended to (seed row S7.2).
+/// The base address that a request's path is appended to.
 public enum BaseAddress: Sendable, Hashable {
   /// The client's main base.
   case main
-  /// One of the client's alternatives, by name; one that it has not is a bad address.
+  /// One of the client's alternatives, by name; an unknown name is a bad address.
   case alternative(String)
-  /// This address; the path is empty then. The headers of the client's bases, such as
-  /// credentials, are not sent there.
+  /// This address; the path is empty then. The headers of the client's bases, such as credentials,
+  /// are not sent to it.
   case absolute(String)
 }
 
@@ -104,11 +105,11 @@ public struct QueryItem: Sendable, Hashable {
   public var name: String
   /// The value, not encoded.
   public var value: String
-  /// Whether another value asks for something else, as a page does and a trace number does not:
-  /// what identifies is part of a cache's key (seed row S6.2).
+  /// Whether another value requests other content, as a page does and a trace number does not.
+  /// Identifying parameters are part of a cache's key.
   public var identifies: Bool
 
-  /// A parameter.
+  /// Creates a parameter.
   public init(_ name: String, _ value: String, identifies: Bool = true) {
     self.name = name
     self.value = value
@@ -116,11 +117,11 @@ public struct QueryItem: Sendable, Hashable {
   }
 }
 
-/// What a request sends.
+/// The body of a request.
 public enum NetworkBody: Sendable, Equatable {
   /// These bytes.
   case bytes([UInt8], contentType: String? = nil)
-  /// A file, or these bytes of it, read while it is sent and never held whole.
+  /// A file, or these bytes of it, read while it is sent and never as a whole in memory.
   case file(String, range: Range<Int>? = nil, contentType: String? = nil)
 
   /// The value of `Content-Type`, unless the request's fields have one.

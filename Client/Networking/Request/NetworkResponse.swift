@@ -1,25 +1,26 @@
-/// A whole answer and where it came from.
+/// A whole answer and its origin.
 public struct NetworkResponse: Sendable, Equatable {
-  /// Where an answer came from.
+  /// The origin of an answer.
   public enum Origin: Sendable, Equatable {
     /// From the server, just now.
     case network
-    /// From a cache, `age` after the server gave or confirmed it.
+    /// A cache, `age` after the server gave or confirmed the answer.
     ///
-    /// A stale one is older than its rule allows and serves because the server cannot be reached.
+    /// A stale answer is older than its rule permits and serves because the server is unreachable.
     case cache(age: Duration, isStale: Bool)
   }
 
   /// The status code.
   public var status: Int
-  /// The fields as received: `Content-Encoding` and `Content-Length` still speak of the wire.
+  /// The fields as received: `Content-Encoding` and `Content-Length` still describe the encoded
+  /// body.
   public var headers: TransportHeaders
-  /// The body, decoded from gzip or zstd; empty for what was written to a file.
+  /// The body, decoded from gzip or zstd; empty if it was written to a file.
   public var body: [UInt8]
-  /// Where it came from.
+  /// The origin of the answer.
   public var origin: Origin
 
-  /// An answer, for caches and filters.
+  /// Creates an answer, for caches and filters.
   public init(
     status: Int, headers: TransportHeaders = [:], body: [UInt8] = [], origin: Origin = .network
   ) {

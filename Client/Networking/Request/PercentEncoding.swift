@@ -1,8 +1,8 @@
-/// Percent-encoding of what stands between an address's delimiters (RFC 3986 §2).
+/// Percent-encoding of text between an address's delimiters (RFC 3986 §2).
 package enum PercentEncoding {
   private static let digits = Array("0123456789ABCDEF".utf8)
 
-  /// Every byte but the unreserved ones (§2.3) as `%XX`, so that no text is taken for syntax.
+  /// Encodes every byte but the unreserved ones (§2.3) as `%XX`, so that no text counts as syntax.
   package static func encode(_ text: String) -> String {
     var encoded: [UInt8] = []
     encoded.reserveCapacity(text.utf8.count)

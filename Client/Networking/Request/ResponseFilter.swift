@@ -1,13 +1,13 @@
-/// Accepts, alters or refuses answers: the one place where a kind of answer is judged, instead of
-/// every caller (seed rows S7.1, S7.3).
+/// Accepts, alters or rejects answers: the one place for the check of a kind of answer, instead of
+/// every caller.
 ///
-/// The client's base filter comes first, the request's own second. Of streams and downloads a
-/// filter sees the head with an empty body; what it makes of the body has no effect there.
+/// The client's base filter comes first, the request's own second. For streams and downloads a
+/// filter gets the head with an empty body; a changed body has no effect there.
 public protocol ResponseFilter: Sendable {
-  /// Answers with what the caller gets.
+  /// Returns the answer for the caller.
   ///
-  /// - Throws: why it is refused, mostly ``NetworkError/init(rejecting:_:)``. A transient error is
-  ///   tried again by the request's retry policy.
+  /// - Throws: the reason of a rejection, mostly ``NetworkError/init(rejecting:_:)``. The request's
+  ///   retry policy repeats the request after a transient error.
   func check(
     _ response: NetworkResponse, for request: NetworkRequest
   ) throws(NetworkError) -> NetworkResponse

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Makes transactions one after another. Valid only inside the closure it is given to.
+/// Runs transactions one after another. Valid only inside the closure that receives it.
 public final class BulkWriter {
   private let file: ReplicaFile
   private let cancelled: CancellationFlag
@@ -19,7 +19,7 @@ public final class BulkWriter {
   }
 }
 
-/// Tells a thread that the task waiting for it was cancelled.
+/// Notifies a thread that the task waiting for it was cancelled.
 final class CancellationFlag: Sendable {
   private let flag = Atomic(false)
 

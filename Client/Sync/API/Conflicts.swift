@@ -1,13 +1,13 @@
 import FerryProtocol
 import Synchronization
 
-/// How a conflict is answered.
+/// The user's answer to a conflict.
 public enum ConflictAnswer: Sendable, Equatable {
-  /// What this device wrote.
+  /// The value that this device wrote.
   case keepLocal
-  /// What the others wrote.
+  /// The value that the other devices wrote.
   case keepRemote
-  /// Something else.
+  /// Other values.
   case set([Column])
 }
 
@@ -15,31 +15,31 @@ public enum ConflictAnswer: Sendable, Equatable {
 public struct KeptConflict: Sendable, Equatable, Identifiable {
   /// Names the conflict on this replica.
   public var number: Int64
-  /// When this device learnt of it, milliseconds since 1970.
+  /// When this device learned of the conflict, in milliseconds since 1970.
   public var noticedAt: Int64
-  /// The operation that decided it, or took part in it.
+  /// The operation that decided the conflict, or took part in it.
   public var operation: OperationID
   /// The record.
   public var key: RecordKey
   /// The column and value that lost, and the stamps of both sides.
   public var conflict: Conflict
-  /// Whether this replica wrote the value that lost, under whatever name it had.
+  /// Whether this replica wrote the losing value, under any device identifier that it has had.
   public var isLosersOwn: Bool
-  /// Whether this replica wrote what stood against it.
+  /// Whether this replica wrote the winning value.
   public var isWinnersOwn: Bool
   /// When a question was answered, here or elsewhere, milliseconds since 1970.
   public var settledAt: Int64?
 
   public var id: Int64 { number }
 
-  /// Whether the user is to decide, and nobody has.
+  /// Whether the conflict waits for the user's decision.
   public var isOpen: Bool { conflict.isQuestion && settledAt == nil }
 }
 
 extension Replica {
-  /// Values that lost against others, newest first.
+  /// Returns values that lost against others, newest first.
   ///
-  /// - Parameter openOnly: only questions that nobody has answered.
+  /// - Parameter openOnly: whether to return only questions without an answer.
   public func conflicts(
     limit: Int = 1_000, openOnly: Bool = false
   ) async throws -> [KeptConflict] {
@@ -48,18 +48,18 @@ extension Replica {
     }
   }
 
-  /// Answers a conflict. The answer is an ordinary operation, sent with the next sync, and ends the
-  /// question on all devices.
+  /// Answers a conflict. The answer is an ordinary operation that the next sync sends. It closes
+  /// the question on all devices.
   ///
-  /// - Throws: ``ReplicaError/notFound(_:)`` where there is no such conflict, or a column that the
-  ///   table does not have; ``ReplicaError/database(_:code:)`` where the table refuses the value.
+  /// - Throws: ``ReplicaError/notFound(_:)`` if there is no such conflict, or if the table lacks a
+  ///   column; ``ReplicaError/database(_:code:)`` if the table rejects the value.
   public func resolve(_ number: Int64, _ answer: ConflictAnswer) async throws {
     try await typed { try await thread.run { try $0.resolve(number, answer) } }
     wakeWatchers()
   }
 
-  /// Open questions first, then each conflict as syncs of this replica object bring it. Ends when
-  /// nobody listens any more.
+  /// Returns a stream of the open questions, then of each conflict that a sync of this replica
+  /// object brings. The stream ends when its consumer stops listening.
   public func conflictUpdates() -> AsyncThrowingStream<KeptConflict, any Error> {
     AsyncThrowingStream { continuation in
       let listener = conflictListeners.add(continuation)
@@ -76,24 +76,25 @@ extension Replica {
     }
   }
 
-  /// Hands what has been noted since to those that listen.
+  /// Sends the conflicts noted since the last call to the listeners.
   func tellConflicts() async throws {
     guard let last = conflictListeners.oldest else { return }
     conflictListeners.tell(try await thread.run { try $0.conflicts(after: last) })
   }
 }
 
-/// Who listens to conflicts, and up to which each has been told.
+/// The listeners to conflicts, each with the last conflict that it has received.
 final class ConflictListeners: Sendable {
   private struct Listener {
     let continuation: AsyncThrowingStream<KeptConflict, any Error>.Continuation
-    /// `nil` until its open questions have been told.
+    /// The last conflict that the listener has received; `nil` before its open questions.
     var told: Int64?
   }
 
   private let state = Mutex((next: 0, listeners: [Int: Listener]()))
 
-  /// The earliest conflict up to which somebody has been told; `nil` when nobody listens.
+  /// The lowest number up to which a listener has received conflicts; `nil` if there is no
+  /// listener.
   var oldest: Int64? { state.withLock { $0.listeners.values.compactMap(\.told).min() } }
 
   func add(_ continuation: AsyncThrowingStream<KeptConflict, any Error>.Continuation) -> Int {

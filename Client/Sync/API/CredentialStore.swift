@@ -15,12 +15,12 @@ public protocol CredentialStore: Sendable {
   /// - Throws: when it cannot be read, with the reason.
   func credential(of path: String) throws -> Credential?
 
-  /// Keeps a credential in the place of another one; nil removes it.
+  /// Stores a credential in place of the former one; `nil` removes it.
   func keep(_ credential: Credential?, of path: String) throws
 }
 
-/// A token and the one place that it may be sent to: an address that somebody wrote into the
-/// database does not get it.
+/// A token and the one server and space that may receive it. Another address in the database does
+/// not get the token.
 public struct Credential: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
   /// The server's address, as the replica was connected to it.
   public var server: String
@@ -29,16 +29,16 @@ public struct Credential: Sendable, Equatable, CustomStringConvertible, CustomRe
   /// The bearer token.
   public var token: String
 
-  /// A credential from its parts.
+  /// Creates a credential from its parts.
   public init(server: String, space: SpaceName, token: String) {
     self.server = server
     self.space = space
     self.token = token
   }
 
-  /// Without the token, which must not come into logs.
+  /// A description without the token, which must not appear in logs.
   public var description: String { "a token for space \(space) on \(server)" }
 
-  /// Without the token as well.
+  /// A mirror without the token.
   public var customMirror: Mirror { Mirror(self, children: ["server": server, "space": space]) }
 }

@@ -1,27 +1,28 @@
 import FerryProtocol
 
-/// A batch as a user asks for it. Names are looked up, and a text is read, where the table is
-/// known.
+/// A batch as the user requests it. The replica looks up names and parses a text predicate once it
+/// knows the table.
 struct BatchRequest {
   let table: Name
   let effect: Batch.Effect
   let columns: [Column]
-  /// Makes the predicate, given what the table's key column is called.
+  /// Makes the predicate from the name of the table's key column.
   let predicate: (_ key: Name) throws -> Predicate
 }
 
 extension Database {
-  /// Sets columns of all records of a tracked table that match, here at once and on the server at
-  /// the operation's place in the order: also of records that this replica does not have. It is
-  /// one pending operation however many records match. What the server decided otherwise is
-  /// corrected by a sync after it was sent.
+  /// Sets columns of all matching records of a tracked table, here at once. The server does the
+  /// same at the operation's place in the order, also for records that this replica lacks.
+  ///
+  /// It is one pending operation, however many records match. If the server's result differs, a
+  /// sync after the upload corrects the rows here.
   ///
   /// - Parameters:
   ///   - predicate: Such as `due < '2026-10-01' and done = 0`; see ``Predicate``.
-  ///   - columns: What to set, sent as it is given. The key cannot be set.
-  /// - Returns: the records changed here.
-  /// - Throws: ``ReplicaError/invalidBatch(_:)`` where the predicate or a column is wrong;
-  ///   ``ReplicaError/database(_:code:)`` where the table refuses the values.
+  ///   - columns: The values to set, sent unchanged. The key cannot be set.
+  /// - Returns: The number of records changed here.
+  /// - Throws: ``ReplicaError/invalidBatch(_:)`` if the predicate or a column is wrong;
+  ///   ``ReplicaError/database(_:code:)`` if the table rejects the values.
   @discardableResult
   public func batch(
     _ table: Name, where predicate: String, set columns: [Name: Value]
@@ -29,7 +30,7 @@ extension Database {
     try batch(table, .set, Self.columns(columns)) { try Predicate($0, predicate) }
   }
 
-  /// The same with a predicate as a value.
+  /// Sets columns of all records that match a predicate value.
   @discardableResult
   public func batch(
     _ table: Name, where predicate: Predicate, set columns: [Name: Value]
@@ -37,13 +38,13 @@ extension Database {
     try batch(table, .set, Self.columns(columns)) { _ in predicate }
   }
 
-  /// Deletes all records of a tracked table that match, in the same way.
+  /// Deletes all matching records of a tracked table, in the same way.
   @discardableResult
   public func batchDelete(_ table: Name, where predicate: String) throws -> Int {
     try batch(table, .delete, []) { try Predicate($0, predicate) }
   }
 
-  /// The same with a predicate as a value.
+  /// Deletes all records that match a predicate value.
   @discardableResult
   public func batchDelete(_ table: Name, where predicate: Predicate) throws -> Int {
     try batch(table, .delete, []) { _ in predicate }
@@ -67,7 +68,7 @@ extension Database {
 }
 
 extension Predicate {
-  /// Reads a text; what is wrong with it is the caller's mistake.
+  /// Parses a text predicate; an error in it is the caller's mistake.
   fileprivate init(_ key: Name, _ text: String) throws {
     do {
       try self.init(text, key: key)

@@ -1,11 +1,14 @@
 import FerryProtocol
 import SQLite
 
-/// Plain SQL within one transaction of a replica. Valid only inside the closure it is given to.
+/// Plain SQL within one transaction of a replica. Valid only inside the closure that receives it.
 ///
-/// The same transaction records each write to a tracked table. Three kinds of statements are refused
-/// before they run: those that begin or end a transaction, those that change a table of Ferry's
-/// (`ferry_…`, which may be read), and those that write to a tracked table of an attached replica.
+/// The same transaction records each write to a tracked table. Three kinds of statements fail
+/// before they run:
+///
+/// - statements that begin or end a transaction,
+/// - statements that change a table of Ferry's (`ferry_…`); reading such a table is allowed,
+/// - statements that write to a tracked table of an attached replica.
 public final class Database {
   /// For this package's own programs.
   package let connection: SQLiteConnection
@@ -29,7 +32,7 @@ public final class Database {
     self.recordBatch = recordBatch
   }
 
-  /// Runs one statement with parameters, or a script of several without. Answers with the rows
+  /// Runs one statement with parameters, or a script of several without. Returns the number of rows
   /// that they changed.
   ///
   /// - Throws: ``ReplicaError/database(_:code:)`` with SQLite's message.
@@ -39,25 +42,25 @@ public final class Database {
     return changes
   }
 
-  /// Runs one statement. For SQL that contains names from outside.
+  /// Runs one statement; for SQL that contains names from outside.
   ///
-  /// - Throws: ``ReplicaError/database(_:code:)`` also if anything follows the statement; then
-  ///   nothing is run.
+  /// - Throws: ``ReplicaError/database(_:code:)``, also if anything follows the statement; then
+  ///   nothing runs.
   @discardableResult
   package func execute(single sql: String, _ parameters: [Value] = []) throws -> Int {
     try run(sql, parameters, isSingle: true) { _, _ in }
     return changes
   }
 
-  /// All rows of one statement.
+  /// Returns all rows of one statement.
   public func query(_ sql: String, _ parameters: [Value] = []) throws -> [Row] {
     var rows: [Row] = []
     try forEach(sql, parameters) { rows.append($0) }
     return rows
   }
 
-  /// Rows one by one, so that a large result needs no memory for all of it. Of several
-  /// statements, the rows of each in turn.
+  /// Calls a closure with each row, so that a large result needs little memory. Several statements
+  /// deliver their rows in turn.
   public func forEach(
     _ sql: String, _ parameters: [Value] = [], _ body: (Row) throws -> Void
   ) throws {
@@ -66,7 +69,7 @@ public final class Database {
     }
   }
 
-  /// Rows changed by the statements of the last call.
+  /// The number of rows that the statements of the last call changed.
   public private(set) var changes = 0
 
   private func run(
@@ -87,13 +90,13 @@ public final class Database {
         }
         for (index, value) in parameters.enumerated() { statement.bind(Int32(index) + 1, value) }
         if let table = connection.droppedTable { try tableWillDrop(Name(table)) }
-        // A column more is in nobody's way.
+        // An additional column does not disturb the recording.
         if statement.altersTable && !statement.addsColumn { try schemaWillChange() }
         let names = (0..<statement.columnCount).map { statement.columnName($0) }
         do {
           try statement.forEach { try row($0, names) }
         } catch {
-          // What was taken off for the change is put back also where the change was refused.
+          // The triggers removed for the change come back, also if the change failed.
           if statement.altersTable { try schemaChanged() }
           throw error
         }
@@ -117,10 +120,10 @@ public final class Database {
 public struct Row: Sendable, Equatable {
   /// The columns' names, in order.
   public let names: [String]
-  /// What they hold.
+  /// The columns' values, in the same order.
   public let values: [Value]
 
-  /// The first column of this name; NULL when there is none.
+  /// Returns the first column of this name; NULL if there is none.
   public subscript(name: String) -> Value {
     names.firstIndex { Name($0) == Name(name) }.map { values[$0] } ?? .null
   }

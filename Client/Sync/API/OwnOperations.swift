@@ -2,27 +2,27 @@ import FerryProtocol
 
 /// An operation that was recorded on this replica.
 public struct OwnOperation: Sendable, Equatable {
-  /// The operation; of a delete, its columns are the row as it was.
+  /// The operation; of a delete, its columns are the row before it.
   public var operation: Operation
-  /// Of an update: what its columns held before.
+  /// Of an update: the former values of its columns.
   public var former: [Column]
-  /// Whether the server has it, and the replica has applied what the server made of it.
+  /// Whether the server has the operation, and the replica has applied the server's result.
   public var isConfirmed: Bool
 }
 
 extension Replica {
-  /// What was recorded on this replica, newest first; what is confirmed is kept for 14 days, and
-  /// not more than 100,000 operations.
+  /// Returns the operations recorded on this replica, newest first. Confirmed operations are kept
+  /// for 14 days, at most 100,000 of them.
   public func ownOperations(limit: Int = 1_000) async throws -> [OwnOperation] {
     try await typed { try await thread.run { try $0.ownOperations(limit: limit) } }
   }
 
-  /// Takes an operation of this replica back by an ordinary operation: what it wrote and still
-  /// stands becomes what it was before.
+  /// Undoes an operation of this replica with an ordinary operation. Values that nothing has
+  /// changed since become the former values again.
   ///
-  /// - Returns: How many columns were taken back.
-  /// - Throws: ``ReplicaError/notFound(_:)`` where the operation is not kept here, is a batch, or
-  ///   nothing of it stands any more.
+  /// - Returns: The number of columns that were undone.
+  /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not kept here, is a batch, or has
+  ///   no value left to undo.
   @discardableResult
   public func undo(_ operation: OperationID) async throws -> Int {
     let count = try await typed { try await thread.run { try $0.undo(operation) } }

@@ -1,39 +1,39 @@
 import FerryProtocol
 
-/// Operations that the server refuses for good, with what depends on them. They are not sent; the
-/// tables show what the server has.
+/// Operations that the server rejected, with the operations that depend on them. They are not sent,
+/// and the tables show the server's rows.
 public struct QuarantineEntry: Sendable, Equatable {
   /// Names the entry on this replica.
   public var number: Int64
-  /// Why the server refuses.
+  /// The server's reason.
   public var code = RefusalCode(rawValue: "unknown")
-  /// What is wrong, for a person.
+  /// A description of the problem for the user.
   public var detail = ""
   /// With ``RefusalCode/uniqueTaken``: the record that holds the unique key.
   public var holder: Name?
-  /// When it was refused, milliseconds since 1970.
+  /// When the server rejected the operations, in milliseconds since 1970.
   public var refusedAt: Int64 = 0
-  /// All operations, in the order in which they were made; of a delete, the row as it was.
+  /// All operations, in the order of their recording; of a delete, the row before it.
   public var operations: [Operation] = []
-  /// Those that were refused; the others depend on them or belong to their transactions.
+  /// The rejected operations; the others depend on them or belong to their transactions.
   public var refused: [OperationID] = []
 
-  /// An entry without operations.
+  /// Creates an entry without operations.
   init(number: Int64) { self.number = number }
 }
 
 extension Replica {
-  /// What the server refuses for good, oldest first.
+  /// Returns the quarantined operations, oldest first.
   public func quarantine(limit: Int = 1_000) async throws -> [QuarantineEntry] {
     try await typed { try await thread.run { try $0.quarantine(limit: limit) } }
   }
 
-  /// Writes an entry's operations to the tables again, as new operations, in one transaction: for
-  /// when the reason has gone, or with other values for what was refused.
+  /// Writes an entry's operations to the tables again, as new operations, in one transaction. Use
+  /// it when the reason has gone, or with other values for the rejected ones.
   ///
-  /// - Throws: ``ReplicaError/notFound(_:)`` when there is no such entry, or a record that it
-  ///   updates has gone; ``ReplicaError/database(_:code:)`` when the tables refuse it. The entry
-  ///   stays then.
+  /// - Throws: ``ReplicaError/notFound(_:)`` if there is no such entry, or if a record that it
+  ///   updates has gone; ``ReplicaError/database(_:code:)`` if the tables reject the operations.
+  ///   The entry stays then.
   public func retryQuarantined(_ number: Int64, changing changes: [Column] = []) async throws {
     try await typed {
       try await thread.run { try $0.retryQuarantined(number, changing: changes) }
@@ -41,7 +41,7 @@ extension Replica {
     wakeWatchers()
   }
 
-  /// Forgets an entry for good.
+  /// Deletes an entry; its operations cannot be restored.
   ///
   /// - Throws: ``ReplicaError/notFound(_:)``.
   public func discardQuarantined(_ number: Int64) async throws {

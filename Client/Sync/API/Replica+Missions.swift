@@ -1,8 +1,8 @@
 import FerryProtocol
 
 extension Replica {
-  /// The missions that the space publishes, by their names, as this replica has last been told.
-  /// They are also in the table `ferry_missions`, for reading.
+  /// Returns the missions that the space publishes, by name, as of the last sync. The table
+  /// `ferry_missions` has them too, for reading.
   public func missions() async throws -> [MissionRecord] {
     try await read { database in
       try database.query("SELECT * FROM ferry_missions ORDER BY id").compactMap { row in
@@ -15,12 +15,12 @@ extension Replica {
     }
   }
 
-  /// Where the replica syncs; `nil` before it was connected.
+  /// Returns the replica's server; `nil` before it was connected.
   package func server() async throws -> ServerAddress? {
     try await typed { try await thread.run { try $0.identity().server } }
   }
 
-  /// Where it syncs, with the token.
+  /// Returns the replica's server with the token.
   package func access() async throws -> ServerAccess? {
     try await typed { try await thread.run { try $0.access() } }
   }

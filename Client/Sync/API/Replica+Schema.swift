@@ -1,8 +1,8 @@
 import FerryProtocol
 
 extension Replica {
-  /// What the space declares of its tables, as the server has it now; ``SpaceSchema/empty`` where
-  /// it declares nothing.
+  /// Fetches the schema that the server has now for the space; ``SpaceSchema/empty`` if the space
+  /// declares nothing.
   ///
   /// - Throws: ``ReplicaError/offline(_:)``, ``ReplicaError/refused(_:)``,
   ///   ``ReplicaError/notConfigured``.
@@ -13,18 +13,18 @@ extension Replica {
     }
   }
 
-  /// Puts a schema in force for all devices of the space; needs an admin's token. The records that
-  /// exist have to fit it, and what comes from now on is judged by it.
+  /// Puts a schema in force for all devices of the space; needs an admin's token. Existing records
+  /// have to fit it, and the server checks all later operations against it.
   ///
   /// - Parameters:
   ///   - document: Its ``SpaceSchema/version`` is one more than the version that it replaces, or 0
-  ///     for whichever is next.
-  ///   - keepsRecords: Whether records that exist may go on breaking new types and required
-  ///     columns. New unique keys hold for them in any case.
+  ///     for the next version.
+  ///   - keepsRecords: Whether existing records may still violate new types and required columns.
+  ///     New unique keys hold for them in any case.
   /// - Returns: The schema in force.
-  /// - Throws: ``ReplicaError/refused(_:)`` with ``ProblemCode/schemaConflict`` where another
-  ///   version is in force, or where records do not fit it: ``Problem/violations`` names the first
-  ///   of them, and nothing was changed.
+  /// - Throws: ``ReplicaError/refused(_:)`` with ``ProblemCode/schemaConflict`` if another version
+  ///   is in force, or if records do not fit. Then ``Problem/violations`` names the first of them,
+  ///   and nothing changes.
   @discardableResult
   public func applySchema(
     _ document: SpaceSchema, keepsRecords: Bool = false

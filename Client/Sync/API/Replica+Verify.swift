@@ -1,15 +1,14 @@
 import FerryProtocol
 
 extension Replica {
-  /// Pulls, and proves that what this replica holds is what the server has at that point, its own
-  /// unconfirmed changes aside: every row is read, and hash trees are compared, so that little
-  /// travels where little differs.
+  /// Pulls, and proves that this replica has the server's rows, except for its own unconfirmed
+  /// changes. It reads every row and compares hash trees, so that little travels if little differs.
   ///
-  /// Reads and writes go on beside it; other syncs of the file wait.
+  /// Reads and writes continue meanwhile; other syncs of the file wait.
   ///
-  /// - Parameter repair: set the rows that differ to what the server has, keeping pending changes.
-  ///   The values that they held are kept as conflicts: ``conflicts(limit:openOnly:)`` lists them, and
-  ///   ``resolve(_:keeping:)`` chooses one again.
+  /// - Parameter repair: whether to set differing rows to the server's values, keeping pending
+  ///   changes. The former values are kept as conflicts: ``conflicts(limit:openOnly:)`` lists them,
+  ///   and ``resolve(_:_:)`` chooses one again.
   /// - Throws: ``ReplicaError/offline(_:)``, ``ReplicaError/refused(_:)``,
   ///   ``ReplicaError/busy(_:)``.
   public func verify(

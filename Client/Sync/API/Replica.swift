@@ -5,8 +5,8 @@ import Synchronization
 
 /// A device's copy of a space: a SQLite file whose tracked tables sync with a Ferry server.
 ///
-/// Write plain SQL; what it does to tracked tables is recorded in the same transaction and sent
-/// with the next ``sync(progress:)``. Reads and writes never wait for the network.
+/// Write plain SQL. The same transaction records its changes to tracked tables, and the next
+/// ``sync(progress:)`` sends them. Reads and writes never wait for the network.
 ///
 /// ```swift
 /// let replica = try await Replica.open("notes.db")
@@ -16,7 +16,7 @@ import Synchronization
 /// try await replica.sync()
 /// ```
 public final class Replica: Sendable {
-  /// The file.
+  /// The path of the file.
   public let path: String
   let thread: ReplicaThread
   let readers: ReaderPool
@@ -24,13 +24,13 @@ public final class Replica: Sendable {
   let conflictListeners = ConflictListeners()
   private let watching = Mutex<[ObjectIdentifier: Wakeups]>([:])
 
-  /// Opens `path` as a replica, or makes it one. The user's own tables stay as they are.
+  /// Opens `path` as a replica, or turns it into one. The user's own tables stay unchanged.
   ///
-  /// A file that is made is readable by its owner alone.
+  /// Only its owner can read a newly created file.
   ///
   /// - Parameters:
-  ///   - transport: what carries requests; libcurl unless given.
-  ///   - credentials: where the token is kept; a file beside the replica unless given.
+  ///   - transport: carries requests; libcurl by default.
+  ///   - credentials: keeps the token; by default in a file beside the replica.
   /// - Throws: ``ReplicaError/cannotOpen(path:_:)``.
   public static func open(
     _ path: String, transport: any Transport = CurlTransport(),
@@ -41,7 +41,7 @@ public final class Replica: Sendable {
     return try await open(path, transport: transport, in: surroundings)
   }
 
-  /// The same in surroundings of the caller's.
+  /// Opens `path` as a replica in the caller's surroundings.
   package static func open(
     _ path: String, transport: any Transport, in surroundings: Surroundings
   ) async throws -> Replica {
@@ -64,7 +64,7 @@ public final class Replica: Sendable {
 
   /// Runs `body` in one transaction: committed when it returns, rolled back when it throws.
   ///
-  /// - Throws: what `body` throws; ``ReplicaError/database(_:code:)``.
+  /// - Throws: the error of `body`; ``ReplicaError/database(_:code:)``.
   @discardableResult
   public func write<T: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> T
@@ -74,8 +74,8 @@ public final class Replica: Sendable {
     return result
   }
 
-  /// Runs `body`, which makes many transactions one after another without an `await` between:
-  /// for imports. Check ``BulkWriter/isCancelled`` now and then.
+  /// Runs `body`, which makes many transactions one after another without an `await` between; for
+  /// imports. Check ``BulkWriter/isCancelled`` now and then.
   public func writeInBulk<T: Sendable>(
     _ body: @escaping @Sendable (BulkWriter) throws -> T
   ) async throws -> T {
@@ -91,8 +91,8 @@ public final class Replica: Sendable {
     return result
   }
 
-  /// Runs `body` on a snapshot of the file, beside writes and syncs that are under way. A pull is
-  /// seen whole or not at all.
+  /// Runs `body` on a snapshot of the file, beside current writes and syncs. The snapshot has all
+  /// of a pull or nothing of it.
   public func read<T: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> T
   ) async throws -> T {
@@ -101,8 +101,8 @@ public final class Replica: Sendable {
 
   // MARK: Setting up
 
-  /// Records from now on what is written to these ordinary tables, each with one text primary
-  /// key; rows that they hold already are recorded as inserted.
+  /// Starts to record writes to these ordinary tables, each with one text primary key. Records
+  /// their existing rows as inserted.
   ///
   /// - Parameter direction: whether others' changes are applied here; see
   ///   ``track(_:creatingKey:direction:)``.
@@ -111,12 +111,12 @@ public final class Replica: Sendable {
     try await track(tables, direction: direction)
   }
 
-  /// Records from now on what is written to these tables.
+  /// Starts to record writes to these tables.
   ///
-  /// - Parameter creatingKey: make tables that are absent here from what has been pulled for
-  ///   them, with untyped columns and a key column of this name.
+  /// - Parameter creatingKey: the key column's name for tables that are absent here. The replica
+  ///   creates them from the pulled records, with untyped columns.
   /// - Parameter direction: whether others' changes are applied here. A table that is tracked
-  ///   already changes its direction; where it becomes two-way, the next sync pulls everything anew.
+  ///   already changes its direction. If it becomes two-way, the next sync pulls everything again.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)``.
   public func track(
     _ tables: [Name], creatingKey key: Name? = nil, direction: TrackDirection = .twoWay
@@ -126,19 +126,19 @@ public final class Replica: Sendable {
     }
   }
 
-  /// Stops recording a table. Its rows, and what is pending for it, stay.
+  /// Stops recording a table. Its rows and its pending operations stay.
   public func untrack(_ table: Name) async throws {
     try await typed { try await thread.run { try $0.untrack(table) } }
   }
 
-  /// Sets the server and checks that it knows the space. Where the server lets this caller, the
-  /// space is made. A token that goes to another machine over `http` is warned of in ``log(limit:)``
-  /// and ``status()``.
+  /// Sets the server and checks that it knows the space. Creates the space if the token permits it.
+  /// If the token travels to another machine over `http`, ``log(limit:)`` and ``status()`` warn of
+  /// it.
   ///
   /// - Parameters:
   ///   - token: the bearer token, which goes to the credential store and not into the database.
-  ///   - certificateAuthorities: a PEM file of authorities that vouch for the server besides the
-  ///     system's; its path is kept.
+  ///   - certificateAuthorities: a PEM file of authorities that the replica trusts besides the
+  ///     system's; the replica keeps its path.
   /// - Throws: ``ReplicaError/offline(_:)``, ``ReplicaError/refused(_:)``,
   ///   ``ReplicaError/untrusted(_:)``; then nothing is set.
   @discardableResult
@@ -177,8 +177,8 @@ public final class Replica: Sendable {
 
   // MARK: Syncing
 
-  /// Pulls, pushes, and pulls again what others did meanwhile. Cancelling the task stops at the
-  /// next step; nothing is lost and the next sync goes on from there.
+  /// Pulls, pushes, and pulls again the others' changes since. Cancelling the task stops at the
+  /// next step; nothing is lost, and the next sync continues from there.
   @discardableResult
   public func sync(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
@@ -190,7 +190,7 @@ public final class Replica: Sendable {
     }
   }
 
-  /// Sends what is pending, after applying what the server has (seed row S1.5).
+  /// Sends pending operations, after applying the server's changes (SPEC.md §4).
   @discardableResult
   public func push(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
@@ -202,7 +202,7 @@ public final class Replica: Sendable {
     }
   }
 
-  /// Applies what the server has and this replica lacks, all at once.
+  /// Applies, all at once, the server's changes that this replica lacks.
   @discardableResult
   public func pull(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
@@ -214,20 +214,20 @@ public final class Replica: Sendable {
     }
   }
 
-  /// What a watching replica tells.
+  /// An event of a watching replica.
   public enum WatchEvent: Sendable {
     /// Something was exchanged.
     case synced(SyncReport)
-    /// The server cannot be reached; tried again with growing pauses.
+    /// The server cannot be reached; the watch retries with growing pauses.
     case offline(ReplicaError)
-    /// The live connection stands.
+    /// The live connection is open.
     case connected
   }
 
-  /// Keeps the replica in step until the task is cancelled: local writes are sent at once, and a
-  /// live connection tells of others' work. Where it fails, polling takes its place.
+  /// Keeps the replica in sync until the task is cancelled. Sends local writes at once, and learns
+  /// of others' changes over a live connection. If that fails, it polls.
   ///
-  /// - Throws: ``ReplicaError/cancelled``; errors that time does not heal, such as a revoked token.
+  /// - Throws: ``ReplicaError/cancelled``; permanent errors, such as a revoked token.
   public func watch(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in },
     onEvent: @escaping @Sendable (WatchEvent) -> Void = { _ in }
@@ -251,42 +251,43 @@ public final class Replica: Sendable {
 
   // MARK: Looking
 
-  /// Where the replica stands.
+  /// Returns the replica's status.
   public func status() async throws -> ReplicaStatus {
     try await typed { try await thread.run { try $0.status() } }
   }
 
-  /// Warnings about security; see ``ReplicaStatus/warnings``.
+  /// Returns warnings about security; see ``ReplicaStatus/warnings``.
   public func warnings() async throws -> [String] {
     try await typed { try await thread.run { try $0.warnings() } }
   }
 
-  /// Operations that the server has not confirmed, oldest first.
+  /// Returns the operations that the server has not confirmed, oldest first.
   public func pendingOperations(limit: Int = 1_000) async throws -> [PendingOperation] {
     try await typed { try await thread.run { try $0.pendingOperations(limit: limit) } }
   }
 
-  /// Changes that were pulled and wait, with the reason.
+  /// Returns pulled changes that wait, with the reason.
   public func waitingChanges(limit: Int = 1_000) async throws -> [WaitingChange] {
     try await typed { try await thread.run { try $0.waitingChanges(limit: limit) } }
   }
 
-  /// Tables that changes wait for which are not here yet, or of which columns are not.
+  /// Returns the tables for which changes wait, because the table or some of its columns are
+  /// absent.
   public func tablesWaitedFor() async throws -> [Name] {
     try await typed { try await thread.run { try $0.tablesWaitedFor() } }
   }
 
-  /// What happened to this replica, newest first; the last 1,000 entries are kept.
+  /// Returns the log of this replica, newest first; it keeps the last 1,000 entries.
   public func log(limit: Int = 1_000) async throws -> [LogEntry] {
     try await typed { try await thread.run { try $0.log(limit: limit) } }
   }
 
-  /// Tells those that watch that there is something to send.
+  /// Notifies watchers that there are operations to send.
   func wakeWatchers() {
     for wakeups in watching.withLock({ Array($0.values) }) { wakeups.wake() }
   }
 
-  /// Errors leave this type as ``ReplicaError``, or as what the caller's own closure threw.
+  /// Runs `body`; turns errors into ``ReplicaError``, except those that the caller's closure threw.
   func typed<T: Sendable>(_ body: () async throws -> T) async throws -> T {
     do {
       return try await body()

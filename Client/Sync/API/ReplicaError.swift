@@ -2,43 +2,43 @@ import FerryProtocol
 import Networking
 import SQLite
 
-/// Why a replica could not do what was asked. Nothing that was recorded is ever lost by an error.
+/// The reason why a replica's call failed. An error never loses a recorded change.
 public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The server could not be reached, or broke off. Try again later.
+  /// The server could not be reached, or the connection broke. Try again later.
   case offline(String)
   /// The server answered with a problem.
   case refused(Problem)
-  /// The server answered with something that is not Ferry's, or an error without a problem
-  /// document: the HTTP status and what was found.
+  /// The server's answer is not Ferry's, or is an error without a problem document. Has the HTTP
+  /// status and a description of the answer.
   case unexpectedAnswer(status: Int, String)
-  /// There is no secure connection to the server: its certificate is from an authority that is not
-  /// trusted, has expired, or is for another host. Not retried: a retry would fail as well.
+  /// There is no secure connection to the server. Its certificate is from an untrusted authority,
+  /// has expired, or is for another host. Not retried: a retry would fail as well.
   case untrusted(String)
-  /// The server sends requests on to another address, which gets none of them.
+  /// The server redirects requests to another address, which gets none of them.
   case redirected(String)
-  /// The work of this replica does not reach the server, for a reason that neither another pull nor
-  /// another identifier removes. It stays in the replica; the reason names the obstacle.
+  /// The changes of this replica do not reach the server, and neither another pull nor another
+  /// identifier helps. The changes stay in the replica; the reason names the obstacle.
   case leftBehind(String)
-  /// The server's answer is larger than this device takes; names the limit.
+  /// The server's answer exceeds a limit of this device; names the limit.
   case tooLarge(String)
-  /// The replica's token is not where it is kept, or is for another server; says where it was looked
-  /// for.
+  /// The replica's token is missing from its store, or belongs to another server. Names the place
+  /// that was searched.
   case tokenMissing(String)
-  /// The server's address is none.
+  /// The server's address is not valid.
   case badAddress(String)
   /// No server has been set for this replica.
   case notConfigured
-  /// The table cannot be tracked, and why.
+  /// The table cannot be tracked; has the reason.
   case cannotTrack(table: Name, String)
-  /// The file cannot be opened as a replica, and why.
+  /// The file cannot be opened as a replica; has the reason.
   case cannotOpen(path: String, String)
-  /// What was named is not there.
+  /// The named item does not exist.
   case notFound(String)
-  /// SQLite refused a statement: its message and extended result code.
+  /// SQLite rejected a statement: its message and extended result code.
   case database(String, code: Int32)
-  /// A batch operation cannot be recorded, and why. Nothing of it was.
+  /// A batch operation cannot be recorded; has the reason. Nothing of it was recorded.
   case invalidBatch(String)
-  /// Another process has been syncing this file for longer than was waited.
+  /// Another process still syncs this file after the longest wait.
   case busy(String)
   /// The work was cancelled.
   case cancelled
@@ -72,7 +72,7 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     }
   }
 
-  /// Whether the replica has more to send than the server has room for. Others' changes still come.
+  /// Whether the replica's changes exceed the server's quota. Others' changes still arrive.
   var isOverQuota: Bool {
     if case .refused(let problem) = self { problem.code == .storageQuota } else { false }
   }
@@ -82,7 +82,7 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     if case .untrusted = self { true } else { false }
   }
 
-  /// Any error as one of this module's.
+  /// Converts any error to an error of this module.
   package init(_ error: any Error) {
     switch error {
     case let error as ReplicaError: self = error

@@ -1,37 +1,37 @@
 import FerryProtocol
 
-/// What one sync did.
+/// The result of one sync.
 public struct SyncReport: Sendable, Equatable {
-  /// Operations that the server took.
+  /// Operations that the server accepted.
   public var pushed = 0
-  /// Operations that it had already: an earlier answer was lost on the way.
+  /// Operations that the server had already: an earlier answer was lost on the way.
   public var duplicates = 0
-  /// Operations that wait on the server for an earlier packet.
+  /// Operations that the server buffers until an earlier packet arrives.
   public var parked = 0
-  /// Operations that the sync was to send and that the server has not confirmed: more came back to
-  /// the queue than one sync sends. The next one goes on.
+  /// Operations that the sync should have sent and that the server has not confirmed. More of them
+  /// returned to the queue than one sync sends. The next sync continues.
   public var left = 0
-  /// Rows that were written while nothing recorded them, such as by another program that created a
-  /// table again, and that this sync recorded as edits of this device.
+  /// Rows that this sync recorded as edits of this device because they were written unrecorded. For
+  /// example, another program created a table again.
   public var recorded = 0
-  /// Tables that the next sync compares with the server once more, since rows of them were pending or
-  /// changed meanwhile.
+  /// Tables that the next sync compares with the server once more. Some of their rows were pending
+  /// or changed meanwhile.
   public var unreconciled = 0
   /// Changes received and applied here.
   public var pulled = 0
-  /// Changes that the local schema refuses and that are deferred at the end of the sync.
+  /// Changes that the local schema rejects and that are deferred at the end of the sync.
   public var refused = 0
-  /// Operations that the server refuses for good, and what depends on them.
+  /// Operations that the server rejected, with those that depend on them.
   public var quarantined = 0
   /// Values that lost against others, on either side.
   public var conflicts = 0
-  /// The cursor afterwards; `nil` when nothing was ever pulled.
+  /// The cursor after the sync; `nil` if the replica has never pulled.
   public var cursor: Cursor?
 
-  /// Nothing done.
+  /// Creates a report of no work.
   public init() {}
 
-  /// What was done, in a line; `nil` when nothing was.
+  /// A summary in one line; `nil` if the sync changed nothing.
   public var summary: String? {
     let parts = [
       (pushed, "pushed"), (pulled, "pulled"), (duplicates, "known already"),
@@ -44,24 +44,24 @@ public struct SyncReport: Sendable, Equatable {
   }
 }
 
-/// How far a sync is.
+/// The progress of a sync.
 public struct SyncProgress: Sendable, Equatable {
-  /// What is under way.
+  /// A phase of a sync.
   public enum Phase: String, Sendable {
     case pulling
     case applying
     case pushing
   }
 
-  /// What is under way.
+  /// The current phase.
   public var phase: Phase
   /// Changes or operations done.
   public var completed: Int
-  /// About how many there are.
+  /// Approximately how many changes or operations there are.
   public var total: Int
 }
 
-/// Where a replica stands, for people and for `ferry status`.
+/// The status of a replica, for users and for `ferry status`.
 public struct ReplicaStatus: Sendable, Equatable {
   /// This replica's identity.
   public var device: DeviceID
@@ -71,46 +71,46 @@ public struct ReplicaStatus: Sendable, Equatable {
   public var tables: [Name]
   /// Operations that the server has not confirmed.
   public var pending: Int
-  /// Changes pulled but not applied yet: pages of a pull under way, refused records, and records
-  /// whose table or columns are not here.
+  /// Changes pulled but not applied yet: pages of a current pull, deferred records, and records
+  /// whose table or columns are absent here.
   public var toApply: Int
   /// Values that lost against others and are kept.
   public var conflicts: Int
-  /// Conflicts that the user is to decide.
+  /// Conflicts that wait for the user's decision.
   public var questions: Int
-  /// Records that the local schema refuses; see `ferry to-apply`.
+  /// Deferred records, which the local schema rejects; see `ferry to-apply`.
   public var keptBack: Int
-  /// Operations that the server refuses for good, and what depends on them; see
+  /// Operations that the server rejected, with those that depend on them; see
   /// ``Replica/quarantine(limit:)``.
   public var quarantined: Int
-  /// Records of upload-only tables of which something failed; see ``Replica/uploads(table:limit:)``.
+  /// Records of upload-only tables with a failed operation; see ``Replica/uploads(table:limit:)``.
   public var unsent: Int
-  /// Operations that wait on the server for an earlier packet.
+  /// Operations that the server buffers until an earlier packet arrives.
   public var parked: Int
-  /// What has been applied.
+  /// The cursor of the last applied change.
   public var cursor: Cursor?
-  /// The newest change that the server has told of.
+  /// The newest change that the server has announced.
   public var head: SequenceNumber
   /// When the last sync ended, milliseconds since 1970.
   public var lastSync: Int64?
   /// The server's clock minus this machine's, milliseconds.
   public var clockOffset: Int64
-  /// The newest entry of the log on a copy or a server that was set back, which the replica got
-  /// over by itself; `nil` when that never happened.
+  /// The newest log entry about a copied replica or a rolled-back server from which the replica
+  /// recovered by itself; `nil` if that never happened.
   public var lastRecovery: LogEntry?
-  /// Tracked tables that cannot be synced as they are; everything else is synced.
+  /// Tracked tables that cannot sync in their present form; all others sync.
   public var tableFaults: [TableFault] = []
   /// Warnings about security, such as a token that travels without encryption.
   public var warnings: [String] = []
 }
 
-/// A change that was pulled and waits (seed row S1.4).
+/// A pulled change that waits to be applied (SPEC.md §5).
 public struct WaitingChange: Sendable, Equatable {
   /// Its place in the space's order.
   public var sequence: SequenceNumber
   /// The record.
   public var key: RecordKey
-  /// Insert, update or delete, as far as the record is concerned.
+  /// Whether the record was inserted, updated or deleted.
   public var kind: OperationKind
   /// The columns it sets.
   public var columns: [Column]
@@ -122,8 +122,8 @@ public struct WaitingChange: Sendable, Equatable {
 public struct LogEntry: Sendable, Equatable {
   /// Milliseconds since 1970.
   public var at: Int64
-  /// What kind of thing happened, one word.
+  /// The kind of event, in one word.
   public var event: String
-  /// What happened, for a person.
+  /// A description of the event for the user.
   public var detail: String
 }

@@ -1,16 +1,16 @@
-/// Which way a tracked table's changes go.
+/// The direction in which a tracked table's changes travel.
 public enum TrackDirection: Sendable, Equatable {
-  /// This device's changes are sent, and the others' are applied here.
+  /// This device's changes are sent, and the others' changes are applied here.
   case twoWay
-  /// This device's changes are sent, and nothing is pulled back (seed row S2.1). A change whose
-  /// sending failed stays marked, and is sent again when the user says so, or, with `automatic`,
-  /// by itself with the next sync (seed row S2.2).
+  /// This device's changes are sent, and none are pulled (SPEC.md §17). A change whose sending
+  /// failed stays marked until the user retries it. With `automatic`, the next sync retries it by
+  /// itself.
   case uploadOnly(automatic: Bool)
 }
 
 extension TrackDirection {
-  /// As the file keeps it. A table that was upload-only and is two-way again is `returning` until
-  /// a pull brings what was left out.
+  /// The direction as the file stores it. A table that was upload-only and is two-way again is
+  /// `returning` until a pull fetches the missing records.
   var kept: String {
     switch self {
     case .twoWay: "two-way"

@@ -1,7 +1,7 @@
 import FerryProtocol
 
 extension UniqueID {
-  /// A new UUIDv7 of this moment: what tracked tables use as keys by default.
+  /// Returns a new UUIDv7 of the current time: the default key of tracked tables.
   public static func generate() -> UniqueID {
     UniqueID(
       timestamp: HybridTimestamp(

@@ -1,43 +1,43 @@
 import FerryProtocol
 
-/// What a comparison with the server found.
+/// The result of a comparison with the server.
 public struct VerifyReport: Sendable, Equatable {
   /// The point in the space's order at which both sides were compared.
   public var cursor: Cursor
   /// The tables that were compared, by name.
   public var tables: [TableComparison] = []
-  /// Tables that the server has records of and that are not tracked here: they were not compared.
+  /// Tables with records on the server that are not tracked here; they were not compared.
   public var untracked: [UntrackedTable] = []
   /// Records that differ, by table and identifier.
   public var differences: [RecordDifference] = []
   /// Records whose changes the server has not confirmed yet: not compared.
   public var pending = 0
-  /// Records that others changed while this went on: not compared.
+  /// Records that others changed during the comparison: not compared.
   public var changedMeanwhile = 0
   /// Bytes of requests, before compression.
   public var bytesSent = 0
   /// Bytes of answers, after decompression.
   public var bytesReceived = 0
 
-  /// Nothing compared yet.
+  /// Creates a report in which nothing is compared yet.
   public init(cursor: Cursor) { self.cursor = cursor }
 
-  /// Whether nothing differs, or all of it was mended.
+  /// Whether nothing differs, or all differences were repaired.
   public var isEqual: Bool { differences.allSatisfy(\.isMended) }
 
-  /// Rows that were read here.
+  /// The number of rows read here.
   public var rowCount: Int { tables.reduce(0) { $0 + $1.rows } }
 }
 
-/// One table's part of a comparison.
+/// The comparison of one table.
 public struct TableComparison: Sendable, Equatable {
   /// The table.
   public var table: Name
-  /// Rows that were read here, those with pending changes left out.
+  /// The number of rows read here, without those with pending changes.
   public var rows: Int
-  /// Records that the server has.
+  /// The number of records on the server.
   public var serverRecords: Int
-  /// Records that differ.
+  /// The number of differing records.
   public var differing: Int
 }
 
@@ -45,10 +45,10 @@ public struct TableComparison: Sendable, Equatable {
 public struct UntrackedTable: Sendable, Equatable {
   /// The table.
   public var table: Name
-  /// Records that the server has.
+  /// The number of records on the server.
   public var serverRecords: Int
 
-  /// A table from its two parts.
+  /// Creates an untracked table from its two parts.
   public init(table: Name, serverRecords: Int) {
     self.table = table
     self.serverRecords = serverRecords
@@ -57,14 +57,14 @@ public struct UntrackedTable: Sendable, Equatable {
 
 /// A record that is not the same here and on the server.
 public struct RecordDifference: Sendable, Equatable {
-  /// How it differs.
+  /// The kind of a difference.
   public enum Kind: Sendable, Equatable {
     /// The server has it, this replica does not.
     case missingHere
-    /// This replica has it, with these values; the server does not, and nothing here waits to
-    /// tell it.
+    /// This replica has the record, with these values. The server does not, and no pending
+    /// operation here will create it.
     case missingThere([Column])
-    /// Both have it, with other values.
+    /// Both have the record, with different values.
     case different([ColumnDifference])
   }
 
@@ -72,10 +72,10 @@ public struct RecordDifference: Sendable, Equatable {
   public var key: RecordKey
   /// How it differs.
   public var kind: Kind
-  /// Whether the row is what the server has now.
+  /// Whether the row now equals the server's.
   public var isMended = false
 
-  /// A difference from its parts.
+  /// Creates a difference from its parts.
   public init(key: RecordKey, kind: Kind, isMended: Bool = false) {
     self.key = key
     self.kind = kind
@@ -83,16 +83,16 @@ public struct RecordDifference: Sendable, Equatable {
   }
 }
 
-/// A column that does not hold the same on both sides.
+/// A column that differs between both sides.
 public struct ColumnDifference: Sendable, Equatable {
   /// The column.
   public var column: Name
-  /// What it holds here.
+  /// The value on this replica.
   public var here: Value
-  /// What it holds on the server.
+  /// The value on the server.
   public var there: Value
 
-  /// A difference from its parts.
+  /// Creates a difference from its parts.
   public init(column: Name, here: Value, there: Value) {
     self.column = column
     self.here = here
@@ -100,13 +100,13 @@ public struct ColumnDifference: Sendable, Equatable {
   }
 }
 
-/// How far a comparison is.
+/// The progress of a comparison.
 public struct VerifyProgress: Sendable, Equatable {
-  /// What is under way.
+  /// A phase of a comparison.
   public enum Phase: String, Sendable {
-    /// Applying what the server has.
+    /// Applying the server's changes.
     case pulling
-    /// The server brings its sums up to date, which is long at the first time.
+    /// The server updates its sums, which takes long the first time.
     case summing
     /// Reading this replica's rows.
     case reading
@@ -114,10 +114,10 @@ public struct VerifyProgress: Sendable, Equatable {
     case comparing
   }
 
-  /// What is under way.
+  /// The current phase.
   public var phase: Phase
   /// Changes, rows or records done.
   public var completed: Int
-  /// How many there are, as far as is known.
+  /// The number of changes, rows or records, as far as it is known.
   public var total: Int
 }

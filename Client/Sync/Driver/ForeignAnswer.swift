@@ -5,16 +5,16 @@ import Networking
 struct ForeignAnswer: Error, Sendable, Equatable {
   /// The HTTP status.
   let status: Int
-  /// What it says, for a person.
+  /// A description of the answer for the user.
   let text: String
   /// Bytes of the request's body as it was sent.
   let bytesSent: Int
 
-  /// Whether requests of this size are too large for the program that answered (RFC 9110 §15.5.14).
+  /// Whether requests of this size are too large for the answering program (RFC 9110 §15.5.14).
   var isTooLarge: Bool { status == 413 }
 
-  /// Whether it may be what the request holds that was refused, as by a filter that looks into
-  /// bodies. What may pass is tried again instead.
+  /// Whether the answer may reject the request's content, as a filter of bodies does. A failure
+  /// that may pass is retried instead.
   var mayConcernContent: Bool {
     switch status {
     case 401, 404, 405, 407: false
@@ -24,7 +24,7 @@ struct ForeignAnswer: Error, Sendable, Equatable {
 }
 
 extension ForeignAnswer {
-  /// The answer to a request whose body had `bytesSent` bytes.
+  /// Creates the answer to a request whose body had `bytesSent` bytes.
   init(_ response: NetworkResponse, bytesSent: Int) {
     status = response.status
     self.bytesSent = bytesSent
@@ -42,10 +42,10 @@ extension ForeignAnswer {
     response.headers["Content-Type"]?.lowercased().hasPrefix("text/html") ?? false
   }
 
-  /// Bytes of a page that are looked at.
+  /// The number of bytes of a page that are searched.
   private static let lookedAt = 4_096
 
-  /// What a page in HTML calls itself.
+  /// Returns the title of an HTML page.
   private static func title(in body: [UInt8]) -> String? {
     let text = String(decoding: body.prefix(lookedAt), as: UTF8.self)
     guard let match = text.firstMatch(of: /(?is)<title[^>]*>\s*([^<]{1,100})/) else { return nil }

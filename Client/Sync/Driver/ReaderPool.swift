@@ -2,9 +2,9 @@ import Executors
 import SQLite
 import Synchronization
 
-/// A few read-only connections, each on its own thread, opened as they are needed.
+/// A few read-only connections, each on its own thread, opened on demand.
 final class ReaderPool: Sendable {
-  /// Reads beside each other; more wait their turn.
+  /// The number of concurrent reads; more of them wait their turn.
   private static let size = 3
 
   private let path: String

@@ -1,8 +1,8 @@
 import Executors
 import FerryProtocol
 
-/// Lends the replica's file to closures, one at a time, on a thread of its own: SQLite blocks,
-/// and must never hold a thread of the cooperative pool.
+/// Lends the replica's file to closures, one at a time, on its own thread. SQLite blocks, and must
+/// never hold a thread of the cooperative pool.
 package final class ReplicaThread: Sendable {
   private let executor: any WorkExecutor
   private let file: FileBox
@@ -27,7 +27,7 @@ package final class ReplicaThread: Sendable {
     self.file = file
   }
 
-  /// Runs `body` on the file's thread, after what was asked for before.
+  /// Runs `body` on the file's thread, after the earlier calls.
   package func run<T: Sendable>(
     _ body: @escaping @Sendable (ReplicaFile) throws -> T
   ) async throws -> T {

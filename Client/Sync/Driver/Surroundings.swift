@@ -3,28 +3,28 @@ import FerryProtocol
 import Foundation
 import Networking
 
-/// What a replica takes from the machine that it runs on; a simulation gives it its own.
+/// The services of the machine that a replica uses; a simulation replaces them.
 package struct Surroundings: Sendable {
   /// The wall clock, milliseconds since 1970. May jump.
   package var wallClock: @Sendable () -> Int64
-  /// Where identifiers and the jitter of retries come from.
+  /// The source of identifiers and of the jitter of retries.
   package var random: @Sendable () -> UInt64
   /// Waits; throws `CancellationError` when the task is cancelled.
   package var sleep: @Sendable (Duration) async throws -> Void
-  /// A place for blocking work, by the name that debuggers show.
+  /// Makes an executor for blocking work; debuggers show its name.
   package var makeExecutor: @Sendable (String) -> any WorkExecutor
-  /// Makes sure that one process at a time syncs the file at this path, waiting for so long.
+  /// Ensures that one process at a time syncs the file at this path; waits at most this long.
   package var lock: @Sendable (String, Duration) async throws -> SyncLock
-  /// What is asked for a way to the server before each request.
+  /// The check for a connection to the server before each request.
   package var connectivity: any Connectivity = AssumedConnectivity()
   /// The SQLite VFS that holds the file; `nil` for the operating system's.
   package var fileSystem: String?
-  /// Where the token is kept.
+  /// The store of the token.
   package var credentials: any CredentialStore = MemoryCredentialStore()
   package var limits = Limits.standard
-  /// How a sync behaves.
+  /// The options of a sync.
   package var sync = SyncEngine.Options()
-  /// How watching behaves.
+  /// The options of a watch.
   package var watch = Watcher.Options()
 
   package init(
@@ -40,7 +40,7 @@ package struct Surroundings: Sendable {
     self.lock = lock
   }
 
-  /// This machine.
+  /// The real machine.
   package static var system: Surroundings {
     var surroundings = Surroundings(
       wallClock: SystemClock.milliseconds, random: EntropyPool().next,
@@ -51,7 +51,7 @@ package struct Surroundings: Sendable {
     return surroundings
   }
 
-  /// The same for the network client.
+  /// The surroundings of the network client.
   var network: NetworkSurroundings {
     NetworkSurroundings(now: { wallClock() / 1000 }, random: random, sleep: sleep)
   }

@@ -1,12 +1,12 @@
 import FerryProtocol
 import Networking
 
-/// The endpoints by which a device compares itself with the space, and what they carried.
+/// The endpoints by which a device compares itself with the space, and their traffic.
 struct VerifyAPI: Sendable {
   let api: SyncAPI
   let limits: Limits
 
-  /// Bytes of one exchange.
+  /// The bytes of one exchange.
   struct Traffic: Sendable {
     var sent = 0
     var received = 0
@@ -17,7 +17,7 @@ struct VerifyAPI: Sendable {
     return (try DigestAnswer(decoding: body, limits: limits), traffic)
   }
 
-  /// The whole state of these records; the server may leave out the last ones.
+  /// Fetches the whole state of these records; the server may omit the last ones.
   func records(_ keys: [RecordKey]) async throws -> ([Change], Traffic) {
     let (body, traffic) = try await post("/records", RecordsRequest(keys: keys).encoded())
     var changes: [Change] = []

@@ -9,7 +9,7 @@ struct SyncAPI: Sendable {
   private let surroundings: Surroundings
   private let shared: Shared
 
-  /// What is learnt of a server and kept between calls.
+  /// Facts about a server, kept between calls.
   final class Shared: Sendable {
     fileprivate let acceptsZstandard = Mutex(false)
     private let offset = Mutex<Int64?>(nil)
@@ -17,12 +17,12 @@ struct SyncAPI: Sendable {
 
     init() {}
 
-    /// The server's clock minus this device's by the last answer, milliseconds.
+    /// The server's clock minus this device's as of the last answer, in milliseconds.
     var clockOffset: Int64? { offset.withLock { $0 } }
 
     func note(offset: Int64) { self.offset.withLock { $0 = offset } }
 
-    /// Bytes of a packet that a proxy on the way was found to take.
+    /// The largest packet, in bytes, that a proxy on the way accepts.
     var packetBytesMax: Int? { packetBytes.withLock { $0 } }
 
     func note(packetBytesMax: Int) { packetBytes.withLock { $0 = packetBytesMax } }
@@ -39,7 +39,7 @@ struct SyncAPI: Sendable {
     self.shared = shared
   }
 
-  /// Only the sync knows what may be sent again, and when.
+  /// Returns the client's settings, without retries: only the sync knows when to repeat a request.
   private static func configuration(
     _ server: ServerAccess, _ limits: Limits
   ) -> NetworkConfiguration {
@@ -58,7 +58,7 @@ struct SyncAPI: Sendable {
     return configuration
   }
 
-  /// The space, made when absent where the server lets this caller make it.
+  /// Fetches the space; creates an absent one if the server permits it.
   func space(create: Bool) async throws -> SpaceInfo {
     let sent = surroundings.wallClock()
     let info = try SpaceInfo(decoding: try await send(create ? .put : .get, "").body)
@@ -66,30 +66,32 @@ struct SyncAPI: Sendable {
     return info
   }
 
-  /// What the space declares of its tables.
+  /// Fetches the schema of the space.
   func schema() async throws -> SpaceSchema {
     try SpaceSchema(decoding: try await send(.get, "/schema").body, limits: surroundings.limits)
   }
 
-  /// Puts a schema in force; answers with it.
+  /// Puts a schema in force and returns it.
   func applySchema(_ document: SpaceSchema, keepsRecords: Bool) async throws -> SpaceSchema {
     let query = keepsRecords ? [QueryItem("records", "keep")] : []
     let answer = try await send(.put, "/schema", query: query, body: document.encoded())
     return try SpaceSchema(decoding: answer.body, limits: surroundings.limits)
   }
 
-  /// - Parameter cursor: what the device knows of the history: the server takes the packet only
-  ///   where it has that.
+  /// Sends a packet. Returns the server's answer.
+  ///
+  /// - Parameter cursor: the device's place in the history; the server accepts the packet only if
+  ///   it has that place.
   func push(_ packet: Packet, cursor: Cursor?) async throws -> PacketAnswer {
     let query = cursor.map { [QueryItem("cursor", "\($0)")] } ?? []
     let answer = try await send(.post, "/packets", query: query, body: packet.encoded())
     return try PacketAnswer(decoding: answer.body, limits: surroundings.limits)
   }
 
-  /// One page of the pull list, undecoded.
+  /// Fetches one page of the pull list, undecoded.
   ///
-  /// - Parameter names: whose applied tail and notices to tell; a sync may find that the device
-  ///   needs another name.
+  /// - Parameter names: the device identifiers whose applied tail and notices the page reports. A
+  ///   sync may find that the device needs another one.
   func changes(cursor: Cursor?, limit: Int, names: OwnNames) async throws -> [UInt8] {
     var query = [QueryItem("limit", "\(limit)"), QueryItem("device", "\(names.device)")]
     let former = names.former.suffix(Limits.standard.formerDevices).map { "\($0.device)" }
@@ -101,9 +103,9 @@ struct SyncAPI: Sendable {
     return body
   }
 
-  /// The whole state of these records as the server has it now, as a page, undecoded: one that is
-  /// not there is a delete at sequence 0. At most ``Limits/recordsPerRequest`` keys, none twice;
-  /// those that the page does not name have to be asked for again.
+  /// Fetches the whole state of these records as the server has it now, as an undecoded page. An
+  /// absent record is a delete at sequence 0. Takes at most ``Limits/recordsPerRequest`` distinct
+  /// keys; the caller requests those that the page omits again.
   func records(_ keys: [RecordKey]) async throws -> [UInt8] {
     try await send(.post, "/records", body: RecordsRequest(keys: keys).encoded()).body
   }
@@ -113,7 +115,7 @@ struct SyncAPI: Sendable {
     shared.note(offset: ClockOffset.estimate(sent: sent, server: server, received: received))
   }
 
-  /// The event stream; ends when the server or the network ends it.
+  /// Opens the event stream; it ends when the server or the network ends it.
   func events(after head: SequenceNumber?, silence: Duration) async throws -> TransportStream {
     var request = NetworkRequest("/events", headers: ["Accept": "text/event-stream"])
     if let head { request.headers.add("Last-Event-ID", "\(head)") }
@@ -172,18 +174,18 @@ struct SyncAPI: Sendable {
 }
 
 extension NetworkBody {
-  /// Bytes in memory that it sends.
+  /// The bytes in memory that the body sends.
   fileprivate var byteCount: Int {
     if case .bytes(let bytes, _) = self { bytes.count } else { 0 }
   }
 }
 
-/// The server's answer and its wish for a pause before the next attempt (`Retry-After`).
+/// The server's answer, and the pause before the next attempt that it requests (`Retry-After`).
 struct AskedToWait: Error {
   var pause: Duration
   var failure: ReplicaError
 
-  /// The failure, with what the server asked for.
+  /// The failure with the requested pause.
   var explained: ReplicaError {
     let wish = "the server asks not to be asked again for \(pause.inWords)"
     switch failure {
@@ -200,7 +202,7 @@ struct AskedToWait: Error {
 }
 
 extension Duration {
-  /// Roughly, for a person.
+  /// An approximate duration in words, for the user.
   var inWords: String {
     let seconds = max(0, components.seconds)
     return switch seconds {

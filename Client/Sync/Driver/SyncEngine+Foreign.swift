@@ -1,12 +1,12 @@
 import FerryProtocol
 
-/// Packets that a proxy refused in place of the server.
+/// Packets that a proxy rejected instead of the server.
 extension SyncEngine {
-  /// Makes packets smaller, or puts the one transaction of a packet into quarantine, so that
-  /// everything else is exchanged.
+  /// Makes packets smaller, or quarantines the only transaction of a packet, so that everything
+  /// else is exchanged.
   ///
-  /// - Throws: ``ForeignAnswer`` when even a small request is not let through: then it is not the
-  ///   packet that is refused.
+  /// - Throws: ``ForeignAnswer`` if even a small request does not get through: then the packet is
+  ///   not the reason.
   func settle(
     _ answer: ForeignAnswer, ofPacket number: Int64, _ cut: PacketCut, _ api: SyncAPI,
     _ report: inout SyncReport
@@ -48,24 +48,24 @@ extension SyncEngine {
 }
 
 extension ForeignAnswer {
-  /// Why an operation is in quarantine.
+  /// The code of the quarantine entry.
   fileprivate var refusalCode: RefusalCode { isTooLarge ? .tooLargeForProxy : .refusedByProxy }
 }
 
 extension RefusalCode {
-  /// A request with the transaction is larger than a proxy takes. Not on the wire.
+  /// A request with the transaction exceeds a proxy's limit. Not on the wire.
   static let tooLargeForProxy = RefusalCode(rawValue: "too_large_for_proxy")
-  /// A proxy refuses requests that hold the transaction. Not on the wire.
+  /// A proxy rejects requests that contain the transaction. Not on the wire.
   static let refusedByProxy = RefusalCode(rawValue: "refused_by_proxy")
 }
 
 /// The facts about a packet that cannot be sent.
 struct PacketFacts: Sendable {
-  /// Bytes of the packet, and of all operations of its first transaction.
+  /// The bytes of the packet, and of all operations of its first transaction.
   var bytes: Int
   var transactionBytes: Int
   var operations: Int
-  /// A record of it.
+  /// A record of the packet.
   var key: RecordKey
 }
 

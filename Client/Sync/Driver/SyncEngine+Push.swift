@@ -2,11 +2,11 @@ import FerryProtocol
 import Networking
 
 extension SyncEngine {
-  /// Sends what is pending, several packets at once, until nothing waits or the server cannot
+  /// Sends pending operations, several packets at once, until nothing waits or the server cannot
   /// take more.
   ///
-  /// - Parameter inFlight: packets at once. One after the other they come into this device's chain
-  ///   also where a copy of the file has sent them all: one that overtakes is a duplicate.
+  /// - Parameter inFlight: packets at once. With 1, every packet joins this device's chain, even if
+  ///   a copy of the file has sent it. A packet that overtakes another is only a duplicate.
   func push(
     _ api: SyncAPI, _ report: inout SyncReport, inFlight: Int? = nil,
     _ progress: @escaping Progress
@@ -54,8 +54,8 @@ extension SyncEngine {
     )
   }
 
-  /// Sends what is pending and takes out of the queue what the server can never apply, until
-  /// nothing waits.
+  /// Sends pending operations, and removes from the queue those that the server can never apply,
+  /// until nothing waits.
   private func pushAround(
     _ api: SyncAPI, _ report: inout SyncReport, _ inFlightMax: Int, _ progress: @escaping Progress
   ) async throws {
@@ -71,7 +71,7 @@ extension SyncEngine {
     }
   }
 
-  /// Answers a refusal. Returns how packets are cut from here on.
+  /// Handles a rejected packet. Returns how the next packets are cut.
   private func settle(
     _ refused: PacketRefused, _ cut: PacketCut, _ report: inout SyncReport
   ) async throws -> PacketCut {
@@ -100,7 +100,7 @@ extension SyncEngine {
     return next
   }
 
-  /// Rounds in which packets may stay parked before the push leaves them to the server.
+  /// The number of rounds with buffered packets before the push leaves them to the server.
   private var parkedRoundsMax: Int { 3 }
 
   private func pushChain(
@@ -136,7 +136,7 @@ extension SyncEngine {
     }
   }
 
-  /// Packets that have not been sent in this round, oldest first; new ones are frozen as needed.
+  /// Returns packets that this round has not sent, oldest first; freezes new ones as needed.
   private func nextPackets(
     besides sent: Set<Int64>, room: Int, _ cut: PacketCut
   ) async throws -> [PacketRow] {
@@ -178,7 +178,7 @@ private struct PacketRefused: Error {
   let problem: Problem
 }
 
-/// A packet that a proxy refused in place of the server.
+/// A packet that a proxy rejected instead of the server.
 private struct PacketRefusedByProxy: Error {
   let packet: Int64
   let answer: ForeignAnswer

@@ -1,9 +1,9 @@
 import FerryProtocol
 
 extension SyncEngine {
-  /// A round that sends what is pending. Where it fails because of the server or of the way to it,
-  /// the operations of upload-only tables that it was to send are marked (seed row S2.2). A round
-  /// that is cancelled or killed has not failed: the next one goes on with it.
+  /// Runs a round that sends pending operations. If it fails because of the server or the network,
+  /// its operations of upload-only tables are marked (SPEC.md §17). A cancelled or killed round has
+  /// not failed: the next one continues it.
   func lockedToSend(
     _ round: (SyncAPI) async throws -> SyncReport
   ) async throws -> SyncReport {
@@ -23,7 +23,7 @@ extension SyncEngine {
 }
 
 extension ReplicaError {
-  /// Whether it is the server, or the way to it, that stood in the way.
+  /// Whether the server or the network caused the failure.
   fileprivate var isOfDelivery: Bool {
     switch self {
     case .offline, .refused, .unexpectedAnswer, .untrusted, .redirected, .tooLarge, .leftBehind:

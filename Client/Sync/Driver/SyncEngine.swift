@@ -1,20 +1,21 @@
 import FerryProtocol
 import Networking
 
-/// Runs syncs: pulls, then pushes, over a transport. The rules are in the machines and the
-/// file's transactions; what is here is only the order of calls.
+/// Runs syncs: pulls, then pushes, over a transport. It only orders the calls; the machines and the
+/// file's transactions contain the rules.
 package struct SyncEngine: Sendable {
-  /// How a sync behaves.
+  /// The options of a sync.
   package struct Options: Sendable {
-    /// Packets under way at once; the dependency chain makes their order of arrival irrelevant.
+    /// The number of concurrent packets; the dependency chain makes their order of arrival
+    /// irrelevant.
     package var packetsInFlight = 4
-    /// Changes asked for in one page.
+    /// The number of changes requested in one page.
     package var pageSize = 5_000
-    /// What is tried again before a sync gives up.
+    /// The retries before a sync gives up.
     package var retry = RetryPolicy(
       delayBase: .milliseconds(200), delayMax: .seconds(5), retryAfterMax: .seconds(10),
       attemptsMax: 4)
-    /// How long to wait for another process that syncs the same file.
+    /// The longest wait for another process that syncs the same file.
     package var lockPatience: Duration = .seconds(60)
 
     package init() {}
@@ -31,7 +32,7 @@ package struct SyncEngine: Sendable {
 
   typealias Progress = @Sendable (SyncProgress) -> Void
 
-  /// Pulls until the head is reached (seed row S1.7).
+  /// Pulls until the head is reached (SPEC.md §5).
   func pull(progress: @escaping Progress) async throws -> SyncReport {
     try await locked { api in
       var report = SyncReport()
@@ -40,7 +41,7 @@ package struct SyncEngine: Sendable {
     }
   }
 
-  /// Drains what is to apply, then sends what is pending (seed row S1.5).
+  /// Applies all of the server's changes, then sends pending operations (SPEC.md §4).
   func push(progress: @escaping Progress) async throws -> SyncReport {
     try await lockedToSend { api in
       var report = SyncReport()
@@ -54,8 +55,8 @@ package struct SyncEngine: Sendable {
     }
   }
 
-  /// Pulls, pushes, and pulls what others have done meanwhile. With `trustingHead`, a pull is left
-  /// out where a live connection has just told that there is nothing to pull.
+  /// Pulls, pushes, and pulls the others' changes since. With `trustingHead`, skips a pull if a
+  /// live connection has just reported that there is nothing to pull.
   func sync(
     trustingHead head: SequenceNumber? = nil, progress: @escaping Progress
   ) async throws -> SyncReport {
@@ -79,7 +80,7 @@ package struct SyncEngine: Sendable {
         let isToRefresh = try await thread.run { try $0.hasRefresh() }
         guard after.head > after.applied || isToRefresh else { break }
         try await pull(api, &report, progress)
-        // What a server that was set back has lost is to be sent again.
+        // A rolled-back server needs its lost operations again.
         guard try await thread.run({ try $0.hasUnsent() }) else { break }
       }
       try await finish(reconciled, api, &report, progress)
@@ -90,7 +91,7 @@ package struct SyncEngine: Sendable {
     }
   }
 
-  /// Pushes that one sync may make.
+  /// The most pushes in one sync.
   private var pushesMax: Int { 3 }
 
   // MARK: Order of a round
@@ -144,17 +145,17 @@ package struct SyncEngine: Sendable {
       {
         try await thread.run { try $0.takeNewIdentity(problem.code) }
       } catch let error as MalformedMessage {
-        // What is staged may be as broken as what came last.
+        // The staged pages may be as broken as the last one.
         try await thread.run { try $0.discardStaged() }
         throw error
       }
     }
   }
 
-  /// Pulls from the start that one pull may begin.
+  /// The most pulls from the start in one pull.
   private var replacementsMax: Int { 3 }
 
-  /// Fetches records whose server side is not known here any more; they are applied with the list.
+  /// Fetches records whose server state is unknown here; the pull applies them with its list.
   private func refresh(_ api: SyncAPI) async throws {
     while true {
       let keys = try await thread.run { try $0.recordsToRefresh() }
@@ -164,7 +165,7 @@ package struct SyncEngine: Sendable {
     }
   }
 
-  /// Answers whether the list has to be pulled anew.
+  /// Pulls all pages. Returns whether the list has to be pulled from scratch.
   private func pullPages(
     _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
   ) async throws -> Bool {
@@ -173,7 +174,7 @@ package struct SyncEngine: Sendable {
     }
     if try await thread.run({ try $0.hasRefresh() }) { try await refresh(api) }
     var received = 0
-    // Whatever a server says, each page has to bring the list on.
+    // Each page has to advance the list, even if the server is broken.
     var reached = asked?.received ?? -1
     let applied = try await withThrowingTaskGroup(of: [UInt8].self) { group in
       group.addTask { try await page(api, asked, names) }
@@ -199,7 +200,7 @@ package struct SyncEngine: Sendable {
       return AppliedPull()
     }
     report.pulled += applied.applied
-    // What an earlier pull deferred is tried again by each.
+    // Each pull retries the changes that an earlier pull deferred.
     if !applied.isToRepeat { report.refused = applied.refused }
     return applied.isToRepeat
   }
@@ -212,10 +213,12 @@ package struct SyncEngine: Sendable {
     }
   }
 
-  /// Repeats a request that may succeed later, with exponential back-off and jitter, and not before
-  /// the server wants it. It does not repeat a request if the server wants a longer pause than a sync
-  /// waits, or if the request ran into its time limit: the user has waited long enough, and a watch
-  /// tries again anyway.
+  /// Repeats a request that may succeed later, with exponential back-off, jitter and the server's
+  /// pause.
+  ///
+  /// Two failures are not repeated: the server requests a longer pause than a sync waits, or the
+  /// request exceeded its time limit. Then the user has waited long enough, and a watch retries
+  /// anyway.
   func retrying<T: Sendable>(_ body: @Sendable () async throws -> T) async throws -> T {
     var failures = 0
     while true {
@@ -243,7 +246,7 @@ extension ProblemCode {
   /// Whether the device must take another identifier and send its unconfirmed operations again.
   var needsIdentity: Bool { self == .deviceForked || self == .deviceTaken }
 
-  /// Whether the server cannot go on from a cursor, so that all is pulled from the start.
+  /// Whether the server cannot continue from a cursor, so that everything is pulled from the start.
   var needsReplacement: Bool {
     switch self {
     case .epochChanged, .cursorAhead, .historyLost, .cursorExpired, .lostAndExpired: true

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Makes sure that one process at a time syncs a replica's file. Held by the operating system,
-/// so a killed process leaves no stale lock. Writing to the tables needs no lock.
+/// Ensures that one process at a time syncs a replica's file. The operating system holds the lock,
+/// so a killed process leaves no stale one. Writes to the tables need no lock.
 package final class SyncLock: Sendable {
   private let free: @Sendable () -> Void
 
@@ -32,9 +32,9 @@ package final class SyncLock: Sendable {
     return SyncLock { close(descriptor) }
   }
 
-  /// A lock that `free` gives back.
+  /// Creates a lock that `free` releases.
   package init(free: @escaping @Sendable () -> Void) { self.free = free }
 
-  /// Frees the lock. Called once.
+  /// Releases the lock. Called once.
   func release() { free() }
 }

@@ -1,12 +1,12 @@
 import FerryProtocol
 import SQLite
 
-/// Compares a replica with its space: reads all its rows, compares hash trees from their roots
-/// down, and looks at each record that may differ (SPEC.md §16).
+/// Compares a replica with its space. Reads all rows, compares hash trees from their roots down,
+/// and checks each record that may differ (SPEC.md §16).
 ///
-/// The point in the order is the cursor after a pull, which stands still as long as the sync lock
-/// is held. What others write meanwhile makes nodes differ, and is passed over record by record:
-/// its sequence is above the cursor. So this ends however busy the server is.
+/// The point of comparison is the cursor after a pull, which does not move while the sync lock is
+/// held. Later writes of others make nodes differ. The verifier skips such records, because their
+/// sequence is above the cursor. So it ends however busy the server is.
 struct Verifier: Sendable {
   let engine: SyncEngine
   let source: RowSource
@@ -14,12 +14,12 @@ struct Verifier: Sendable {
   let cursor: Cursor
   let progress: @Sendable (VerifyProgress) -> Void
 
-  /// Leaves whose records are held in memory at once.
+  /// The number of leaves whose records are in memory at once.
   private static let leavesAtOnce = 4_096
-  /// Leaves asked for in one request.
+  /// The number of leaves in one request.
   private static let leavesPerRequest = 64
 
-  /// Compares everything that is tracked here, but for upload-only tables.
+  /// Compares all tracked tables except upload-only ones.
   func run() async throws -> VerifyReport {
     var report = VerifyReport(cursor: cursor)
     let tracked = try await source.read { connection in
@@ -46,7 +46,7 @@ struct Verifier: Sendable {
     return report
   }
 
-  /// The table of missions, where anything was published.
+  /// Returns the table of missions, if the space has published any.
   private func catalogue(
     among roots: [DigestAnswer.TableDigest]
   ) async throws -> [Name] {
@@ -74,7 +74,7 @@ struct Verifier: Sendable {
 
   /// Calls `body` with records that may differ, a limited number at a time.
   ///
-  /// - Returns: the number of rows that were read.
+  /// - Returns: The number of rows that were read.
   func forEachSuspect(
     of root: DigestAnswer.TableDigest, _ report: inout VerifyReport,
     _ body: ([RecordKey], inout VerifyReport) async throws -> Void
@@ -111,7 +111,7 @@ struct Verifier: Sendable {
     return descent.leaves
   }
 
-  /// Records that may differ.
+  /// Returns records that may differ.
   private func suspects(
     in leaves: [Int], of table: Name, _ report: inout VerifyReport
   ) async throws -> [RecordKey] {
@@ -138,7 +138,7 @@ struct Verifier: Sendable {
 
   // MARK: One record
 
-  /// Marks differences that are none any more.
+  /// Marks differences that no longer exist.
   func recheck(_ report: inout VerifyReport) async throws {
     var left = Set<RecordKey>()
     for table in report.tables.map(\.table) {
@@ -150,7 +150,7 @@ struct Verifier: Sendable {
     }
   }
 
-  /// Asks for the records themselves. Answers with those that do differ.
+  /// Fetches the records themselves. Returns those that do differ.
   private func judge(
     _ suspects: [RecordKey], of table: Name, _ report: inout VerifyReport
   ) async throws -> [RecordDifference] {
@@ -165,7 +165,7 @@ struct Verifier: Sendable {
     return found
   }
 
-  /// Takes the next records off the list, and returns them as the server has them.
+  /// Removes the next records from the list, and returns them as the server has them.
   func records(
     _ waiting: inout ArraySlice<RecordKey>, _ report: inout VerifyReport
   ) async throws -> [Change] {
@@ -181,7 +181,7 @@ struct Verifier: Sendable {
     return changes
   }
 
-  /// Which of these records differ from their rows here.
+  /// Returns the records that differ from their rows here.
   private func differing(
     _ changes: [Change], of table: Name
   ) async throws -> [RecordDifference] {
@@ -231,7 +231,7 @@ struct Verifier: Sendable {
     return answers
   }
 
-  /// Asks until the server's sums reach the cursor.
+  /// Repeats a request until the server's sums reach the cursor.
   private func ask(
     _ query: DigestQuery, _ report: inout VerifyReport
   ) async throws -> DigestAnswer.Content {
@@ -251,11 +251,11 @@ struct Verifier: Sendable {
   }
 }
 
-/// Where the rows to compare are read.
+/// The connections that read the rows to compare.
 enum RowSource: Sendable {
-  /// On connections of their own, beside all writing.
+  /// Connections of their own, beside all writes.
   case readers(ReaderPool)
-  /// On the replica's own connection; writes wait meanwhile.
+  /// The replica's own connection; writes wait meanwhile.
   case replica(ReplicaThread)
 
   /// Runs `body` in a transaction of the connection.
@@ -278,8 +278,8 @@ extension VerifyReport {
 }
 
 extension SyncEngine {
-  /// Pulls, and compares what is here with what the server has. Nothing else syncs the file
-  /// meanwhile; the user writes on.
+  /// Pulls, and compares this replica with the server. No other sync of the file runs meanwhile;
+  /// the user can write.
   func verify(
     readers: ReaderPool, mending: Bool, progress: @escaping @Sendable (VerifyProgress) -> Void
   ) async throws -> VerifyReport {
@@ -303,7 +303,7 @@ extension SyncEngine {
     return report
   }
 
-  /// Compares at the cursor: the caller has pulled.
+  /// Returns a verifier at the cursor; the caller has pulled.
   func verifier(
     _ api: SyncAPI, _ source: RowSource,
     _ progress: @escaping @Sendable (VerifyProgress) -> Void = { _ in }
@@ -318,7 +318,7 @@ extension SyncEngine {
 }
 
 extension VerifyReport {
-  /// What was found, in a line.
+  /// A summary in one line.
   public var summary: String {
     let mended = differences.filter(\.isMended).count
     let found =

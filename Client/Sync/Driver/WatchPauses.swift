@@ -1,10 +1,10 @@
 import Synchronization
 
-/// The pauses of a watcher's two halves, as ``SharedBackOff`` rules them.
+/// The pauses of a watcher's two halves, by the rules of ``SharedBackOff``.
 final class WatchPauses: Sendable {
   private struct State {
     var rule = SharedBackOff()
-    /// What ends the pause of a half that waits.
+    /// Ends the pause of a waiting half.
     var ends: [SharedBackOff.Half: AsyncStream<Void>.Continuation] = [:]
   }
 
@@ -13,7 +13,7 @@ final class WatchPauses: Sendable {
 
   init(_ surroundings: Surroundings) { self.surroundings = surroundings }
 
-  /// A half got through: the other, where it waits, tries at once.
+  /// Notes that a half succeeded: if the other one waits, it retries at once.
   func succeed(_ half: SharedBackOff.Half) {
     let end = state.withLock { state in
       state.rule.succeed(half).flatMap { state.ends.removeValue(forKey: $0) }
@@ -21,7 +21,7 @@ final class WatchPauses: Sendable {
     end?.finish()
   }
 
-  /// A half failed: returns when it should try again.
+  /// Notes that a half failed, and returns when it should retry.
   ///
   /// - Throws: `CancellationError`.
   func rest(_ half: SharedBackOff.Half) async throws {

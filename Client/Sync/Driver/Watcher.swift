@@ -2,17 +2,17 @@ import FerryProtocol
 import Networking
 import Synchronization
 
-/// Keeps a replica in step for as long as it runs (seed row S1.11): a live connection tells when
-/// the head moves, local writes are noticed and sent, and where the connection fails, polling
-/// takes its place until it is back.
+/// Keeps a replica in sync while it runs (SPEC.md §7). A live connection reports when the head
+/// moves, and local writes are sent at once. If the connection fails, the watcher polls until it is
+/// back.
 package struct Watcher: Sendable {
-  /// How often, and how patiently.
+  /// The intervals of a watch.
   package struct Options: Sendable {
-    /// Between looks at the file for writes of other processes.
+    /// The interval between checks of the file for writes of other processes.
     package var localPoll: Duration = .milliseconds(25)
-    /// Between syncs while there is no live connection.
+    /// The interval between syncs without a live connection.
     package var remotePoll: Duration = .seconds(5)
-    /// A live connection that is silent for longer is dead: three heartbeats.
+    /// The longest silence of a live connection that works: three heartbeats.
     package var silence: Duration = .seconds(45)
     package var retry = RetryPolicy(
       delayBase: .milliseconds(250), delayMax: .seconds(30), attemptsMax: nil)
@@ -20,7 +20,7 @@ package struct Watcher: Sendable {
     package init() {}
   }
 
-  /// What happened, for whoever is watching.
+  /// An event for the caller that watches.
   enum Event: Sendable {
     case synced(SyncReport)
     case offline(ReplicaError)
@@ -31,7 +31,7 @@ package struct Watcher: Sendable {
   var options: Options { engine.surroundings.watch }
   let wakeups: Wakeups
 
-  /// Runs until cancelled, or until an error that time does not heal.
+  /// Runs until it is cancelled, or until a permanent error.
   func run(
     progress: @escaping SyncEngine.Progress, onEvent: @escaping @Sendable (Event) -> Void
   ) async throws {
@@ -45,14 +45,14 @@ package struct Watcher: Sendable {
       wakeups.wake()
       defer { group.cancelAll() }
       try await group.next()
-      // A cancelled stream of wakeups only ends; that is told as the others tell it.
+      // A cancelled stream of wakeups only ends; this throws as the other tasks do.
       try Task.checkCancellation()
     }
   }
 
-  // MARK: What wakes it
+  // MARK: Wakeups
 
-  /// The live connection: each event is the space's newest head.
+  /// Follows the live connection: each event is the space's newest head.
   private func listen(
     _ live: SharedLiveHead, _ pauses: WatchPauses, _ onEvent: @Sendable (Event) -> Void
   ) async throws {
@@ -85,7 +85,7 @@ package struct Watcher: Sendable {
     }
   }
 
-  /// Writes of other processes to the file.
+  /// Follows writes of other processes to the file.
   private func followFile() async throws {
     var seen = try await engine.thread.run { try $0.dataVersion() }
     while true {
@@ -103,7 +103,7 @@ package struct Watcher: Sendable {
     }
   }
 
-  // MARK: What it does
+  // MARK: Syncs
 
   private func syncOnWakeups(
     _ live: SharedLiveHead, _ pauses: WatchPauses, _ progress: @escaping SyncEngine.Progress,
@@ -129,7 +129,7 @@ package struct Watcher: Sendable {
         let failure = ReplicaError(error)
         if failure == .cancelled { throw CancellationError() }
         // A server that was trusted before may be behind a portal's page now, or renew its
-        // certificate soon; one that never was is set up wrongly.
+        // certificate soon. If it was never trusted, its setup is wrong.
         guard
           failure.isTransient || failure.isOverQuota || hasSynced && failure.isUntrusted
         else { throw failure }
@@ -150,7 +150,7 @@ package struct Watcher: Sendable {
   }
 }
 
-/// Wakes the watcher; several calls before it looks are one.
+/// Wakes the watcher; several calls before its next check count as one.
 package final class Wakeups: Sendable {
   let stream: AsyncStream<Void>
   private let continuation: AsyncStream<Void>.Continuation

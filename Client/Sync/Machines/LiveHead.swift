@@ -1,30 +1,30 @@
 import FerryProtocol
 import Networking
 
-/// The head as the live connection knows it, and whether it can be relied upon; pure.
+/// The head as the live connection knows it, and whether a sync can rely on it; pure.
 ///
 /// A server that was restored from a backup, or failed over to a copy that lacks commits, has a
-/// lower head or another epoch. So a new connection is trusted only once everything was pulled
-/// after it was made, and so is one whose server's history turns out to be another.
+/// lower head or another epoch. So a new connection is trusted only after a complete pull. The same
+/// holds if the history of the connection's server changes.
 struct LiveHead: Sendable, Equatable {
-  /// The newest head that was heard of; `nil` without a connection.
+  /// The newest head received; `nil` without a connection.
   private(set) var head: SequenceNumber?
   /// Counts connections, and histories of the server on each.
   private(set) var history = 0
   private var epoch: Epoch?
   private var trustedHistory = 0
 
-  /// The head, if it can be relied upon.
+  /// The head, if a sync can rely on it.
   var trusted: SequenceNumber? { trustedHistory == history ? head : nil }
 
-  /// A connection was made. The server sends its head if it is another than this one.
+  /// Notes a new connection. The server sends its head if it differs from this one.
   mutating func connect(head: SequenceNumber) {
     self.head = head
     epoch = nil
     history += 1
   }
 
-  /// The server has sent its head.
+  /// Notes the server's head.
   mutating func move(to event: HeadEvent) {
     let wentBack = head.map { event.head < $0 } ?? false
     let isOther = epoch != nil && event.epoch != nil && epoch != event.epoch
@@ -35,14 +35,14 @@ struct LiveHead: Sendable, Equatable {
 
   mutating func disconnect() { head = nil }
 
-  /// Everything was pulled since ``history`` had this number.
+  /// Notes that everything was pulled since ``history`` had this number.
   mutating func trust(_ history: Int) { trustedHistory = history }
 }
 
 /// A head as the server sends it (SPEC.md §7).
 struct HeadEvent: Sendable, Equatable {
   let head: SequenceNumber
-  /// `nil` if the event does not name it.
+  /// The epoch; `nil` if the event does not name it.
   let epoch: Epoch?
 
   init(head: SequenceNumber, epoch: Epoch? = nil) {
@@ -50,7 +50,7 @@ struct HeadEvent: Sendable, Equatable {
     self.epoch = epoch
   }
 
-  /// `nil` for an event that is no head.
+  /// Creates a head from an event; `nil` if the event is not a head.
   init?(_ event: ServerSentEvent) {
     guard let head = SequenceNumber(event.id), 0...Limits.sequenceMax ~= head else { return nil }
     self.head = head

@@ -1,11 +1,11 @@
 import FerryProtocol
 
-// Two operations on one record as one that the server decides as it would have decided the two
-// (seed row S1.9).
+// Joins two operations on one record into one, so that the server decides as for the two (SPEC.md
+// §4, §6).
 
 extension Operation {
-  /// One operation with the later one's id and time, and the columns of both; `nil` where no single
-  /// operation says the same.
+  /// Returns one operation with the later one's id and time and the columns of both; `nil` if no
+  /// single operation is equivalent.
   func joined(with later: Operation, rules: TableRules) -> Operation? {
     let isPlain = rules.isPlain && isPlainWrite && later.isPlainWrite
     if !isPlain && !canJoin(later, rules) { return nil }
@@ -26,15 +26,15 @@ extension Operation {
   private func canJoin(_ later: Operation, _ rules: TableRules) -> Bool {
     if isSummand(rules) || later.isSummand(rules) { return false }
     for column in later.columns {
-      // What was seen meanwhile is not concurrent with the later write.
+      // A change that the author saw in between is not concurrent with the later write.
       if base != later.base && rules.policy(of: column.name).asksWhatWasSeen { return false }
     }
     return true
   }
 
-  /// Whether it adds to a sum. A copy of this file may send it too, and in a chain that begins
-  /// anew it is sent again: as part of another operation the server would not know it again, and
-  /// add it twice.
+  /// Whether the operation adds to a sum. A copy of this file may send it too, and a restarted
+  /// chain sends it again. As part of another operation, the server would not recognise it and
+  /// would add it twice.
   private func isSummand(_ rules: TableRules) -> Bool {
     if !increments.isEmpty { return true }
     guard kind == .insert else { return false }
@@ -54,7 +54,7 @@ extension Operation {
       joined.columns[index] = Column(column.name, value)
     }
     if joined.kind == .insert {
-      // A new record's texts begin at no original.
+      // The texts of a new record have no original.
       joined.originals = []
     } else {
       joined.originals =
@@ -67,7 +67,7 @@ extension Operation {
 }
 
 extension ConflictPolicy {
-  /// Whether a write is decided by what its author had seen.
+  /// Whether the changes that the author had seen decide a write.
   fileprivate var asksWhatWasSeen: Bool {
     switch self {
     case .serverWins, .clientWins, .textMerge, .ask: true
@@ -75,7 +75,7 @@ extension ConflictPolicy {
     }
   }
 
-  /// What two writes of one device come to.
+  /// Returns the result of two writes of one device.
   fileprivate func joined(_ earlier: Value, _ later: Value) -> Value {
     switch self {
     case .max, .min: return ValueOrder.extreme(later, earlier, self)
@@ -91,7 +91,7 @@ extension ConflictPolicy {
 }
 
 extension Value {
-  /// Whether adding it changes a sum.
+  /// Whether adding the value changes a sum.
   fileprivate var isSummand: Bool {
     if case .integer(let integer) = self { integer != 0 } else { false }
   }

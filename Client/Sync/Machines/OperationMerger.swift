@@ -1,25 +1,31 @@
 import FerryProtocol
 
-/// Merges a device's operations on one record into as few as say the same (seed row S1.9).
+/// Merges a device's operations on one record into the fewest equivalent ones (SPEC.md §4, §6).
 ///
-/// insert+update → insert; update+update → one update; insert+delete → nothing; update+delete →
-/// delete. Where the server has told of the record meanwhile, an insert and its delete are a
-/// delete: it has something to delete. A delete followed by an insert stays as it is: the record
-/// begins anew. Each column keeps the time at which it was written, so merging never changes who
-/// wins. Nothing is merged across a batch operation on the same table.
+/// | operations | result |
+/// |---|---|
+/// | insert, update | insert |
+/// | update, update | one update |
+/// | insert, delete | nothing; a delete if a change of the record has come from the server |
+/// | update, delete | delete |
+/// | delete, insert | both: the record starts again |
 ///
-/// Operations that together would be larger than one may be stay apart, and so do those of which
-/// the server would decide otherwise by its policies if they were one, and a delete that came back
-/// to the queue behind a later write.
+/// Each column keeps the time of its write, so merging never changes which write wins. Operations
+/// stay separate in these cases:
+///
+/// - between them is a batch operation on the same table,
+/// - together they exceed the size of one operation,
+/// - the server's policies would decide differently about one operation than about the two,
+/// - a delete returned to the queue behind a later write.
 struct OperationMerger {
   private let limits: Limits
   private let schema: SpaceSchema
   private var slots: [Operation?] = []
   private var positions: [RecordKey: Int] = [:]
   private var met: Set<RecordKey> = []
-  /// Operations left after merging.
+  /// The number of operations after merging.
   private(set) var count = 0
-  /// About the bytes that they take in a packet.
+  /// Their approximate bytes in a packet.
   private(set) var bytes = 0
 
   init(limits: Limits = .standard, schema: SpaceSchema = .empty) {
@@ -27,15 +33,18 @@ struct OperationMerger {
     self.schema = schema
   }
 
-  /// What is left, ids ascending.
+  /// The merged operations, in ascending order of ids.
   var operations: [Operation] { slots.compactMap { $0 } }
 
+  /// Adds an operation.
+  ///
   /// - Parameters:
-  ///   - isMet: whether the server has told of the record since the operation was made.
-  ///   - isApart: whether a packet that holds the operation kept it apart from the one before it.
-  /// - Returns: whether the operation stays apart from the one before it on its record, although
-  ///   the two could be one under other rules, or with other bases. A packet remembers that: what
-  ///   its authors had seen may be forgotten before it is sent again.
+  ///   - isMet: whether a change of the record has come from the server since the operation was
+  ///     made.
+  ///   - isApart: whether a packet with the operation kept it separate from the one before it.
+  /// - Returns: Whether the operation stays separate from the one before it on its record, although
+  ///   other rules or other bases could join the two. A packet records that, because the device may
+  ///   forget the bases before it sends the packet again.
   @discardableResult
   mutating func add(_ operation: Operation, isMet: Bool = false, isApart: Bool = false) -> Bool {
     if operation.batch != nil {
@@ -51,7 +60,7 @@ struct OperationMerger {
     }
     switch (earlier.kind, operation.kind) {
     case (.insert, .update), (.update, .update), (.insert, .insert), (.update, .insert):
-      // A rescued row is recorded after what was written to it, and is older than that.
+      // A re-uploaded row is recorded after later writes to it, with an older time.
       let isRescue = operation.time < earlier.time
       let (older, newer) = isRescue ? (operation, earlier) : (earlier, operation)
       guard !isApart, earlier.packetBytes + operation.packetBytes <= limits.operationBytes,
@@ -78,8 +87,8 @@ struct OperationMerger {
     return false
   }
 
-  /// A batch stands between the operations of its table before and after it: what it does depends
-  /// on what they have made of their records by then.
+  /// Keeps the operations of a batch's table before and after it separate: its effect depends on
+  /// the records at that point.
   private mutating func separate(by batch: Operation) {
     for key in positions.keys.filter({ $0.isIn(tableOf: batch.key) }) { positions[key] = nil }
     slots.append(batch)
@@ -107,9 +116,9 @@ struct OperationMerger {
 }
 
 extension Operation {
-  /// The bytes that the operation takes in a packet, or a few more.
+  /// An upper bound of the bytes that the operation takes in a packet.
   var packetBytes: Int {
-    // What a delete has of its row stays here.
+    // The row in a delete's columns stays on the device.
     if kind == .delete { return 240 + key.record.utf8.count + key.table.utf8.count }
     let added = increments.reduce(0) { $0 + $1.utf8.count + 4 } + predicateBytes
     return (originals.isEmpty ? columns : columns + originals).reduce(
@@ -132,7 +141,7 @@ extension RecordKey {
 }
 
 extension Value {
-  /// The bytes that the value takes as JSON, or a few more.
+  /// An upper bound of the bytes that the value takes as JSON.
   fileprivate var wireBytes: Int {
     switch self {
     case .null, .integer, .real: 32

@@ -1,35 +1,35 @@
 import FerryProtocol
 
-/// How packets are cut otherwise than usual, since the server or a proxy before it refused one.
+/// Special sizes of packets, after the server or a proxy before it rejected one.
 struct PacketCut: Sendable, Equatable {
-  /// Transactions in a packet.
+  /// The most transactions in a packet.
   var groupsMax = Int.max
-  /// Bytes of a packet that it aims at; nil for the usual ones.
+  /// The bytes that a packet aims at; `nil` for the usual number.
   var bytesMax: Int?
-  /// Whether a packet takes as much as a message may hold. A quota judges what a packet leaves
-  /// behind: one that also carries the deletes behind the inserts may fit.
+  /// Whether a packet is as large as a message may be. A quota counts the result of a packet: with
+  /// the deletes that follow its inserts, it may fit.
   var isWidest = false
 
-  /// Bytes of a packet to aim at.
+  /// Returns the bytes that a packet aims at.
   func bytesTarget(_ limits: Limits) -> Int {
     let usual = isWidest ? limits.messageBytes / 4 * 3 : limits.packetBytesTarget
     return min(usual, bytesMax ?? .max)
   }
 
-  /// What becomes of a packet that a proxy refused.
+  /// The answer to a packet that a proxy rejected.
   enum Answer: Equatable {
     /// The queue is cut again, in this way.
     case narrow(PacketCut)
-    /// It cannot be cut any more: its transaction leaves the queue.
+    /// The packet cannot be cut further: its transaction leaves the queue.
     case quarantine
   }
 
-  /// Decides about a packet that is too large for a proxy: half of it is tried, until a single
-  /// operation is left, or until the parts of its transaction would be more than a server keeps.
+  /// Decides about a packet that is too large for a proxy. It halves the packet until a single
+  /// operation is left, or until its transaction has more parts than a server keeps.
   ///
   /// - Parameters:
-  ///   - bytes: of the refused packet.
-  ///   - partsMax: packets that one transaction may be cut into.
+  ///   - bytes: the size of the rejected packet.
+  ///   - partsMax: the most packets of one transaction.
   func afterTooLarge(
     bytes: Int, operations: Int, transactions: Int, transactionBytes: Int, partsMax: Int
   ) -> Answer {
@@ -39,8 +39,8 @@ struct PacketCut: Sendable, Equatable {
     return .narrow(PacketCut(groupsMax: groupsMax, bytesMax: half, isWidest: isWidest))
   }
 
-  /// Decides about a packet whose content a proxy refused: fewer transactions are tried until one is
-  /// left.
+  /// Decides about a packet whose content a proxy rejected. It reduces the number of transactions
+  /// until one is left.
   func afterRefusal(transactions: Int) -> Answer {
     if transactions <= 1 { return .quarantine }
     return .narrow(

@@ -1,25 +1,24 @@
 import FerryProtocol
 
-/// Decides how pending operations are cut into packets: whole local transactions, as many as a
-/// packet holds after merging; a larger transaction goes in several packets that the server
-/// applies together.
+/// Cuts pending operations into packets of whole local transactions, as many as fit after merging.
+/// A larger transaction travels in several packets that the server applies together.
 struct PacketPlanner {
   /// Operations to send as one packet.
   struct Plan: Equatable {
-    /// Merged; empty when the operations cancelled each other out.
+    /// The merged operations; empty if they cancelled each other out.
     var operations: [Operation]
-    /// The pending rows that these stand for.
+    /// The pending rows that the operations were made from.
     var orders: ClosedRange<Int64>
     /// Whether operations on one record were merged.
     var isMerged: Bool
-    /// Whether the next packet carries more of the same transaction.
+    /// Whether the next packet has more of the same transaction.
     var continues: Bool
-    /// The pending rows that merging kept apart from those before them on the same records.
+    /// The pending rows that merging kept separate from earlier ones on the same records.
     var apart: [Int64] = []
   }
 
   private let limits: Limits
-  /// Groups in a packet.
+  /// The most groups in a packet.
   private let groupsMax: Int
   private var groups = 0
   private var merger: OperationMerger
@@ -27,21 +26,23 @@ struct PacketPlanner {
   private var largeGroup: [PendingOperation] = []
   private var apart: [Int64] = []
 
-  /// - Parameter schema: by whose policies operations are merged.
+  /// Creates an empty planner.
+  ///
+  /// - Parameter schema: its policies decide how operations are merged.
   init(limits: Limits, schema: SpaceSchema = .empty, groupsMax: Int = .max) {
     self.limits = limits
     merger = OperationMerger(limits: limits, schema: schema)
     self.groupsMax = groupsMax
   }
 
-  /// Whether a group still fits beside what was taken.
+  /// Whether a group still fits beside the groups already taken.
   func fits(_ group: [PendingOperation]) -> Bool {
     orders == nil
       || groups < groupsMax && merger.count + group.count <= limits.operationsPerPacket
         && merger.bytes + Self.bytes(of: group) <= limits.packetBytesTarget
   }
 
-  /// Takes one whole group. Call ``fits(_:)`` first.
+  /// Adds one whole group. Call ``fits(_:)`` first.
   mutating func take(_ group: [PendingOperation]) {
     guard let first = group.first?.order, let last = group.last?.order else { return }
     if orders == nil { largeGroup = group }
@@ -52,7 +53,7 @@ struct PacketPlanner {
     orders = (orders?.lowerBound ?? first)...last
   }
 
-  /// The packets for what was taken: one, unless a single group is larger than a packet.
+  /// Returns the packets of the taken groups: one, unless a single group is larger than a packet.
   func plans() -> [Plan] {
     guard let orders else { return [] }
     if merger.count <= limits.operationsPerPacket && merger.bytes <= limits.packetBytesTarget {
@@ -65,7 +66,7 @@ struct PacketPlanner {
     return split()
   }
 
-  /// Cuts one large group where a packet is full.
+  /// Cuts one large group wherever a packet is full.
   private func split() -> [Plan] {
     var plans: [Plan] = []
     var run: [PendingOperation] = []

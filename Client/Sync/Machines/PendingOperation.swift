@@ -1,13 +1,13 @@
 import FerryProtocol
 
-/// A recorded operation that the server has not confirmed yet (seed row S1.3).
+/// A recorded operation that the server has not confirmed yet (SPEC.md §4).
 public struct PendingOperation: Sendable, Equatable {
-  /// The operation; a delete's columns are the row as it was before (seed row S1.10).
+  /// The operation; of a delete, its columns are the row before it.
   public var operation: Operation
-  /// Its place in the order in which this device's user did things.
+  /// The operation's place in the order of the user's actions on this device.
   public var order: Int64
-  /// The local transaction that it belongs to.
+  /// The operation's local transaction.
   public var group: Int64
-  /// Whether the server has told of its record between its making and its freezing.
+  /// Whether a change of its record came from the server between its recording and its freezing.
   var isMet = false
 }

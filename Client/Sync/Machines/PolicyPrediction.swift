@@ -1,8 +1,8 @@
 import FerryProtocol
 
 extension RemoteChange {
-  /// What the server will make of a record on which own operations are pending, where its table
-  /// has policies: the same merge as the server's, as far as the change tells of the record.
+  /// Predicts the server's result for a record with own pending operations in a table with
+  /// policies. It merges as the server does, with the columns that the change has.
   static func predictedEffect(
     of state: RecordState, pending: [Operation], device: DeviceID, rules: TableRules
   ) -> RowEffect {
@@ -10,10 +10,10 @@ extension RemoteChange {
     let isDead = state.deleted != nil && !state.isAlive
     let decided = decided(state, pending, device, rules)
     guard decided.isAlive else { return isDead || !own.endsDeleted ? .delete : .none }
-    // The row here is what an own operation makes of it already.
+    // The row here already has the effect of an own operation.
     if isDead { return .none }
     if own.endsDeleted {
-      // The own delete loses. What the change does not tell comes when the server has decided.
+      // The own delete loses. The columns that the change omits come after the server's decision.
       return state.inserted == nil ? .none : .upsert(decided.columns, isWhole: true, kept: [])
     }
     let columns = state.columns.compactMap { column in
@@ -21,7 +21,7 @@ extension RemoteChange {
     }
     let isWhole = state.inserted != nil && own.inserted == nil
     if columns.isEmpty && !isWhole { return .none }
-    // Of what is not told, an increment says no more than how much is added to it.
+    // Of a column that the change omits, an increment has only the added amount.
     let knowsAll = isWhole || own.inserted != nil
     let kept = decided.columns.filter { column in
       own.columns[column.name] != nil
@@ -35,8 +35,8 @@ extension RemoteChange {
   ) -> RecordState {
     var decided = state
     if decided.inserted == nil {
-      // A change that gives some columns is of a record that is there, one of a tombstone of a
-      // record that was.
+      // A change with some columns means that the record exists; a change with a tombstone means
+      // that it existed.
       let first = Stamp(time: .zero, device: DeviceID(UniqueID(high: 0, low: 0)))
       decided.inserted = SequencedStamp(stamp: first, sequence: 0)
     }

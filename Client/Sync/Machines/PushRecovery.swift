@@ -1,18 +1,20 @@
 import FerryProtocol
 
-/// Decides how a push goes on after an obstacle that is not in one packet: another identifier, another
-/// history, or packets that wait on the server. Each obstacle is answered a bounded number of times,
-/// and by a stronger step each time, so that a push ends in progress or names what stands in its way.
+/// Decides how a push continues after an obstacle outside of any one packet: another identifier,
+/// another history, or packets that stay buffered.
+///
+/// It handles each obstacle a limited number of times, each time with a stronger step. So a push
+/// ends in progress or names the obstacle.
 struct PushRecovery: Equatable {
-  /// What stands in the way.
+  /// An obstacle to a push.
   enum Obstacle: Equatable {
-    /// The server refused the device's identifier or its cursor.
+    /// The server rejected the device's identifier or its cursor.
     case refused(ProblemCode)
-    /// Packets wait on the server for an earlier one, and everything was sent.
+    /// The server buffers packets until an earlier one arrives, although all were sent.
     case buffered
   }
 
-  /// What to do before everything is sent again.
+  /// A step before everything is sent again.
   enum Step: Equatable {
     case takeIdentity
     case pull
@@ -20,19 +22,19 @@ struct PushRecovery: Equatable {
     case giveUp
   }
 
-  /// Identifiers that one push may take.
+  /// The most identifiers that one push takes.
   static let identitiesMax = 3
-  /// Refused histories that one push answers.
+  /// The most rejected histories that one push handles.
   static let refusalsMax = 4
-  /// How often one push answers that packets wait.
+  /// The most times that one push handles buffered packets.
   static let waitsMax = 2
 
   private var identities = 0
   private var refusals = 0
   private var waits = 0
 
-  /// Whether packets have to go one after the other. In a chain that begins again, a packet that
-  /// overtakes one which a copy of the device has sent looks like a fork to the server (SPEC.md §4).
+  /// Whether packets have to go one after the other. In a restarted chain, the server takes an
+  /// early packet for a fork if a copy of the device has sent it already (SPEC.md §4).
   private(set) var isOrdered: Bool
 
   init(isOrdered: Bool) { self.isOrdered = isOrdered }
@@ -44,8 +46,8 @@ struct PushRecovery: Equatable {
     case .buffered:
       waits += 1
       isOrdered = true
-      // A pull tells what the server has of this device's chain. Where it tells of no loss, a new
-      // chain waits for nothing.
+      // A pull reports the server's part of this device's chain. If it reports no loss, a new chain
+      // waits for nothing.
       return waits > Self.waitsMax ? .giveUp : waits == 1 ? .pull : takeIdentity()
     }
   }
@@ -56,8 +58,8 @@ struct PushRecovery: Equatable {
     return identities > Self.identitiesMax ? .giveUp : .takeIdentity
   }
 
-  /// The server was restored from a backup since the pull before. The next pull tells what it lost;
-  /// where it tells nothing, all is pulled from the start.
+  /// Handles a rejected history: the server rolled back since the last pull. The next pull reports
+  /// the loss. If it reports none, the device pulls from the start.
   private mutating func refused() -> Step {
     refusals += 1
     isOrdered = true

@@ -1,34 +1,36 @@
 import FerryProtocol
 
-/// Decides what happens to a row that may hold unrecorded changes (SPEC.md §25).
+/// Decides about a row that may have unrecorded changes since a place in the history (SPEC.md §25).
 ///
-/// Nobody recorded what was written to the row since a place in the space's history. The rules never
-/// infer a delete: neither of a row nor of a value. A value that only this device has is recorded as an
-/// edit. A value that others wrote after that place wins, and the value here is kept as a conflict.
+/// The rules never infer a delete of a row or of a value. A value that only this device has is
+/// recorded as an edit. A value that others wrote after that place wins, and the value here is kept
+/// as a conflict.
 struct Reconciliation: Sendable {
-  /// What happens to one row.
+  /// The decision about one row.
   struct Decision: Sendable, Equatable {
     /// The row is recorded as an insert.
     var isInserted = false
-    /// Columns that are recorded as an edit, with the value that the server has.
+    /// Columns that are recorded as an edit, with the server's value.
     var edited: [Column] = []
     /// The server's version of the record replaces the row.
     var takesServer = false
     /// Values here that the server's version replaces.
     var lost: [Column] = []
-    /// Whether the row itself goes.
+    /// Whether the row itself is deleted.
     var losesRow = false
 
     var isNothing: Bool { self == Decision() }
   }
 
   let comparison: RowComparison
-  /// Up to this place of the history, the row was recorded and showed what the server had.
+  /// The last place in the history at which the row was recorded and equal to the server's.
   let since: SequenceNumber
   /// The columns to compare; `nil` for all, and for the row's existence.
   let columns: Set<Name>?
   let own: OwnNames
 
+  /// Decides about one row.
+  ///
   /// - Parameters:
   ///   - here: the row's columns; `nil` if there is no row.
   ///   - there: the record as the server has it.
@@ -44,7 +46,8 @@ struct Reconciliation: Sendable {
     }
   }
 
-  /// The row exists only here. A record that never existed is deleted at time 0 (SPEC.md §15).
+  /// Decides about a row that exists only here. A record that never existed is deleted at time 0
+  /// (SPEC.md §15).
   private func missing(_ here: [Column], _ there: RecordState) -> Decision {
     if let deleted = there.deleted, deleted.stamp.time > .zero, deleted.sequence > since,
       !own.wrote(deleted.stamp)
@@ -64,7 +67,7 @@ struct Reconciliation: Sendable {
       let state = there.first { $0.name == name }
       if comparison.isEmpty(difference.here, in: name) {
         decision.takesServer = true
-        // A column that is new holds its default because nobody has written it.
+        // A new column has its default if nobody has written it.
         if columns == nil && difference.here != .null {
           decision.lost.append(Column(name, difference.here))
         }

@@ -1,26 +1,28 @@
 import FerryProtocol
 
-/// What becomes of a packet that the server can never take as it is. Where the server names the
-/// operations they leave the queue; otherwise smaller packets tell which transaction it is.
+/// The answer to a packet that the server can never apply. Operations that the server names leave
+/// the queue. If it names none, smaller packets find the transaction.
 enum RefusalAnswer: Equatable {
-  /// The operations that the server named leave the queue, with what depends on them.
+  /// The named operations leave the queue, with those that depend on them.
   case quarantineNamed
   /// The packet's only transaction leaves the queue.
   case quarantineAll
-  /// The queue is cut anew, with so many transactions in a packet.
+  /// The queue is cut again, with this many transactions in a packet.
   case narrow(to: Int)
   /// Each packet is filled up to the size of a message.
   case widen
-  /// The queue stays as it is until there is room for it.
+  /// The queue stays unchanged until the server has room for it.
   case wait
 
-  /// How often the server has to find a packet malformed before it is believed: what was damaged on
-  /// its way is malformed once, what was made so is each time.
+  /// The number of times that the server has to report a packet as malformed before the device
+  /// accepts it. Damage on the way happens once, and a malformed original fails each time.
   static let malformedMax = 4
 
+  /// Decides about a rejected packet.
+  ///
   /// - Parameters:
-  ///   - transactions: in the packet.
-  ///   - isWidest: whether the packet holds as much as it may.
+  ///   - transactions: the number of transactions in the packet.
+  ///   - isWidest: whether the packet is as large as it may be.
   static func decide(
     _ problem: Problem, transactions: Int, isWidest: Bool = false
   ) -> RefusalAnswer {
@@ -29,8 +31,8 @@ enum RefusalAnswer: Equatable {
     return transactions > 1 ? .narrow(to: transactions / 2) : .quarantineAll
   }
 
-  /// Whether it is what a packet holds that the server refuses, and not who sends it or where to.
-  /// ``decide(_:transactions:isWidest:)`` answers these.
+  /// Whether the server rejects a packet's content, and not its sender or its address.
+  /// ``decide(_:transactions:isWidest:)`` handles such codes.
   static func concerns(_ code: ProblemCode) -> Bool {
     switch code {
     case .operationRefused, .malformedMessage, .limitExceeded, .storageQuota: true

@@ -1,20 +1,20 @@
 import FerryProtocol
 
-/// What applying a remote change does to the local row.
+/// The effect of a remote change on the local row.
 enum RowEffect: Sendable, Equatable {
   case none
   case delete
-  /// Columns to set. `isWhole`: the record is given whole, so columns that are not named go back
-  /// to their defaults, except for `kept`: what is pending of them stays in a row that is here, and
-  /// one that is not is made with it.
+  /// Columns to set. With `isWhole` the change has the whole record: other columns return to their
+  /// defaults, except for `kept`. An existing row keeps its pending values of `kept`; a new row
+  /// begins with them.
   case upsert([ColumnState], isWhole: Bool, kept: [Column])
 }
 
-/// Compares a change from the server with this device's own pending operations on the record
-/// (seed rows S1.4, S1.8): the user sees at once what the server will decide.
+/// Compares a change from the server with this device's pending operations on the record (SPEC.md
+/// §5, §6). So the user sees the server's decision at once.
 enum RemoteChange {
-  /// `pending`: in the order in which they were recorded, and only those whose effect is not in
-  /// `state` yet.
+  /// Returns the effect of a change on the row. `pending` is in the order of recording, and has
+  /// only operations whose effect is not in `state` yet.
   static func effect(
     of state: RecordState, pending: [Operation], device: DeviceID, rules: TableRules = .standard
   ) -> RowEffect {
@@ -36,7 +36,7 @@ enum RemoteChange {
       return .upsert(state.columns, isWhole: true, kept: [])
     }
     let columns = state.columns.filter { column in
-      // What the record held before the own delete does not come back with the own insert.
+      // The own insert does not restore values from before the own delete.
       if let deleted = own.deleted, column.stamp < deleted { return false }
       guard let mine = own.columns[column.name]?.stamp else { return true }
       return Resolution.resolve(existing: mine, incoming: column.stamp) != .existing
@@ -47,16 +47,16 @@ enum RemoteChange {
   }
 }
 
-/// What this device's pending operations wrote to one record. A row that is given back to a server is
-/// recorded after what was written to it, and is older than that.
+/// The writes of this device's pending operations to one record. A re-uploaded row is recorded
+/// after later writes to it, with an older time.
 struct OwnWrites {
   var inserted: Stamp?
   var deleted: Stamp?
   var endsDeleted = false
-  /// The last value of each column, and when it was written.
+  /// The last value of each column, and the time of its write.
   private(set) var columns: [Name: (stamp: Stamp, value: Value)] = [:]
 
-  /// By name.
+  /// The values, by column name.
   var values: [Column] {
     columns.sorted { $0.key < $1.key }.map { Column($0.key, $0.value.value) }
   }
@@ -68,7 +68,7 @@ struct OwnWrites {
       case .insert:
         inserted = inserted.map { max($0, stamp) } ?? stamp
         endsDeleted = false
-      // A batch counts as what it did to this record.
+      // A batch counts as its effect on this record.
       case .update, .batch: break
       case .delete:
         deleted = stamp
@@ -86,8 +86,8 @@ struct OwnWrites {
 }
 
 extension RecordState {
-  /// This partial state with a newer one laid over it, for changes that are kept until the local
-  /// schema can take them.
+  /// Returns this partial state overlaid with a newer one, for changes that wait for the local
+  /// schema.
   func overlaid(with newer: RecordState) -> RecordState {
     if newer.inserted != nil || newer.deleted != nil { return newer }
     var merged = self

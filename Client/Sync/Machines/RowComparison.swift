@@ -1,14 +1,14 @@
 import FerryProtocol
 
-/// How SQLite converts what is stored in a column (https://sqlite.org/datatype3.html §3).
+/// The conversion of values stored in a column (https://sqlite.org/datatype3.html §3).
 enum ColumnAffinity: Sendable, Equatable {
   case none
   case text
   case real
-  /// INTEGER and NUMERIC store alike.
+  /// The affinities INTEGER and NUMERIC, which store alike.
   case numeric
 
-  /// By the declared type, as SQLite reads it.
+  /// Derives the affinity from the declared type, as SQLite does.
   init(declared type: String) {
     let type = type.uppercased()
     if type.contains("INT") {
@@ -24,7 +24,7 @@ enum ColumnAffinity: Sendable, Equatable {
     }
   }
 
-  /// Whether a column of this affinity shows `stored` where `value` was written to it.
+  /// Whether a column of this affinity has `stored` after `value` is written to it.
   func shows(_ stored: Value, for value: Value) -> Bool {
     if stored == value { return true }
     switch (self, value, stored) {
@@ -42,7 +42,7 @@ enum ColumnAffinity: Sendable, Equatable {
     }
   }
 
-  /// SQLite writes fifteen digits.
+  /// Whether a text is a number as SQLite writes it, with fifteen digits.
   private static func isAbout(_ real: Double, _ text: String) -> Bool {
     guard let shown = number(text) else { return false }
     return abs(shown - real) <= abs(real) * 1e-14
@@ -53,27 +53,29 @@ enum ColumnAffinity: Sendable, Equatable {
   }
 }
 
-/// What a column holds in a row that was made without it.
+/// The value of a column in a row that was inserted without it.
 enum ColumnDefault: Sendable, Equatable {
   case null
   case constant(Value)
-  /// An expression: something else each time.
+  /// The value of an expression, which differs each time.
   case varying
 }
 
-/// Compares a row here with the server's version of the record. Three things are no difference: a
-/// column that the table here does not have, a column that the server does not have and that holds its
-/// local default, and a value that the column's declared type made of the server's value.
+/// Compares a row here with the server's version of the record. These are not differences:
+///
+/// - a column that the table here lacks,
+/// - a column that the server lacks and that has its local default,
+/// - a value that the column's declared type converted from the server's.
 struct RowComparison: Sendable {
   struct ColumnRule: Sendable {
     let affinity: ColumnAffinity
     let defaultValue: ColumnDefault
   }
 
-  /// By column's name, of the columns that the table has here.
+  /// The rules of the columns that the table has here, by name.
   let rules: [Name: ColumnRule]
 
-  /// The columns that differ, by name's bytes.
+  /// Returns the columns that differ, ordered by the bytes of their names.
   func differing(here: [Column], there: [ColumnState]) -> [ColumnDifference] {
     var found: [ColumnDifference] = []
     for column in here {
@@ -91,7 +93,7 @@ struct RowComparison: Sendable {
     return found.sorted { $0.column < $1.column }
   }
 
-  /// Whether a column holds NULL or its constant default, as if nobody had written it.
+  /// Whether a column has NULL or its constant default, as if nobody had written it.
   func isEmpty(_ value: Value, in column: Name) -> Bool {
     if value == .null { return true }
     guard let rule = rules[column], case .constant = rule.defaultValue else { return false }
@@ -114,9 +116,11 @@ struct RowComparison: Sendable {
   }
 }
 
-/// What is kept back of a record, laid over its row: the record as this device has received it.
+/// A record's deferred changes laid over its row: the record as this device has received it.
 enum KeptOverlay {
-  /// - Parameter row: what the table holds, `nil` where there is no such row.
+  /// Returns the record as this device has received it.
+  ///
+  /// - Parameter row: the row in the table, `nil` if there is none.
   static func received(row: [Column]?, kept: RecordState?) -> [Column]? {
     guard let kept else { return row }
     if kept.deleted != nil && !kept.isAlive { return nil }

@@ -1,10 +1,10 @@
-/// How a watcher's two halves, the live connection and the syncs, wait after failures. They talk to
-/// one server: where one half gets through, the other need not wait any longer.
+/// The pauses of a watcher's two halves, the live connection and the syncs, after failures. Both
+/// talk to one server: if one half succeeds, the other need not wait longer.
 ///
-/// A pause that is cut short in this way does not reset the half's own failures: where only one of
-/// the two works, the other's pauses go on growing.
+/// A pause that ends early in this way does not reset the half's own failures. So if only one half
+/// works, the other's pauses continue to grow.
 struct SharedBackOff {
-  /// What waits on its own.
+  /// A half of a watcher.
   enum Half: Sendable, CaseIterable {
     case connection
     case sync
@@ -15,17 +15,17 @@ struct SharedBackOff {
   private var failures: [Half: Int] = [:]
   private var waiting: Set<Half> = []
 
-  /// A half failed and has to wait. Answers how often it has failed in a row.
+  /// Notes that a half failed and has to wait. Returns the number of its failures in a row.
   mutating func fail(_ half: Half) -> Int {
     failures[half, default: 0] += 1
     waiting.insert(half)
     return failures[half, default: 1]
   }
 
-  /// A half's pause is over.
+  /// Notes that a half's pause is over.
   mutating func resume(_ half: Half) { waiting.remove(half) }
 
-  /// A half got through. Answers the half whose pause ends by that.
+  /// Notes that a half succeeded. Returns the half whose pause ends with that.
   mutating func succeed(_ half: Half) -> Half? {
     failures[half] = nil
     return waiting.remove(half.other)

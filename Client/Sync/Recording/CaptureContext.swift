@@ -1,12 +1,12 @@
 import FerryProtocol
 import SQLite
 
-/// What the capture functions of one connection share: the values of the row being recorded,
+/// The shared state of one connection's capture functions: the values of the row being recorded,
 /// the transaction's group, and the device's clock.
 ///
 /// A group starts with the first recorded operation of a transaction and ends with it.
 final class CaptureContext {
-  /// The group under way.
+  /// The current group.
   struct Group: Equatable {
     let number: Int64
     let base: SequenceNumber
@@ -14,34 +14,34 @@ final class CaptureContext {
     var bytes = 0
   }
 
-  /// What is being written on this connection.
+  /// The kind of a write on this connection.
   enum Mode: Equatable {
     /// The user's own data: all of it is recorded.
     case recording
-    /// A remote change to one record. Only rows that the schema deletes along with it (foreign
-    /// keys with ON DELETE CASCADE) are recorded: they are news to the others.
+    /// A remote change to one record. Only rows that the schema deletes along with it (foreign keys
+    /// with ON DELETE CASCADE) are recorded: the others do not know of these deletes.
     case applying
-    /// Rows that a server lost, recorded as older than all that anybody wrote to them.
+    /// Rows that a server lost, recorded as older than all real writes to them.
     case rescuing
-    /// The effect of a batch on one record, which is recorded as the batch. What else changes along
-    /// with it, by foreign keys or by the user's triggers, is recorded.
+    /// The effect of a batch on one record; the batch itself is the recorded operation. Other
+    /// changes along with it, by foreign keys or by the user's triggers, are recorded.
     case batching
   }
 
   var mode: Mode = .recording
   /// Whether the remote change being applied is a delete.
   private(set) var isDeleting = false
-  /// The record that a remote change is being applied to.
+  /// The record of the current remote change.
   private(set) var appliedRecord = RecordKey(table: "", record: "")
-  /// Whether that record's row is being taken out of its table for a moment.
+  /// Whether that record's row is temporarily out of its table.
   var isTakingAside = false
-  /// How far rows were seen that go with that record; `nil` outside of a pull list.
+  /// How far the device has seen rows that go with that record; `nil` outside of a pull list.
   var seen: SeenRows?
-  /// Whether that record has its new values: what is written after that is the doing of triggers.
+  /// Whether that record has its new values; triggers make all later writes.
   var isApplied = false
-  /// Whether the write being looked at is a batch's own.
+  /// Whether the current write is a batch's own.
   var isBatched = false
-  /// Transactions of the connection that were rolled back.
+  /// The number of transactions of the connection that were rolled back.
   var rollbacks = 0
   private(set) var clock = HybridClock()
   private var group: Group?
@@ -57,28 +57,28 @@ final class CaptureContext {
     self.random = random
   }
 
-  /// A remote change to one record comes next.
+  /// Begins a remote change to one record.
   func beginApplying(_ key: RecordKey, isDeleting: Bool) {
     appliedRecord = key
     self.isDeleting = isDeleting
     isApplied = false
   }
 
-  /// What is recorded from here on is later than `time`.
+  /// Moves the clock past `time`, so that later operations are newer.
   func observe(_ time: HybridTimestamp) { clock.observe(time) }
 
   // MARK: The row
 
-  /// What comes before the row's last part, since one operation does not hold the row.
+  /// The parts before the row's last one, if one operation is too small for the row.
   var fullParts: [CapturedRow.Part] { row.fullParts }
 
-  /// Hands the JSON of the row, or of its last part, to `body`.
+  /// Passes the JSON of the row, or of its last part, to `body`.
   func withRow(_ body: (UnsafeBufferPointer<UInt8>) -> Void) { row.end(body) }
 
-  /// Hands what the row's columns held before to `body`, where there is anything.
+  /// Passes the former values of the row's columns to `body`, if there are any.
   func withFormer(_ body: (UnsafeBufferPointer<UInt8>) -> Void) { row.endFormer(body) }
 
-  /// Hands the row's marks to `body`, where there are any.
+  /// Passes the row's marks to `body`, if there are any.
   func withMarks(_ body: (UnsafeBufferPointer<UInt8>) -> Void) { row.endMarks(body) }
 
   /// Runs `body` on the row being recorded.
@@ -86,7 +86,7 @@ final class CaptureContext {
 
   // MARK: The group
 
-  /// The group under way, begun by `start` when there is none.
+  /// Returns the current group; `start` begins one if there is none.
   func currentGroup(
     start: () throws -> (group: Int64, base: SequenceNumber, clock: HybridTimestamp, offset: Int64)
   ) rethrows -> Group {
@@ -101,13 +101,13 @@ final class CaptureContext {
 
   private var offset: Int64 = 0
 
-  /// A wall clock's reading by the server's clock, whatever the two say.
+  /// Returns a wall clock's reading corrected to the server's clock; safe for any two values.
   private func corrected(_ wall: Int64) -> Int64 {
     let (sum, overflows) = wall.addingReportingOverflow(offset)
     return overflows ? wall : sum
   }
 
-  /// A new operation's id.
+  /// Returns the id of a new operation.
   func nextOperation() -> OperationID {
     let time =
       mode == .rescuing
@@ -115,19 +115,19 @@ final class CaptureContext {
     return OperationID(UniqueID(timestamp: time, random: random()))
   }
 
-  /// What a pull deletes along with a parent is no transaction of the user's: each row is deleted for
-  /// a reason of its own, and one that the server refuses takes no other with it.
+  /// Ends the group of a cascade. A pull's deletes along with a parent are not a transaction of the
+  /// user's. Each row is deleted for its own reason, so that a rejected one affects no other.
   func endCascade() {
     if mode == .applying { group = nil }
   }
 
-  /// Takes the row that was collected into the group under way. Answers with why it cannot be.
+  /// Adds the collected row to the current group. Returns the reason if that is impossible.
   func admitRow() -> CaptureRefusal? {
     if let fault = row.sizeFault { return CaptureRefusal(fault) }
     return admit(operations: row.partCount, bytes: row.byteCount)
   }
 
-  /// Takes operations into the group under way. Answers with why they cannot be.
+  /// Adds operations to the current group. Returns the reason if that is impossible.
   func admit(operations: Int, bytes: Int) -> CaptureRefusal? {
     group?.operations += operations
     group?.bytes += bytes + operations * Self.operationBytes
@@ -140,11 +140,11 @@ final class CaptureContext {
     return group.bytes > limits.transactionBytes ? tooManyBytes : nil
   }
 
-  /// What an operation takes beside its values.
+  /// The bytes of an operation beside its values.
   private static let operationBytes = 256
 
-  /// Whether the row that was collected has to begin another group: what is no transaction of the
-  /// user's is divided as it fits.
+  /// Whether the collected row has to begin another group. Rows outside of a user's transaction are
+  /// divided by size.
   var isRowBeyondGroup: Bool {
     guard let group else { return false }
     let packetsMax = limits.parkedPackets / 2
@@ -154,8 +154,8 @@ final class CaptureContext {
       || group.bytes + row.byteCount + row.partCount * Self.operationBytes > limits.transactionBytes
   }
 
-  /// Counts what was recorded beside the row towards the transaction's size. Answers with why it
-  /// is too large.
+  /// Adds bytes recorded beside the row to the transaction's size. Returns the reason if it is too
+  /// large.
   func takeBytes(_ count: Int) -> CaptureRefusal? {
     group?.bytes += count
     guard let group, group.bytes > limits.transactionBytes else { return nil }
@@ -169,17 +169,17 @@ final class CaptureContext {
         + "transactions")
   }
 
-  /// The next recorded operation begins a new group.
+  /// Ends the group; the next recorded operation begins a new one.
   func endGroup() { group = nil }
 
-  /// The transaction ended; the next recorded operation begins a new group.
+  /// Ends the transaction; the next recorded operation begins a new group.
   func endTransaction() {
     endGroup()
     row.drop()
   }
 }
 
-/// Why an operation cannot be recorded; fails the user's statement.
+/// The reason why an operation cannot be recorded; fails the user's statement.
 struct CaptureRefusal: Error {
   let message: String
   init(_ message: String) { self.message = message }

@@ -2,7 +2,7 @@ import FerryProtocol
 import SQLite
 
 extension CaptureContext {
-  /// Registers the functions that the triggers call, and follows the connection's transactions.
+  /// Registers the functions that the triggers call, and observes the connection's transactions.
   func install(on connection: SQLiteConnection) throws {
     connection.onTransactionEnd { [unowned self] isCommitted in
       if !isCommitted { rollbacks += 1 }
@@ -54,10 +54,10 @@ extension CaptureContext {
     }
   }
 
-  /// Collects a row, or a part of it, and records it when that was the last. Answers with 0.
+  /// Collects a row, or a part of it, and records the row after its last part. Returns 0.
   ///
-  /// - Parameter isExisting: the row was there before its table was tracked: its author knew of
-  ///   nothing that the server has sent.
+  /// - Parameter isExisting: whether the row is older than the tracking of its table. Then its
+  ///   author had seen no change from the server.
   private func record(
     _ kind: OperationKind, isExisting: Bool = false, _ arguments: SQLiteArguments,
     _ answer: SQLiteAnswer, _ recorder: OperationRecorder
@@ -78,8 +78,10 @@ extension CaptureContext {
     }
   }
 
-  /// Arguments: part, table, key, then for each column its JSON name and one value (a row) or
-  /// the old and the new one (a difference). Answers with whether there is something to record.
+  /// Collects a row or a difference. Returns whether there is a change to record.
+  ///
+  /// The arguments are part, table and key. Then each column has its JSON name and one value (a
+  /// row), or the old and the new one (a difference).
   private func collect(
     _ arguments: SQLiteArguments, _ kind: OperationKind
   ) -> Result<Bool, CaptureRefusal> {
@@ -105,7 +107,7 @@ extension CaptureContext {
     return .success(kind != .update || collect { $0.hasColumns })
   }
 
-  /// Answers with why a column cannot be recorded.
+  /// Collects a row's columns. Returns the reason if one cannot be recorded.
   private func collectRow(_ arguments: SQLiteArguments, into row: inout CapturedRow) -> String? {
     for index in stride(from: 3, to: arguments.count - 1, by: 2) {
       if let fault = row.add(name: arguments.textBytes(index), arguments, at: index + 1) {
@@ -132,13 +134,13 @@ extension CaptureContext {
     return nil
   }
 
-  /// Whether a row is deleted along with another one to which a remote delete is being applied.
+  /// Whether a row is deleted along with the record of a remote delete.
   private func isCascade(_ arguments: SQLiteArguments) -> Bool {
     isDeleting && !isAppliedRecord(arguments, table: 1)
   }
 
-  /// Whether a write is a batch's own: the first one of its record. A wide row is shown in parts,
-  /// of which the first decides.
+  /// Whether a write is a batch's own: the first write to its record. The first part of a wide row
+  /// decides.
   private func isOfBatch(_ arguments: SQLiteArguments) -> Bool {
     if arguments.int64(0) & CapturedPart.first != 0 {
       isBatched = !isApplied && isAppliedRecord(arguments, table: 1)
@@ -147,8 +149,8 @@ extension CaptureContext {
     return isBatched
   }
 
-  /// Whether a write comes from a trigger of the user's while a remote change is applied. What a
-  /// remote delete takes along by foreign keys is let through.
+  /// Whether a user's trigger makes a write while a remote change is applied. Deletes by foreign
+  /// keys along with a remote delete do not count.
   private func isNested(_ arguments: SQLiteArguments) -> Bool {
     guard mode == .applying, !isDeleting else { return false }
     return isApplied || !isAppliedRecord(arguments, table: 0)
@@ -172,7 +174,7 @@ extension CaptureContext {
     }
   }
 
-  /// Why the key cannot be a record's identifier.
+  /// Returns the reason why the key cannot identify a record, or `nil`.
   private func keyFault(_ arguments: SQLiteArguments) -> String? {
     let limit = Limits.standard.recordBytes
     guard arguments.type(2) == .text else {

@@ -1,26 +1,26 @@
 import FerryProtocol
 
-/// The triggers that record what a user's transaction does to a tracked table (seed row S1.3).
+/// The triggers that record the changes of a user's transaction to a tracked table (SPEC.md §4).
 ///
-/// They call functions that only this library registers, so that a write from any other
-/// connection fails ("no such function: ferry_insert") instead of going unrecorded. The functions
-/// write to `ferry_pending` themselves: what stands in a trigger is parsed by every connection that
-/// opens the file, and compiled into every statement that writes to the table.
+/// They call functions that only this library registers. So a write from any other connection fails
+/// ("no such function: ferry_insert") instead of being unrecorded. The functions themselves write
+/// to `ferry_pending`, which keeps the triggers short. Every connection that opens the file parses
+/// the triggers, and every statement that writes to the table compiles them.
 enum CaptureTriggers {
-  /// Raised when the text of the triggers changes.
+  /// The version of the triggers' text; raised when it changes.
   static let version = 5
-  /// SQLite allows 127 arguments for a function; a row of more columns is captured in parts.
+  /// SQLite allows 127 arguments for a function; a row with more columns is captured in parts.
   private static let argumentsMax = 120
 
-  /// The statements that create the triggers of one table.
+  /// Returns the statements that create the triggers of one table.
   ///
-  /// - Parameter isGuarded: whether writes of the user's triggers are kept off the table while
-  ///   remote changes are applied.
+  /// - Parameter isGuarded: whether the user's triggers must not write to the table while remote
+  ///   changes are applied.
   static func statements(
     for table: TableSchema, _ rules: TableRules, isGuarded: Bool
   ) -> [String] {
     let key = quoted(table.key)
-    // A changed key is a delete and an insert: that is the rekey trigger's.
+    // The rekey trigger records a changed key as a delete and an insert.
     let update = "OLD.\(key) IS NEW.\(key) AND " + difference(table, rules)
     return [
       trigger("insert", table, when: row("ferry_insert", table, "NEW")),
@@ -30,7 +30,7 @@ enum CaptureTriggers {
     ] + (isGuarded ? guards(table) : [])
   }
 
-  /// The names of one table's triggers.
+  /// Returns the names of one table's triggers.
   static func names(for table: Name, isGuarded: Bool) -> [Name] {
     let kinds = ["insert", "update", "delete", "rekey"]
     return (isGuarded ? kinds + ["nested_insert", "nested_update", "nested_delete"] : kinds)
@@ -41,9 +41,12 @@ enum CaptureTriggers {
     "ferry_\(kind)_\(table)"
   }
 
-  /// While a remote change is applied, the user's own triggers fire as well. What they would write
-  /// to tracked tables was recorded where the change was made, and comes by itself; doing it again
-  /// here, unrecorded, would part the replicas. Other tables (a search index) are theirs to write.
+  /// Returns the triggers that reject writes of the user's triggers while a remote change is
+  /// applied.
+  ///
+  /// The origin of the change has recorded such writes to tracked tables, and they arrive by
+  /// themselves. A second, unrecorded write here would make the replicas differ. The user's
+  /// triggers may write to other tables, such as a search index.
   private static func guards(_ table: TableSchema) -> [String] {
     [("insert", "NEW"), ("update", "OLD"), ("delete", "OLD")].map { kind, side in
       """
@@ -55,19 +58,20 @@ enum CaptureTriggers {
     }
   }
 
-  /// Records one row that a table holds already as an insert; its key is the parameter. Its base
-  /// is 0: it was written without knowing of what the server has sent, so that a value which it
-  /// overrules is kept as a conflict.
+  /// Returns the statement that records one existing row of a table as an insert; its key is the
+  /// parameter. Its base is 0: the author had seen no change from the server. So a value that the
+  /// row overrules is kept as a conflict.
   ///
-  /// - Parameter counters: columns of which integers are recorded as 0.
+  /// - Parameter counters: columns whose integers are recorded as 0.
   static func recordExisting(_ table: TableSchema, counters: [Name] = []) -> String {
     let name = quoted(table.name)
     let recorded = row("ferry_existing", table, name, counters: counters)
     return "SELECT \(recorded) FROM \(name) WHERE \(name).\(quoted(table.key)) = ?"
   }
 
-  /// Records that columns of one row differ from the server's values, as an update. Its parameters are
-  /// those values, in the table's order of columns, and then the row's key.
+  /// Returns the statement that records differences of one row from the server's values as an
+  /// update. Its parameters are those values, in the table's order of columns, and then the row's
+  /// key.
   static func recordDifference(
     _ table: TableSchema, _ rules: TableRules, of columns: Set<Name>
   ) -> String {
@@ -80,8 +84,8 @@ enum CaptureTriggers {
     return "SELECT \(recorded) FROM \(name) WHERE \(name).\(quoted(table.key)) = ?"
   }
 
-  /// A trigger whose condition records the row and answers with 0. That its body could take the
-  /// statement back makes SQLite keep what it needs to do so, also where the function fails.
+  /// Returns a trigger whose condition records the row and returns 0. Its body could abort the
+  /// statement, so SQLite keeps the data to undo the statement, also if the function fails.
   private static func trigger(_ kind: String, _ table: TableSchema, when: String) -> String {
     """
     CREATE TRIGGER \(quoted(triggerName(kind, table.name)))
@@ -101,7 +105,8 @@ enum CaptureTriggers {
       """
   }
 
-  /// `ferry_insert(part, table, key, '"name":', value, …)`: records a row's values as JSON.
+  /// Returns `ferry_insert(part, table, key, '"name":', value, …)`, which records a row's values as
+  /// JSON.
   private static func row(
     _ function: String, _ table: TableSchema, _ side: String, counters: [Name] = []
   ) -> String {
@@ -115,8 +120,8 @@ enum CaptureTriggers {
     }
   }
 
-  /// `ferry_update(part, table, key, '"name":', old, new, …)`: only what changed.
-  /// The name of a column that is more than a value begins with its mark.
+  /// Returns `ferry_update(part, table, key, '"name":', old, new, …)`, which records only the
+  /// changes. The name of a column that is more than a value begins with its mark.
   private static func difference(_ table: TableSchema, _ rules: TableRules) -> String {
     calls("ferry_update", table, "NEW") { column in
       let name = quoted(column.name)
@@ -152,23 +157,23 @@ enum CaptureTriggers {
   }
 }
 
-/// Which part of a row a function is shown: with a row of few columns, both.
+/// The part of a row that a function receives; for a row with few columns, both.
 enum CapturedPart {
   static let first: Int64 = 1
-  /// What was collected is recorded.
+  /// The last part: the collected row is recorded.
   static let last: Int64 = 2
 }
 
-/// How an update of a column is recorded.
+/// The way in which an update of a column is recorded.
 enum ColumnCapture {
   /// The new value.
   case value
-  /// What was added to the old one: concurrent increments add up.
+  /// The amount added to the old value: concurrent increments add up.
   case increment
-  /// The new text, to be merged with others by the old one.
+  /// The new text, which the server merges with others by means of the old one.
   case text
 
-  /// Stands before the column's name in triggers and marks.
+  /// The character before the column's name in triggers and marks.
   var mark: String {
     switch self {
     case .value: ""
@@ -179,7 +184,7 @@ enum ColumnCapture {
 }
 
 extension TableSchema.ColumnInfo {
-  /// How updates are recorded by what the space declares.
+  /// Returns the way in which updates are recorded under the space's rules.
   func capture(_ rules: TableRules) -> ColumnCapture {
     switch rules.policy(of: name) {
     case .counter: .increment

@@ -1,20 +1,20 @@
 import FerryProtocol
 import SQLite
 
-/// The JSON of one row while its columns are collected: what it holds now, what it held before, and
-/// which of its columns are more than values. Its memory serves for the next row too.
+/// The JSON of one row while its columns are collected: its values, its former values, and the
+/// names of columns that are more than values. The next row reuses the memory.
 struct CapturedRow {
   /// Memory above this is not kept for the next row.
   private static let keptBytes = 64 << 10
 
-  /// What one operation records of a row, as JSON; empty where there is nothing.
+  /// The content of one operation on a row, as JSON; empty if there is none.
   struct Part {
     let json: [UInt8]
-    /// What the columns held before.
+    /// The former values of the columns.
     let former: [UInt8]
     /// Names of columns that are more than values.
     let marks: [UInt8]
-    /// Bytes that count for the transaction's size.
+    /// The bytes that count towards the transaction's size.
     let byteCount: Int
   }
 
@@ -23,30 +23,31 @@ struct CapturedRow {
   private var marks = JSONWriter(capacity: 64)
   private var isBegun = false
   private var isEmpty = true
-  /// Bytes of former texts that travel with the operation.
+  /// The bytes of former texts that travel with the operation.
   private var originalBytes = 0
-  /// Whether the row is kept to be shown only: then it is one operation, however large.
+  /// Whether the row was deleted: then its values are only for display, in one operation of any
+  /// size.
   private var isDeleted = false
-  /// The size of the whole row, about.
+  /// The approximate size of the whole row.
   private var size = RowSize()
   private let limits: Limits
-  /// Parts that came before, since one operation does not hold the row.
+  /// The earlier parts, if one operation is too small for the row.
   private(set) var fullParts: [Part] = []
 
   init(limits: Limits) { self.limits = limits }
 
   var hasColumns: Bool { !isEmpty }
 
-  /// Operations that the row takes.
+  /// The number of operations for the row.
   var partCount: Int { fullParts.count + 1 }
 
-  /// Bytes so far that travel. A deleted row does not.
+  /// The bytes so far that travel; those of a deleted row do not.
   var byteCount: Int {
     guard isBegun, !isDeleted else { return 0 }
     return fullParts.reduce(json.count + originalBytes) { $0 + $1.byteCount }
   }
 
-  /// Why the row cannot be synced as it would be, once all of its columns are here.
+  /// The reason why the complete row cannot be synced, or `nil`.
   var sizeFault: String? {
     isDeleted ? nil : size.fault(limits)
   }
@@ -71,7 +72,7 @@ struct CapturedRow {
     originalBytes = 0
   }
 
-  /// Ends a part that has no room for `bytes` more; the row goes on in another one.
+  /// Ends a part that has no room for `bytes` more; the row continues in another one.
   private mutating func makeRoom(for bytes: Int) {
     guard !isEmpty, !isDeleted,
       json.count + originalBytes + bytes > limits.operationBytes
@@ -85,7 +86,7 @@ struct CapturedRow {
     beginPart()
   }
 
-  /// Hands the JSON of the row's last part to `body`.
+  /// Passes the JSON of the row's last part to `body`.
   mutating func end(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
     guard isBegun else { return }
     json.raw("}")
@@ -93,7 +94,7 @@ struct CapturedRow {
     isBegun = false
   }
 
-  /// Hands to `body`, after ``end(_:)``, the JSON of what the columns held before.
+  /// Passes the JSON of the columns' former values to `body`, after ``end(_:)``.
   mutating func endFormer(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
     guard former.count > 0 else { return }
     former.raw("}")
@@ -101,7 +102,7 @@ struct CapturedRow {
     former.restart()
   }
 
-  /// Hands to `body`, after ``end(_:)``, the marked columns' names as a JSON array.
+  /// Passes the marked columns' names as a JSON array to `body`, after ``end(_:)``.
   mutating func endMarks(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
     guard marks.count > 0 else { return }
     marks.raw("]")
@@ -109,13 +110,13 @@ struct CapturedRow {
     marks.restart()
   }
 
-  /// Forgets what has been collected.
+  /// Discards the collected columns.
   mutating func drop() {
     isBegun = false
     fullParts = []
   }
 
-  /// Counts a column that an update leaves as it is, or that is recorded otherwise.
+  /// Counts a column that an update leaves unchanged, or that is recorded in another way.
   mutating func measure(
     name: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, old: Int, new: Int
   ) {
@@ -123,16 +124,16 @@ struct CapturedRow {
     size.add(name.count + bytes, growth: bytes - RowSize.bytes(of: arguments, at: old))
   }
 
-  /// Counts a column that stays as it is.
+  /// Counts a column that stays unchanged.
   mutating func measure(
     name: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, at index: Int
   ) {
     size.add(name.count + RowSize.bytes(of: arguments, at: index), growth: 0)
   }
 
-  /// Adds one column of a row that is inserted or deleted, given its JSON name with the colon.
-  /// Answers with why it cannot be recorded. What cannot be kept of a deleted row is left out: that
-  /// it was deleted can always be recorded.
+  /// Adds one column of an inserted or deleted row, given its JSON name with the colon. Returns the
+  /// reason if it cannot be recorded. Of a deleted row it omits values that cannot be kept, so that
+  /// the delete itself can always be recorded.
   mutating func add(
     name: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, at index: Int
   ) -> String? {
@@ -184,7 +185,7 @@ struct CapturedRow {
       json.integerValue(arguments.int64(new) &- before)
       add(mark: "+", name)
     } else {
-      // What is too large to be merged by travels as any value does.
+      // A value that is too large for a merge travels like any other value.
       let isMerged =
         mark == UInt8(ascii: "~") && arguments.type(old) == .text && arguments.type(new) == .text
         && bytes + formerBytes <= limits.operationBytes / 2
@@ -209,14 +210,15 @@ struct CapturedRow {
     return nil
   }
 
-  /// `name`: in quotes, with the colon.
+  /// Adds a column's name. `name` is in quotes, with the colon.
   private mutating func add(mark: StaticString, _ name: UnsafeBufferPointer<UInt8>) {
     marks.raw(marks.count == 0 ? "[\"" : ",\"")
     marks.raw(mark)
     marks.raw(UnsafeBufferPointer(rebasing: name[1..<(name.count - 1)]))
   }
 
-  /// Whether a value can be read back. One that was there before the table was tracked may not.
+  /// Whether a value can be read back. A value from before the tracking of the table may be
+  /// unreadable.
   private func isKeepable(_ arguments: SQLiteArguments, _ index: Int) -> Bool {
     switch arguments.type(index) {
     case .null, .integer, .real: return true
@@ -227,7 +229,7 @@ struct CapturedRow {
     }
   }
 
-  /// What cannot be kept is left out.
+  /// Adds a former value; omits it if it cannot be kept.
   private mutating func addFormer(
     _ name: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, _ index: Int
   ) {

@@ -1,17 +1,17 @@
 import Foundation
 import Synchronization
 
-/// The operating system's randomness, fetched for many words at once: a system call for each
+/// The operating system's randomness, fetched for many words at once. A system call for each
 /// operation's id would take longer than recording the operation.
 package final class EntropyPool: Sendable {
-  /// getentropy(3) gives 256 bytes at most.
+  /// The words of one call: getentropy(3) returns 256 bytes at most.
   private static let words = 32
 
   private let unused = Mutex<[UInt64]>([])
 
   package init() {}
 
-  /// A word that has not been given before.
+  /// Returns a word that no earlier call returned.
   @Sendable package func next() -> UInt64 {
     unused.withLock { unused in
       if unused.isEmpty { unused = Self.fetch() }

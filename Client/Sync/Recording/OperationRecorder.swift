@@ -1,8 +1,8 @@
 import FerryProtocol
 import SQLite
 
-/// Writes captured rows to `ferry_pending`, in the midst of the user's statement and within its
-/// savepoint: where the statement fails, nothing of it stays.
+/// Writes captured rows to `ferry_pending`, during the user's statement and within its savepoint.
+/// If the statement fails, no row stays.
 final class OperationRecorder {
   // Unowned, since the connection owns the functions that own this.
   private unowned let connection: SQLiteConnection
@@ -13,10 +13,10 @@ final class OperationRecorder {
     self.context = context
   }
 
-  /// Records the row that was collected as one operation, or as several where one does not hold it.
+  /// Records the collected row as one operation, or as several if one is too small for it.
   ///
-  /// - Parameter isExisting: the row was there before.
-  /// - Throws: ``CaptureRefusal`` for what is too large; ``SQLiteError``.
+  /// - Parameter isExisting: whether the row is older than the tracking of its table.
+  /// - Throws: ``CaptureRefusal`` if the row is too large; ``SQLiteError``.
   func record(
     _ kind: OperationKind, table: UnsafeBufferPointer<UInt8>, record: UnsafeBufferPointer<UInt8>,
     isExisting: Bool = false
@@ -24,12 +24,12 @@ final class OperationRecorder {
     let isDivided = isExisting || context.mode == .applying || context.mode == .rescuing
     if isDivided && context.isRowBeyondGroup { context.endGroup() }
     let group = try context.currentGroup(start: readStart)
-    // All or none: only a trigger's statement takes back what it has written.
+    // All or nothing: only a trigger's statement undoes its writes.
     if let refusal = context.admitRow() { throw refusal }
     let (table, record) = (UnsafeRawBufferPointer(table), UnsafeRawBufferPointer(record))
-    // What was kept of a record that is deleted would bring it back in parts; the server has it.
+    // Deferred changes of a deleted record would restore parts of it. The server has them.
     let met = kind == .delete ? try forgetKept(table, record) : 0
-    // The user asks for the row of the user's own.
+    // The user asks for the last row that the user inserted.
     let lastRow = connection.lastInsertedRow
     let base = isExisting ? 0 : self.base(of: group, table, record)
     var kind = kind
@@ -52,7 +52,7 @@ final class OperationRecorder {
     context.endCascade()
   }
 
-  /// The newest sequence that the author of an operation on this record had seen of it.
+  /// Returns the newest sequence of a record that the author of an operation on it had seen.
   private func base(
     of group: CaptureContext.Group, _ table: UnsafeRawBufferPointer,
     _ record: UnsafeRawBufferPointer
@@ -84,7 +84,7 @@ final class OperationRecorder {
     return insert
   }
 
-  /// What a group begins with, read inside the user's transaction.
+  /// Reads the start values of a group, inside the user's transaction.
   func readStart() throws -> (
     group: Int64, base: SequenceNumber, clock: HybridTimestamp, offset: Int64
   ) {
@@ -103,7 +103,7 @@ final class OperationRecorder {
     return state
   }
 
-  /// Answers with how many changes were kept of the record.
+  /// Discards the record's deferred changes. Returns their number.
   private func forgetKept(
     _ table: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer
   ) throws -> Int {

@@ -1,37 +1,38 @@
 import FerryProtocol
 import SQLite
 
-/// About how large a row is as JSON, and by how much a statement makes it grow. What is counted is
-/// never less than the truth.
+/// The approximate size of a row as JSON, and its growth by a statement. The result is never less
+/// than the real size.
 struct RowSize {
-  /// A number has no more bytes, with its tag.
+  /// The most bytes of a number, with its tag.
   static let numberBytes = 40
-  /// Texts up to this are counted as if each byte had to be escaped.
+  /// The longest text that is counted as if each byte had to be escaped.
   private static let shortBytes = 64
 
   private var bytes = 0
   private var columns = 0
   private var growth = 0
 
-  /// Counts a column of the row as it will be.
+  /// Counts a column of the future row.
   ///
   /// - Parameters:
-  ///   - count: Bytes of its name and value.
-  ///   - growth: How many more than before.
+  ///   - count: The bytes of its name and value.
+  ///   - growth: The bytes more than before.
   mutating func add(_ count: Int, growth: Int) {
     bytes += count + 2
     columns += 1
     self.growth += growth
   }
 
-  /// Why the row cannot be written. One that is too large already may become smaller.
+  /// Returns the reason why the row cannot be written, or `nil`. A row that is too large already
+  /// may become smaller.
   func fault(_ limits: Limits) -> String? {
     guard growth > 0, bytes > limits.rowBytes(columns: columns) else { return nil }
     return "ferry: the row would take \(bytes) bytes as JSON; with its \(columns) columns, "
       + "\(limits.rowBytes(columns: columns)) can be synced. Keep large content in a mission"
   }
 
-  /// The bytes of a value as JSON, or a few more.
+  /// Returns an upper bound of the bytes of a value as JSON.
   static func bytes(of arguments: SQLiteArguments, at index: Int) -> Int {
     switch arguments.type(index) {
     case .null: return 4

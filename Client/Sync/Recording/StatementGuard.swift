@@ -1,14 +1,14 @@
 import SQLite
 
-/// What SQL of the user's may not do in a replica; pure. The replica's transactions and its tables
-/// `ferry_…` are Ferry's, and what is written to another replica is that replica's to record.
+/// Checks which actions the user's SQL may take in a replica; pure. Only Ferry ends transactions
+/// and writes to `ferry_…` tables, and only another replica records writes to its own tables.
 struct StatementGuard {
-  /// The file whose table was written to last, in the statement that is looked at.
+  /// The file of the table that the current statement has written to last.
   private var written = "main"
-  /// The table that is dropped, whose triggers go with it.
+  /// The table being dropped, with its triggers.
   private var dropped: (table: String, database: String)?
 
-  /// Why an action is refused; `nil` where it may be done.
+  /// Returns the reason why an action is forbidden; `nil` if it is allowed.
   mutating func refusal(of action: SQLiteAction) -> String? {
     switch action.kind {
     case .transaction:
@@ -34,8 +34,8 @@ struct StatementGuard {
       + "ferry_ can be read and not changed"
   }
 
-  /// Capture functions are called by triggers: of this file's tables, or of those of another
-  /// replica that is attached.
+  /// Checks a call of a capture function: only triggers of this file, or of another attached
+  /// replica, may call one.
   private func fault(ofCall action: SQLiteAction) -> String? {
     guard Self.isReserved(action.name) else { return nil }
     guard let trigger = action.trigger, Self.isReserved(trigger) else {
@@ -52,7 +52,8 @@ struct StatementGuard {
 }
 
 extension SQLiteConnection {
-  /// Keeps SQL of the user's off what is Ferry's. Ferry's own statements are not looked at.
+  /// Protects Ferry's tables and transactions from the user's SQL. Ferry's own statements are not
+  /// checked.
   func guardUserStatements() {
     var rules = StatementGuard()
     guardStatements { rules.refusal(of: $0) }

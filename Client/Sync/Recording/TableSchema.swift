@@ -1,11 +1,11 @@
 import FerryProtocol
 import SQLite
 
-/// What Ferry has to know of a user's table.
+/// The schema of a user's table, as far as Ferry needs it.
 package struct TableSchema: Sendable, Equatable {
   package struct ColumnInfo: Sendable, Equatable {
     package let name: Name
-    /// The default as SQL, where the schema gives one.
+    /// The default as SQL, if the schema declares one.
     package let defaultSQL: String?
     package let isRequired: Bool
   }
@@ -16,10 +16,10 @@ package struct TableSchema: Sendable, Equatable {
   /// All stored columns but the key, in the table's order.
   package let columns: [ColumnInfo]
 
-  /// Schemas by the statements that made their tables, which say all that is in them.
+  /// Schemas by the statements that created their tables; these determine the whole schema.
   typealias Known = [Name: TableSchema]
 
-  /// Reads the schema of `table`, as it is spelled in the database.
+  /// Reads the schema of `table`, spelled as in the database.
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` with the reason.
   package static func read(_ table: Name, from connection: SQLiteConnection) throws -> TableSchema {
@@ -27,7 +27,7 @@ package struct TableSchema: Sendable, Equatable {
     return try read(table, from: connection, &known)
   }
 
-  /// The same, where it is not known yet.
+  /// Reads the schema of a table unless it is known.
   static func read(
     _ table: Name, from connection: SQLiteConnection, _ known: inout Known
   ) throws -> TableSchema {
@@ -101,7 +101,8 @@ package struct TableSchema: Sendable, Equatable {
     return TableSchema(name: table, key: key.name, columns: columns)
   }
 
-  /// Elsewhere keys compare by their bytes; a key for which two of them are one would mix records.
+  /// Checks that keys compare by their bytes, as they do elsewhere. A collation that takes two keys
+  /// for one would mix records.
   private static func checkCollation(
     of key: Name, in table: Name, _ connection: SQLiteConnection
   ) throws {

@@ -1,22 +1,24 @@
 import FerryProtocol
 import SQLite
 
-/// What the local schema has refused is tried again when everything else is applied.
+/// Retries the changes that the local schema rejected, after all others are applied.
 extension ApplyPass {
-  /// Tries what was kept back again: its parent row or its column may be there now. Values that no
-  /// two rows may share move between any number of rows, if they fit where all have arrived; the
-  /// time for that grows with the number of these rows alone.
+  /// Retries deferred changes: a missing parent row or column may exist now. Unique values can move
+  /// between any number of rows, if they fit in the final state. The time for that grows only with
+  /// the number of these rows.
   ///
-  /// - Parameter table: only what is kept for this table.
+  /// - Parameter table: the table whose deferred changes to retry; `nil` for all.
   mutating func settleKept(of table: Name? = nil) throws {
     guard hasKept else { return }
     let choice: KeptChoice = table.map { .ofTable($0) } ?? .refused
     let blocked = try retryKept(choice)
-    // What stands in the way of a single one is no row that waits itself.
+    // The row that blocks a single record is not deferred itself.
     if blocked.count > 1, !PlantedFault.valuesNotMoved.isPlanted { try move(blocked) }
   }
 
-  /// - Returns: the records that values of other rows may block.
+  /// Retries deferred changes.
+  ///
+  /// - Returns: The records that values of other rows may block.
   private mutating func retryKept(_ choice: KeptChoice) throws -> [RecordKey] {
     var blocked: [RecordKey] = []
     var place = KeptPlace.start
@@ -28,9 +30,9 @@ extension ApplyPass {
     return blocked
   }
 
-  /// Takes the rows of these records out of their tables, and applies what is kept for them. Where
-  /// not all of it fits, the rest is applied alone: what fails stays as it was, and so do those
-  /// that would take its place.
+  /// Takes the rows of these records out of their tables, and applies their deferred changes. If
+  /// not all of them fit, a failed record keeps its former row, and so does a record that conflicts
+  /// with it. The others are applied alone.
   private mutating func move(_ keys: [RecordKey]) throws {
     let rows = RowsAside(connection: connection, capture: file.capture)
     for key in keys {
@@ -55,7 +57,9 @@ extension ApplyPass {
     try rows.end()
   }
 
-  /// - Returns: the records that could not be applied.
+  /// Applies the deferred changes of these records.
+  ///
+  /// - Returns: The records that could not be applied.
   private mutating func applyKept(_ keys: [RecordKey]) throws -> [RecordKey] {
     for key in keys { _ = try aside?.take(key) }
     var failed: [RecordKey] = []
@@ -67,8 +71,8 @@ extension ApplyPass {
     return failed
   }
 
-  /// The records that have to stay as they are: those that failed, and those that now have values
-  /// of one that stays.
+  /// Returns the records that have to keep their rows: those that failed, and those that now have
+  /// values of a row that stays.
   private func staying(_ failed: [RecordKey], among keys: [RecordKey]) throws -> Set<RecordKey> {
     var staying = Set(failed)
     if staying.isEmpty { return [] }

@@ -1,14 +1,14 @@
 import FerryProtocol
 import SQLite
 
-/// One run over staged changes, inside the transaction that makes them visible.
+/// A run over staged changes, inside the transaction that makes them visible.
 struct ApplyPass {
   let file: ReplicaFile
   let connection: SQLiteConnection
   private let limits: Limits
   private let device: DeviceID
   private let deferred: DeferredRecords
-  /// Tables for which nothing is pulled back.
+  /// The upload-only tables, for which nothing is pulled.
   private let uploads: [Name]
   private var hasPending: Bool
   private(set) var hasKept: Bool
@@ -19,18 +19,19 @@ struct ApplyPass {
   /// Whether the space's schema was among the changes.
   private(set) var hasNewSchema = false
   private var refused = Set<RecordKey>()
-  /// Where the records that the pull list names are noted; `nil` when nobody asks.
+  /// Notes the records that the pull list names; `nil` if no caller needs them.
   private var noted: SQLiteStatement?
-  /// The newest timestamp seen; the device's clock moves past it.
+  /// The newest timestamp in the changes; the device's clock moves past it.
   private(set) var newestTime = HybridTimestamp.zero
-  /// Values that rows of other tables may follow.
+  /// Changed values that rows of other tables may follow.
   private(set) var moves: [KeyMove] = []
   /// Rows that are out of their tables while values move between them.
   var aside: RowsAside?
-  /// How far rows were seen that go with their parents; `nil` outside of a pull list.
+  /// How far the device has seen rows that go with their parents; `nil` outside of a pull list.
   private var seen: SeenRows?
 
-  /// What was done. A record that was deferred may have gone since, with the one that it refers to.
+  /// Returns the result of the run. A deferred record may be gone since, with the record that it
+  /// refers to.
   func result() throws -> AppliedPull {
     let deferred = try refused.filter { key in
       try file.isKept(key) || file.isToRefresh(key)
@@ -38,7 +39,7 @@ struct ApplyPass {
     return AppliedPull(applied: applied, refused: deferred.count)
   }
 
-  /// Records that the server says are deleted, where they are looked for.
+  /// Records that the server has deleted, if the pass searches for them.
   private(set) var deleted = Set<RecordKey>()
 
   init(
@@ -55,7 +56,7 @@ struct ApplyPass {
     hasKept = try file.hasKept()
   }
 
-  /// Applies every change of one page, in its order.
+  /// Applies every change of one page, in order.
   mutating func applyPage(_ body: UnsafeRawBufferPointer) throws -> PageHead {
     try file.take(PageReader.notices(of: body, limits: limits))
     if try !hasQuestions && file.hasOpenQuestions() { hasQuestions = true }
@@ -71,7 +72,7 @@ struct ApplyPass {
     return head
   }
 
-  /// A change that breaks a rule of the protocol keeps no other from being applied.
+  /// Keeps a change that violates the protocol, so that all others are applied.
   private mutating func keep(_ change: UnreadableChange) throws {
     guard let key = change.key else {
       return try file.note(
@@ -88,7 +89,7 @@ struct ApplyPass {
     try file.keep(change, of: key)
   }
 
-  /// Notes from here on which records the pull list names, in the temporary table `ferry_named`.
+  /// Starts to note the records that the pull list names, in the temporary table `ferry_named`.
   mutating func noteRecords() throws {
     try connection.execute(
       """
@@ -99,17 +100,17 @@ struct ApplyPass {
     noted = try connection.statement("INSERT OR IGNORE INTO temp.ferry_named VALUES (?, ?)")
   }
 
-  /// Removes a record that the server does not have any more.
+  /// Removes a record that the server no longer has.
   mutating func remove(_ key: RecordKey) throws {
     let gone = Stamp(time: .zero, device: device)
     let state = RecordState(deleted: SequencedStamp(stamp: gone, sequence: 0))
     try apply(Change(sequence: 0, key: key, state: state))
   }
 
-  /// How a change came out.
+  /// The outcome of a change.
   enum Outcome {
     case settled
-    /// Kept back; what stands in the way may be another row's values.
+    /// The change is deferred; values of another row may block it.
     case blocked
   }
 
@@ -126,7 +127,7 @@ struct ApplyPass {
       if let state = kept.state {
         change.state = state.overlaid(with: change.state)
       } else if change.state.inserted == nil && change.state.deleted == nil {
-        // A part alone is no record: the whole is fetched with the next pull.
+        // A part alone is not a record: the next pull fetches the whole one.
         refused.insert(change.key)
         try file.refresh([change.key])
         return .settled
@@ -185,7 +186,7 @@ struct ApplyPass {
     return .settled
   }
 
-  /// A record that never was is told of as one deleted at time 0 (SPEC.md §15).
+  /// Searches for deleted records. One that never existed is deleted at time 0 (SPEC.md §15).
   private mutating func search(_ change: Change) {
     if let stamp = change.state.deleted?.stamp, !change.state.isAlive, stamp.time > .zero {
       deleted.insert(change.key)
@@ -203,13 +204,13 @@ struct ApplyPass {
       of: change.state, pending: pending, device: device, rules: plan.rules)
     let aside = aside
     let isAside = try aside?.holds(change.key) ?? false
-    // Only a write takes a row's values from it.
+    // Only a write takes a row's values from the row.
     if isAside, !effect.isWrite { try aside?.putBack(change.key) }
     file.capture.beginApplying(change.key, isDeleting: effect == .delete)
     switch effect {
     case .none: break
     case .delete:
-      // What goes with it is deleted later than all that was seen of it.
+      // The delete of a row that goes with it is later than all writes seen on that row.
       file.capture.observe(newestTime)
       try takingAlong(change, isRetry) { try plan.delete(change.key.record) }
       // Rows that went with it by a foreign key are recorded as deleted, which shields them.
@@ -222,7 +223,7 @@ struct ApplyPass {
       if isAside && !isWhole {
         try aside?.putBack(change.key, changing: columns)
       } else if isRetry && !isWhole {
-        // Parts that were kept add to a record; they do not make one that has gone meanwhile.
+        // Deferred parts add to a record; they do not create one that is gone.
         try plan.change(change.key.record, columns)
       } else {
         try plan.upsert(change.key.record, columns, isWhole: isWhole, kept: kept)
@@ -232,19 +233,21 @@ struct ApplyPass {
     }
   }
 
-  /// Deletes a record, with rows that go with it.
+  /// Deletes a record, with the rows that go with it.
   private mutating func takingAlong(
     _ change: Change, _ isRetry: Bool, _ delete: () throws -> Void
   ) throws {
-    // At sequence 0 is what the whole list did not name; a retry comes after the whole list as well.
+    // Sequence 0 means that the whole list omits the record; a retry comes after the whole list as
+    // well.
     seen?.place = isRetry || change.sequence == 0 ? nil : change.sequence
-    // Only as long as it is not changed here: it would be copied.
+    // Only while it is not changed here: otherwise it would be copied.
     file.capture.seen = seen
     defer { file.capture.seen = nil }
     try delete()
   }
 
-  /// What a record holds that rows of other tables may follow, for each of the plan's followers.
+  /// Returns the values of a record that rows of other tables may follow, for each of the plan's
+  /// followers.
   private func followed(
     _ key: RecordKey, _ plan: ApplyPlan, isAside: Bool
   ) throws -> [[Value]?] {
@@ -302,7 +305,7 @@ extension RowEffect {
   }
 }
 
-/// A trigger or constraint of the schema rolled the transaction back when a record was applied.
+/// An error: a trigger or constraint of the schema rolled the transaction back for a record.
 struct RecordEndedTransaction: Error {
   let key: RecordKey
   let reason: String

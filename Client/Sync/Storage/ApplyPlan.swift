@@ -1,12 +1,12 @@
 import FerryProtocol
 import SQLite
 
-/// The statements by which remote changes reach one table, prepared once for each set of columns.
+/// The statements that apply remote changes to one table, prepared once for each set of columns.
 final class ApplyPlan {
   let table: TableSchema
-  /// What the space declares of the table.
+  /// The space's rules for the table.
   let rules: TableRules
-  /// Column names that the table knows.
+  /// The names of the table's columns.
   let known: Set<Name>
   private let connection: SQLiteConnection
   private var lastNames: [Name] = []
@@ -16,7 +16,7 @@ final class ApplyPlan {
   private var lastUpdatedNames: [Name] = []
   private var lastUpdate: SQLiteStatement?
   private var isLastUpdateDeferred = false
-  /// Foreign keys by which rows of tracked tables follow a value of this table that changes.
+  /// Foreign keys by which rows of tracked tables follow a changed value of this table.
   let followers: [KeyFollower]
   /// Whether SQLite deletes or changes rows of this table along with a parent.
   let goesWithParents: Bool
@@ -33,8 +33,8 @@ final class ApplyPlan {
     known = Set(table.columns.map(\.name))
   }
 
-  /// Whether the table knows all of these columns. Most changes name the same ones as the change
-  /// before, which is found out without hashing their names.
+  /// Whether the table has all of these columns. Most changes name the same columns as the change
+  /// before, which this detects without hashing their names.
   func knowsAll(_ columns: [ColumnState]) -> Bool {
     if isNamed(columns, lastKnownNames) { return true }
     guard columns.allSatisfy({ known.contains($0.name) }) else { return false }
@@ -42,21 +42,21 @@ final class ApplyPlan {
     return true
   }
 
-  /// Whether these are the columns' names, in order. By index: a loop over the columns themselves
-  /// would copy each one.
+  /// Whether these are the columns' names, in order. By index: a loop over the columns would copy
+  /// each one.
   private func isNamed(_ columns: [ColumnState], _ names: [Name]) -> Bool {
     columns.count == names.count
       && columns.indices.allSatisfy { columns[$0].name == names[$0] }
   }
 
-  /// Sets columns of a record, or makes it.
+  /// Sets columns of a record, or creates it.
   ///
-  /// - Parameter kept: what a row that is there keeps, and one that is made begins with.
-  /// - Throws: ``SQLiteError``, also if a constraint or a trigger of the table ignores the row
-  ///   without a word.
+  /// - Parameter kept: values that an existing row keeps and a new row begins with.
+  /// - Throws: ``SQLiteError``, also if a constraint or a trigger of the table silently ignores the
+  ///   row.
   func upsert(_ record: Name, _ columns: [ColumnState], isWhole: Bool, kept: [Column]) throws {
-    // An insert would be refused for what the change does not name before its ON CONFLICT is looked
-    // at, although the row has it.
+    // An insert fails for columns that the change omits, before SQLite considers its ON CONFLICT,
+    // although the row has them.
     if !isWhole && !columns.isEmpty && !PlantedFault.replaceOnApply.isPlanted {
       if try update(record, columns) { return }
       if try exists(record) { return try checkIgnored(record, columns) }
@@ -72,7 +72,8 @@ final class ApplyPlan {
     if connection.changes == 0 { try checkIgnored(record, columns) }
   }
 
-  /// Nothing was changed: the row holds these columns already, or the table has ignored the write.
+  /// Checks a write that changed nothing: the row has these values already, or the table ignored
+  /// it.
   private func checkIgnored(_ record: Name, _ columns: [ColumnState]) throws {
     let conditions = columns.enumerated().map {
       " AND \(quoted($1.name)) COLLATE BINARY IS ?\($0 + 2)"
@@ -84,14 +85,15 @@ final class ApplyPlan {
     if try find.first({ _ in true }) == nil { throw Self.ignored }
   }
 
-  /// A constraint with ON CONFLICT IGNORE, or a trigger with RAISE(IGNORE), says no more.
+  /// The error for a constraint with ON CONFLICT IGNORE or a trigger with RAISE(IGNORE), which give
+  /// no other sign.
   static let ignored = SQLiteError(
     code: SQLiteError.constraintCode,
     message: "the table ignores the row (ON CONFLICT IGNORE of a constraint, or a trigger)")
 
-  /// Removes a record, if it is there.
+  /// Removes a record, if it exists.
   ///
-  /// - Throws: ``SQLiteError``, also if a trigger of the table keeps the row without a word.
+  /// - Throws: ``SQLiteError``, also if a trigger of the table silently keeps the row.
   func delete(_ record: Name) throws {
     let statement = try connection.foreignKeyStatement(
       "DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
@@ -108,8 +110,8 @@ final class ApplyPlan {
     return try find.first { _ in true } ?? false
   }
 
-  /// Values without a stamp, for writes of this device's own; what the table does not know is left
-  /// out.
+  /// Returns values without a stamp, for this device's own writes; omits columns that the table
+  /// lacks.
   func unstamped(_ columns: [Column]) -> [ColumnState] {
     let nobody = Stamp(time: .zero, device: DeviceID(UniqueID(high: 0, low: 0)))
     return columns.filter { known.contains($0.name) }.map {
@@ -117,7 +119,7 @@ final class ApplyPlan {
     }
   }
 
-  /// Sets columns of a record if it is there, and answers whether it was.
+  /// Sets columns of a record if it exists. Returns whether it does.
   func update(_ record: Name, _ columns: [ColumnState]) throws -> Bool {
     let statement = try updateStatement(columns)
     bind(statement, record, columns)
@@ -125,9 +127,9 @@ final class ApplyPlan {
     return connection.changes > 0
   }
 
-  /// Sets columns of a record if it is there.
+  /// Sets columns of a record if it exists.
   ///
-  /// - Throws: ``SQLiteError``, also if the table ignores the write without a word.
+  /// - Throws: ``SQLiteError``, also if the table silently ignores the write.
   func change(_ record: Name, _ columns: [ColumnState]) throws {
     if try !update(record, columns) && exists(record) { try checkIgnored(record, columns) }
   }
@@ -187,7 +189,7 @@ final class ApplyPlan {
     let statement = try connection.foreignKeyStatement(
       PlantedFault.replaceOnApply.isPlanted
         ? "INSERT OR REPLACE INTO \(quoted(table.name))(\(list)) VALUES (\(marks))"
-        // By its own name, a table called excluded would hide what is inserted.
+        // With its own name, a table called excluded would hide the inserted values.
         : "INSERT INTO \(quoted(table.name)) AS ferry_row(\(list)) VALUES (\(marks)) "
           + "ON CONFLICT(\(quoted(table.key))) DO \(action)")
     if isPlain {

@@ -2,16 +2,16 @@ import FerryProtocol
 import Foundation
 import Synchronization
 
-/// Keeps each replica's token in a file of its own beside it, `<replica>-token`, which its owner
-/// alone may read (mode 0600 from its creation).
+/// Keeps each replica's token in its own file beside the replica, `<replica>-token`. Only its owner
+/// may read it (mode 0600 from its creation).
 public struct FileCredentialStore: CredentialStore {
-  /// A file longer than this, in bytes, is none of Ferry's.
+  /// The most bytes of a token file; a longer one is not Ferry's.
   private static let bytesMax = 64 << 10
 
-  /// The store.
+  /// Creates a store.
   public init() {}
 
-  /// The file that holds the token of the replica at `path`.
+  /// Returns the path of the file with the token of the replica at `path`.
   public static func file(of path: String) -> String { path + "-token" }
 
   public func credential(of path: String) throws -> Credential? {
@@ -22,7 +22,7 @@ public struct FileCredentialStore: CredentialStore {
     defer { close(descriptor) }
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw Self.failure(name) }
-    // Such as a copy that took the mode of its surroundings.
+    // For example, a copy has the default mode of its program.
     if status.st_mode & 0o077 != 0 { fchmod(descriptor, 0o600) }
     var bytes = [UInt8](repeating: 0, count: Self.bytesMax)
     let count = read(descriptor, &bytes, bytes.count)
@@ -39,7 +39,7 @@ public struct FileCredentialStore: CredentialStore {
       guard unlink(name) == 0 || errno == ENOENT else { throw Self.failure(name) }
       return
     }
-    // Whole under its name, or the one before.
+    // The name always has a complete file: the new one or the former one.
     let partial = "\(name).\(getpid()).new"
     unlink(partial)
     let descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -59,11 +59,11 @@ public struct FileCredentialStore: CredentialStore {
   }
 }
 
-/// Keeps tokens in memory, for as long as the process runs.
+/// Keeps tokens in memory while the process runs.
 public final class MemoryCredentialStore: CredentialStore {
   private let kept = Mutex<[String: Credential]>([:])
 
-  /// An empty store.
+  /// Creates an empty store.
   public init() {}
 
   public func credential(of path: String) -> Credential? { kept.withLock { $0[path] } }

@@ -1,11 +1,11 @@
 import FerryProtocol
 import SQLite
 
-/// A foreign key of a tracked table that leads to columns beside its parent's key and acts on their
-/// update: rows of the child follow a value that changes (ON UPDATE CASCADE), or let go of it (ON
+/// A foreign key of a tracked table that refers to columns other than its parent's key, and acts on
+/// their update. Rows of the child follow a changed value (ON UPDATE CASCADE) or release it (ON
 /// UPDATE SET NULL, ON UPDATE SET DEFAULT).
 struct KeyFollower: Equatable {
-  /// What the child's columns become.
+  /// The effect on the child's columns.
   enum Action: String {
     case cascade = "CASCADE"
     case setNull = "SET NULL"
@@ -19,7 +19,7 @@ struct KeyFollower: Equatable {
   let action: Action
 }
 
-/// A value that rows of a child may follow: what it was, and what it has become.
+/// A value that rows of a child may follow, before and after its change.
 struct KeyMove {
   let parent: TableSchema
   let follower: KeyFollower
@@ -28,7 +28,7 @@ struct KeyMove {
 }
 
 extension ReplicaFile {
-  /// The foreign keys of tracked tables that follow values of `parent`.
+  /// Returns the foreign keys of tracked tables that follow values of `parent`.
   func followers(of parent: TableSchema) throws -> [KeyFollower] {
     let find = try connection.prepare(
       """
@@ -59,7 +59,7 @@ extension ReplicaFile {
     }
   }
 
-  /// What a record's row holds in these columns; `nil` where there is no row.
+  /// Returns the values of a record's row in these columns; `nil` if there is no row.
   func values(of key: RecordKey, _ columns: [Name], in table: TableSchema) throws -> [Value]? {
     let find = try connection.statement(
       "SELECT \(columns.map(quoted).joined(separator: ", ")) FROM \(quoted(table.name)) "
@@ -68,10 +68,10 @@ extension ReplicaFile {
     return try find.first { row in columns.indices.map { row.value(Int32($0)) } }
   }
 
-  /// Lets rows follow values that a pull has changed, and that no row has any more. Rows that the
-  /// author of the change knew came by themselves. For the others this is news, and recorded.
+  /// Lets rows follow values that a pull has changed and that no row has any more. The author of
+  /// the change has sent the rows that it knew. Changes of other rows are recorded.
   ///
-  /// - Parameter time: what is recorded is later.
+  /// - Parameter time: recorded operations are later than it.
   func follow(_ moves: [KeyMove], after time: HybridTimestamp) throws {
     guard !moves.isEmpty, !PlantedFault.valuesNotFollowed.isPlanted else { return }
     let before = capture.mode
@@ -94,14 +94,14 @@ extension ReplicaFile {
         try update.run()
       } catch {
         guard error.concernsRow, connection.isInTransaction else { throw error }
-        // The rows stay as they are, and count as those that refer to nothing.
+        // The rows stay unchanged, and count as rows that refer to nothing.
         update.reset()
       }
     }
   }
 
-  /// What the child's columns become; `nil` if the child's defaults refer to no record here. Then
-  /// the rows stay as they are, as if the update of them had failed.
+  /// Returns the new values of the child's columns; `nil` if the child's defaults refer to no
+  /// record here. Then the rows stay unchanged, as if their update had failed.
   private func newValues(of move: KeyMove) throws -> [Value]? {
     switch move.follower.action {
     case .cascade: return move.new

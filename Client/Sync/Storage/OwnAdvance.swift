@@ -1,11 +1,11 @@
 import FerryProtocol
 
-/// How far a device's own confirmed packets lead its cursor, each following the one before
-/// without anybody else's change between (SPEC.md §5).
+/// How far a device's own confirmed packets advance its cursor. Each packet follows the one before
+/// it without another device's change between them (SPEC.md §5).
 struct OwnAdvance {
-  /// Where the cursor may be.
+  /// The furthest place that the cursor may have.
   private(set) var applied: SequenceNumber
-  /// What the cursor is known again by there.
+  /// The anchor of a cursor at that place.
   private(set) var anchor: Cursor.Anchor?
 
   init(applied: SequenceNumber, anchor: Cursor.Anchor?) {
@@ -13,11 +13,11 @@ struct OwnAdvance {
     self.anchor = anchor
   }
 
-  /// Takes the next packet in the order of places; passes it by where the cursor may not move.
+  /// Takes the next packet in the order of places; skips it if the cursor may not move.
   ///
-  /// A server that was set back may have given a packet the place after the cursor in another
-  /// history: so past the anchor a packet counts only where the history before it is the one that
-  /// this device knows, by the running print.
+  /// A rolled-back server may have given a packet the place after the cursor in another history. So
+  /// past the anchor a packet counts only if the history hash before it equals the hash that this
+  /// device knows.
   mutating func take(_ packet: PacketRow) {
     let isOverOthers = PlantedFault.cursorOverOthers.isPlanted
     guard let sequences = packet.sequences, packet.isClean,
@@ -33,8 +33,8 @@ struct OwnAdvance {
       head: applied, operation: packet.tail, print: prints.after, timeline: prints.timeline)
   }
 
-  /// The running print of the history that this device knows, at ``applied``; `nil` where it does
-  /// not know it.
+  /// The hash of the history that this device knows, at ``applied``; `nil` if the device does not
+  /// know it.
   private var print: UInt64? {
     guard let anchor else { return applied == 0 ? HistoryPrint.empty : nil }
     return anchor.head == applied ? anchor.print : nil

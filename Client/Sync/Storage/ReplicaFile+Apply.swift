@@ -2,19 +2,19 @@ import Compression
 import FerryProtocol
 import SQLite
 
-/// What one pull brought.
+/// The result of one pull.
 package struct AppliedPull: Sendable, Equatable {
-  /// Changes that were applied, found to change nothing here, or kept for tables and columns
-  /// that are not known yet.
+  /// Changes that were applied, that changed nothing here, or that are kept for unknown tables and
+  /// columns.
   package var applied = 0
-  /// Changes kept back because the local schema refuses them.
+  /// Changes deferred because the local schema rejects them.
   package var refused = 0
-  /// Whether nothing was applied, since the cursor had to go back: the list is to be pulled anew.
+  /// Whether nothing was applied because the cursor had to go back: the list is to be pulled again.
   package var isToRepeat = false
 }
 
 extension ReplicaFile {
-  /// Keeps one page of a pull list that goes on, unseen by any reader.
+  /// Stores one page of a pull list that is not complete; no reader sees it.
   package func stage(_ body: [UInt8], _ head: PageHead, changes: Int) throws {
     try connection.transaction {
       try insertPage(body, changes: changes)
@@ -40,8 +40,8 @@ extension ReplicaFile {
   }
 
   func insertPage(_ body: [UInt8], changes: Int) throws {
-    // A fifth of the size at least: that much less is written twice, read, and freed again.
-    // In a small page there is little to find again.
+    // Compression has to save a fifth of the size at least: so much less is written twice, read,
+    // and freed. A small page repeats little.
     let stored =
       body.count < Self.compressedMin
       ? body : try ContentCoding.zstd.compress(body, level: 1)
@@ -52,7 +52,7 @@ extension ReplicaFile {
     try insert.run()
   }
 
-  /// See ``PlantedFault/pageAppliedEarly``.
+  /// Shows a page too early, as ``PlantedFault/pageAppliedEarly`` requires.
   private func showEarly(_ page: [UInt8]) throws {
     capture.mode = .applying
     defer { capture.mode = .recording }
@@ -60,7 +60,7 @@ extension ReplicaFile {
     try page.withUnsafeBytes { _ = try pass.applyPage($0) }
   }
 
-  /// Drops the pages of a pull list that cannot be finished; the next pull starts it anew.
+  /// Drops the pages of a pull list that cannot be completed; the next pull starts from scratch.
   func discardStaged() throws {
     try connection.transaction {
       try connection.execute(
@@ -72,8 +72,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Applies the staged pages and the last one, and moves the cursor, all in one transaction: a
-  /// reader sees the replica before the pull or after it.
+  /// Applies the staged pages and the last one, and moves the cursor, in one transaction. A reader
+  /// sees the replica before the pull or after it.
   package func apply(last body: [UInt8], _ head: PageHead) throws -> AppliedPull {
     if try saysNothingNew(head) { return AppliedPull() }
     do {
@@ -85,8 +85,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Whether an empty page leaves all as it is, as most do that an idle device pulls: then nothing
-  /// is written.
+  /// Whether an empty page changes nothing, like most pages for an idle device. Then nothing is
+  /// written.
   private func saysNothingNew(_ head: PageHead) throws -> Bool {
     let state = try syncState()
     guard head.count == 0, state.cursor == head.cursor, state.applied == state.received,
@@ -107,9 +107,9 @@ extension ReplicaFile {
     }
     return try connection.transaction {
       try connection.deferForeignKeys()
-      // Another process may have changed the schema since it was looked at.
+      // Another process may have changed the schema since its last check.
       try refreshTriggersOfNewSchema()
-      // First what is confirmed: the pages speak for it now, so it shields nothing any more.
+      // First settle confirmed operations: the pages have their effect now, so they shield nothing.
       if try settleChain(head) { return AppliedPull(isToRepeat: true) }
       let before = try syncState()
       let replacement = before.replacement
@@ -136,7 +136,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Lends the staged pages one by one, as they came from the server.
+  /// Passes the staged pages to `body` one by one, as the server sent them.
   func forEachStagedPage(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
     let pages = try connection.statement("SELECT body FROM ferry_to_apply ORDER BY page")
     try pages.forEach { row in
@@ -147,13 +147,15 @@ extension ReplicaFile {
     }
   }
 
-  /// Smaller pages are staged as they are, bytes.
+  /// The fewest bytes of a page that is compressed for staging.
   private static let compressedMin = 2_048
 
-  /// A deferred foreign key failed at commit. The rows that break one are found and deferred with the
-  /// reason; where such a row is the user's own, the change that took away what it refers to is
-  /// deferred instead. A row that goes with a record which the server says is deleted is deleted:
-  /// nobody else can hold it. Everything else is applied.
+  /// Applies the list again after a deferred foreign key failed at commit.
+  ///
+  /// The rows that violate a foreign key are found and deferred with the reason. If such a row is
+  /// the user's own, the change that removed its parent is deferred instead. A row that goes with a
+  /// record deleted on the server is deleted, because no other device can have it. Everything else
+  /// is applied.
   ///
   /// - Parameter ending: records that end the transaction when they are applied, with the reason.
   private func applyAroundViolations(
@@ -186,7 +188,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Takes the rows to delete out of the dangling ones, and notes the records that others go with.
+  /// Removes the rows to delete from the dangling ones, and notes the records that others go with.
   private func orphans(
     among violations: ViolationsFound, _ deferred: inout DeferredRecords
   ) throws -> [DanglingRow] {
@@ -205,7 +207,7 @@ extension ReplicaFile {
     return rest
   }
 
-  /// Deletes a record that goes with one which is deleted, here and, by an operation, on the server.
+  /// Deletes a record that goes with a deleted one, here and, by an operation, on the server.
   func deleteOrphan(_ change: Change, _ plan: ApplyPlan) throws {
     capture.beginApplying(change.key, isDeleting: true)
     try plan.delete(change.key.record)
@@ -243,7 +245,7 @@ extension ReplicaFile {
     try forgetCovered(now: head.serverTime)
   }
 
-  /// Binds an anchor's head, operation, print and timeline to four parameters.
+  /// Binds an anchor's head, operation, history hash and timeline to four parameters.
   func bind(_ anchor: Cursor.Anchor?, to statement: SQLiteStatement, at index: Int32) {
     if let anchor {
       statement.bind(index, anchor.head)
@@ -269,7 +271,7 @@ extension ReplicaFile {
     try save.run()
   }
 
-  /// Applies what was kept for a table once its schema may take it.
+  /// Applies the changes kept for a table once its schema may accept them.
   func applyKept(to table: Name) throws {
     let before = capture.mode
     capture.mode = .applying
@@ -300,18 +302,19 @@ extension ReplicaFile {
 
 private struct ViolationsFound: Error {
   let rows: [DanglingRow]
-  /// Records that the server says are deleted.
+  /// Records that the server has deleted.
   let deleted: Set<RecordKey>
 }
 
-/// Records that a pull does not apply as they come.
+/// Records whose changes a pull does not apply as they arrive.
 struct DeferredRecords {
-  /// Deferred without trying, with the reason; `nil` for a broken foreign key.
+  /// Records deferred without an attempt, with the reason; `nil` for a violated foreign key.
   var reasons: [RecordKey: String?] = [:]
-  /// Which record a deferred one goes with. It is fetched once: the server may say that it is deleted.
+  /// The record that each deferred one goes with. It is fetched once: the server may have deleted
+  /// it.
   var parents: [RecordKey: RecordKey] = [:]
-  /// Deleted, since they go with a record that is deleted.
+  /// Deleted records, because they go with a deleted record.
   var orphans: Set<RecordKey> = []
-  /// Whether records that the server says are deleted are looked for.
+  /// Whether the pass searches for records that the server has deleted.
   var isSearching = false
 }

@@ -1,17 +1,17 @@
 import FerryProtocol
 import SQLite
 
-/// Confirmed operations are kept for a while: a server that was restored from a backup lacks the
-/// newest of them, and this device may be the only one that still has them (DESIGN.md §5).
+/// The archive of confirmed operations (SPEC.md §5). A server that was restored from a backup lacks
+/// the newest operations, and perhaps only this device still has them.
 extension ReplicaFile {
-  /// How long they are kept, milliseconds.
+  /// How long they are kept, in milliseconds.
   static let archiveAgeMax = Limits.confirmedAgeMax
   /// How many of the newest recorded operations are kept.
   static let archiveLength: Int64 = 100_000
 
-  /// Moves confirmed operations up to `order` out of the way of the pending ones.
+  /// Moves confirmed operations up to `order` from the pending ones to the archive.
   ///
-  /// - Parameter now: the server's clock, milliseconds: this device's own may leap by years.
+  /// - Parameter now: the server's clock in milliseconds; this device's own may jump by years.
   func archive(through order: Int64, now: Int64) throws {
     let packets = try connection.statement(
       """
@@ -59,11 +59,11 @@ extension ReplicaFile {
 
   // MARK: The chain as the server knows it
 
-  /// Compares the tail that a page names with the packets that were made here. What the server has
-  /// is confirmed. What it had confirmed and does not have any more is to be sent again; and where
-  /// another copy of this file has written under its name, this one takes a new name.
+  /// Compares the tail that a page names with the packets that were made here, and confirms those
+  /// that the server has. Confirmed packets that the server lost are sent again. If a copy of this
+  /// file has written under its device identifier, this one takes a new identifier.
   ///
-  /// - Returns: whether the cursor had to go back, so that the pull list is to be asked for anew.
+  /// - Returns: Whether the cursor had to go back, so that the pull list is to be requested again.
   func settleChain(_ head: PageHead) throws -> Bool {
     let isSetBack = try syncState().replacement == .rescuing
     if isSetBack { try forgetBases() }
@@ -88,15 +88,15 @@ extension ReplicaFile {
       if !PlantedFault.noForkDetection.isPlanted { try leaveToCopy() }
       return false
     }
-    // The server was set back, and how far is not known here: it knows operations again by their
-    // identifiers.
+    // The server was rolled back, and this device does not know how far. The server recognises
+    // operations by their identifiers.
     try sendAllAgain()
     return false
   }
 
-  /// The number of the packet that ends with an operation.
+  /// Returns the number of the packet that ends with an operation.
   private func number(of tail: OperationID) throws -> Int64? {
-    // Of a packet that is not kept any more, the next one knows where it was.
+    // If a packet is not kept any more, the next one has its place.
     let find = try connection.statement(
       """
       SELECT number FROM ferry_packets WHERE tail = ?1
@@ -108,20 +108,20 @@ extension ReplicaFile {
     return try find.first { $0.int64(0) }
   }
 
-  /// Whether a tail is where this device's chain ends.
+  /// Whether a tail is the end of this device's chain.
   private func isNewestKnown(_ tail: OperationID) throws -> Bool {
     let find = try connection.statement("SELECT 1 FROM ferry_replica WHERE tail = ?1")
     find.bind(1, tail)
     return try find.first { _ in true } ?? false
   }
 
-  /// Whether a server that does not know this device's name has lost what it had confirmed under
-  /// it. What was sent under an earlier name it lost only where it says that it lost something.
+  /// Whether a server that does not know this device's identifier has lost confirmed operations of
+  /// it. It lost operations of an earlier identifier only if it reports a loss.
   private func lacksChain(_ isSetBack: Bool) throws -> Bool {
     let start =
       try connection.statement("SELECT chain_start FROM ferry_replica").first { $0.int64(0) } ?? 0
     if isSetBack { return try hasConfirmed(after: 0, isSetBack) }
-    // The first packet of a chain is a duplicate only where the server knew the chain.
+    // The first packet of a chain is a duplicate only if the server knew the chain.
     let find = try connection.statement(
       """
       SELECT 1 FROM ferry_packets WHERE number > ?1 AND (applied = 1
@@ -132,8 +132,9 @@ extension ReplicaFile {
     return try find.first { _ in true } ?? false
   }
 
-  /// Whether packets are kept that were confirmed under an earlier name. The newest name's tail tells
-  /// nothing of them: its first packet may have come only after the server was set back.
+  /// Whether packets are kept that were confirmed under an earlier identifier. The tail of the
+  /// newest identifier shows nothing about them: its first packet may have arrived after the
+  /// rollback.
   private func keepsEarlierChains() throws -> Bool {
     let find = try connection.statement(
       """
@@ -143,10 +144,12 @@ extension ReplicaFile {
     return try find.first { _ in true } ?? false
   }
 
-  /// Whether packets after a place in the chain have been confirmed, so that a server which names
-  /// that place has lost them. One that is known as a duplicate only may be in the chain of a copy
-  /// of this file instead; to send it once more does no harm. What is in the archive, the cursor has
-  /// passed: it is in the history where the cursor was served.
+  /// Whether packets after a place in the chain were confirmed, so that a server which names that
+  /// place has lost them.
+  ///
+  /// If a packet is known only as a duplicate, a copy of this file may have it in its chain
+  /// instead. To send it once more is harmless. The cursor has passed the packets in the archive:
+  /// if the server accepts the cursor, they are in the history.
   private func hasConfirmed(after number: Int64, _ isSetBack: Bool) throws -> Bool {
     let find = try connection.statement(
       """
@@ -162,7 +165,7 @@ extension ReplicaFile {
 
   // MARK: Sending again
 
-  /// The server has the chain up to a packet: those behind it are sent again as they were.
+  /// Sends the packets after a given one again, unchanged. The server has that one.
   private func sendAgain(after number: Int64) throws {
     let count = try takeFromArchive(after: number)
     try connection.execute(
@@ -176,28 +179,32 @@ extension ReplicaFile {
     try noteSetBack(count)
   }
 
-  /// The server does not know this device, or a chain that leads to nothing known here: all that is
-  /// still here is sent again, in a chain of its own.
+  /// Sends everything that is still here again, in a new chain. The server does not know this
+  /// device, or its chain ends at an unknown operation.
   private func sendAllAgain() throws {
     let count = try takeFromArchive(after: 0)
     _ = try beginChain(with: packets(where: "1 ORDER BY number"))
     try noteSetBack(count)
   }
 
-  /// A copy of this file has written under its name after packets that are not known here. Whether
-  /// those follow what the server had confirmed to this one is not known either: a server that was
-  /// set back to where the copy was made has lost it, which the cursor does not tell as long as it
-  /// has not come so far. So all that it has not passed is sent again under a new name; nothing that
-  /// it has, also where it has expired since: the server may have forgotten those operations, and
-  /// would take them for new ones.
+  /// Takes a new identifier after a copy of this file has written under the present one, after
+  /// packets unknown here.
+  ///
+  /// Those packets may or may not follow the confirmed packets of this device. If the server was
+  /// rolled back to the time of the copy, it has lost the confirmed packets. The cursor does not
+  /// show that until it gets that far.
+  ///
+  /// So the device sends everything beyond its cursor again, under a new identifier. It sends
+  /// nothing before the cursor, not even expired operations: the server may have forgotten them,
+  /// and would treat them as new.
   private func leaveToCopy() throws {
     try noteCopied(as: beginChain(with: packets(where: "1 ORDER BY number")))
   }
 
-  /// Puts archived packets back among those that are to be sent, as they were.
+  /// Moves archived packets back to the queue, unchanged.
   ///
   /// - Parameter number: of the packet before them; 0 for all.
-  /// - Returns: how many operations they hold.
+  /// - Returns: The number of their operations.
   private func takeFromArchive(after number: Int64) throws -> Int {
     let condition =
       "seq >= (SELECT min(from_order) FROM ferry_archived_packets WHERE number > \(number))"
@@ -223,8 +230,9 @@ extension ReplicaFile {
     return count
   }
 
-  /// Where the cursor was refused, its places are those of a history that is gone: what was known at
-  /// them may come to later places in this one, or never. So nothing is said of authors' knowledge.
+  /// Clears the bases after a rejected cursor. Its places belong to a lost history: the changes
+  /// seen there may come to later places in the new one, or never. So the device claims no such
+  /// knowledge.
   private func forgetBases() throws {
     try connection.execute("UPDATE ferry_pending SET base = 0 WHERE base <> 0")
   }

@@ -1,14 +1,14 @@
 import FerryProtocol
 import SQLite
 
-/// Batch operations on the device: one pending operation, whose effect is shown at once.
+/// Batch operations on the device: one pending operation, whose effect is visible at once.
 ///
-/// The records that it changed here are kept with it. Until the server has confirmed the batch, it
-/// shields its columns on them as any own write does; then they are fetched anew, since the server
-/// may have decided otherwise: it knows records and edits that this device had not seen.
+/// The operation keeps the records that it changed here. Until the server has confirmed the batch,
+/// it shields its columns on them, as any own write does. Then they are fetched again, since the
+/// server may have decided differently: it knows records and edits that this device had not seen.
 extension ReplicaFile {
-  /// Records a batch and shows its effect, within the user's transaction. Answers with the records
-  /// changed here.
+  /// Records a batch and shows its effect, within the user's transaction. Returns the number of
+  /// records changed here.
   func recordBatch(_ request: BatchRequest) throws -> Int {
     try refreshTriggersOfNewSchema()
     let schema = try schema(of: request.table)
@@ -63,7 +63,7 @@ extension ReplicaFile {
     return resolved
   }
 
-  /// What the table calls a column, whose name SQL writes in either case.
+  /// Returns a column's name as the table spells it; SQL ignores case.
   private func field(
     _ name: Name, of schema: TableSchema
   ) throws(ReplicaError) -> PredicateField {
@@ -78,7 +78,7 @@ extension ReplicaFile {
 
   // MARK: Recording
 
-  /// Answers with the operation's place among the pending ones.
+  /// Inserts a batch. Returns the operation's place among the pending ones.
   private func insert(_ batch: Batch, _ columns: [Column], into table: Name) throws -> Int64 {
     let shape = Operation(
       id: OperationID(UniqueID(high: 0, low: 0)), table: table, batch: batch, time: .zero,
@@ -117,8 +117,8 @@ extension ReplicaFile {
     try insert.run()
   }
 
-  /// Changes the rows, which are not recorded one by one. What the schema or the user's triggers
-  /// do along with it is.
+  /// Changes the rows without recording each one. Records further changes by the schema or the
+  /// user's triggers.
   private func show(
     _ batch: Batch, _ columns: [Column], with plan: ApplyPlan, order: Int64
   ) throws -> Int {
@@ -140,7 +140,7 @@ extension ReplicaFile {
       case .set: _ = try plan.update(key.record, values)
       case .delete:
         try plan.delete(key.record)
-        // What was kept of it would bring it back in parts; the server has it.
+        // Deferred changes of the record would restore parts of it. The server has them.
         try forgetKept(key)
       }
       count += 1
@@ -150,8 +150,8 @@ extension ReplicaFile {
 
   // MARK: After the server's answer
 
-  /// The records that confirmed batches have changed here are fetched with the next pull, and not
-  /// shielded any more; likewise those of batches that are not pending any more for another reason.
+  /// Lets the next pull fetch the records that confirmed batches changed here, and stops shielding
+  /// them. The same holds for batches that are no longer pending for another reason.
   func releaseBatches() throws {
     let any = try connection.statement("SELECT 1 FROM ferry_batch_rows LIMIT 1")
     guard try any.first({ _ in true }) != nil else { return }
@@ -172,7 +172,7 @@ extension ReplicaFile {
 }
 
 extension Operation {
-  /// What an own batch has done to one record, as an own write of it; `nil` for any other kind.
+  /// Returns the effect of an own batch on one record as an own write; `nil` for any other kind.
   func batchEffect(on record: Name) -> Operation? {
     batch.map { effect(on: record, id: id, of: $0) }
   }

@@ -1,20 +1,20 @@
 import FerryProtocol
 import SQLite
 
-/// The chain of packets under the replica's name (seed row S1.6), and how it begins anew under
-/// another one.
+/// The chain of packets under the replica's device identifier, and its restart under another one
+/// (SPEC.md §4).
 ///
-/// Whatever name a packet is sent under, and however often, it has the operations that it was frozen
-/// with, merged as they were then: the server may know them already, of this device or of a copy of
-/// its file, and takes none with the same identifier again. Merged anew, one of them would bring
-/// along what the server then never reads.
+/// A frozen packet keeps its merged operations, under each identifier and however often it is sent.
+/// The server may know them already, from this device or from a copy of its file, and ignores a
+/// known operation identifier. If the device merged them again, one operation could carry content
+/// that the server then never reads.
 extension ReplicaFile {
-  /// Starts a chain under a new name, with packets that were frozen under the former one.
+  /// Starts a chain under a new identifier, with packets that were frozen under the former one.
   ///
-  /// - Parameter packets: in their order; those that come after the last one that is kept.
+  /// - Parameter packets: in order; those after the last kept one.
   func beginChain(with packets: [PacketRow]) throws -> DeviceID {
     let device = try takeNewName()
-    // Others may have been told of all this under the former name.
+    // Others may know all of this under the former identifier.
     try connection.execute(
       """
       UPDATE ferry_pending SET met = 1
@@ -45,7 +45,7 @@ extension ReplicaFile {
     return device
   }
 
-  /// Whether the chain begins again with packets that may have been sent under a former name.
+  /// Whether the chain restarts with packets that were perhaps sent under a former identifier.
   func isChainSentAgain() throws -> Bool {
     try connection.statement(
       """

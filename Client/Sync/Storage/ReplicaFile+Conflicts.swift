@@ -1,11 +1,11 @@
 import FerryProtocol
 import SQLite
 
-/// Values that lost, and questions to the user (SPEC.md §6, §15).
+/// Values that lost, and questions for the user (SPEC.md §6, §15).
 extension ReplicaFile {
   // MARK: Noting
 
-  /// Keeps a conflict; one that is known already stays as it is.
+  /// Stores a conflict; ignores one that is known already.
   func note(
     _ conflict: Conflict, of operation: OperationID, on key: RecordKey,
     at sequence: SequenceNumber? = nil
@@ -33,7 +33,7 @@ extension ReplicaFile {
     try insert.run()
   }
 
-  /// Keeps what a page tells of this device's losses, under its name or a former one.
+  /// Stores this device's losses that a page lists, under its present or a former identifier.
   func take(_ notices: [Notice]) throws {
     if notices.isEmpty { return }
     let names = try ownNames()
@@ -46,15 +46,15 @@ extension ReplicaFile {
 
   // MARK: Settling
 
-  /// Whether the user has been asked anything that nobody has answered.
+  /// Whether any question for the user is open.
   func hasOpenQuestions() throws -> Bool {
     try connection.statement(
       "SELECT 1 FROM ferry_conflicts WHERE question = 1 AND settled IS NULL LIMIT 1"
     ).first { _ in true } ?? false
   }
 
-  /// A change of a record answers the questions on it that are older than what it brings: whoever
-  /// wrote that had seen both sides.
+  /// Closes the questions on a record that are older than a change of it: the author of the change
+  /// had seen both sides.
   func settleQuestions(by state: RecordState, on key: RecordKey) throws {
     let settle = try connection.statement("UPDATE ferry_conflicts SET settled = ? WHERE seq = ?")
     for question in try openQuestions(on: key) where Self.answers(state, question.conflict) {
@@ -109,7 +109,7 @@ extension ReplicaFile {
       settledAt: row.optionalInt64(12))
   }
 
-  /// Values that lost, newest first.
+  /// Returns values that lost, newest first.
   func conflicts(limit: Int, openOnly: Bool = false) throws -> [KeptConflict] {
     let condition = openOnly ? "WHERE question = 1 AND settled IS NULL" : ""
     let find = try connection.statement(
@@ -119,7 +119,7 @@ extension ReplicaFile {
     return try find.map { try keptConflict($0, names) }
   }
 
-  /// Conflicts that were noted after one of them, oldest first.
+  /// Returns conflicts that were noted after one of them, oldest first.
   func conflicts(after number: Int64) throws -> [KeptConflict] {
     let find = try connection.statement("\(Self.selectConflicts) WHERE seq > ? ORDER BY seq")
     find.bind(1, number)
@@ -129,8 +129,8 @@ extension ReplicaFile {
 
   // MARK: Answering
 
-  /// Answers a conflict with an ordinary operation, also where the row holds the value already:
-  /// it tells everybody that the matter is settled.
+  /// Answers a conflict with an ordinary operation, also if the row has the value already: the
+  /// operation closes the question on all devices.
   func resolve(_ number: Int64, _ answer: ConflictAnswer) throws {
     let find = try connection.statement("\(Self.selectConflicts) WHERE seq = ?")
     find.bind(1, number)
@@ -164,12 +164,12 @@ extension ReplicaFile {
     settle.bind(3, kept.key.table)
     settle.bind(4, kept.number)
     settle.bind(5, kept.operation.value)
-    // Whether a record exists was asked together with what was lost of it.
+    // The question of a record's existence includes its lost values.
     settle.bind(6, kept.conflict.column == nil ? 1 : 0)
     try settle.run()
   }
 
-  /// Sets columns of a record and records that, whatever it held. One that has gone comes back.
+  /// Sets columns of a record and records them, even if unchanged. Restores a deleted record.
   private func write(_ columns: [Column], to key: RecordKey) throws {
     let table = try schema(of: key.table)
     let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
@@ -197,8 +197,8 @@ extension ReplicaFile {
     try insert.run()
   }
 
-  /// What this device did to the record's existence is done again: an edit of a deleted record
-  /// brings it back with what was lost of it, a delete deletes it.
+  /// Repeats this device's operation on the record's existence. An edit of a deleted record
+  /// restores it with its lost values; a delete deletes it.
   private func insist(on kept: KeptConflict) throws {
     let find = try connection.statement(
       """

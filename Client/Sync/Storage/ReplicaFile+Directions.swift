@@ -1,20 +1,20 @@
 import FerryProtocol
 import SQLite
 
-/// Tables whose changes go to the server and do not come back (seed row S2.1).
+/// Upload-only tables: their changes go to the server and are not pulled (SPEC.md §17).
 extension ReplicaFile {
-  /// Selects operations of tables to which others' changes are applied.
+  /// Selects operations of tables that receive others' changes.
   static let isTwoWay =
     "tbl NOT IN (SELECT name FROM ferry_tables WHERE direction <> 'two-way')"
 
-  /// Tables for which nothing is pulled back.
+  /// Returns the upload-only tables.
   func uploadTables() throws -> [Name] {
     try connection.statement(
       "SELECT name FROM ferry_tables WHERE direction <> 'two-way' ORDER BY name"
     ).map { $0.name(0) }
   }
 
-  /// Sets which way a tracked table's changes go.
+  /// Sets the direction in which a tracked table's changes travel.
   func turn(_ table: Name, _ direction: TrackDirection) throws {
     let find = try connection.statement("SELECT direction FROM ferry_tables WHERE name = ?")
     find.bind(1, table)
@@ -22,7 +22,7 @@ extension ReplicaFile {
     else { return }
     switch direction {
     case .twoWay:
-      // The next pull begins at the start, and then it is two-way.
+      // The next pull begins at the start, and then the table is two-way.
       try save(direction: "returning", of: table)
       try releaseUnsent(of: table)
     case .uploadOnly(let isAutomatic):
@@ -43,14 +43,14 @@ extension ReplicaFile {
     try save.run()
   }
 
-  /// Whether a pull has to bring what was left out of a table.
+  /// Whether a pull has to fetch the omitted records of a table.
   func hasReturningTables() throws -> Bool {
     try connection.statement("SELECT 1 FROM ferry_tables WHERE direction = 'returning'")
       .first { _ in true } ?? false
   }
 
-  /// Has the pull that begins now start anew where a table that was upload-only is two-way again:
-  /// what was passed over is in the list from the start only. No other sync may be under way.
+  /// Makes the current pull start from scratch if an upload-only table is two-way again: only a
+  /// list from the start has the omitted records. No other sync may run.
   func beginReturns() throws {
     guard try hasReturningTables() else { return }
     try connection.transaction {

@@ -1,10 +1,10 @@
 import FerryProtocol
 import SQLite
 
-/// A row whose foreign key leads to no record.
+/// A row whose foreign key refers to no record.
 struct DanglingRow {
   let child: RecordKey
-  /// The table that it refers to, the columns by which it does, and what it says they hold.
+  /// The parent table, the columns of the foreign key, and their values.
   let parent: Name
   let columns: [Name]
   let values: [Value]
@@ -14,7 +14,7 @@ struct DanglingRow {
 
 /// Foreign keys that a pull would leave dangling.
 extension ReplicaFile {
-  /// All of them, inside the transaction that made them so.
+  /// Returns all dangling rows, inside the transaction that created them.
   func danglingRows() throws -> [DanglingRow] {
     let broken = try connection.prepare(
       "SELECT DISTINCT \"table\", fkid FROM pragma_foreign_key_check()"
@@ -22,7 +22,7 @@ extension ReplicaFile {
     return try broken.flatMap { try danglingRows(of: $0.table, foreignKey: $0.foreignKey) }
   }
 
-  /// The record that `row` refers to, in a state of the replica where it is there.
+  /// Returns the record that `row` refers to, in a state of the replica with that record.
   func target(of row: DanglingRow) throws -> RecordKey? {
     guard let parent = try? schema(of: row.parent) else { return nil }
     let conditions = row.columns.enumerated().map { "\(quoted($1)) = ?\($0 + 1)" }
@@ -33,7 +33,7 @@ extension ReplicaFile {
     return try find.first { RecordKey(table: parent.name, record: $0.name(0)) }
   }
 
-  /// The tracked record with which a dangling row goes; `nil` where it does not go with one.
+  /// Returns the tracked record with which a dangling row goes; `nil` if there is none.
   func cascadeParent(of row: DanglingRow) throws -> RecordKey? {
     guard row.isCascading, row.columns.count == 1, case .text(let record) = row.values[0],
       let tracked = try trackedTables().first(where: { $0.folded == row.parent.folded }),
@@ -42,7 +42,7 @@ extension ReplicaFile {
     return RecordKey(table: tracked, record: Name(record))
   }
 
-  /// Found by their columns, since a table WITHOUT ROWID has no other name for a row.
+  /// Finds dangling rows by their columns, since a row of a WITHOUT ROWID table has no other name.
   private func danglingRows(of name: Name, foreignKey: Int64) throws -> [DanglingRow] {
     guard let table = try? schema(of: name) else { return [] }
     let list = try connection.prepare(
@@ -74,8 +74,9 @@ extension ReplicaFile {
 }
 
 extension ReplicaFile {
-  /// Refuses to drop a table if SQLite would delete or change rows of a tracked table with it: it
-  /// deletes all rows of a dropped table first (https://sqlite.org/foreignkeys.html#fk_schemacommands).
+  /// Rejects the drop of a table if SQLite would also delete or change rows of a tracked table.
+  /// SQLite deletes all rows of a dropped table first
+  /// (https://sqlite.org/foreignkeys.html#fk_schemacommands).
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` with the reason.
   func checkDrop(of table: Name) throws {
@@ -120,7 +121,7 @@ struct ForeignKeyLink {
 }
 
 extension ReplicaFile {
-  /// How tracked tables refer to each other's records.
+  /// Returns the references between records of tracked tables.
   func foreignKeyLinks() throws -> [ForeignKeyLink] {
     let tracked = try trackedTables()
     return try tracked.flatMap { child -> [ForeignKeyLink] in

@@ -4,29 +4,29 @@ import SQLite
 /// A change that waits for the local schema.
 struct KeptChange {
   let change: Change
-  /// Why the schema refused it; `nil` when its table or column is not known here.
+  /// Why the schema rejected the change; `nil` if its table or column is not known here.
   let reason: String?
 
-  /// Whether this version can read the change; one that it cannot read has an empty state.
+  /// Whether this version can read the change; an unreadable one has an empty state.
   var isReadable = true
 
   var isRefused: Bool { reason != nil }
 }
 
-/// Which of the kept changes.
+/// A choice among the kept changes.
 enum KeptChoice {
   case all
-  /// Those that the local schema refuses.
+  /// The changes that the local schema rejects.
   case refused
   case ofTable(Name)
 }
 
-/// Where a kept change is in the order of sequences.
+/// A kept change's place in the order of sequences.
 struct KeptPlace {
   let sequence: SequenceNumber
   let key: RecordKey
 
-  /// Before all.
+  /// The place before all changes.
   static let start = KeptPlace(sequence: -1, key: RecordKey(table: "", record: ""))
 
   init(sequence: SequenceNumber, key: RecordKey) {
@@ -36,18 +36,18 @@ struct KeptPlace {
   init(_ change: Change) { self.init(sequence: change.sequence, key: change.key) }
 }
 
-/// What is kept of a record; its state is `nil` if this version cannot read it.
+/// The kept change of a record; its state is `nil` if this version cannot read it.
 struct KeptState {
   let state: RecordState?
 }
 
-/// Changes that the local schema does not know or refuses: nothing that was pulled is lost.
+/// Changes that the local schema does not know or rejects: no pulled change is lost.
 extension ReplicaFile {
   func hasKept() throws -> Bool {
     try connection.statement("SELECT 1 FROM ferry_kept LIMIT 1").first { _ in true } != nil
   }
 
-  /// How many records were refused by the local schema.
+  /// Returns the number of records that the local schema rejected.
   func refusedCount() throws -> Int {
     try count("SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL")
   }
@@ -64,7 +64,7 @@ extension ReplicaFile {
     try insert.run()
   }
 
-  /// Keeps a change that breaks a rule of the protocol, as it came.
+  /// Stores a change that violates the protocol, unchanged.
   func keep(_ change: UnreadableChange, of key: RecordKey) throws {
     let insert = try connection.statement(
       "INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason) VALUES (?, ?, ?, ?, ?)"
@@ -84,7 +84,7 @@ extension ReplicaFile {
     try remove.run()
   }
 
-  /// Whether anything is kept of a record.
+  /// Whether a record has a kept change.
   func isKept(_ key: RecordKey) throws -> Bool {
     let find = try connection.statement("SELECT 1 FROM ferry_kept WHERE tbl = ? AND record = ?")
     find.bind(1, key.table)
@@ -92,7 +92,7 @@ extension ReplicaFile {
     return try find.first { _ in true } ?? false
   }
 
-  /// What is kept of a record.
+  /// Returns the kept change of a record, also if it is unreadable.
   func kept(of key: RecordKey) throws -> KeptState? {
     let find = try connection.statement("SELECT state FROM ferry_kept WHERE tbl = ? AND record = ?")
     find.bind(1, key.table)
@@ -102,7 +102,7 @@ extension ReplicaFile {
     }
   }
 
-  /// The change that is kept of a record, as far as this version can read it.
+  /// Returns the kept change of a record, as far as this version can read it.
   func keptChange(of key: RecordKey) throws -> KeptChange? {
     let find = try connection.statement(
       "SELECT sequence, state, reason FROM ferry_kept WHERE tbl = ? AND record = ?")
@@ -119,15 +119,15 @@ extension ReplicaFile {
     return found ?? nil
   }
 
-  /// The next change that is kept, in the order of sequences; `nil` after the last. They are read
-  /// one by one, so that any number of them takes little memory, and what is kept may change
-  /// meanwhile.
+  /// Returns the next kept change, in the order of sequences; `nil` after the last. Reading them
+  /// one by one takes little memory, and other kept changes may change meanwhile.
   ///
   /// - Parameters:
-  ///   - choice: which of them.
-  ///   - place: where the one before was.
+  ///   - choice: the kind of changes.
+  ///   - place: the place of the last one.
   func nextKept(_ choice: KeptChoice, after place: KeptPlace) throws -> KeptChange? {
-    // The order's index leads to each next one; by the table's key all would be sorted each time.
+    // The index on the order gives each next change; the table's key would sort all of them each
+    // time.
     let (index, condition) =
       switch choice {
       case .all: ("ferry_kept_order", "1")
@@ -156,7 +156,7 @@ extension ReplicaFile {
     }
   }
 
-  /// The first of what is kept for one table, or for all, oldest change first.
+  /// Returns the kept changes for one table, or for all, oldest first.
   func keptChanges(_ choice: KeptChoice, limit: Int) throws -> [KeptChange] {
     var found: [KeptChange] = []
     var place = KeptPlace.start
@@ -167,7 +167,7 @@ extension ReplicaFile {
     return found
   }
 
-  /// Tables for which something waits until they, or columns of them, are here.
+  /// Returns tables that are absent, or lack columns, and for which changes wait.
   func tablesWaitedFor() throws -> [Name] {
     try connection.statement(
       """

@@ -1,14 +1,14 @@
 import FerryProtocol
 import SQLite
 
-/// Where the cursor was at which time by the server's clock: so that a device can tell whether the
-/// authors of all that a server lost still keep it.
+/// Places of the cursor with their times by the server's clock. With them a device knows whether
+/// the authors of all that a server lost still keep it.
 extension ReplicaFile {
-  /// Marks are this far apart at least, milliseconds.
+  /// The least time between marks, in milliseconds.
   private static let markDistance: Int64 = 24 * 3_600_000
 
-  /// Notes where the cursor is. Of the marks that are as old as the archive may become, the newest
-  /// one is kept.
+  /// Notes the cursor's place. Of the marks that are as old as the archive may become, it keeps the
+  /// newest.
   func mark(_ applied: SequenceNumber, now: Int64) throws {
     let insert = try connection.statement(
       """
@@ -26,8 +26,8 @@ extension ReplicaFile {
     try trim.run()
   }
 
-  /// Whether all of the history that the marks are of is younger than devices forget what they have
-  /// sent, as far as it is known here. There are no marks of it from here on.
+  /// Whether the whole history of the marks is younger than the time for which devices keep their
+  /// operations, as far as it is known here. Removes its marks.
   func endMarks(now: Int64) throws -> Bool {
     let find = try connection.statement(
       "SELECT 1 FROM ferry_marks WHERE at <= ? AND applied > 0 LIMIT 1")

@@ -2,9 +2,8 @@ import FerryProtocol
 import SQLite
 
 extension ReplicaFile {
-  /// Has the next pull fetch the records that differ, which sets their rows to what the server has
-  /// and leaves own pending work on them what the user sees. Values that only the rows held are kept
-  /// as conflicts.
+  /// Makes the next pull fetch the differing records and set their rows to the server's. Own
+  /// pending operations keep their effect. Values that only the rows had are kept as conflicts.
   func mend(_ differences: [RecordDifference]) throws {
     try connection.transaction {
       try refresh(differences.map(\.key))
@@ -19,10 +18,10 @@ extension ReplicaFile {
     }
   }
 
-  /// Bytes of a row's values that the log keeps.
+  /// The most bytes of a row's values in the log.
   private static let notedMax = 10_000
 
-  /// Values that nobody else has, perhaps, and whether the row itself goes.
+  /// Returns values that perhaps no other device has, and whether the row itself is deleted.
   private static func lost(_ kind: RecordDifference.Kind) -> ([Column], Bool) {
     switch kind {
     case .missingHere: ([], false)
@@ -42,7 +41,7 @@ extension ReplicaFile {
     return held(columns)
   }
 
-  /// What a row held, for the log.
+  /// Returns the values of a row, for the log.
   static func held(_ columns: [Column]) -> String {
     var json = JSONWriter()
     json.columns(columns)

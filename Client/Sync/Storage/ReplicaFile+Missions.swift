@@ -2,8 +2,8 @@ import FerryProtocol
 import SQLite
 
 extension ReplicaSchema {
-  /// The catalogue of missions, as the pull lists bring it: apps may read it with SQL. No trigger
-  /// records what is written to it.
+  /// The catalogue of missions from the pull lists: apps may read it with SQL. No trigger records
+  /// writes to it.
   static let missions = """
     CREATE TABLE ferry_missions(
       id TEXT PRIMARY KEY NOT NULL,
@@ -24,8 +24,8 @@ extension ReplicaSchema {
 }
 
 extension TableSchema {
-  /// The reserved table of the catalogue. What a later version of Ferry adds to its records is kept
-  /// until this version is replaced.
+  /// The reserved table of the catalogue. Members that a later version of Ferry adds to its records
+  /// are kept for that version.
   static let missions = TableSchema(
     name: MissionRecord.table, key: "id",
     columns: [
@@ -36,7 +36,7 @@ extension TableSchema {
 
 /// The catalogue of missions on the device.
 extension ReplicaFile {
-  /// Records that came before this version of Ferry knew what they are.
+  /// Applies records that arrived before this version of Ferry could read them.
   func takeKeptMissions() throws {
     let find = try connection.statement("SELECT 1 FROM ferry_kept WHERE tbl = ? LIMIT 1")
     find.bind(1, MissionRecord.table)
@@ -44,8 +44,8 @@ extension ReplicaFile {
     try connection.transaction { try applyKept(to: MissionRecord.table) }
   }
 
-  /// A pull of everything did not name these any more: they were retracted, or lost with the
-  /// server's history, and are not this device's to give back.
+  /// Removes missions that a complete pull did not name. They were retracted, or lost with the
+  /// server's history, and this device does not re-upload them.
   func removeMissionsNotNamed() throws {
     try connection.execute(
       """

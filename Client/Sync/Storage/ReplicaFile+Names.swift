@@ -1,20 +1,20 @@
 import FerryProtocol
 import SQLite
 
-/// What this replica is called, and was called before: a fork, a server that was set back and a
-/// refusal each give it a new name, but what it wrote under a former one is still its own.
+/// The present and former device identifiers of this replica. A fork, a rolled-back server and a
+/// rejection each require a new one, but writes under a former one remain the replica's own.
 struct OwnNames: Sendable, Equatable {
   struct Former: Sendable, Equatable {
     let device: DeviceID
-    /// What was written later under this name was written by a copy.
+    /// A copy made the later writes under this identifier.
     let until: HybridTimestamp
   }
 
   let device: DeviceID
-  /// Oldest first.
+  /// The former identifiers, oldest first.
   let former: [Former]
 
-  /// Whether this replica wrote it.
+  /// Whether this replica made the write.
   func wrote(_ stamp: Stamp) -> Bool {
     stamp.device == device
       || former.contains { $0.device == stamp.device && stamp.time <= $0.until }
@@ -33,7 +33,7 @@ extension ReplicaFile {
     return OwnNames(device: try identity().device, former: former)
   }
 
-  /// Remembers the name that the replica has now, for after it has another one.
+  /// Stores the present identifier as a former one, before the replica takes another.
   func keepName() throws {
     let newest =
       try connection.statement("SELECT id FROM ferry_pending ORDER BY seq DESC LIMIT 1")

@@ -1,13 +1,13 @@
 import FerryProtocol
 import SQLite
 
-/// The pending operations (seed row S1.3) and the packets made of them.
+/// The pending operations and the packets made of them (SPEC.md §4).
 extension ReplicaFile {
   func hasPending() throws -> Bool {
     try connection.statement("SELECT 1 FROM ferry_pending LIMIT 1").first { _ in true } != nil
   }
 
-  /// Operations that the server has not confirmed yet.
+  /// Returns the number of operations that the server has not confirmed yet.
   package func pendingCount() throws -> Int {
     guard try hasPending() else { return 0 }
     return try count(
@@ -16,21 +16,21 @@ extension ReplicaFile {
       """)
   }
 
-  /// Up to where the server has confirmed everything.
+  /// The place up to which the server has confirmed everything.
   private static let confirmedOrder = """
     coalesce((SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'
       AND number < coalesce((SELECT min(number) FROM ferry_packets
         WHERE state <> 'acknowledged'), 9223372036854775807)), 0)
     """
 
-  /// The place of the newest operation that was ever recorded.
+  /// Returns the place of the newest operation ever recorded.
   func newestRecorded() throws -> Int64 {
     try connection.statement("SELECT seq FROM sqlite_sequence WHERE name = 'ferry_pending'")
       .first { $0.int64(0) } ?? 0
   }
 
-  /// Operations up to a place, and rows that are given back to the server, that it has not confirmed,
-  /// but for those of upload-only tables that wait for the user.
+  /// Returns the number of unconfirmed operations up to a place, with re-uploaded rows, and without
+  /// upload-only operations that wait for the user.
   func unconfirmedCount(through order: Int64) throws -> Int {
     guard try hasPending() else { return 0 }
     let find = try connection.statement(
@@ -43,7 +43,7 @@ extension ReplicaFile {
     return try find.first { Int($0.int64(0)) } ?? 0
   }
 
-  /// Whether there is anything to send that no packet which waits at the server holds already.
+  /// Whether there is anything to send outside of packets that the server buffers.
   func hasUnsent() throws -> Bool {
     try connection.statement(
       """
@@ -55,10 +55,11 @@ extension ReplicaFile {
     ).first { _ in true } ?? false
   }
 
-  /// Own operations on a record whose effect is not part of what the server has sent, merged as
-  /// they are sent. They have met a change from the server now: an insert and its delete do not
-  /// cancel each other out any more, since the server has a record to delete; and what becomes of
-  /// them there is pulled back, not guessed.
+  /// Returns own operations on a record whose effect is not in the server's changes, merged as for
+  /// sending. Marks them: a change from the server concerns their record now.
+  ///
+  /// An insert and its delete no longer cancel each other out, since the server has a record to
+  /// delete. The server's result for such operations is pulled, not predicted.
   func meet(_ key: RecordKey) throws -> [Operation] {
     let find = try connection.statement(
       """
@@ -93,7 +94,7 @@ extension ReplicaFile {
         merger = OperationMerger(limits: limits, schema: schema)
         packet = number
       }
-      // A packet that is part of a large transaction carries its operations as they were made.
+      // A packet that is part of a large transaction has its operations unmerged.
       if let number, number < 0 {
         sent.append(operation)
       } else {
@@ -105,7 +106,7 @@ extension ReplicaFile {
     return sent + merger.operations
   }
 
-  /// What is frozen already goes on as it was merged.
+  /// Marks the operations on a record. Frozen ones stay merged as they were.
   private func markMet(_ key: RecordKey) throws {
     let mark = try connection.statement(
       """
@@ -121,11 +122,11 @@ extension ReplicaFile {
   static let selectPending =
     "SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks FROM ferry_pending"
 
-  /// Whether the packet that holds a row of `ferry_pending` keeps it apart.
+  /// Whether the packet with a row of `ferry_pending` keeps it separate.
   private static let isApart =
     "EXISTS (SELECT 1 FROM ferry_apart WHERE ferry_apart.seq = ferry_pending.seq)"
 
-  /// The schema by which a packet was merged; the present one for what is in none.
+  /// Returns the schema by which a packet was merged; the present one for operations in no packet.
   private func spaceSchema(ofPacket number: Int64?) throws -> SpaceSchema {
     guard let number else { return try spaceSchema() }
     let find = try connection.statement("SELECT schema FROM ferry_packets WHERE number = ?")
@@ -156,7 +157,7 @@ extension ReplicaFile {
       operation: operation, order: row.int64(0), group: row.int64(2), isMet: row.int64(8) == 1)
   }
 
-  /// What an update's columns held before; empty where that is not known.
+  /// Returns the former values of an update's columns; empty if they are not known.
   func formerColumns(_ row: SQLiteStatement, at index: Int32) throws -> [Column] {
     if row.isNull(index) { return [] }
     var reader = JSONReader(row.textBytes(index), depth: limits.depth)
@@ -181,10 +182,10 @@ extension ReplicaFile {
 
   // MARK: Packets
 
-  /// Freezes waiting operations into packets until `limit` of them are open. What is in a packet
-  /// is never changed again; edits made meanwhile are new operations.
+  /// Freezes waiting operations into packets until `limit` of them are open. A packet's content
+  /// never changes; later edits are new operations.
   ///
-  /// - Parameter cut: how much smaller than usual.
+  /// - Parameter cut: special sizes of the packets.
   func freezePackets(limit: Int, _ cut: PacketCut = PacketCut()) throws {
     try connection.transaction {
       try withholdFollowers()
@@ -198,7 +199,7 @@ extension ReplicaFile {
     try count("SELECT count(*) FROM ferry_packets WHERE state <> 'acknowledged'")
   }
 
-  /// Answers whether there was anything to freeze.
+  /// Freezes the next packets. Returns whether there was anything to freeze.
   private func freezeNext(_ cut: PacketCut) throws -> Bool {
     var limits = limits
     limits.packetBytesTarget = cut.bytesTarget(limits)
@@ -254,7 +255,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Operations that cancelled each other out before they were sent.
+  /// Removes operations that cancelled each other out before they were sent.
   private func forget(_ orders: ClosedRange<Int64>) throws {
     let remove = try connection.statement("DELETE FROM ferry_pending WHERE seq BETWEEN ? AND ?")
     remove.bind(1, orders.lowerBound)
@@ -262,7 +263,7 @@ extension ReplicaFile {
     try remove.run()
   }
 
-  /// Packets that are frozen or parked, oldest first.
+  /// Returns packets that are frozen or that the server buffers, oldest first.
   func openPackets() throws -> [PacketRow] {
     try packets(where: "state <> 'acknowledged' ORDER BY number")
   }
@@ -277,10 +278,11 @@ extension ReplicaFile {
     ).map { try PacketRow($0) }
   }
 
-  /// The packet as it was frozen: the same operations however often it is sent.
+  /// Returns the packet as it was frozen: the same operations however often it is sent.
   ///
-  /// - Throws: ``ReplicaError/database(_:code:)`` for one that is not what was frozen. Sent, it
-  ///   would get a receipt that nobody waits for, and what follows it would wait for ever.
+  /// - Throws: ``ReplicaError/database(_:code:)`` if the operations differ from the frozen ones.
+  ///   Such a packet would get a receipt that matches nothing here, and later packets would wait
+  ///   for ever.
   func packet(_ row: PacketRow) throws -> Packet {
     let operations = try operations(of: row)
     guard
@@ -296,7 +298,7 @@ extension ReplicaFile {
       continues: row.continues)
   }
 
-  /// What is in the queue of a packet's operations, merged as they were.
+  /// Returns a packet's operations in the queue, merged as they were.
   func operations(of row: PacketRow) throws -> [Operation] {
     let rows = try connection.statement(
       """
@@ -324,7 +326,7 @@ extension ReplicaFile {
   }
 }
 
-/// A packet that was made, as it is kept.
+/// A packet as it is stored.
 struct PacketRow: Sendable, Equatable {
   let number: Int64
   let dependency: OperationID?
@@ -338,10 +340,10 @@ struct PacketRow: Sendable, Equatable {
   let isClean: Bool
   /// The version of the space's schema by which its operations were merged.
   let schema: Int64
-  /// As its receipt told; `nil` where it did not.
+  /// The history hashes in its receipt; `nil` if it had none.
   let prints: Prints?
 
-  /// The history's running print before a packet and after it.
+  /// The history hash before a packet and after it.
   struct Prints: Sendable, Equatable {
     let before: UInt64
     let after: UInt64

@@ -1,12 +1,12 @@
 import FerryProtocol
 import SQLite
 
-/// Operations that the server can never apply as they are. They leave the queue with their
-/// transactions and all that depends on them, so that everything else goes on; the records show
-/// what the server has after the next pull, and what was refused stays readable here.
+/// Operations that the server can never apply. They leave the queue with their transactions and all
+/// that depends on them, so that everything else continues. After the next pull the records show
+/// the server's values; the rejected operations stay readable here.
 extension ReplicaFile {
-  /// Takes what a packet was refused for out of the queue, and opens the packets from this one on
-  /// again. Answers with how many operations went.
+  /// Removes a packet's rejected operations from the queue, and opens the packets from this one on
+  /// again. Returns the number of removed operations.
   func quarantine(packet number: Int64, _ refusals: [Refusal]) throws -> Int {
     try connection.transaction {
       guard let row = try packets(where: "number = \(number)").first else { return 0 }
@@ -24,7 +24,7 @@ extension ReplicaFile {
     }
   }
 
-  /// The packet that carries an operation, if it is not confirmed.
+  /// Returns the packet with an operation, if it is not confirmed.
   private func openPacket(of operation: OperationID) throws -> PacketRow? {
     let find = try connection.statement(
       """
@@ -35,14 +35,14 @@ extension ReplicaFile {
     return try find.first { $0.int64(0) }.flatMap { try packets(where: "number = \($0)").first }
   }
 
-  /// Takes a whole packet out of the queue for which the server named no operation: its only
+  /// Removes a whole packet for which the server named no operation from the queue: its only
   /// transaction cannot be sent.
   func quarantine(packet number: Int64, _ problem: Problem) throws -> Int {
     try quarantine(
       packet: number, code: RefusalCode(rawValue: problem.code.rawValue), detail: problem.detail)
   }
 
-  /// The same for another reason.
+  /// Removes a whole packet from the queue, for a given reason.
   func quarantine(packet number: Int64, code: RefusalCode, detail: String) throws -> Int {
     let operations = try packets(where: "number = \(number)").first.map {
       try packet($0).operations
@@ -54,8 +54,8 @@ extension ReplicaFile {
     return try quarantine(packet: number, [refusal])
   }
 
-  /// Opens a refused packet again, to be cut smaller: the operation that it was refused for is
-  /// then found by itself.
+  /// Opens a rejected packet again, to be cut smaller. The server then names the operation that it
+  /// rejects.
   func reopen(packet number: Int64) throws {
     try connection.transaction {
       guard let row = try packets(where: "number = \(number)").first else { return }
@@ -63,7 +63,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Transactions that a packet carries.
+  /// Returns the number of a packet's transactions.
   func transactionCount(ofPacket number: Int64) throws -> Int {
     try count(
       """
@@ -72,13 +72,15 @@ extension ReplicaFile {
       """)
   }
 
-  /// The server has kept nothing of this packet, so nothing behind it can be in the history, but
-  /// for what a copy of this file has sent: that is known by its identifiers. Packets that were cut
-  /// before may still be on their way: in a chain under a new name they never find a place. The
-  /// first parts of its transaction, which the server has dropped, are opened as well.
+  /// Opens a rejected packet and all packets after it again, in a chain under a new identifier.
   ///
-  /// Packets before it that are not confirmed stay as they are, at the start of the new chain: the
-  /// server may have applied them, and knows their operations again only as they were merged then.
+  /// The server has stored nothing of this packet. So no later packet can be in the history, except
+  /// through a copy of this file, whose operations the server recognises by their identifiers.
+  /// Earlier cut packets may still be on their way: in the new chain they never find a place. The
+  /// server has dropped the first parts of this packet's transaction; they are opened as well.
+  ///
+  /// Unconfirmed packets before this one stay unchanged, at the start of the new chain. The server
+  /// may have applied them, and recognises their operations only as they were merged.
   private func reopenPackets(from row: PacketRow) throws {
     var kept = try openPackets().filter { $0.number < row.number }
     var first = row
@@ -104,7 +106,7 @@ extension ReplicaFile {
     begin.bind(4, orders.lowerBound)
     begin.bind(5, orders.upperBound)
     try begin.run()
-    // Another refusal of the same packet may have taken it along already.
+    // Another rejection of the same packet may have removed it already.
     guard connection.changes > 0 else { return 0 }
     try addDependants()
     let keys = try connection.statement(
@@ -122,10 +124,15 @@ extension ReplicaFile {
     return count
   }
 
-  /// Adds, until nothing is added: the rest of the transactions, later operations on the same
-  /// records, what refers to records whose insert is among them, and later deletes of records to
-  /// which others refer again when what is among them does not count. Rows that are given back to a
-  /// server (at time 1 ms) were no transaction of the user's: each is refused by itself.
+  /// Adds dependent operations until none is left:
+  ///
+  /// - the rest of the transactions,
+  /// - later operations on the same records,
+  /// - operations that refer to records whose insert is among them,
+  /// - later deletes of records that have references again without these operations.
+  ///
+  /// Re-uploaded rows (at time 1 ms) belong to no transaction of the user's: each is rejected by
+  /// itself.
   private func addDependants() throws {
     let links = try foreignKeyLinks()
     var before = -1
@@ -165,8 +172,8 @@ extension ReplicaFile {
     try add.run()
   }
 
-  /// A parent's delete depends on what took its children away before: without that it would leave
-  /// them on the server as orphans, which no replica can hold.
+  /// Adds a parent's delete if it depends on the removal of its children. Without that removal it
+  /// would leave orphans on the server, which no replica can have.
   private func addParents(_ link: ForeignKeyLink) throws {
     let add = try connection.statement(
       """
@@ -213,10 +220,10 @@ extension ReplicaFile {
 
   // MARK: Looking and answering
 
-  /// How many operations are in it.
+  /// Returns the number of entries.
   func quarantinedCount() throws -> Int { try count("SELECT count(*) FROM ferry_quarantine") }
 
-  /// What was refused, oldest first.
+  /// Returns the rejected operations, oldest first.
   func quarantine(limit: Int) throws -> [QuarantineEntry] {
     let entries = try connection.statement(
       "SELECT DISTINCT entry FROM ferry_quarantine ORDER BY entry LIMIT ?")
@@ -224,7 +231,7 @@ extension ReplicaFile {
     return try entries.map { $0.int64(0) }.compactMap { try quarantineEntry($0) }
   }
 
-  /// One refusal and what went with it; `nil` when there is none of that number.
+  /// Returns one entry with its dependent operations; `nil` if there is none of that number.
   func quarantineEntry(_ number: Int64) throws -> QuarantineEntry? {
     let find = try connection.statement(
       """
@@ -245,7 +252,7 @@ extension ReplicaFile {
     return entry.operations.isEmpty ? nil : entry
   }
 
-  /// Forgets an entry for good. Answers whether it was there.
+  /// Deletes an entry. Returns whether it existed.
   func discardQuarantined(_ number: Int64) throws -> Bool {
     try connection.transaction {
       let remove = try connection.statement("DELETE FROM ferry_quarantine WHERE entry = ?")
@@ -259,9 +266,9 @@ extension ReplicaFile {
 
   /// Writes an entry's operations to the tables again, as the user would, in one transaction.
   ///
-  /// - Parameter changes: values in place of those that were refused.
-  /// - Throws: ``ReplicaError/notFound(_:)``; ``ReplicaError/database(_:code:)`` when the tables
-  ///   refuse them. Then the entry stays.
+  /// - Parameter changes: values that replace rejected ones.
+  /// - Throws: ``ReplicaError/notFound(_:)``; ``ReplicaError/database(_:code:)`` if the tables
+  ///   reject them. Then the entry stays.
   func retryQuarantined(_ number: Int64, changing changes: [Column]) throws {
     guard let entry = try quarantineEntry(number) else {
       throw ReplicaError.notFound("the quarantine has no entry \(number)")
@@ -279,7 +286,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Writes what an operation says to its table, as a write of the user's.
+  /// Writes the content of an operation to its table, as a write of the user's.
   func replay(_ operation: Operation, in database: Database) throws {
     if let batch = operation.batch { return try replay(batch, operation, in: database) }
     let table = try schema(of: operation.key.table)
@@ -298,7 +305,7 @@ extension ReplicaFile {
     }
   }
 
-  /// An increment as the value that the row holds after it.
+  /// Returns an increment as the sum that the row has after it.
   private func summed(_ column: ColumnState, _ operation: Operation) throws -> ColumnState {
     guard operation.increments.contains(column.name), case .integer(let added) = column.value
     else { return column }
@@ -322,7 +329,7 @@ extension ReplicaFile {
 }
 
 extension Operation {
-  /// The operation with other values for the columns that it writes, and with more columns.
+  /// Returns the operation with other values for its columns, and with more columns.
   fileprivate func changing(_ changes: [Column]) -> Operation {
     guard kind != .delete else { return self }
     var changed = self

@@ -1,9 +1,9 @@
 import FerryProtocol
 import SQLite
 
-/// What the server said of the packets.
+/// The server's receipts for packets.
 extension ReplicaFile {
-  /// Takes the receipts of one answer. Answers with the packets newly confirmed.
+  /// Stores the receipts of one answer. Returns the packets newly confirmed.
   func receive(_ answer: PacketAnswer) throws -> [PacketReceipt] {
     try connection.transaction {
       var confirmed: [PacketReceipt] = []
@@ -37,10 +37,10 @@ extension ReplicaFile {
     } else {
       save.bind(3, head)
     }
-    // Of a batch the server alone knows what it did.
+    // Only the server knows the effect of a batch.
     let isClean = !receipt.outcomes.contains { $0.isOverruled || $0.records != nil }
     save.bind(4, isConfirmed && isClean ? 1 : 0)
-    // Behind a batch's effects it is not the packet's last operation that is at its last place.
+    // After a batch's effects, the packet's last operation is not at its last place.
     if (receipt.outcomes.last?.records ?? 0) == 0 {
       if let print = receipt.printBefore { save.bind(5, Int64(bitPattern: print)) }
       if let print = receipt.print { save.bind(6, Int64(bitPattern: print)) }
@@ -64,9 +64,9 @@ extension ReplicaFile {
     return isConfirmed
   }
 
-  /// What a copy of this file has sent may lie behind the cursor: while it was pulled, the
-  /// operations here still shielded their records from it. So the cursor goes back to where these
-  /// were made, and the next pull brings what the server holds.
+  /// Moves the cursor back to the place at which these operations were made. A copy of this file
+  /// may have sent them, so that they are behind the cursor. While the device pulled them, its own
+  /// operations still shielded the records. The next pull fetches the server's values.
   private func pullAgain(_ receipt: PacketReceipt, packet number: Int64) throws {
     let state = try syncState()
     if let sequences = receipt.sequences, sequences.lowerBound > state.applied { return }
@@ -83,7 +83,8 @@ extension ReplicaFile {
     try connection.execute("UPDATE ferry_packets SET clean = 0 WHERE number = \(number)")
   }
 
-  /// A list from the start replaces what is here: the deletes of long ago are not in it any more.
+  /// Moves the cursor back. A list from the start replaces the rows here, because it lacks old
+  /// deletes.
   func goBack(to cursor: SequenceNumber) throws {
     let save = try connection.statement(
       """
@@ -97,11 +98,12 @@ extension ReplicaFile {
       "DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0")
   }
 
-  /// Everything up to `tail` is in the history, also where the answer to it was lost on the way.
+  /// Confirms everything up to `tail`: it is in the history, even if the answer was lost on the
+  /// way.
   ///
-  /// - Returns: whether the cursor had to go back. Where the places are not known, they may lie
-  ///   behind it, taken by a copy of this file: then what these operations have met while they
-  ///   were pending has to be pulled again.
+  /// - Returns: Whether the cursor had to go back. If the places are not known, they may be behind
+  ///   the cursor, taken by a copy of this file. Then changes that came while the operations were
+  ///   pending have to be pulled again.
   func acknowledge(through tail: OperationID?, head: PageHead) throws -> Bool {
     guard let tail else { return false }
     let base = try firstMet(
@@ -128,7 +130,7 @@ extension ReplicaFile {
     return true
   }
 
-  /// The oldest base among the operations of these packets that have met a change.
+  /// Returns the lowest base of these packets' operations for whose records a change has come.
   private func firstMet(
     _ condition: String, _ tail: OperationID? = nil
   ) throws -> SequenceNumber? {
@@ -141,9 +143,9 @@ extension ReplicaFile {
     return try find.first { $0.optionalInt64(0) } ?? nil
   }
 
-  /// Where this device's confirmed packets follow its cursor without anybody else's change
-  /// between, the replica holds what the server holds, and need not pull its own work back; unless
-  /// it met what the server had of the same records.
+  /// Advances the cursor over this device's confirmed packets if no other device's change is
+  /// between them. The replica then equals the server and need not pull its own operations. It does
+  /// not advance if the server had changes of the same records.
   private func advanceOverOwn(epoch: Epoch) throws {
     let state = try syncState()
     guard state.epoch == epoch, state.received == state.applied else { return }
@@ -166,8 +168,8 @@ extension ReplicaFile {
     try save.run()
   }
 
-  /// Drops confirmed operations once the cursor has passed them; before that they still shield
-  /// the user's values from older pages.
+  /// Drops confirmed operations after the cursor has passed them. Until then they shield the user's
+  /// values from older pages.
   func forgetCovered(now: Int64) throws {
     try releaseBatches()
     let anyPacket = try connection.statement("SELECT 1 FROM ferry_packets LIMIT 1")
@@ -187,7 +189,7 @@ extension ReplicaFile {
     try archive(through: order, now: now)
   }
 
-  /// The newest pending operation's time is the clock's; it must outlive the operation.
+  /// Stores the clock: the newest pending operation has its time, and may be dropped.
   func rememberClock() throws {
     let newest = try connection.statement(
       "SELECT id FROM ferry_pending ORDER BY seq DESC LIMIT 1"
@@ -198,12 +200,13 @@ extension ReplicaFile {
     try save.run()
   }
 
-  /// Another copy of this file has written under this device's name, or the name is another user's.
-  /// What is not confirmed is sent again under a new one; nothing is lost.
+  /// Takes a new device identifier and sends the unconfirmed operations again under it; nothing is
+  /// lost. Another copy of this file has written under the present identifier, or it belongs to
+  /// another user.
   ///
   /// - Parameters:
   ///   - why: ``ProblemCode/deviceForked`` or ``ProblemCode/deviceTaken``.
-  ///   - reason: for the log, where it is another one.
+  ///   - reason: another reason, for the log.
   func takeNewIdentity(_ why: ProblemCode = .deviceForked, because reason: String? = nil) throws {
     try connection.transaction {
       let device = try leaveIdentity()
@@ -218,8 +221,8 @@ extension ReplicaFile {
   }
 
   private func leaveIdentity() throws -> DeviceID {
-    // A packet before one that is in this device's chain is in the history as well; not one before
-    // what a copy has sent: the copy may have left it out.
+    // A packet before one in this device's chain is in the history as well. That does not hold for
+    // a packet of a copy: the copy may have omitted the one before.
     let passed =
       "state <> 'acknowledged' AND number < (SELECT max(number) FROM ferry_packets "
       + "WHERE applied = 1)"

@@ -1,13 +1,13 @@
 import FerryProtocol
 import SQLite
 
-/// Records whose server side is not known here any more, such as those of refused operations: the
-/// next pull fetches them whole and applies them with its list.
+/// Records whose server state is not known here, such as those of rejected operations. The next
+/// pull fetches them whole and applies them with its list.
 extension ReplicaFile {
-  /// Records to fetch at a time.
+  /// The number of records in one request.
   static let refreshBatch = Limits.standard.recordsPerRequest
 
-  /// Fetches these records with the next pull, but for those of upload-only tables.
+  /// Makes the next pull fetch these records, except those of upload-only tables.
   func refresh(_ keys: some Sequence<RecordKey>) throws {
     let insert = try connection.statement(
       """
@@ -22,7 +22,7 @@ extension ReplicaFile {
     }
   }
 
-  /// The next records to fetch.
+  /// Returns the next records to fetch.
   func recordsToRefresh() throws -> [RecordKey] {
     let find = try connection.statement(
       "SELECT tbl, record FROM ferry_refresh WHERE fetched = 0 ORDER BY tbl, record LIMIT ?")
@@ -35,7 +35,7 @@ extension ReplicaFile {
     try connection.statement("SELECT 1 FROM ferry_refresh LIMIT 1").first { _ in true } ?? false
   }
 
-  /// Whether a record is to be fetched.
+  /// Whether a record waits to be fetched.
   func isToRefresh(_ key: RecordKey) throws -> Bool {
     let find = try connection.statement("SELECT 1 FROM ferry_refresh WHERE tbl = ? AND record = ?")
     find.bind(1, key.table)
@@ -43,11 +43,11 @@ extension ReplicaFile {
     return try find.first { _ in true } ?? false
   }
 
-  /// Keeps single records, as the server has them, with the pull list's pages. They are no older
-  /// than the pages that came before and no newer than those that come after: applied between
-  /// them, they give what the list gives. What the answer leaves out is to be asked for again.
+  /// Stages single records from the server with the pull list's pages. They are no older than the
+  /// pages before them and no newer than those after them, so the result equals the list's. Records
+  /// that the answer omits are requested again.
   ///
-  /// - Parameter keys: those that were asked for; an answer about others is refused.
+  /// - Parameter keys: the requested records; an answer about others is rejected.
   func stageRefresh(_ body: [UInt8], of keys: [RecordKey]) throws {
     let asked = Set(keys)
     try connection.transaction {

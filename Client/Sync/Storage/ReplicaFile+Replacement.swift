@@ -1,20 +1,21 @@
 import FerryProtocol
 import SQLite
 
-/// A pull from the start that replaces what is here, and what becomes of records that it does not
+/// A pull from the start that replaces the rows here, and its rule for records that it does not
 /// name. Pending operations and their records stay in any case.
 enum Replacement: Int64, Sendable {
-  /// The server lost history. What only this device still has is given to it again.
+  /// The server lost history. Records that only this device still has are re-uploaded.
   case rescuing = 1
-  /// This device was away for longer than the server keeps history. What the server does not name
-  /// was deleted meanwhile.
+  /// This device was offline for longer than the server keeps history. Records that the server does
+  /// not name were deleted meanwhile.
   case removing = 2
-  /// Both: what the server does not name it lost, or somebody has deleted it since; nobody knows
-  /// any more. To give it back would undo every delete, so it goes, and the log keeps what it held.
+  /// Both: the server lost the records that it does not name, or another device deleted them. A
+  /// re-upload would undo every such delete, so the rows are removed, and the log keeps their
+  /// values.
   case removingLost = 3
 
-  /// What a refused cursor begins, where perhaps another replacement was under way: one that gives
-  /// back what the server lost goes on doing so, however long it takes.
+  /// Creates the replacement for a rejected cursor, perhaps during another one. A replacement that
+  /// re-uploads lost records continues to do so, however long it takes.
   init(_ code: ProblemCode, during current: Replacement?) {
     self =
       switch (code, current) {
@@ -28,7 +29,8 @@ enum Replacement: Int64, Sendable {
 }
 
 extension ReplicaFile {
-  /// The server cannot go on from this replica's cursor. The next pull asks for everything.
+  /// Begins a replacement: the server cannot continue from this replica's cursor. The next pull
+  /// requests everything.
   func beginReplacement(_ problem: Problem) throws {
     try connection.transaction {
       let kind = Replacement(problem.code, during: try syncState().replacement)
@@ -40,9 +42,10 @@ extension ReplicaFile {
         """)
       save.bind(1, kind.rawValue)
       try save.run()
-      // What a copy lacks is young. Only a server that was made anew lacks what is old.
+      // The rows that a copy of the server lacks are young. Only a server that starts from scratch
+      // lacks old ones.
       if problem.code != .epochChanged { try connection.execute("DELETE FROM ferry_marks") }
-      // Places of a history that is gone say nothing any more.
+      // Places of a lost history have no meaning any more.
       try connection.execute(
         """
         DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0;
@@ -54,9 +57,9 @@ extension ReplicaFile {
     }
   }
 
-  /// All pages have been applied: deals with the records that none of them named.
+  /// Handles the records that no page named, after all pages are applied.
   ///
-  /// - Parameter now: the server's clock, milliseconds.
+  /// - Parameter now: the server's clock, in milliseconds.
   func finish(_ replacement: Replacement, _ pass: inout ApplyPass, now: Int64) throws {
     try connection.execute(
       """
@@ -98,7 +101,7 @@ extension ReplicaFile {
     try note("replaced", what)
   }
 
-  /// Rows whose content the log keeps: it holds ``logLength`` entries.
+  /// The most rows whose values the log keeps, of its ``logLength`` entries.
   private static let notedRowsMax = 900
 
   private func noteContent(of notNamed: [(table: TableSchema, records: [Name])]) throws {
@@ -115,8 +118,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Notes what rows held that were edited here and are deleted meanwhile: the server has forgotten
-  /// the delete, so that no conflict names it.
+  /// Notes the values of rows that were edited here and deleted elsewhere. The server has forgotten
+  /// the delete, so no conflict names it.
   private func noteEdits(of notNamed: [(table: TableSchema, records: [Name])]) throws {
     guard try hasPending() else { return }
     let find = try connection.statement("SELECT 1 FROM ferry_pending WHERE record = ? AND tbl = ?")
@@ -136,8 +139,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Records here that the server did not name and whose insert is not pending, nor waits for the
-  /// user.
+  /// Returns records here that the server did not name and whose insert is neither pending nor
+  /// waits for the user.
   private func recordsNotNamed(of table: TableSchema) throws -> [Name] {
     let key = "t.\(quoted(table.key))"
     let find = try connection.prepare(
@@ -155,16 +158,16 @@ extension ReplicaFile {
     return try find.map { $0.name(0) }
   }
 
-  /// Records rows as inserted at the beginning of time, so that whatever anybody really wrote to
-  /// them, and sends again, is later. They are one transaction, as far as one may be large: what
-  /// was written together is not seen in parts when it comes back.
+  /// Records rows as inserted at the beginning of time, so that all real writes to them are later.
+  /// They form one transaction, up to its maximum size: rows that were written together arrive
+  /// together.
   private func rescue(
     _ notNamed: [(table: TableSchema, records: [Name])], now: Int64
   ) throws {
     let head = try syncState().applied
     let isKept = try endMarks(now: now)
     guard notNamed.contains(where: { !$0.records.isEmpty }) else { return }
-    // The newest pending operation would tell the clock's reading; these do not.
+    // The newest pending operation has the clock's time; these operations do not.
     try rememberClock()
     let before = capture.mode
     capture.endTransaction()
@@ -191,8 +194,8 @@ extension ReplicaFile {
       }
     }
     capture.endTransaction()
-    // Others may give the same rows back: a delete that follows has something to delete there. All
-    // that the server had of them is later than the list.
+    // Others may re-upload the same rows, so a delete that follows has a record to delete. All of
+    // the server's changes to them are later than the list.
     try connection.execute(
       "UPDATE ferry_pending SET met = 1, base = \(head) WHERE seq > \(last)")
   }
@@ -202,7 +205,7 @@ extension ReplicaFile {
     return table.columns.map(\.name).filter { rules.policy(of: $0) == .counter }
   }
 
-  /// Records what a row's counters show beyond the own increments, which are sent again.
+  /// Records the remainder of a row's counters beyond the own increments, which are sent again.
   private func giveBack(
     _ counters: [Name], of key: RecordKey, pending: [Operation]
   ) throws {

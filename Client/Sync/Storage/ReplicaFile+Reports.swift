@@ -1,7 +1,7 @@
 import FerryProtocol
 import SQLite
 
-/// What people ask a replica.
+/// Queries about the state of a replica.
 extension ReplicaFile {
   func status() throws -> ReplicaStatus {
     let (device, server) = try identity()
@@ -29,19 +29,19 @@ extension ReplicaFile {
     ).first { LogEntry(at: $0.int64(0), event: $0.text(1), detail: $0.text(2)) }
   }
 
-  /// Operations that the server keeps until what they follow has arrived.
+  /// Returns the number of operations that the server buffers until their predecessors arrive.
   func parkedCount() throws -> Int {
     try count("SELECT coalesce(sum(operations), 0) FROM ferry_packets WHERE state = 'parked'")
   }
 
-  /// Pending operations, oldest first.
+  /// Returns pending operations, oldest first.
   func pendingOperations(limit: Int) throws -> [PendingOperation] {
     let find = try connection.statement("\(Self.selectPending) ORDER BY seq LIMIT ?")
     find.bind(1, limit)
     return try find.map { try pending($0) }
   }
 
-  /// Changes that were pulled and wait: for the rest of their pull list, or for the schema.
+  /// Returns pulled changes that wait for the rest of their pull list, or for the schema.
   func waitingChanges(limit: Int) throws -> [WaitingChange] {
     var waiting: [WaitingChange] = []
     try forEachStagedPage { page in
@@ -59,8 +59,8 @@ extension ReplicaFile {
     return waiting
   }
 
-  /// Why a change is deferred whose table or column is spelled otherwise here: SQLite takes both
-  /// spellings for one. `nil` where that is not the reason.
+  /// Returns the reason if a change is deferred because the table or column is spelled differently
+  /// here: SQLite treats both spellings as one name. `nil` for any other reason.
   private func otherSpelling(of change: Change) throws -> String? {
     let table = change.key.table
     guard let schema = try? schema(of: table) else { return nil }
@@ -80,7 +80,7 @@ extension ReplicaFile {
     return nil
   }
 
-  /// The log, newest first.
+  /// Returns the log, newest first.
   func log(limit: Int) throws -> [LogEntry] {
     let find = try connection.statement(
       "SELECT at, event, detail FROM ferry_log ORDER BY seq DESC LIMIT ?")

@@ -1,12 +1,12 @@
 import FerryProtocol
 import SQLite
 
-/// What the space declares of its tables, as it came with the pull lists.
+/// The space's schema, as the pull lists brought it.
 extension ReplicaFile {
-  /// The reserved table whose record `schema` tells it.
+  /// The reserved table whose record `schema` has the schema.
   static let schemaTable: Name = "ferry_schema"
 
-  /// The schema that this replica has been told of last.
+  /// Returns the newest schema that this replica has received.
   func spaceSchema() throws -> SpaceSchema {
     let version = try connection.statement("SELECT schema FROM ferry_replica").first {
       $0.int64(0)
@@ -14,7 +14,7 @@ extension ReplicaFile {
     return try spaceSchema(version: version ?? 0)
   }
 
-  /// An earlier schema: packets are made of the same operations however often they are sent.
+  /// Returns an earlier schema: a packet has the same operations however often it is sent.
   func spaceSchema(version: Int64) throws -> SpaceSchema {
     if version == 0 { return .empty }
     if let known = knownSpaceSchemas[version] { return known }
@@ -26,13 +26,13 @@ extension ReplicaFile {
     return schema
   }
 
-  /// What the space declares of a table.
+  /// Returns the space's rules for a table.
   func rules(for table: TableSchema) throws -> TableRules {
     try spaceSchema().rules(for: table.name)
   }
 
-  /// Takes the schema's record from a pull list. Answers whether it is another schema than before.
-  /// One that this version cannot read is noted and not followed; the server judges by it anyway.
+  /// Stores the schema's record from a pull list. Returns whether the schema is new. A schema that
+  /// this version cannot read is noted and not followed; the server applies it anyway.
   func take(schemaRecord state: RecordState) throws -> Bool {
     guard let column = state.columns.first(where: { $0.name == "document" }),
       case .text(let text) = column.value
@@ -59,8 +59,8 @@ extension ReplicaFile {
     return true
   }
 
-  /// Under which number a document is kept: its version, unless a server that was restored from a
-  /// backup gives that version to another document. Packets were merged by the former one.
+  /// Returns the number of a document: its version, unless a restored server gives that version to
+  /// another document. Packets were merged by the former one.
   private func number(for document: String, version: Int64) throws -> Int64 {
     let find = try connection.statement(
       """

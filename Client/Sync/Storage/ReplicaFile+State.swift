@@ -3,16 +3,16 @@ import Foundation
 import Networking
 import SQLite
 
-/// Which server a replica syncs with.
+/// The server with which a replica syncs.
 public struct ServerAddress: Sendable, Equatable {
-  /// `http://` or `https://`, host, optional port and path.
+  /// The address: `http://` or `https://`, host, optional port and path.
   public var url: String
-  /// The space on it.
+  /// The space on the server.
   public var space: SpaceName
-  /// A PEM file of certificate authorities that vouch for the server besides the system's.
+  /// A PEM file of certificate authorities that the replica trusts besides the system's.
   public var certificateAuthorities: String?
 
-  /// An address from its parts.
+  /// Creates an address from its parts.
   public init(url: String, space: SpaceName, certificateAuthorities: String? = nil) {
     self.url = url
     self.space = space
@@ -20,13 +20,13 @@ public struct ServerAddress: Sendable, Equatable {
   }
 }
 
-/// A server and the token that opens the space there; `nil` where the server is open.
+/// A server and the token for the space; `nil` if the server is open.
 package struct ServerAccess: Sendable {
   package let address: ServerAddress
   package let token: String?
 }
 
-/// Where a replica stands.
+/// The state of a replica's sync.
 struct SyncState: Sendable, Equatable {
   var epoch: Epoch?
   var applied: SequenceNumber
@@ -35,12 +35,12 @@ struct SyncState: Sendable, Equatable {
   var clockOffset: Int64
   var lastSync: Int64?
   var anchor: Cursor.Anchor?
-  /// Whether a pull from the start is under way that replaces what is here.
+  /// The current pull from the start that replaces the rows here, if there is one.
   var replacement: Replacement?
-  /// The head when the newest list from the start of several pages began.
+  /// The head at the beginning of the newest list from the start with several pages.
   var began: SequenceNumber?
 
-  /// What to ask the server with; `nil` before the first pull.
+  /// The cursor for the next request; `nil` before the first pull.
   var cursor: Cursor? {
     epoch.map { epoch in
       Cursor(
@@ -67,9 +67,9 @@ extension ReplicaFile {
     return (DeviceID(device), server)
   }
 
-  /// The server with the token that the credential store has for it.
+  /// Returns the server with its token from the credential store.
   ///
-  /// - Throws: ``ReplicaError/tokenMissing(_:)`` where there was one and is none any more.
+  /// - Throws: ``ReplicaError/tokenMissing(_:)`` if the token is no longer there.
   func access() throws -> ServerAccess? {
     guard let address = try identity().server else { return nil }
     guard try hasToken() else { return ServerAccess(address: address, token: nil) }
@@ -91,7 +91,7 @@ extension ReplicaFile {
       ?? false
   }
 
-  /// What a person should know of how the replica is set up.
+  /// Returns warnings for the user about the replica's setup.
   func warnings() throws -> [String] {
     guard let address = try identity().server, try hasToken(),
       PlainConnection.leavesMachine(address.url)
@@ -104,10 +104,10 @@ extension ReplicaFile {
       + "connect with https://"
   }
 
-  /// Sets the server. A replica that has synced with one space cannot move to another: its
-  /// cursor and its pending operations belong there.
+  /// Sets the server. A replica that has synced with one space cannot move to another: its cursor
+  /// and its pending operations belong there.
   ///
-  /// - Parameter token: goes to the credential store; `nil` removes the one that is there.
+  /// - Parameter token: goes to the credential store; `nil` removes the stored one.
   func configure(_ address: ServerAddress, token: String?) throws {
     try connection.transaction {
       let old = try identity().server
@@ -154,11 +154,11 @@ extension ReplicaFile {
     return state
   }
 
-  /// The cursor, anchored at the newest point of the history that the server has told of: own packets
-  /// that were confirmed may be ahead of what was pulled.
+  /// Returns the cursor, anchored at the newest known point of the server's history: own confirmed
+  /// packets may be ahead of the pulled changes.
   ///
-  /// - Parameter ofFormerNames: only packets of earlier names count. Of those of the present one a
-  ///   page tells by itself whether the server lost them.
+  /// - Parameter ofFormerNames: whether only packets of earlier identifiers count. A page itself
+  ///   shows whether the server lost packets of the present one.
   func knownCursor(ofFormerNames: Bool = false) throws -> Cursor? {
     guard let cursor = try syncState().cursor else { return nil }
     let find = try connection.statement(
@@ -183,7 +183,7 @@ extension ReplicaFile {
       began: cursor.began)
   }
 
-  /// Notes what a sync did, when, and how the server's clock was seen.
+  /// Notes the result and time of a sync, and the offset of the server's clock.
   func finishSync(_ report: SyncReport, clockOffset: Int64?) throws {
     try connection.transaction {
       let save = try connection.statement("UPDATE ferry_replica SET last_sync = ?")
@@ -195,7 +195,7 @@ extension ReplicaFile {
     }
   }
 
-  /// A sync ended early; what was done until then stays.
+  /// Notes that a sync ended early; its changes until then stay.
   func noteFailure(_ error: ReplicaError) throws {
     try connection.transaction { try note("error", error.description) }
   }
@@ -209,7 +209,7 @@ extension ReplicaFile {
 
   // MARK: Log
 
-  /// How many entries of the log are kept.
+  /// The most entries of the log.
   static let logLength = 1_000
 
   /// Adds an entry to the log.

@@ -2,11 +2,11 @@ import FerryProtocol
 import SQLite
 
 extension ReplicaFile {
-  /// Tracks ordinary tables: from now on what is written to them is recorded, what they hold
-  /// already is recorded as inserted, and what the server has sent for them is applied.
+  /// Tracks ordinary tables: records later writes, records existing rows as inserted, and applies
+  /// the changes that the server has sent for them.
   ///
-  /// With `creatingKey`, a table that is absent is made from the changes kept for it, and its
-  /// key column gets that name.
+  /// With `creatingKey`, an absent table is created from the changes kept for it, and its key
+  /// column gets that name.
   package func track(
     _ names: [Name], creatingKey key: Name? = nil, direction: TrackDirection = .twoWay
   ) throws {
@@ -17,8 +17,8 @@ extension ReplicaFile {
     try connection.transaction {
       try refreshTriggersOfNewSchema()
       if let key { for name in names { try createFromKept(name, key: key) } }
-      // All tables are looked at before the first trigger is made: after each change of the schema
-      // SQLite prepares anew what looks at them.
+      // This reads all tables before it makes the first trigger: after each change of the schema,
+      // SQLite prepares the reading statements again.
       let tables = try names.map { try schema(of: $0) }
       var added: [TableSchema] = []
       for table in tables where !added.contains(table) {
@@ -36,7 +36,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Notes a table as tracked, and records its rows. Answers whether it was not tracked yet.
+  /// Marks a table as tracked, and records its rows. Returns whether it was untracked before.
   private func add(_ table: TableSchema, _ direction: TrackDirection) throws -> Bool {
     guard try signature(of: table.name) == nil else {
       try turn(table.name, direction)
@@ -57,7 +57,7 @@ extension ReplicaFile {
     return true
   }
 
-  /// Stops recording a table's changes; its rows and what is pending stay.
+  /// Stops recording a table's changes; its rows and pending operations stay.
   func untrack(_ name: Name) throws {
     try connection.transaction {
       try dropTriggers(of: name)
@@ -73,7 +73,7 @@ extension ReplicaFile {
     try connection.statement("SELECT name FROM ferry_tables ORDER BY name").map { $0.name(0) }
   }
 
-  /// Brings the triggers up to date where the schema was changed since they were looked at.
+  /// Updates the triggers if the schema has changed since their last check.
   func refreshTriggersOfNewSchema() throws {
     let mark = try schemaMark()
     if mark == checkedSchema { return }
@@ -83,21 +83,21 @@ extension ReplicaFile {
     checkedSchema = mark
   }
 
-  /// The same outside of a transaction.
+  /// Updates the triggers outside of a transaction.
   func noticeNewSchema() throws {
     if try schemaMark() == checkedSchema { return }
     try connection.transaction { try refreshTriggersOfNewSchema() }
   }
 
-  /// Brings the triggers up to date after the user changed a tracked table's columns, and
-  /// applies what was kept for columns that are known now.
+  /// Updates the triggers after the user changed a tracked table's columns, and applies the changes
+  /// kept for columns that exist now.
   func refreshTriggers() throws {
     applyPlans = [:]
     let altered = alteredTables
     alteredTables = []
     let names = try trackedTables()
     let isGuarded = try !names.isEmpty && needsGuards()
-    // As in `track`: first all is looked at, then changed.
+    // As in `track`: first read all tables, then change them.
     var changed: [TableSchema] = []
     for name in names {
       guard let table = try? schema(of: name) else {
@@ -137,7 +137,7 @@ extension ReplicaFile {
     try noteChecked()
   }
 
-  /// The triggers fit the schema as it is now.
+  /// Notes that the triggers fit the present schema.
   private func noteChecked() throws {
     let mark = try schemaMark()
     if mark == checkedSchema { return }
@@ -147,8 +147,8 @@ extension ReplicaFile {
     checkedSchema = mark
   }
 
-  /// Takes Ferry's triggers off before a table is altered: SQLite would refuse to drop a column
-  /// that they name. ``refreshTriggers()`` puts them back.
+  /// Removes Ferry's triggers before a table is altered: SQLite would not drop a column that they
+  /// name. ``refreshTriggers()`` restores them.
   func removeTriggers() throws {
     // What another program has changed before is no change of this transaction.
     try refreshTriggersOfNewSchema()
@@ -208,9 +208,9 @@ extension ReplicaFile {
     return try find.first { $0.int64(0) == 1 } ?? false
   }
 
-  /// Whether the table's triggers are there and newer than the user's own. A table that was
-  /// dropped and made anew has lost them; and SQLite fires the newest first, so that a row is
-  /// recorded before what the user's triggers make of it.
+  /// Whether the table's triggers exist and are newer than the user's own. A table that was dropped
+  /// and created again has lost them. SQLite fires the newest first, so that a row is recorded
+  /// before the effects of the user's triggers.
   private func hasTriggers(_ table: Name, isGuarded: Bool) throws -> Bool {
     let own = CaptureTriggers.names(for: table, isGuarded: true)
     let triggers = try triggers(of: table)
@@ -222,8 +222,8 @@ extension ReplicaFile {
     return oldestOwn > newestOther
   }
 
-  /// Whether a write to one row may write to another one: by triggers of the user's, or where a
-  /// table's definition speaks of UPDATE (as foreign keys with ON UPDATE do) or REPLACE.
+  /// Whether a write to one row may write to another one. That is so if the user has triggers, or
+  /// if a table's definition contains UPDATE (as foreign keys with ON UPDATE do) or REPLACE.
   private func needsGuards() throws -> Bool {
     func isIn(_ schema: String) throws -> Bool {
       try connection.statement(
@@ -234,7 +234,7 @@ extension ReplicaFile {
       ).first { _ in true } ?? false
     }
     if try isIn("sqlite_schema") { return true }
-    // Asked for only where it is there, or it would be made.
+    // Queried only if the schema exists: the query would create it.
     let databases = try connection.statement("PRAGMA database_list").map { $0.text(1) }
     return try databases.contains("temp") && isIn("sqlite_temp_schema")
   }
@@ -245,7 +245,9 @@ extension ReplicaFile {
     return try find.first { $0.text(0) }
   }
 
-  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if rows have no text in their key.
+  /// Checks the keys of all rows.
+  ///
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the key of a row is not a text.
   private func checkKeys(of table: TableSchema) throws {
     let key = quoted(table.key)
     let unusable = try connection.prepare(
@@ -262,8 +264,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Records rows that were there before the table was tracked as inserts, by the same functions as
-  /// new ones, in groups that fit a packet.
+  /// Records rows from before the tracking of the table as inserts, by the same functions as new
+  /// ones, in groups that fit a packet.
   private func recordExistingRows(of table: TableSchema) throws {
     let key = quoted(table.key)
     try recordAsInserts(of: table) { record in
@@ -280,10 +282,10 @@ extension ReplicaFile {
     }
   }
 
-  /// Bytes of a record's identifier that messages show: one that cannot be tracked may be too long.
+  /// The most bytes of a record's identifier in a message: an invalid one may be too long.
   private static let shownKeyMax = 100
 
-  /// Records rows as they are as inserts, in groups that fit a packet.
+  /// Records existing rows as inserts, in groups that fit a packet.
   ///
   /// - Parameter each: calls its argument with each row's key.
   func recordAsInserts(
@@ -304,8 +306,9 @@ extension ReplicaFile {
     capture.endTransaction()
   }
 
-  /// Makes a table with a text key and untyped columns, which keep every value as it is. Of columns
-  /// that SQLite takes for one it gets the first in the order of bytes (SPEC.md §23).
+  /// Creates a table with a text key and untyped columns, which keep every value unchanged. If
+  /// SQLite treats column names as equal, the table gets the first in the order of bytes (SPEC.md
+  /// §23).
   private func createFromKept(_ name: Name, key: Name) throws {
     guard (try? schema(of: name)) == nil, !NameRule.isReserved(table: name)
     else { return }
@@ -337,19 +340,19 @@ extension ReplicaFile {
   }
 }
 
-/// A state of the schema. Its version may be given again after a rollback.
+/// A state of the schema. Its version may occur again after a rollback.
 struct SchemaMark: Equatable {
-  /// Changes with the schema, whoever changes it (PRAGMA schema_version).
+  /// The version that each change of the schema changes (PRAGMA schema_version).
   let version: Int64
-  /// Transactions of this connection that were rolled back.
+  /// The number of transactions of this connection that were rolled back.
   let rollbacks: Int
 
-  /// What the file keeps of it: changes with the triggers that Ferry makes, too.
+  /// The mark as the file stores it; the triggers that Ferry creates change it, too.
   var text: String { "\(CaptureTriggers.version):\(version)" }
 }
 
 extension TableSchema {
-  /// Changes when the triggers have to be made anew.
+  /// Returns a text that changes when the triggers have to be created again.
   func signature(_ rules: TableRules) -> String {
     "\(CaptureTriggers.version):"
       + ([quoted(key)] + columns.map { $0.capture(rules).mark + quoted($0.name) })

@@ -1,11 +1,11 @@
 import FerryProtocol
 import SQLite
 
-/// This device's own operations, as far as they are still here, and how to take one back.
+/// This device's own operations, as far as they are still here, and how to undo one.
 extension ReplicaFile {
   private static let columns = "seq, id, grp, base, tbl, record, kind, data, met, was, marks"
 
-  /// Newest first; those that the server has confirmed too, as long as the archive keeps them.
+  /// Returns own operations, newest first; confirmed ones as long as the archive keeps them.
   func ownOperations(limit: Int) throws -> [OwnOperation] {
     let find = try connection.statement(
       """
@@ -22,11 +22,11 @@ extension ReplicaFile {
       isConfirmed: row.int64(11) == 1)
   }
 
-  /// Takes an operation of this device back by an ordinary operation: what it wrote and still
-  /// stands becomes what it was before. Answers with what was taken back.
+  /// Undoes an operation of this device with an ordinary operation: values that nothing has changed
+  /// since become the former values again. Returns the number of undone columns.
   ///
-  /// - Throws: ``ReplicaError/notFound(_:)`` where the operation is not here (any more), or nothing
-  ///   of it stands.
+  /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not here (any more), or has no
+  ///   value left to undo.
   func undo(_ id: OperationID) throws -> Int {
     let find = try connection.statement(
       """
@@ -68,7 +68,7 @@ extension ReplicaFile {
     }
   }
 
-  /// The former values of those columns that still hold what the operation wrote.
+  /// Returns the former values of the columns that still have the operation's values.
   private func standing(_ own: OwnOperation, _ plan: ApplyPlan) throws -> [Column] {
     let operation = own.operation
     return try operation.columns.compactMap { column -> Column? in

@@ -1,20 +1,20 @@
 import FerryProtocol
 import SQLite
 
-/// A table to which rows or values may have been written that nobody recorded.
+/// A table that may have unrecorded rows or values.
 struct UnrecordedTable: Equatable, Sendable {
   let table: Name
   /// The place in the history after which that may have happened.
   let since: SequenceNumber
-  /// Whether the table was made again or was not tracked; if not, only columns are new.
+  /// Whether the table was created again or was untracked; if not, only columns are new.
   let isRemade: Bool
-  /// The columns that are new.
+  /// The new columns.
   let newColumns: Set<Name>
-  /// The state of the schema in which that was so.
+  /// The version of the schema at that time.
   let schemaVersion: Int64
 }
 
-/// What one sync found in tables that were written to unrecorded.
+/// The result of one sync for tables with unrecorded writes.
 struct ReconciledRows: Equatable, Sendable {
   /// Rows recorded as inserts or updates.
   var recorded = 0
@@ -30,12 +30,12 @@ struct ReconciledRows: Equatable, Sendable {
   }
 }
 
-/// Schema changes that bypass the triggers, and what a sync does about them (SPEC.md §25).
+/// Schema changes that bypass the triggers, and their handling by a sync (SPEC.md §25).
 extension ReplicaFile {
   // MARK: Noting
 
-  /// A whole table may hold unrecorded rows: it was dropped and created again, it lost its triggers,
-  /// or it was not tracked for a time.
+  /// Notes that a whole table may have unrecorded rows. It was dropped and created again, it lost
+  /// its triggers, or it was untracked for a time.
   func noteUnrecorded(_ table: Name, since: SequenceNumber? = nil) throws {
     let save = try connection.statement(
       """
@@ -52,7 +52,7 @@ extension ReplicaFile {
         + "with the server")
   }
 
-  /// A tracked table is not here. If it comes back, its rows are compared.
+  /// Notes that a tracked table is absent. If it returns, its rows are compared.
   func noteAbsent(_ table: Name) throws {
     // After a rename by another program, the triggers would record the other table as this one.
     try dropTriggers(of: table)
@@ -66,8 +66,8 @@ extension ReplicaFile {
     try save.run()
   }
 
-  /// Columns that the table did not have may hold unrecorded values: a rename of a column, or a column
-  /// that was dropped before.
+  /// Notes columns that the table did not have. They may have unrecorded values: after a rename of
+  /// a column, or if a column was dropped before.
   func noteNewColumns(of table: TableSchema) throws {
     let known = try knownColumns(of: table.name)
     if PlantedFault.migrationNotNoticed.isPlanted { return }
@@ -83,7 +83,7 @@ extension ReplicaFile {
     try save.run()
   }
 
-  /// Keeps which columns the triggers know.
+  /// Stores the columns that the triggers know.
   func noteColumns(of table: TableSchema) throws {
     let known = try knownColumns(of: table.name)
     let names = Set(table.columns.map(\.name))
@@ -109,7 +109,7 @@ extension ReplicaFile {
     return Set(try find.map { $0.name(0) })
   }
 
-  /// A table's writes are not recorded from here on.
+  /// Notes that a table's writes are unrecorded from now on.
   func noteUntracked(_ table: Name) throws {
     let save = try connection.statement(
       """
@@ -124,8 +124,8 @@ extension ReplicaFile {
     try forget.run()
   }
 
-  /// Returns the place after which a table's writes are unrecorded, if it was tracked before; and
-  /// forgets it.
+  /// Returns the place after which a table's writes are unrecorded, if it was tracked before.
+  /// Deletes the note.
   func takeUntracked(_ table: Name) throws -> SequenceNumber? {
     let take = try connection.statement(
       "DELETE FROM ferry_untracked WHERE name = ? COLLATE NOCASE RETURNING since")
@@ -135,7 +135,7 @@ extension ReplicaFile {
 
   // MARK: Reading
 
-  /// Tables whose rows have to be compared with the server.
+  /// Returns tables whose rows have to be compared with the server.
   func unrecordedTables() throws -> [UnrecordedTable] {
     let find = try connection.statement(
       "SELECT name, since, remade FROM ferry_tables WHERE since IS NOT NULL ORDER BY name")
@@ -151,13 +151,14 @@ extension ReplicaFile {
     }
   }
 
-  /// Whether a table has to be compared with the server, also if another program has just changed it.
+  /// Whether a table has to be compared with the server, also if another program has just changed
+  /// it.
   func hasUnrecordedTables() throws -> Bool {
     try noticeNewSchema()
     return try !unrecordedTables().isEmpty
   }
 
-  /// Tracked tables that cannot be synced as they are, with the reason and what to do.
+  /// Returns tracked tables that cannot sync in their present form, with the reason and a remedy.
   func tableFaults() throws -> [TableFault] {
     try trackedTables().compactMap { name in
       do {
@@ -238,11 +239,11 @@ extension ReplicaFile {
       update.bind(index, key.record)
       try update.run()
     }
-    // Each row is a transaction of its own: nobody knows which rows were written together.
+    // Each row is a transaction of its own: nothing shows which rows were written together.
     capture.endTransaction()
   }
 
-  /// A table was compared as a whole: its writes are recorded again.
+  /// Notes that a table was compared as a whole: its writes are recorded again.
   func endReconciling(_ unrecorded: UnrecordedTable, _ result: ReconciledRows) throws {
     try connection.transaction {
       if result.recorded + result.fetched > 0 {
@@ -266,7 +267,7 @@ extension ReplicaFile {
 
   // MARK: Keeping values readable
 
-  /// Keeps values of rows that changes of others are about to replace, if nobody recorded them.
+  /// Keeps unrecorded values of rows that changes of others are about to replace.
   func keepOverwritten(in table: TableSchema) throws {
     guard let unrecorded = try unrecordedTables().first(where: { $0.table == table.name }) else {
       return
@@ -291,10 +292,10 @@ extension ReplicaFile {
     }
   }
 
-  /// Keeps values of a row that the server's version replaces, as conflicts: they can be read, and
-  /// chosen again.
+  /// Keeps values of a row that the server's version replaces, as conflicts: the user can read them
+  /// and choose them again.
   ///
-  /// - Parameter isRowLost: whether the row itself goes.
+  /// - Parameter isRowLost: whether the row itself is deleted.
   func keepLost(
     _ columns: [Column], of key: RecordKey, there: RecordState? = nil, _ isRowLost: Bool
   ) throws {
@@ -316,7 +317,7 @@ extension ReplicaFile {
   }
 }
 
-/// A tracked table that cannot be synced as it is.
+/// A tracked table that cannot sync in its present form.
 public struct TableFault: Sendable, Equatable {
   /// The table.
   public var table: Name

@@ -1,16 +1,18 @@
 import FerryProtocol
 import SQLite
 
-/// Operations of upload-only tables whose sending failed (seed row S2.2).
+/// Operations of upload-only tables whose sending failed (SPEC.md §17).
 ///
-/// What could not be delivered is marked, and stays where it is: the server may have taken it, its
-/// answer being lost. The pull that comes before the next push tells. What has not arrived by then
-/// is taken out of the queue, so that everything else goes on, and comes back to its end, with its
-/// identifiers, when the user says so. What the server refuses goes to the quarantine as any
-/// operation does, and comes back in the same way.
+/// - Undelivered operations are marked and stay in the queue: the server may have them, and only
+///   its answer was lost. The pull before the next push shows that.
+/// - Operations that have not arrived by then leave the queue, so that everything else continues.
+///   When the user retries them, they return to its end, with their identifiers.
+/// - Operations that the server rejects go to the quarantine like all others, and return in the
+///   same way.
 ///
-/// A transaction stays whole. One that also wrote to a two-way or an automatic table goes as that
-/// table's do: by itself. What is done later to a record of which something failed waits with it.
+/// A transaction stays whole. If it also wrote to a two-way or an automatic table, it is retried by
+/// itself, as that table's operations are. Later operations on a record with a failed one wait with
+/// it.
 extension ReplicaFile {
   private static let isConfirmed = """
     seq <= coalesce((SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'), 0)
@@ -18,7 +20,8 @@ extension ReplicaFile {
 
   private static let followsText = "it follows a change that failed"
 
-  /// Selects pending transactions that wrote only to tables whose direction is like `pattern`.
+  /// Returns SQL that selects pending transactions that wrote only to tables whose direction is
+  /// like `pattern`.
   private static func groups(_ pattern: String) -> String {
     """
     (SELECT grp FROM ferry_pending GROUP BY grp HAVING sum(tbl NOT IN
@@ -32,13 +35,13 @@ extension ReplicaFile {
 
   // MARK: Failing
 
-  /// The place of the newest pending operation.
+  /// Returns the place of the newest pending operation.
   func newestPending() throws -> Int64 {
     try connection.statement("SELECT max(seq) FROM ferry_pending").first { $0.int64(0) } ?? 0
   }
 
-  /// A sync that was to send the operations up to this place, or had made a packet of them, has
-  /// failed.
+  /// Marks operations up to this place as failed: the sync that should have sent them, or had made
+  /// a packet of them, failed.
   func markFailed(through order: Int64, _ detail: String) throws {
     guard try exists("SELECT 1 FROM ferry_tables WHERE direction = 'upload-only'") else { return }
     try connection.transaction {
@@ -58,13 +61,13 @@ extension ReplicaFile {
     }
   }
 
-  /// Whether a pull has to tell what has become of marked operations.
+  /// Whether a pull has to show the state of marked operations.
   func hasFailed() throws -> Bool { try exists("SELECT 1 FROM ferry_failed") }
 
   // MARK: Before a push
 
-  /// Takes what failed out of the queue, unless the pull before has told that it had arrived, and
-  /// puts back what goes by itself.
+  /// Removes failed operations from the queue unless the pull before has shown their arrival, and
+  /// returns automatic ones to it.
   func prepareUploads() throws {
     guard try !uploadTables().isEmpty || hasFailed() else { return }
     try connection.transaction {
@@ -98,8 +101,8 @@ extension ReplicaFile {
     if let first = first ?? nil { try closeGaps(from: first) }
   }
 
-  /// Takes what is done later to records of which something failed out of the queue, unless it is
-  /// in a packet.
+  /// Removes later operations on records with a failed one from the queue, unless they are in a
+  /// packet.
   func withholdFollowers() throws {
     guard try !uploadTables().isEmpty else { return }
     let frozen = "coalesce((SELECT max(to_order) FROM ferry_packets), 0)"
@@ -116,7 +119,7 @@ extension ReplicaFile {
     while try exists(found) && withhold(followers) > 0 {}
   }
 
-  /// Moves operations out of the queue: `selection` answers with their places and why.
+  /// Moves operations out of the queue; `selection` returns their places and the reason.
   @discardableResult
   private func withhold(_ selection: String) throws -> Int {
     try connection.execute(
@@ -133,8 +136,8 @@ extension ReplicaFile {
     return count
   }
 
-  /// Operations have gone from these packets. Their other operations stay in them, merged as they
-  /// were, since the server may know them by these identifiers; the chain leads past what has gone.
+  /// Closes the gaps in packets that lost operations. Their other operations stay merged, since the
+  /// server may know them by these identifiers; the chain skips the removed ones.
   private func closeGaps(from number: Int64) throws {
     let rows = try packets(where: "number >= \(number) ORDER BY number")
     var previous = rows.first?.dependency
@@ -168,7 +171,7 @@ extension ReplicaFile {
 
   // MARK: Trying again
 
-  /// Answers with how many records are to be sent again.
+  /// Makes the next sync send failed operations. Returns the number of their records.
   func retryUploads(table: Name?, record: Name?) throws -> Int {
     let before = try failedCount()
     if let table, let record, try failedCount(table, record) == 0 {
@@ -188,7 +191,7 @@ extension ReplicaFile {
     return try max(0, before - failedCount())
   }
 
-  /// What failed of a table goes by itself from now on.
+  /// Makes the next sync send failed operations of a table from now on.
   func releaseUnsent(of table: Name) throws {
     try choose(from: Self.marked, table, nil)
     try connection.execute(
@@ -209,8 +212,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Notes operations in the temporary table `ferry_chosen`, with all that belongs to their
-  /// transactions and is done to the same records.
+  /// Notes operations in the temporary table `ferry_chosen`, with the rest of their transactions
+  /// and later operations on the same records.
   private func choose(
     from source: String, where condition: String, bind: (SQLiteStatement) -> Void = { _ in }
   ) throws {
@@ -233,8 +236,8 @@ extension ReplicaFile {
     repeat { try add.run() } while connection.changes > 0
   }
 
-  /// They come to the queue's end with their identifiers. The server may know them: an insert and
-  /// its delete do not cancel each other out.
+  /// Moves the chosen operations to the queue's end with their identifiers. The server may know
+  /// them, so an insert and its delete do not cancel each other out.
   private func requeueChosen() throws {
     try rememberClock()
     try connection.execute(
@@ -249,7 +252,7 @@ extension ReplicaFile {
 
   // MARK: Refused
 
-  /// Refused transactions that concern a table and record.
+  /// Returns rejected transactions that concern a table and record.
   private func entries(_ table: Name?, _ record: Name?) throws -> [Int64] {
     let find = try connection.statement(
       """
@@ -261,7 +264,7 @@ extension ReplicaFile {
     return try find.map { $0.int64(0) }
   }
 
-  /// Refused transactions that are tried again with each sync.
+  /// Returns rejected transactions that each sync retries.
   private func automaticEntries() throws -> [Int64] {
     try connection.statement(
       """
@@ -272,9 +275,9 @@ extension ReplicaFile {
     ).map { $0.int64(0) }
   }
 
-  /// Sends a refused operation of an upload-only table again as it was: its row has never gone.
-  /// What is changed is written to the row, and recorded as such. Answers with `false` for what has
-  /// to be written to its table anew.
+  /// Sends a rejected operation of an upload-only table again unchanged: its row is still there.
+  /// Changes are written to the row and recorded. Returns `false` for an operation that has to be
+  /// written to its table again.
   func requeue(_ operation: Operation, of entry: Int64, changing changes: [Column]) throws -> Bool {
     let table = operation.key.table
     guard operation.batch == nil,
@@ -300,7 +303,7 @@ extension ReplicaFile {
 
   // MARK: Looking
 
-  /// What is not confirmed of upload-only tables, by table and record.
+  /// Returns the unconfirmed state of upload-only tables, by table and record.
   func uploads(of table: Name?, limit: Int) throws -> [UploadState] {
     let find = try connection.statement(
       """
@@ -318,7 +321,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Records of upload-only tables of which something failed.
+  /// Returns the number of records of upload-only tables with a failed operation.
   func failedCount(_ table: Name? = nil, _ record: Name? = nil) throws -> Int {
     guard try !uploadTables().isEmpty else { return 0 }
     let find = try connection.statement(

@@ -1,11 +1,11 @@
 import FerryProtocol
 import SQLite
 
-/// The replica's file behind one writing connection: the user's tables, and Ferry's own.
+/// The replica's file with its one writing connection: the user's tables, and Ferry's own.
 ///
-/// Every step of a sync is one transaction here, so a process killed at any moment leaves the
-/// file before or after a step, never within one. Synchronous and without a clock of its own, so
-/// that a simulation drives the same code. Not `Sendable`: it stays on one thread.
+/// Every step of a sync is one transaction here. So a process killed at any moment leaves the file
+/// before or after a step, never within one. Synchronous and without its own clock, so that a
+/// simulation drives the same code. Not `Sendable`: it stays on one thread.
 package final class ReplicaFile {
   package let path: String
   let limits: Limits
@@ -13,24 +13,24 @@ package final class ReplicaFile {
   let capture: CaptureContext
   /// Reads the wall clock, milliseconds since 1970.
   let wallClock: () -> Int64
-  /// Where the token is kept.
+  /// The store of the token.
   let credentials: any CredentialStore
-  /// Where identifiers come from.
+  /// The source of identifiers.
   let random: () -> UInt64
-  /// Prepared plans for the tables that changes are applied to.
+  /// Prepared plans for the tables that receive changes.
   var applyPlans: [Name: ApplyPlan] = [:]
-  /// Which state of the schema the triggers and plans are known to fit.
+  /// The state of the schema that the triggers and plans fit.
   var checkedSchema: SchemaMark?
   /// Schemas of tables that were read before.
   var knownSchemas: TableSchema.Known = [:]
   /// The space's schemas that were read before, by version.
   var knownSpaceSchemas: [Int64: SpaceSchema] = [:]
-  /// Tracked tables that were there before the ALTER TABLE under way.
+  /// Tracked tables from before the current ALTER TABLE.
   var alteredTables: Set<Name> = []
 
-  /// Opens the file, and makes Ferry's tables when they are not there.
+  /// Opens the file, and creates Ferry's tables if they are absent.
   ///
-  /// - Parameter fileSystem: the SQLite VFS that holds it; `nil` for the operating system's.
+  /// - Parameter fileSystem: the SQLite VFS of the file; `nil` for the operating system's.
   /// - Throws: ``ReplicaError/cannotOpen(path:_:)`` with the reason.
   package init(
     path: String, limits: Limits = .standard, wallClock: @escaping () -> Int64,
@@ -73,12 +73,12 @@ package final class ReplicaFile {
     }
   }
 
-  /// What Ferry has to know of a user's table, as it is now.
+  /// Returns the present schema of a user's table, as far as Ferry needs it.
   func schema(of table: Name) throws -> TableSchema {
     try TableSchema.read(table, from: connection, &knownSchemas)
   }
 
-  /// What a record's row holds in a column; `nil` where there is no row.
+  /// Returns the value of a record's row in a column; `nil` if there is no row.
   func value(of column: Name, in key: RecordKey) throws -> Value? {
     let table = try schema(of: key.table)
     let find = try connection.statement(
@@ -88,13 +88,13 @@ package final class ReplicaFile {
     return try find.first { $0.value(0) }
   }
 
-  /// A number that changes when another connection has changed the file.
+  /// Returns a number that changes when another connection has changed the file.
   package func dataVersion() throws -> Int64 {
     try connection.statement("PRAGMA data_version").first { $0.int64(0) } ?? 0
   }
 }
 
-/// A fresh identity.
+/// Returns a new device identifier.
 func newDevice(_ wallClock: () -> Int64, _ random: () -> UInt64) -> DeviceID {
   DeviceID(
     UniqueID(timestamp: HybridTimestamp(milliseconds: wallClock()), random: random()))

@@ -1,9 +1,9 @@
 extension ReplicaSchema {
-  /// Operations of upload-only tables whose sending failed, and what users see of such tables.
+  /// Operations of upload-only tables whose sending failed, and the view of such tables for users.
   ///
   /// Operations that the cursor has not passed stay pending after the server has confirmed them;
-  /// they are no part of the view. A place in the order and a text are compared in one: the place
-  /// is written with leading zeros in front.
+  /// the view omits them. One comparison orders a place and a text: the place has leading zeros and
+  /// comes first.
   static let uploads = """
     CREATE TABLE IF NOT EXISTS ferry_failed(  -- pending operations that could not be delivered
       seq INTEGER PRIMARY KEY,

@@ -4,7 +4,7 @@ import SQLite
 /// Ferry's own tables in the replica's file. Their names begin with `ferry_`; the rest of the
 /// file is the user's.
 enum ReplicaSchema {
-  /// Raised with every change to the statements below.
+  /// The version of the statements below; raised with every change.
   static let version: Int64 = 1
 
   static let statements = """
@@ -117,7 +117,7 @@ enum ReplicaSchema {
     );
     """ + confirmed + checks + formerNames + marks + missions + apart
 
-  /// What is left of operations after the server confirmed or refused them.
+  /// The remains of operations after the server confirmed or rejected them.
   private static let confirmed = """
     CREATE TABLE ferry_archive(               -- confirmed operations: a server that is restored
       seq INTEGER PRIMARY KEY,                -- from a backup may need them again
@@ -158,8 +158,8 @@ enum ReplicaSchema {
       ON ferry_conflicts(operation, record, tbl, ifnull(col, ''), loser, loser_time);
     """ + batches + uploads
 
-  /// Which state of the schema the triggers were last found to fit, so that they are not looked at
-  /// each time the file is opened.
+  /// The state of the schema that the triggers last fitted, so that opening the file need not check
+  /// them each time.
   private static let checks = """
     CREATE TABLE ferry_checked(
       one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -167,8 +167,8 @@ enum ReplicaSchema {
     );
     """
 
-  /// What this replica was called before, and until when: later, a copy of it may have written
-  /// under the same name.
+  /// The former identifiers of this replica, and until when it used them: later, a copy of it may
+  /// have written under the same identifier.
   private static let formerNames = """
     CREATE TABLE ferry_former_names(
       seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -177,7 +177,7 @@ enum ReplicaSchema {
     );
     """
 
-  /// Where the cursor was, by the server's clock, and since when a list has been under way.
+  /// The cursor's places by the server's clock, and when the current list began.
   private static let marks = """
     CREATE TABLE ferry_list(
       one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -189,15 +189,15 @@ enum ReplicaSchema {
     );
     """
 
-  /// Operations that a packet keeps apart from those before them on the same records: what their
-  /// authors had seen decided so when it was frozen, and may be forgotten since.
+  /// Operations that a packet keeps separate from earlier ones on the same records. The bases of
+  /// their authors decided that when the packet was frozen, and may be forgotten since.
   private static let apart = """
     CREATE TABLE IF NOT EXISTS ferry_apart(
       seq INTEGER PRIMARY KEY                 -- as in ferry_pending and ferry_archive
     );
     """
 
-  /// What pending batches have changed here.
+  /// The rows that pending batches have changed here.
   private static let batches = """
     CREATE TABLE IF NOT EXISTS ferry_batch_rows(
       seq INTEGER NOT NULL,                   -- the batch among the pending operations
@@ -208,7 +208,7 @@ enum ReplicaSchema {
     CREATE INDEX IF NOT EXISTS ferry_batch_rows_record ON ferry_batch_rows(record);
     """
 
-  /// Makes or checks the tables. Safe when several processes open a new file at once.
+  /// Creates or checks the tables. Safe if several processes open a new file at once.
   static func prepare(
     _ connection: SQLiteConnection, path: String, newDevice: () -> [UInt8]
   ) throws {
@@ -235,7 +235,7 @@ enum ReplicaSchema {
     }
   }
 
-  /// What every connection is set to. Foreign keys are the user's to declare and ours to keep;
+  /// The settings of every connection. The user declares foreign keys, and Ferry enforces them;
   /// recursive triggers let INSERT OR REPLACE record the rows that it removes.
   static let connectionSettings = """
     PRAGMA foreign_keys=ON;

@@ -1,19 +1,20 @@
 import FerryProtocol
 import SQLite
 
-/// Rows that are taken out of their tables within one transaction, so that values which no two rows
-/// may share can move between them.
+/// Rows that are temporarily out of their tables within one transaction, so that unique values can
+/// move between them.
 ///
-/// A row is deleted and inserted again, and not set to other values meanwhile: no value is sure to
-/// fit a CHECK, a NOT NULL or an index on an expression. The user's triggers see a delete and an insert, so what
-/// they derive from rows stays right. Foreign keys that act on a delete are held off meanwhile.
+/// A row is deleted and inserted again, and not set to other values meanwhile. No value is sure to
+/// fit a CHECK, a NOT NULL or an index on an expression. The user's triggers see a delete and an
+/// insert, so the data that they derive from rows stays right. Foreign keys do not act on these
+/// deletes.
 final class RowsAside {
-  /// What became of a row that was to be taken out.
+  /// The outcome of taking a row out.
   enum Outcome {
     case taken
     /// There is no row of this record.
     case absent
-    /// The table's triggers keep it where it is.
+    /// The table's triggers keep the row.
     case stays
   }
 
@@ -23,27 +24,27 @@ final class RowsAside {
   private var triggers: [Name] = []
   private var uniqueKeys: [Name: [UniqueKey]] = [:]
 
-  /// Columns that no two rows may share, with their collations.
+  /// Unique columns, with their collations.
   private typealias UniqueKey = [(column: Name, collation: Name)]
 
   init(connection: SQLiteConnection, capture: CaptureContext) {
     (self.connection, self.capture) = (connection, capture)
   }
 
-  /// Makes room for rows of a table. To be called before the first row is taken.
+  /// Creates a temporary table for rows of a table. Called before the first row is taken.
   func prepare(_ table: TableSchema) throws {
     guard tables[table.name] == nil else { return }
     tables[table.name] = table
     let place = place(of: table)
     let columns = table.columns.indices.map { ", c\($0)" }.joined()
-    // Columns without a type keep each value as it is.
+    // Columns without a type keep each value unchanged.
     try connection.execute(single: "DROP TABLE IF EXISTS \(place)")
     try connection.execute(single: "CREATE TABLE \(place)(k PRIMARY KEY\(columns))")
     for child in try actingChildren(of: table) { try holdOff(child, of: table) }
     uniqueKeys[table.name] = try readUniqueKeys(of: table)
   }
 
-  /// Forgets all rows and lets foreign keys act again.
+  /// Drops all rows and lets foreign keys act again.
   func end() throws {
     for trigger in triggers {
       try connection.execute(single: "DROP TRIGGER temp.\(quoted(trigger))")
@@ -94,7 +95,8 @@ final class RowsAside {
     return try find.first { _ in true } ?? false
   }
 
-  /// What a row that is out of its table held in these columns; `nil` where there is none.
+  /// Returns the values, in these columns, of a row that is out of its table; `nil` if there is
+  /// none.
   func values(of key: RecordKey, _ columns: [Name]) throws -> [Value]? {
     guard let table = tables[key.table] else { return nil }
     let places = columns.compactMap { column in
@@ -108,7 +110,7 @@ final class RowsAside {
     return try find.first { row in places.indices.map { row.value(Int32($0)) } }
   }
 
-  /// Inserts a row again as it was, but for these columns.
+  /// Inserts a row again unchanged, except for these columns.
   func putBack(_ key: RecordKey, changing columns: [ColumnState] = []) throws {
     guard let table = tables[key.table] else { return }
     let values = table.columns.enumerated().map { index, info in
@@ -123,7 +125,7 @@ final class RowsAside {
     try insert.run()
   }
 
-  /// The records whose rows now have values that a row which was taken out had.
+  /// Returns the records whose rows now have unique values of a row that was taken out.
   func successors(of key: RecordKey) throws -> [RecordKey] {
     guard let table = tables[key.table], let uniqueKeys = uniqueKeys[table.name] else { return [] }
     return try uniqueKeys.flatMap { columns -> [RecordKey] in
@@ -156,7 +158,7 @@ final class RowsAside {
 
   // MARK: The schema
 
-  /// Tables whose rows a foreign key changes or deletes together with their parent.
+  /// Returns tables whose rows a foreign key changes or deletes together with their parent.
   private func actingChildren(of table: TableSchema) throws -> [Name] {
     let find = try connection.prepare(
       """
@@ -186,7 +188,7 @@ final class RowsAside {
     }
   }
 
-  /// Of an index on an expression nothing is known here.
+  /// Reads the unique keys of a table, without indexes on expressions.
   private func readUniqueKeys(of table: TableSchema) throws -> [UniqueKey] {
     let find = try connection.prepare(
       """

@@ -1,22 +1,24 @@
 import FerryProtocol
 import SQLite
 
-/// Reads one tracked table as the server should have it: rows with pending operations are left
-/// out, and what was kept back counts as if it were here. It reads the rows themselves, on a
-/// connection and in a transaction of its caller.
+/// Reads one tracked table as the server should have it: omits rows with pending operations, and
+/// includes deferred changes. It reads the rows themselves, on a connection and in a transaction of
+/// its caller.
 struct TableScan {
   let table: TableSchema
   let comparison: RowComparison
   /// Records with pending operations.
   let pending: Set<RecordKey>
   private let kept: [RecordKey: RecordState]
-  /// Leaves with records that are pending or kept: only there it has to be looked which.
+  /// Leaves with records that are pending or kept: only these need a check of each record.
   private let special: Set<Int>
-  /// Columns in the order in which they are hashed.
+  /// Columns in the order of hashing.
   private let columns: [(name: Name, framed: [UInt8])]
   private let connection: SQLiteConnection
 
-  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` where the table is not there any more.
+  /// Prepares the scan of a table.
+  ///
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the table no longer exists.
   init(_ name: Name, on connection: SQLiteConnection, limits: Limits) throws {
     self.connection = connection
     table =
@@ -30,7 +32,7 @@ struct TableScan {
     special = Set((Array(pending) + kept.keys).map { DigestNode.leaf(of: $0.record) })
   }
 
-  /// The sums of all rows. `progress`: rows read so far.
+  /// Returns the sums of all rows; calls `progress` with the number of rows read so far.
   func sums(progress: (Int) -> Void) throws -> DigestSums {
     var sums = DigestSums()
     var hasher = RecordHasher()
@@ -54,7 +56,7 @@ struct TableScan {
     return sums
   }
 
-  /// The digests of the records of some leaves.
+  /// Returns the digests of the records of some leaves.
   func digests(of leaves: Set<Int>) throws -> [RecordKey: Digest] {
     var found: [RecordKey: Digest] = [:]
     var hasher = RecordHasher()
@@ -72,12 +74,12 @@ struct TableScan {
     return found
   }
 
-  /// A record as this device has received it; `nil` where there is none.
+  /// Returns a record as this device has received it; `nil` if there is none.
   func received(_ key: RecordKey) throws -> [Column]? {
     KeptOverlay.received(row: try row(key), kept: kept[key])
   }
 
-  /// A record's row; `nil` if there is none.
+  /// Returns a record's row; `nil` if there is none.
   func row(_ key: RecordKey) throws -> [Column]? {
     let find = try connection.statement(selection(where: "\(quoted(table.key)) = ?"))
     find.bind(1, key.record)
@@ -101,7 +103,7 @@ struct TableScan {
     return pending.contains(key) || kept[key] != nil
   }
 
-  // MARK: What is known of the table
+  // MARK: Facts about the table
 
   private static func pending(
     of table: Name, on connection: SQLiteConnection
@@ -140,7 +142,7 @@ struct TableScan {
     return rules
   }
 
-  /// What an expression gives is not known: it may read the clock.
+  /// Returns a column's default. The value of an expression is unknown: it may read the clock.
   private static func defaultValue(
     _ sql: String?, on connection: SQLiteConnection
   ) throws -> ColumnDefault {
@@ -154,7 +156,7 @@ struct TableScan {
 }
 
 extension RecordHasher {
-  /// Adds a column of a row; NULL is left out.
+  /// Adds a column of a row; omits NULL.
   fileprivate mutating func add(_ name: [UInt8], _ row: SQLiteStatement, _ index: Int32) {
     switch row.type(index) {
     case .null: break

@@ -13,7 +13,7 @@ extension SQLiteStatement {
     }
   }
 
-  /// The column's value in its own storage class.
+  /// Returns the column's value in its own storage class.
   package func value(_ index: Int32) -> Value {
     switch type(index) {
     case .null: .null
@@ -34,10 +34,10 @@ extension SQLiteStatement {
     if let name { bind(index, name) } else { bindNull(index) }
   }
 
-  /// The name that a text column holds; empty for NULL.
+  /// Returns the name in a text column; empty for NULL.
   package func name(_ index: Int32) -> Name { Name(text(index)) }
 
-  /// The name that a text column holds, if it holds one.
+  /// Returns the name in a text column, if it has one.
   package func optionalName(_ index: Int32) -> Name? { optionalText(index).map { Name($0) } }
 
   func bind(_ index: Int32, _ id: UniqueID) {
