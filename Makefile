@@ -88,8 +88,8 @@ chaos: ## Real processes paused, killed and cut off, ROUNDS times each: the long
 format: ## Format all sources
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format --in-place
 
-# Documents whose prose `make lint` checks.
-PROSE := README.md ARCHITECTURE.md DECISIONS.md SIMULATION.md CONTRIBUTING.md Documentation
+# Documents and doc comments whose prose `make lint` checks.
+PROSE := README.md ARCHITECTURE.md DECISIONS.md SIMULATION.md CONTRIBUTING.md Documentation Protocol Client Server Sources Tests
 
 .PHONY: lint
 lint: ## Check the format of all sources, and the prose of the documents

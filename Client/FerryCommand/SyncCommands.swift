@@ -84,8 +84,8 @@ extension FerryCommand {
       let waiting = status.toApply - status.keptBack
       try TextOutput.standardError.line(
         "\(waiting.counted("change")) \(waiting == 1 ? "waits" : "wait") for tables or columns "
-          + "that are not here yet (\(tables.map(\.text).joined(separator: ", "))): see `ferry track --create`"
-      )
+          + "that are not here (\(tables.map(\.text).joined(separator: ", "))); nothing is lost. "
+          + "`ferry track --create` creates tables")
     }
     if status.quarantined > 0 {
       try TextOutput.standardError.lines([
@@ -101,14 +101,7 @@ extension FerryCommand {
         "  next: `ferry conflicts --open` lists them, `ferry resolve ID --keep local|remote` answers",
       ])
     }
-    for fault in status.tableFaults {
-      try TextOutput.standardError.lines([
-        "ferry: table \(fault.table) is not synced".escapedForTerminal,
-        "  why: \(fault.reason)".escapedForTerminal,
-        "  next: create it as it was, or stop recording it: `ferry untrack \(fault.table)`"
-          .escapedForTerminal,
-      ])
-    }
+    try tell(status.tableFaults)
     let isUnsent = try await tellUnsent(replica)
     let needsUser =
       status.quarantined > 0 || status.questions > 0 || isUnsent || !status.tableFaults.isEmpty
@@ -120,6 +113,18 @@ extension FerryCommand {
       "  next: `ferry to-apply` tells which and why; mend the tables and sync again",
     ])
     return .needsUser
+  }
+
+  /// Names tables that cannot be synced or compared.
+  static func tell(_ faults: [TableFault]) throws {
+    for fault in faults {
+      try TextOutput.standardError.lines([
+        "ferry: table \(fault.table) is not synced".escapedForTerminal,
+        "  why: \(fault.reason)".escapedForTerminal,
+        "  next: repair the table, or stop recording it: `ferry untrack \(fault.table)`"
+          .escapedForTerminal,
+      ])
+    }
   }
 
   private static func report(_ event: Replica.WatchEvent, asJSON: Bool) throws {

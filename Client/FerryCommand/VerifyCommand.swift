@@ -33,7 +33,18 @@ extension FerryCommand {
     try output.lines(report.differences.map { asJSON ? $0.json.text : $0.text })
     try output.lines(asJSON ? [report.json.text] : report.lines)
     guard !report.isEqual else { return .done }
+    try tell(report.faults)
     let count = report.differences.filter { !$0.isMended }.count
+    guard count > 0 else { return .needsUser }
+    let migrated = report.unreconciled.map(\.text).joined(separator: ", ")
+    guard migrated.isEmpty else {
+      try TextOutput.standardError.lines([
+        "ferry: \(count.counted("record")) \(count == 1 ? "differs" : "differ") from the server",
+        "  why: \(migrated): the table was created again or has new columns".escapedForTerminal,
+        "  next: `ferry sync` records these changes and sends them",
+      ])
+      return .needsUser
+    }
     try TextOutput.standardError.lines([
       "ferry: \(count.counted("record")) \(count == 1 ? "is" : "are") not what the server has",
       "  why: another program wrote to the tables, or the file or the server was damaged",

@@ -211,6 +211,147 @@ struct MigrationTests {
     #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'm'") == "memo")
   }
 
+  @Test("values that others replaced before the comparison are kept as conflicts")
+  func replacedBefore() async throws {
+    let pair = try await make("('a', 'one', 1), ('b', 'two', 2), ('c', 'three', 3)")
+    try await pair.two.write(
+      "UPDATE notes SET body = 'theirs' WHERE id = 'a'; DELETE FROM notes WHERE id = 'b'")
+    try await pair.two.exchange()
+    try pair.one.edit(Self.rebuilt)
+    try await settle(pair.one, pair.two)
+    let query = "SELECT id, body FROM notes ORDER BY id"
+    #expect(try await pair.one.rows(query) == [["a", "theirs"], ["c", "THREE"]])
+    let kept = try await pair.one.open().conflicts()
+    #expect(
+      Set(kept.map { "\($0.key.record) \($0.conflict.lost)" }).isSuperset(of: [
+        "a \(Value.text("ONE"))", "b \(Value.text("TWO"))",
+      ]), "\(kept)")
+  }
+
+  @Test("an unsent edit of a column that others have renamed meanwhile is kept as a conflict")
+  func renamedWithEdit() async throws {
+    let pair = try await make()
+    let rename = "ALTER TABLE notes RENAME COLUMN body TO text"
+    try await pair.two.write("UPDATE notes SET body = 'mine' WHERE id = 'a'")
+    try await pair.one.write(rename)
+    try await pair.one.exchange()
+    try await pair.two.exchange()
+    try await pair.two.write(rename)
+    try await settle(pair.two, pair.one)
+    #expect(try await pair.two.value("SELECT text FROM notes WHERE id = 'a'") == "one")
+    #expect(try await pair.two.open().conflicts().map(\.conflict.lost) == ["mine"])
+  }
+
+  @Test("a table that others edit is not sent again when it becomes upload-only and back")
+  func directions() async throws {
+    let pair = try await make()
+    try await pair.one.ferry("untrack", "notes")
+    try await pair.two.write("UPDATE notes SET body = 'theirs' WHERE id = 'a'")
+    try await pair.two.write("DELETE FROM notes WHERE id = 'b'")
+    try await pair.two.exchange()
+    try await pair.one.ferry("track", "notes", "--upload-only")
+    for device in [pair.one, pair.two] { try await device.exchange() }
+    let query = "SELECT id, body FROM notes"
+    #expect(try await pair.two.rows(query) == [["a", "theirs"]])
+    try await pair.one.ferry("untrack", "notes")
+    try await pair.one.ferry("track", "notes")
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.one.rows(query) == [["a", "theirs"]])
+  }
+
+  @Test("rows of a rebuilt upload-only table are sent")
+  func rebuiltUploads() async throws {
+    let pair = try await Pair.make()
+    try await pair.one.ferry("track", "notes", "--upload-only")
+    try await pair.one.write("INSERT INTO notes VALUES ('a', 'one', 1)")
+    try await pair.one.exchange()
+    try pair.one.edit(Self.rebuilt + "INSERT INTO notes VALUES ('c', 'three', 3)")
+    try await pair.one.exchange()
+    try await pair.two.exchange()
+    #expect(
+      try await pair.two.rows("SELECT id, body FROM notes ORDER BY id")
+        == [["a", "ONE"], ["c", "three"]])
+  }
+
+  @Test("a table whose name is spelled otherwise now is named", arguments: [true, false])
+  func otherSpelling(byAnotherProgram isForeign: Bool) async throws {
+    let pair = try await make()
+    let sql = """
+      CREATE TABLE t AS SELECT * FROM notes; DROP TABLE notes;
+      CREATE TABLE NOTES(id TEXT PRIMARY KEY, body TEXT, n INTEGER); INSERT INTO NOTES SELECT * FROM t
+      """
+    if isForeign { try pair.one.edit(sql) } else { try await pair.one.write(sql) }
+    let found = try await pair.one.ferry("sync", exits: 4)
+    #expect(found.error.contains("spelled NOTES"))
+    #expect(try await pair.one.ferry("verify", exits: 4).error.contains("table notes"))
+    try await pair.one.write("UPDATE notes SET body = 'x'")
+    #expect(try await pair.one.status().pending == 0, "nothing is recorded under another name")
+    try await pair.one.write("CREATE TABLE u AS SELECT * FROM NOTES; DROP TABLE NOTES")
+    try await pair.one.write(Self.schema + "; INSERT INTO notes SELECT * FROM u")
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'a'") == "x")
+  }
+
+  @Test(
+    "a row that cannot be recorded is named, and all others are sent",
+    arguments: [
+      "'', 'e', 1", "hex(zeroblob(300)), 'e', 1", "NULL, 'e', 1", "'z', hex(zeroblob(600000)), 1",
+    ])
+  func unusableRow(_ values: String) async throws {
+    let pair = try await make()
+    try pair.one.edit(Self.rebuilt + "INSERT INTO notes VALUES (\(values))")
+    let found = try await pair.one.ferry("sync", exits: 4)
+    #expect(found.error.contains("table notes") && found.error.contains("row"), "\(found.error)")
+    try await pair.two.exchange()
+    #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'a'") == "ONE")
+    #expect(try await pair.one.ferry("verify", exits: 4).error.contains("table notes"))
+    try await pair.one.write("DELETE FROM notes WHERE body = 'e' OR id = 'z'")
+    try await settle(pair.one, pair.two)
+  }
+
+  @Test("a table that was created again is noticed, also if its triggers were put back")
+  func triggersPutBack() async throws {
+    let pair = try await make()
+    let connection = try SQLiteConnection(path: pair.one.path)
+    let triggers = try connection.prepare(
+      "SELECT sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid"
+    ).map { $0.text(0) }
+    try connection.transaction {
+      try connection.execute(Self.rebuilt)
+      for sql in triggers { try connection.execute(sql) }
+    }
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'a'") == "ONE")
+  }
+
+  @Test("a verification names a table that is gone, and leaves a migrated one to the sync")
+  func verified() async throws {
+    let pair = try await make()
+    try pair.one.edit(Self.rebuilt)
+    let migrated = try await pair.one.ferry("verify", "--repair", exits: 4)
+    #expect(migrated.error.contains("`ferry sync`"))
+    #expect(try await pair.one.value("SELECT body FROM notes WHERE id = 'a'") == "ONE")
+    try await pair.one.write("DROP TABLE notes")
+    let gone = try await pair.one.ferry("verify", exits: 4)
+    #expect(gone.error.contains("table notes"))
+  }
+
+  @Test("dropping a table is refused if a table in between would delete tracked rows")
+  func grandparents() async throws {
+    let pair = try await make()
+    try await pair.one.write(
+      """
+      CREATE TABLE p(id TEXT PRIMARY KEY);
+      CREATE TABLE mid(id TEXT PRIMARY KEY, p TEXT REFERENCES p ON DELETE CASCADE);
+      CREATE TABLE g(id TEXT PRIMARY KEY, m TEXT REFERENCES mid ON DELETE CASCADE);
+      INSERT INTO p VALUES ('p'); INSERT INTO mid VALUES ('m', 'p'); INSERT INTO g VALUES ('g', 'm')
+      """)
+    try await pair.one.ferry("track", "g")
+    let refused = try await pair.one.ferry("sql", "DROP TABLE p", exits: 1)
+    #expect(refused.error.contains("ON DELETE"))
+    #expect(try await pair.one.rows("SELECT * FROM g").count == 1)
+  }
+
   @Test("dropping a table is refused if rows of another one would go with it")
   func parents() async throws {
     let pair = try await Pair.make(

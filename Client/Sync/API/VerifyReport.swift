@@ -8,6 +8,10 @@ public struct VerifyReport: Sendable, Equatable {
   public var tables: [TableComparison] = []
   /// Tables with records on the server that are not tracked here; they were not compared.
   public var untracked: [UntrackedTable] = []
+  /// Tracked tables that cannot be compared, with the reason.
+  public var faults: [TableFault] = []
+  /// Tables that a migration has changed. The next sync records the changes; a repair leaves them.
+  public var unreconciled: [Name] = []
   /// Records that differ, by table and identifier.
   public var differences: [RecordDifference] = []
   /// Records whose changes the server has not confirmed yet: not compared.
@@ -23,7 +27,7 @@ public struct VerifyReport: Sendable, Equatable {
   public init(cursor: Cursor) { self.cursor = cursor }
 
   /// Whether nothing differs, or all differences were repaired.
-  public var isEqual: Bool { differences.allSatisfy(\.isMended) }
+  public var isEqual: Bool { faults.isEmpty && differences.allSatisfy(\.isMended) }
 
   /// The number of rows read here.
   public var rowCount: Int { tables.reduce(0) { $0 + $1.rows } }

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// What a comparison with the server found in tables that were written to unrecorded.
+/// The results of a comparison with the server, for tables that were written to unrecorded.
 struct Reconciled: Sendable {
   var tables: [(table: UnrecordedTable, rows: ReconciledRows)] = []
 }
@@ -45,6 +45,7 @@ extension SyncEngine {
   }
 
   private func compare(_ table: UnrecordedTable, _ api: SyncAPI) async throws -> ReconciledRows {
+    try await thread.run { try $0.checkUnrecordedKeys(of: table) }
     let verifier = try await verifier(api, .replica(thread))
     var report = VerifyReport(cursor: verifier.cursor)
     let root =
@@ -63,7 +64,7 @@ extension SyncEngine {
     _ report: inout VerifyReport
   ) async throws -> ReconciledRows {
     var rows = ReconciledRows()
-    var waiting = keys[...]
+    var waiting = keys.filter { NameRule.fault(inRecord: $0.record, limits: limits) == nil }[...]
     while !waiting.isEmpty {
       let changes = try await verifier.records(&waiting, &report)
       rows += try await thread.run { try $0.reconcile(changes, of: table) }

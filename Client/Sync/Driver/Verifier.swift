@@ -22,6 +22,9 @@ struct Verifier: Sendable {
   /// Compares all tracked tables except upload-only ones.
   func run() async throws -> VerifyReport {
     var report = VerifyReport(cursor: cursor)
+    report.faults = try await engine.thread.run { try $0.tableFaults() }
+    let known = try await engine.thread.run { try $0.trackedTables() }
+    let faulty = Set(report.faults.map(\.table))
     let tracked = try await source.read { connection in
       try connection.statement(
         """
@@ -30,14 +33,12 @@ struct Verifier: Sendable {
         """
       ).map { $0.name(0) }
     }
-    let uploads = try await engine.thread.run { try $0.uploadTables() }
     let roots = try await tables(&report)
     for root in roots where !NameRule.isReserved(table: root.table) {
-      let isKnown = (tracked + uploads).contains { $0 == root.table }
-      if isKnown { continue }
+      if known.contains(root.table) { continue }
       report.untracked.append(UntrackedTable(table: root.table, serverRecords: root.records))
     }
-    for table in tracked + (try await catalogue(among: roots)) {
+    for table in tracked.filter({ !faulty.contains($0) }) + (try await catalogue(among: roots)) {
       let root =
         roots.first { $0.table == table }
         ?? DigestAnswer.TableDigest(table: table, records: 0, digest: .zero)
@@ -155,7 +156,12 @@ struct Verifier: Sendable {
     _ suspects: [RecordKey], of table: Name, _ report: inout VerifyReport
   ) async throws -> [RecordDifference] {
     var found: [RecordDifference] = []
-    var waiting = suspects[...]
+    // The server has no record of such a name, and refuses the question.
+    let unusable = suspects.filter {
+      NameRule.fault(inRecord: $0.record, limits: engine.limits) != nil
+    }
+    found += unusable.map { RecordDifference(key: $0, kind: .missingThere([])) }
+    var waiting = suspects.filter { !unusable.contains($0) }[...]
     while !waiting.isEmpty {
       let changes = try await records(&waiting, &report)
       let judged = changes.filter { $0.sequence <= cursor.applied }
@@ -292,8 +298,11 @@ extension SyncEngine {
     }
     try await pull(api, &pulled, toPull)
     var report = try await verifier(api, .readers(readers), progress).run()
-    if mending && !report.differences.isEmpty {
-      try await thread.run { [report] in try $0.mend(report.differences) }
+    report.unreconciled = try await unrecordedTables().map(\.table)
+    // A sync records what a migration has changed: a repair would take it away.
+    let toRepair = report.differences.filter { !report.unreconciled.contains($0.key.table) }
+    if mending && !toRepair.isEmpty {
+      try await thread.run { try $0.mend(toRepair) }
       try await pull(api, &pulled, toPull)
       try await verifier(api, .readers(readers), progress).recheck(&report)
     }

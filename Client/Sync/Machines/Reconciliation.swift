@@ -20,6 +20,11 @@ struct Reconciliation: Sendable {
     var losesRow = false
 
     var isNothing: Bool { self == Decision() }
+
+    /// A table that only sends takes nothing from the server.
+    mutating func dropServer() {
+      (takesServer, lost, losesRow) = (false, [], false)
+    }
   }
 
   let comparison: RowComparison

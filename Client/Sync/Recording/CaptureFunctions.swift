@@ -92,7 +92,10 @@ extension CaptureContext {
     let isOfBatch = mode == .batching && isOfBatch(arguments)
     if isOfBatch && kind != .update { return .success(false) }
     let isFirst = arguments.int64(0) & CapturedPart.first != 0
-    if isFirst, let fault = keyFault(arguments) { return .failure(CaptureRefusal(fault)) }
+    if isFirst || kind == .delete, let fault = keyFault(arguments) {
+      // Another program wrote the row: it was never recorded, and may go.
+      return kind == .delete ? .success(false) : .failure(CaptureRefusal(fault))
+    }
     let fault: String? = collect { row in
       if isFirst { row.begin(kind) }
       if kind != .update { return collectRow(arguments, into: &row) }

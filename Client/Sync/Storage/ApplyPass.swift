@@ -10,6 +10,8 @@ struct ApplyPass {
   private let deferred: DeferredRecords
   /// The upload-only tables, for which nothing is pulled.
   private let uploads: [Name]
+  /// Tables to which rows may have been written unrecorded.
+  private let unrecorded: [Name: UnrecordedTable]
   private var hasPending: Bool
   private(set) var hasKept: Bool
   private var hasQuestions = false
@@ -52,6 +54,8 @@ struct ApplyPass {
     self.deferred = deferred
     self.seen = seen
     uploads = try file.uploadTables()
+    unrecorded = Dictionary(
+      try file.unrecordedTables().map { ($0.table, $0) }, uniquingKeysWith: { one, _ in one })
     hasPending = try file.hasPending()
     hasKept = try file.hasKept()
   }
@@ -144,6 +148,9 @@ struct ApplyPass {
       try keep(change, reason: nil)
       applied += 1
       return .settled
+    }
+    if !isRetry, !unrecorded.isEmpty, let table = unrecorded[change.key.table] {
+      try file.keepOverwritten(by: change, in: table)
     }
     if deferred.orphans.contains(change.key) {
       if try aside?.holds(change.key) ?? false { try aside?.putBack(change.key) }

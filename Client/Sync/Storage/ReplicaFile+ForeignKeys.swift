@@ -80,25 +80,46 @@ extension ReplicaFile {
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` with the reason.
   func checkDrop(of table: Name) throws {
-    for child in try trackedTables() where child.folded != table.folded {
-      let find = try connection.prepare(
-        """
-        SELECT "from" FROM pragma_foreign_key_list(?)
-        WHERE lower("table") = lower(?) AND on_delete IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
-        """)
-      find.bind(1, child)
-      find.bind(2, table)
-      for column in try find.map({ $0.name(0) }) {
-        let refers = try connection.prepare(
-          "SELECT 1 FROM \(quoted(child)) WHERE \(quoted(column)) IS NOT NULL LIMIT 1"
-        ).first { _ in true }
-        if refers == nil { continue }
-        throw ReplicaError.cannotTrack(
-          table: child,
-          "dropping \(table) would delete or change its rows (ON DELETE), on all devices; "
-            + "`ferry untrack \(child)` first, and track it again after the migration")
+    let tracked = Set(try trackedTables().map(\.folded))
+    let tables = try connection.prepare(
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    ).map { $0.name(0) }
+    var (waiting, seen) = ([table], Set([table.folded]))
+    while let parent = waiting.popLast() {
+      for child in tables {
+        guard let isCascading = try follows(child, parent), seen.insert(child.folded).inserted
+        else {
+          continue
+        }
+        guard !tracked.contains(child.folded) else {
+          throw ReplicaError.cannotTrack(
+            table: child,
+            "dropping \(table) would delete or change its rows (ON DELETE), on all devices; "
+              + "`ferry untrack \(child)` first, and track it again after the migration")
+        }
+        if isCascading { waiting.append(child) }
       }
     }
+  }
+
+  /// Returns whether rows of a table are deleted with their parents' rows; `nil` if the table has no rows
+  /// that are deleted or changed with them.
+  private func follows(_ child: Name, _ parent: Name) throws -> Bool? {
+    let find = try connection.prepare(
+      """
+      SELECT "from", on_delete FROM pragma_foreign_key_list(?)
+      WHERE lower("table") = lower(?) AND on_delete IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
+      """)
+    find.bind(1, child)
+    find.bind(2, parent)
+    var found: Bool?
+    for (column, action) in try find.map({ ($0.name(0), $0.text(1)) }) {
+      let refers = try connection.prepare(
+        "SELECT 1 FROM \(quoted(child)) WHERE \(quoted(column)) IS NOT NULL LIMIT 1"
+      ).first { _ in true }
+      if refers != nil { found = found ?? false || action == "CASCADE" }
+    }
+    return found
   }
 
   /// Whether a foreign key deletes or changes rows of a table when their parents are deleted.

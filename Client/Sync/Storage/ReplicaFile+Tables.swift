@@ -49,7 +49,7 @@ extension ReplicaFile {
     try noteColumns(of: table)
     try turn(table.name, direction)
     try checkKeys(of: table)
-    if let since = try takeUntracked(table.name), direction == .twoWay {
+    if let since = try takeUntracked(table.name) {
       try noteUnrecorded(table.name, since: since)
     } else {
       try recordExistingRows(of: table)
@@ -100,7 +100,8 @@ extension ReplicaFile {
     // As in `track`: first read all tables, then change them.
     var changed: [TableSchema] = []
     for name in names {
-      guard let table = try? schema(of: name) else {
+      // SQLite takes names of another case for the same; the space does not (SPEC.md §23).
+      guard let table = try? schema(of: name), table.name == name else {
         guard !altered.contains(name) else {
           throw ReplicaError.cannotTrack(
             table: name,
@@ -171,10 +172,10 @@ extension ReplicaFile {
     }
     let save = try connection.statement(
       """
-      UPDATE ferry_tables SET trigger = (SELECT sql FROM sqlite_schema WHERE name = ?) WHERE name = ?
+      UPDATE ferry_tables SET trigger = (\(Self.createdTrigger)) WHERE name = ?1
       """)
-    save.bind(1, CaptureTriggers.names(for: table.name, isGuarded: false)[0])
-    save.bind(2, table.name)
+    save.bind(1, table.name)
+    save.bind(2, CaptureTriggers.names(for: table.name, isGuarded: false)[0])
     try save.run()
   }
 
@@ -201,12 +202,21 @@ extension ReplicaFile {
     let own = CaptureTriggers.names(for: table, isGuarded: false)
     guard own.allSatisfy(names.contains) else { return false }
     let find = try connection.statement(
-      "SELECT t.trigger IS s.sql FROM ferry_tables AS t, sqlite_schema AS s WHERE t.name = ? AND s.name = ?"
-    )
+      """
+      SELECT t.trigger IS (\(Self.createdTrigger)) FROM ferry_tables AS t WHERE t.name = ?1
+      """)
     find.bind(1, table)
     find.bind(2, own[0])
     return try find.first { $0.int64(0) == 1 } ?? false
   }
+
+  /// The insert trigger ?2 of table ?1, with the places of both in the schema: a table that was created
+  /// again has another one, also if a program has put the triggers back. VACUUM may move them.
+  private static let createdTrigger = """
+    SELECT s.sql || ' ' || s.rowid || ' ' || m.rowid || ' ' || m.rootpage
+    FROM sqlite_schema AS s, sqlite_schema AS m
+    WHERE s.name = ?2 AND s.type = 'trigger' AND m.name = ?1 AND m.type = 'table'
+    """
 
   /// Whether the table's triggers exist and are newer than the user's own. A table that was dropped
   /// and created again has lost them. SQLite fires the newest first, so that a row is recorded
@@ -248,19 +258,20 @@ extension ReplicaFile {
   /// Checks the keys of all rows.
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the key of a row is not a text.
-  private func checkKeys(of table: TableSchema) throws {
+  func checkKeys(of table: TableSchema) throws {
     let key = quoted(table.key)
+    let limit = limits.recordBytes
     let unusable = try connection.prepare(
       """
       SELECT count(*), quote(min(\(key))) FROM \(quoted(table.name))
-      WHERE typeof(\(key)) <> 'text' OR \(key) = ''
+      WHERE typeof(\(key)) <> 'text' OR length(CAST(\(key) AS BLOB)) NOT BETWEEN 1 AND \(limit)
       """
     ).first { (count: $0.int64(0), example: $0.text(1)) }
     if let unusable, unusable.count > 0 {
       throw ReplicaError.cannotTrack(
         table: table.name,
-        "\(unusable.count) of its rows have no text in their key \(table.key), such as the row with "
-          + unusable.example)
+        "\(unusable.count) of its rows have no text of 1 to \(limit) bytes in their key \(table.key), "
+          + "such as the row with " + String(unusable.example.prefix(Self.shownKeyMax)))
     }
   }
 

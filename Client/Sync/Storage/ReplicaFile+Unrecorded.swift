@@ -40,7 +40,7 @@ extension ReplicaFile {
     let save = try connection.statement(
       """
       UPDATE ferry_tables SET remade = 1, since = min(ifnull(since, ?1), ?1)
-      WHERE name = ?2 AND direction IN ('two-way', 'returning')
+      WHERE name = ?2
       """)
     save.bind(1, try since ?? syncState().applied)
     save.bind(2, table)
@@ -60,7 +60,7 @@ extension ReplicaFile {
       """
       UPDATE ferry_tables SET remade = 1,
         since = ifnull(since, (SELECT applied FROM ferry_replica))
-      WHERE name = ? AND remade = 0 AND direction IN ('two-way', 'returning')
+      WHERE name = ? AND remade = 0
       """)
     save.bind(1, table)
     try save.run()
@@ -77,7 +77,7 @@ extension ReplicaFile {
     let save = try connection.statement(
       """
       UPDATE ferry_tables SET since = ifnull(since, (SELECT applied FROM ferry_replica))
-      WHERE name = ? AND direction IN ('two-way', 'returning')
+      WHERE name = ?
       """)
     save.bind(1, table.name)
     try save.run()
@@ -114,8 +114,8 @@ extension ReplicaFile {
     let save = try connection.statement(
       """
       INSERT OR REPLACE INTO ferry_untracked
-      SELECT name, min(ifnull(since, applied), applied) FROM ferry_tables, ferry_replica
-      WHERE name = ? AND direction IN ('two-way', 'returning')
+      SELECT name, iif(direction = 'two-way', min(ifnull(since, applied), applied), 0)
+      FROM ferry_tables, ferry_replica WHERE name = ?
       """)
     save.bind(1, table)
     try save.run()
@@ -141,7 +141,8 @@ extension ReplicaFile {
       "SELECT name, since, remade FROM ferry_tables WHERE since IS NOT NULL ORDER BY name")
     let tables = try find.map { ($0.name(0), $0.int64(1), $0.int64(2) != 0) }
     let version = try connection.statement("PRAGMA schema_version").first { $0.int64(0) } ?? 0
-    return try tables.filter { (try? schema(of: $0.0)) != nil }.map { name, since, isRemade in
+    return try tables.filter { (try? schema(of: $0.0))?.name == $0.0 }.map {
+      name, since, isRemade in
       let columns = try connection.statement(
         "SELECT name FROM ferry_columns WHERE tbl = ? AND is_new <> 0")
       columns.bind(1, name)
@@ -160,12 +161,35 @@ extension ReplicaFile {
 
   /// Returns tracked tables that cannot sync in their present form, with the reason and a remedy.
   func tableFaults() throws -> [TableFault] {
-    try trackedTables().compactMap { name in
+    let faults = try connection.statement("SELECT name, fault FROM ferry_tables ORDER BY name")
+    return try faults.map { ($0.name(0), $0.optionalText(1)) }.compactMap { name, fault in
       do {
-        _ = try schema(of: name)
-        return nil
+        let found = try schema(of: name).name
+        if found == name { return fault.map { TableFault(table: name, reason: $0) } }
+        return TableFault(table: name, reason: "its name is spelled \(found) now")
       } catch ReplicaError.cannotTrack(_, let reason) {
         return TableFault(table: name, reason: reason)
+      }
+    }
+  }
+
+  /// Keeps why rows of a table cannot be recorded, until it is compared again.
+  private func setFault(_ fault: String?, of table: Name) throws {
+    let save = try connection.statement("UPDATE ferry_tables SET fault = ? WHERE name = ?")
+    save.bind(1, fault)
+    save.bind(2, table)
+    try save.run()
+  }
+
+  /// Looks for rows whose key is no record's identifier. They stay here, and the others are compared.
+  func checkUnrecordedKeys(of unrecorded: UnrecordedTable) throws {
+    try connection.transaction {
+      let table = try schema(of: unrecorded.table)
+      do {
+        try checkKeys(of: table)
+        try setFault(nil, of: table.name)
+      } catch ReplicaError.cannotTrack(_, let reason) {
+        try setFault(reason, of: table.name)
       }
     }
   }
@@ -183,6 +207,8 @@ extension ReplicaFile {
         comparison: scan.comparison, since: unrecorded.since,
         columns: unrecorded.isRemade ? nil : unrecorded.newColumns, own: try ownNames())
       let applied = try syncState().applied
+      let table = unrecorded.table
+      let isUpload = try uploadTables().contains(table)
       var result = ReconciledRows()
       for change in changes {
         guard change.sequence <= applied else {
@@ -191,8 +217,16 @@ extension ReplicaFile {
         }
         let here = try scan.received(change.key)
         let pending = try pendingColumns(of: change.key)
-        let decision = machine.decide(here: here, there: change.state, pending: pending)
-        try record(decision, change.key, scan.table, rules)
+        var decision = machine.decide(here: here, there: change.state, pending: pending)
+        if isUpload { decision.dropServer() }
+        do {
+          try record(decision, change.key, scan.table, rules)
+        } catch let error as SQLiteError where error.concernsRow {
+          try setFault(
+            "its row '\(change.key.record)' cannot be recorded: \(error.message)", of: table)
+          result.left += 1
+          continue
+        }
         try keepLost(decision.lost, of: change.key, there: change.state, decision.losesRow)
         if decision.takesServer { try refresh([change.key]) }
         result.recorded += decision.isInserted || !decision.edited.isEmpty ? 1 : 0
@@ -256,9 +290,10 @@ extension ReplicaFile {
       // Otherwise the next sync compares it once more.
       guard result.left == 0, try unrecordedTables().contains(unrecorded) else { return }
       let end = try connection.statement(
-        "UPDATE ferry_tables SET since = NULL, remade = 0 WHERE name = ?")
+        "UPDATE ferry_tables SET since = NULL, remade = 0 WHERE name = ? AND fault IS NULL")
       end.bind(1, unrecorded.table)
       try end.run()
+      guard connection.changes > 0 else { return }
       let columns = try connection.statement("UPDATE ferry_columns SET is_new = 0 WHERE tbl = ?")
       columns.bind(1, unrecorded.table)
       try columns.run()
@@ -267,29 +302,42 @@ extension ReplicaFile {
 
   // MARK: Keeping values readable
 
-  /// Keeps unrecorded values of rows that changes of others are about to replace.
+  /// Keeps unrecorded values of rows that deferred changes of others are about to replace.
   func keepOverwritten(in table: TableSchema) throws {
     guard let unrecorded = try unrecordedTables().first(where: { $0.table == table.name }) else {
       return
     }
     var place = KeptPlace.start
-    let scan = try TableScan(table.name, on: connection, limits: limits)
     while let kept = try nextKept(.ofTable(table.name), after: place) {
       place = KeptPlace(kept.change)
-      guard let here = try scan.row(kept.change.key) else { continue }
-      let isPending = scan.pending.contains(kept.change.key)
-      // Values of a new column are stale, unless an edit is still on its way.
-      guard unrecorded.isRemade || isPending else { continue }
-      let there = kept.change.state
-      let lost = here.filter { column in
-        guard column.value != .null,
-          unrecorded.isRemade || unrecorded.newColumns.contains(column.name)
-        else { return false }
-        if there.deleted != nil && !there.isAlive { return true }
-        return there.columns.contains { $0.name == column.name && $0.value != column.value }
-      }
-      try keepLost(lost, of: kept.change.key, there: there, there.deleted != nil && !there.isAlive)
+      try keepOverwritten(by: kept.change, in: unrecorded)
     }
+  }
+
+  /// Keeps unrecorded values of a row that a change of others is about to replace. Nobody knows which
+  /// values of such a row are old ones that this device had received.
+  func keepOverwritten(by change: Change, in unrecorded: UnrecordedTable) throws {
+    let (key, there) = (change.key, change.state)
+    let isDeleted = there.deleted != nil && !there.isAlive
+    if isDeleted && !unrecorded.isRemade { return }
+    let table = try schema(of: key.table)
+    let names = table.columns.map(\.name).filter {
+      unrecorded.isRemade || unrecorded.newColumns.contains($0)
+    }
+    guard !names.isEmpty, let pending = try pendingColumns(of: key) else { return }
+    let find = try connection.statement(
+      "SELECT \(names.map(quoted).joined(separator: ", ")) FROM \(quoted(table.name)) "
+        + "WHERE \(quoted(table.key)) = ?")
+    find.bind(1, key.record)
+    let row = try find.first { row in
+      names.enumerated().map { Column($1, row.value(Int32($0))) }
+    }
+    let lost = (row ?? []).filter { column in
+      guard column.value != .null, !pending.contains(column.name) else { return false }
+      if isDeleted { return true }
+      return there.columns.contains { $0.name == column.name && $0.value != column.value }
+    }
+    try keepLost(lost, of: key, there: there, isDeleted && row != nil)
   }
 
   /// Keeps values of a row that the server's version replaces, as conflicts: the user can read them

@@ -64,6 +64,7 @@ package final class ReplicaFile {
   /// Runs `body` in one transaction, whose tracked changes become one group.
   package func write<T>(_ body: (Database) throws -> T) throws -> T {
     try connection.transaction {
+      try refreshTriggersOfNewSchema()
       let database = Database(
         connection: connection, schemaWillChange: { [unowned self] in try removeTriggers() },
         tableWillDrop: { [unowned self] in try checkDrop(of: $0) },

@@ -36,7 +36,8 @@ enum ReplicaSchema {
       direction TEXT NOT NULL DEFAULT 'two-way',
       since INTEGER,                          -- the place after which writes may be unrecorded
       remade INTEGER NOT NULL DEFAULT 0,      -- whether they are of whole rows, or only of columns
-      trigger TEXT                            -- the insert trigger, as it was created
+      trigger TEXT,                           -- the insert trigger and its place, as created
+      fault TEXT                              -- why rows of it cannot be recorded
     ) WITHOUT ROWID;
     CREATE TABLE ferry_columns(               -- the columns that the triggers know
       tbl TEXT NOT NULL,
