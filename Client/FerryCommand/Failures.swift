@@ -121,7 +121,7 @@ extension Problem: CommandFailureConvertible {
           + "safe in the replica"
       case .deviceTaken, .cursorRequired:
         "sync again: the replica goes on by itself; your changes are safe in it"
-      case .parkFull, .writeQuota, .streamQuota, .rateLimited, .unavailable, .internalError:
+      case .bufferFull, .writeQuota, .streamQuota, .rateLimited, .unavailable, .internalError:
         "your changes are safe in the replica; try again later"
       case .epochChanged, .cursorAhead, .historyLost, .cursorExpired, .lostAndExpired:
         "sync again: the replica pulls everything again; your changes are safe in it"
@@ -147,9 +147,9 @@ extension Problem {
   /// A remedy for a schema that cannot be put in force.
   private var schemaNext: String {
     if violations.isEmpty { return "correct the document, then `ferry schema apply FILE` again" }
-    let mend = "mend the records or the document, then `ferry schema apply FILE` again"
-    if violations.allSatisfy({ $0.holder != nil }) { return mend }
-    return mend + "; with --keep-records types and required columns count for later writes only"
+    let repair = "repair the records or the document, then `ferry schema apply FILE` again"
+    if violations.allSatisfy({ $0.holder != nil }) { return repair }
+    return repair + "; with --keep-records types and required columns count for later writes only"
   }
 }
 

@@ -13,7 +13,7 @@ extension FerryCommand {
       applied. conflicts: values that lost against others and are kept. kept back: records that \
       this replica's tables refuse. quarantined: operations that the server refuses for good, with \
       what depends on them. unsent: records of upload-only tables of which something could not be \
-      sent. parked: operations that wait on the server for an earlier packet. The clock's offset is the server's clock minus this machine's. recovered: the newest \
+      sent. buffered: operations that wait on the server for an earlier packet. The clock's offset is the server's clock minus this machine's. recovered: the newest \
       time that this replica or its server was found to be set back or copied.
       """
   ) { arguments in
@@ -156,7 +156,7 @@ extension ReplicaStatus {
       ("pending", .int(pending)), ("toApply", .int(toApply)), ("conflicts", .int(conflicts)),
       ("questions", .int(questions)),
       ("keptBack", .int(keptBack)), ("quarantined", .int(quarantined)), ("unsent", .int(unsent)),
-      ("parked", .int(parked)),
+      ("buffered", .int(buffered)),
       ("cursor", .string(orNull: cursor?.description)), ("head", .int(head)),
       ("lastSync", .string(orNull: lastSync.map { Presentation.time($0) })),
       ("clockOffset", .int(clockOffset)), ("warnings", .array(warnings.map { .string($0) })),
@@ -196,7 +196,7 @@ extension ReplicaStatus {
       ("pending", "\(pending)"), ("to apply", "\(toApply)"),
       ("conflicts", "\(conflicts)" + (questions > 0 ? ", \(questions) to decide" : "")),
       ("kept back", "\(keptBack)"), ("quarantined", "\(quarantined)"), ("unsent", "\(unsent)"),
-      ("parked", "\(parked)"),
+      ("buffered", "\(buffered)"),
       ("applied", "\(cursor?.applied ?? 0) of \(head)" + (behind > 0 ? " (\(behind) behind)" : "")),
       ("last sync", lastSync.map { Presentation.time($0) } ?? "never"),
       ("clock", clockText),

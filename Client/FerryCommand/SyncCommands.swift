@@ -110,7 +110,7 @@ extension FerryCommand {
     try TextOutput.standardError.lines([
       "ferry: \(refused.counted("record")) could not be applied here",
       "  why: the tables of this replica refuse it (a constraint or a foreign key)",
-      "  next: `ferry to-apply` tells which and why; mend the tables and sync again",
+      "  next: `ferry to-apply` tells which and why; repair the tables and sync again",
     ])
     return .needsUser
   }
@@ -147,7 +147,7 @@ extension SyncReport {
   fileprivate var json: JSONText {
     .object([
       ("pushed", .int(pushed)), ("pulled", .int(pulled)), ("duplicates", .int(duplicates)),
-      ("parked", .int(parked)), ("refused", .int(refused)), ("quarantined", .int(quarantined)),
+      ("buffered", .int(buffered)), ("refused", .int(refused)), ("quarantined", .int(quarantined)),
       ("left", .int(left)), ("recorded", .int(recorded)), ("conflicts", .int(conflicts)),
       ("cursor", .string(orNull: cursor?.description)),
     ])

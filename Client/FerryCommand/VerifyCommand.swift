@@ -11,10 +11,10 @@ extension FerryCommand {
       the server has, and pending changes stay. `ferry conflicts` lists the values that the rows held, \
       and `ferry resolve ID --keep local` sets one again.
 
-      Ends with status 4 where rows differ and were not mended.
+      Ends with status 4 where rows differ and were not repaired.
       """,
     flags: [FlagSpec("repair", help: "Set rows that differ to what the server has.")],
-    examples: [ExampleSpec("Look and mend", "ferry verify --repair")]
+    examples: [ExampleSpec("Look and repair", "ferry verify --repair")]
   ) { arguments in
     let replica = try await openForServer(arguments)
     let asJSON = arguments.flag("json")
@@ -34,7 +34,7 @@ extension FerryCommand {
     try output.lines(asJSON ? [report.json.text] : report.lines)
     guard !report.isEqual else { return .done }
     try tell(report.faults)
-    let count = report.differences.filter { !$0.isMended }.count
+    let count = report.differences.filter { !$0.isRepaired }.count
     guard count > 0 else { return .needsUser }
     let migrated = report.unreconciled.map(\.text).joined(separator: ", ")
     guard migrated.isEmpty else {
@@ -77,7 +77,7 @@ extension RecordDifference {
       "\($0.column): \(Presentation.cell($0.here)) here, \(Presentation.cell($0.there)) there"
     }
     let detail = values.isEmpty ? "" : " (\(values.joined(separator: "; ")))"
-    return ("\(key.table)/\(key.record): \(word)\(detail)" + (isMended ? ", mended" : ""))
+    return ("\(key.table)/\(key.record): \(word)\(detail)" + (isRepaired ? ", repaired" : ""))
       .escapedForTerminal
   }
 
@@ -94,7 +94,7 @@ extension RecordDifference {
               ("there", Presentation.json($0.there)),
             ])
           })
-      ), ("mended", .bool(isMended)),
+      ), ("repaired", .bool(isRepaired)),
     ])
   }
 }
@@ -116,12 +116,12 @@ extension VerifyReport {
 
   /// The findings in one line.
   private var counted: String {
-    let mended = differences.filter(\.isMended).count
+    let repaired = differences.filter(\.isRepaired).count
     let found =
       differences.isEmpty
       ? "equal"
       : "\(differences.count.counted("record")) \(differences.count == 1 ? "differs" : "differ")"
-        + (mended > 0 ? ", \(mended.grouped) mended" : "")
+        + (repaired > 0 ? ", \(repaired.grouped) repaired" : "")
     return "\(rowCount.counted("row")) of \(tables.count.counted("table")) at \(cursor.applied): "
       + found
   }
@@ -130,7 +130,7 @@ extension VerifyReport {
     .object([
       ("equal", .bool(isEqual)), ("cursor", .string(cursor.description)), ("rows", .int(rowCount)),
       ("differing", .int(differences.count)),
-      ("mended", .int(differences.filter(\.isMended).count)), ("pending", .int(pending)),
+      ("repaired", .int(differences.filter(\.isRepaired).count)), ("pending", .int(pending)),
       ("changedMeanwhile", .int(changedMeanwhile)), ("bytesSent", .int(bytesSent)),
       ("bytesReceived", .int(bytesReceived)),
       (

@@ -28,9 +28,9 @@ public struct Limits: Sendable, Equatable {
   public var depth = 16
   /// Packets of one device that are buffered: they wait for the one before them, or for the rest of
   /// their transaction.
-  public var parkedPackets = 100
+  public var bufferedPackets = 100
   /// Bytes of those packets.
-  public var parkedBytes = 16 << 20
+  public var bufferedBytes = 16 << 20
   /// Operations of one local transaction. So many fit into ``transactionBytes`` if their rows are
   /// short: each counts 256 bytes beside its values.
   public var operationsPerTransaction = 40_000

@@ -137,13 +137,13 @@ extension SpaceCommands {
     guard arguments.flag("json") else {
       return try output.line(
         "pruned \(rows.operations.counted("operation")), \(rows.tombstones.counted("tombstone")) "
-          + "and \(rows.parked.counted("parked packet")); the history begins after "
+          + "and \(rows.buffered.counted("buffered packet")); the history begins after "
           + "\(result.floor.floor)"
       )
     }
     let answer = JSONText.object([
       ("operations", .int(Int64(rows.operations))), ("tombstones", .int(Int64(rows.tombstones))),
-      ("parked", .int(Int64(rows.parked))), ("floor", .string(String(result.floor.floor))),
+      ("buffered", .int(Int64(rows.buffered))), ("floor", .string(String(result.floor.floor))),
       ("head", .string(String(result.floor.head))),
     ])
     try output.line(answer.text)

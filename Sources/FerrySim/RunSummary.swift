@@ -67,7 +67,8 @@ extension ReportContent {
   init(_ result: WorldResult, replayCommand: String) {
     let figures =
       [("operations", result.committed), ("virtual seconds", Int(result.virtualTime / 1_000_000))]
-      + [TraceEvent.Kind.sent, .applied, .parked, .refused, .synced, .conflict].compactMap { kind in
+      + [TraceEvent.Kind.sent, .applied, .buffered, .refused, .synced, .conflict].compactMap {
+        kind in
         result.counts[kind].map { (kind.rawValue, $0) }
       }
     self.init(

@@ -120,7 +120,7 @@ struct EvidenceTests {
     #expect(there.head == here.head && here.head > 50)
     #expect(there.history == here.history)
     #expect(there.records == here.records)
-    #expect(there.parked == 0 && here.parked == 0)
+    #expect(there.buffered == 0 && here.buffered == 0)
     #expect(there.epoch == space.epoch)
     #expect(here.history.contains { !$0.columnTimes.isEmpty })
     #expect(here.history.contains { $0.increments == ["votes"] })

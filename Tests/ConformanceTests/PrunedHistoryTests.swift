@@ -58,7 +58,7 @@ struct PrunedHistoryTests {
     _ = try await store.raiseFloor(of: space, request)
     for after in [nil, 3] as [SequenceNumber?] {
       _ = try await store.prune(
-        PruneSlice(after: after, parkedBefore: 0, rows: 100), of: space)
+        PruneSlice(after: after, bufferedBefore: 0, rows: 100), of: space)
     }
     let pruned = try evidence(name)
     #expect(pruned.history.map(\.prunedAt) == [4, 4, 4, nil])

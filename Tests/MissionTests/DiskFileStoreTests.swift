@@ -145,7 +145,7 @@ struct DiskFileStoreTests {
   }
 
   @Test("a folder that somebody changed is found, and made right one file after another")
-  func mend() async throws {
+  func repair() async throws {
     let (a, b) = (try await put([1, 2], in: files), try await put([3], in: files))
     let plan = plan([("a", a), ("d/b", b)])
     try await files.build(plan)
@@ -154,12 +154,12 @@ struct DiskFileStoreTests {
     try Data([7]).write(to: URL(fileURLWithPath: root + "/d"))
     try Data().write(to: URL(fileURLWithPath: root + "/stray"))
     #expect(try await files.fault(in: plan)?.kind == .damaged)
-    try await files.mend(plan)
+    try await files.repair(plan)
     #expect(try await files.fault(in: plan) == nil)
     #expect(FileManager.default.contents(atPath: root + "/d/b") == Data([3]))
     try FileManager.default.removeItem(atPath: root)
     #expect(try await files.fault(in: plan) != nil)
-    try await files.mend(plan)
+    try await files.repair(plan)
     #expect(try await files.fault(in: plan) == nil)
     let left = try FileManager.default.contentsOfDirectory(atPath: files.root + "/bundles/m")
     #expect(left == ["1"])

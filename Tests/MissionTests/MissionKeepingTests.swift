@@ -125,7 +125,7 @@ struct MissionKeepingTests {
 
   // MARK: Keeping
 
-  @Test("damage is found, and mended when asked to")
+  @Test("damage is found, and repaired when asked to")
   func verify() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -136,8 +136,8 @@ struct MissionKeepingTests {
     try FileManager.default.removeItem(atPath: folder + "/a.txt")
     let found = try await device.manager.verify(mission("m"))
     #expect(found.damaged == ["media/b.bin"] && found.fault?.item == "a.txt")
-    #expect(!found.isMended && found.bytes == 300_010)
-    #expect(try await device.manager.verify(mission("m"), mending: true).isMended)
+    #expect(!found.isRepaired && found.bytes == 300_010)
+    #expect(try await device.manager.verify(mission("m"), repairing: true).isRepaired)
     #expect(try await device.manager.verify(mission("m")).isIntact)
     #expect(try await device.read("media/b.bin", in: "m") == large)
     #expect(try await device.read("a.txt", in: "m") == small)

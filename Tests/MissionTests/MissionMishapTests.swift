@@ -16,7 +16,7 @@ struct MissionMishapTests {
     shelf.publish(Publication(id, [("a.txt", small), ("media/b.bin", large)]))
   }
 
-  @Test("a file that another one of the same size has replaced is found, and mended")
+  @Test("a file that another one of the same size has replaced is found, and repaired")
   func replacedFile() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -27,7 +27,7 @@ struct MissionMishapTests {
     let found = try await device.manager.verify(mission("m"))
     #expect(!found.isIntact && found.damaged.isEmpty)
     #expect(found.fault?.item == "media/b.bin")
-    #expect(try await device.manager.verify(mission("m"), mending: true).isMended)
+    #expect(try await device.manager.verify(mission("m"), repairing: true).isRepaired)
     #expect(try await device.read("media/b.bin", in: "m") == large)
     #expect(try await device.manager.verify(mission("m")).isIntact)
   }
@@ -43,7 +43,7 @@ struct MissionMishapTests {
     #expect(try await device.manager.verify(mission("m")).isIntact)
   }
 
-  @Test("mending without a connection says so, and is done when there is one")
+  @Test("repairing without a connection says so, and is done when there is one")
   func mendingOffline() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -51,11 +51,11 @@ struct MissionMishapTests {
     try await device.damage("a.txt", of: "m", with: [1, 2, 3])
     shelf.obstruct(small, .fails(DownloadError(.offline, "cannot reach the server")))
     let error = await #expect(throws: MissionError.self) {
-      try await device.manager.verify(mission("m"), mending: true)
+      try await device.manager.verify(mission("m"), repairing: true)
     }
     #expect(error?.kind == .offline && error?.item == "a.txt")
     #expect(try await !device.manager.verify(mission("m")).isIntact)
-    #expect(try await device.manager.verify(mission("m"), mending: true).isMended)
+    #expect(try await device.manager.verify(mission("m"), repairing: true).isRepaired)
     #expect(try await device.read("a.txt", in: "m") == small)
   }
 

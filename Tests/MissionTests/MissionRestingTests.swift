@@ -100,7 +100,7 @@ struct MissionRestingTests {
     #expect(bytes.contains(1 << 20) && bytes == bytes.sorted() && bytes.last == 2_500_000)
   }
 
-  @Test("what a check has found is told also where mending fails")
+  @Test("what a check has found is told also where repairing fails")
   func watchedCheck() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -109,7 +109,7 @@ struct MissionRestingTests {
     shelf.obstruct(small, .fails(DownloadError(.offline, "cannot reach the server")))
     let seen = Mutex<[MissionVerification]>([])
     await #expect(throws: MissionError.self) {
-      try await device.manager.verify(mission("m"), mending: true) { report in
+      try await device.manager.verify(mission("m"), repairing: true) { report in
         seen.withLock { $0.append(report) }
       }
     }

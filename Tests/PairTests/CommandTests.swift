@@ -130,7 +130,7 @@ struct CommandTests {
     #expect(
       status.names.isSuperset(of: [
         "device", "space", "server", "pending", "toApply", "conflicts", "keptBack", "quarantined",
-        "parked",
+        "buffered",
         "cursor", "head", "lastSync", "clockOffset",
       ]))
     #expect(status.number("pending") == 1 && status.text("space") == "demo")
@@ -139,7 +139,7 @@ struct CommandTests {
       let lines = try JSONLine.all(output)
       let last = try #require(lines.last)
       #expect(
-        last.names.isSuperset(of: ["pushed", "pulled", "duplicates", "parked", "cursor"]))
+        last.names.isSuperset(of: ["pushed", "pulled", "duplicates", "buffered", "cursor"]))
       #expect(last.number("pushed") == pushed, "\(command)")
       #expect(last.text("cursor") != nil, "\(command)")
     }
@@ -148,7 +148,7 @@ struct CommandTests {
     #expect(after.text("lastSync") != nil)
   }
 
-  @Test("records that the local tables refuse are exit status 4, listed, and applied once mended")
+  @Test("records that the local tables refuse are exit status 4, listed, and applied once repaired")
   func refusedRecords() async throws {
     let server = try await Server.start()
     let one = try await Device.joined(server.url)

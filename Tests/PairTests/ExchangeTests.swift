@@ -47,7 +47,7 @@ struct ExchangeTests {
     let trap = pair.proxy.trap(.answer, of: "POST ", .cut)
     let report = try await pair.one.exchange()
     try await trap.sprung()
-    #expect((report.pushed, report.duplicates, report.parked) == (0, 3, 0))
+    #expect((report.pushed, report.duplicates, report.buffered) == (0, 3, 0))
     #expect(try await pair.server.head() == 3)
     try await expectSettled([pair.one, pair.two], pair.server, operations: 3)
     #expect(try await pair.two.count() == 3)

@@ -214,8 +214,8 @@ struct MissionPairTests {
     await missions.close()
   }
 
-  @Test("damage on the device is mended from the server")
-  func mended() async throws {
+  @Test("damage on the device is repaired from the server")
+  func repaired() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
     let draft = try Draft()
@@ -233,7 +233,7 @@ struct MissionPairTests {
     try file.write(contentsOf: Data([film[0] ^ 1]))
     try file.close()
     #expect(try await missions.verify(id).damaged == ["film.mp4"])
-    #expect(try await missions.verify(id, mending: true).isMended)
+    #expect(try await missions.verify(id, repairing: true).isRepaired)
     #expect(read(folder, "film.mp4") == film)
     await missions.close()
   }

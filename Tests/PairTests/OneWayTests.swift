@@ -180,7 +180,7 @@ struct OneWayTests {
     #expect(try await received(pair.two) == ["a"])
   }
 
-  @Test("a refused message keeps its row, and goes once it is mended and tried again")
+  @Test("a refused message keeps its row, and goes once it is repaired and tried again")
   func refused() async throws {
     let pair = try await makePair()
     let rule = #"{"tables":{"messages":{"columns":{"body":{"type":"text"}}}}}"#

@@ -128,7 +128,7 @@ struct RestoreTests {
       try await server.restore(copy)
       let name = try await two.status().device
       let report = try await two.exchange()
-      #expect(report.parked == 0 && report.left == 0)
+      #expect(report.buffered == 0 && report.left == 0)
       #expect(try await two.status().pending == 0)
       try await two.write("INSERT INTO notes VALUES ('b\(round)', 'new', 1)")
       try await two.exchange()

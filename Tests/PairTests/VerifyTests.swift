@@ -29,7 +29,7 @@ struct VerifyTests {
   }
 
   @Test(
-    "rows changed, removed and added past Ferry are named with their values, and mended",
+    "rows changed, removed and added past Ferry are named with their values, and repaired",
     arguments: StoreKind.allCases)
   func altered(_ kind: StoreKind) async throws {
     let pair = try await Pair.make(kind)
@@ -54,8 +54,8 @@ struct VerifyTests {
     #expect(column["here"] as? String == "tampered")
     #expect(lines[3].number("differing") == 3 && lines[3].number("pending") == 1)
 
-    let mended = try await pair.two.open().verify(repair: true)
-    #expect(mended.differences.count == 3 && mended.isEqual)
+    let repaired = try await pair.two.open().verify(repair: true)
+    #expect(repaired.differences.count == 3 && repaired.isEqual)
     #expect(try await pair.two.ferry("verify").output.contains("equal"))
     #expect(
       try await pair.two.value("SELECT body FROM notes WHERE id = 'note-00009'") == "mine")

@@ -89,8 +89,8 @@ struct AcceptedInputTests {
         == FixtureTests.changes("whole"))
     let space = try ProjectFiles.text("Protocol/fixtures/space.json")
     #expect(try SpaceInfo(decoding: Array((added + space.dropFirst()).utf8)).role == .writer)
-    let problem = try ProjectFiles.text("Protocol/fixtures/problems/park_full.json")
-    #expect(Problem(decoding: Array((added + problem.dropFirst()).utf8))?.code == .parkFull)
+    let problem = try ProjectFiles.text("Protocol/fixtures/problems/buffer_full.json")
+    #expect(Problem(decoding: Array((added + problem.dropFirst()).utf8))?.code == .bufferFull)
   }
 
   @Test("a problem whose code is not known, or another server's page, is no problem of Ferry's")

@@ -153,9 +153,9 @@ struct FixtureTests {
     #expect(applied.receipt.sequences == 10...13)
     #expect(applied.receipt.outcomes == Array(repeating: .applied, count: 4))
     #expect(try Self.answer("duplicate").receipt.status == .duplicate)
-    let parked = try Self.answer("parked").receipt
-    #expect(parked.status == .parked)
-    #expect(parked.sequences == nil && parked.outcomes.isEmpty)
+    let buffered = try Self.answer("buffered").receipt
+    #expect(buffered.status == .buffered)
+    #expect(buffered.sequences == nil && buffered.outcomes.isEmpty)
     #expect(try Self.answer("gaps").receipt.sequences == nil)
     #expect(try Self.answer("released").released.map(\.sequences) == [15...15, 16...16])
   }

@@ -116,7 +116,7 @@ struct HistoryPrintTests {
     #expect(released.receipt.print != nil && released.receipt.timeline == nil, "an older server's")
     #expect(released.released[0].printBefore == released.receipt.print)
     #expect(released.released.map { $0.print == nil } == [false, true], "an older server's")
-    for name in ["duplicate", "parked", "gaps"] {
+    for name in ["duplicate", "buffered", "gaps"] {
       let receipt = try FixtureTests.answer(name).receipt
       #expect(receipt.print == nil && receipt.printBefore == nil)
     }

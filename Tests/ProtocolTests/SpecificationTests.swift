@@ -58,7 +58,7 @@ struct SpecificationTests {
       "\(limits.packetStateBytes >> 20) MiB |",
       "they have \((limits.noticeBytes + (1 << 20) - 1) >> 20) MiB at most",
       "larger than \((limits.answerBytes + (1 << 20) - 1) >> 20) MiB",
-      "\(limits.parkedPackets) / \(limits.parkedBytes >> 20) MiB",
+      "\(limits.bufferedPackets) / \(limits.bufferedBytes >> 20) MiB",
       "\(Self.grouped(limits.operationsPerTransaction)) / \(limits.transactionBytes >> 20) MiB",
       "| records asked for at once (§15) | \(Self.grouped(limits.recordsPerRequest)) |",
       "\(Self.grouped(limits.changesPerPage)); \(limits.pageBytes >> 20) MiB",

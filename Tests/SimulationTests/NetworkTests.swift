@@ -19,7 +19,7 @@ struct NetworkTests {
     #expect(field.trace.counts[.sent] == 2 && field.trace.counts[.delivered] == 2)
   }
 
-  @Test("a cut link lets nothing through, and a mended one does")
+  @Test("a cut link lets nothing through, and a repaired one does")
   func cut() throws {
     let field = NetworkField()
     for direction in [NetworkLink.Direction.up, .down] { field.link.cut(direction) }
@@ -35,13 +35,13 @@ struct NetworkTests {
     field.link.cut(.down)
     #expect(field.exchange().failure == .timedOut)
     #expect(field.server.received == 1)
-    field.link.mend(.down)
+    field.link.repair(.down)
     field.link.cut(.up)
     #expect(field.exchange().failure == .timedOut)
     #expect(field.server.received == 1)
     // Cuts overlap: one of two is not all.
     field.link.cut(.up)
-    field.link.mend(.up)
+    field.link.repair(.up)
     #expect(field.link.isCut(.up) && !field.link.isCut(.down))
   }
 

@@ -128,8 +128,8 @@ struct ReportBrowserTests {
       answer.story == [
         "0:00.200 device-1 sent → server #11: push 1 operation",
         "0:00.300 server delivered ← device-1 #11",
-        "0:00.310 server parked → device-1 #11: waits for its predecessor",
-        "0:00.320 server sent → device-1 #11: 200 parked",
+        "0:00.310 server buffered → device-1 #11: waits for its predecessor",
+        "0:00.320 server sent → device-1 #11: 200 buffered",
         "0:00.500 device-1 delivered ← server #11", "0:02.100 server released → device-1 #11",
       ])
   }

@@ -23,11 +23,11 @@ enum ReportSample {
     TraceEvent(
       at: 300_000, actor: "server", kind: .delivered, peer: "device-1", message: 11),
     TraceEvent(
-      at: 310_000, actor: "server", kind: .parked, peer: "device-1", message: 11,
+      at: 310_000, actor: "server", kind: .buffered, peer: "device-1", message: 11,
       detail: "waits for its predecessor"),
     TraceEvent(
       at: 320_000, actor: "server", kind: .sent, peer: "device-1", message: 11,
-      detail: "200 parked"),
+      detail: "200 buffered"),
     TraceEvent(
       at: 500_000, actor: "device-1", kind: .delivered, peer: "server", message: 11),
     TraceEvent(

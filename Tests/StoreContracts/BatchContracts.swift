@@ -119,7 +119,7 @@ extension StoreContract {
         var author = Author(1)
         let first = author.packet(inserting: ["a"])
         let second = author.packet([try author.batch(where: "true", set: ["n": 1])])
-        try require(try await space.send(second).status, is: .parked, "without its predecessor")
+        try require(try await space.send(second).status, is: .buffered, "without its predecessor")
         var other = Author(2)
         try await space.send(other.packet(inserting: ["b"]))
         let result = try await space.send(first)

@@ -94,7 +94,7 @@ extension StoreContract {
         var renamed = author.renamed(2)
         let first = renamed.packet(packet.operations)
         let second = renamed.packet(inserting: ["b"])
-        try require(try await space.send(second).status, is: .parked, "the later packet")
+        try require(try await space.send(second).status, is: .buffered, "the later packet")
         let result = try await space.send(first)
         try require(result.status, is: .duplicate, "the packet that is known")
         try require(result.released.map(\.status), is: [.applied], "the later packet's release")
@@ -179,7 +179,7 @@ extension StoreContract {
     try require(
       reader.records,
       is: [.task("a"): ["title": "2", "done": 1], .task("b"): ["n": 3]], "records in \(order)")
-    let (waiting, bytes) = try await space.store.parked(in: space.space.id, of: author.device)
+    let (waiting, bytes) = try await space.store.buffered(in: space.space.id, of: author.device)
     try require(waiting == 0 && bytes == 0, "\(waiting) packets still wait in order \(order)")
   }
 }

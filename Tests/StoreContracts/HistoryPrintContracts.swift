@@ -54,7 +54,7 @@ extension StoreContract {
         let first = try await space.receipt(for: packets[0])
         try require(first.printBefore, is: HistoryPrint.empty, "the print before all")
         try require(first.print, is: print(of: all.prefix(2)), "the print after two")
-        try require(try await space.receipt(for: packets[2]).print, is: nil, "of a parked one")
+        try require(try await space.receipt(for: packets[2]).print, is: nil, "of a buffered one")
         try require(
           try await space.receipt(for: foreign).printBefore, is: first.print, "before the third")
         let answer = try await space.send(packets[1])

@@ -31,7 +31,8 @@ extension StoreContract {
         var other = Author(2)
         let before = other.packet(inserting: ["b"])
         let after = other.packet(inserting: ["c"])
-        try require(try await space.send(after, from: two).status, is: .parked, "a buffered packet")
+        try require(
+          try await space.send(after, from: two).status, is: .buffered, "a buffered packet")
         try require(
           try await space.send(before, from: one).problem?.code, is: .deviceTaken, "its device")
         try require(try await space.usage(of: one).devices, is: 1, "devices of the first principal")
@@ -99,8 +100,8 @@ extension StoreContract {
           device: victim.device, dependency: nil, operations: waiting.operations, continues: true)
         try require(
           try await space.send(rival, from: two).problem?.code, is: .deviceTaken, "the rival")
-        let parked = try await space.store.parked(in: space.space.id, of: victim.device)
-        try require(parked.packets, is: 1, "what is buffered")
+        let buffered = try await space.store.buffered(in: space.space.id, of: victim.device)
+        try require(buffered.packets, is: 1, "what is buffered")
       }
     },
     StoreContract("a base above the head is refused, and what is in the history already is not") {

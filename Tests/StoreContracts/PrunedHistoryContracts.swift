@@ -56,7 +56,8 @@ extension StoreContract {
         try await space.send(other.packet([other.update("a", ["n": 1])]))
         try await space.prune()
         for packet in packets.dropFirst().reversed() {
-          try require(try await space.receipt(for: packet).status, is: .parked, "ahead of its turn")
+          try require(
+            try await space.receipt(for: packet).status, is: .buffered, "ahead of its turn")
         }
         try require(try await space.receipt(for: packets[0]).status, is: .applied, "the first")
         for packet in packets {
@@ -65,7 +66,8 @@ extension StoreContract {
         try require(try await space.head(), is: 6, "the head")
       }
     },
-    StoreContract("a device set back behind all that its chain remembers is told so, not parked") {
+    StoreContract("a device set back behind all that its chain remembers is told so, not buffered")
+    {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -78,7 +80,8 @@ extension StoreContract {
         try require(refused.problem?.code, is: .deviceForked, "what follows a forgotten packet")
         _ = author.packet(inserting: ["lost on the way"])
         let ahead = author.packet(inserting: ["ahead"])
-        try require(try await space.receipt(for: ahead).status, is: .parked, "what comes too early")
+        try require(
+          try await space.receipt(for: ahead).status, is: .buffered, "what comes too early")
       }
     },
     StoreContract("writers go on while history goes: who is refused starts anew, nobody misses one")

@@ -92,22 +92,22 @@ extension StoreContract {
         let seconds = authors.indices.map { authors[$0].packet(inserting: ["b\($0)"]) }
         for index in 0..<2 {
           let result = try await space.send(seconds[index], from: one, byteCount: 400)
-          try require(result.status, is: .parked, "packet \(index)")
+          try require(result.status, is: .buffered, "packet \(index)")
         }
         try require(
-          try await space.send(seconds[2], from: one).problem?.code, is: .parkFull, "a third one")
+          try await space.send(seconds[2], from: one).problem?.code, is: .bufferFull, "a third one")
         try require(
           try await space.send(seconds[3], from: two, byteCount: 1_001).problem?.code,
-          is: .parkFull, "too many bytes")
+          is: .bufferFull, "too many bytes")
         try require(
-          try await space.send(seconds[3], from: two).status, is: .parked, "another principal's")
+          try await space.send(seconds[3], from: two).status, is: .buffered, "another principal's")
         let used = try await space.usage(of: one)
         try require([used.packets, used.packetBytes], is: [2, 800], "what is counted")
         try require(
           try await space.send(firsts[0], from: one).released.count, is: 1, "what is released")
         try require(
-          try await space.send(seconds[2], from: one).status, is: .parked, "in its place")
-        try await space.pruneSlices(parkedBefore: SpaceUnderTest.now)
+          try await space.send(seconds[2], from: one).status, is: .buffered, "in its place")
+        try await space.pruneSlices(bufferedBefore: SpaceUnderTest.now)
         let left = try await space.usage(of: one)
         try require([left.packets, left.packetBytes], is: [0, 0], "after pruning")
       }
@@ -138,7 +138,7 @@ extension StoreContract {
         for packet in packets { try await space.send(packet, from: one) }
         try await space.prune()
         let slice = PruneSlice(
-          parkedBefore: 0, chainsBefore: SpaceUnderTest.now, rows: 50)
+          bufferedBefore: 0, chainsBefore: SpaceUnderTest.now, rows: 50)
         guard case .pruned(let rows, _, _) = try await space.store.prune(slice, of: space.space.id)
         else { throw ContractViolation(description: "another server prunes") }
         try require(rows.devices, is: 1, "chains that were trimmed")
@@ -167,7 +167,7 @@ extension StoreContract {
         try await space.send(author.packet(inserting: ["a"]), from: one)
         _ = other.packet(inserting: ["b"])
         try await space.send(other.packet(inserting: ["c"]), from: one)
-        let slice = PruneSlice(parkedBefore: 0, devicesBefore: SpaceUnderTest.now, rows: 50)
+        let slice = PruneSlice(bufferedBefore: 0, devicesBefore: SpaceUnderTest.now, rows: 50)
         // While all history is kept, nothing is pruned.
         _ = try await space.store.prune(slice, of: space.space.id)
         try require(try await space.usage(of: one).devices, is: 2, "devices before pruning")
@@ -175,8 +175,8 @@ extension StoreContract {
         _ = try await space.store.prune(slice, of: space.space.id)
         try require(try await space.usage(of: one).devices, is: 1, "devices after it")
         try require(try await space.appliedTail(of: author.device) == nil, "its tail is there")
-        let parked = try await space.store.parked(in: space.space.id, of: other.device)
-        try require(parked.packets, is: 1, "what another device has buffered")
+        let buffered = try await space.store.buffered(in: space.space.id, of: other.device)
+        try require(buffered.packets, is: 1, "what another device has buffered")
         var renamed = author.renamed(3)
         try require(
           try await space.send(renamed.packet(inserting: ["d"]), from: one).status, is: .applied,

@@ -33,12 +33,12 @@ extension StoreContract {
           author.packet(inserting: ["a"], continues: true), author.packet([bad], continues: true),
           author.packet(inserting: ["c"]),
         ]
-        try require(try await space.send(parts[0]).status, is: .parked, "the first part")
-        try require(try await space.send(parts[1]).status, is: .parked, "the second part")
+        try require(try await space.send(parts[0]).status, is: .buffered, "the first part")
+        try require(try await space.send(parts[1]).status, is: .buffered, "the second part")
         let closing = try await space.send(parts[2])
         try require(closing.problem?.refusals.map(\.operation), is: [bad.id], "what is named")
-        let waiting = try await space.store.parked(in: space.space.id, of: author.device)
-        try require(waiting == (0, 0), "\(waiting.packets) parts are still parked")
+        let waiting = try await space.store.buffered(in: space.space.id, of: author.device)
+        try require(waiting == (0, 0), "\(waiting.packets) parts are still buffered")
         try require(try await space.head(), is: 0, "the head")
         var whole = Author(1)
         whole.wall += 10
@@ -46,7 +46,7 @@ extension StoreContract {
         try require(try await space.send(rest).status, is: .applied, "the rest, cut anew")
       }
     },
-    StoreContract("a parked packet that can never be applied is dropped when its turn comes") {
+    StoreContract("a buffered packet that can never be applied is dropped when its turn comes") {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -58,8 +58,8 @@ extension StoreContract {
         let result = try await space.send(first)
         try require(result.status, is: .applied, "the packet that let it in")
         try require(result.released.isEmpty, "a refused packet is among the released")
-        let waiting = try await space.store.parked(in: space.space.id, of: author.device)
-        try require(waiting == (0, 0), "\(waiting.packets) packets are still parked")
+        let waiting = try await space.store.buffered(in: space.space.id, of: author.device)
+        try require(waiting == (0, 0), "\(waiting.packets) packets are still buffered")
         try require(
           try await space.send(second).problem?.code, is: .operationRefused, "it, sent again")
       }

@@ -142,12 +142,13 @@ extension StoreContract {
         let hour: Int64 = 3_600_000
         try await space.send(late.packet(inserting: ["b"]))
         try await space.send(early.packet(inserting: ["y"]), now: SpaceUnderTest.now + hour)
-        let rows = try await space.pruneSlices(parkedBefore: SpaceUnderTest.now)
-        try require(rows, is: PrunedRows(parked: 1), "what went")
+        let rows = try await space.pruneSlices(bufferedBefore: SpaceUnderTest.now)
+        try require(rows, is: PrunedRows(buffered: 1), "what went")
         try require(
-          try await space.store.parked(in: space.space.id, of: late.device).packets, is: 0, "late")
+          try await space.store.buffered(in: space.space.id, of: late.device).packets, is: 0, "late"
+        )
         try require(
-          try await space.store.parked(in: space.space.id, of: early.device).packets, is: 1,
+          try await space.store.buffered(in: space.space.id, of: early.device).packets, is: 1,
           "early")
       }
     },
@@ -170,14 +171,14 @@ extension SpaceUnderTest {
 
   /// Deletes below the retention horizon, a slice at a time; returns the deleted rows.
   @discardableResult
-  func pruneSlices(of rows: Int = 50, parkedBefore: Int64 = 0) async throws -> PrunedRows {
-    var slice = PruneSlice(parkedBefore: parkedBefore, rows: rows)
+  func pruneSlices(of rows: Int = 50, bufferedBefore: Int64 = 0) async throws -> PrunedRows {
+    var slice = PruneSlice(bufferedBefore: bufferedBefore, rows: rows)
     var pruned = PrunedRows()
     while true {
       switch try await store.prune(slice, of: space.id) {
       case .busy: continue
       case .pruned(let part, let reached, let isLast):
-        try require(part.count <= max(rows, part.parked), "a slice of \(part.count) rows")
+        try require(part.count <= max(rows, part.buffered), "a slice of \(part.count) rows")
         pruned += part
         slice.after = reached
         if isLast { return pruned }

@@ -107,12 +107,12 @@ extension StoreContract {
           record, is: ["votes": 21, "due": 9, "title": "second"], "the record after the conflicts")
       }
     },
-    StoreContract("the role of a parked packet's sender is kept with it") { under in
+    StoreContract("the role of a buffered packet's sender is kept with it") { under in
       var author = Author(1)
       let packets = (0..<2).map { author.packet(inserting: ["r\($0)"]) }
       try await under.withSpace { space in
         _ = try await space.apply(#"{"tables":{"tasks":{"write":"admin"}}}"#).get()
-        try require(try await space.send(packets[1]).status, is: .parked, "a writer's packet")
+        try require(try await space.send(packets[1]).status, is: .buffered, "a writer's packet")
       }
       try await under.withSpace { space in
         let result = try await space.send(packets[0], role: .admin)

@@ -41,7 +41,7 @@ extension StoreContract {
         try require(try await space.head(), is: head, "the head")
         let read = try afterTravelling(problem)
         try require(read, is: problem, "the problem as it travels")
-        try await mend(space, &author)
+        try await repair(space, &author)
         try require(try await space.apply(json).get().version, is: 1, "the schema afterwards")
       }
     },
@@ -119,7 +119,7 @@ private func identifier(_ number: Int) -> String {
 }
 
 /// Gives each record the values that the schema requires.
-private func mend(_ space: SpaceUnderTest, _ author: inout Author) async throws {
+private func repair(_ space: SpaceUnderTest, _ author: inout Author) async throws {
   author.base = try await space.head()
   for start in stride(from: 0, to: 1_200, by: 600) {
     let updates = (start..<start + 600).map { number in

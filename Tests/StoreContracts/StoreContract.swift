@@ -17,7 +17,7 @@ package struct StoreContract: Sendable, CustomStringConvertible {
 
   /// All contracts.
   package static let all: [StoreContract] =
-    chains + parking + transactions + pulling + values + clocks + crowds + histories
+    chains + buffering + transactions + pulling + values + clocks + crowds + histories
     + administration + access
     + notices + recordFetches + refusals + schemas + schemaFits + uniqueKeys
     + batches + retention + prunedHistories + digests + historyPrints + timelines + knownHistories

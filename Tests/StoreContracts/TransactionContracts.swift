@@ -16,7 +16,7 @@ extension StoreContract {
           let result = try await space.send(packets[place])
           let seen = try await space.everything().records.count
           if step < 2 {
-            try require(result.status, is: .parked, "part \(place) in order \(order)")
+            try require(result.status, is: .buffered, "part \(place) in order \(order)")
             try require(seen, is: 0, "records seen of an unfinished transaction")
           } else {
             try require(result.status, is: .applied, "the last part in order \(order)")
@@ -61,10 +61,10 @@ extension StoreContract {
         var other = author
         other.wall += 1
         let unfinished = author.packet(inserting: ["b"], continues: true)
-        try require(try await space.send(unfinished).status, is: .parked, "the first part")
+        try require(try await space.send(unfinished).status, is: .buffered, "the first part")
         let whole = other.packet(inserting: ["c"])
         try require(try await space.send(whole).status, is: .applied, "the other packet")
-        let (waiting, _) = try await space.store.parked(in: space.space.id, of: author.device)
+        let (waiting, _) = try await space.store.buffered(in: space.space.id, of: author.device)
         try require(waiting, is: 0, "parts of a transaction that cannot end")
       }
     },

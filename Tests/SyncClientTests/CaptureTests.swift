@@ -157,8 +157,8 @@ struct CaptureTests {
     let replica = try ReplicaFixture.withTasks()
     try replica.run(
       """
-      CREATE TRIGGER mend AFTER INSERT ON TASKS BEGIN
-        UPDATE tasks SET title = 'mended' WHERE id = NEW.id;
+      CREATE TRIGGER repair AFTER INSERT ON TASKS BEGIN
+        UPDATE tasks SET title = 'repaired' WHERE id = NEW.id;
       END
       """)
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'given')")
@@ -166,7 +166,7 @@ struct CaptureTests {
     try replica.run("INSERT INTO tasks(id, title) VALUES ('b', 'given')")
     let pending = try replica.pending
     #expect(pending.map(\.kind) == [.insert, .update, .insert, .update])
-    #expect(pending.map { $0.columns[0].value } == ["given", "mended", "given", "mended"])
+    #expect(pending.map { $0.columns[0].value } == ["given", "repaired", "given", "repaired"])
   }
 
   @Test("wide tables are captured in parts")

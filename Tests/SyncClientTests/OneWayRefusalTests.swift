@@ -6,7 +6,7 @@ import Testing
 
 /// The server's refusals of upload-only tables.
 extension OneWayTests {
-  @Test("a refused record keeps its row, is marked, and goes with what mends it when tried again")
+  @Test("a refused record keeps its row, is marked, and goes with what repairs it when tried again")
   func refused() throws {
     let replica = try outbox()
     try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
@@ -21,9 +21,9 @@ extension OneWayTests {
     #expect(try states(replica) == ["a dirty failed"])
     #expect(try replica.file.retryUploads(table: "messages", record: "a") == 1)
     #expect(try replica.file.status().quarantined == 0)
-    let mended = try sent(replica).flatMap(\.operations)
-    #expect(mended.map(\.kind) == [.insert])
-    #expect(mended[0].columns == [Column("body", "quiet")])
+    let repaired = try sent(replica).flatMap(\.operations)
+    #expect(repaired.map(\.kind) == [.insert])
+    #expect(repaired[0].columns == [Column("body", "quiet")])
   }
 
   @Test("a refused record is edited in the quarantine and in its row")

@@ -66,7 +66,7 @@ struct PushRecoveryTests {
         let packet = try? Packet(decoding: request.body ?? [], limits: .standard),
         let tail = packet.tail
       else { return nil }
-      let receipt = PacketReceipt(tail: tail, status: .parked, sequences: nil, outcomes: [])
+      let receipt = PacketReceipt(tail: tail, status: .buffered, sequences: nil, outcomes: [])
       return ScriptedServer.json(
         PacketAnswer(receipt: receipt, epoch: PageMaker().epoch, head: 0, serverTime: 0).encoded(),
         status: 202)

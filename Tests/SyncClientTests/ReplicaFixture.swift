@@ -174,7 +174,7 @@ extension ReplicaFixture {
     return PacketAnswer(
       receipt: PacketReceipt(
         tail: packet.operations[packet.operations.count - 1].id, status: status,
-        sequences: status == .parked ? nil : first...last,
+        sequences: status == .buffered ? nil : first...last,
         outcomes: outcomes ?? packet.operations.map { _ in .applied },
         printBefore: hasPrints ? PageMaker.print(at: first - 1) : nil,
         print: hasPrints ? PageMaker.print(at: last) : nil,

@@ -84,8 +84,9 @@ struct IngestBatchTests {
     #expect(times.first?.milliseconds == space.now + space.limits.clockSkewMax)
   }
 
-  @Test("a parked packet whose batch matches too much is dropped, and refused when it comes again")
-  func excessiveParked() throws {
+  @Test(
+    "a buffered packet whose batch matches too much is dropped, and refused when it comes again")
+  func excessiveBuffered() throws {
     var maker = PacketMaker(1)
     var space = IngestSpace()
     space.limits.batchRecords = 1
@@ -94,8 +95,8 @@ struct IngestBatchTests {
     let first = maker.packet("x")
     let second = maker.packet([try maker.batch(where: "true", [Column("w", 1)])])
     let third = maker.packet("c")
-    #expect(space.send(second).word == "parked")
-    #expect(space.send(third).word == "parked")
+    #expect(space.send(second).word == "buffered")
+    #expect(space.send(third).word == "buffered")
     let answer = space.send(first)
     #expect(answer.word == "applied")
     #expect(answer.released.isEmpty)

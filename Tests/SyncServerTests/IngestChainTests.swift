@@ -44,7 +44,7 @@ struct IngestChainTests {
       }
       let found = packets.map { $0.tail.flatMap { sequences[$0] ?? nil } }
       #expect(found == [1...1, 2...3, 4...4, 5...5, 6...6], "in \(batches)")
-      #expect(space.parked.isEmpty && space.state.head == 6, "in \(batches)")
+      #expect(space.buffered.isEmpty && space.state.head == 6, "in \(batches)")
       #expect(space.chains[maker.device]?.operations == 6)
     }
   }
@@ -59,9 +59,9 @@ struct IngestChainTests {
     for batches in Self.arrivals(3) {
       var space = IngestSpace()
       for batch in batches {
-        #expect(space.send(batch.map { parts[$0] }).allSatisfy { $0.word == "parked" })
+        #expect(space.send(batch.map { parts[$0] }).allSatisfy { $0.word == "buffered" })
       }
-      #expect(space.rows.isEmpty && space.parked.count == 3)
+      #expect(space.rows.isEmpty && space.buffered.count == 3)
     }
   }
 
@@ -81,16 +81,16 @@ struct IngestChainTests {
       Placement(dependency: "a3", operations: ["n1", "n2"], word: "applied"),
       Placement(dependency: nil, operations: ["a1", "a2"], word: "duplicate"),
       Placement(dependency: "a2", operations: ["a3"], word: "duplicate"),
-      Placement(dependency: "unknown", operations: ["a3"], word: "parked"),
+      Placement(dependency: "unknown", operations: ["a3"], word: "buffered"),
       Placement(dependency: nil, operations: ["a1"], word: "duplicate"),
       Placement(dependency: nil, operations: ["n1"], word: "device_forked"),
       Placement(dependency: "a1", operations: ["n1"], word: "device_forked"),
       Placement(dependency: "a2", operations: ["a3", "n1"], word: "device_forked"),
-      Placement(dependency: "unknown", operations: ["n1"], word: "parked"),
-      Placement(dependency: "unknown", operations: ["a3", "n1"], word: "parked"),
+      Placement(dependency: "unknown", operations: ["n1"], word: "buffered"),
+      Placement(dependency: "unknown", operations: ["a3", "n1"], word: "buffered"),
       Placement(dependency: "b1", operations: ["n1"], word: "device_forked"),
       Placement(dependency: "b1", operations: ["a3"], word: "duplicate"),
-      Placement(dependency: "unknown", operations: ["b1"], word: "parked"),
+      Placement(dependency: "unknown", operations: ["b1"], word: "buffered"),
       Placement(dependency: "a3", operations: ["b1"], word: "duplicate"),
       Placement(dependency: "a3", operations: ["b1", "n1"], word: "applied"),
     ])
@@ -114,7 +114,7 @@ struct IngestChainTests {
     let result = space.send(packet)
     #expect(result.word == place.word)
     #expect(
-      result.receipt.map { $0.status == .parked || $0.outcomes.count == packet.operations.count }
+      result.receipt.map { $0.status == .buffered || $0.outcomes.count == packet.operations.count }
         ?? true)
     #expect(space.send(packet).word == (place.word == "applied" ? "duplicate" : place.word))
   }
@@ -128,7 +128,7 @@ struct IngestChainTests {
     let device = PacketMaker(1).device
     let later = Packet(
       device: device, dependency: known.tail, operations: PacketMaker.stranger.operations)
-    #expect(space.send(later).word == "parked")
+    #expect(space.send(later).word == "buffered")
     let first = Packet(device: device, dependency: nil, operations: known.operations)
     let answer = space.send(first)
     #expect(answer.word == "duplicate" && answer.released.map(\.status) == [.applied])
@@ -165,7 +165,7 @@ struct IngestChainTests {
         #expect(space.send(copy).word == "applied")
         for batch in batches { _ = space.send(batch.map { parts[$0] }) }
         #expect(space.send(parts).map(\.word) == ["duplicate", "duplicate", "duplicate"])
-        #expect(space.parked.isEmpty && space.state.head == 3)
+        #expect(space.buffered.isEmpty && space.state.head == 3)
         #expect(space.chains[maker.device]?.tail == parts[2].tail)
       }
     }
@@ -181,10 +181,10 @@ struct IngestChainTests {
     var own = maker.packet("c")
     own.dependency = own.tail
     var space = IngestSpace()
-    #expect(space.send([first, second, own]).map(\.word) == ["parked", "parked", "parked"])
+    #expect(space.send([first, second, own]).map(\.word) == ["buffered", "buffered", "buffered"])
   }
 
-  @Test("bodies of parked packets are asked for only when these are released")
+  @Test("bodies of buffered packets are asked for only when these are released")
   func missing() {
     var maker = PacketMaker(1)
     let packets = [maker.packet("a"), maker.packet("b"), maker.packet("c"), maker.packet("d")]
@@ -205,12 +205,12 @@ struct IngestChainTests {
     let second = maker.packet("b")
     let third = maker.packet("c")
     var space = IngestSpace()
-    #expect(space.send(third).word == "parked")
+    #expect(space.send(third).word == "buffered")
     let joined = Packet(
       device: maker.device, dependency: first.tail,
       operations: second.operations + third.operations)
-    #expect(space.send(joined).word == "parked")
-    #expect(space.parked.count == 1)
+    #expect(space.send(joined).word == "buffered")
+    #expect(space.buffered.count == 1)
     #expect(space.send(first).released.map(\.sequences) == [2...3])
   }
 }

@@ -14,9 +14,9 @@ struct IngestEffectsTests {
     #expect(space.send(packets.reversed()).allSatisfy { $0.word == "applied" })
     let late = (150..<260).map { maker.packet("r\($0)") }
     let words = space.send(Array(late.dropFirst())).map(\.word)
-    #expect(words.filter { $0 == "parked" }.count == 100)
-    #expect(words.suffix(9).allSatisfy { $0 == "park_full" })
-    #expect(space.parked.count == 100)
+    #expect(words.filter { $0 == "buffered" }.count == 100)
+    #expect(words.suffix(9).allSatisfy { $0 == "buffer_full" })
+    #expect(space.buffered.count == 100)
   }
 
   @Test("bytes are bounded as packets are")
@@ -24,10 +24,10 @@ struct IngestEffectsTests {
     var maker = PacketMaker(1)
     let packets = (0..<4).map { maker.packet("r\($0)") }
     var space = IngestSpace()
-    space.limits.parkedBytes = 1_000
+    space.limits.bufferedBytes = 1_000
     #expect(
-      space.send([packets[1], packets[2]], byteCount: 500).map(\.word) == ["parked", "parked"])
-    #expect(space.send([packets[3]], byteCount: 1).map(\.word) == ["park_full"])
+      space.send([packets[1], packets[2]], byteCount: 500).map(\.word) == ["buffered", "buffered"])
+    #expect(space.send([packets[3]], byteCount: 1).map(\.word) == ["buffer_full"])
     #expect(space.send([packets[0]], byteCount: 5_000).map(\.word) == ["applied"])
   }
 
@@ -35,9 +35,9 @@ struct IngestEffectsTests {
   func transactionBound() {
     var maker = PacketMaker(1)
     var space = IngestSpace()
-    space.limits.parkedPackets = 3
+    space.limits.bufferedPackets = 3
     let parts = (0..<5).map { maker.packet("r\($0)", continues: $0 < 4) }
-    #expect(parts.map { space.send($0).word }.suffix(2) == ["park_full", "park_full"])
+    #expect(parts.map { space.send($0).word }.suffix(2) == ["buffer_full", "buffer_full"])
   }
 
   @Test("one packet's refusal leaves the batch's others alone")

@@ -55,15 +55,15 @@ struct IngestNoticeTests {
     #expect(space.notices.map(\.device) == [second.device])
   }
 
-  @Test("a parked packet tells nobody before it is applied")
-  func parked() {
+  @Test("a buffered packet tells nobody before it is applied")
+  func buffered() {
     var (first, second) = (PacketMaker(1), PacketMaker(2))
     var space = IngestSpace()
     _ = space.send(first.packet([first.operation(.insert, "a", [Column("x", 1)])]))
     second.milliseconds += 1_000
     let head = second.packet([second.operation(.insert, "b")])
     let late = second.packet([second.operation(.update, "a", [Column("x", 2)])])
-    #expect(space.send(late).word == "parked")
+    #expect(space.send(late).word == "buffered")
     #expect(space.notices.isEmpty)
     _ = space.send(head)
     #expect(space.notices.map(\.sequence) == [3])

@@ -78,7 +78,7 @@ struct IngestPrunedTests {
   func forgotten() {
     let unknown = OperationID(UniqueID(high: 1, low: 0))
     for (packets, word) in [
-      (DeviceChain.recentCount - 1, "parked"), (DeviceChain.recentCount, "device_forked"),
+      (DeviceChain.recentCount - 1, "buffered"), (DeviceChain.recentCount, "device_forked"),
     ] {
       var (space, maker, _) = Self.pruned(packets: packets)
       let packet = Packet(
@@ -92,6 +92,6 @@ struct IngestPrunedTests {
   func early() {
     var (space, maker, _) = Self.pruned(packets: 120)
     _ = maker.packet("on its way")
-    #expect(space.send(maker.packet("early")).word == "parked")
+    #expect(space.send(maker.packet("early")).word == "buffered")
   }
 }

@@ -95,13 +95,13 @@ struct IngestRefusalTests {
           #expect(result.code == .operationRefused, "\(order)")
           #expect(result.refusals.map(\.operation) == [bad.id, worse.id], "\(order)")
         }
-        #expect(results.dropLast(refused.count).allSatisfy { $0.word == "parked" })
-        #expect(space.parked.isEmpty && space.rows.isEmpty && space.chains.isEmpty)
+        #expect(results.dropLast(refused.count).allSatisfy { $0.word == "buffered" })
+        #expect(space.buffered.isEmpty && space.rows.isEmpty && space.chains.isEmpty)
       }
     }
   }
 
-  @Test("a parked packet that is released and can never be applied is dropped")
+  @Test("a buffered packet that is released and can never be applied is dropped")
   func releasedAndRefused() {
     var maker = PacketMaker(1)
     var bad = maker.operation()
@@ -111,11 +111,12 @@ struct IngestRefusalTests {
     let third = maker.packet([bad])
     let fourth = maker.packet("d")
     var space = IngestSpace()
-    #expect(space.send([second, third, fourth]).map(\.word) == ["parked", "parked", "parked"])
+    #expect(
+      space.send([second, third, fourth]).map(\.word) == ["buffered", "buffered", "buffered"])
     let result = space.send(first)
     #expect(result.word == "applied")
     #expect(result.released.map(\.tail) == [second.tail])
-    #expect(space.parked.isEmpty, "what waits for a packet that was refused is cut anew")
+    #expect(space.buffered.isEmpty, "what waits for a packet that was refused is cut anew")
     #expect(space.chains[maker.device]?.tail == second.tail)
     #expect(space.send(third).refusals.map(\.code) == [.reservedTable])
   }
@@ -139,26 +140,26 @@ struct IngestRefusalTests {
           "operation_refused", "applied", "operation_refused", "operation_refused", "applied",
         ], "\(order)")
       #expect(results.flatMap(\.refusals).allSatisfy { $0.operation == bad.id })
-      #expect(space.parked.isEmpty && space.chains[maker.device] == nil)
+      #expect(space.buffered.isEmpty && space.chains[maker.device] == nil)
     }
   }
 
-  @Test("what is parked and sent again with the refused packet that it waits for is refused too")
-  func parkedFollower() {
+  @Test("what is buffered and sent again with the refused packet that it waits for is refused too")
+  func bufferedFollower() {
     var maker = PacketMaker(1)
     var bad = maker.operation()
     bad.key = RecordKey(table: "ferry_x", record: "x")
     let packets = [maker.packet([bad]), maker.packet("b"), maker.packet("c")]
     var space = IngestSpace()
-    #expect(space.send(packets[1]).word == "parked")
+    #expect(space.send(packets[1]).word == "buffered")
     #expect(space.send(packets).allSatisfy { $0.word == "operation_refused" })
-    #expect(space.parked.isEmpty && space.rows.isEmpty)
+    #expect(space.buffered.isEmpty && space.rows.isEmpty)
     // One that waits for something else is kept when it comes with a refused packet.
     var stranger = PacketMaker(1)
     _ = stranger.packet("p", "q", "r", "s", "t")
     let other = stranger.packet("u")
-    #expect(space.send([packets[0], other]).map(\.word) == ["operation_refused", "parked"])
-    #expect(space.parked.map(\.key.tail) == [other.tail])
+    #expect(space.send([packets[0], other]).map(\.word) == ["operation_refused", "buffered"])
+    #expect(space.buffered.map(\.key.tail) == [other.tail])
   }
 
   @Test("many devices' refusals in one batch leave the rest as if they had not been sent")
@@ -240,7 +241,7 @@ struct IngestRefusalTests {
     let second = maker.packet("b")
     var space = try Self.space(json)
     #expect(space.send(first).refusals.map(\.code) == [.forbiddenTable])
-    #expect(space.send(second).word == "parked", "nobody knows yet whether it may be applied")
+    #expect(space.send(second).word == "buffered", "nobody knows yet whether it may be applied")
     #expect(space.send(first, role: .admin).released == [])
     #expect(space.rows.count == 1)
     #expect(space.send(second, role: .admin).word == "applied")

@@ -6,8 +6,8 @@ import SyncServer
 struct IngestSpace {
   var state = SpaceState(epoch: Epoch(7))
   private(set) var chains: [DeviceID: DeviceChain] = [:]
-  private(set) var parked: [ParkedPacket] = []
-  private var bodies: [ParkedKey: Packet] = [:]
+  private(set) var buffered: [BufferedPacket] = []
+  private var bodies: [BufferedKey: Packet] = [:]
   private(set) var history: [OperationID: KnownOperation] = [:]
   private(set) var records: [RecordKey: RecordState] = [:]
   private(set) var rows: [IngestEffects.OperationRow] = []
@@ -85,7 +85,7 @@ struct IngestSpace {
     context.owners = owners
     let devices = Set(packets.map(\.device))
     context.chains = chains.filter { devices.contains($0.key) }
-    context.parked = parked.filter { devices.contains($0.key.device) }
+    context.buffered = buffered.filter { devices.contains($0.key.device) }
     load(packets, into: &context)
     return context
   }
@@ -138,9 +138,9 @@ struct IngestSpace {
     usage.merge(effects.usage) { $1 }
     total = effects.total ?? total
     chains.merge(effects.chains) { $1 }
-    parked.removeAll { effects.unparked.contains($0.key) }
-    for row in effects.parked {
-      parked.append(row.packet)
+    buffered.removeAll { effects.unbuffered.contains($0.key) }
+    for row in effects.buffered {
+      buffered.append(row.packet)
       bodies[row.packet.key] = try? Packet(decoding: row.body, limits: limits)
     }
     for row in effects.claims { holders[row.claim] = row.record }
@@ -217,6 +217,6 @@ extension IngestResult {
   var code: ProblemCode? { problem?.code }
   /// The problem's refusals of single operations.
   var refusals: [Refusal] { problem?.refusals ?? [] }
-  /// The result in a word: `applied`, `duplicate`, `parked` or the problem's code.
+  /// The result in a word: `applied`, `duplicate`, `buffered` or the problem's code.
   var word: String { receipt?.status.rawValue ?? code?.rawValue ?? "" }
 }

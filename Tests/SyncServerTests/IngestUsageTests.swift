@@ -52,10 +52,10 @@ struct IngestUsageTests {
         let usage = space.usage[member] ?? Usage()
         let devices = space.owners.filter { $0.value == member }
         #expect(usage.devices == Int64(devices.count), "seed \(seed)")
-        let parked = space.parked.filter { devices[$0.key.device] != nil }
-        #expect(usage.packets == Int64(parked.count), "seed \(seed)")
-        let parkedBytes = parked.reduce(0) { $0 + $1.byteCount }
-        #expect(usage.packetBytes == Int64(parkedBytes), "seed \(seed)")
+        let buffered = space.buffered.filter { devices[$0.key.device] != nil }
+        #expect(usage.packets == Int64(buffered.count), "seed \(seed)")
+        let bufferedBytes = buffered.reduce(0) { $0 + $1.byteCount }
+        #expect(usage.packetBytes == Int64(bufferedBytes), "seed \(seed)")
       }
       #expect(space.usage.keys.allSatisfy { Self.members.contains($0) }, "seed \(seed)")
     }

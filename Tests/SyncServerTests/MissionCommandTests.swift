@@ -124,7 +124,7 @@ struct MissionCommandTests {
     #expect(try await run("collect", "--keep", "0s", "--json").output.hasPrefix(#"{"files":3,"#))
   }
 
-  @Test("damaged content is found, and mended by publishing again")
+  @Test("damaged content is found, and repaired by publishing again")
   func damage() async throws {
     try await makeTour()
     _ = try await run("publish", tour, "--space", "notes")

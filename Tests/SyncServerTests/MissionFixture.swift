@@ -11,19 +11,19 @@ struct MissionFixture {
   let folder: TemporaryDirectory
   let store: SQLiteStore
   let blobs: BlobDirectory
-  let desk: MissionDesk
+  let desk: MissionService
   let service: SyncService
   let recorder = LogRecorder()
 
   init(
-    hasBlobs: Bool = true, uploadQuota: Int64 = MissionDesk.uploadQuotaStandard,
+    hasBlobs: Bool = true, uploadQuota: Int64 = MissionService.uploadQuotaStandard,
     quotas: Quotas = .standard
   ) async throws {
     folder = try TemporaryDirectory(prefix: "ferry-missions")
     store = try await SQLiteStore(directory: folder.url.path)
     blobs = try BlobDirectory(folder.file("blobs").path)
     let clock = ServiceClockDouble().clock
-    desk = MissionDesk(
+    desk = MissionService(
       store: store, blobs: BlobThreads(blobs), clock: clock, uploadQuota: uploadQuota)
     service = SyncService(
       SyncService.Parts(

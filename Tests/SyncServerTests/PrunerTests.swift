@@ -81,7 +81,7 @@ struct PrunerTests {
     #expect(page.contains("ferry_history_age_seconds 90000.0\n"))
     let line = try #require(surroundings.recorder.lines.last)
     #expect(line.contains("\"message\":\"pruned\""))
-    #expect(line.contains("299 operations, 0 tombstones, 0 parked packets"))
+    #expect(line.contains("299 operations, 0 tombstones, 0 buffered packets"))
     await store.close()
   }
 

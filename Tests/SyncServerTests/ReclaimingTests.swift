@@ -16,7 +16,7 @@ struct ReclaimingTests {
     ])
   func due(_ rows: Int, _ history: SequenceNumber, _ isDue: Bool) {
     var debt = ReclaimDebt()
-    debt.add(PrunedRows(operations: rows - 10, tombstones: 4, notices: 3, parked: 3))
+    debt.add(PrunedRows(operations: rows - 10, tombstones: 4, notices: 3, buffered: 3))
     #expect(debt.rows == rows && debt.isDue(keeping: history) == isDue)
     debt.settle()
     #expect(debt == ReclaimDebt())

@@ -33,7 +33,7 @@ struct RetentionCommandTests {
     let pruned = try await tests.run("space", "prune", "notes", "--older-than", "0s")
     #expect(
       pruned.output
-        == "pruned 2 operations, 0 tombstones and 0 parked packets; the history begins after 3\n")
+        == "pruned 2 operations, 0 tombstones and 0 buffered packets; the history begins after 3\n")
     let epoch = try await tests.run("space", "show", "notes", "--json").output
     let cursor = try #require(epoch.firstMatch(of: /"epoch":"([0-9a-f]+)"/)).1
     let expired = try await ServiceSocket.exchange(

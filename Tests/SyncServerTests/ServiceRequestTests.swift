@@ -33,10 +33,10 @@ struct ServiceRequestTests {
     let receipt = try PacketAnswer(decoding: answer.bytes, limits: .standard)
     #expect(receipt.receipt.tail == packet.tail)
     #expect(receipt.head == 3)
-    fixture.store.state.withLock { $0.status = .parked }
-    let parked = await fixture.send(
+    fixture.store.state.withLock { $0.status = .buffered }
+    let buffered = await fixture.send(
       "POST", "/v1/spaces/notes/packets", body: Packet.serviceSample(2).encoded())
-    #expect(parked.status == 202)
+    #expect(buffered.status == 202)
   }
 
   @Test("changes are a page, and a cursor that the store refuses is a problem")

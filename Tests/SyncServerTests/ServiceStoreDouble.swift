@@ -234,7 +234,7 @@ final class ServiceStoreDouble: SyncStore {
     return 0
   }
 
-  func parked(in space: Int64, of device: DeviceID) async throws(StoreError) -> (
+  func buffered(in space: Int64, of device: DeviceID) async throws(StoreError) -> (
     packets: Int, bytes: Int
   ) { (0, 0) }
 

@@ -65,7 +65,7 @@ struct StoreSizeTests {
           .once(
             """
             SELECT (pg_total_relation_size('operations') + pg_total_relation_size('records')
-              + pg_total_relation_size('parked'))::bigint
+              + pg_total_relation_size('buffered'))::bigint
             """))[0].int8(0)
       }
       await pool.close()

@@ -5,7 +5,7 @@ import Synchronization
 /// The command `ferry mission verify`: shows progress, and the findings even if the repair fails.
 struct MissionCheck {
   let id: MissionID
-  let isMended: Bool
+  let isRepaired: Bool
   let asJSON: Bool
 
   func run(with manager: MissionManager) async throws -> MissionVerification {
@@ -15,7 +15,7 @@ struct MissionCheck {
     let found = Mutex<MissionVerification?>(nil)
     do {
       defer { bar.finish() }
-      return try await manager.verify(id, mending: isMended) { report in
+      return try await manager.verify(id, repairing: isRepaired) { report in
         bar.update(completed: report.bytes)
         found.withLock { $0 = report }
       }
@@ -23,7 +23,7 @@ struct MissionCheck {
       guard error.kind == .offline else { throw error }
       if let report = found.withLock({ $0 }) { try tell(report) }
       throw CommandFailure(
-        "mission \(id) is damaged, and could not be mended", why: error.description,
+        "mission \(id) is damaged, and could not be repaired", why: error.description,
         next: "`ferry mission verify \(id) --repair` again, when there is a connection",
         status: .unreachable, code: "mission_offline")
     }

@@ -108,17 +108,17 @@ extension FerryCommand {
 
   private static let missionVerify = CommandSpec(
     "verify", summary: "Read a mission's files again and compare their checksums.",
-    discussion: "Ends with status 4 where something is damaged and was not mended.",
+    discussion: "Ends with status 4 where something is damaged and was not repaired.",
     flags: [FlagSpec("repair", help: "Fetch what is damaged again.")],
     arguments: [missionArgument]
   ) { arguments in
     let id = try missionID(arguments)
     let manager = try await missions(arguments)
     let check = MissionCheck(
-      id: id, isMended: arguments.flag("repair"), asJSON: arguments.flag("json"))
+      id: id, isRepaired: arguments.flag("repair"), asJSON: arguments.flag("json"))
     let report = try await check.run(with: manager)
     try check.tell(report)
-    guard !report.isIntact && !report.isMended else { return .done }
+    guard !report.isIntact && !report.isRepaired else { return .done }
     throw CommandFailure(
       "mission \(id) is not what was downloaded", why: "its files were changed or damaged",
       next: "`ferry mission verify \(id) --repair` fetches them again", status: .needsUser,

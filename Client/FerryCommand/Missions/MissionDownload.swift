@@ -47,7 +47,7 @@ extension FerryCommand {
     let silence = try silence(arguments)
     let replica = try await openForServer(
       arguments,
-      transport: ImpatientTransport(
+      transport: DeadlineTransport(
         CurlTransport(configuration: try network(arguments)), patience: silence * 2))
     do {
       _ = try await replica.pull()

@@ -92,10 +92,10 @@ enum MissionPresentation {
   static func lines(_ id: MissionID, _ report: MissionVerification) -> [String] {
     let size = ByteSize(bytes: Int(report.bytes)).text
     if report.isIntact { return ["mission \(id), version \(report.version): \(size) are intact"] }
-    let word = report.isMended ? "was damaged, and is mended" : "is damaged"
+    let word = report.isRepaired ? "was damaged, and is repaired" : "is damaged"
     return
       (report.damaged.map { "\($0) \(word)" }
-      + (report.fault.map { ["\($0) (\(report.isMended ? "mended" : "not mended"))"] } ?? []))
+      + (report.fault.map { ["\($0) (\(report.isRepaired ? "repaired" : "not repaired"))"] } ?? []))
       .map(\.escapedForTerminal)
   }
 
@@ -104,7 +104,7 @@ enum MissionPresentation {
       ("mission", .string(id.value)), ("version", .int(report.version)),
       ("intact", .bool(report.isIntact)), ("bytes", .int(report.bytes)),
       ("damaged", .array(report.damaged.map { .string($0) })),
-      ("fault", report.fault.map { json($0) } ?? .null), ("mended", .bool(report.isMended)),
+      ("fault", report.fault.map { json($0) } ?? .null), ("repaired", .bool(report.isRepaired)),
     ])
   }
 

@@ -134,8 +134,8 @@ public final class DiskFileStore: MissionFiles {
     try await perform { (folders) throws(MissionError) in try folders.fault(in: bundle) }
   }
 
-  public func mend(_ bundle: BundlePlan) async throws(MissionError) {
-    try await perform { (folders) throws(MissionError) in try folders.mend(bundle) }
+  public func repair(_ bundle: BundlePlan) async throws(MissionError) {
+    try await perform { (folders) throws(MissionError) in try folders.repair(bundle) }
   }
 
   public func removeBundle(of mission: MissionID, version: Int64) async throws(MissionError) {

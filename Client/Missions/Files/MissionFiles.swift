@@ -62,7 +62,7 @@ public protocol MissionFiles: Sendable {
 
   /// Repairs the folder of a version, one file after another: each file is the old or the new one
   /// at any moment.
-  func mend(_ bundle: BundlePlan) async throws(MissionError)
+  func repair(_ bundle: BundlePlan) async throws(MissionError)
 
   /// Removes the folder of a version, if it exists.
   func removeBundle(of mission: MissionID, version: Int64) async throws(MissionError)

@@ -27,7 +27,7 @@ extension StoreFolders {
   }
 
   /// Replaces each item's content. The former content stays for as long as possible.
-  func mend(_ plan: BundlePlan) throws(MissionError) {
+  func repair(_ plan: BundlePlan) throws(MissionError) {
     guard cipher == nil else { return }
     let mission = try folder("bundles").making(plan.mission.value)
     guard let folder = try mission.folder(VersionName.folder(plan.version)) else {

@@ -116,12 +116,12 @@ extension MissionManager {
   /// Reads the whole version in use again (SPEC.md §21).
   ///
   /// - Parameters:
-  ///   - isMended: whether to fetch damaged content again.
+  ///   - isRepaired: whether to fetch damaged content again.
   ///   - watching: receives the number of bytes read so far and, before any download, the damage.
   /// - Throws: errors of the download, ``MissionError/Kind/offline`` at once if there is no
   ///   connection; the version in use stays unchanged.
   public func verify(
-    _ id: MissionID, mending isMended: Bool = false,
+    _ id: MissionID, repairing isRepaired: Bool = false,
     watching: (@Sendable (MissionVerification) -> Void)? = nil
   ) async throws(MissionError) -> MissionVerification {
     let row = try await active(id)
@@ -148,15 +148,15 @@ extension MissionManager {
     let plan = BundlePlan(manifest, as: row.version)
     report.fault = try await files.fault(in: plan)
     watching?(report)
-    guard isMended, !report.isIntact else { return report }
+    guard isRepaired, !report.isIntact else { return report }
     for item in manifest.items where damaged.remove(item.hash) != nil {
       try await store.removeObject(item.hash)
       try await files.removeObject(item.hash)
       try await fetch(item, at: nil, of: manifest, row)
       try await files.sync([item.hash])
     }
-    try await files.mend(plan)
-    report.isMended = true
+    try await files.repair(plan)
+    report.isRepaired = true
     return report
   }
 
@@ -274,7 +274,7 @@ public struct MissionVerification: Sendable, Equatable {
   /// How the folder differs from the manifest.
   public var fault: MissionError?
   /// Whether all of that is repaired.
-  public var isMended = false
+  public var isRepaired = false
 
   /// Whether the check found no damage.
   public var isIntact: Bool { damaged.isEmpty && fault == nil }

@@ -16,7 +16,7 @@ extension Replica {
     progress: @escaping @Sendable (VerifyProgress) -> Void = { _ in }
   ) async throws -> VerifyReport {
     try await typed {
-      try await engine.verify(readers: readers, mending: repair, progress: progress)
+      try await engine.verify(readers: readers, repairing: repair, progress: progress)
     }
   }
 }

@@ -7,7 +7,7 @@ public struct SyncReport: Sendable, Equatable {
   /// Operations that the server had already: an earlier answer was lost on the way.
   public var duplicates = 0
   /// Operations that the server buffers until an earlier packet arrives.
-  public var parked = 0
+  public var buffered = 0
   /// Operations that the sync should have sent and that the server has not confirmed. More of them
   /// returned to the queue than one sync sends. The next sync continues.
   public var left = 0
@@ -36,7 +36,7 @@ public struct SyncReport: Sendable, Equatable {
     let parts = [
       (pushed, "pushed"), (pulled, "pulled"), (duplicates, "known already"),
       (recorded, "found in migrated tables"),
-      (parked, "waiting on the server"), (refused, "kept back"),
+      (buffered, "waiting on the server"), (refused, "kept back"),
       (quarantined, "quarantined"), (left, "left for the next sync"),
       (conflicts, "conflicts settled"),
     ].filter { $0.0 > 0 }
@@ -86,7 +86,7 @@ public struct ReplicaStatus: Sendable, Equatable {
   /// Records of upload-only tables with a failed operation; see ``Replica/uploads(table:limit:)``.
   public var unsent: Int
   /// Operations that the server buffers until an earlier packet arrives.
-  public var parked: Int
+  public var buffered: Int
   /// The cursor of the last applied change.
   public var cursor: Cursor?
   /// The newest change that the server has announced.

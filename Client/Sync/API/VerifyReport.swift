@@ -27,7 +27,7 @@ public struct VerifyReport: Sendable, Equatable {
   public init(cursor: Cursor) { self.cursor = cursor }
 
   /// Whether nothing differs, or all differences were repaired.
-  public var isEqual: Bool { faults.isEmpty && differences.allSatisfy(\.isMended) }
+  public var isEqual: Bool { faults.isEmpty && differences.allSatisfy(\.isRepaired) }
 
   /// The number of rows read here.
   public var rowCount: Int { tables.reduce(0) { $0 + $1.rows } }
@@ -77,13 +77,13 @@ public struct RecordDifference: Sendable, Equatable {
   /// How it differs.
   public var kind: Kind
   /// Whether the row now equals the server's.
-  public var isMended = false
+  public var isRepaired = false
 
   /// Creates a difference from its parts.
-  public init(key: RecordKey, kind: Kind, isMended: Bool = false) {
+  public init(key: RecordKey, kind: Kind, isRepaired: Bool = false) {
     self.key = key
     self.kind = kind
-    self.isMended = isMended
+    self.isRepaired = isRepaired
   }
 }
 

@@ -19,7 +19,7 @@ extension SyncEngine {
       answer.isTooLarge
       ? cut.afterTooLarge(
         bytes: facts.bytes, operations: facts.operations, transactions: transactions,
-        transactionBytes: facts.transactionBytes, partsMax: limits.parkedPackets / 2)
+        transactionBytes: facts.transactionBytes, partsMax: limits.bufferedPackets / 2)
       : cut.afterRefusal(transactions: transactions)
     switch decided {
     case .narrow(let smaller):

@@ -45,9 +45,9 @@ extension SyncEngine {
       return (.refused(problem.code), problem)
     }
     let waiting =
-      report.parked == 1 ? "1 operation waits" : "\(report.parked) operations wait"
+      report.buffered == 1 ? "1 operation waits" : "\(report.buffered) operations wait"
     return (
-      report.parked > 0 ? .buffered : nil,
+      report.buffered > 0 ? .buffered : nil,
       Problem(
         .deviceForked,
         "\(waiting) on the server for an earlier one of this replica, which it does not have")
@@ -101,17 +101,17 @@ extension SyncEngine {
   }
 
   /// The number of rounds with buffered packets before the push leaves them to the server.
-  private var parkedRoundsMax: Int { 3 }
+  private var bufferedRoundsMax: Int { 3 }
 
   private func pushChain(
     _ api: SyncAPI, _ report: inout SyncReport, _ inFlightMax: Int, _ cut: PacketCut,
     _ progress: @escaping Progress
   ) async throws {
-    report.parked = 0
+    report.buffered = 0
     let total = try await thread.run { try $0.pendingCount() }
     guard total > 0 else { return }
     var done = 0
-    for _ in 0..<parkedRoundsMax {
+    for _ in 0..<bufferedRoundsMax {
       var sent = Set<Int64>()
       try await withThrowingTaskGroup(of: PacketAnswer.self) { group in
         var inFlight = 0
@@ -131,8 +131,8 @@ extension SyncEngine {
           progress(SyncProgress(phase: .pushing, completed: done, total: max(done, total)))
         }
       }
-      report.parked = try await thread.run { try $0.parkedCount() }
-      if report.parked == 0 { return }
+      report.buffered = try await thread.run { try $0.bufferedCount() }
+      if report.buffered == 0 { return }
     }
   }
 

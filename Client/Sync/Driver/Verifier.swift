@@ -147,7 +147,7 @@ struct Verifier: Sendable {
       left.formUnion(try await judge(keys, of: table, &report).map(\.key))
     }
     for index in report.differences.indices {
-      report.differences[index].isMended = !left.contains(report.differences[index].key)
+      report.differences[index].isRepaired = !left.contains(report.differences[index].key)
     }
   }
 
@@ -287,7 +287,7 @@ extension SyncEngine {
   /// Pulls, and compares this replica with the server. No other sync of the file runs meanwhile;
   /// the user can write.
   func verify(
-    readers: ReaderPool, mending: Bool, progress: @escaping @Sendable (VerifyProgress) -> Void
+    readers: ReaderPool, repairing: Bool, progress: @escaping @Sendable (VerifyProgress) -> Void
   ) async throws -> VerifyReport {
     let lock = try await surroundings.lock(path, options.lockPatience)
     defer { lock.release() }
@@ -301,8 +301,8 @@ extension SyncEngine {
     report.unreconciled = try await unrecordedTables().map(\.table)
     // A sync records what a migration has changed: a repair would take it away.
     let toRepair = report.differences.filter { !report.unreconciled.contains($0.key.table) }
-    if mending && !toRepair.isEmpty {
-      try await thread.run { try $0.mend(toRepair) }
+    if repairing && !toRepair.isEmpty {
+      try await thread.run { try $0.repair(toRepair) }
       try await pull(api, &pulled, toPull)
       try await verifier(api, .readers(readers), progress).recheck(&report)
     }
@@ -329,10 +329,11 @@ extension SyncEngine {
 extension VerifyReport {
   /// A summary in one line.
   public var summary: String {
-    let mended = differences.filter(\.isMended).count
+    let repaired = differences.filter(\.isRepaired).count
     let found =
       differences.isEmpty
-      ? "equal" : "\(differences.count) records differ" + (mended > 0 ? ", \(mended) mended" : "")
+      ? "equal"
+      : "\(differences.count) records differ" + (repaired > 0 ? ", \(repaired) repaired" : "")
     return "\(rowCount) rows of \(tables.count) tables at \(cursor.applied): \(found)"
   }
 }

@@ -147,7 +147,7 @@ final class CaptureContext {
   /// divided by size.
   var isRowBeyondGroup: Bool {
     guard let group else { return false }
-    let packetsMax = limits.parkedPackets / 2
+    let packetsMax = limits.bufferedPackets / 2
     let operations = group.operations + row.partCount
     return operations
       > min(limits.operationsPerTransaction, limits.operationsPerPacket * packetsMax)

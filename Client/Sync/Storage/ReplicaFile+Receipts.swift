@@ -24,13 +24,13 @@ extension ReplicaFile {
       "SELECT number, state FROM ferry_packets WHERE tail = ? AND state <> 'acknowledged'")
     find.bind(1, receipt.tail)
     guard let number = try find.first({ $0.int64(0) }) else { return false }
-    let isConfirmed = receipt.status != .parked
+    let isConfirmed = receipt.status != .buffered
     let save = try connection.statement(
       """
       UPDATE ferry_packets SET state = ?, first = ?, last = ?, clean = ?, print_before = ?,
         print = ?, timeline = ?, applied = ? WHERE number = ?
       """)
-    save.bind(1, isConfirmed ? "acknowledged" : "parked")
+    save.bind(1, isConfirmed ? "acknowledged" : "buffered")
     if let sequences = receipt.sequences {
       save.bind(2, sequences.lowerBound)
       save.bind(3, sequences.upperBound)

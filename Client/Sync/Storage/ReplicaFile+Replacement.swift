@@ -190,7 +190,7 @@ extension ReplicaFile {
           continue
         }
         insert.reset()
-        if !isKept { try giveBack(counters, of: key, pending: own) }
+        if !isKept { try reupload(counters, of: key, pending: own) }
       }
     }
     capture.endTransaction()
@@ -206,17 +206,17 @@ extension ReplicaFile {
   }
 
   /// Records the remainder of a row's counters beyond the own increments, which are sent again.
-  private func giveBack(
+  private func reupload(
     _ counters: [Name], of key: RecordKey, pending: [Operation]
   ) throws {
     for name in counters {
       guard let value = try value(of: name, in: key) else { continue }
       let amount = RescuedCounter.remainder(of: Column(name, value), pending: pending)
-      if amount != 0 { try giveBack(amount, to: name, of: key) }
+      if amount != 0 { try reupload(amount, to: name, of: key) }
     }
   }
 
-  private func giveBack(_ amount: Int64, to column: Name, of key: RecordKey) throws {
+  private func reupload(_ amount: Int64, to column: Name, of key: RecordKey) throws {
     let id = RescuedCounter.identifier(of: column, in: key)
     var (data, marks) = (JSONWriter(), JSONWriter())
     data.columns([Column(column, .integer(amount))])

@@ -14,7 +14,7 @@ extension ReplicaFile {
       questions: try count(
         "SELECT count(*) FROM ferry_conflicts WHERE question = 1 AND settled IS NULL"),
       keptBack: try refusedCount(), quarantined: try quarantinedCount(),
-      unsent: try failedCount(), parked: try parkedCount(),
+      unsent: try failedCount(), buffered: try bufferedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
       head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset,
       lastRecovery: try lastRecovery(), tableFaults: try tableFaults(), warnings: try warnings())
@@ -30,8 +30,8 @@ extension ReplicaFile {
   }
 
   /// Returns the number of operations that the server buffers until their predecessors arrive.
-  func parkedCount() throws -> Int {
-    try count("SELECT coalesce(sum(operations), 0) FROM ferry_packets WHERE state = 'parked'")
+  func bufferedCount() throws -> Int {
+    try count("SELECT coalesce(sum(operations), 0) FROM ferry_packets WHERE state = 'buffered'")
   }
 
   /// Returns pending operations, oldest first.

@@ -74,7 +74,7 @@ enum ReplicaSchema {
       merged INTEGER NOT NULL,
       continues INTEGER NOT NULL,
       operations INTEGER NOT NULL,
-      state TEXT NOT NULL,                    -- frozen, parked or acknowledged
+      state TEXT NOT NULL,                    -- frozen, buffered or acknowledged
       first INTEGER, last INTEGER,            -- the places its operations took
       clean INTEGER NOT NULL DEFAULT 0,       -- nothing of it was overruled
       schema INTEGER NOT NULL DEFAULT 0,      -- by whose version it was merged

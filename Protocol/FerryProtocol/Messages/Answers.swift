@@ -28,7 +28,7 @@ public struct PacketReceipt: Sendable, Equatable {
     /// They were in it already; nothing changed.
     case duplicate
     /// It waits for a packet that it depends on, or for the rest of its transaction.
-    case parked
+    case buffered
   }
 
   /// The packet's last operation, by which the device knows the packet.

@@ -31,7 +31,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   case contentMismatch = "content_mismatch"
   case uploadQuota = "upload_quota"
   case upgradeRequired = "upgrade_required"
-  case parkFull = "park_full"
+  case bufferFull = "buffer_full"
   case rateLimited = "rate_limited"
   case unsupportedMediaType = "unsupported_media_type"
   case deviceForked = "device_forked"
@@ -46,7 +46,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   /// The action by which a client can handle it.
   public var action: ProblemAction {
     switch self {
-    case .parkFull, .writeQuota, .streamQuota, .rateLimited, .unavailable, .internalError: .retry
+    case .bufferFull, .writeQuota, .streamQuota, .rateLimited, .unavailable, .internalError: .retry
     case .deviceForked, .deviceTaken, .epochChanged, .cursorAhead, .historyLost, .cursorExpired,
       .lostAndExpired:
       .resynchronise
@@ -71,7 +71,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .operationRefused, .contentMismatch: 422
     case .upgradeRequired: 426
     case .cursorRequired: 428
-    case .parkFull, .writeQuota, .streamQuota, .rateLimited: 429
+    case .bufferFull, .writeQuota, .streamQuota, .rateLimited: 429
     case .internalError: 500
     case .unavailable: 503
     case .uploadQuota, .storageQuota: 507
@@ -102,7 +102,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .contentMismatch: "The content is not what it was named by"
     case .uploadQuota: "Too much was begun to be uploaded and not finished"
     case .upgradeRequired: "The space asks for a newer client"
-    case .parkFull: "Too many packets wait for an earlier one"
+    case .bufferFull: "Too many packets wait for an earlier one"
     case .rateLimited: "Too many requests"
     case .unsupportedMediaType: "The body has the wrong media type"
     case .deviceForked: "Another copy of this device has written"

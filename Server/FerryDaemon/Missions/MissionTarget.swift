@@ -170,7 +170,7 @@ struct ContentPlace: Sendable {
   var isThere: Bool { FileManager.default.fileExists(atPath: path) }
 
   /// - Parameter makes: Whether it is made if it is absent.
-  func desk(makes: Bool = false) throws -> MissionDesk {
+  func desk(makes: Bool = false) throws -> MissionService {
     guard makes || isThere else {
       throw CommandFailure(
         "there is no directory for missions' content at \(path)",
@@ -178,6 +178,6 @@ struct ContentPlace: Sendable {
         next: "check --data and --blobs: they are those that `ferryd serve` has",
         code: "no_blob_directory")
     }
-    return try MissionDesk(store: store, directory: path, keyFile: keyFile, clock: .system)
+    return try MissionService(store: store, directory: path, keyFile: keyFile, clock: .system)
   }
 }

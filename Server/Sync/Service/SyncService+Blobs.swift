@@ -18,7 +18,7 @@ extension SyncService {
     context.principal = identity.principal
     context.space = identity.grants.onlySpace
     try count(&context)
-    let desk = try missionDesk()
+    let desk = try missionService()
     guard let hash = ContentHash(context.match.itemText ?? "") else { throw .unknownContent }
     let blob = try await readableBlob(hash, identity.grants)
     guard let blob else { throw .unknownContent }
@@ -58,7 +58,7 @@ extension SyncService {
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     let hash = try Self.contentHash(context)
-    let desk = try missionDesk()
+    let desk = try missionService()
     let space = try await find(name)
     if let size = try await uploaded(hash, in: space, desk) {
       return Self.upload(at: size, isComplete: true, status: 204)
@@ -80,7 +80,7 @@ extension SyncService {
     let body = context.request.body
     let range = try ContentRange(
       context.request.headers["Content-Range"], bodyCount: body.count)
-    let desk = try missionDesk()
+    let desk = try missionService()
     let space = try await find(name)
     // The client repeats a request if its answer was lost.
     if let size = try await uploaded(hash, in: space, desk) {
@@ -129,7 +129,7 @@ extension SyncService {
 
   /// Returns the bytes of content that this space has sent, or that its missions name.
   private func uploaded(
-    _ hash: ContentHash, in space: SpaceSummary, _ desk: MissionDesk
+    _ hash: ContentHash, in space: SpaceSummary, _ desk: MissionService
   ) async throws(Problem) -> Int64? {
     let store = parts.store
     let held = try await ask { () async throws(StoreError) in

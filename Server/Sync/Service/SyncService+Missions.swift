@@ -39,7 +39,7 @@ extension SyncService {
         "the key signs the missions of all spaces: only an admin of all spaces may renew it "
           + "(newKey), or `ferryd mission publish --new-key` on the server")
     }
-    let desk = try missionDesk()
+    let desk = try missionService()
     let space = try await find(name)
     let document = try await document(context.request, of: space, desk)
     let manifest: MissionManifest
@@ -70,7 +70,7 @@ extension SyncService {
   }
 
   private func document(
-    _ request: HTTPRequest, of space: SpaceSummary, _ desk: MissionDesk
+    _ request: HTTPRequest, of space: SpaceSummary, _ desk: MissionService
   ) async throws(Problem) -> [UInt8] {
     guard let text = request.query["document"] else { return request.body }
     let missing = Problem(
@@ -101,7 +101,7 @@ extension SyncService {
     return id
   }
 
-  func missionDesk() throws(Problem) -> MissionDesk {
+  func missionService() throws(Problem) -> MissionService {
     guard let desk = parts.missions else {
       throw Problem(
         .unavailable,

@@ -50,7 +50,7 @@ extension SyncService {
         packet, byteCount: body.count, principal: admission.principal, role: admission.role,
         protocolVersion: version, cursor: cursor),
       into: space.id)
-    let status = answer.receipt.status == .parked ? 202 : 200
+    let status = answer.receipt.status == .buffered ? 202 : 200
     return .json(answer.encoded(quoting: parts.limits.pageBytes), status: status)
   }
 

@@ -15,7 +15,7 @@ package final class SyncService: Sendable {
     package var limits: Limits
     package var quotas: Quotas
     /// `nil` if there is no directory for missions' content.
-    package var missions: MissionDesk?
+    package var missions: MissionService?
     /// Streams of events at once.
     package var streamLimit = Int.max
     /// Runs the service's own tasks; `nil` for the shared pool.
@@ -24,7 +24,7 @@ package final class SyncService: Sendable {
     package init(
       store: any SyncStore, gate: AccessGate, hub: HeadHub, metrics: ServiceMetrics,
       log: ServiceLog, clock: ServiceClock, limits: Limits, quotas: Quotas = .standard,
-      missions: MissionDesk? = nil, executor: (any TaskExecutor)? = nil
+      missions: MissionService? = nil, executor: (any TaskExecutor)? = nil
     ) {
       self.store = store
       self.gate = gate

@@ -181,7 +181,7 @@ package protocol SyncStore: RetentionStore, MissionStore, AccessStore {
   func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber
 
   /// Returns the number of a device's buffered packets, and their bytes.
-  func parked(in space: Int64, of device: DeviceID) async throws(StoreError) -> (
+  func buffered(in space: Int64, of device: DeviceID) async throws(StoreError) -> (
     packets: Int, bytes: Int
   )
 

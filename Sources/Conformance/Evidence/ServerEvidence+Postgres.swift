@@ -12,7 +12,7 @@ extension ServerEvidence {
       let spaces = try connection.query(
         .once(
           """
-          SELECT id, head, epoch, (SELECT count(*) FROM parked WHERE space = spaces.id)
+          SELECT id, head, epoch, (SELECT count(*) FROM buffered WHERE space = spaces.id)
           FROM spaces WHERE name = $1
           """), [.text(space.value)])
       guard let row = spaces.first else {
@@ -20,7 +20,7 @@ extension ServerEvidence {
       }
       var evidence = ServerEvidence(
         head: try row.int8(1), epoch: Epoch(UInt64(bitPattern: try row.int8(2))), history: [],
-        records: [:], parked: Int(try row.int8(3)))
+        records: [:], buffered: Int(try row.int8(3)))
       let id = try row.int8(0)
       let hasPruned = try PrunedHistory.isKept(in: connection)
       let operations = try connection.query(

@@ -18,7 +18,7 @@ extension ServerEvidence {
   ) throws -> ServerEvidence {
     let find = try connection.statement(
       """
-      SELECT id, head, epoch, (SELECT count(*) FROM parked WHERE space = spaces.id)
+      SELECT id, head, epoch, (SELECT count(*) FROM buffered WHERE space = spaces.id)
       FROM spaces WHERE name = ?
       """)
     find.bind(1, space.value)
@@ -27,7 +27,7 @@ extension ServerEvidence {
         id: row.int64(0),
         evidence: ServerEvidence(
           head: row.int64(1), epoch: Epoch(UInt64(bitPattern: row.int64(2))), history: [],
-          records: [:], parked: Int(row.int64(3)))
+          records: [:], buffered: Int(row.int64(3)))
       )
     }
     guard let found else {

@@ -49,16 +49,16 @@ package struct ServerEvidence: Sendable {
   package var forgotten: [ForgottenRecord] = []
   package var records: [RecordKey: RecordState]
   /// Buffered packets.
-  package var parked: Int
+  package var buffered: Int
 
   package init(
     head: SequenceNumber, epoch: Epoch, history: [HistoryEntry],
-    records: [RecordKey: RecordState], parked: Int
+    records: [RecordKey: RecordState], buffered: Int
   ) {
     self.head = head
     self.epoch = epoch
     self.history = history
     self.records = records
-    self.parked = parked
+    self.buffered = buffered
   }
 }

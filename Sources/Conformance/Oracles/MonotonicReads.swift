@@ -50,7 +50,7 @@ package struct MonotonicReads: Oracle {
   private var readers: [String: Reader] = [:]
   private var highest: [String: Int64] = [:]
   private var repeats: [String: Repeat] = [:]
-  private var doubts = ClampDoubts()
+  private var doubts = ClampedStamps()
   /// Beats that went back, each with its earlier point. They wait until it is known whether the
   /// final history contains that point.
   private var regresses: [(from: Floor, device: String, violation: Violation)] = []

@@ -31,7 +31,7 @@ package struct ReadYourWrites: Oracle {
 
   private var writers: [String: Writer] = [:]
   private var serverWentBack = false
-  private var doubts = ClampDoubts()
+  private var doubts = ClampedStamps()
 
   package init() {}
 

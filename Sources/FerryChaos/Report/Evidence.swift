@@ -40,7 +40,9 @@ struct Evidence {
       let records = server.records.sorted {
         ($0.key.table, $0.key.record) < ($1.key.table, $1.key.record)
       }
-      return ["head \(server.head), epoch \(server.epoch), \(server.parked) packets parked", ""]
+      return [
+        "head \(server.head), epoch \(server.epoch), \(server.buffered) packets buffered", "",
+      ]
         + server.history.map { "\($0)" } + [""] + records.map { "\($0.key) \($0.value)" }
     } catch {
       return ["the server's data could not be read: \(error)"]

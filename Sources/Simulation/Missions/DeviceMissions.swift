@@ -186,10 +186,10 @@ final class DeviceMissions: @unchecked Sendable {
   }
 
   private func verify(_ id: MissionID, _ manager: MissionManager) async throws {
-    let report = try await manager.verify(id, mending: true)
+    let report = try await manager.verify(id, repairing: true)
     // Damaged content is fetched again.
     if !report.isIntact { tell(.givenUp(device: device.name, id)) }
-    note("verified", "\(id) \(report.isIntact ? "intact" : "mended \(report.damaged.count)")")
+    note("verified", "\(id) \(report.isIntact ? "intact" : "repaired \(report.damaged.count)")")
   }
 
   // MARK: The end

@@ -27,7 +27,7 @@ package final class NetworkLink: @unchecked Sendable {
 
   package func cut(_ direction: Direction) { cuts[direction, default: 0] += 1 }
 
-  package func mend(_ direction: Direction) {
+  package func repair(_ direction: Direction) {
     cuts[direction] = max(0, cuts[direction, default: 0] - 1)
   }
 

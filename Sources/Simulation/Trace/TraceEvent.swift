@@ -9,7 +9,7 @@ package struct TraceEvent: Sendable, Equatable {
     case sent, delivered, dropped, duplicated, delayed, corrupted, stalled
     case partitioned, healed
     // On the server.
-    case applied, parked, released, refused, pulled, pruned
+    case applied, buffered, released, refused, pulled, pruned
     // Of missions, on a device or the server.
     case mission
     // In the storage.

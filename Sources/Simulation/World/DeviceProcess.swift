@@ -126,7 +126,7 @@ final class DeviceProcess: @unchecked Sendable {
     guard isAlive else { return }
     setting.trace.note(
       .synced, device.name,
-      "pushed \(report.pushed), pulled \(report.pulled), parked \(report.parked)")
+      "pushed \(report.pushed), pulled \(report.pulled), buffered \(report.buffered)")
     if report.conflicts > 0 {
       setting.trace.note(.conflict, device.name, "\(report.conflicts) values lost")
     }

@@ -167,11 +167,11 @@ private final class StandStillStore: SyncStore {
     }
   }
 
-  func parked(
+  func buffered(
     in space: Int64, of device: DeviceID
   ) async throws(StoreError) -> (packets: Int, bytes: Int) {
     try await still { store async throws(StoreError) in
-      try await store.parked(in: space, of: device)
+      try await store.buffered(in: space, of: device)
     }
   }
 

@@ -109,14 +109,15 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     trace.note(.restarted, Self.name)
   }
 
-  private func desk(on store: any SyncStore, _ generation: Int) -> MissionDesk? {
+  private func desk(on store: any SyncStore, _ generation: Int) -> MissionService? {
     missions.map { missions in
       let blobs = BlobThreads(missions.directory) { [self] name in
         Processor(scheduler, random: SeededRandom(UInt64(generation), name)) {
           self.starts == generation
         }
       }
-      return MissionDesk(store: store, blobs: blobs, signer: missions.signer, clock: clocks.right)
+      return MissionService(
+        store: store, blobs: blobs, signer: missions.signer, clock: clocks.right)
     }
   }
 
@@ -180,9 +181,9 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     switch request.segments.last {
     case "packets":
       guard let answer = try? PacketAnswer(decoding: body, limits: limits) else { return }
-      let isParked = answer.receipt.status == .parked
+      let isBuffered = answer.receipt.status == .buffered
       trace.note(
-        isParked ? .parked : .applied, Self.name, peer: device, message: message,
+        isBuffered ? .buffered : .applied, Self.name, peer: device, message: message,
         "\(answer.receipt.status.rawValue) \(answer.receipt.outcomes.count), head \(answer.head)")
       if !answer.released.isEmpty {
         trace.note(.released, Self.name, peer: device, "\(answer.released.count) packets")

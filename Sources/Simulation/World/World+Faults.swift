@@ -35,7 +35,7 @@ extension World {
     for direction in directions { link.cut(direction) }
     scheduler.after(duration) { [self] in
       trace.note(.healed, link.device, peer: "server", ways)
-      for direction in directions { link.mend(direction) }
+      for direction in directions { link.repair(direction) }
     }
   }
 

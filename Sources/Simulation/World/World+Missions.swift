@@ -106,7 +106,7 @@ extension SimulatedDevice {
     guard let missions = setting.missions else { return }
     do {
       let evidence = try setting.dice.quietly {
-        try MissionLook.read(setting.disk, device: name, root: missionRoot)
+        try MissionSnapshot.read(setting.disk, device: name, root: missionRoot)
       }
       missions.tell(.looked(device: name, space, evidence), by: name)
     } catch {
@@ -118,7 +118,7 @@ extension SimulatedDevice {
 
   fileprivate func finalMissions() throws -> FinalMissionEvidence.Device {
     try setting.dice.quietly {
-      let store = try MissionLook.read(
+      let store = try MissionSnapshot.read(
         setting.disk, device: name, root: missionRoot, withObjects: true)
       return FinalMissionEvidence.Device(
         name: name, store: store, catalogue: try catalogue(), wanted: wanted,

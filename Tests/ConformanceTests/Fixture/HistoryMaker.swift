@@ -13,7 +13,7 @@ struct HistoryMaker {
   var server: ServerEvidence {
     var server = ServerEvidence(
       head: SequenceNumber(history.count), epoch: Self.epoch, history: history, records: records,
-      parked: 0)
+      buffered: 0)
     server.forgotten = forgotten
     return server
   }

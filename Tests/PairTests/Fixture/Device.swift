@@ -113,7 +113,7 @@ struct ExchangeReport: Decodable, Equatable {
   var pushed: Int
   var pulled: Int
   var duplicates: Int
-  var parked: Int
+  var buffered: Int
   var left: Int
   var refused: Int
   var quarantined: Int

@@ -46,7 +46,7 @@ func expectSettled(
   for device in devices {
     let status = try await device.status()
     #expect(status.pending == 0, sourceLocation: sourceLocation)
-    #expect(status.parked == 0, sourceLocation: sourceLocation)
+    #expect(status.buffered == 0, sourceLocation: sourceLocation)
     #expect(status.toApply == 0, sourceLocation: sourceLocation)
     #expect(status.cursor?.applied == status.head, sourceLocation: sourceLocation)
   }

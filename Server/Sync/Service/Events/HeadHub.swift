@@ -4,7 +4,7 @@ import Synchronization
 /// The sender of head moves to the listeners of spaces. An idle listener costs no task and no
 /// timer: one timer serves them all.
 package final class HeadHub: Sendable {
-  private typealias Board = HeadBoard<any HeadListener>
+  private typealias Board = HeadFanOut<any HeadListener>
 
   private struct State {
     var board = Board()

@@ -58,7 +58,7 @@ struct MetricsPage {
 
   private func writePackets(_ text: inout PrometheusText) {
     text.metric("ferry_packets_total", "counter", "Packets by what became of them.")
-    for status in ["applied", "duplicate", "parked", "released", "refused"] {
+    for status in ["applied", "duplicate", "buffered", "released", "refused"] {
       text.sample("ferry_packets_total", counts.packets[status] ?? 0, [("status", status)])
     }
     text.metric("ferry_operations_total", "counter", "Operations applied.")
@@ -109,7 +109,7 @@ struct MetricsPage {
     let pruned = counts.pruned
     for (kind, count) in [
       ("operation", pruned.operations), ("tombstone", pruned.tombstones),
-      ("notice", pruned.notices), ("parked", pruned.parked),
+      ("notice", pruned.notices), ("buffered", pruned.buffered),
     ] {
       text.sample("ferry_pruned_rows_total", count, [("kind", kind)])
     }

@@ -36,7 +36,7 @@ extension ServiceLog {
   func write(_ run: PruneRun) {
     let rows = run.rows
     let counts =
-      "\(rows.operations) operations, \(rows.tombstones) tombstones, \(rows.parked) parked packets"
+      "\(rows.operations) operations, \(rows.tombstones) tombstones, \(rows.buffered) buffered packets"
     let milliseconds = run.duration / .milliseconds(1)
     let detail = "\(counts) in \(Int(milliseconds)) ms"
     if run.isBusy {

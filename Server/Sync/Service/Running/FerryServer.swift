@@ -67,7 +67,7 @@ package final class FerryServer: Sendable {
       throw .needsTokens(configuration.listen)
     }
     let (hub, metrics) = (HeadHub(), ServiceMetrics())
-    let desk = try MissionDesk(configuration, store: store)
+    let desk = try MissionService(configuration, store: store)
     let workers = ThreadPoolExecutor(
       name: "ferry-request", threads: ThreadPoolExecutor.usualThreadCount)
     var parts = SyncService.Parts(

@@ -37,7 +37,7 @@ package struct FerryServerConfiguration: Sendable {
   /// The key that signs missions; `nil` for one beside their content.
   package var missionKey: String?
   /// Bytes that a space's unfinished uploads may have together.
-  package var uploadQuota = MissionDesk.uploadQuotaStandard
+  package var uploadQuota = MissionService.uploadQuotaStandard
   /// The time between two runs that remove content which no space needs any more.
   package var collectInterval = Duration.seconds(3_600)
   /// Names that requests to an open server may carry, besides this machine's.

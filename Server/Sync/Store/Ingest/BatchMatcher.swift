@@ -75,7 +75,7 @@ package struct BatchMatcher: Sendable, Equatable {
         let packet: Packet? =
           switch source {
           case .incoming(let index): packets[index].packet
-          case .parked(let key): context.bodies[key]
+          case .buffered(let key): context.bodies[key]
           }
         let place = tallies.count
         tallies.append(Tally())

@@ -10,10 +10,10 @@ struct BufferShares {
     quotas = context.quotas
     var ledger = UsageLedger(context)
     ledger.move(plan.owners, in: context)
-    for key in plan.unparked {
-      let packet = context.parked.first { $0.key == key }
+    for key in plan.unbuffered {
+      let packet = context.buffered.first { $0.key == key }
       let owner = plan.owners[key.device] ?? context.owners[key.device] ?? .anonymous
-      ledger.unpark(packet?.byteCount ?? 0, of: owner)
+      ledger.unbuffer(packet?.byteCount ?? 0, of: owner)
     }
     usage = ledger.usage
   }
@@ -30,7 +30,7 @@ struct BufferShares {
         || own.packetBytes + Int64(byteCount) > quotas.bufferedBytes
     else { return nil }
     return Problem(
-      .parkFull,
+      .bufferFull,
       """
       \(own.packets) packets of your devices wait already; \(quotas.bufferedPackets) packets and \
       \(quotas.bufferedBytes) bytes are kept of one user. Send first what they wait for

@@ -4,7 +4,7 @@ import FerryProtocol
 package enum IngestNeed: Sendable, Equatable {
   /// Bodies of buffered packets, with the entries of the history and the records for their
   /// operations.
-  case bodies([ParkedKey])
+  case bodies([BufferedKey])
   /// The records that hold these unique keys, if any does.
   case holders([UniqueClaim])
   /// The stored records that the matcher asks for, shown one by one; then it finishes.
@@ -70,9 +70,9 @@ extension Ingest {
         let (packet, role): (Packet?, Role) =
           switch source {
           case .incoming(let index): (packets[index].packet, packets[index].role)
-          case .parked(let key):
+          case .buffered(let key):
             (
-              context.bodies[key], context.parked.first { $0.key == key }?.role ?? .reader
+              context.bodies[key], context.buffered.first { $0.key == key }?.role ?? .reader
             )
           }
         for operation in packet?.operations ?? [] where context.known[operation.id] == nil {

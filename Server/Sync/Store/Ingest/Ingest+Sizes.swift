@@ -88,12 +88,12 @@ extension Ingest {
   /// Counts the devices that the batch brings, and the packets that it buffers or releases.
   mutating func countDevices() {
     usage.move(effects.owners, in: context)
-    for key in effects.unparked {
-      let packet = context.parked.first { $0.key == key }
-      usage.unpark(packet?.byteCount ?? 0, of: owner(of: key.device))
+    for key in effects.unbuffered {
+      let packet = context.buffered.first { $0.key == key }
+      usage.unbuffer(packet?.byteCount ?? 0, of: owner(of: key.device))
     }
-    for index in plan.parked {
-      usage.park(packets[index].byteCount, of: owner(of: packets[index].packet.device))
+    for index in plan.buffered {
+      usage.buffer(packets[index].byteCount, of: owner(of: packets[index].packet.device))
     }
   }
 }

@@ -63,7 +63,7 @@ package struct Ingest {
     effects = IngestEffects(space: context.space)
     effects.chains = plan.chains
     effects.owners = plan.owners
-    effects.unparked = plan.unparked
+    effects.unbuffered = plan.unbuffered
   }
 
   private consuming func applied() -> IngestEffects {
@@ -86,7 +86,7 @@ package struct Ingest {
         isNew: record.isNew)
       effects.records.append(row)
     }
-    effects.parked = plan.parked.map { park($0) }
+    effects.buffered = plan.buffered.map { buffer($0) }
     (effects.usage, effects.total) = (usage.changed, usage.changedTotal)
     effects.results = plan.verdicts.indices.map { result($0) }
     return effects
@@ -117,7 +117,7 @@ package struct Ingest {
       receipt.timeline = effects.space.timeline
     }
     receipts[source] = receipt
-    if case .parked = source { released[closer, default: []].append(receipt) }
+    if case .buffered = source { released[closer, default: []].append(receipt) }
   }
 
   /// Returns the owner of a run, which is of one device.
@@ -135,14 +135,14 @@ package struct Ingest {
   private func packet(_ source: IngestPlan.Source) -> Packet? {
     switch source {
     case .incoming(let index): packets[index].packet
-    case .parked(let key): context.bodies[key]
+    case .buffered(let key): context.bodies[key]
     }
   }
 
   private func role(_ source: IngestPlan.Source) -> Role {
     switch source {
     case .incoming(let index): packets[index].role
-    case .parked(let key): context.parked.first { $0.key == key }?.role ?? .reader
+    case .buffered(let key): context.buffered.first { $0.key == key }?.role ?? .reader
     }
   }
 
@@ -171,7 +171,7 @@ package struct Ingest {
       operation, stamp: Stamp(time: time, device: device), sequence: sequence,
       rules: context.schema?.rules(for: operation.key.table) ?? .standard)
     noteWriter(operation, named: batch, at: index)
-    effects.tellLosers(of: operation, outcome, at: sequence)
+    effects.notifyLosers(of: operation, outcome, at: sequence)
     known[operation.id] = KnownOperation(sequence: sequence, device: device, outcome: outcome)
     effects.operations.append(
       IngestEffects.OperationRow(
@@ -222,9 +222,9 @@ package struct Ingest {
       return .accepted(self.receipt(for: packet, tail, .duplicate), released: [])
     case .follows(let source):
       guard let receipt = receipts[source] else {
-        return .accepted(PacketReceipt(tail: tail, status: .parked), released: [])
+        return .accepted(PacketReceipt(tail: tail, status: .buffered), released: [])
       }
-      if case .parked = source {
+      if case .buffered = source {
         return .accepted(
           self.receipt(for: packet, tail, .duplicate), released: released[index] ?? [])
       }
@@ -261,12 +261,12 @@ package struct Ingest {
       tail: tail, status: status, sequences: isContiguous ? sequences : nil, outcomes: outcomes)
   }
 
-  private func park(_ index: Int) -> IngestEffects.ParkedRow {
+  private func buffer(_ index: Int) -> IngestEffects.BufferedRow {
     let (packet, byteCount) = (packets[index].packet, packets[index].byteCount)
-    guard let tail = packet.tail else { preconditionFailure("an empty packet is never parked") }
-    let parked = ParkedPacket(
-      key: ParkedKey(device: packet.device, tail: tail), dependency: packet.dependency,
+    guard let tail = packet.tail else { preconditionFailure("an empty packet is never buffered") }
+    let buffered = BufferedPacket(
+      key: BufferedKey(device: packet.device, tail: tail), dependency: packet.dependency,
       continues: packet.continues, byteCount: byteCount, role: packets[index].role)
-    return IngestEffects.ParkedRow(packet: parked, body: packet.encoded())
+    return IngestEffects.BufferedRow(packet: buffered, body: packet.encoded())
   }
 }

@@ -17,9 +17,9 @@ package struct IngestContext: Sendable {
   /// The chains of the batch's devices; a new device has none.
   package var chains: [DeviceID: DeviceChain] = [:]
   /// Packets of the batch's devices that wait.
-  package var parked: [ParkedPacket] = []
+  package var buffered: [BufferedPacket] = []
   /// Bodies of the buffered packets that a plan has asked for.
-  package var bodies: [ParkedKey: Packet] = [:]
+  package var bodies: [BufferedKey: Packet] = [:]
   /// The requested operations that are in the space's history.
   package var known: [OperationID: KnownOperation] = [:]
   /// The ends of the timelines of cursors before the retention horizon: `.max` for a timeline that
@@ -192,7 +192,7 @@ package struct DeviceChain: Sendable, Equatable {
 }
 
 /// The key of a packet for its device and the server: its device and its last operation.
-package struct ParkedKey: Sendable, Hashable, Comparable {
+package struct BufferedKey: Sendable, Hashable, Comparable {
   package let device: DeviceID
   package let tail: OperationID
 
@@ -201,14 +201,14 @@ package struct ParkedKey: Sendable, Hashable, Comparable {
     self.tail = tail
   }
 
-  package static func < (left: ParkedKey, right: ParkedKey) -> Bool {
+  package static func < (left: BufferedKey, right: BufferedKey) -> Bool {
     (left.device, left.tail) < (right.device, right.tail)
   }
 }
 
 /// A packet that waits, without its operations.
-package struct ParkedPacket: Sendable, Equatable {
-  package let key: ParkedKey
+package struct BufferedPacket: Sendable, Equatable {
+  package let key: BufferedKey
   package let dependency: OperationID?
   package let continues: Bool
   /// Bytes it had on the wire after decompression.
@@ -217,7 +217,7 @@ package struct ParkedPacket: Sendable, Equatable {
   package let role: Role
 
   package init(
-    key: ParkedKey, dependency: OperationID?, continues: Bool, byteCount: Int,
+    key: BufferedKey, dependency: OperationID?, continues: Bool, byteCount: Int,
     role: Role = .writer
   ) {
     self.key = key

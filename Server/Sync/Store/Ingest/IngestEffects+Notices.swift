@@ -3,7 +3,7 @@ import FerryProtocol
 extension IngestEffects {
   /// Makes a notice for each device whose values lost when the operation was merged. Its author
   /// gets one too: the answer to the author may be lost.
-  mutating func tellLosers(
+  mutating func notifyLosers(
     of operation: Operation, _ outcome: Outcome, at sequence: SequenceNumber
   ) {
     guard !outcome.conflicts.isEmpty else { return }

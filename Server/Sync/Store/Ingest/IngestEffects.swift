@@ -56,8 +56,8 @@ package struct IngestEffects: Sendable, Equatable {
   }
 
   /// A packet to keep until the packet before it arrives.
-  package struct ParkedRow: Sendable, Equatable {
-    package let packet: ParkedPacket
+  package struct BufferedRow: Sendable, Equatable {
+    package let packet: BufferedPacket
     /// The packet in its form on the wire.
     package let body: [UInt8]
   }
@@ -74,8 +74,8 @@ package struct IngestEffects: Sendable, Equatable {
   package var usage: [Principal: Usage] = [:]
   /// The use of the space by all principals together, if it changes.
   package var total: Usage?
-  package var parked: [ParkedRow] = []
-  package var unparked: [ParkedKey] = []
+  package var buffered: [BufferedRow] = []
+  package var unbuffered: [BufferedKey] = []
   /// Unique keys that changed hands.
   package var claims: [ClaimRow] = []
   package var results: [IngestResult] = []
@@ -89,7 +89,7 @@ package struct IngestEffects: Sendable, Equatable {
 
   /// Whether there is nothing to write.
   package var isEmpty: Bool {
-    operations.isEmpty && chains.isEmpty && parked.isEmpty && unparked.isEmpty && owners.isEmpty
+    operations.isEmpty && chains.isEmpty && buffered.isEmpty && unbuffered.isEmpty && owners.isEmpty
   }
 
   /// The answer of the store once this is durable.

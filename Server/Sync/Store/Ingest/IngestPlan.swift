@@ -6,7 +6,7 @@ package struct IngestPlan: Sendable, Equatable {
   package enum Source: Sendable, Hashable {
     /// Its place in the batch.
     case incoming(Int)
-    case parked(ParkedKey)
+    case buffered(BufferedKey)
   }
 
   /// Packets that are applied together, in the order of their chain: a single packet, or all
@@ -31,14 +31,14 @@ package struct IngestPlan: Sendable, Equatable {
   /// One for each incoming packet.
   package var verdicts: [Verdict] = []
   /// Indexes in the batch of the incoming packets to buffer.
-  package var parked: [Int] = []
+  package var buffered: [Int] = []
   /// Buffered packets to remove: applied, overtaken or replaced.
-  package var unparked: [ParkedKey] = []
+  package var unbuffered: [BufferedKey] = []
   /// Chains after the batch, if they moved; their `operations` is not reliable.
   package var chains: [DeviceID: DeviceChain] = [:]
   /// The principals that use devices from now on, for devices for which that changes.
   package var owners: [DeviceID: Principal] = [:]
   /// Buffered packets whose bodies the context lacks. Load them, their operations' history and
   /// records, and plan again.
-  package var missing: [ParkedKey] = []
+  package var missing: [BufferedKey] = []
 }

@@ -5,7 +5,7 @@ import FerryProtocol
 struct IngestPlanner {
   /// A packet that may become a link of its device's chain.
   private struct Link {
-    let key: ParkedKey
+    let key: BufferedKey
     let dependency: OperationID?
     let continues: Bool
     let byteCount: Int
@@ -40,15 +40,15 @@ struct IngestPlanner {
     self.packets = packets
     chains = context.chains
     owners = context.owners
-    for parked in context.parked {
-      if context.refused[.parked(parked.key)] != nil {
-        plan.unparked.append(parked.key)
+    for buffered in context.buffered {
+      if context.refused[.buffered(buffered.key)] != nil {
+        plan.unbuffered.append(buffered.key)
         continue
       }
       let link = Link(
-        key: parked.key, dependency: parked.dependency, continues: parked.continues,
-        byteCount: parked.byteCount, source: .parked(parked.key))
-      waiting[parked.key.device, default: []].append(link)
+        key: buffered.key, dependency: buffered.dependency, continues: buffered.continues,
+        byteCount: buffered.byteCount, source: .buffered(buffered.key))
+      waiting[buffered.key.device, default: []].append(link)
     }
   }
 
@@ -75,7 +75,7 @@ struct IngestPlanner {
       return
     }
     claim(packet.device, for: packets[index].principal)
-    let key = ParkedKey(device: packet.device, tail: tail)
+    let key = BufferedKey(device: packet.device, tail: tail)
     if let verdict = settled(packet, tail) {
       plan.verdicts[index] = verdict
       return
@@ -243,8 +243,8 @@ struct IngestPlanner {
     let operations: [Operation]
     switch link.source {
     case .incoming(let index): operations = packets[index].packet.operations
-    case .parked(let key):
-      plan.unparked.append(key)
+    case .buffered(let key):
+      plan.unbuffered.append(key)
       operations = context.bodies[key]?.operations ?? []
       if operations.isEmpty { plan.missing.append(key) }
     }
@@ -270,7 +270,7 @@ struct IngestPlanner {
   private mutating func remove(_ link: Link, verdict: IngestPlan.Verdict?) {
     waiting[link.key.device]?.removeAll { $0.source == link.source }
     switch link.source {
-    case .parked(let key): plan.unparked.append(key)
+    case .buffered(let key): plan.unbuffered.append(key)
     case .incoming(let index): if let verdict { plan.verdicts[index] = verdict }
     }
   }
@@ -317,12 +317,12 @@ struct IngestPlanner {
     }
   }
 
-  private func key(of source: IngestPlan.Source) -> ParkedKey? {
+  private func key(of source: IngestPlan.Source) -> BufferedKey? {
     switch source {
-    case .parked(let key): key
+    case .buffered(let key): key
     case .incoming(let index):
       packets[index].packet.tail.map {
-        ParkedKey(device: packets[index].packet.device, tail: $0)
+        BufferedKey(device: packets[index].packet.device, tail: $0)
       }
     }
   }
@@ -350,11 +350,11 @@ struct IngestPlanner {
         } else {
           kept.append(link)
           shares.add(link.byteCount, of: owner)
-          plan.parked.append(index)
+          plan.buffered.append(index)
         }
       }
     }
-    plan.parked.sort()
+    plan.buffered.sort()
   }
 
   private func connectedTails(_ links: [Link], from tail: OperationID?) -> Set<OperationID> {
@@ -371,12 +371,12 @@ struct IngestPlanner {
   private func overflow(_ kept: [Link], _ link: Link) -> Problem? {
     let limits = context.limits
     let bytes = kept.reduce(link.byteCount) { $0 + $1.byteCount }
-    guard kept.count >= limits.parkedPackets || bytes > limits.parkedBytes else { return nil }
+    guard kept.count >= limits.bufferedPackets || bytes > limits.bufferedBytes else { return nil }
     return Problem(
-      .parkFull,
+      .bufferFull,
       """
-      \(kept.count) packets of device \(link.key.device) wait already; \(limits.parkedPackets) \
-      packets and \(limits.parkedBytes) bytes are kept. Send first what they wait for: \
+      \(kept.count) packets of device \(link.key.device) wait already; \(limits.bufferedPackets) \
+      packets and \(limits.bufferedBytes) bytes are kept. Send first what they wait for: \
       the packet after the device's applied tail
       """)
   }

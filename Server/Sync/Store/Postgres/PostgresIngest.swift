@@ -64,12 +64,12 @@ struct PostgresIngest {
     ) AS found
     """)
 
-  private static let parked = PostgresStatement(
-    "parked",
+  private static let buffered = PostgresStatement(
+    "buffered",
     """
     SELECT found.device, found.tail, found.dependency, found.continues, found.bytes, found.role
     FROM unnest($2::uuid[]) AS wanted(device) CROSS JOIN LATERAL (
-      SELECT * FROM parked AS p WHERE p.space = $1 AND p.device = wanted.device OFFSET 0
+      SELECT * FROM buffered AS p WHERE p.space = $1 AND p.device = wanted.device OFFSET 0
     ) AS found ORDER BY found.arrival
     """)
 
@@ -100,7 +100,7 @@ struct PostgresIngest {
     """
     SELECT found.* FROM unnest($2::uuid[], $3::uuid[]) AS wanted(device, tail)
     CROSS JOIN LATERAL (
-      SELECT p.device, p.tail, p.body FROM parked AS p
+      SELECT p.device, p.tail, p.body FROM buffered AS p
       WHERE p.space = $1 AND p.device = wanted.device AND p.tail = wanted.tail OFFSET 0
     ) AS found
     """)
@@ -116,7 +116,7 @@ struct PostgresIngest {
     let results = try connection.pipeline { pipeline in
       spaceTimelines.addLock(to: &pipeline)
       pipeline.add(Self.chains, [.int8(space), .array(devices)])
-      pipeline.add(Self.parked, [.int8(space), .array(devices)])
+      pipeline.add(Self.buffered, [.int8(space), .array(devices)])
       PostgresUsage.addLookUp(of: incoming.map(\.principal), in: space, to: &pipeline)
       addLookUps(
         packets, anchors: incoming.compactMap { $0.cursor?.anchor?.operation }, to: &pipeline)
@@ -127,7 +127,7 @@ struct PostgresIngest {
       try SpaceSchema(stored: PostgresSchemaChange.record(in: space, on: connection))
     }
     for row in results[1] { try take(device: row, into: &context) }
-    context.parked = try results[2].compactMap { try ParkedPacket($0) }
+    context.buffered = try results[2].compactMap { try BufferedPacket($0) }
     try PostgresUsage.take(results[3], into: &context)
     try take(results[4], results[5], into: &context)
     try context.refuseIfStatesLack(incoming.count)
@@ -198,7 +198,7 @@ struct PostgresIngest {
   }
 
   private func loadBodies(
-    _ keys: [ParkedKey], for incoming: Int, into context: inout IngestContext,
+    _ keys: [BufferedKey], for incoming: Int, into context: inout IngestContext,
     on connection: PostgresConnection
   ) throws {
     var devices = PostgresArray<UUID>()
@@ -215,10 +215,10 @@ struct PostgresIngest {
         let tail = OperationID(uuidBytes: try row.uuidBytes(1))
       else { continue }
       let packet = try Packet(decoding: try row.bytes(2), limits: .stored)
-      context.bodies[ParkedKey(device: device, tail: tail)] = packet
+      context.bodies[BufferedKey(device: device, tail: tail)] = packet
       bodies.append(packet)
     }
-    guard bodies.count == keys.count else { throw StoreError.failed("a parked packet is gone") }
+    guard bodies.count == keys.count else { throw StoreError.failed("a buffered packet is gone") }
     let results = try connection.pipeline { addLookUps(bodies, to: &$0) }
     try take(results[0], results[1], into: &context)
     try context.refuseIfStatesLack(incoming)
@@ -235,13 +235,13 @@ struct PostgresIngest {
   }
 }
 
-extension ParkedPacket {
+extension BufferedPacket {
   fileprivate init?(_ row: PostgresRow) throws {
     guard let device = DeviceID(uuidBytes: try row.uuidBytes(0)),
       let tail = OperationID(uuidBytes: try row.uuidBytes(1))
     else { return nil }
     self.init(
-      key: ParkedKey(device: device, tail: tail),
+      key: BufferedKey(device: device, tail: tail),
       dependency: row.isNull(2) ? nil : OperationID(uuidBytes: try row.uuidBytes(2)),
       continues: try row.bool(3), byteCount: Int(try row.int8(4)),
       role: Role(rawValue: try row.text(5)) ?? .reader)

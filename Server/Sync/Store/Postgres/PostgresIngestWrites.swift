@@ -13,7 +13,7 @@ struct PostgresIngestWrites {
     addRecords(effects.records.filter { !$0.isNew }, Self.records, to: &pipeline)
     if !effects.owners.isEmpty { addOwners(effects.owners, to: &pipeline) }
     if !effects.chains.isEmpty { addChains(effects.chains, to: &pipeline) }
-    addPark(effects, to: &pipeline)
+    addBuffered(effects, to: &pipeline)
     if !effects.notices.isEmpty { addNotices(effects.notices, to: &pipeline) }
     if !effects.claims.isEmpty { PostgresClaims.add(effects.claims, in: space, to: &pipeline) }
     var state: PostgresParameters = [
@@ -185,25 +185,25 @@ struct PostgresIngestWrites {
       ])
   }
 
-  private static let unpark = PostgresStatement(
-    "unpark", "DELETE FROM parked WHERE space = $1 AND device = $2 AND tail = $3")
+  private static let unbuffer = PostgresStatement(
+    "unbuffer", "DELETE FROM buffered WHERE space = $1 AND device = $2 AND tail = $3")
 
-  private static let park = PostgresStatement(
-    "park",
+  private static let buffer = PostgresStatement(
+    "buffer",
     """
-    INSERT INTO parked(space, device, tail, dependency, continues, bytes, body, role,
+    INSERT INTO buffered(space, device, tail, dependency, continues, bytes, body, role,
       arrived_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
     """)
 
-  private func addPark(_ effects: IngestEffects, to pipeline: inout PostgresPipeline) {
-    for key in effects.unparked {
+  private func addBuffered(_ effects: IngestEffects, to pipeline: inout PostgresPipeline) {
+    for key in effects.unbuffered {
       var parameters: PostgresParameters = [.int8(space)]
       parameters.append(uuidBytes: key.device.value.bytes)
       parameters.append(uuidBytes: key.tail.value.bytes)
-      pipeline.add(Self.unpark, parameters)
+      pipeline.add(Self.unbuffer, parameters)
     }
-    for row in effects.parked {
+    for row in effects.buffered {
       var parameters: PostgresParameters = [.int8(space)]
       parameters.append(uuidBytes: row.packet.key.device.value.bytes)
       parameters.append(uuidBytes: row.packet.key.tail.value.bytes)
@@ -217,7 +217,7 @@ struct PostgresIngestWrites {
       parameters.append(bytes: row.body)
       parameters.append(.text(row.packet.role.rawValue))
       parameters.append(.int8(now))
-      pipeline.add(Self.park, parameters)
+      pipeline.add(Self.buffer, parameters)
     }
   }
 }

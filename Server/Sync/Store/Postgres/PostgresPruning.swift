@@ -8,7 +8,7 @@ struct PostgresPruning {
   let space: Int64
 
   /// Buffered packets that one slice deletes at most: each may have 8 MiB.
-  private static let parkedRows = 50
+  private static let bufferedRows = 50
   /// Rows of devices that one slice changes at most.
   private static let deviceRows = 1_000
 
@@ -97,12 +97,12 @@ struct PostgresPruning {
       SELECT ctid FROM notices WHERE space + 0 = $1 AND sequence <= $2 ORDER BY sequence LIMIT $3))
     """)
 
-  private static let parked = PostgresStatement(
-    "prune_parked",
+  private static let buffered = PostgresStatement(
+    "prune_buffered",
     """
     WITH gone AS (
-      DELETE FROM parked WHERE ctid = ANY(ARRAY(
-        SELECT ctid FROM parked WHERE space = $1 AND arrived_at <= $2 LIMIT $3))
+      DELETE FROM buffered WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM buffered WHERE space = $1 AND arrived_at <= $2 LIMIT $3))
       RETURNING device, bytes
     ), counted AS (
       SELECT d.principal, count(*) AS packets, sum(g.bytes)::bigint AS bytes
@@ -134,7 +134,7 @@ struct PostgresPruning {
     WITH gone AS (
       DELETE FROM devices WHERE ctid = ANY(ARRAY(
         SELECT ctid FROM devices AS d WHERE space = $1 AND seen_at <= $2 AND NOT EXISTS (
-          SELECT 1 FROM parked AS p WHERE p.space = $1 AND p.device = d.device) LIMIT $3))
+          SELECT 1 FROM buffered AS p WHERE p.space = $1 AND p.device = d.device) LIMIT $3))
       RETURNING principal
     ), counted AS (
       SELECT principal, count(*) AS devices FROM gone GROUP BY principal
@@ -174,10 +174,10 @@ struct PostgresPruning {
       guard reached >= last, rows.count == 0 else {
         return .pruned(rows, reached: reached, isLast: false)
       }
-      (rows.parked, rows.devices) = try pruneDevices(slice, floor: floor, on: connection)
+      (rows.buffered, rows.devices) = try pruneDevices(slice, floor: floor, on: connection)
       return .pruned(
         rows, reached: reached,
-        isLast: rows.parked < Self.parkedRows && rows.devices < Self.deviceRows / 2)
+        isLast: rows.buffered < Self.bufferedRows && rows.devices < Self.deviceRows / 2)
     }
   }
 
@@ -186,11 +186,11 @@ struct PostgresPruning {
   /// it.
   private func pruneDevices(
     _ slice: PruneSlice, floor: SequenceNumber, on connection: PostgresConnection
-  ) throws -> (parked: Int, devices: Int) {
+  ) throws -> (buffered: Int, devices: Int) {
     let found = try connection.pipeline { pipeline in
       pipeline.add(Self.lock, [.int8(space)])
       pipeline.add(
-        Self.parked, [.int8(space), .int8(slice.parkedBefore), .int8(Int64(Self.parkedRows))])
+        Self.buffered, [.int8(space), .int8(slice.bufferedBefore), .int8(Int64(Self.bufferedRows))])
       // While all history is kept, each operation is known by its identifier; nothing is forgotten.
       guard floor > 0 else { return }
       pipeline.add(

@@ -19,7 +19,7 @@ enum PostgresReclaiming {
     try connection.execute("SET statement_timeout = 0; SET lock_timeout = '1s'")
     defer { try? connection.execute("SET statement_timeout = '60s'; SET lock_timeout = 0") }
     var isBusy = false
-    for table in ["operations", "records", "notices", "parked"] {
+    for table in ["operations", "records", "notices", "buffered"] {
       guard try hasRun("VACUUM \(table)", on: connection) else {
         isBusy = true
         continue

@@ -239,7 +239,7 @@ package final class PostgresStore: SyncStore {
     try await run(in: .upkeep) { try PostgresDigestFold(space: space).run(on: $0) }
   }
 
-  package func parked(
+  package func buffered(
     in space: Int64, of device: DeviceID
   ) async throws(StoreError) -> (packets: Int, bytes: Int) {
     try await run { connection in
@@ -247,9 +247,9 @@ package final class PostgresStore: SyncStore {
       parameters.append(uuidBytes: device.value.bytes)
       let row = try connection.query(
         PostgresStatement(
-          "parked_count",
+          "buffered_count",
           """
-          SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM parked
+          SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM buffered
           WHERE space = $1 AND device = $2
           """), parameters)[0]
       return (Int(try row.int8(0)), Int(try row.int8(1)))

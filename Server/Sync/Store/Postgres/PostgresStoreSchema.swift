@@ -47,7 +47,7 @@ enum PostgresStoreSchema {
       seen_at bigint NOT NULL,
       PRIMARY KEY(space, device)
     ) WITH (fillfactor = 50);
-    CREATE TABLE parked(
+    CREATE TABLE buffered(
       space bigint NOT NULL,
       device uuid NOT NULL,
       tail uuid NOT NULL,
@@ -86,7 +86,7 @@ enum PostgresStoreSchema {
     """
     ALTER TABLE spaces ADD COLUMN schema_version bigint NOT NULL DEFAULT 0;
     ALTER TABLE spaces ADD COLUMN minimum_protocol bigint NOT NULL DEFAULT 1;
-    ALTER TABLE parked ADD COLUMN role text NOT NULL DEFAULT 'writer';
+    ALTER TABLE buffered ADD COLUMN role text NOT NULL DEFAULT 'writer';
     CREATE TABLE unique_keys(
       space bigint NOT NULL,
       tbl text COLLATE "C" NOT NULL,
@@ -192,12 +192,12 @@ enum PostgresStoreSchema {
       PRIMARY KEY(space, principal)
     ) WITH (fillfactor = 50);
     INSERT INTO devices(space, device, seen_at)
-      SELECT space, device, max(arrived_at) FROM parked GROUP BY space, device
+      SELECT space, device, max(arrived_at) FROM buffered GROUP BY space, device
       ON CONFLICT DO NOTHING;
     INSERT INTO usage(space, principal, devices, packets, packet_bytes)
       SELECT id, 'anonymous', (SELECT count(*) FROM devices WHERE space = id), count(p.space),
         coalesce(sum(p.bytes), 0)
-      FROM spaces LEFT JOIN parked AS p ON p.space = id GROUP BY id;
+      FROM spaces LEFT JOIN buffered AS p ON p.space = id GROUP BY id;
     INSERT INTO usage(space, principal, records, bytes)
       SELECT space, '', count(*), sum(octet_length(state)) FROM records
       WHERE NOT dead AND left(lower(tbl), 6) <> 'ferry_' GROUP BY space;
@@ -259,8 +259,8 @@ enum PostgresStoreSchema {
     CREATE INDEX notices_by_sequence ON notices((space + 0), sequence);
     ALTER TABLE records ADD COLUMN dead boolean NOT NULL DEFAULT false;
     CREATE INDEX records_dead ON records(space, sequence) WHERE dead;
-    ALTER TABLE parked ADD COLUMN arrived_at bigint NOT NULL DEFAULT 0;
-    UPDATE parked SET arrived_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+    ALTER TABLE buffered ADD COLUMN arrived_at bigint NOT NULL DEFAULT 0;
+    UPDATE buffered SET arrived_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
     """,
     slice: PostgresMigration.slice(
       """

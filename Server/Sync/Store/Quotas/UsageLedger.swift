@@ -32,22 +32,22 @@ struct UsageLedger {
   /// Counts device identifiers that got an owner, or another one, with their buffered packets.
   mutating func move(_ owners: [DeviceID: Principal], in context: IngestContext) {
     for (device, owner) in owners {
-      let parked = context.parked.filter { $0.key.device == device }
-      let bytes = parked.reduce(0) { $0 + Int64($1.byteCount) }
+      let buffered = context.buffered.filter { $0.key.device == device }
+      let bytes = buffered.reduce(0) { $0 + Int64($1.byteCount) }
       if let former = context.owners[device] {
         usage[former, default: Usage()].add(devices: -1)
-        usage[former, default: Usage()].add(packets: -Int64(parked.count), bytes: -bytes)
-        usage[owner, default: Usage()].add(packets: Int64(parked.count), bytes: bytes)
+        usage[former, default: Usage()].add(packets: -Int64(buffered.count), bytes: -bytes)
+        usage[owner, default: Usage()].add(packets: Int64(buffered.count), bytes: bytes)
       }
       usage[owner, default: Usage()].add(devices: 1)
     }
   }
 
-  mutating func park(_ byteCount: Int, of owner: Principal) {
+  mutating func buffer(_ byteCount: Int, of owner: Principal) {
     usage[owner, default: Usage()].add(packets: 1, bytes: Int64(byteCount))
   }
 
-  mutating func unpark(_ byteCount: Int, of owner: Principal) {
+  mutating func unbuffer(_ byteCount: Int, of owner: Principal) {
     usage[owner, default: Usage()].add(packets: -1, bytes: -Int64(byteCount))
   }
 

@@ -133,7 +133,7 @@ package struct PruneSlice: Sendable, Equatable {
   /// Operations up to here are gone already; `nil` if that is not known.
   package var after: SequenceNumber?
   /// Packets buffered at or before this moment go, milliseconds since 1970.
-  package var parkedBefore: Int64
+  package var bufferedBefore: Int64
   /// Chains of devices that were last seen at or before this moment are trimmed.
   package var chainsBefore: Int64
   /// Devices that were last seen at or before this moment are forgotten.
@@ -142,17 +142,17 @@ package struct PruneSlice: Sendable, Equatable {
   package var rows: Int
 
   package init(
-    after: SequenceNumber? = nil, parkedBefore: Int64, chainsBefore: Int64 = .min,
+    after: SequenceNumber? = nil, bufferedBefore: Int64, chainsBefore: Int64 = .min,
     devicesBefore: Int64 = .min, rows: Int
   ) {
-    (self.after, self.parkedBefore, self.rows) = (after, parkedBefore, rows)
+    (self.after, self.bufferedBefore, self.rows) = (after, bufferedBefore, rows)
     (self.chainsBefore, self.devicesBefore) = (chainsBefore, devicesBefore)
   }
 
   /// - Parameter request: The request by which the retention horizon was raised.
   package init(_ request: FloorRequest, rows: Int) {
     self.init(
-      parkedBefore: request.cutoff, chainsBefore: request.chainCutoff,
+      bufferedBefore: request.cutoff, chainsBefore: request.chainCutoff,
       devicesBefore: request.deviceCutoff, rows: rows)
   }
 }
@@ -163,22 +163,22 @@ package struct PrunedRows: Sendable, Equatable {
   package var tombstones = 0
   package var notices = 0
   /// Packets that waited for an earlier one that never came.
-  package var parked = 0
+  package var buffered = 0
   /// Devices that were away for long: chains trimmed, and devices forgotten. Not among ``count``.
   package var devices = 0
 
-  package init(operations: Int = 0, tombstones: Int = 0, notices: Int = 0, parked: Int = 0) {
+  package init(operations: Int = 0, tombstones: Int = 0, notices: Int = 0, buffered: Int = 0) {
     (self.operations, self.tombstones) = (operations, tombstones)
-    (self.notices, self.parked) = (notices, parked)
+    (self.notices, self.buffered) = (notices, buffered)
   }
 
-  package var count: Int { operations + tombstones + notices + parked }
+  package var count: Int { operations + tombstones + notices + buffered }
 
   package static func += (sum: inout PrunedRows, part: PrunedRows) {
     sum.operations += part.operations
     sum.tombstones += part.tombstones
     sum.notices += part.notices
-    sum.parked += part.parked
+    sum.buffered += part.buffered
     sum.devices += part.devices
   }
 }

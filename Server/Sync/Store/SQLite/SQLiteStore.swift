@@ -170,10 +170,10 @@ package final class SQLiteStore: SyncStore {
     try await writer.run { try $0.foldDigests(in: space) }
   }
 
-  package func parked(
+  package func buffered(
     in space: Int64, of device: DeviceID
   ) async throws(StoreError) -> (packets: Int, bytes: Int) {
-    try await read { try $0.parked(in: space, of: device) }
+    try await read { try $0.buffered(in: space, of: device) }
   }
 
   package func usage(

@@ -92,7 +92,7 @@ extension SQLiteStoreFile {
     for device in Set(packets.map(\.device)) {
       let known = try self.device(device, in: space)
       (context.owners[device], context.chains[device]) = (known?.owner, known?.chain)
-      context.parked += try parkedPackets(of: device, in: space)
+      context.buffered += try bufferedPackets(of: device, in: space)
     }
     try loadUsage(of: incoming.map(\.principal), in: space, into: &context)
     try load(packets, in: space, into: &context)
@@ -140,18 +140,18 @@ extension SQLiteStoreFile {
     }
   }
 
-  private func parkedPackets(of device: DeviceID, in space: Int64) throws -> [ParkedPacket] {
+  private func bufferedPackets(of device: DeviceID, in space: Int64) throws -> [BufferedPacket] {
     let find = try connection.statement(
       """
-      SELECT tail, dependency, continues, bytes, role FROM parked WHERE space = ? AND device = ?
+      SELECT tail, dependency, continues, bytes, role FROM buffered WHERE space = ? AND device = ?
       ORDER BY rowid
       """)
     find.bind(1, space)
     find.bind(2, device.value)
     return try find.map { row in
       row.uniqueID(0).map {
-        ParkedPacket(
-          key: ParkedKey(device: device, tail: OperationID($0)),
+        BufferedPacket(
+          key: BufferedKey(device: device, tail: OperationID($0)),
           dependency: row.uniqueID(1).map(OperationID.init), continues: row.int64(2) != 0,
           byteCount: Int(row.int64(3)), role: Role(rawValue: row.text(4)) ?? .reader)
       }
@@ -173,16 +173,16 @@ extension SQLiteStoreFile {
     } ?? nil
   }
 
-  private func bodies(of keys: [ParkedKey], in space: Int64) throws -> [ParkedKey: Packet] {
-    var bodies: [ParkedKey: Packet] = [:]
+  private func bodies(of keys: [BufferedKey], in space: Int64) throws -> [BufferedKey: Packet] {
+    var bodies: [BufferedKey: Packet] = [:]
     let find = try connection.statement(
-      "SELECT body FROM parked WHERE space = ? AND device = ? AND tail = ?")
+      "SELECT body FROM buffered WHERE space = ? AND device = ? AND tail = ?")
     for key in keys {
       find.bind(1, space)
       find.bind(2, key.device.value)
       find.bind(3, key.tail.value)
       bodies[key] = try find.first { try Packet(decoding: $0.blob(0), limits: .stored) }
-      guard bodies[key] != nil else { throw StoreError.failed("a parked packet is gone") }
+      guard bodies[key] != nil else { throw StoreError.failed("a buffered packet is gone") }
     }
     return bodies
   }
@@ -227,7 +227,7 @@ extension SQLiteStoreFile {
     try saveOwners(effects.owners, in: space, now: now)
     try saveChains(effects.chains, in: space, now: now)
     try saveUsage(effects, in: space)
-    try savePark(effects, in: space, now: now)
+    try saveBuffer(effects, in: space, now: now)
     try saveNotices(effects.notices, in: space)
     try saveClaims(effects.claims, in: space)
     try saveTimeline(effects.space, in: space)
@@ -312,10 +312,10 @@ extension SQLiteStoreFile {
     }
   }
 
-  private func savePark(_ effects: IngestEffects, in space: Int64, now: Int64) throws {
+  private func saveBuffer(_ effects: IngestEffects, in space: Int64, now: Int64) throws {
     let remove = try connection.statement(
-      "DELETE FROM parked WHERE space = ? AND device = ? AND tail = ?")
-    for key in effects.unparked {
+      "DELETE FROM buffered WHERE space = ? AND device = ? AND tail = ?")
+    for key in effects.unbuffered {
       remove.bind(1, space)
       remove.bind(2, key.device.value)
       remove.bind(3, key.tail.value)
@@ -323,10 +323,10 @@ extension SQLiteStoreFile {
     }
     let insert = try connection.statement(
       """
-      INSERT INTO parked(space, device, tail, dependency, continues, bytes, body, arrived_at, role)
+      INSERT INTO buffered(space, device, tail, dependency, continues, bytes, body, arrived_at, role)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
-    for row in effects.parked {
+    for row in effects.buffered {
       insert.bind(1, space)
       insert.bind(2, row.packet.key.device.value)
       insert.bind(3, row.packet.key.tail.value)

@@ -3,7 +3,7 @@ import SQLite
 
 extension SQLiteStoreFile {
   /// Buffered packets that one slice deletes at most: each may have 8 MiB.
-  private static let parkedRows = 50
+  private static let bufferedRows = 50
   /// Rows of devices that one slice changes at most.
   private static let deviceRows = 1_000
   /// Pages that one call frees at most.
@@ -105,34 +105,34 @@ extension SQLiteStoreFile {
       guard reached >= last, rows.count == 0 else {
         return .pruned(rows, reached: reached, isLast: false)
       }
-      rows.parked = try pruneParked(slice, of: space)
+      rows.buffered = try pruneBuffered(slice, of: space)
       if floor > 0 { rows.devices = try pruneDevices(slice, of: space) }
       return .pruned(
         rows, reached: reached,
-        isLast: rows.parked < Self.parkedRows && rows.devices < Self.deviceRows / 2)
+        isLast: rows.buffered < Self.bufferedRows && rows.devices < Self.deviceRows / 2)
     }
   }
 
-  private func pruneParked(_ slice: PruneSlice, of space: Int64) throws -> Int {
+  private func pruneBuffered(_ slice: PruneSlice, of space: Int64) throws -> Int {
     let credit = try connection.statement(
       """
       UPDATE usage SET packets = max(0, packets - gone.count),
         packet_bytes = max(0, packet_bytes - gone.bytes)
       FROM (SELECT d.principal AS name, count(*) AS count, sum(p.bytes) AS bytes
-        FROM (SELECT device, bytes FROM parked WHERE space = ?1 AND arrived_at <= ?2
+        FROM (SELECT device, bytes FROM buffered WHERE space = ?1 AND arrived_at <= ?2
           ORDER BY rowid LIMIT ?3) AS p
         JOIN devices AS d ON d.space = ?1 AND d.device = p.device GROUP BY d.principal) AS gone
       WHERE space = ?1 AND principal = gone.name
       """)
     credit.bind(1, space)
-    credit.bind(2, slice.parkedBefore)
-    credit.bind(3, Int64(Self.parkedRows))
+    credit.bind(2, slice.bufferedBefore)
+    credit.bind(3, Int64(Self.bufferedRows))
     try credit.run()
     return try delete(
       """
-      parked WHERE rowid IN (SELECT rowid FROM parked
+      buffered WHERE rowid IN (SELECT rowid FROM buffered
         WHERE space = ?1 AND arrived_at <= ?2 ORDER BY rowid LIMIT ?3)
-      """, space, slice.parkedBefore, Int64(Self.parkedRows))
+      """, space, slice.bufferedBefore, Int64(Self.bufferedRows))
   }
 
   /// Forgets devices that were not seen for very long, and trims the chains of those that were not
@@ -141,7 +141,7 @@ extension SQLiteStoreFile {
   private func pruneDevices(_ slice: PruneSlice, of space: Int64) throws -> Int {
     let old = """
       SELECT device FROM devices AS d WHERE space = ?1 AND seen_at <= ?2 AND NOT EXISTS (
-        SELECT 1 FROM parked AS p WHERE p.space = ?1 AND p.device = d.device)
+        SELECT 1 FROM buffered AS p WHERE p.space = ?1 AND p.device = d.device)
       ORDER BY device LIMIT ?3
       """
     let credit = try connection.statement(

@@ -148,9 +148,9 @@ package final class SQLiteStoreFile {
     }
   }
 
-  func parked(in space: Int64, of device: DeviceID) throws -> (packets: Int, bytes: Int) {
+  func buffered(in space: Int64, of device: DeviceID) throws -> (packets: Int, bytes: Int) {
     let find = try connection.statement(
-      "SELECT count(*), coalesce(sum(bytes), 0) FROM parked WHERE space = ? AND device = ?")
+      "SELECT count(*), coalesce(sum(bytes), 0) FROM buffered WHERE space = ? AND device = ?")
     find.bind(1, space)
     find.bind(2, device.value)
     return try find.first { (Int($0.int64(0)), Int($0.int64(1))) } ?? (0, 0)

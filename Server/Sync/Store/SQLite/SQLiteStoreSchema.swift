@@ -45,7 +45,7 @@ enum SQLiteStoreSchema {
       seen_at INTEGER NOT NULL,
       PRIMARY KEY(space, device)
     ) WITHOUT ROWID;
-    CREATE TABLE parked(
+    CREATE TABLE buffered(
       space INTEGER NOT NULL,
       device BLOB NOT NULL,
       tail BLOB NOT NULL,
@@ -84,7 +84,7 @@ enum SQLiteStoreSchema {
     """
     ALTER TABLE spaces ADD COLUMN schema_version INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE spaces ADD COLUMN minimum_protocol INTEGER NOT NULL DEFAULT 1;
-    ALTER TABLE parked ADD COLUMN role TEXT NOT NULL DEFAULT 'writer';
+    ALTER TABLE buffered ADD COLUMN role TEXT NOT NULL DEFAULT 'writer';
     CREATE TABLE unique_keys(
       space INTEGER NOT NULL,
       tbl TEXT NOT NULL,
@@ -183,7 +183,7 @@ enum SQLiteStoreSchema {
     INSERT INTO devices(space, device, tail, recent, operations, seen_at)
       SELECT space, device, tail, recent, operations, seen_at FROM devices_before;
     INSERT OR IGNORE INTO devices(space, device, seen_at)
-      SELECT space, device, max(arrived_at) FROM parked GROUP BY space, device;
+      SELECT space, device, max(arrived_at) FROM buffered GROUP BY space, device;
     DROP TABLE devices_before;
     CREATE TABLE usage(
       space INTEGER NOT NULL,
@@ -199,8 +199,8 @@ enum SQLiteStoreSchema {
     ) WITHOUT ROWID;
     INSERT INTO usage(space, principal, devices, packets, packet_bytes)
       SELECT id, 'anonymous', (SELECT count(*) FROM devices WHERE space = id),
-        (SELECT count(*) FROM parked WHERE space = id),
-        (SELECT coalesce(sum(bytes), 0) FROM parked WHERE space = id) FROM spaces;
+        (SELECT count(*) FROM buffered WHERE space = id),
+        (SELECT coalesce(sum(bytes), 0) FROM buffered WHERE space = id) FROM spaces;
     INSERT INTO usage(space, principal, records, bytes)
       SELECT space, '', count(*), sum(length(CAST(state AS BLOB))) FROM records
       WHERE NOT dead AND substr(lower(tbl), 1, 6) <> 'ferry_' GROUP BY space;

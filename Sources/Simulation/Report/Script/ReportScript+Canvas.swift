@@ -189,9 +189,9 @@ extension ReportScript {
       }
     }
 
-    /** A thin bar in the server's lane for each parked packet. */
-    function paintParks(pen) {
-      for (const span of parks) {
+    /** A thin bar in the server's lane for each buffered packet. */
+    function paintBuffered(pen) {
+      for (const span of buffers) {
         const [from, to] = [places[span.start], endOfSpan(span)];
         if (laneOf[span.from] < 0 || !isInWindow(from, to)) continue;
         if (!passes(span.start) && !(span.end >= 0 && passes(span.end))) continue;

@@ -26,7 +26,7 @@ extension ReportScript {
       partitioned: { group: "Network", tone: "orange", shape: "wall", fault: true },
       healed: { group: "Network", tone: "green", shape: "wall" },
       applied: { group: "Server", tone: "teal", shape: "square", common: true },
-      parked: { group: "Server", tone: "amber", shape: "pause" },
+      buffered: { group: "Server", tone: "amber", shape: "pause" },
       released: { group: "Server", tone: "green", shape: "play" },
       refused: { group: "Server", tone: "red", shape: "barred" },
       pulled: { group: "Server", tone: "grey", shape: "square", common: true },

@@ -160,7 +160,7 @@ extension ReportScript {
       paintPartitions(pen);
       paintLanes(pen);
       const messages = paintMessages(pen);
-      paintParks(pen);
+      paintBuffered(pen);
       paintMarks(pen, shown);
       paintViolations(pen);
       paintChosen(pen);

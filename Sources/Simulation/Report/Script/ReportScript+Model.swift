@@ -145,8 +145,8 @@ extension ReportScript {
       const same = pair.find((span) => events.detail[span.start] === events.detail[event]);
       return same ? [same] : pair;
     };
-    /** The park of the same message; without one, all of the device: its chain has closed. */
-    const sameParking = (open, event) => {
+    /** The buffer of the same message; without one, all of the device: its chain has closed. */
+    const sameBuffering = (open, event) => {
       const message = events.message[event];
       const mine = open.filter((span) => message >= 0 && events.message[span.start] === message);
       return mine.length ? mine : samePair(open, event);
@@ -158,7 +158,7 @@ extension ReportScript {
     const sorts = findSorts(legs);
     const downs = findSpans(["crashed", "lostPower"], ["restarted"], sameActor);
     const partitions = findSpans(["partitioned"], ["healed"], samePair);
-    const parks = findSpans(["parked"], ["released"], sameParking);
+    const buffers = findSpans(["buffered"], ["released"], sameBuffering);
     const phases = findSpans(["phase"], [], () => []);
     const violations = [];
     for (let event = 0; event < events.count; event++) {

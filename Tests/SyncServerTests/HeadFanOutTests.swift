@@ -5,8 +5,8 @@ import Testing
 @testable import SyncServer
 
 @Suite(.hangLimit)
-struct ServiceHeadBoardTests {
-  typealias Board = HeadBoard<String>
+struct HeadFanOutTests {
+  typealias Board = HeadFanOut<String>
 
   static func space(_ id: Int64, head: SequenceNumber, epoch: UInt64 = 7) -> SpaceSummary {
     SpaceSummary(id: id, name: SpaceName.known("space\(id)"), epoch: Epoch(epoch), head: head)

@@ -5,7 +5,7 @@ import Testing
 @testable import SyncServer
 
 @Suite("A mission beside the others of its space", .hangLimit)
-struct NeighbourhoodTests {
+struct NearbyMissionsTests {
   private func manifest(_ id: String, after: [String] = []) throws -> MissionManifest {
     MissionManifest(
       space: .known("notes"), id: try #require(MissionID(id)), version: 1,
@@ -23,7 +23,7 @@ struct NeighbourhoodTests {
 
   @Test("a name that differs from another mission's in case only is refused")
   func names() throws {
-    let others = Neighbourhood([try record("Tour"), try record("base")])
+    let others = NearbyMissions([try record("Tour"), try record("base")])
     let problem = others.problem(with: try manifest("tour"))
     #expect(problem?.code == .missionConflict && problem?.detail.contains("mission Tour") == true)
     #expect(others.problem(with: try manifest("Tour")) == nil)
@@ -32,7 +32,7 @@ struct NeighbourhoodTests {
 
   @Test("a circle of missions is refused, and named")
   func circles() throws {
-    let others = Neighbourhood([
+    let others = NearbyMissions([
       try record("a", after: ["b", "x"]), try record("b", after: ["c", "d"]), try record("d"),
     ])
     let problem = others.problem(with: try manifest("c", after: ["d", "a"]))
@@ -46,11 +46,11 @@ struct NeighbourhoodTests {
 
   @Test("another key than that of all the others is noticed")
   func signers() throws {
-    #expect(Neighbourhood([]).signer(besides: [1]) == nil)
-    #expect(Neighbourhood([try record("a")]).signer(besides: [1]) == nil)
-    #expect(Neighbourhood([try record("a")]).signer(besides: [2]) == [1])
+    #expect(NearbyMissions([]).signer(besides: [1]) == nil)
+    #expect(NearbyMissions([try record("a")]).signer(besides: [1]) == nil)
+    #expect(NearbyMissions([try record("a")]).signer(besides: [2]) == [1])
     // A publisher has agreed to it when the first one was published.
-    let both = Neighbourhood([try record("a"), try record("b", signer: 2)])
+    let both = NearbyMissions([try record("a"), try record("b", signer: 2)])
     #expect(both.signer(besides: [2]) == nil)
   }
 }

@@ -5,7 +5,7 @@ import MissionServer
 // The key that signs missions. It is read for each publication. Devices refuse a mission that is
 // signed by another key than the first one. So a lost key must not be made again unnoticed, and a
 // key that is restored counts at once.
-extension MissionDesk {
+extension MissionService {
   /// Returns the key; makes it if there is none and nothing of the store was signed.
   package func signingKey() async throws(MissionFailure) -> MissionSigner {
     if let signer = try await readKey() { return signer }
@@ -25,7 +25,7 @@ extension MissionDesk {
       return signer
     }
     let signer = try await signingKey()
-    if let other = Neighbourhood(others).signer(besides: signer.publicKey) {
+    if let other = NearbyMissions(others).signer(besides: signer.publicKey) {
       throw .key(.other(path: keyFile, signer: Self.text(other)))
     }
     return signer
@@ -36,7 +36,7 @@ extension MissionDesk {
     _ signer: MissionSigner, beside others: [MissionRecord], in space: SpaceSummary,
     by principal: Principal?
   ) async throws(MissionFailure) {
-    guard let principal, Neighbourhood(others).signer(besides: signer.publicKey) != nil else {
+    guard let principal, NearbyMissions(others).signer(besides: signer.publicKey) != nil else {
       return
     }
     let entry = AuditMark(principal, at: clock.wall()).entry(

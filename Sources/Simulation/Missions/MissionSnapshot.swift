@@ -5,7 +5,7 @@ import SimulatedDisk
 
 /// Reads a device's mission data from its disk as it is at this moment. It reads a copy, so that it
 /// never writes to the device's disk.
-enum MissionLook {
+enum MissionSnapshot {
   private static let folders: Set<Substring> = ["objects", "partial", "bundles", "locks"]
 
   /// - Parameter withObjects: Whether all content is hashed as well.

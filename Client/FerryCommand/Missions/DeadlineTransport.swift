@@ -3,7 +3,7 @@ import Synchronization
 
 /// A transport with a deadline, for optional requests of a command. After the first missing answer
 /// it waits for none.
-final class ImpatientTransport: Transport {
+final class DeadlineTransport: Transport {
   private let transport: any Transport
   /// The longest duration of an exchange.
   private let patience: Duration

@@ -4,7 +4,7 @@ import SQLite
 extension ReplicaFile {
   /// Makes the next pull fetch the differing records and set their rows to the server's. Own
   /// pending operations keep their effect. Values that only the rows had are kept as conflicts.
-  func mend(_ differences: [RecordDifference]) throws {
+  func repair(_ differences: [RecordDifference]) throws {
     try connection.transaction {
       try refresh(differences.map(\.key))
       for difference in differences {

@@ -1,6 +1,6 @@
 import MissionServer
 
-extension MissionDesk {
+extension MissionService {
   /// Creates the publisher of a server; `nil` if the server has no directory for content.
   convenience init?(
     _ configuration: FerryServerConfiguration, store: any SyncStore
@@ -14,7 +14,7 @@ extension MissionDesk {
   /// Opens the directory, which is made when absent.
   package convenience init(
     store: any SyncStore, directory path: String, keyFile: String?, clock: ServiceClock,
-    uploadQuota: Int64 = MissionDesk.uploadQuotaStandard
+    uploadQuota: Int64 = MissionService.uploadQuotaStandard
   ) throws(FerryServerError) {
     let directory: BlobDirectory
     do {

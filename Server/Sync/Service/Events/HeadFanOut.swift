@@ -4,7 +4,7 @@ import FerryProtocol
 ///
 /// Heads supersede each other. The first move of a space is passed on at once and opens a window.
 /// Moves within the window are passed on when it ends, as one event.
-struct HeadBoard<Listener> {
+struct HeadFanOut<Listener> {
   /// Bytes for some listeners.
   struct Delivery {
     var bytes: [UInt8]

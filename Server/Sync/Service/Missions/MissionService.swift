@@ -2,7 +2,7 @@ import FerryProtocol
 import MissionServer
 
 /// The publisher of missions: it joins the store, the content's directory and the key.
-package final class MissionDesk: Sendable {
+package final class MissionService: Sendable {
   /// Attempts at a publication while other callers publish concurrently.
   private static let attempts = 10
 
@@ -26,7 +26,7 @@ package final class MissionDesk: Sendable {
   package init(
     store: any SyncStore, blobs: BlobThreads, keyFile: String? = nil,
     signer: MissionSigner? = nil, clock: ServiceClock, limits: MissionLimits = .standard,
-    uploadQuota: Int64 = MissionDesk.uploadQuotaStandard
+    uploadQuota: Int64 = MissionService.uploadQuotaStandard
   ) {
     knownSigner = signer
     self.store = store
@@ -63,7 +63,7 @@ package final class MissionDesk: Sendable {
     let others = try await MissionFailure.asking { () async throws(StoreError) in
       try await self.store.missions(in: space.id)
     }
-    if let problem = Neighbourhood(others).problem(with: manifest) { throw .refused(problem) }
+    if let problem = NearbyMissions(others).problem(with: manifest) { throw .refused(problem) }
     let signer = try await signingKey(beside: others, isNew: isNewKey, in: space, by: principal)
     let hold = try await hold()
     defer { withExtendedLifetime(hold) {} }

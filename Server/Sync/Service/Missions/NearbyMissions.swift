@@ -1,7 +1,7 @@
 import FerryProtocol
 
 /// The missions in force in a space, beside which a mission is published; pure.
-struct Neighbourhood: Sendable {
+struct NearbyMissions: Sendable {
   private let records: [MissionRecord]
 
   init(_ records: [MissionRecord]) { self.records = records.sorted { $0.id < $1.id } }

@@ -5,7 +5,7 @@ import FerryProtocol
 /// The server replaces a time from the far future by its own, in the order of arrival. That keeps a
 /// device's writes in their order, but not those of two copies of one file. One copy may send an
 /// operation late that the other has sent already in a later operation.
-struct ClampDoubts {
+struct ClampedStamps {
   private var branched: Set<String> = []
   private var held: [(device: String, violation: Violation)] = []
 
