@@ -201,7 +201,7 @@ extension ReplicaFile {
     _ changes: [Change], of unrecorded: UnrecordedTable
   ) throws -> ReconciledRows {
     try connection.transaction {
-      let scan = try TableScan(unrecorded.table, on: connection, limits: limits)
+      let scan = try TableScan(unrecorded.table, on: connection, limits: limits, isWhole: false)
       let rules = try self.rules(for: scan.table)
       let machine = Reconciliation(
         comparison: scan.comparison, since: unrecorded.since,
@@ -215,7 +215,8 @@ extension ReplicaFile {
           result.left += 1
           continue
         }
-        let here = try scan.received(change.key)
+        let here = KeptOverlay.received(
+          row: try scan.row(change.key), kept: try kept(of: change.key)?.state)
         let pending = try pendingColumns(of: change.key)
         var decision = machine.decide(here: here, there: change.state, pending: pending)
         if isUpload { decision.dropServer() }
@@ -258,11 +259,11 @@ extension ReplicaFile {
     _ decision: Reconciliation.Decision, _ key: RecordKey, _ table: TableSchema, _ rules: TableRules
   ) throws {
     if decision.isInserted {
-      let insert = try connection.prepare(CaptureTriggers.recordExisting(table))
+      let insert = try connection.statement(CaptureTriggers.recordExisting(table))
       insert.bind(1, key.record)
       try insert.run()
     } else if !decision.edited.isEmpty {
-      let update = try connection.prepare(
+      let update = try connection.statement(
         CaptureTriggers.recordDifference(table, rules, of: Set(decision.edited.map(\.name))))
       var index: Int32 = 1
       for column in table.columns {

@@ -18,8 +18,12 @@ struct TableScan {
 
   /// Prepares the scan of a table.
   ///
+  /// - Parameter isWhole: whether all rows are scanned. If not, only ``row(_:)`` and ``comparison`` are
+  ///   used: pending and deferred changes are not read.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the table no longer exists.
-  init(_ name: Name, on connection: SQLiteConnection, limits: Limits) throws {
+  init(
+    _ name: Name, on connection: SQLiteConnection, limits: Limits, isWhole: Bool = true
+  ) throws {
     self.connection = connection
     table =
       name == MissionRecord.table ? .missions : try TableSchema.read(name, from: connection)
@@ -27,8 +31,8 @@ struct TableScan {
       ($0.name, RecordHasher.framed($0.name))
     }
     comparison = RowComparison(rules: try Self.rules(of: table, on: connection))
-    pending = try Self.pending(of: name, on: connection)
-    kept = try Self.kept(of: name, on: connection, limits: limits)
+    pending = isWhole ? try Self.pending(of: name, on: connection) : []
+    kept = isWhole ? try Self.kept(of: name, on: connection, limits: limits) : [:]
     special = Set((Array(pending) + kept.keys).map { DigestNode.leaf(of: $0.record) })
   }
 
