@@ -9,7 +9,11 @@ extension MissionService {
   /// Returns the key; makes it if there is none and nothing of the store was signed.
   package func signingKey() async throws(MissionFailure) -> MissionSigner {
     if let signer = try await readKey() { return signer }
-    if let signer = try await anySigner() { throw .key(.missing(path: keyFile, signer: signer)) }
+    if let signer = try await anySigner() {
+      // Another publisher may have made the key, and published with it, since it was looked for.
+      if let made = try await readKey() { return made }
+      throw .key(.missing(path: keyFile, signer: signer))
+    }
     return try await makeKey()
   }
 
