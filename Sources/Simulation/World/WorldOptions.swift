@@ -219,7 +219,7 @@ extension WorldOptions {
     options.drawNodes(seed: seed)
     var copies = SeededRandom(seed, "batch-copies")
     options.batchCopies = copies.chance(1, in: 3) ? 1 + copies.below(3) : 0
-// On request only: see SIMULATION.md.
+    // On request only: see SIMULATION.md.
     options.migrations = 0
     return options
   }
