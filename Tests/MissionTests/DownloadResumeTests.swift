@@ -57,6 +57,26 @@ struct DownloadResumeTests {
     #expect(outcome.bytesReused + outcome.bytesFetched == Int64(content.count))
   }
 
+  @Test("of a small file keeps verified chunks when an attempt fails")
+  func smallFile() async throws {
+    let small = Array(content.prefix(200_000))
+    let server = try HostileServer { request in
+      let start = request.range(of: small.count)?.lowerBound ?? 0
+      return start < 131_072 ? .good(small, tag: nil, to: request) : Answer("503 Busy")
+    }
+    let failure = await fixture.failure(
+      fixture.job(small, from: server.url, inChunks: true), attempts: 2
+    ) { $0.rangeBytes = 65_536 }
+    server.stop()
+    #expect(failure?.kind == .server(503))
+    let good = try HostileServer { .good(small, tag: nil, to: $0) }
+    defer { good.stop() }
+    let outcome = try await fixture.download(
+      fixture.job(small, from: good.url, inChunks: true, map: recorded))
+    #expect(outcome.bytesReused == 131_072)
+    #expect(try fixture.content() == small)
+  }
+
   @Test("after a kill fetches only what lacks, although the map was not recorded")
   func kill() async throws {
     try await cancelled(inChunks: true, after: 480_000)

@@ -1,6 +1,9 @@
 import Ferry
 import Foundation
+import Networking
 import SQLite
+import SyncClient
+import Synchronization
 import TestSupport
 import Testing
 
@@ -118,6 +121,35 @@ struct MigrationTests {
     try await pair.one.exchange()
     #expect(try await pair.one.value("SELECT body FROM notes WHERE id = 'b'") == "two")
     #expect(try await pair.one.open().verify().isEqual)
+  }
+
+  @Test("a row that the user edits while its table is compared gets its values back")
+  func editedMeanwhile() async throws {
+    let pair = try await make()
+    try await pair.one.write("ALTER TABLE notes DROP COLUMN body")
+    try await pair.one.write("ALTER TABLE notes ADD COLUMN body TEXT")
+    let path = pair.one.path
+    let requests = Mutex(0)
+    let transport = WatchedTransport { request in
+      guard request.url.contains("digests") else { return }
+      let number = requests.withLock {
+        $0 += 1
+        return $0
+      }
+      // The rows were read, and differ from the server's.
+      guard number == 2 else { return }
+      let user = try await Replica.open(path)
+      try await user.write { _ = try $0.execute("UPDATE notes SET n = 3 WHERE id = 'b'") }
+    }
+    let replica = try await Replica.open(path, transport: transport, in: .system)
+    _ = try await replica.sync()
+    #expect(requests.withLock { $0 } > 2)
+    try await pair.two.exchange()
+    for device in [pair.one, pair.two] {
+      let rows = try await device.rows("SELECT id, body, n FROM notes ORDER BY id")
+      #expect(rows == [["a", "one", 1], ["b", "two", 3]])
+    }
+    #expect(try await replica.verify().isEqual)
   }
 
   @Test("a table that is dropped and created again gets its rows back", arguments: [true, false])
@@ -366,6 +398,21 @@ struct MigrationTests {
     #expect(try await pair.one.rows("SELECT * FROM items").count == 1)
     try await pair.one.write("DELETE FROM items")
     try await pair.one.write("DROP TABLE lists")
+  }
+}
+
+/// Calls its owner before each request.
+private struct WatchedTransport: Transport {
+  let base = CurlTransport()
+  let watch: @Sendable (TransportRequest) async throws -> Void
+
+  func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
+    do { try await watch(request) } catch { throw TransportError(.other, "\(error)") }
+    return try await base.send(request)
+  }
+
+  func stream(_ request: TransportRequest) async throws(TransportError) -> TransportStream {
+    try await base.stream(request)
   }
 }
 

@@ -1,3 +1,4 @@
+import Conformance
 import TestSupport
 import Testing
 
@@ -9,6 +10,21 @@ struct ForgottenWorldTests {
   func isForgotten(seed: UInt64, missions: Int) throws {
     let left = try Self.run(seed, missions: missions).names
     #expect(left.isEmpty)
+  }
+
+  @Test("makes no copies of devices that are still planned")
+  func makesNoCopies() throws {
+    var options = WorldOptions.drawn(seed: 1, devices: 2, operations: 50)
+    (options.copies, options.batchCopies) = (5, 5)
+    let world = try World(seed: 1, options: options, stepsMax: 1_000_000)
+    var devices = 0
+    world.scheduler.after(Int64(options.seconds) * 500_000) { [unowned world] in
+      devices = world.devices.count
+      world.report([Violation(oracle: "none", "the run ends here")])
+    }
+    let result = world.run()
+    #expect(result.plannedFaults.contains { $0.kind == .copy && $0.at > options.seconds * 500 })
+    #expect(devices > 0 && world.devices.count == devices)
   }
 
   /// The remains of a world.

@@ -109,10 +109,10 @@ extension DownloadSession {
     }
   }
 
-  /// Records the map for the next attempt. A file without chunks has its marks instead: waiting for
-  /// the disk would delay a pause.
+  /// Records the verified chunks for the next attempt, which trusts their hashes. A file without
+  /// chunks has its marks instead: waiting for the disk would delay a pause.
   fileprivate func keep(after error: DownloadError) async {
-    guard checksChunks, layout.hasMarks else { return }
+    guard checksChunks, layout.hasMarks || map.present > 0 else { return }
     // Report the error that ended the download, not this one.
     try? await job.record(map)
   }

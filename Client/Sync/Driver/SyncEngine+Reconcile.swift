@@ -51,9 +51,8 @@ extension SyncEngine {
     let root =
       try await verifier.tables(&report).first { $0.table == table.table }
       ?? DigestAnswer.TableDigest(table: table.table, records: 0, digest: .zero)
-    var rows = try await reconcile(
-      try await thread.run { try $0.pendingRecords(of: table.table) }, of: table, verifier, &report)
-    _ = try await verifier.forEachSuspect(of: root, &report) { suspects, report in
+    var rows = ReconciledRows()
+    _ = try await verifier.forEachSuspect(of: root, .all, &report) { suspects, report in
       rows += try await reconcile(suspects, of: table, verifier, &report)
     }
     return rows

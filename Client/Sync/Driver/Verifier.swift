@@ -64,7 +64,7 @@ struct Verifier: Sendable {
     _ root: DigestAnswer.TableDigest, _ report: inout VerifyReport
   ) async throws {
     let before = report.differences.count
-    let rows = try await forEachSuspect(of: root, &report) { suspects, report in
+    let rows = try await forEachSuspect(of: root, .settled, &report) { suspects, report in
       report.differences += try await judge(suspects, of: root.table, &report)
     }
     report.tables.append(
@@ -73,25 +73,36 @@ struct Verifier: Sendable {
         differing: report.differences.count - before))
   }
 
-  /// Calls `body` with records that may differ, a limited number at a time.
+  /// The records to look at.
+  enum Selection {
+    /// Records without pending operations that may differ.
+    case settled
+    /// These, and all records with pending operations, also those that the user edits meanwhile.
+    case all
+  }
+
+  /// Calls `body` with records that may differ, a limited number at a time, each once.
   ///
   /// - Returns: The number of rows that were read.
   func forEachSuspect(
-    of root: DigestAnswer.TableDigest, _ report: inout VerifyReport,
+    of root: DigestAnswer.TableDigest, _ selection: Selection,
+    _ report: inout VerifyReport,
     _ body: ([RecordKey], inout VerifyReport) async throws -> Void
   ) async throws -> Int {
     let (sums, pending) = try await scan(root.table) { scan in
       let sums = try scan.sums {
         progress(VerifyProgress(phase: .reading, completed: $0, total: max($0, root.records)))
       }
-      return (sums, scan.pending.count)
+      return (sums, scan.pending)
     }
-    report.pending += pending
+    report.pending += pending.count
+    if selection == .all { try await body(Array(pending), &report) }
     let leaves = try await leaves(of: root, sums, &report)
     var start = 0
     while start < leaves.count {
       let part = Array(leaves[start..<min(start + Self.leavesAtOnce, leaves.count)])
-      try await body(try await suspects(in: part, of: root.table, &report), &report)
+      let found = try await suspects(in: part, of: root.table, selection, &report)
+      try await body(selection == .all ? found.filter { !pending.contains($0) } : found, &report)
       start += part.count
     }
     return sums.recordCount
@@ -114,7 +125,7 @@ struct Verifier: Sendable {
 
   /// Returns records that may differ.
   private func suspects(
-    in leaves: [Int], of table: Name, _ report: inout VerifyReport
+    in leaves: [Int], of table: Name, _ selection: Selection, _ report: inout VerifyReport
   ) async throws -> [RecordKey] {
     let wanted = Set(leaves)
     let (ours, pending) = try await scan(table) { (try $0.digests(of: wanted), $0.pending) }
@@ -134,7 +145,10 @@ struct Verifier: Sendable {
         VerifyProgress(
           phase: .comparing, completed: leaves.count - waiting.count, total: leaves.count))
     }
-    return LeafComparison.differing(ours: ours, theirs: theirs).filter { !pending.contains($0) }
+    let settled = LeafComparison.differing(ours: ours, theirs: theirs)
+      .filter { !pending.contains($0) }
+    if selection == .settled { return settled }
+    return settled + pending.filter { wanted.contains(DigestNode.leaf(of: $0.record)) }
   }
 
   // MARK: One record

@@ -140,6 +140,7 @@ extension ReplicaFile {
     let find = try connection.statement(
       "SELECT name, since, remade FROM ferry_tables WHERE since IS NOT NULL ORDER BY name")
     let tables = try find.map { ($0.name(0), $0.int64(1), $0.int64(2) != 0) }
+    if tables.isEmpty { return [] }
     let version = try connection.statement("PRAGMA schema_version").first { $0.int64(0) } ?? 0
     return try tables.filter { (try? schema(of: $0.0))?.name == $0.0 }.map {
       name, since, isRemade in
@@ -235,13 +236,6 @@ extension ReplicaFile {
       }
       return result
     }
-  }
-
-  /// Records of a table that have pending operations.
-  func pendingRecords(of table: Name) throws -> [RecordKey] {
-    let find = try connection.statement("SELECT DISTINCT record FROM ferry_pending WHERE tbl = ?")
-    find.bind(1, table)
-    return try find.map { RecordKey(table: table, record: $0.name(0)) }
   }
 
   /// The columns that pending updates of a record write; `nil` if a pending insert or delete decides

@@ -4,6 +4,7 @@ import SimulatedDisk
 /// The events of a plan, as they come.
 extension World {
   func perform(_ fault: PlannedFault) {
+    guard !isOver else { return }
     let device = devices[fault.device]
     let duration = fault.duration * 1_000
     var random = SeededRandom(fault.seed, "event")
@@ -75,7 +76,7 @@ extension World {
   }
 
   private func makeCopy(of original: SimulatedDevice) -> SimulatedDevice? {
-    guard !disk.fileNames(under: original.path).isEmpty else { return nil }
+    guard !isOver, !disk.fileNames(under: original.path).isEmpty else { return nil }
     let copy = addDevice(devices.count, to: original.space)
     trace.note(.copied, copy.name, "a copy of \(original.name)")
     disk.copyFiles(under: "/\(original.name)/", to: "/\(copy.name)/")

@@ -24,6 +24,8 @@ package final class World: @unchecked Sendable {
   private let stepsMax: Int
   private var judges: [SpaceName: OracleBench] = [:]
   private(set) var violations: [Violation] = []
+  /// Whether the run has ended. Events of the plan may be left, since a violation ends a run early.
+  private(set) var isOver = false
   let skipped: SkippedTime
   let nodeClocks: NodeClocks
   private(set) var committed = 0
@@ -262,6 +264,7 @@ package final class World: @unchecked Sendable {
 
   /// Ends all processes, so that the world can be forgotten.
   private func end() {
+    isOver = true
     disk.faults = { _ in nil }
     for device in devices { device.retire() }
     publisher?.stop()

@@ -219,8 +219,8 @@ extension WorldOptions {
     options.drawNodes(seed: seed)
     var copies = SeededRandom(seed, "batch-copies")
     options.batchCopies = copies.chance(1, in: 3) ? 1 + copies.below(3) : 0
-    // On request only: see SIMULATION.md.
-    options.migrations = 0
+    var migrations = SeededRandom(seed, "migrations")
+    options.migrations = migrations.chance(1, in: 3) ? 1 + migrations.below(5) : 0
     return options
   }
 
