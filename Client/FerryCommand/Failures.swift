@@ -65,6 +65,11 @@ extension ReplicaError: CommandFailureConvertible {
         "table \(table) cannot be tracked", why: why,
         next: "correct that, and track it again; tracked tables have one TEXT PRIMARY KEY column",
         code: "cannot_track")
+    case .cannotDrop(let table, let why):
+      CommandFailure(
+        "table \(table) cannot be dropped", why: why,
+        next: "untrack that table first, and track it again after the migration",
+        code: "cannot_drop")
     case .cannotOpen(let path, let why):
       CommandFailure(
         "\(path) cannot be used as a replica", why: why, next: "name another file with --replica",

@@ -33,7 +33,7 @@ extension FerryCommand {
     let count = try arguments.integer("limit", in: 1...1_000_000)
     let pending = try await open(arguments).pendingOperations(limit: count)
     try Presentation.print(
-      ["time", "kind", "table", "record", "data", "operation", "transaction"],
+      ["time", "kind", "table", "record", "data", "operation", "dependency", "transaction"],
       pending.map { item in
         let operation = item.operation
         let time = Presentation.time(operation.time.milliseconds)
@@ -42,7 +42,9 @@ extension FerryCommand {
           (operation.key.table.text, .string(operation.key.table.text)),
           recordCell(operation),
           (Presentation.cell(operation.columns), Presentation.json(operation.columns)),
-          ("\(operation.id)", .string("\(operation.id)")), ("\(item.group)", .int(item.group)),
+          ("\(operation.id)", .string("\(operation.id)")),
+          item.dependency.map { ("\($0)", .string("\($0)")) } ?? ("-", .null),
+          ("\(item.group)", .int(item.group)),
         ]
       }, asJSON: arguments.flag("json"))
     return .done
@@ -55,10 +57,12 @@ extension FerryCommand {
     let count = try arguments.integer("limit", in: 1...1_000_000)
     let waiting = try await open(arguments).waitingChanges(limit: count)
     try Presentation.print(
-      ["sequence", "kind", "table", "record", "reason", "data"],
+      ["sequence", "dependency", "time", "kind", "table", "record", "reason", "data"],
       waiting.map { change in
-        [
+        let time = Presentation.time(change.time.milliseconds)
+        return [
           ("\(change.sequence)", .int(change.sequence)),
+          change.dependency.map { ("\($0)", .int($0)) } ?? ("-", .null), (time, .string(time)),
           (change.kind.rawValue, .string(change.kind.rawValue)),
           (change.key.table.text, .string(change.key.table.text)),
           (change.key.record.text, .string(change.key.record.text)),

@@ -67,6 +67,14 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case clampedBelowSeen
   /// A batch that is applied once more gives its effects the identifiers that they had before.
   case effectsNamedAlike
+  /// Operations that a packet kept separate are merged when they are sent again.
+  case packetsMergedAgain
+  /// The deletes that a pull causes along with a parent's are one transaction.
+  case cascadesTogether
+  /// A row may have more bytes than the server takes.
+  case rowsUnlimited
+  /// Writes to a table of another replica that is attached are recorded in this one.
+  case attachedRecorded
 }
 
 extension PlantedFault {

@@ -126,6 +126,7 @@ struct CommandTests {
     let pending = try #require(listed.first)
     #expect(pending.text("record") == "a" && pending.text("kind") == "insert")
     #expect(pending.object("data").text("body") == "x")
+    #expect(pending.text("dependency") == nil)
     let status = try await status(device)
     #expect(
       status.names.isSuperset(of: [
@@ -146,6 +147,11 @@ struct CommandTests {
     let after = try await self.status(device)
     #expect(after.number("pending") == 0 && after.number("head") == 1)
     #expect(after.text("lastSync") != nil)
+    try await device.ferry("sql", "UPDATE notes SET n = 2; INSERT INTO notes VALUES ('b', 'y', 1)")
+    let later = try JSONLine.all(try await device.ferry("pending", "--json").output)
+    #expect(
+      later.map { $0.text("dependency") }
+        == [pending.text("operation"), later.first?.text("operation")])
   }
 
   @Test("records that the local tables refuse are exit status 4, listed, and applied once repaired")
@@ -163,6 +169,7 @@ struct CommandTests {
     let waiting = try JSONLine.all(try await two.ferry("to-apply", "--json").output)
     #expect(waiting.map { $0.text("record") } == ["bad"])
     #expect(waiting.first?.text("reason")?.contains("CHECK") == true)
+    #expect(waiting.first?.text("time") != nil && waiting.first?.text("dependency") == nil)
     #expect(try await status(two).number("keptBack") == 1)
     let again = try await two.ferry("sync", exits: 4)
     #expect(again.error.contains("ferry to-apply"))

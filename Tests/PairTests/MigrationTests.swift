@@ -152,6 +152,18 @@ struct MigrationTests {
     #expect(try await replica.verify().isEqual)
   }
 
+  @Test("a dropped table is created from its former columns, and gets its rows back")
+  func createdFromColumns() async throws {
+    let pair = try await make()
+    try await pair.one.write("DROP TABLE notes")
+    try await pair.one.ferry("sync", exits: 4)
+    try await pair.one.ferry("track", "notes", "--create")
+    try await pair.one.exchange()
+    let rows = try await pair.one.rows("SELECT id, body, n FROM notes ORDER BY id")
+    #expect(rows == [["a", "one", 1], ["b", "two", 2]])
+    #expect(try await pair.one.open().verify().isEqual)
+  }
+
   @Test("a table that is dropped and created again gets its rows back", arguments: [true, false])
   func emptied(atOnce isAtOnce: Bool) async throws {
     let pair = try await make()
@@ -394,7 +406,7 @@ struct MigrationTests {
     try await pair.one.write(
       "INSERT INTO lists VALUES ('l', 'x'); INSERT INTO items VALUES ('i', 'l')")
     let refused = try await pair.one.ferry("sql", "DROP TABLE lists", exits: 1)
-    #expect(refused.error.contains("items") && refused.error.contains("ON DELETE"))
+    #expect(refused.error.contains("lists cannot be dropped") && refused.error.contains("items"))
     #expect(try await pair.one.rows("SELECT * FROM items").count == 1)
     try await pair.one.write("DELETE FROM items")
     try await pair.one.write("DROP TABLE lists")

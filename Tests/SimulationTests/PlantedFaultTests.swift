@@ -47,11 +47,31 @@
         (options.watchers, options.syncPause) = (0, 10_000)
         (options.pageChanges, options.packetOperations) = (5_000, 1_000)
         (options.counters, options.batches, options.claims, options.drafts) = (0, 0, 0, 0)
+        options.sheets = 0
         (options.moves, options.growth, options.labels, options.paints) = (0, 0, 0, 0)
         return options
       case .migrationNotNoticed:
         var options = drawn()
         options.migrations = 6
+        return options
+      case .attachedRecorded:
+        var options = drawn()
+        options.attachments = 12
+        return options
+      case .rowsUnlimited:
+        var options = drawn(operations: 200)
+        options.growth = 500
+        return options
+      case .cascadesTogether:
+        // Transactions that the server refuses, with rows whose parents others delete meanwhile.
+        var options = drawn(operations: 400)
+        (options.claims, options.syncPause, options.watchers) = (500, 8_000, 0)
+        return options
+      case .packetsMergedAgain:
+        // A replaced history makes the places that authors had seen void.
+        var options = drawn(operations: 200)
+        (options.serverRestores, options.drafts, options.sheets) = (4, 300, 300)
+        options.syncPause = 2_000
         return options
       case .valuesNotMoved:
         var options = drawn()
@@ -103,7 +123,7 @@
         // A batch without a later operation before it is pruned.
         var options = drawn(operations: 60)
         (options.drafts, options.moves, options.growth, options.batches) = (0, 0, 0, 300)
-        options.labels = 0
+        (options.labels, options.sheets) = (0, 0)
         (options.retention, options.pruneEvery, options.batchCopies) = (1, 1, 12)
         (options.copies, options.restores, options.absences) = (0, 0, 0)
         options.syncPause = 1_000

@@ -41,7 +41,7 @@ struct WorldTests {
     "copies": (2, .copied), "restores": (2, .copied), "absences": (2, .crashed),
     "crash": (2_000, .crashed), "server-restores": (1, .copied),
     "batch-copies": (2, .copied), "node-clock-jumps": (3, .clockMoved),
-    "migrations": (6, .migrated),
+    "migrations": (6, .migrated), "attachments": (6, .attached),
   ]
 
   @Test(

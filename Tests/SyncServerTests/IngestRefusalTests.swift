@@ -207,14 +207,17 @@ struct IngestRefusalTests {
       Write(kind: .insert, columns: [Column("due", 5), Column("name", "x")], fault: nil),
       Write(kind: .insert, columns: [Column("name", "x")], fault: "column due is required"),
       Write(kind: .insert, columns: [Column("due", .null)], fault: "given as NULL"),
-      Write(kind: .insert, columns: [Column("due", "5")], fault: "due holds integer, not text"),
-      Write(kind: .insert, columns: [Column("due", 5.5)], fault: "due holds integer, not real"),
+      Write(
+        kind: .insert, columns: [Column("due", "5")], fault: "due is for integer and holds text"),
+      Write(
+        kind: .insert, columns: [Column("due", 5.5)], fault: "due is for integer and holds real"),
       Write(kind: .update, columns: [Column("name", "x")], fault: nil),
       Write(kind: .update, columns: [Column("name", .null)], fault: nil),
       Write(kind: .update, columns: [Column("due", .null)], fault: "given as NULL"),
-      Write(kind: .update, columns: [Column("name", .blob([1]))], fault: "holds text, not blob"),
+      Write(
+        kind: .update, columns: [Column("name", .blob([1]))], fault: "is for text and holds blob"),
       Write(kind: .update, columns: [Column("weight", 3)], fault: nil),
-      Write(kind: .update, columns: [Column("weight", "3")], fault: "holds real, not text"),
+      Write(kind: .update, columns: [Column("weight", "3")], fault: "is for real and holds text"),
       Write(kind: .delete, columns: [], fault: nil),
     ])
   func columns(write: Write) throws {

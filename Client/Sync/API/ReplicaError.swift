@@ -30,6 +30,8 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   case notConfigured
   /// The table cannot be tracked; has the reason.
   case cannotTrack(table: Name, String)
+  /// The table cannot be dropped, since rows of another table would go with it; has the reason.
+  case cannotDrop(table: Name, String)
   /// The file cannot be opened as a replica; has the reason.
   case cannotOpen(path: String, String)
   /// The named item does not exist.
@@ -53,6 +55,7 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
       message
     case .notConfigured: "this replica has no server yet"
     case .cannotTrack(let table, let reason): "table \(table) cannot be tracked: \(reason)"
+    case .cannotDrop(let table, let reason): "table \(table) cannot be dropped: \(reason)"
     case .cannotOpen(let path, let reason): "\(path) cannot be opened: \(reason)"
     case .notFound(let what): what
     case .database(let message, _): message

@@ -114,6 +114,11 @@ public struct WaitingChange: Sendable, Equatable {
   public var kind: OperationKind
   /// The columns it sets.
   public var columns: [Column]
+  /// The time of its newest write.
+  public var time: HybridTimestamp
+  /// The place of the change that is to be applied before it. `nil` of a deferred change, which
+  /// waits for its reason alone.
+  public var dependency: SequenceNumber?
   /// Why it waits.
   public var reason: String
 }

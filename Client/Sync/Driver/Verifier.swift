@@ -96,7 +96,7 @@ struct Verifier: Sendable {
       return (sums, scan.pending)
     }
     report.pending += pending.count
-    if selection == .all { try await body(Array(pending), &report) }
+    if selection == .all { try await body(pending.sorted(), &report) }
     let leaves = try await leaves(of: root, sums, &report)
     var start = 0
     while start < leaves.count {
@@ -148,7 +148,7 @@ struct Verifier: Sendable {
     let settled = LeafComparison.differing(ours: ours, theirs: theirs)
       .filter { !pending.contains($0) }
     if selection == .settled { return settled }
-    return settled + pending.filter { wanted.contains(DigestNode.leaf(of: $0.record)) }
+    return settled + pending.filter { wanted.contains(DigestNode.leaf(of: $0.record)) }.sorted()
   }
 
   // MARK: One record

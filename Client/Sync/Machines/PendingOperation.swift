@@ -8,6 +8,9 @@ public struct PendingOperation: Sendable, Equatable {
   public var order: Int64
   /// The operation's local transaction.
   public var group: Int64
+  /// The operation before it on this device: the server applies it first. `nil` of the device's
+  /// first operation.
+  public var dependency: OperationID?
   /// Whether a change of its record came from the server between its recording and its freezing.
   var isMet = false
 }

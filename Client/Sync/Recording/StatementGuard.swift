@@ -1,3 +1,4 @@
+import FerryProtocol
 import SQLite
 
 /// Checks which actions the user's SQL may take in a replica; pure. Only Ferry ends transactions
@@ -41,7 +42,9 @@ struct StatementGuard {
     guard let trigger = action.trigger, Self.isReserved(trigger) else {
       return "the function \(action.name) is Ferry's own"
     }
-    guard written.lowercased() != "main" else { return nil }
+    guard written.lowercased() != "main", !PlantedFault.attachedRecorded.isPlanted else {
+      return nil
+    }
     return "the table is tracked by the replica that is attached as \(written), and would be "
       + "recorded here; write to it as a replica of its own: `ferry sql --replica FILE`"
   }

@@ -78,7 +78,7 @@ extension ReplicaFile {
   /// SQLite deletes all rows of a dropped table first
   /// (https://sqlite.org/foreignkeys.html#fk_schemacommands).
   ///
-  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` with the reason.
+  /// - Throws: ``ReplicaError/cannotDrop(table:_:)`` with the reason.
   func checkDrop(of table: Name) throws {
     let tracked = Set(try trackedTables().map(\.folded))
     let tables = try connection.prepare(
@@ -92,9 +92,9 @@ extension ReplicaFile {
           continue
         }
         guard !tracked.contains(child.folded) else {
-          throw ReplicaError.cannotTrack(
-            table: child,
-            "dropping \(table) would delete or change its rows (ON DELETE), on all devices; "
+          throw ReplicaError.cannotDrop(
+            table: table,
+            "SQLite would delete or change rows of \(child) with it (ON DELETE), on all devices; "
               + "`ferry untrack \(child)` first, and track it again after the migration")
         }
         if isCascading { waiting.append(child) }

@@ -313,7 +313,8 @@ extension ReplicaFile {
     try rows.forEach { pendingRow in
       let next = try pending(pendingRow)
       if row.isMerged {
-        merger.add(next.operation, isMet: next.isMet, isApart: pendingRow.int64(11) == 1)
+        let isApart = pendingRow.int64(11) == 1 && !PlantedFault.packetsMergedAgain.isPlanted
+        merger.add(next.operation, isMet: next.isMet, isApart: isApart)
       } else {
         plain.append(next.operation)
       }

@@ -38,16 +38,35 @@ extension ReplicaFile {
   func pendingOperations(limit: Int) throws -> [PendingOperation] {
     let find = try connection.statement("\(Self.selectPending) ORDER BY seq LIMIT ?")
     find.bind(1, limit)
-    return try find.map { try pending($0) }
+    var dependency = try lastConfirmed()
+    return try find.map { row in
+      var operation = try pending(row)
+      operation.dependency = dependency
+      dependency = operation.operation.id
+      return operation
+    }
+  }
+
+  /// Returns the newest operation that the server has confirmed under the present identifier.
+  private func lastConfirmed() throws -> OperationID? {
+    try connection.statement(
+      """
+      SELECT tail FROM (SELECT number, tail FROM ferry_packets WHERE state = 'acknowledged'
+        UNION ALL SELECT number, tail FROM ferry_archived_packets) ORDER BY number DESC LIMIT 1
+      """
+    ).first { $0.uniqueID(0).map(OperationID.init) } ?? nil
   }
 
   /// Returns pulled changes that wait for the rest of their pull list, or for the schema.
   func waitingChanges(limit: Int) throws -> [WaitingChange] {
     var waiting: [WaitingChange] = []
+    var place = try syncState().applied
     try forEachStagedPage { page in
       _ = try PageReader.read(page, limits: limits) { change throws(MalformedMessage) in
         guard waiting.count < limit else { return }
-        waiting.append(WaitingChange(change, reason: "the rest of its pull list is missing"))
+        let reason = "the rest of its pull list is missing"
+        waiting.append(WaitingChange(change, dependency: place, reason: reason))
+        place = change.sequence
       } unreadable: { _ throws(MalformedMessage) in
       }
     }
@@ -90,12 +109,14 @@ extension ReplicaFile {
 }
 
 extension WaitingChange {
-  fileprivate init(_ change: Change, reason: String) {
+  fileprivate init(_ change: Change, dependency: SequenceNumber? = nil, reason: String) {
     let state = change.state
+    let stamps = [state.inserted?.stamp, state.deleted?.stamp] + state.columns.map(\.stamp)
     let isDead = state.deleted != nil && !state.isAlive
     self.init(
       sequence: change.sequence, key: change.key,
       kind: isDead ? .delete : state.inserted != nil ? .insert : .update,
-      columns: state.columns.map { Column($0.name, $0.value) }, reason: reason)
+      columns: state.columns.map { Column($0.name, $0.value) },
+      time: stamps.compactMap { $0?.time }.max() ?? .zero, dependency: dependency, reason: reason)
   }
 }

@@ -317,7 +317,8 @@ extension ReplicaFile {
     capture.endTransaction()
   }
 
-  /// Creates a table with a text key and untyped columns, which keep every value unchanged. If
+  /// Creates a table that is not here with a text key and untyped columns, which keep every value
+  /// unchanged. It has the columns of the changes kept for it and those that it had before. If
   /// SQLite treats column names as equal, the table gets the first in the order of bytes (SPEC.md
   /// §23).
   private func createFromKept(_ name: Name, key: Name) throws {
@@ -335,7 +336,10 @@ extension ReplicaFile {
       let state = try? RecordState(decoding: row.textBytes(0), limits: limits)
       columns.formUnion(state?.columns.map(\.name) ?? [])
     }
-    guard found else {
+    // A tracked table that was dropped: the next sync fetches its rows.
+    let known = try knownColumns(of: name)
+    columns.formUnion(known)
+    guard found || !known.isEmpty else {
       throw ReplicaError.cannotTrack(
         table: name, "it does not exist here, and nothing for it has been pulled yet")
     }

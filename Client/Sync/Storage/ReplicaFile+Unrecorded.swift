@@ -103,7 +103,8 @@ extension ReplicaFile {
     }
   }
 
-  private func knownColumns(of table: Name) throws -> Set<Name> {
+  /// Returns the columns that a tracked table had when its triggers were made.
+  func knownColumns(of table: Name) throws -> Set<Name> {
     let find = try connection.statement("SELECT name FROM ferry_columns WHERE tbl = ?")
     find.bind(1, table)
     return Set(try find.map { $0.name(0) })

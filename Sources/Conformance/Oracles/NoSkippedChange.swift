@@ -4,7 +4,8 @@ import FerryProtocol
 ///
 /// This holds for a replica with no pending or rejected change and no record to fetch whole. It
 /// misses no change before the cursor, and shows none after it. Compared are the tables and columns
-/// that the replica knows at the moment of each read. The table that asks users is left out.
+/// that the replica knows at the moment of each read. Tables whose values depend on the authors'
+/// knowledge are left out.
 ///
 /// Not judged is a read with a cursor in a history that is gone since the server was rolled back.
 /// Not judged is also a read before the new pull from the start is complete.
@@ -78,15 +79,14 @@ package struct NoSkippedChange: Oracle {
     return shapes.count - 1
   }
 
-  /// Leaves out the table that asks users: its values depend on the operations that its users had
-  /// seen.
+  /// Leaves out tables whose values depend on the operations that the authors had seen.
   private static func judged(_ shape: Shape) -> [(name: Name, columns: [Name])] {
-    shape.tables.filter { !Workload.asksUsers(of: $0.name) }
+    shape.tables.filter { !Workload.dependsOnKnowledge($0.name) }
   }
 
   private static func sums(_ rows: ReplicaRows) -> [UInt64] {
     var sums: [UInt64] = []
-    for table in rows.tables where !Workload.asksUsers(of: table.name) {
+    for table in rows.tables where !Workload.dependsOnKnowledge(table.name) {
       let start = sums.count
       let width = table.columns.count
       sums.append(contentsOf: repeatElement(0, count: width + 1))

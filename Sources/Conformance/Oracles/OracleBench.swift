@@ -10,7 +10,8 @@ package struct OracleBench {
   package init() {
     oracles = [
       WholeTransactions(), MonotonicReads(), ReadYourWrites(), AcknowledgedOperations(),
-      OwnOrder(), LaterThanSeen(), ReferenceState(), CounterSums(), QuarantineApart(),
+      OwnOrder(), LaterThanSeen(), ReferenceState(), CounterSums(), PolicyValues(),
+      QuarantineApart(),
       ConflictsAccounted(),
       NoSkippedChange(),
       Convergence(),

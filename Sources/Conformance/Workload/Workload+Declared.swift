@@ -7,16 +7,21 @@ extension Workload {
   package static let declared = """
     {"tables":{"places":{"columns":{"seats":{"type":"integer"}},"unique":[["name"]]},\
     "slots":{"unique":[["shelf","place"]]},"labels":{"unique":[["code"]]},\
-    "tallies":{"columns":{"votes":"counter"}},"drafts":{"columns":{"body":"ask"}}}}
+    "tallies":{"columns":{"votes":"counter"}},\
+    "drafts":{"columns":{"body":"ask"},"deletes":"ask"},\
+    "sheets":{"columns":{"kept":"server-wins","sent":"client-wins","high":"max","low":"min",\
+    "tags":"set-union","body":"text-merge"},"deletes":"edit-wins"}}}
     """
 
   /// Returns whether other rules than "the latest write stays" decide a table's values.
   package static func hasPolicies(_ table: Name) -> Bool {
-    table == counter.table || asksUsers(of: table)
+    table == counter.table || dependsOnKnowledge(table)
   }
 
-  /// Returns whether the users are asked about a table's conflicts.
-  package static func asksUsers(of table: Name) -> Bool { table == "drafts" }
+  /// Returns whether a table's values depend on the operations that the authors had seen.
+  package static func dependsOnKnowledge(_ table: Name) -> Bool {
+    table == "drafts" || table == sheets
+  }
 
   /// The table with a counter, and the counter. Its records are never deleted.
   package static let counter: (table: Name, column: Name) = ("tallies", "votes")

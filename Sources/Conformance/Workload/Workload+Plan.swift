@@ -27,6 +27,8 @@ package enum Workload {
     package var labels = 40
     /// ``UserAction/paint``.
     package var paints = 20
+    /// ``UserAction/sheet``.
+    package var sheets = 60
 
     package init() {}
 
@@ -35,6 +37,7 @@ package enum Workload {
       for (action, ratio) in [
         (UserAction.tally, counters), (.batch, batches), (.claim, claims), (.draft, drafts),
         (.arrange, moves), (.grow, growth), (.label, labels), (.paint, paints),
+        (.sheet, sheets),
       ] {
         rest -= ratio
         if rest < 0 { return action }

@@ -24,6 +24,10 @@ extension Workload {
       list TEXT REFERENCES lists(id) ON DELETE CASCADE,
       a TEXT, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT)
     """,
+    """
+    CREATE TABLE sheets(id TEXT PRIMARY KEY NOT NULL, kept TEXT, sent TEXT, high INTEGER,
+      low INTEGER, tags TEXT, body TEXT)
+    """,
     "CREATE TABLE paints(id TEXT PRIMARY KEY NOT NULL, shade TEXT)",
     "CREATE TABLE labels(id TEXT PRIMARY KEY NOT NULL, code TEXT UNIQUE)",
     """
@@ -35,7 +39,7 @@ extension Workload {
   /// Those of them to track.
   package static let tables: [Name] = [
     "notes", "lists", "items", "ledger", "beats", "places", "tallies", "drafts", "slots",
-    "essays", "labels", "tags", "paints",
+    "essays", "sheets", "labels", "tags", "paints",
   ]
 
   /// Steps by which the application's schema grows, one statement each. Devices take them at

@@ -53,6 +53,7 @@ extension Workload {
     case .grow: return try grow(&random, query)
     case .paint: return paint(level, &random)
     case .label: return try label(&random, query)
+    case .sheet: return try sheet(&random, query)
     }
   }
 
@@ -224,7 +225,7 @@ extension Workload {
 
   /// Returns an identifier that only this action makes; short enough for Swift to keep without
   /// memory.
-  static func fresh(_ prefix: String, _ random: inout SeededRandom) -> String {
+  package static func fresh(_ prefix: String, _ random: inout SeededRandom) -> String {
     let digits = String(random.next() >> 23, radix: 36)
     return prefix + String(repeating: "0", count: max(0, 8 - digits.count)) + digits
   }

@@ -48,6 +48,9 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Tables `labels(id, code UNIQUE)` and `tags(id, code REFERENCES labels(code) ON UPDATE CASCADE,
   /// note)`: gives labels other codes, while others write tags. Labels are never deleted.
   case label
+  /// Table `sheets(id, kept, sent, high, low, tags, body)`, whose columns have the remaining
+  /// policies, and where edits win over deletes.
+  case sheet
 }
 
 /// An action at a moment. All of it is known from the seed before the run starts, so that a failing

@@ -215,6 +215,26 @@ final class DeviceProcess: @unchecked Sendable {
     }
   }
 
+  /// Attaches another device's file and writes to a table that it tracks. Its triggers would record
+  /// that here, so the write is rejected.
+  func write(attaching other: SimulatedDevice, _ random: inout SeededRandom) {
+    guard let replica else { return }
+    let id = Workload.fresh("n-", &random)
+    start { [self] in
+      do {
+        try await replica.write { database in
+          try database.execute("ATTACH '\(other.path)' AS other")
+          try database.execute("INSERT INTO other.notes(id, title) VALUES ('\(id)', 'attached')")
+        }
+        if isAlive { setting.trace.note(.attached, device.name, "wrote to \(other.name)") }
+      } catch {
+        if isAlive { setting.trace.note(.attached, device.name, "\(other.name): \(error)") }
+      }
+      // The failed transaction leaves the file attached.
+      _ = try? await replica.write { try $0.execute("DETACH other") }
+    }
+  }
+
   private func carryOut(_ plan: Migration.Plan, _ replica: Replica) async throws {
     let table = Name(plan.table)
     if plan.kind == .untracked { try await replica.untrack(table) }

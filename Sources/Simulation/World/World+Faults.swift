@@ -24,6 +24,7 @@ extension World {
     case .upgrade: device.process?.upgrade()
     case .batchCopy: copyAfterBatch(device, startAfter: duration, fault)
     case .migration: device.process?.migrate(&random)
+    case .attachment: attach(device, &random)
     case .nodeClockJump: nodeClocks.jump(&random, trace)
     }
   }
@@ -55,6 +56,15 @@ extension World {
     let leap = random.chance(1, in: 2) ? size : -size
     device.clock.offset += leap
     trace.note(.clockMoved, device.name, "\(leap) ms")
+  }
+
+  /// Lets a user of one device write to the file of another one, as of a machine with both.
+  private func attach(_ device: SimulatedDevice, _ random: inout SeededRandom) {
+    let others = devices.filter { $0.name != device.name && $0.space == device.space }
+    guard !others.isEmpty else { return }
+    let other = others[random.below(others.count)]
+    guard !disk.fileNames(under: other.path).isEmpty else { return }
+    device.process?.write(attaching: other, &random)
   }
 
   private func copy(_ original: SimulatedDevice) { makeCopy(of: original)?.start() }

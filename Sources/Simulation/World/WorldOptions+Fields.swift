@@ -45,6 +45,9 @@ extension WorldOptions {
         "labels", \.labels,
         "transactions of a thousand that change values to which other rows refer, or such rows"),
       Field(
+        "sheets", \.sheets,
+        "transactions of a thousand that write to columns with policies of their own"),
+      Field(
         "missions", \.missions,
         "missions that the server publishes, renews and retracts, with files"),
       Field("packet-operations", \.packetOperations, "operations in a packet at most"),
@@ -110,6 +113,9 @@ extension WorldOptions {
       Field(
         "migrations", \.migrations, isFault: true,
         "tables created again, without a column, or not tracked for a time"),
+      Field(
+        "attachments", \.attachments, isFault: true,
+        "users that attach another device's file and write to it"),
     ]
   }
 

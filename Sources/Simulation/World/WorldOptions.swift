@@ -40,6 +40,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var paints = Workload.Mix().paints
   /// Transactions of a thousand that change values which other rows refer to.
   package var labels = Workload.Mix().labels
+  /// Transactions of a thousand that write to columns with policies of their own.
+  package var sheets = Workload.Mix().sheets
   /// Missions that the server publishes, in several versions, and retracts.
   package var missions = 0
 
@@ -104,6 +106,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var nodeClockJumps = 0
   /// Tables that are created again, lose a column, or are not tracked for a time.
   package var migrations = 0
+  /// Users that attach another device's file and write to its tables.
+  package var attachments = 0
 
   // MARK: The server's memory
 
@@ -146,6 +150,7 @@ extension WorldOptions {
     mix.growth = growth
     mix.paints = paints
     mix.labels = labels
+    mix.sheets = sheets
     return mix
   }
 
@@ -180,7 +185,8 @@ extension WorldOptions {
     serverRestores = 1
     (clockSkew, clockDrift) = (600_000, 1_000)
     (packetOperations, pageChanges, spaces) = (12, 25, 2)
-    (nodes, nodeClockJumps, batchCopies, migrations) = (2, 3, 1, 3)
+    (nodes, nodeClockJumps, batchCopies) = (2, 3, 1)
+    (migrations, attachments) = (3, 2)
   }
 
   /// Draws small worlds of every kind from the seed, for a swarm.
@@ -221,12 +227,15 @@ extension WorldOptions {
     options.batchCopies = copies.chance(1, in: 3) ? 1 + copies.below(3) : 0
     var migrations = SeededRandom(seed, "migrations")
     options.migrations = migrations.chance(1, in: 3) ? 1 + migrations.below(5) : 0
+    var attachments = SeededRandom(seed, "attachments")
+    options.attachments = attachments.chance(1, in: 3) ? 1 + attachments.below(3) : 0
     return options
   }
 
   /// Faults with streams of their own, so that they change no other draw.
   private static let drawnApart: Set<String> = [
     "server-restores", "batch-copies", "node-clock-jumps", "migrations",
+    "attachments",
   ]
 
   private mutating func drawNodes(seed: UInt64) {

@@ -6,7 +6,7 @@ package struct PlannedFault: Sendable, Equatable {
     case partition, partitionUp, partitionDown
     case deviceCrash, devicePowerLoss, serverCrash, serverPowerLoss
     case clockJump, copy, restore, serverRestore, absence, upgrade
-    case batchCopy, nodeClockJump, migration
+    case batchCopy, nodeClockJump, migration, attachment
   }
 
   /// Names the event in shrunk histories.
@@ -49,7 +49,7 @@ package struct WorldPlan: Sendable, Equatable {
       (.clockJump, options.clockJumps), (.copy, options.copies), (.restore, options.restores),
       (.serverRestore, options.serverRestores), (.absence, options.absences),
       (.batchCopy, options.batchCopies), (.nodeClockJump, options.nodeClockJumps),
-      (.migration, options.migrations),
+      (.migration, options.migrations), (.attachment, options.attachments),
     ]
     var faults: [PlannedFault] = []
     for (kind, count) in counts {

@@ -41,7 +41,8 @@ struct OperationCheck {
         faults.append("column \(column.name) is required and was given as NULL")
       } else if !rule.type.admits(column.value) {
         faults.append(
-          "column \(column.name) holds \(rule.type.rawValue), not \(column.value.storageClass)")
+          "column \(column.name) is for \(rule.type.rawValue) and holds "
+            + column.value.storageClass)
       }
     }
     if operation.kind == .insert {

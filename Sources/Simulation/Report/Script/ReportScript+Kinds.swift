@@ -15,6 +15,7 @@ extension ReportScript {
       clockMoved: { group: "Device", tone: "brown", shape: "clock", fault: true },
       upgraded: { group: "Device", tone: "violet", shape: "up" },
       migrated: { group: "Device", tone: "brown", shape: "torn", fault: true },
+      attached: { group: "Device", tone: "brown", shape: "torn", fault: true },
       mission: { group: "Device", tone: "violet", shape: "up" },
       sent: { group: "Network", tone: "blue", shape: "none", common: true },
       delivered: { group: "Network", tone: "blue", shape: "none", common: true },
