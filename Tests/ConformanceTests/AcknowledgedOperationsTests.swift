@@ -174,7 +174,7 @@ struct AcknowledgedOperationsTests {
     #expect(found(events, maker.final()) == [])
   }
 
-  @Test("the oracle accepts operations of unknown origin that it finds in the evidence")
+  @Test("the oracle accepts unreported operations that it finds in the evidence")
   func unheard() {
     var maker = HistoryMaker()
     let heard = maker.operation(.update, "a", at: 10, ["title": "x"])

@@ -70,7 +70,7 @@ struct DownloadHostilityTests {
     #expect(server.served == content.count)
   }
 
-  @Test("if a server starts to ignore ranges, the chunks so far are kept")
+  @Test("if a server starts to ignore ranges, the download still completes")
   func ignoresRangeLater() async throws {
     let content = content
     let (server, outcome) = try await succeed(inChunks: true) {
@@ -93,7 +93,9 @@ struct DownloadHostilityTests {
     #expect(server.requests[1].fields["if-range"] == "\"a\"")
   }
 
-  @Test("a server that announces another length does not have the file", arguments: [true, false])
+  @Test(
+    "an answer with another length than the file's is refused, and nothing is written",
+    arguments: [true, false])
   func otherLength(inChunks: Bool) async throws {
     let content = content
     for length in [content.count - 1, content.count + 1, 0] {

@@ -66,7 +66,7 @@ struct MissionKeepingTests {
     #expect(shelf.order.count == before, "all of it was here")
   }
 
-  @Test("a row that cannot be read temporarily gives up nothing")
+  @Test("a row that cannot be read for a moment does not end a download")
   func unreadableRow() async throws {
     shelf.publish(Publication("m", [("a.txt", small), ("media/b.bin", large)]))
     shelf.obstruct(large, .hangs(after: 100_000))
