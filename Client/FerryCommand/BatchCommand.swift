@@ -5,18 +5,21 @@ extension FerryCommand {
   static let batch = CommandSpec(
     "batch", summary: "Set columns of all records that match, or delete them, on every device.",
     discussion: """
-      Recorded as one operation, however many records match. Its effect shows here at once; the \
-      server applies it at its place in the order, also to records that this replica has not \
-      pulled yet, and a sync then corrects what the server decided otherwise.
+      The batch is one operation for any number of records. Its effect is visible on this device \
+      at once. The server applies it to all records that match at its place in the order, \
+      including records that this replica has not pulled yet. The next sync corrects the rows if \
+      the server decides otherwise.
 
       A predicate compares columns with values: = <> < <= > >=, in (…), between … and …, is null, \
-      is not null, and, or, not, with text in single quotes. It means what it means in SQLite, \
-      but without the columns' type affinity: '1' is not 1.
+      is not null, and, or, not, with text in single quotes. It has the meaning of SQLite, but \
+      without the columns' type affinity: '1' is not 1.
 
       \(Assignments.discussion)
       """,
     options: [
-      OptionSpec("where", value: "PREDICATE", help: "Which records.", required: true),
+      OptionSpec(
+        "where", value: "PREDICATE", help: "The predicate that selects the records.", required: true
+      ),
       OptionSpec(
         "set", value: "COLUMN=VALUE", help: "A column to set; may be repeated.", repeated: true),
     ],

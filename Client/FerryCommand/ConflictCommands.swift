@@ -3,15 +3,15 @@ import Ferry
 
 extension FerryCommand {
   static let conflicts = CommandSpec(
-    "conflicts", summary: "List values that lost against others, newest first.",
+    "conflicts", summary: "List values that lost a conflict, newest first.",
     discussion: """
-      Where two devices wrote the same without knowing of each other, one value stays by the \
-      space's policies (`ferry schema`), and the other is kept here with who wrote it, when, and \
-      who wrote what stands. A policy may be to ask: then what others wrote stands until you, or \
-      anybody, answer with `ferry resolve`.
+      If two devices write the same column concurrently, the space's policies (`ferry schema`) \
+      decide which value stays. The other value is kept here with its writer, its time and the \
+      winner's writer. Under the policy ask, the other device's value stays until you or another \
+      user answers with `ferry resolve`.
       """,
     options: [limit],
-    flags: [FlagSpec("open", help: "Only those that wait for a decision.")]
+    flags: [FlagSpec("open", help: "Only conflicts that wait for a decision.")]
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
     let replica = try await open(arguments)
@@ -51,15 +51,16 @@ extension FerryCommand {
     "resolve", summary: "Answer a conflict.",
     discussion: """
       The answer is an ordinary operation: it is sent with the next sync, and ends the question on \
-      all devices. local is what this device wrote, remote what the others did.
+      all devices. local is this device's value, remote the other devices' value.
 
       \(Assignments.discussion)
       """,
     options: [
       OptionSpec(
-        "keep", value: "SIDE", help: "Whose value to keep.", kind: .choice(["local", "remote"])),
+        "keep", value: "SIDE", help: "The value to keep.", kind: .choice(["local", "remote"])),
       OptionSpec(
-        "set", value: "COLUMN=VALUE", help: "Another value; may be repeated.", repeated: true),
+        "set", value: "COLUMN=VALUE", help: "A new value for a column; may be repeated.",
+        repeated: true),
     ],
     arguments: [ArgumentSpec("ID", help: "The conflict's number in `ferry conflicts`.")],
     examples: [ExampleSpec("Insist on the own value", "ferry resolve 3 --keep local")]
@@ -89,10 +90,10 @@ extension FerryCommand {
   }
 
   static let history = CommandSpec(
-    "history", summary: "List what was recorded on this replica, newest first.",
+    "history", summary: "List the operations of this replica, newest first.",
     discussion: """
-      Confirmed operations are kept for 14 days, and not more than 100,000. `ferry undo` takes one \
-      back.
+      Confirmed operations are kept for 14 days, and not more than 100,000. `ferry undo` reverts \
+      one of them.
       """,
     options: [limit]
   ) { arguments in
@@ -117,12 +118,12 @@ extension FerryCommand {
   }
 
   static let undo = CommandSpec(
-    "undo", summary: "Take one of this replica's operations back.",
+    "undo", summary: "Revert one of this replica's operations.",
     discussion: """
-      By an ordinary operation: what it wrote and still stands becomes what it was before. What \
-      somebody has changed since stays.
+      Records an ordinary operation that restores the former values. Values that have changed \
+      since then stay.
       """,
-    arguments: [ArgumentSpec("OPERATION", help: "Its identifier, as `ferry history` shows it.")]
+    arguments: [ArgumentSpec("OPERATION", help: "The operation's identifier in `ferry history`.")]
   ) { arguments in
     let text = try arguments.string("OPERATION")
     guard let id = UniqueID(text) else {

@@ -8,16 +8,16 @@ enum FerryCommand {
 
   static let specification = CommandSpec(
     "ferry",
-    summary: "Keep a SQLite file in step with a Ferry server.",
+    summary: "Sync a SQLite file with a Ferry server.",
     discussion: """
       A replica is an ordinary SQLite file. Track its tables, write plain SQL with `ferry sql` (or \
-      from your program with the Ferry library), and sync when there is a network. What is written \
-      offline is recorded in the same transaction and is sent later, exactly once; what others did \
-      appears all at once. Where two devices wrote the same column, the later write stays, and the \
+      from your program with the Ferry library), and sync when there is a network. Offline writes \
+      are recorded in the same transaction and sent later, exactly once. Remote changes appear all \
+      at once. If two devices write the same column concurrently, the later write wins, and the \
       other value is kept: see `ferry log`.
 
-      Other SQLite programs may read the file. Writing to a tracked table from them fails with "no \
-      such function: ferry_insert", so that no change is ever lost to the sync unnoticed.
+      Other SQLite programs can read the file. If they write to a tracked table, they fail with \
+      "no such function: ferry_insert", so that no change misses the sync unnoticed.
       """,
     version: version,
     options: [
@@ -26,7 +26,8 @@ enum FerryCommand {
         default: "./ferry.db", environment: "FERRY_REPLICA"),
       OptionSpec(
         "ca", value: "FILE",
-        help: "A PEM file of certificate authorities to trust besides the system's.", kind: .file,
+        help: "A PEM file of certificate authorities to trust in addition to the system's.",
+        kind: .file,
         environment: "FERRY_CA"),
     ],
     flags: [

@@ -8,17 +8,17 @@ extension FerryCommand {
   static let importing = CommandSpec(
     "import", summary: "Import a JSON, JSON lines or CSV file into a table.",
     discussion: """
-      Makes and tracks the table when it is absent: the identifying column becomes its TEXT \
-      PRIMARY KEY, the others get the type that all their values have. Into a table that exists, \
-      rows are inserted or updated by their identifier. The file is checked whole before the \
-      first row is written; rows are written 1,000 a transaction, and an import that was \
-      interrupted can be run again.
+      Creates and tracks the table if it is absent: the identifying column becomes its TEXT \
+      PRIMARY KEY, and each other column gets the common type of its values. In an existing table, \
+      rows are inserted or updated by their identifier. The whole file is checked before the first \
+      row is written. Rows are written 1,000 in a transaction, and an interrupted import can be \
+      run again.
       """,
     options: [
       OptionSpec(
         "id", value: "COLUMN", help: "The column that identifies a row.", default: "id"),
       OptionSpec(
-        "format", value: "FORMAT", help: "The file's format; by its name unless given.",
+        "format", value: "FORMAT", help: "The file's format; the default depends on its name.",
         kind: .choice(ImportFormat.allCases.map(\.rawValue))),
     ],
     flags: [

@@ -3,18 +3,20 @@ import Ferry
 
 extension FerryCommand {
   static let limit = OptionSpec(
-    "limit", short: "n", value: "COUNT", help: "Entries at most.",
+    "limit", short: "n", value: "COUNT", help: "The largest number of entries.",
     kind: .integer(1...1_000_000), default: "50")
 
   static let status = CommandSpec(
-    "status", summary: "Show where the replica stands.",
+    "status", summary: "Show the state of the replica.",
     discussion: """
       pending: operations that the server has not confirmed. to apply: changes pulled but not \
-      applied. conflicts: values that lost against others and are kept. kept back: records that \
-      this replica's tables refuse. quarantined: operations that the server refuses for good, with \
-      what depends on them. unsent: records of upload-only tables of which something could not be \
-      sent. buffered: operations that wait on the server for an earlier packet. The clock's offset is the server's clock minus this machine's. recovered: the newest \
-      time that this replica or its server was found to be set back or copied.
+      applied. conflicts: values that lost a conflict and are kept. kept back: records that this \
+      replica's tables reject. quarantined: operations that the server can never apply, with the \
+      operations that depend on them. unsent: records of upload-only tables with changes that \
+      could not be sent. buffered: operations that wait on the server for an earlier packet.
+
+      The clock's offset is the server's clock minus this machine's. recovered: the last time that \
+      this replica or its server was found to be restored from a backup or copied.
       """
   ) { arguments in
     let status = try await open(arguments).status()
@@ -51,7 +53,7 @@ extension FerryCommand {
   }
 
   static let toApply = CommandSpec(
-    "to-apply", summary: "List changes that were pulled and wait, with the reason.",
+    "to-apply", summary: "List changes that were pulled and are not applied, with the reason.",
     options: [limit]
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
@@ -74,11 +76,10 @@ extension FerryCommand {
   }
 
   static let log = CommandSpec(
-    "log", summary: "Show what happened: syncs, and values that lost against others, newest first.",
+    "log", summary: "Show the log: syncs, and values that lost a conflict, newest first.",
     discussion: """
-      Where two devices wrote one column without knowing of each other, the later write stays. \
-      The value that did not is listed here with who wrote it and who wrote what stands; see \
-      also `ferry conflicts`.
+      If two devices write one column concurrently, the later write wins. The other value is \
+      listed here with both writers; see also `ferry conflicts`.
       """,
     options: [limit]
   ) { arguments in

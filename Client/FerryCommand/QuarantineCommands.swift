@@ -3,11 +3,13 @@ import Ferry
 
 extension FerryCommand {
   static let quarantine = CommandSpec(
-    "quarantine", summary: "What the server refuses for good, and what to do with it.",
+    "quarantine",
+    summary: "Show, retry, edit or discard operations that the server can never apply.",
     discussion: """
-      An operation that the server can never apply leaves the queue, with its transaction and all \
-      that depends on it, so that everything else goes on. The tables then show what the server \
-      has; the refused values stay here until you retry, edit or discard them.
+      An operation that the server can never apply leaves the queue, together with its transaction \
+      and all operations that depend on it, so that everything else continues. The tables then \
+      show the server's values. The refused values stay here until you retry, edit or discard \
+      them.
       """,
     subcommands: [
       quarantineList, quarantineShow, quarantineRetry, quarantineEdit, quarantineDiscard,
@@ -16,7 +18,7 @@ extension FerryCommand {
       ExampleSpec("Give a record another address", "ferry quarantine edit 1 --set email=b@x.org")
     ])
 
-  private static let entry = ArgumentSpec("ENTRY", help: "Its number in the list.")
+  private static let entry = ArgumentSpec("ENTRY", help: "The entry's number in the list.")
 
   private static let quarantineList = CommandSpec(
     "list", summary: "List the entries, oldest first."
@@ -66,8 +68,8 @@ extension FerryCommand {
   }
 
   private static let quarantineRetry = CommandSpec(
-    "retry", summary: "Write an entry to the tables again, as it was.",
-    discussion: "Its operations are recorded anew and sent with the next sync.",
+    "retry", summary: "Write an entry to the tables again, unchanged.",
+    discussion: "Its operations are recorded again and sent with the next sync.",
     arguments: [entry]
   ) { arguments in
     try await retry(arguments, [])
@@ -76,7 +78,7 @@ extension FerryCommand {
   private static let quarantineEdit = CommandSpec(
     "edit", summary: "Write an entry to the tables again, with other values.",
     discussion: """
-      The values take the place of those that were refused; what went along stays as it was.
+      The values replace the refused ones; the other operations of the entry stay unchanged.
 
       \(Assignments.discussion)
       """,
@@ -91,7 +93,7 @@ extension FerryCommand {
   }
 
   private static let quarantineDiscard = CommandSpec(
-    "discard", summary: "Forget an entry for good.", arguments: [entry]
+    "discard", summary: "Remove an entry permanently.", arguments: [entry]
   ) { arguments in
     let number = try number(arguments)
     try await open(arguments).discardQuarantined(number)

@@ -5,8 +5,8 @@ extension FerryCommand {
   static let sql = CommandSpec(
     "sql", summary: "Run SQL on the replica; several statements are one transaction.",
     discussion: """
-      What is written to tracked tables is recorded in the same transaction. Rows are printed as a \
-      table, or with --json as one object a line.
+      Writes to tracked tables are recorded in the same transaction. Rows are printed as a table, \
+      or with --json as one object a line.
       """,
     arguments: [ArgumentSpec("STATEMENTS", help: "SQL; `-` reads it from standard input.")],
     examples: [

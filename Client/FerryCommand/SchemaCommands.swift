@@ -5,34 +5,34 @@ import Foundation
 
 extension FerryCommand {
   static let schema = CommandSpec(
-    "schema", summary: "Show or change what the space declares of its tables.",
+    "schema", summary: "Show or change the space's rules for its tables.",
     discussion: """
-      A schema is a JSON document that says, for tables that need more than the later write to \
-      stay: how conflicts end, which values columns may hold, which columns are unique, and which \
-      tables only admins write. The server judges every operation by it, and each device gets it \
-      with its next pull.
+      A schema is a JSON document with rules for tables that need more than last-writer-wins: how \
+      conflicts are decided, which values columns may have, which columns are unique, and which \
+      tables only admins write. The server checks every operation against it, and each device \
+      receives it with its next pull.
       """,
     subcommands: [schemaShow, schemaApply])
 
   private static let schemaShow = CommandSpec(
-    "show", summary: "Show the space's schema, as the server has it now."
+    "show", summary: "Show the server's current schema of the space."
   ) { arguments in
     try print(try await openForServer(arguments).schema(), asJSON: arguments.flag("json"))
     return .done
   }
 
   private static let schemaApply = CommandSpec(
-    "apply", summary: "Put a schema in force for all devices of the space.",
+    "apply", summary: "Apply a schema to all devices of the space.",
     discussion: """
       Needs an admin's token. The document's version is one more than the version that it \
-      replaces, so that two admins do not undo each other's changes; without a version it \
-      replaces whatever is there. Records that exist have to fit what the schema asks anew: while \
-      some do not, it is refused and names the first of them.
+      replaces, so that two admins do not undo each other's changes. Without a version it replaces \
+      any version. Existing records have to fit the new rules: if some do not, the schema is \
+      refused with the first of them.
       """,
     flags: [
       FlagSpec(
         "keep-records",
-        help: "Let records that exist break new types and required columns; unique keys never.")
+        help: "Let existing records violate new types and required columns, but never unique keys.")
     ],
     arguments: [ArgumentSpec("FILE", help: "The schema, a JSON document.", kind: .file)],
     examples: [

@@ -3,12 +3,12 @@ import Ferry
 
 extension FerryCommand {
   static let initialise = CommandSpec(
-    "init", summary: "Make a replica and connect it to a space on a server.",
+    "init", summary: "Create a replica and connect it to a space on a server.",
     discussion: """
-      Makes the file if it does not exist, checks that the server has the space, and stores the \
+      Creates the file if it does not exist, checks that the server has the space, and stores the \
       address and the path given with --ca in the file. A token is stored beside it, in \
-      FILE-token, which only you may read. If the server is open, or the token is an admin's, a \
-      space that does not exist is made. Run it again to change the address or the token.
+      FILE-token, which only you can read. If the server is open, or the token is an admin's, an \
+      absent space is created. Run it again to change the address or the token.
       """,
     options: [
       OptionSpec(
@@ -18,7 +18,7 @@ extension FerryCommand {
         "space", value: "NAME", help: "The space to sync with.", environment: "FERRY_SPACE",
         required: true),
       OptionSpec(
-        "token", value: "TOKEN", help: "The bearer token, where the server asks for one.",
+        "token", value: "TOKEN", help: "The bearer token, if the server requires one.",
         environment: "FERRY_TOKEN"),
     ],
     examples: [
@@ -56,24 +56,24 @@ extension FerryCommand {
   }
 
   static let track = CommandSpec(
-    "track", summary: "Record from now on what is written to tables.",
+    "track", summary: "Record all writes to tables from now on.",
     discussion: """
-      Any ordinary table with one TEXT PRIMARY KEY column can be tracked. Rows that it holds \
-      already are recorded as inserted. After ALTER TABLE … ADD COLUMN through Ferry nothing has \
-      to be done. Without tables: lists the tracked ones.
+      Any ordinary table with one TEXT PRIMARY KEY column can be tracked. Its existing rows are \
+      recorded as inserts. ALTER TABLE … ADD COLUMN through Ferry needs no further step. Without \
+      tables: lists the tracked ones.
 
-      Changes of an upload-only table are sent, and nothing is pulled back for it. What could not \
-      be sent stays marked (`ferry uploads`) until you run `ferry retry`, or, with --automatic, \
-      goes by itself with the next sync. Track a table again to change this.
+      Changes of an upload-only table are sent, and nothing is pulled for it. Changes that could \
+      not be sent stay marked (`ferry uploads`) until you run `ferry retry`, or, with --automatic, \
+      are sent with the next sync. Track a table again to change this.
       """,
     options: [
       OptionSpec(
         "id", value: "COLUMN", help: "With --create: the name of the key column.", default: "id")
     ],
     flags: [
-      FlagSpec("create", help: "Make tables that are absent here from what has been pulled."),
-      FlagSpec("upload-only", help: "Send changes; pull nothing back."),
-      FlagSpec("automatic", help: "With --upload-only: send again by itself what failed."),
+      FlagSpec("create", help: "Create absent tables from the pulled records."),
+      FlagSpec("upload-only", help: "Send changes, and pull none."),
+      FlagSpec("automatic", help: "With --upload-only: retry failed changes automatically."),
     ],
     arguments: [ArgumentSpec("TABLE", help: "Tables to track.", arity: .zeroOrMore)]
   ) { arguments in
@@ -123,8 +123,8 @@ extension FerryCommand {
   }
 
   static let untrack = CommandSpec(
-    "untrack", summary: "Stop recording what is written to a table.",
-    discussion: "Its rows stay, and what is pending for it is still sent.",
+    "untrack", summary: "Stop recording the writes to a table.",
+    discussion: "Its rows stay, and its pending changes are still sent.",
     arguments: [ArgumentSpec("TABLE", help: "The table.")]
   ) { arguments in
     let replica = try await open(arguments)

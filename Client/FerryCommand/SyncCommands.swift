@@ -4,30 +4,30 @@ import Foundation
 
 extension FerryCommand {
   static let push = CommandSpec(
-    "push", summary: "Send what is pending to the server.",
+    "push", summary: "Send pending operations to the server.",
     discussion: """
-      First applies what the server has and this replica lacks, then sends what is pending. Each \
-      operation takes effect exactly once, however often it has to be sent.
+      First applies the changes that this replica lacks, then sends its pending operations. Each \
+      operation takes effect exactly once, even if it is sent several times.
       """
   ) { arguments in
     try await exchange(arguments) { try await $0.push(progress: $1) }
   }
 
   static let pull = CommandSpec(
-    "pull", summary: "Apply what the server has and this replica lacks.",
-    discussion: "Everything appears at once when the last page is there, or not at all."
+    "pull", summary: "Apply the server's changes that this replica lacks.",
+    discussion: "All changes appear at once when the last page has arrived, or not at all."
   ) { arguments in
     try await exchange(arguments) { try await $0.pull(progress: $1) }
   }
 
   static let sync = CommandSpec(
-    "sync", summary: "Pull and push; with --watch, stay in step until interrupted.",
+    "sync", summary: "Pull and push; with --watch, sync continuously until interrupted.",
     discussion: """
-      With --watch a live connection tells of others' changes, local writes (also those of other \
-      processes) are sent at once, and while the server cannot be reached it is tried again with \
+      With --watch a live connection reports remote changes, and local writes (including those of \
+      other processes) are sent at once. If the server cannot be reached, ferry retries with \
       growing pauses. Interrupt it with Ctrl-C.
       """,
-    flags: [FlagSpec("watch", short: "w", help: "Stay in step until interrupted.")]
+    flags: [FlagSpec("watch", short: "w", help: "Sync continuously until interrupted.")]
   ) { arguments in
     guard arguments.flag("watch") else {
       return try await exchange(arguments) { try await $0.sync(progress: $1) }

@@ -3,15 +3,16 @@ import Ferry
 
 extension FerryCommand {
   static let uploads = CommandSpec(
-    "uploads", summary: "List what the server has not confirmed of upload-only tables.",
+    "uploads", summary: "List changes of upload-only tables that the server has not confirmed.",
     discussion: """
-      dirty: an insert or update is not confirmed. deleted: the record is deleted here, and that \
-      is not confirmed. failed: it could not be sent, and waits for `ferry retry`; in an automatic \
-      table, for the next sync. Programs find the same in the view ferry_uploads of the replica.
+      dirty: an insert or update is not confirmed. deleted: the record is deleted here, and the \
+      delete is not confirmed. failed: the change could not be sent, and waits for `ferry retry`, \
+      or in an automatic table for the next sync. Programs find the same rows in the replica's \
+      view ferry_uploads.
       """,
     options: [
       OptionSpec(
-        "limit", short: "n", value: "COUNT", help: "Entries at most.",
+        "limit", short: "n", value: "COUNT", help: "The largest number of entries.",
         kind: .integer(1...1_000_000), default: "50")
     ],
     arguments: [ArgumentSpec("TABLE", help: "Only this table.", arity: .optional)],
@@ -41,14 +42,14 @@ extension FerryCommand {
   }
 
   static let retry = CommandSpec(
-    "retry", summary: "Have the next sync send again what failed of upload-only tables.",
+    "retry", summary: "Retry failed changes of upload-only tables with the next sync.",
     discussion: """
-      Without arguments: all of it. What failed in the same transactions goes along. Each change \
-      takes effect once, also where it had arrived in spite of the failure.
+      Without arguments: all failed changes. Failed changes of the same transactions are retried \
+      too. Each change takes effect once, even if it had arrived in spite of the failure.
       """,
     arguments: [
       ArgumentSpec("TABLE", help: "Only this table.", arity: .optional),
-      ArgumentSpec("ID", help: "Only this record of it.", arity: .optional),
+      ArgumentSpec("ID", help: "Only this record of the table.", arity: .optional),
     ],
     examples: [ExampleSpec("One message", "ferry retry messages 0198c2f0 && ferry sync")]
   ) { arguments in

@@ -3,17 +3,17 @@ import Ferry
 
 extension FerryCommand {
   static let verify = CommandSpec(
-    "verify", summary: "Prove that this replica holds what the server has, or name what differs.",
+    "verify", summary: "Compare this replica with the server, and list the differences.",
     discussion: """
       Pulls, reads every row of the tracked tables, and compares hash trees with the server from \
-      their roots down, so that little travels where little differs. Records with changes that the \
-      server has not confirmed yet are left out. With --repair, rows that differ are set to what \
-      the server has, and pending changes stay. `ferry conflicts` lists the values that the rows held, \
-      and `ferry resolve ID --keep local` sets one again.
+      their roots down, so that small differences need little traffic. Records with changes that \
+      the server has not confirmed yet are skipped. With --repair, rows that differ get the \
+      server's values, and pending changes stay. `ferry conflicts` lists the former values of the \
+      rows, and `ferry resolve ID --keep local` sets one again.
 
-      Ends with status 4 where rows differ and were not repaired.
+      Ends with status 4 if rows differ and were not repaired.
       """,
-    flags: [FlagSpec("repair", help: "Set rows that differ to what the server has.")],
+    flags: [FlagSpec("repair", help: "Set rows that differ to the server's values.")],
     examples: [ExampleSpec("Look and repair", "ferry verify --repair")]
   ) { arguments in
     let replica = try await openForServer(arguments)

@@ -6,9 +6,9 @@ enum DaemonCommands {
   static let root = CommandSpec(
     "ferryd", summary: "The server of Ferry: keeps spaces in sync between devices.",
     discussion: """
-      Without further words `ferryd serve` keeps its data in an embedded store and listens on this \
-      machine only. With --database it keeps them in PostgreSQL, where any number of servers may \
-      stand beside each other.
+      Without options `ferryd serve` keeps its data in an embedded store and listens on this \
+      machine only. With --database it uses PostgreSQL, and any number of servers can share one \
+      database.
       """,
     version: FerryVersion.current, options: StoreOptions.options + LogOptions.options,
     flags: LogOptions.flags,
@@ -32,7 +32,8 @@ enum DaemonCommands {
     ])
 
   private static let space = CommandSpec(
-    "space", summary: "Make, list and set up spaces, prune their history, and see who fills them.",
+    "space",
+    summary: "Create, list and configure spaces, prune their history, and list their usage.",
     subcommands: [
       SpaceCommands.create, SpaceCommands.list, SpaceCommands.show, SpaceCommands.set,
       SpaceCommands.prune, SpaceCommands.usage,
@@ -41,8 +42,8 @@ enum DaemonCommands {
   private static let migrate = CommandSpec(
     "migrate", summary: "Bring the store's schema up to this version, and end.",
     discussion: """
-      `ferryd serve` does the same when it starts; several servers may start at once. Use this \
-      where the server's own user may not change the schema.
+      `ferryd serve` does the same when it starts, and several servers can start at once. Use this \
+      command if the server's own user may not change the schema.
       """
   ) { arguments in
     try await StoreOptions.withStore(arguments, makes: true) { _, location in

@@ -5,11 +5,11 @@ import SyncServer
 extension DaemonCommands {
   static let healthCheck = CommandSpec(
     "healthcheck", summary: "Ask a running server whether it can serve: 0 yes, 1 no.",
-    discussion: "For the HEALTHCHECK of a container, where there is no curl.",
+    discussion: "For the HEALTHCHECK of a container without curl.",
     options: [
       OptionSpec(
         "url", value: "URL",
-        help: "What to ask; without it /readyz where FERRY_LISTEN says, or on port 8080.",
+        help: "The URL to ask; by default /readyz at FERRY_LISTEN, or on port 8080.",
         environment: "FERRY_HEALTHCHECK_URL"),
       OptionSpec(
         "timeout", value: "TIME", help: "How long to wait for the answer.", kind: .duration,

@@ -8,18 +8,18 @@ enum LoadOptions {
     OptionSpec(
       "connections-per-address", value: "N",
       help: """
-        Connections at once of one address (of one /64 with IPv6); 0 for no limit. This machine's \
-        own addresses have none: clients behind a proxy share them.
+        The largest number of connections of one address (of one /64 with IPv6); 0 for no limit. \
+        This machine's own addresses have no limit, because clients behind a proxy share them.
         """,
       kind: .integer(0...1_000_000), default: "256",
       environment: "FERRY_CONNECTIONS_PER_ADDRESS"),
     OptionSpec(
       "streams", value: "N",
-      help: "Streams of events at once; half of --connections unless given.",
+      help: "The largest number of event streams; by default half of --connections.",
       kind: .integer(1...1_000_000), environment: "FERRY_STREAMS"),
     OptionSpec(
       "body-memory", value: "SIZE",
-      help: "Memory for the bodies of all requests together, as they came and decompressed.",
+      help: "Memory for the bodies of all requests together, as received and decompressed.",
       kind: .byteSize, default: "256MiB", environment: "FERRY_BODY_MEMORY"),
     OptionSpec(
       "header-timeout", value: "TIME", help: "How long a request's headers may take.",
@@ -30,7 +30,7 @@ enum LoadOptions {
       kind: .duration, default: "60s", environment: "FERRY_BODY_TIMEOUT"),
     OptionSpec(
       "body-rate", value: "SIZE",
-      help: "Bytes a second that a body has to come or go with, once --body-timeout is over.",
+      help: "The lowest rate of a body in bytes a second, after --body-timeout.",
       kind: .byteSize, default: "16KiB", environment: "FERRY_BODY_RATE"),
   ]
 

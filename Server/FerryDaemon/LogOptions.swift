@@ -6,7 +6,7 @@ enum LogOptions {
   static let options = [
     OptionSpec(
       "log-level", value: "LEVEL",
-      help: "How much is logged on standard error, as JSON lines: info has one a request.",
+      help: "The level of the log on standard error, in JSON lines; info logs each request.",
       kind: .choice(LogLevel.allCases.map(\.rawValue)), default: LogLevel.info.rawValue,
       environment: "FERRY_LOG_LEVEL")
   ]

@@ -13,16 +13,16 @@ extension SpaceCommands {
   static let set = CommandSpec(
     "set", summary: "Set how long a space keeps its history.",
     discussion: """
-      A device that was away for longer than the retention takes all records anew at its next \
-      sync, and keeps what it has not sent. New spaces keep 90 days. What is pruned does not come \
-      back when the retention is made longer. Less than 14 days is too little for a space whose \
-      server or devices may be restored from a backup: what is sent again after that was pruned \
-      counts once more.
+      A device that was away for longer than the retention pulls all records again at its next \
+      sync, and keeps its pending operations. New spaces keep 90 days. Pruned history does not \
+      return when the retention becomes longer. Less than 14 days is too little for a space if its \
+      server or devices may be restored from a backup: operations that are sent again after they \
+      were pruned count again.
       """,
     options: [
       OptionSpec(
         "retention", value: "TIME|forever",
-        help: "How long history, tombstones and waiting packets are kept.", required: true)
+        help: "How long history, tombstones and buffered packets are kept.", required: true)
     ],
     flags: [JSONOption.flag], arguments: [nameArgument],
     examples: [
@@ -49,12 +49,14 @@ extension SpaceCommands {
   static let prune = CommandSpec(
     "prune", summary: "Delete history older than the retention now.",
     discussion: """
-      `ferryd serve` does this by itself, and may run meanwhile. The history's age is known to \
-      a tenth of the retention, and to an hour at best; --older-than 0s deletes all of it.
+      `ferryd serve` does this automatically, and can run at the same time. The history's age is \
+      known to a tenth of the retention, and to an hour at best; --older-than 0s deletes all of \
+      it.
       """,
     options: [
       OptionSpec(
-        "older-than", value: "TIME", help: "Instead of the space's retention.", kind: .duration)
+        "older-than", value: "TIME", help: "The age to use in place of the space's retention.",
+        kind: .duration)
     ],
     flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in

@@ -35,28 +35,30 @@ extension DaemonCommands {
     [
       OptionSpec(
         "listen", value: "ADDRESS:PORT",
-        help: "An address of this machine, or 0.0.0.0 for all; port 0 takes a free one.",
+        help: "An address of this machine, or 0.0.0.0 for all; port 0 selects a free port.",
         default: "127.0.0.1:8080", environment: "FERRY_LISTEN"),
       OptionSpec(
         "threads", value: "N", help: "Threads that read and write sockets.",
         kind: .integer(1...256), default: "2", environment: "FERRY_THREADS"),
       OptionSpec(
-        "connections", value: "N", help: "Connections at once; each listener to events holds one.",
+        "connections", value: "N",
+        help: "The largest number of connections; each listener to events uses one.",
         kind: .integer(1...1_000_000), default: "4096", environment: "FERRY_CONNECTIONS"),
       OptionSpec(
         "database-connections", value: "N",
         help: """
-          Connections to a PostgreSQL database, two more for notifications and checks; a share of \
-          them is kept free for authentication, for pushes and for pulls.
+          Connections to a PostgreSQL database, and two more for notifications and checks; a share \
+          of them is reserved for authentication, for pushes and for pulls.
           """,
         kind: .integer(1...1_000), default: "8", environment: "FERRY_DATABASE_CONNECTIONS"),
     ] + LoadOptions.options + [
       OptionSpec(
-        "heartbeat", value: "TIME", help: "Between two signs of life on a stream of events.",
+        "heartbeat", value: "TIME",
+        help: "The interval between two heartbeats on a stream of events.",
         kind: .duration, default: "15s", environment: "FERRY_HEARTBEAT"),
       OptionSpec(
         "prune-interval", value: "TIME",
-        help: "Between two runs that delete history older than the spaces' retention.",
+        help: "The interval between two runs that delete history older than the spaces' retention.",
         kind: .duration, default: "10m", environment: "FERRY_PRUNE_INTERVAL"),
       OptionSpec(
         "stop-grace", value: "TIME", help: "How long requests in progress may take at the end.",
@@ -64,8 +66,8 @@ extension DaemonCommands {
       OptionSpec(
         "upload-quota", value: "SIZE",
         help: """
-          What a space's uploads of missions' content may hold before they are finished; those that \
-          nobody goes on with are removed after a week.
+          The largest size of a space's unfinished uploads of missions' content; uploads without \
+          progress are removed after a week.
           """,
         kind: .byteSize, default: "64GiB", environment: "FERRY_UPLOAD_QUOTA"),
     ]

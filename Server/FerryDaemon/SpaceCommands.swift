@@ -5,7 +5,7 @@ import SyncServer
 /// `ferryd space …`.
 enum SpaceCommands {
   static let create = CommandSpec(
-    "create", summary: "Make a space; one that exists stays as it is.",
+    "create", summary: "Create a space; an existing space stays unchanged.",
     flags: [JSONOption.flag],
     arguments: [ArgumentSpec("name", help: "1 to 63 characters of A–Z a–z 0–9 . _ -.")]
   ) { arguments in

@@ -3,10 +3,10 @@ import SyncServer
 
 extension SpaceCommands {
   static let usage = CommandSpec(
-    "usage", summary: "List what users take of a space.",
+    "usage", summary: "List the usage of a space by its users.",
     discussion: """
-      A user is charged for the growth that its own changes cause, and has the credit for what they \
-      shrink. The first line is all users together. `ferryd serve --quota-…` sets the limits.
+      A user is charged for the growth that its own changes cause, and credited for the space that \
+      they free. The first line is the sum of all users. `ferryd serve --quota-…` sets the limits.
       """,
     flags: [JSONOption.flag], arguments: [nameArgument],
     examples: [ExampleSpec("Find who fills a space", "ferryd space usage notes")]

@@ -12,13 +12,13 @@ enum StoreOptions {
     OptionSpec(
       "data", value: "DIR",
       help: """
-        The embedded store's directory, made when absent; without it $XDG_STATE_HOME/ferryd, or \
+        The embedded store's directory, created if absent; by default $XDG_STATE_HOME/ferryd, or \
         ~/.local/state/ferryd.
         """,
       kind: .directory, environment: "FERRY_DATA"),
     OptionSpec(
       "start-wait", value: "TIME",
-      help: "How long a database that cannot be reached is waited for.", kind: .duration,
+      help: "How long to wait for a database that cannot be reached.", kind: .duration,
       default: "30s", environment: "FERRY_START_WAIT"),
   ]
 

@@ -4,11 +4,11 @@ import CommandLineKit
 enum BenchCommand {
   static let specification = CommandSpec(
     "ferry-bench",
-    summary: "Measure Ferry against the raw limits of this machine, in the same run.",
+    summary: "Compare Ferry with the raw limits of this machine, in the same run.",
     discussion: """
-      Each benchmark runs Ferry's own programs (ferryd, ferry and the client library, next to this \
-      one) in turns with the best that SQLite or libpq can do by themselves, and compares the \
-      medians. PostgreSQL runs in a private cluster with durable commits; nothing of yours is used.
+      Each benchmark alternates Ferry's own programs (ferryd, ferry and the client library, next \
+      to this one) with plain SQLite or libpq, and compares the medians. PostgreSQL runs in a \
+      private cluster with durable commits; no data of yours is used.
       """,
     version: "0.1.0", subcommands: [run, list, MeasuredProcess.command, FileServerProcess.command])
 
@@ -16,18 +16,18 @@ enum BenchCommand {
     "run", summary: "Run the benchmarks and print a table.",
     options: [
       OptionSpec(
-        "only", value: "NAME", help: "Run this one; may be given several times.",
+        "only", value: "NAME", help: "Run only this benchmark; may be repeated.",
         kind: .choice(Benchmark.all.map(\.name)), repeated: true),
       OptionSpec(
         "updates", value: "N",
-        help: "Updates that the retention benchmark writes: 1,000,000 unless told.",
+        help: "Updates that the retention benchmark writes; by default 1,000,000.",
         kind: .integer(10_000...100_000_000)),
       OptionSpec(
         "store", value: "KIND", help: "The only store that the retention benchmark runs on.",
         kind: .choice(["embedded", "postgres"])),
     ],
     flags: [
-      FlagSpec("quick", help: "Smaller and fewer rounds: a look, not a verdict."),
+      FlagSpec("quick", help: "Run smaller and fewer rounds, as an estimate."),
       FlagSpec("json", help: "Answer with one JSON object."),
       FlagSpec("strict", help: "End with 1 when a target is missed."),
     ],
@@ -63,7 +63,7 @@ enum BenchCommand {
   }
 
   private static let list = CommandSpec(
-    "list", summary: "Name the benchmarks.",
+    "list", summary: "List the benchmarks.",
     flags: [FlagSpec("json", help: "Answer in JSON, one object a line.")]
   ) { arguments in
     let output = TextOutput.standardOutput

@@ -5,7 +5,7 @@ import Foundation
 enum ChaosCommand {
   static let specification = CommandSpec(
     "ferry-chaos",
-    summary: "Let real devices and servers work while they are paused, killed and cut off.",
+    summary: "Test real devices and servers under pauses, kills and network faults.",
     discussion: """
       Two ferryd nodes on a private PostgreSQL, real ferry devices, and proxies between all of \
       them. Devices write transactions while faults come by a schedule; then everything is healed, \
@@ -31,36 +31,36 @@ enum ChaosCommand {
     ])
 
   private static let nemesis = OptionSpec(
-    "nemesis", short: "n", value: "KIND", help: "Which faults come.",
+    "nemesis", short: "n", value: "KIND", help: "The kind of the faults.",
     kind: .choice(Nemesis.allCases.map(\.rawValue)), default: Nemesis.all.rawValue)
 
   private static let load = [
     OptionSpec(
-      "devices", value: "N", help: "How many devices work.",
+      "devices", value: "N", help: "The number of devices.",
       kind: .integer(2...64), default: "10"),
     OptionSpec(
       "rate", value: "N", help: "Local transactions a second, over all devices.",
       kind: .integer(1...500), default: "30"),
     OptionSpec(
-      "duration", value: "TIME", help: "How long a round's transactions and faults go on.",
+      "duration", value: "TIME", help: "How long a round's transactions and faults last.",
       kind: .duration, default: "20s"),
     OptionSpec(
       "seed", value: "SEED",
-      help: "What the first round's schedule is made from; else a random one.",
+      help: "The seed of the first round's schedule; by default a random one.",
       kind: .integer(0...Int.max)),
   ]
 
   private static let judging = [
     OptionSpec(
-      "drain", value: "TIME", help: "How long the queues may take to drain after the heal.",
+      "drain", value: "TIME", help: "How long the queues may take to drain after the faults end.",
       kind: .duration, default: "30s"),
     OptionSpec(
-      "evidence", value: "DIR", help: "Where the evidence of failures is kept.",
+      "evidence", value: "DIR", help: "The directory for the evidence of failures.",
       kind: .directory, default: "./ferry-chaos-evidence"),
   ]
 
   private static let keep = FlagSpec(
-    "keep", help: "Keep the evidence of rounds that hold as well.")
+    "keep", help: "Keep the evidence of successful rounds as well.")
   private static let json = FlagSpec("json", help: "Answer in JSON, one object a line.")
 
   private static let run = CommandSpec(
@@ -99,7 +99,7 @@ enum ChaosCommand {
   }
 
   private static let schedule = CommandSpec(
-    "schedule", summary: "Show the faults that a seed stands for, without running anything.",
+    "schedule", summary: "Show the faults of a seed, without a run.",
     options: [nemesis] + load,
     examples: [
       ExampleSpec("What seed 7 has in store", "ferry-chaos schedule --seed 7 --duration 5s")

@@ -6,8 +6,8 @@ enum ReplayCommand {
   static let specification = CommandSpec(
     "replay", summary: "Run one world of a swarm again.",
     discussion: """
-      The run is the same byte for byte, with the same trace. If an oracle objects, as many worlds \
-      are tried as it takes to find the smallest part of this one that still fails.
+      The run is the same byte for byte, with the same trace. If an oracle finds a violation, \
+      further worlds are tried to find the smallest part of this one that still fails.
       """,
     options: [
       OptionSpec(

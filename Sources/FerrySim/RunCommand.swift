@@ -8,13 +8,13 @@ enum RunCommand {
     "run", summary: "Run one world.",
     discussion: """
       Options that are not given have the values of the profile; `ferry-sim options` lists them. \
-      Where an oracle objects, the run ends, and as many worlds are tried as it takes to find the \
+      If an oracle finds a violation, the run ends, and further worlds are tried to find the \
       smallest part of it that still fails.
       """,
     options: [
-      OptionSpec("seed", value: "N", help: "What the run is drawn from.", default: "1"),
+      OptionSpec("seed", value: "N", help: "The seed of the run.", default: "1"),
       OptionSpec(
-        "profile", value: "NAME", help: "What the world is like.",
+        "profile", value: "NAME", help: "The profile of the world.",
         kind: .choice(WorldOptions.Profile.allCases.map(\.rawValue)), default: "mobile"),
       SimCommand.store, SimCommand.report,
     ]

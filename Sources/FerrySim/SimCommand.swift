@@ -7,11 +7,11 @@ enum SimCommand {
     "ferry-sim",
     summary: "Run devices and a server in one deterministic, hostile world.",
     discussion: """
-      The product's own client, server, store and codec run on one thread in virtual time. Only the \
-      clocks, the network, the disks' faults and the life of processes are simulated. One seed gives \
-      one run, byte for byte. First everything may go wrong, then nothing does and all that is \
-      pending has to drain; at each step, and at the end, oracles judge what a correct system may \
-      show.
+      The product's own client, server, store and codec run on one thread in virtual time. Only \
+      the clocks, the network, the disks' faults and the life of processes are simulated. One seed \
+      results in one run, byte for byte. At first every fault can occur; then none does, and all \
+      pending operations have to drain. At each step, and at the end, oracles check for the \
+      behaviour of a correct system.
       """,
     version: "0.1.0", flags: [json],
     subcommands: [RunCommand.specification, swarm, worker, replay, options])
@@ -49,11 +49,11 @@ enum SimCommand {
 
   /// The options that every command with a world takes.
   static let store = OptionSpec(
-    "store", value: "KIND", help: "Where the server keeps its data.",
+    "store", value: "KIND", help: "The server's store.",
     kind: .choice(["sqlite", "postgres"]), default: "sqlite")
 
   static let report = OptionSpec(
-    "report", value: "FILE", help: "Write a page that shows the run, to open in a browser.",
+    "report", value: "FILE", help: "Write a page for a browser that shows the run.",
     kind: .file)
 
   private static let json = FlagSpec("json", help: "Answer in JSON, one object a line.")
@@ -72,8 +72,8 @@ enum SimCommand {
 
   /// The flags of a command that runs one world.
   static let runFlags = [
-    FlagSpec("no-shrink", help: "Show a failure as it is, at full length."),
-    FlagSpec("trace", help: "Print everything that happens, one line each, before the verdict."),
+    FlagSpec("no-shrink", help: "Show a failure without shrinking it."),
+    FlagSpec("trace", help: "Print each event of the run on a line, before the verdict."),
   ]
 
   static let exitCodes = [

@@ -8,19 +8,21 @@ enum SwarmCommand {
   static let specification = CommandSpec(
     "swarm", summary: "Run many small worlds, each with options of its own.",
     discussion: """
-      Every seed draws its own world: how many devices, how bad the links, which faults and how \
-      often. The swarm stops at the first failure, unless it is told to go on, and prints the \
-      command that runs that world again and finds the smallest part of it that still fails.
+      Each seed draws its own world: the number of devices, the quality of the links, and the \
+      kinds and rates of faults. The swarm stops at the first failure, unless --keep-going is \
+      given, and prints the command that runs that world again and finds the smallest part of it \
+      that still fails.
       """,
     options: worldOptions + [
       OptionSpec(
         "seeds", value: "N", help: "How many worlds.", kind: .integer(1...Int.max), default: "100"),
       OptionSpec("first", value: "SEED", help: "The first seed.", default: "1"),
       OptionSpec(
-        "jobs", value: "N", help: "Worlds at once.", kind: .integer(1...256), default: "2"),
+        "jobs", value: "N", help: "The number of parallel processes.", kind: .integer(1...256),
+        default: "2"),
     ],
     flags: [
-      FlagSpec("keep-going", help: "Run all worlds, also after a failure.")
+      FlagSpec("keep-going", help: "Run all worlds, even after a failure.")
     ],
     examples: [
       ExampleSpec("A thousand worlds on two cores", "ferry-sim swarm --seeds 1000 --jobs 2"),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Caching
 
-@Suite("The key of an answer", .hangLimit)
+@Suite("Cache keys", .hangLimit)
 struct CacheKeyTests {
   private func key(
     _ query: [QueryItem], endpoint: String = "http://host/shops",
@@ -14,7 +14,7 @@ struct CacheKeyTests {
       CacheableRequest(endpoint: endpoint, query: query, headers: headers), partition: partition)
   }
 
-  @Test("tells pages and coordinates apart, in whatever order they stand")
+  @Test("keys distinguish pages and coordinates, in any order of the parameters")
   func parameters() {
     let page = [QueryItem("page", "2"), QueryItem("lat", "31.2"), QueryItem("lon", "121.5")]
     #expect(key(page) == key(page.reversed()))
@@ -27,7 +27,7 @@ struct CacheKeyTests {
     #expect(key(tags) != key(tags.reversed()))
   }
 
-  @Test("leaves out what is declared not to identify")
+  @Test("keys ignore parameters that are declared not to identify")
   func unidentifying() {
     let trace = QueryItem("trace", "1", identifies: false)
     let other = QueryItem("trace", "2", identifies: false)
@@ -35,14 +35,14 @@ struct CacheKeyTests {
     #expect(key([QueryItem("trace", "1")]) != key([QueryItem("trace", "2")]))
   }
 
-  @Test("tells endpoints apart, but not the ways to write one")
+  @Test("keys distinguish endpoints, but not spellings of one endpoint")
   func endpoints() {
     #expect(key([]) == key([], endpoint: "HTTP://HOST:80/shops#x"))
     #expect(key([]) != key([], endpoint: "https://host/shops"))
     #expect(key([]) != key([], endpoint: "http://host/Shops"))
   }
 
-  @Test("keeps users apart, by name or by what they carry")
+  @Test("keys distinguish users, by name or by their credentials")
   func partitions() {
     let ada: TransportHeaders = ["Authorization": "Bearer a"]
     let ben: TransportHeaders = ["Authorization": "Bearer b"]
@@ -59,7 +59,7 @@ struct CacheKeyTests {
   }
 
   @Test(
-    "has one form for each address",
+    "a key has one form for each address",
     arguments: [
       ("http://Host", "http://host/"), ("HTTPS://h:443/a", "https://h/a"),
       ("http://h:/a", "http://h/a"), ("http://h:8080/a#b", "http://h:8080/a"),
@@ -80,7 +80,7 @@ struct CacheKeyTests {
     #expect(ContentAddress.canonical(expected) == expected)
   }
 
-  @Test("is of the address that travels")
+  @Test("a key contains the address that is sent")
   func address() {
     let request = CacheableRequest(
       endpoint: "http://host/a", query: [QueryItem("b c", "d&e"), QueryItem("f", "")])

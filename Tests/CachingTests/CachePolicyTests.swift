@@ -4,7 +4,7 @@ import Testing
 
 @testable import Caching
 
-@Suite("The rule of a request joined with an answer's fields", .hangLimit)
+@Suite("The cache rule of a request and an answer", .hangLimit)
 struct CachePolicyTests {
   private func isFresh(
     _ headers: TransportHeaders, after seconds: Int64, status: Int = 200,
@@ -15,7 +15,7 @@ struct CachePolicyTests {
   }
 
   @Test(
-    "an own lifetime takes the place of the server's",
+    "the rule's own lifetime replaces the server's",
     arguments: [
       "max-age=5", "max-age=5000", "no-cache", "max-age=0, must-revalidate", "s-maxage=1", "",
     ])
@@ -27,7 +27,7 @@ struct CachePolicyTests {
     #expect(!isFresh(headers, after: 60, options: options))
   }
 
-  @Test("but not where the status is no success")
+  @Test("the rule's own lifetime does not apply to an unsuccessful status")
   func ownLifetimeOfFailures() {
     let options = CacheOptions(lifetime: .seconds(60))
     #expect(!isFresh([:], after: 1, status: 404, options: options))
@@ -35,7 +35,7 @@ struct CachePolicyTests {
   }
 
   @Test(
-    "a request may want it fresher, or take it staler (RFC 9111 §5.2.1)",
+    "a request can require a fresher answer, or accept a staler one (RFC 9111 §5.2.1)",
     arguments: [
       ("max-age=10", 10, true), ("max-age=10", 11, false), ("max-age=0", 1, false),
       ("min-fresh=20", 39, true), ("min-fresh=20", 40, false), ("no-cache", 0, false),
@@ -49,7 +49,7 @@ struct CachePolicyTests {
         == expected)
   }
 
-  @Test("Pragma speaks where Cache-Control does not")
+  @Test("Pragma applies if there is no Cache-Control")
   func pragma() {
     let headers: TransportHeaders = ["Cache-Control": "max-age=60"]
     #expect(!isFresh(headers, after: 1, request: ["Pragma": "no-cache"]))
@@ -57,7 +57,7 @@ struct CachePolicyTests {
       isFresh(headers, after: 1, request: ["Pragma": "no-cache", "Cache-Control": "max-age=9"]))
   }
 
-  @Test("what max-stale lets serve is said to be stale")
+  @Test("an answer that max-stale allows is marked as stale")
   func overdue() {
     let judgement = CachePolicy(
       options: CacheOptions(), headers: ["Cache-Control": "max-stale=10"]
@@ -74,7 +74,7 @@ struct CachePolicyTests {
   }
 
   @Test(
-    "without a network what is stale serves where the rule says so and no answer forbids it",
+    "without a network a stale answer serves if the rule allows it and no answer forbids it",
     arguments: [
       ("max-age=60", true, nil, true), ("max-age=60", false, nil, false), ("", true, nil, true),
       ("max-age=60, stale-if-error=600", false, nil, false),
@@ -91,7 +91,7 @@ struct CachePolicyTests {
     #expect(judgement.servesOffline == expected)
   }
 
-  @Test("what must be revalidated serves without a network as long as it is not overdue")
+  @Test("without a network an answer that must be revalidated serves while it is fresh")
   func offlineWhileFresh() {
     let judgement = CachePolicy(
       options: CacheOptions(staleWhenOffline: true), headers: ["Cache-Control": "no-cache"]
@@ -99,7 +99,7 @@ struct CachePolicyTests {
     #expect(!judgement.isFresh && judgement.servesOffline && !judgement.isOverdue)
   }
 
-  @Test("both validators are sent, and neither when the rule says not to")
+  @Test("both validators are sent, and neither if the rule forbids it")
   func validators() {
     let head = CachedHead(["ETag": "W/\"a\"", "Last-Modified": date(-60)])
     #expect(

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Caching
 
-@Suite("The storage", .hangLimit)
+@Suite("The cache's storage", .hangLimit)
 struct CacheStoreTests {
   private let folder = Folder()
 
@@ -18,7 +18,7 @@ struct CacheStoreTests {
     [UInt8](repeating: fill, count: count)
   }
 
-  @Test("keeps small bodies in its index and large ones in files, over a restart")
+  @Test("small bodies are kept in the index and large ones in files, over a restart")
   func restart() async {
     let bodies: [[UInt8]] = [[], [1, 0, 2], large(3)]
     for (index, body) in bodies.enumerated() {
@@ -36,7 +36,7 @@ struct CacheStoreTests {
     #expect(await reopened.body(of: "3") == nil)
   }
 
-  @Test("keeps everything in memory when it has no folder, and when its folder cannot be made")
+  @Test("without a folder, or if it cannot be created, everything is kept in memory")
   func inMemory() async {
     for folder in [nil, "/proc/nowhere/cache"] as [String?] {
       let store = CacheStore(folder: folder, limits: CacheLimits(memoryBytes: 100_000))
@@ -46,7 +46,7 @@ struct CacheStoreTests {
     }
   }
 
-  @Test("holds its limit of bytes, dropping what was used longest ago, files included")
+  @Test("the store keeps its limit of bytes, and drops the least recently used, files included")
   func leastRecentlyUsed() async {
     // Nothing in memory: dropped entries must not come from there.
     let store = store(CacheLimits(memoryBytes: 0, diskBytes: 210_000))
@@ -62,7 +62,7 @@ struct CacheStoreTests {
     #expect(folder.bodies.count == 9)
   }
 
-  @Test("drops many in slices until the limit holds")
+  @Test("the store drops many entries in slices until the limit holds")
   func slices() async throws {
     let first = store()
     for index in 0..<300 { await first.keep([1], under: "\(index)") }
@@ -78,7 +78,7 @@ struct CacheStoreTests {
         == index.integer("SELECT bytes FROM state"))
   }
 
-  @Test("drops what is too old, and what a wrong clock left in the future")
+  @Test("the store drops entries that are too old, and those that a wrong clock dated later")
   func ages() async {
     let patient = store()
     await patient.keep([1], under: "a")
@@ -93,7 +93,7 @@ struct CacheStoreTests {
     #expect(await store.body(of: "c", now: arrival + 999_000) == nil)
   }
 
-  @Test("keeps one answer for each variant, and no more than it should of one key")
+  @Test("the store keeps one answer for each variant, and a bounded number for one key")
   func variants() async {
     let store = store()
     for index in 0..<12 {
@@ -106,7 +106,7 @@ struct CacheStoreTests {
     #expect(heads.last?.variant.matches(["A": "11"]) == true)
   }
 
-  @Test("shares a file between answers of one body until the last has gone")
+  @Test("answers with one body share its file until the last answer is removed")
   func sharedBodies() async {
     let store = store(CacheLimits(memoryBytes: 0))
     await store.keep(large(1), under: "a")
@@ -121,7 +121,7 @@ struct CacheStoreTests {
     #expect(await store.bytes(now: arrival) == 0)
   }
 
-  @Test("takes a damaged body for none, in a file or in the index, and forgets it")
+  @Test("a damaged body, in a file or in the index, is ignored and removed")
   func damagedBodies() async throws {
     let first = store()
     for name in ["a", "b", "c", "d"] {
@@ -142,7 +142,7 @@ struct CacheStoreTests {
     #expect(await store().body(of: "a")?.body == large(9))
   }
 
-  @Test("makes a damaged index anew", arguments: [true, false])
+  @Test("a damaged index is created again", arguments: [true, false])
   func damagedIndex(whileOpen: Bool) async {
     let first = store(CacheLimits(memoryBytes: 0))
     await first.keep(large(1), under: "a")
@@ -158,7 +158,7 @@ struct CacheStoreTests {
     #expect(folder.bodies.count == 1)
   }
 
-  @Test("makes an index of another version anew, and one whose tables are gone")
+  @Test("an index of another version, or without its tables, is created again")
   func otherVersion() async throws {
     for change in ["PRAGMA user_version = 99", "DROP TABLE entries"] {
       await store().keep(large(1), under: "a")
@@ -171,7 +171,7 @@ struct CacheStoreTests {
     }
   }
 
-  @Test("begins anew when its folder is taken away under it")
+  @Test("the store starts empty when its folder is removed during its use")
   func removedFolder() async throws {
     let store = store()
     await store.keep(large(1), under: "a")
@@ -182,7 +182,7 @@ struct CacheStoreTests {
     #expect(await store.body(of: "a")?.body == large(2))
   }
 
-  @Test("removes at its opening what a crash left, but nothing that may be under way")
+  @Test("opening removes the remains of a crash, but nothing that may be in use")
   func orphans() async throws {
     await store().keep(large(1), under: "a")
     let orphan = "bodies/00/" + String(repeating: "0", count: 64)
@@ -197,7 +197,7 @@ struct CacheStoreTests {
     #expect(folder.bodies.count == 2 && folder.bodies.contains("bodies/new-young"))
   }
 
-  @Test("removes a partition and leaves the others")
+  @Test("removing a partition keeps the others")
   func partitions() async {
     let store = store()
     for name in ["ada", "ben"] {

@@ -13,7 +13,7 @@ struct ConfirmationTests {
   ]
 
   @Test(
-    "confirms the newest answer with its validator that suits the request",
+    "a 304 confirms the newest answer with its validator that suits the request",
     arguments: [
       (["ETag": "\"a\""], [:], 1), (["ETag": "\"a\""], ["X": "1"], 3),
       (["ETag": "\"c\""], [:], nil),
@@ -27,7 +27,7 @@ struct ConfirmationTests {
       Confirmation.target(of: response, among: Self.heads, for: request)?.id == expected)
   }
 
-  @Test("renews fields and age, and leaves what describes the body")
+  @Test("a 304 renews fields and age, and keeps the fields that describe the body")
   func renewal() {
     let head = CachedHead([
       "Date": date(-500), "Age": "400", "Content-Type": "a/b", "Content-Length": "3",
@@ -57,7 +57,7 @@ struct ConfirmationTests {
 @Suite("A change (RFC 9111 §4.4)", .hangLimit)
 struct InvalidationTests {
   @Test(
-    "makes worthless what it was sent to and what it names on the same server",
+    "a change invalidates its address and the addresses that it names on the same server",
     arguments: [
       (TransportMethod.post, 201, [:], ["http://host/a"]),
       (.put, 204, [:], ["http://host/a"]), (.delete, 200, [:], ["http://host/a"]),

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The data manager", .hangLimit)
 struct DataManagerTests {
-  @Test("answers from cache or network without the caller's knowing, and fetches once for many")
+  @Test("the manager answers from cache or network, and fetches once for many callers")
   func sharing() async throws {
     let door = Door()
     let transport = AnsweringTransport { _ async throws(TransportError) in
@@ -30,7 +30,7 @@ struct DataManagerTests {
     #expect(try await manager.data(for: request).origin == .network)
   }
 
-  @Test("never shares what sends something or is asked for differently")
+  @Test("requests that send something, or differ in fields, are never shared")
   func unshared() async throws {
     let transport = AnsweringTransport { request async throws(TransportError) in
       TransportResponse(status: 200, body: Array(request.url.utf8))
@@ -45,7 +45,7 @@ struct DataManagerTests {
     #expect(transport.requests.count == 5)
   }
 
-  @Test("sends a base's credentials nowhere else, images included")
+  @Test("a base's credentials are sent to that base only, for images as well")
   func credentials() async throws {
     let transport = AnsweringTransport { request async throws(TransportError) in
       TransportResponse(status: 200, headers: ["Content-Type": "image/png"], body: [1])
@@ -56,7 +56,7 @@ struct DataManagerTests {
     #expect(transport.requests.map { $0.headers["Authorization"] } == ["Bearer a", nil])
   }
 
-  @Test("works over a real connection: kept, confirmed, changed, on disk, and stale without server")
+  @Test("the manager works over a real connection: kept, confirmed, changed, on disk, and stale")
   func overTheWire() async throws {
     let folder = Folder()
     let hits = Hits()

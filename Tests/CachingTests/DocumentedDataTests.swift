@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The documents' example of data", .hangLimit)
 struct DocumentedDataTests {
-  @Test("is what is compiled here")
+  @Test("the example of data equals the compiled one")
   func sameLines() throws {
     let here = URL(filePath: #filePath).deletingLastPathComponent()
     let page = try String(
@@ -25,7 +25,7 @@ struct DocumentedDataTests {
     #expect(shown.filter { !$0.isWhitespace } == body.filter { !$0.isWhitespace })
   }
 
-  @Test("works, and asks the server once")
+  @Test("the example of data runs, and asks the server once")
   func runs() async throws {
     let (folder, hits) = (Folder(), Hits())
     let server = try HTTPServer(configuration: HTTPServer.Configuration()) { request in

@@ -80,7 +80,9 @@ struct FreshnessCase: Sendable, CustomTestStringConvertible {
 
 @Suite("Freshness (RFC 9111 §4.2)", .hangLimit)
 struct FreshnessTests {
-  @Test("lasts as long as the fields say, and no second longer", arguments: FreshnessCase.all)
+  @Test(
+    "an answer is fresh as long as the fields allow, and no second longer",
+    arguments: FreshnessCase.all)
   func table(_ test: FreshnessCase) {
     let head = CachedHead(test.headers, status: test.status)
     let policy = CachePolicy(options: CacheOptions())
@@ -90,14 +92,14 @@ struct FreshnessTests {
     #expect(!policy.judge(head, now: arrival + test.seconds * 1000).isFresh)
   }
 
-  @Test("counts the time that the request took into an age that was told")
+  @Test("the duration of the request counts towards a given age")
   func delay() {
     var head = CachedHead(["Age": "10"])
     head.requested -= 5000
     #expect(Freshness.age(of: head, now: arrival + 1000) == 16_000)
   }
 
-  @Test("ends when the clock was set back behind the arrival, but not by a small step")
+  @Test("freshness ends if the clock was set to before the arrival, but not by a small step")
   func clockSetBack() {
     let head = CachedHead(["Cache-Control": "max-age=600"])
     let policy = CachePolicy(options: CacheOptions())

@@ -23,7 +23,7 @@ struct ImageCacheTests {
         configuration, transport: transport, connectivity: AssumedConnectivity(), cache: cache))
   }
 
-  @Test("are fetched once, kept, and served stale without a network")
+  @Test("images are fetched once, kept, and answered stale without a network")
   func kept() async throws {
     let clock = HandClock()
     let box = OfflineSwitch()
@@ -47,7 +47,7 @@ struct ImageCacheTests {
   }
 
   @Test(
-    "are known by their type or their first bytes, and what is none is refused and not kept",
+    "an image is known by its type or its first bytes; other content is refused and not kept",
     arguments: [
       ("image/svg+xml", Array("<svg/>".utf8), "image/svg+xml"), (nil, png, "image/png"),
       ("application/octet-stream", [0xFF, 0xD8, 0xFF, 0xE0], "image/jpeg"),
@@ -74,7 +74,7 @@ struct ImageCacheTests {
     }
   }
 
-  @Test("of missions come first, as a file where there is one")
+  @Test("images of missions come first, as a file if there is one")
   func pinned() async throws {
     let transport = AnsweringTransport { _ async throws(TransportError) in
       throw TransportError(.offline, "")

@@ -3,11 +3,11 @@ import Testing
 
 @testable import Caching
 
-@Suite("The memory level", .hangLimit)
+@Suite("The memory level of the cache", .hangLimit)
 struct MemoryLevelTests {
   private func body(_ count: Int) -> [UInt8] { [UInt8](repeating: 7, count: count) }
 
-  @Test("drops what was used longest ago when there is no more room")
+  @Test("the level drops the least recently used body if there is no more room")
   func leastRecentlyUsed() {
     var level = MemoryLevel(bytesMax: 100, ageMax: 1000)
     for id in 1...4 { level.keep(body(25), of: Int64(id), now: 0) }
@@ -19,7 +19,7 @@ struct MemoryLevelTests {
     #expect(level.bytes == 95)
   }
 
-  @Test("replaces a body, and keeps none of more than a quarter of the room")
+  @Test("the level replaces a body, and keeps none of more than a quarter of the room")
   func sizes() {
     var level = MemoryLevel(bytesMax: 100, ageMax: 1000)
     level.keep(body(20), of: 1, now: 0)
@@ -29,7 +29,7 @@ struct MemoryLevelTests {
     #expect(level.bytes == 0 && level.body(of: 1, now: 0) == nil)
   }
 
-  @Test("drops what is too old, and what seems to come from the future")
+  @Test("the level drops bodies that are too old, or seem to come from the future")
   func ages() {
     var level = MemoryLevel(bytesMax: 100, ageMax: 1000)
     level.keep(body(1), of: 1, now: 5000)
@@ -42,7 +42,7 @@ struct MemoryLevelTests {
     #expect(level.count == 1)
   }
 
-  @Test("stays whole in any order of keeping, using and removing")
+  @Test("the level stays consistent in any order of keeping, using and removing")
   func model() {
     var level = MemoryLevel(bytesMax: 40, ageMax: 1000)
     var order: [Int64] = []

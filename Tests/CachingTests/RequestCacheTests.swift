@@ -70,7 +70,7 @@ final class Exchanges: Sendable {
 
 @Suite("A client with a cache", .hangLimit)
 struct RequestCacheTests {
-  @Test("answers from the cache while an answer is fresh, and says its age")
+  @Test("a cache answers while an answer is fresh, with the answer's age")
   func fresh() async throws {
     let world = Exchanges(["Cache-Control": "max-age=60"])
     #expect(try await world.get().origin == .network)
@@ -81,7 +81,7 @@ struct RequestCacheTests {
     #expect(world.transport.requests.count == 1)
   }
 
-  @Test("has what is stale confirmed, and keeps it as long again")
+  @Test("a stale answer is revalidated, and then fresh as long again")
   func confirmed() async throws {
     let world = Exchanges(["Cache-Control": "max-age=60"])
     _ = try await world.get()
@@ -95,7 +95,7 @@ struct RequestCacheTests {
     #expect(world.transport.requests.count == 2)
   }
 
-  @Test("takes what has changed in place of what was kept")
+  @Test("a changed answer replaces the cached one")
   func changed() async throws {
     let world = Exchanges(["Cache-Control": "no-cache"])
     _ = try await world.get()
@@ -107,7 +107,7 @@ struct RequestCacheTests {
     #expect(world.transport.requests.count == 4)
   }
 
-  @Test("keeps answers for different values of what Vary names")
+  @Test("the cache keeps answers for different values of the fields that Vary names")
   func vary() async throws {
     let world = Exchanges(["Cache-Control": "max-age=60", "Vary": "Accept"])
     for _ in 1...2 {
@@ -117,7 +117,7 @@ struct RequestCacheTests {
     #expect(world.transport.requests.count == 2)
   }
 
-  @Test("forgets what a change made worthless, with whatever parameters, and nothing else")
+  @Test("the cache drops answers that a change invalidates, with any parameters, and no others")
   func invalidation() async throws {
     let world = Exchanges(["Cache-Control": "max-age=60"])
     func ask(_ path: String, _ page: String) async throws -> NetworkResponse.Origin {
@@ -131,7 +131,7 @@ struct RequestCacheTests {
     #expect(try await ask("/b", "1") == .cache(age: .zero, isStale: false))
   }
 
-  @Test("serves what is stale without a network where the rule says so")
+  @Test("the cache answers stale without a network if the rule allows it")
   func offline() async throws {
     let world = Exchanges(["Cache-Control": "max-age=60"])
     _ = try await world.get()
@@ -142,7 +142,7 @@ struct RequestCacheTests {
     await #expect(throws: NetworkError.self) { try await world.get() }
   }
 
-  @Test("serves nothing without a network that must be confirmed, but under a lifetime of its own")
+  @Test("without a network no answer that must be confirmed is used, except by an own lifetime")
   func mustRevalidate() async throws {
     let world = Exchanges(["Cache-Control": "max-age=60, must-revalidate"])
     _ = try await world.get()
@@ -156,7 +156,7 @@ struct RequestCacheTests {
     #expect(try await world.get(options: own).origin == .cache(age: .seconds(100), isStale: true))
   }
 
-  @Test("forgets what the server does not let it keep any more")
+  @Test("the cache drops an answer that the server no longer lets it keep")
   func superseded() async throws {
     let cache = Exchanges(["Cache-Control": "max-age=0"])
     let request = CacheableRequest(
@@ -172,7 +172,7 @@ struct RequestCacheTests {
     #expect(await cache.cache.lookup(request) == .none)
   }
 
-  @Test("gives a 304 back when what it confirms is gone")
+  @Test("a 304 is returned if the answer that it confirms is gone")
   func goneMeanwhile() async throws {
     let world = Exchanges([:])
     let response = NetworkResponse(status: 304, headers: ["ETag": "\"x\""])
@@ -180,7 +180,7 @@ struct RequestCacheTests {
     #expect(await world.cache.store(response, for: request) == response)
   }
 
-  @Test("keeps users apart, and forgets one who signs out")
+  @Test("the cache separates users, and forgets a user who signs out")
   func users() async throws {
     let world = Exchanges(["Cache-Control": "max-age=60"])
     let (ada, ben) = (
@@ -201,7 +201,7 @@ struct RequestCacheTests {
     #expect(try await world.get(headers: ["Authorization": "Bearer a"]).origin != .network)
   }
 
-  @Test("answers with what a mission brought, without a network and for ever")
+  @Test("the cache answers with a mission's content, without a network and without expiry")
   func pinned() async throws {
     let folder = Folder()
     folder.write(Array("{}".utf8), to: "result.json")
@@ -229,7 +229,7 @@ struct RequestCacheTests {
     #expect(world.transport.requests.count == 1)
   }
 
-  @Test("leaves a mission's films to those who can read them from their place")
+  @Test("a mission's large films are not answered by the cache")
   func pinnedFilm() async throws {
     let film = PinnedFile(
       content: .bytes { [1] }, mediaType: "video/mp4", size: RequestCache.pinnedBytesMax + 1)
@@ -237,7 +237,7 @@ struct RequestCacheTests {
     #expect(try await world.get("/film").origin == .network)
   }
 
-  @Test("keeps nothing that is too large")
+  @Test("the cache does not keep an answer that is too large")
   func tooLarge() async throws {
     let world = Exchanges(
       ["Cache-Control": "max-age=60"], limits: CacheLimits(bodyBytesMax: 5))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Caching
 
-@Suite("A folder that two share", .hangLimit)
+@Suite("A folder shared by two caches", .hangLimit)
 struct SharedFolderTests {
   private let folder = Folder()
 
@@ -15,7 +15,7 @@ struct SharedFolderTests {
     [UInt8](repeating: UInt8(truncatingIfNeeded: fill), count: 20_000 + fill)
   }
 
-  @Test("shows each what the other keeps, replaces, renews and removes")
+  @Test("each cache sees the other's kept, replaced, renewed and removed answers")
   func visibility() async {
     let (one, other) = (store(), store())
     await one.keep([1], under: "a")
@@ -37,7 +37,7 @@ struct SharedFolderTests {
     #expect(await one.body(of: "a") == nil)
   }
 
-  @Test("never gives out a wrong body while both keep, read and remove at once")
+  @Test("concurrent keeping, reading and removing never return a wrong body")
   func contention() async throws {
     let stores = [store(), store()]
     await withTaskGroup { group in
@@ -58,7 +58,7 @@ struct SharedFolderTests {
     try expectWhole()
   }
 
-  @Test("is thrown away by one of both when it is damaged, and used by both afterwards")
+  @Test("one cache removes a damaged folder, and both use it afterwards")
   func damage() async {
     let (one, other) = (store(), store())
     await one.keep(large(1), under: "a")
@@ -76,7 +76,7 @@ struct SharedFolderTests {
     }
   }
 
-  @Test("is filled by another process, which sees what is here")
+  @Test("another process can fill the folder, and sees the answers of this one")
   func otherProcess() async throws {
     let here = store()
     await here.keep([1], under: "from here")
@@ -90,7 +90,8 @@ struct SharedFolderTests {
     #expect(await here.body(of: "from there")?.body == [UInt8](repeating: 5, count: 50_000))
   }
 
-  @Test("is whole after a process was killed while it worked", arguments: [3, 20, 60])
+  @Test(
+    "the folder is consistent after a process was killed while it worked", arguments: [3, 20, 60])
   func killed(count: Int) async throws {
     let folder = Folder()
     await #expect(processExitsWith: .signal(SIGKILL)) {

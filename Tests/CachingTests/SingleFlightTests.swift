@@ -33,9 +33,9 @@ actor Door {
   }
 }
 
-@Suite("Those who ask for the same at the same time", .hangLimit)
+@Suite("Shared requests", .hangLimit)
 struct SingleFlightTests {
-  @Test("share one request and its answer, and the next one asks anew")
+  @Test("concurrent callers share one request and its answer, and the next one asks again")
   func shared() async throws {
     let (flights, door) = (SingleFlight<String, Int>(), Door())
     @Sendable func ask() async throws -> Int {
@@ -53,7 +53,7 @@ struct SingleFlightTests {
     #expect(try await ask() == 2)
   }
 
-  @Test("share its failure as well, and other keys know nothing of it")
+  @Test("concurrent callers share a failure as well, and other keys are not affected")
   func failure() async throws {
     let flights = SingleFlight<String, Int>()
     let failure = await #expect(throws: NetworkError.self) {
@@ -65,7 +65,7 @@ struct SingleFlightTests {
     #expect(try await flights.run("b") { () async throws(NetworkError) -> Int in 1 } == 1)
   }
 
-  @Test("leave at once when they are cancelled, and the last one ends the request")
+  @Test("a cancelled caller leaves at once, and the last one ends the request")
   func cancellation() async throws {
     let (flights, door) = (SingleFlight<String, Bool>(), Door())
     let ended = Door()
@@ -93,7 +93,7 @@ struct SingleFlightTests {
     await ended.someoneCame()
   }
 
-  @Test("do not wait when they are cancelled before they ask")
+  @Test("a caller that is already cancelled does not wait")
   func cancelledBefore() async {
     let flights = SingleFlight<String, Int>()
     let task = Task {

@@ -67,16 +67,17 @@ struct StorabilityCase: Sendable, CustomTestStringConvertible {
   ]
 }
 
-@Suite("What may be kept (RFC 9111 §3)", .hangLimit)
+@Suite("Storable answers (RFC 9111 §3)", .hangLimit)
 struct StorabilityTests {
-  @Test("is decided by status, fields and rule", arguments: StorabilityCase.all)
+  @Test(
+    "status, fields and rule decide whether an answer is stored", arguments: StorabilityCase.all)
   func table(_ test: StorabilityCase) {
     let response = NetworkResponse(status: test.status, headers: test.headers)
     #expect(
       Storability.allows(response, for: test.request, received: arrival) == test.isKept)
   }
 
-  @Test("does not include fields of the connection")
+  @Test("fields of the connection are not stored")
   func fields() {
     let kept = Storability.kept([
       "A": "1", "Connection": "close, X-Hop", "X-Hop": "2", "Transfer-Encoding": "chunked",

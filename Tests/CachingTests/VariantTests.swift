@@ -7,7 +7,7 @@ import Testing
 @Suite("Vary (RFC 9111 §4.1)", .hangLimit)
 struct VariantTests {
   @Test(
-    "matches where the named fields say the same",
+    "variants match if the named fields are equal",
     arguments: [
       ("Accept", ["Accept": "a"], ["Accept": "a"], true),
       ("Accept", ["Accept": "a"], ["Accept": "b"], false),
@@ -27,18 +27,18 @@ struct VariantTests {
     #expect(variant.matches(asked) == expected)
   }
 
-  @Test("matches nothing when it is *")
+  @Test("a variant of * matches nothing")
   func anything() {
     #expect(Variant(of: ["Vary": "*"], for: [:]) == nil)
   }
 
-  @Test("keeps no credentials")
+  @Test("variants contain no credentials")
   func digest() throws {
     let variant = try #require(Variant(of: ["Vary": "Authorization"], for: ["Authorization": "s"]))
     #expect(variant.digest.count == 32 && variant.names == ["authorization"])
   }
 
-  @Test("leaves the newest of those that match")
+  @Test("the newest matching variant is chosen")
   func selection() {
     let heads = [
       CachedHead(["Vary": "A"], id: 1, received: 30, for: ["A": "2"]),

@@ -38,7 +38,7 @@ struct CompletionTests {
   }
 
   @Test(
-    "Commands, options, values and files are completed where they belong",
+    "commands, options, values and files are completed in their places",
     arguments: [
       (["ferry", ""], ["init", "import", "track", "log", "token", "help", "completion"]),
       (["ferry", "i"], ["init", "import"]),
@@ -68,7 +68,7 @@ struct CompletionTests {
     #expect(Set(try await Self.completions(of: words)) == Set(expected))
   }
 
-  @Test("The script leaves nothing behind in the shell but its functions")
+  @Test("the script leaves nothing behind in the shell but its functions")
   func leavesNothing() async throws {
     let names = try await Self.bash(
       """
@@ -80,7 +80,7 @@ struct CompletionTests {
     #expect(Set(names).isSubset(of: ["BASH_REMATCH", "COMP_CWORD", "COMP_WORDS", "PIPESTATUS"]))
   }
 
-  @Test("The zsh script describes every visible command and option")
+  @Test("the zsh script describes every visible command and option")
   func zsh() {
     let script = Sample.ferry().completionScript(for: .zsh)
     #expect(script.hasPrefix("#compdef ferry\n"))
@@ -93,7 +93,7 @@ struct CompletionTests {
     #expect(!script.contains("trace"))
   }
 
-  @Test("A program's name becomes a valid function name")
+  @Test("a program's name becomes a valid function name")
   func functionName() {
     let spec = CommandSpec("ferry-bench", summary: "Measure.") { _ in .done }
     #expect(spec.completionScript(for: .bash).contains("complete -F _ferry_bench ferry-bench\n"))

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Help texts", .hangLimit)
 struct HelpTests {
-  @Test("The root's help shows every section in its order")
+  @Test("the root's help shows every section in its order")
   func root() {
     #expect(
       Sample.ferry().help() == """
@@ -46,7 +46,7 @@ struct HelpTests {
         """)
   }
 
-  @Test("A command's help spells out what is required and lists the global options apart")
+  @Test("a command's help marks required arguments and lists the global options separately")
   func command() {
     #expect(
       Sample.ferry().help(["init"]) == """
@@ -73,7 +73,7 @@ struct HelpTests {
     #expect(Sample.ferry().help(["track"]).contains("ferry track [OPTIONS] TABLE…\n"))
   }
 
-  @Test("Choices are listed and hidden commands are not")
+  @Test("help lists choices and no hidden commands")
   func nested() {
     let help = Sample.ferry().help(["token", "create"])
     #expect(
@@ -83,7 +83,7 @@ struct HelpTests {
     #expect(!Sample.ferry().help().contains("--trace"))
   }
 
-  @Test("No line is wider than the terminal, nor than 100 columns", arguments: [40, 60, 80, 200])
+  @Test("no line is wider than the terminal, nor than 100 columns", arguments: [40, 60, 80, 200])
   func width(width: Int) {
     let spec = CommandSpec(
       "x", summary: String(repeating: "word ", count: 60) + "end.",
@@ -98,7 +98,7 @@ struct HelpTests {
     #expect(widest > min(100, width) - 6)
   }
 
-  @Test("Titles are bold only when asked for")
+  @Test("titles are bold on request only")
   func bold() {
     #expect(Sample.ferry().help(bold: true).hasPrefix("\u{1B}[1mUSAGE\u{1B}[0m\n"))
     #expect(!Sample.ferry().help().contains("\u{1B}"))

@@ -6,7 +6,7 @@ import Testing
 @Suite("JSON text", .hangLimit)
 struct JSONTextTests {
   @Test(
-    "Values are written on one line, in order, without spaces",
+    "values are written on one line, in order, without spaces",
     arguments: [
       (.null, "null"), (.bool(true), "true"), (.int(9_007_199_254_740_993), "9007199254740993"),
       (.int(Int64.min), "-9223372036854775808"), (.double(0.1), "0.1"), (.double(1e300), "1e+300"),
@@ -23,7 +23,7 @@ struct JSONTextTests {
     #expect(value.text == text)
   }
 
-  @Test("Another decoder reads back every scalar that was written")
+  @Test("another decoder reads back every written scalar")
   func roundTrip() throws {
     let scalars =
       (0...0x2FF).compactMap { Unicode.Scalar($0 as Int) } + ["\u{2029}", "\u{FFFF}", "😀"]
@@ -33,7 +33,7 @@ struct JSONTextTests {
     #expect(decoded.first?.unicodeScalars.elementsEqual(original.unicodeScalars) == true)
   }
 
-  @Test("An Int needs no conversion, and order counts when comparing")
+  @Test("an Int needs no conversion, and order counts in comparisons")
   func equality() {
     let count = 3
     #expect(JSONText.int(count) == .int(Int64(3)))

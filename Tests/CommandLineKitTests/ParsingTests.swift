@@ -16,13 +16,13 @@ struct ParsingTests {
     return arguments
   }
 
-  @Test("The sample declaration has no problems")
+  @Test("the sample declaration has no problems")
   func sampleIsSound() {
     #expect(spec.problems() == [])
   }
 
   @Test(
-    "An option's value may follow, be joined by =, or stick to the letter, anywhere in the line",
+    "an option's value can follow, be joined by =, or follow the letter, anywhere in the line",
     arguments: [
       "--replica a.db log", "--replica=a.db log", "-r a.db log", "-ra.db log", "-r=a.db log",
       "log --replica a.db", "log --replica=a.db", "log -r a.db", "-vr a.db log",
@@ -35,7 +35,7 @@ struct ParsingTests {
   }
 
   @Test(
-    "Positional words are assigned in order",
+    "positional words are assigned in order",
     arguments: [
       ("import tasks", "table", ["tasks"]), ("import tasks a.csv", "file", ["a.csv"]),
       ("import tasks", "file", []), ("import tasks -", "file", ["-"]),
@@ -50,7 +50,7 @@ struct ParsingTests {
     #expect(try parsed(line).strings(name) == values)
   }
 
-  @Test("A nested command is found by its path")
+  @Test("a nested command is found by its path")
   func nested() throws {
     let arguments = try parsed("token create --role admin --json")
     #expect(arguments.path == ["ferry", "token", "create"])
@@ -59,7 +59,7 @@ struct ParsingTests {
     #expect(try parsed("token secret").path == ["ferry", "token", "secret"])
   }
 
-  @Test("Flags are counted and letters may be bundled")
+  @Test("flags are counted, and letters can be bundled")
   func flags() throws {
     #expect(try parsed("log").count("verbose") == 0)
     #expect(try parsed("-v log -v").count("verbose") == 2)
@@ -67,7 +67,7 @@ struct ParsingTests {
     #expect(try parsed("log --verbose").flag("verbose"))
   }
 
-  @Test("The command line beats the environment, which beats the default")
+  @Test("the command line overrides the environment, which overrides the default")
   func precedence() throws {
     let environment = ["FERRY_REPLICA": "env.db"]
     #expect(try parsed("log -r a.db", environment).string("replica") == "a.db")
@@ -80,7 +80,7 @@ struct ParsingTests {
       try parsed("init --space s", ["FERRY_SERVER": "http://x"]).string("server") == "http://x")
   }
 
-  @Test("A flag's variable switches it on, and --no-name off again")
+  @Test("a flag's variable switches it on, and --no-name switches it off again")
   func flagEnvironment() throws {
     #expect(try parsed("log", ["FERRY_JSON": "1"]).flag("json"))
     #expect(try parsed("log", ["FERRY_JSON": "Yes"]).flag("json"))
@@ -90,7 +90,7 @@ struct ParsingTests {
     #expect(throws: UsageError.self) { try parsed("log --no-verbose") }
   }
 
-  @Test("A repeated option keeps all its values, from the environment split at commas")
+  @Test("a repeated option keeps all its values, and the environment's are split at commas")
   func repeated() throws {
     let base = "init --server u -s n"
     #expect(try parsed("\(base) --label a --label b,c").strings("label") == ["a", "b,c"])
@@ -98,7 +98,7 @@ struct ParsingTests {
     #expect(try parsed(base).strings("label") == [])
   }
 
-  @Test("Values are read as what they are")
+  @Test("values are read by their types")
   func typed() throws {
     let arguments = try parsed("log -n 7 --since 1h30m --bytes 4MiB --offset -3")
     #expect(try arguments.integer("limit") == 7)
@@ -116,7 +116,7 @@ struct ParsingTests {
   }
 
   @Test(
-    "Help and version are asked for in several ways",
+    "help and version can be requested in several ways",
     arguments: [
       ("", .help(["ferry"])), ("--help", .help(["ferry"])), ("-h", .help(["ferry"])),
       ("help", .help(["ferry"])), ("help log", .help(["ferry", "log"])),

@@ -21,7 +21,7 @@ struct ProgressBarTests {
   }
 
   @Test(
-    "A state is drawn into the width there is, the least important parts going first",
+    "a state is drawn into the available width, and the least important parts are omitted",
     arguments: [
       (
         items(5_000, of: 10_000, rate: 2_500), 79,
@@ -56,7 +56,7 @@ struct ProgressBarTests {
     #expect(line.displayWidth <= width)
   }
 
-  @Test("Nothing is written when standard error is no terminal")
+  @Test("nothing is written if standard error is not a terminal")
   func silent() {
     let collected = Collected()
     let bar = ProgressBar(
@@ -66,7 +66,7 @@ struct ProgressBarTests {
     #expect(collected.all == [])
   }
 
-  @Test("The line is drawn at most once an interval, and finished by leaving or clearing it")
+  @Test("the line is drawn at most once an interval, and finished by leaving or clearing it")
   func throttled() {
     let (collected, clock) = (Collected(), HandClock())
     let bar = ProgressBar(
@@ -95,7 +95,7 @@ struct ProgressBarTests {
     #expect(collected.all.count == count)
   }
 
-  @Test("The rate is the average at first, then follows what happens now")
+  @Test("the rate is the average at first, and follows the current rate later")
   func rate() {
     let (collected, clock) = (Collected(), HandClock())
     let bar = ProgressBar(
@@ -115,7 +115,7 @@ struct ProgressBarTests {
     #expect(collected.all.last?.contains("999/s") == true)
   }
 
-  @Test("What is waited for is said after a while, until something is done again")
+  @Test("the awaited subject is shown after a while, until the work continues")
   func waiting() {
     let (collected, clock) = (Collected(), HandClock())
     let bar = ProgressBar(
@@ -140,7 +140,7 @@ struct ProgressBarTests {
     #expect(collected.all.count == count)
   }
 
-  @Test("Clearing takes the line away, and nothing when none was drawn")
+  @Test("clearing removes the line, and does nothing if none was drawn")
   func cleared() {
     let collected = Collected()
     let terminal = Terminal(isErrorTerminal: true)
@@ -152,7 +152,7 @@ struct ProgressBarTests {
     #expect(collected.all.last == "\r\u{1B}[K")
   }
 
-  @Test("Several tasks may advance one bar and nothing is lost")
+  @Test("several tasks can advance one bar, and nothing is lost")
   func concurrent() async {
     let collected = Collected()
     let bar = ProgressBar(

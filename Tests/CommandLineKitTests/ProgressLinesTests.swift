@@ -31,7 +31,7 @@ struct ProgressLinesTests {
     ProgressState(label: label, unit: .bytes, completed: done, total: 100)
   }
 
-  @Test("lines are drawn over those before, and what is below them is wiped out")
+  @Test("lines are drawn over earlier ones, and the area below them is cleared")
   func redraw() {
     let screen = Screen()
     let lines = screen.lines()
@@ -49,7 +49,7 @@ struct ProgressLinesTests {
     #expect(screen.take().isEmpty)
   }
 
-  @Test("each drawing has the width that the terminal has by then, and a long name leaves room")
+  @Test("each drawing has the terminal's current width, and long names leave room")
   func width() {
     let width = Mutex(60)
     let screen = Screen()
@@ -65,7 +65,7 @@ struct ProgressLinesTests {
     #expect(screen.take().contains("a-name-that-i…   50%"))
   }
 
-  @Test("drawings that come too soon are left out, and a note stands above the next one")
+  @Test("drawings in quick succession are skipped, and a note is shown above the next one")
   func throttle() {
     let screen = Screen()
     let lines = screen.lines()
@@ -81,7 +81,7 @@ struct ProgressLinesTests {
     #expect(screen.take().contains("30%"))
   }
 
-  @Test("nothing is written where there is no terminal")
+  @Test("nothing is written without a terminal")
   func silence() {
     let screen = Screen()
     let lines = screen.lines(isTerminal: false)

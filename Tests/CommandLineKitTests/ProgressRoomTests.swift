@@ -18,7 +18,7 @@ struct ProgressRoomTests {
       .map(String.init)
   }
 
-  @Test("no more lines are drawn than the terminal has room for, and the rest is counted")
+  @Test("the drawn lines fit the terminal, and the remaining ones are counted")
   func room() {
     let lines = drawn(2_000, height: 10)
     #expect(lines.count == 9)
@@ -30,13 +30,13 @@ struct ProgressRoomTests {
     #expect(drawn(5, height: 2).first?.contains("part 0") == true)
   }
 
-  @Test("a terminal that cannot draw over what it shows is shown no progress")
+  @Test("a terminal without cursor control is shown no progress")
   func dumb() {
     #expect(!Terminal.allowsDrawing(["TERM": "dumb"]))
     #expect(Terminal.allowsDrawing(["TERM": "xterm"]) && Terminal.allowsDrawing([:]))
   }
 
-  @Test("--json of a command below counts for its failures")
+  @Test("--json of a nested command applies to its failures")
   func nestedJSON() async {
     let action: CommandSpec.Action = { _ in
       throw CommandFailure("no", why: "why", next: "next", code: "no")

@@ -5,7 +5,7 @@ import Testing
 @Suite("Amounts on the command line", .hangLimit)
 struct QuantityTests {
   @Test(
-    "A time is a number with a unit, or several",
+    "a time is a number with a unit, or several of them",
     arguments: [
       ("0", .zero), ("0s", .zero), ("500ms", .milliseconds(500)), ("30s", .seconds(30)),
       ("5m", .seconds(300)), ("2h", .seconds(7200)), ("1d", .seconds(86_400)),
@@ -18,7 +18,7 @@ struct QuantityTests {
   }
 
   @Test(
-    "Anything else is no time",
+    "any other text is not a time",
     arguments: [
       "", "30", "s", "-5s", "+5s", "5 s", "5S", "1.s", ".5s", "1e3s", "5x", "5s3", "106752d",
       "99999999999999999999s", "٣s", "1h30", "0.0000000001s",
@@ -28,7 +28,7 @@ struct QuantityTests {
   }
 
   @Test(
-    "A size is in bytes, or in decimal or binary units",
+    "a size is in bytes, or in decimal or binary units",
     arguments: [
       ("0", 0), ("65536", 65_536), ("512B", 512), ("1KB", 1000), ("1KiB", 1024), ("1kib", 1024),
       ("4MiB", 4 << 20), ("10MB", 10_000_000), ("1.5GiB", 3 << 29), ("1.1GB", 1_100_000_000),
@@ -39,13 +39,13 @@ struct QuantityTests {
   }
 
   @Test(
-    "Anything else is no size",
+    "any other text is not a size",
     arguments: ["", "4M", "MiB", "-1", "1 MiB", "9223372036854775808", "8388608TiB"])
   func notSizes(text: String) {
     #expect(ByteSize(commandLine: text) == nil)
   }
 
-  @Test("What is counted stands in its singular where there is one of it")
+  @Test("a count of one uses the singular")
   func counted() {
     #expect(
       [0, 1, 2, 12_345].map { $0.counted("file") } == [
@@ -56,7 +56,7 @@ struct QuantityTests {
       1.counted("entry", "entries") == "1 entry" && 2.counted("entry", "entries") == "2 entries")
   }
 
-  @Test("Amounts are shown as people read them")
+  @Test("amounts are shown in a readable form")
   func shown() {
     #expect(
       [0, 1023, 1024, 1536, 5 << 20, Int.max].map { ByteSize(bytes: $0).text }

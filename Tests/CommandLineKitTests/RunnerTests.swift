@@ -21,12 +21,12 @@ struct RunnerTests {
     "cannot reach http://h", why: "connection\nrefused\u{1B}[2J", next: "try later",
     status: .unreachable, code: "unreachable")
 
-  @Test("The command's status is the exit status", arguments: CommandLineKit.ExitStatus.allCases)
+  @Test("the command's status is the exit status", arguments: CommandLineKit.ExitStatus.allCases)
   func status(status: CommandLineKit.ExitStatus) async {
     #expect(await run(["log"]) { _ in status }.status == status.rawValue)
   }
 
-  @Test("A failure is three short lines on standard error, with nothing that drives the terminal")
+  @Test("a failure is three short lines on standard error, without control characters")
   func failureText() async {
     let result = await run(["log"]) { _ in throw Self.offline }
     #expect(result.status == 3)
@@ -40,7 +40,7 @@ struct RunnerTests {
         """)
   }
 
-  @Test("With --json a failure is one object on standard output")
+  @Test("with --json a failure is one object on standard output")
   func failureJSON() async {
     let result = await run(["log", "--json"]) { _ in throw Self.offline }
     #expect(result.errors == "")
@@ -56,7 +56,7 @@ struct RunnerTests {
     #expect(await run(["track", "--", "--json", "x"]) { _ in throw Self.offline }.output == "")
   }
 
-  @Test("An error that does not explain itself is described")
+  @Test("an error without an explanation is described")
   func otherErrors() async {
     struct Odd: Error {}
     let result = await run(["token", "create"]) { _ in throw Odd() }
@@ -67,7 +67,7 @@ struct RunnerTests {
     #expect(cancelled.errors.hasPrefix("ferry: `ferry log` was cancelled\n"))
   }
 
-  @Test("Help, version and completion come from the kit")
+  @Test("help, version and completion come from the kit")
   func builtIns() async {
     #expect(await run(["--version"]).output == "ferry 1.2.3\n")
     #expect(await run([]).output.contains("  completion  Print a script"))
@@ -77,14 +77,14 @@ struct RunnerTests {
     #expect(await run(["completion", "fish"]).status == 2)
   }
 
-  @Test("A reader that has gone ends the command quietly")
+  @Test("a closed reader ends the command quietly")
   func closedOutput() async {
     let result = await run(["log"]) { _ in throw OutputError.closed }
     #expect(result.status == 141)
     #expect(result.errors == "")
   }
 
-  @Test("Lines go out in large pieces and arrive whole")
+  @Test("lines are written in large pieces and arrive whole")
   func lines() throws {
     let collected = Collected()
     try collected.output.lines((0..<20_000).lazy.map { "line \($0)" })
@@ -114,7 +114,7 @@ struct SignalTests {
     }
   }
 
-  @Test("SIGTERM cancels the command, which ends with 143 when it throws")
+  @Test("SIGTERM cancels the command, which ends with 143 if it throws")
   func terminate() async {
     await #expect(processExitsWith: .exitCode(143)) {
       await CommandRunner.main(
@@ -122,7 +122,7 @@ struct SignalTests {
     }
   }
 
-  @Test("A command that ends normally after SIGTERM keeps its own status")
+  @Test("a command that ends normally after SIGTERM keeps its own status")
   func graceful() async {
     await #expect(processExitsWith: .exitCode(0)) {
       await CommandRunner.main(
@@ -130,7 +130,7 @@ struct SignalTests {
     }
   }
 
-  @Test("A second signal ends a command that does not listen at once")
+  @Test("a second signal immediately ends a command that ignores the first")
   func second() async {
     await #expect(processExitsWith: .exitCode(130)) {
       let spec = CommandSpec("deaf", summary: "Never end.") { _ in
@@ -144,7 +144,7 @@ struct SignalTests {
     }
   }
 
-  @Test("Writing to a pipe nobody reads ends quietly with 141")
+  @Test("writing to a closed pipe ends quietly with 141")
   func brokenPipe() async throws {
     let result = try await #require(
       processExitsWith: .exitCode(141), observing: [\.standardErrorContent]
@@ -164,13 +164,13 @@ struct SignalTests {
 
 @Suite("The terminal", .hangLimit)
 struct TerminalTests {
-  @Test("A style is written only where colour may be used")
+  @Test("a style is written only if colour is allowed")
   func styles() {
     #expect(Terminal(hasColour: true).styled("x", .red) == "\u{1B}[31mx\u{1B}[0m")
     #expect(Terminal().styled("x", .red) == "x")
   }
 
-  @Test("Tables are laid out to the terminal, and are unlimited elsewhere")
+  @Test("tables fit the terminal, and are unlimited elsewhere")
   func tableWidth() {
     #expect(Terminal(isOutputTerminal: true, width: 72).tableWidth == 72)
     #expect(Terminal(width: 72).tableWidth == nil)

@@ -5,7 +5,7 @@ import Testing
 @Suite("Tables and plots in text", .hangLimit)
 struct TextTableTests {
   @Test(
-    "Width is counted in terminal columns",
+    "width is counted in terminal columns",
     arguments: [
       ("abc", 3), ("", 0), ("é", 1), ("e\u{301}", 1), ("東京", 4), ("한글", 4), ("🚢", 2), ("👩‍👩‍👧", 2),
       ("🇨🇭", 2), ("❤️", 2), ("❤", 1), ("ﬁ", 1), ("Ａ", 2), ("…", 1), ("\u{200D}", 0), ("─", 1),
@@ -14,7 +14,7 @@ struct TextTableTests {
     #expect(text.displayWidth == width)
   }
 
-  @Test("Text is cut between characters and never over the width")
+  @Test("text is cut between characters and never exceeds the width")
   func truncation() {
     #expect("abcdef".truncated(toWidth: 6) == "abcdef")
     #expect("abcdef".truncated(toWidth: 5) == "abcd…")
@@ -24,14 +24,14 @@ struct TextTableTests {
     #expect("abc".truncated(toWidth: 0) == "")
   }
 
-  @Test("Control characters are spelled out, so that data cannot drive the terminal")
+  @Test("control characters are spelled out, so that data cannot control the terminal")
   func escaping() {
     #expect("a\u{1B}[2J\r\n\t\u{7}".escapedForTerminal == #"a\u{1B}[2J\r\n\t\u{7}"#)
     #expect("\u{9B}31m\u{202E}abc\u{2066}".escapedForTerminal == #"\u{9B}31m\u{202E}abc\u{2066}"#)
     #expect("naïve 東京 👩‍👩‍👧".escapedForTerminal == "naïve 東京 👩‍👩‍👧")
   }
 
-  @Test("Numbers stand right, text left, and wide characters keep the columns straight")
+  @Test("numbers are right-aligned, text is left-aligned, and wide characters keep the columns")
   func alignment() {
     var table = TextTable(["name", "count", "share", "mixed"])
     table.append(["Zürich", "7", "1.5%", "1"])
@@ -48,7 +48,7 @@ struct TextTableTests {
       ])
   }
 
-  @Test("The widest columns are cut until the table fits", arguments: [20, 30, 40, 60])
+  @Test("the widest columns are cut until the table fits", arguments: [20, 30, 40, 60])
   func fits(width: Int) {
     var table = TextTable(["id", "title", "note"])
     table.append(["1", String(repeating: "long title ", count: 1000), "short note"])
@@ -59,7 +59,7 @@ struct TextTableTests {
     #expect(table.lines(width: width)[2].contains("…"))
   }
 
-  @Test("A column may have its own width and alignment")
+  @Test("a column can have its own width and alignment")
   func columns() {
     var table = TextTable([.init("a", .right), .init("b", .left, widthMax: 5)])
     table.append(["x", "1234567"])
@@ -67,7 +67,7 @@ struct TextTableTests {
     #expect(TextTable(["a"]).lines() == ["a", "─"])
   }
 
-  @Test("Bars share one scale and are drawn in eighths")
+  @Test("bars share one scale and are drawn in eighths")
   func bars() {
     let plot = BarPlot([
       .init("push", 100, note: "100/s"), .init("pull", 50, note: "50/s"), .init("idle", 1),
@@ -80,7 +80,7 @@ struct TextTableTests {
     #expect(BarPlot([]).lines() == [])
   }
 
-  @Test("A sparkline goes from nothing to the largest value")
+  @Test("a sparkline's scale is from zero to the largest value")
   func sparkline() {
     #expect(BarPlot.sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█")
     #expect(BarPlot.sparkline([5, .nan, -1]) == "█ ▁")

@@ -2,7 +2,7 @@ import CommandLineKit
 import TestSupport
 import Testing
 
-@Suite("What a wrong command line is told", .hangLimit)
+@Suite("Errors of a wrong command line", .hangLimit)
 struct UsageErrorTests {
   private func failure(
     _ line: String, _ environment: [String: String] = [:]
@@ -17,7 +17,7 @@ struct UsageErrorTests {
   }
 
   @Test(
-    "A mistyped word is answered with the one that was meant",
+    "a mistyped word is answered with the closest known one",
     arguments: [
       ("--replcia a log", "did you mean --replica?"), ("log --jsno", "did you mean --json?"),
       ("log --lim 3", "did you mean --limit?"), ("--hepl", "did you mean --help?"),
@@ -39,7 +39,7 @@ struct UsageErrorTests {
   }
 
   @Test(
-    "Each broken rule has its code",
+    "each broken rule has its code",
     arguments: [
       ("log --nothing", .unknownOption), ("log -x", .unknownOption), ("nothing", .unknownCommand),
       ("token", .missingCommand), ("--json", .missingCommand), ("init --server u", .missingOption),
@@ -56,7 +56,7 @@ struct UsageErrorTests {
     #expect(failure(line)?.code == code)
   }
 
-  @Test("Every error says what, why and what to do, and ends with status 2")
+  @Test("every error states the fault, the reason and the next step, and ends with status 2")
   func complete() throws {
     let error = try #require(failure("init --server u"))
     #expect(error.what == "--space is missing")
@@ -67,7 +67,7 @@ struct UsageErrorTests {
     #expect(failure("init -s n")?.next == "add `--server URL`, or set FERRY_SERVER")
   }
 
-  @Test("A value that does not fit says where it came from and what would fit")
+  @Test("an invalid value is reported with its source and the valid ones")
   func values() throws {
     let error = try #require(failure("log", ["FERRY_LIMIT": "many"]))
     #expect(error.what == "\"many\" in FERRY_LIMIT does not fit --limit")
@@ -76,14 +76,14 @@ struct UsageErrorTests {
       failure("token create --role king")?.why == "--role takes one of: reader, writer, admin")
   }
 
-  @Test("An option that swallowed another one says how to write such a value")
+  @Test("if an option consumed another option, the error shows how to write such a value")
   func swallowed() {
     #expect(
       failure("log --limit --json")?.next
         == "write `--limit COUNT`; if --json is the value, write `--limit=--json`")
   }
 
-  @Test("A declaration with mistakes is told all of them")
+  @Test("all faults of a declaration are reported")
   func problems() {
     let spec = CommandSpec(
       "x", summary: "No sentence",

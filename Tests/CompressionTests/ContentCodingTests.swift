@@ -28,7 +28,7 @@ struct ContentCodingTests {
   }
 
   @Test(
-    "what is compressed comes back",
+    "compressed content is decompressed unchanged",
     arguments: ContentCoding.allCases, [0, 1, 1000, 65_535, 65_536, 65_537, 3_000_000])
   func roundTrip(coding: ContentCoding, count: Int) throws {
     let content = Self.sample(count: count)
@@ -59,7 +59,7 @@ struct ContentCodingTests {
     }
   }
 
-  @Test("a bomb stops at the limit", arguments: ContentCoding.allCases)
+  @Test("a compression bomb stops at the limit", arguments: ContentCoding.allCases)
   func bomb(coding: ContentCoding) throws {
     let member = try coding.compress([UInt8](repeating: 0, count: 32 << 20))
     let bomb = Array([[UInt8]](repeating: member, count: 16).joined())
@@ -85,7 +85,7 @@ struct ContentCodingTests {
     }
   }
 
-  @Test("foreign bytes after the end are malformed", arguments: ContentCoding.allCases)
+  @Test("extra bytes after the end are malformed", arguments: ContentCoding.allCases)
   func trailingGarbage(coding: ContentCoding) throws {
     let coded = try coding.compress(Self.ferry)
     for tail in [[0], [0, 0, 0, 0, 0, 0, 0, 0], Array("garbage".utf8)] as [[UInt8]] {
@@ -102,7 +102,7 @@ struct ContentCodingTests {
     #expect(throws: CompressionError.malformed) { try coding.decompress(coded, limit: 1000) }
   }
 
-  @Test("one coding's bytes are not read as the other's")
+  @Test("one coding's bytes are not accepted as the other's")
   func wrongCoding() {
     #expect(throws: CompressionError.malformed) {
       try ContentCoding.gzip.decompress(Self.streamedFrame, limit: 1000)
@@ -112,7 +112,7 @@ struct ContentCodingTests {
     }
   }
 
-  @Test("levels outside the library's range are clamped", arguments: ContentCoding.allCases)
+  @Test("levels outside of the library's range are clamped", arguments: ContentCoding.allCases)
   func levels(coding: ContentCoding) throws {
     for level in [-5, 0, 1, 9, 1000] {
       let coded = try coding.compress(Self.ferry, level: level)

@@ -6,7 +6,7 @@ import Testing
 @Suite("Negotiation of a content coding", .hangLimit)
 struct NegotiationTests {
   @Test(
-    "the header decides",
+    "the Accept-Encoding header selects the coding",
     arguments: [
       (nil, nil),
       ("", nil),

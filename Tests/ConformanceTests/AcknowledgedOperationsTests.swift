@@ -10,7 +10,7 @@ struct AcknowledgedOperationsTests {
     AcknowledgedOperations.found(AcknowledgedOperations(), events, final)
   }
 
-  @Test("operations that are all in the history pass")
+  @Test("a history that contains all operations passes")
   func all() {
     var maker = HistoryMaker()
     let insert = maker.add(.insert, "a", by: 1, at: 10, ["title": "x"])
@@ -20,7 +20,7 @@ struct AcknowledgedOperationsTests {
       found([.committed(device: "one", [insert, update, delete])], maker.final()) == [])
   }
 
-  @Test("a lost operation is found, whether it was confirmed or only committed")
+  @Test("the oracle finds a lost operation, whether it was confirmed or only committed")
   func lost() {
     var maker = HistoryMaker()
     let kept = maker.add(.insert, "a", by: 1, at: 10, ["title": "x"])
@@ -31,7 +31,7 @@ struct AcknowledgedOperationsTests {
       found(committed + [.confirmed(device: "one", [kept.id, lost.id])], maker.final()).count == 1)
   }
 
-  @Test("operations twice in the history, gaps and a wrong head are found")
+  @Test("the oracle finds duplicate operations in the history, gaps and a wrong head")
   func sequences() {
     var maker = HistoryMaker()
     let insert = maker.add(.insert, "a", by: 1, at: 10, ["title": "x"])
@@ -48,7 +48,7 @@ struct AcknowledgedOperationsTests {
     #expect(found(events, final) == ["the history ends at 1, the head is 3"])
   }
 
-  @Test("merging carries columns with their times into the next operation on the record")
+  @Test("a merge keeps columns with their times in the next operation on the record")
   func merged() {
     var maker = HistoryMaker()
     let insert = maker.operation(.insert, "a", at: 10, ["title": "x", "stars": 1])
@@ -73,7 +73,7 @@ struct AcknowledgedOperationsTests {
     #expect(found(events, unborn.final()).count == 1)
   }
 
-  @Test("a merged operation whose base is not the earliest one is found")
+  @Test("the oracle finds a merged operation without the earliest base")
   func base() {
     var maker = HistoryMaker()
     var first = maker.operation(.update, "a", at: 10, ["title": "x"])
@@ -100,7 +100,7 @@ struct AcknowledgedOperationsTests {
     #expect(found([.committed(device: "one", [update, delete])], maker.final()) == [])
   }
 
-  @Test("after a loss of power, what was not confirmed may be gone, and what was may not")
+  @Test("after a power loss, unconfirmed operations may be lost, and confirmed ones must not")
   func lostPower() {
     var maker = HistoryMaker()
     let one = maker.operation(.insert, "a", at: 10, ["title": "x"])
@@ -119,7 +119,7 @@ struct AcknowledgedOperationsTests {
     #expect(found(events, maker.final()) == [])
   }
 
-  @Test("an insert that a backup holds and its delete cancel out before the file is set back")
+  @Test("an insert in a backup and its delete can cancel out before the file is restored")
   func cancelledBeforeSetBack() {
     var maker = HistoryMaker()
     let insert = maker.operation(.insert, "a", at: 10, ["title": "x"])
@@ -138,7 +138,7 @@ struct AcknowledgedOperationsTests {
     #expect(found(before + [setBack], maker.final()) == [])
   }
 
-  @Test("what two copies hold has to come from one of them, alone or merged")
+  @Test("operations of two copies must come from one of them, alone or merged")
   func copied() {
     var maker = HistoryMaker()
     let shared = maker.operation(.insert, "a", at: 10, ["title": "x"])
@@ -163,7 +163,7 @@ struct AcknowledgedOperationsTests {
     #expect(found(events, apart.final()) == [])
   }
 
-  @Test("rows that went with their parent before they were sent are not missed; others are")
+  @Test("rows that cascaded before they were sent do not count as lost; others do")
   func cascade() {
     var maker = HistoryMaker()
     let item = maker.operation(.insert, "i", at: 10, ["list": "l", "done": 0], table: "items")
@@ -174,7 +174,7 @@ struct AcknowledgedOperationsTests {
     #expect(found(events, maker.final()) == [])
   }
 
-  @Test("operations that a harness did not hear of are allowed for where they show")
+  @Test("the oracle accepts unreported operations that it finds in the evidence")
   func unheard() {
     var maker = HistoryMaker()
     let heard = maker.operation(.update, "a", at: 10, ["title": "x"])

@@ -27,7 +27,7 @@ struct CounterSumsTests {
     return CounterSums.found(CounterSums(), told, final)
   }
 
-  @Test("counters that are the sums of their increments pass, also in the other oracles")
+  @Test("counters that are the sums of their increments pass, with all oracles")
   func right() {
     #expect(maker.server.records.values.first?.columns.first?.value == -2)
     #expect(found() == [])
@@ -38,7 +38,7 @@ struct CounterSumsTests {
     #expect(bench.judge(maker.final(["one": replica])) == [])
   }
 
-  @Test("a server's sum that is wrong is found, and a replica's")
+  @Test("the oracle finds a wrong sum on a server and on a replica")
   func sums() {
     let key = RecordKey(table: "tallies", record: "a")
     #expect(
@@ -51,7 +51,7 @@ struct CounterSumsTests {
     #expect(found { $0.replicas["one"]?.rows = ReplicaRows(["tallies": [:]]) }.count == 1)
   }
 
-  @Test("an increment that became a value, has another amount or comes twice is found")
+  @Test("the oracle finds an increment that became a value, changed, or was added twice")
   func entries() {
     #expect(found { $0.server.history[1].increments = [] }.count == 1)
     // The sum is another, too.
@@ -59,7 +59,7 @@ struct CounterSumsTests {
     #expect(found { $0.server.history.append($0.server.history[1]) }.count == 3)
   }
 
-  @Test("a row that is given back to a server which lost it adds nothing")
+  @Test("a row that is re-uploaded to a server that lost it adds nothing")
   func givenBack() {
     func found(_ votes: Value) -> [String] {
       var maker = HistoryMaker()

@@ -15,17 +15,17 @@ struct DirectWorldTests {
     #expect(found.isEmpty, "\(found.map(\.description).joined(separator: "\n"))")
   }
 
-  @Test("devices that sync without faults are found right", arguments: 1...8)
+  @Test("devices that sync without faults pass", arguments: 1...8)
   func calm(_ seed: Int) throws { try run(seed) }
 
-  @Test("lost answers, copies, set-backs and clocks that jump are found right", arguments: 1...16)
+  @Test("lost answers, copies, rollbacks and clock jumps pass", arguments: 1...16)
   func faulty(_ seed: Int) throws {
     try run(
       seed,
       .init(lostAnswers: 20, copies: 8, setBacks: 15, upgrades: 20, clockJumps: 30_000))
   }
 
-  @Test("the oracles' names are in kebab-case, each once")
+  @Test("the oracles' names are in kebab-case and unique")
   func names() {
     let names = OracleBench().names
     #expect(Set(names).count == names.count && names.count == 13)
@@ -63,7 +63,7 @@ struct DirectWorldTests {
     ("DELETE FROM records WHERE tbl = 'beats'", ["reference-state", "convergence"]),
   ]
 
-  @Test("harm done to a right store is found", arguments: harm.indices)
+  @Test("the oracles find damage to a correct store", arguments: harm.indices)
   func harmed(_ index: Int) throws {
     let world = try DirectWorld(seed: 2, devices: 4)
     #expect(try world.run(operations: 150).isEmpty)
@@ -74,7 +74,7 @@ struct DirectWorldTests {
   }
 
   @Test(
-    "harm done to a replica behind its back is found",
+    "the oracles find damage to a correct replica",
     arguments: [
       "DELETE FROM notes WHERE id = (SELECT max(id) FROM notes)",
       "UPDATE notes SET title = 'other' WHERE id = (SELECT max(id) FROM notes)",

@@ -44,7 +44,7 @@ struct EvidenceTests {
     #expect(evidence.pending.isEmpty && evidence.waiting == 0 && evidence.refused == 0)
   }
 
-  @Test("what waits and what is refused is counted")
+  @Test("deferred and quarantined changes are counted")
   func waiting() throws {
     let world = try DirectWorld(seed: 4, devices: 2)
     let (old, new) = (world.devices[0], world.devices[1])
@@ -71,7 +71,7 @@ struct EvidenceTests {
     #expect(evidence.rows["notes"]?["a", "title"] == "x")
   }
 
-  @Test("what a transaction recorded is read inside it and afterwards")
+  @Test("the records of a transaction are read inside it and afterwards")
   func recorded() throws {
     let device = try DirectDevice("device-0", limits: .standard, clock: DirectClock(seed: 1))
     #expect(try RecordedOperations.lastSequence(device.reader) == 0)
@@ -86,7 +86,7 @@ struct EvidenceTests {
     #expect(beat.first?.columns == [Column("n", 1)])
   }
 
-  @Test("readers join a transaction that is open, and refuse what is no replica or space")
+  @Test("readers join an open transaction, and reject files without a replica or a space")
   func transactions() throws {
     let world = try DirectWorld(seed: 5, devices: 1)
     let inside = try world.devices[0].reader.transaction(.deferred) {
@@ -100,7 +100,7 @@ struct EvidenceTests {
     #expect(throws: UnreadableEvidence.self) { try ServerEvidence.read(store, space: other) }
   }
 
-  @Test("both stores are read as the same evidence of the same packets")
+  @Test("both stores give the same evidence of the same packets")
   func stores() async throws {
     let world = try DirectWorld(seed: 6, devices: 3)
     let url = try PostgresCluster.shared().createDatabase()

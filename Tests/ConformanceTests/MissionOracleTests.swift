@@ -53,7 +53,7 @@ struct MissionOracleTests {
   // MARK: Whole missions
 
   @Test(
-    "a version in use is one published version, whole",
+    "a version in use must be one published version, whole",
     arguments: [
       (["a": 1, "b": 2], true), (["a": 3, "b": 4], true), (["a": 1, "b": 4], false),
       (["a": 1], false), (["a": 1, "b": 2, "c": 3], false), (nil, false),
@@ -69,7 +69,7 @@ struct MissionOracleTests {
     #expect(count == (isSound ? 0 : 1))
   }
 
-  @Test("a version in use is complete, one that is not may be anything")
+  @Test("a version in use must be complete; any other version need not be")
   func incomplete() {
     let publishing = Self.publishing(["a": Self.item(1)])
     let isActive = Self.evidence(1, nil, isComplete: false)
@@ -78,7 +78,7 @@ struct MissionOracleTests {
     #expect(Self.objections(WholeMissions(), [publishing, Self.looked(isNot)]) == 0)
   }
 
-  @Test("one version is the same on all devices")
+  @Test("one version must be the same on all devices")
   func same() {
     let count = Self.objections(
       WholeMissions(),
@@ -90,7 +90,7 @@ struct MissionOracleTests {
     #expect(count == 1)
   }
 
-  @Test("content of a complete version is there, and what it is called by")
+  @Test("the content of a complete version must be present and match its hash")
   func content() {
     var oracle = WholeMissions()
     var store = Self.evidence(1, ["a": 1])
@@ -107,7 +107,7 @@ struct MissionOracleTests {
 
   // MARK: Confinement and progress
 
-  @Test("nothing lies outside of the store")
+  @Test("a file outside of the store is a violation")
   func confined() {
     var evidence = MissionEvidence()
     #expect(Self.objections(MissionsConfined(), [Self.looked(evidence)]) == 0)
@@ -120,7 +120,7 @@ struct MissionOracleTests {
       device: "one", MissionVersionName(mission, version), done: done, total: 100)
   }
 
-  @Test("progress neither goes back nor beyond the whole")
+  @Test("progress must not go back or exceed the total")
   func progress() {
     let on = [Self.progress(1), Self.progress(1), Self.progress(100)]
     #expect(Self.objections(ProgressForward(), on) == 0)
@@ -138,7 +138,7 @@ struct MissionOracleTests {
     .fetched(device: device, hash(1), bytes: bytes)
   }
 
-  @Test("content is fetched once, and again only as far as something came in between")
+  @Test("content must be fetched once, and again only as far as an event explains it")
   func once() {
     func count(_ events: [MissionRunEvent]) -> Int {
       Self.objections(
@@ -164,7 +164,7 @@ struct MissionOracleTests {
     #expect(count([Self.fetched(900), Self.looked(MissionEvidence()), Self.fetched(1_000)]) == 0)
   }
 
-  @Test("what is too small for marks is lost whole with a transfer")
+  @Test("content that is too small for marks may be fetched whole again after a transfer")
   func small() {
     let events = [
       Self.publishing(["a": Self.item(1, size: 400)]), Self.fetched(300),
@@ -189,7 +189,7 @@ struct MissionOracleTests {
       ])
   }
 
-  @Test("who asked for a mission has its newest version, or a reason")
+  @Test("a device that wants a mission must have its newest version, or a reason")
   func delivered() {
     var oracle = MissionsDelivered()
     let newest = [Self.mission: Int64(2)]
@@ -205,7 +205,7 @@ struct MissionOracleTests {
     #expect(oracle.judge(Self.final(MissionEvidence(), wanted: [Self.mission])).isEmpty)
   }
 
-  @Test("a replica's catalogue is the server's")
+  @Test("a replica's catalogue must equal the server's")
   func catalogue() {
     var oracle = CatalogueKept()
     let one = [Self.mission: Int64(1)]

@@ -14,7 +14,7 @@ struct NothingLeftBehindTests {
     ).count
   }
 
-  @Test("objects to operations that a sync leaves without a word, and only to those")
+  @Test("the oracle finds only operations that a sync leaves behind without a report")
   func judging() {
     #expect(found(before: [0, 1], after: [1]) == 1)
     #expect(found(before: [0, 1], after: []) == 0)
@@ -22,7 +22,7 @@ struct NothingLeftBehindTests {
     #expect(found(before: [0, 1], after: [1], left: 1) == 0, "the report says so")
   }
 
-  @Test("reads the operations that the server has not confirmed")
+  @Test("the evidence contains the operations that the server has not confirmed")
   func reading() throws {
     let world = try DirectWorld(seed: 3, devices: 1)
     let device = world.devices[0]

@@ -12,7 +12,7 @@ import Testing
 struct PrunedHistoryTests {
   // MARK: Evidence
 
-  @Test("what is pruned of the embedded store is read as if it were there")
+  @Test("the evidence of a pruned embedded store equals that of the whole one")
   func embedded() async throws {
     let directory = try TemporaryDirectory()
     let store = try await SQLiteStore(directory: directory.url.path)
@@ -25,7 +25,7 @@ struct PrunedHistoryTests {
     }
   }
 
-  @Test("what is pruned of PostgreSQL is read as if it were there")
+  @Test("the evidence of a pruned PostgreSQL store equals that of the whole one")
   func postgres() async throws {
     let url = try PostgresCluster.shared().createDatabase()
     let store = try await PostgresStore(url: url)
@@ -87,7 +87,7 @@ struct PrunedHistoryTests {
     return (maker, events)
   }
 
-  @Test("what meets a record that was forgotten meets one that never was")
+  @Test("a conflict with a pruned record is treated as one with a record that never existed")
   func forgotten() {
     let (maker, told) = Self.revived()
     var bench = OracleBench()
@@ -103,7 +103,7 @@ struct PrunedHistoryTests {
     #expect(NoSkippedChange.found(NoSkippedChange(), [], final).count == 1)
   }
 
-  @Test("a record that exists and is forgotten is found")
+  @Test("the oracle finds a pruned record that existed")
   func alive() {
     var maker = HistoryMaker()
     maker.add(.insert, "a", by: 1, at: 10, ["title": "x"])
@@ -135,7 +135,7 @@ struct PrunedHistoryTests {
     #expect(found(maker.final()) == 2)
   }
 
-  @Test("what is in the history again has its first place in its file's order")
+  @Test("a repeated operation has its first place in its file's order")
   func order() {
     var maker = HistoryMaker()
     let first = maker.add(.insert, "a", by: 1, at: 10, ["title": "x"])

@@ -6,7 +6,7 @@ import Testing
 /// The oracle of operations that servers reject, and of other files' copies of them.
 @Suite(.hangLimit)
 struct QuarantineApartTests {
-  @Test("what is refused is in quarantine and nowhere else; in both, or in neither, it is found")
+  @Test("a refused operation must be either in the quarantine or in the history")
   func quarantine() {
     var maker = HistoryMaker()
     maker.add(.insert, "a", by: 1, at: 10, ["name": "hall"], table: "places")

@@ -39,7 +39,7 @@ struct ReaderOracleTests {
     MonotonicReads.found(MonotonicReads(), events, maker.final())
   }
 
-  @Test("reads that go on pass; a beat that counts down is found")
+  @Test("reads that move forward pass; the oracle finds a beat that counts down")
   func beats() {
     #expect(backward([read([:]), read(["two": 1]), read(["two": 4, "six": 1])]) == [])
     #expect(
@@ -50,7 +50,7 @@ struct ReaderOracleTests {
       backward([read(["two": 4]), .read(device: "six", evidence(["two": 3]))]) == [])
   }
 
-  @Test("a ledger row that goes away is found")
+  @Test("the oracle finds a ledger row that disappears")
   func rows() {
     #expect(backward([read([:], ["a", "c"]), read([:], ["a", "b", "c"])]) == [])
     #expect(
@@ -59,7 +59,7 @@ struct ReaderOracleTests {
     #expect(backward([read([:], ["a", "b"]), read([:], ["a"])]).count == 1)
   }
 
-  @Test("after a loss of power a reader starts from what survives, and no lower")
+  @Test("after a power loss, a reader continues from the surviving rows, and no lower")
   func lostPower() {
     let before = [beat("two", 1), read(["two": 5], ["a", "b"])]
     let loss = RunEvent.lostPower(device: "one", survivors: evidence(["two": 3], ["a"]))
@@ -69,7 +69,7 @@ struct ReaderOracleTests {
     #expect(backward(before + [loss, read(["two": 3], [])]).count == 1)
   }
 
-  @Test("numbers that a device gives a second time say nothing, until it has passed them all")
+  @Test("beats that a device repeats are ignored until it has passed them all")
   func repeatedBeats() {
     let events: [RunEvent] = [
       beat("two", 6), read(["two": 6]),
@@ -80,7 +80,7 @@ struct ReaderOracleTests {
     #expect(backward(events + [read(["two": 20]), read(["two": 19])]).count == 1)
   }
 
-  @Test("of a clock far ahead, whose file was copied, a beat may come late and be clamped late")
+  @Test("a beat from a copied file with a clock far ahead may arrive and be clamped late")
   func clampedLate() {
     let copied = RunEvent.copied(device: "three", from: "two", evidence(["two": 5]))
     let events = [copied, read(["two": 5]), read(["two": 4])]
@@ -109,14 +109,14 @@ struct ReaderOracleTests {
       records.map { maker.operation(.insert, $0, at: 1, ["txn": "x"], table: "ledger") })
   }
 
-  @Test("a user who sees his own beat and rows passes")
+  @Test("a user who sees all own beats and rows passes")
   func ownWrites() {
     #expect(
       missed([beat("one", 1), read(["one": 1]), beat("one", 2), post("a"), read(["one": 2], ["a"])])
         == [])
   }
 
-  @Test("an own beat or row that is not there is found")
+  @Test("the oracle finds a missing own beat or row")
   func missedWrites() {
     #expect(missed([beat("one", 1), read([:])]) == ["one shows its own beat as none after 1"])
     #expect(missed([beat("one", 2), read(["one": 1])]).count == 1)
@@ -125,7 +125,7 @@ struct ReaderOracleTests {
         == ["one does not show the ledger row b that it has posted"])
   }
 
-  @Test("after a loss of power, what survives is what the user goes on from")
+  @Test("after a power loss, the user continues from the surviving rows")
   func survivingWrites() {
     let loss = RunEvent.lostPower(device: "one", survivors: evidence(["one": 2]))
     let events = [beat("one", 3), post("a"), loss]
@@ -134,7 +134,7 @@ struct ReaderOracleTests {
     #expect(missed(events + [beat("one", 3), read(["one": 2])]).count == 1)
   }
 
-  @Test("a beat that file and server have lost may be gone, and the one before it may not")
+  @Test("a beat that both file and server lost may be missing, but not the beat before it")
   func lostTwice() {
     func loss(_ beat: Int64) -> RunEvent {
       .lostPower(device: "one", survivors: evidence(["one": beat]))
@@ -148,7 +148,7 @@ struct ReaderOracleTests {
     #expect(missed(events([], shown: 3)).count == 1)
   }
 
-  @Test("beats that were lost with the file may come back from a copy that has sent them")
+  @Test("beats that were lost with the file may return from a copy that has sent them")
   func lostBeats() {
     let loss = RunEvent.lostPower(device: "one", survivors: evidence(["one": 1]))
     let events = [beat("one", 2), beat("one", 3), loss, beat("one", 2), beat("one", 3)]
@@ -156,7 +156,7 @@ struct ReaderOracleTests {
     #expect(missed(events + [read(["one": 1])]).count == 1)
   }
 
-  @Test("a copy goes on from what it was given")
+  @Test("a copy continues from the rows that it was copied with")
   func copies() {
     let events: [RunEvent] = [
       beat("two", 7), .copied(device: "one", from: "two", evidence(["two": 6], ["a"])),

@@ -8,14 +8,14 @@ import Testing
 struct ReplicaOracleTests {
   // MARK: Convergence
 
-  @Test("replicas that hold what the server holds pass")
+  @Test("replicas that equal the server pass")
   func converged() {
     let maker = HistoryMaker.busy()
     let final = maker.final(["one": maker.replica(1), "two": maker.replica(2)])
     #expect(Convergence.found(Convergence(), [], final) == [])
   }
 
-  @Test("a row too few, a row too many and another value are found")
+  @Test("the oracle finds a missing row, an extra row and a different value")
   func diverged() {
     let maker = HistoryMaker.busy()
     func found(_ notes: [Name: [Name: Value]]) -> [String] {
@@ -31,7 +31,7 @@ struct ReplicaOracleTests {
     #expect(found(["b": ["stars": .null]]) == ["one notes/b: has no column title"])
   }
 
-  @Test("whatever is left over is found")
+  @Test("the oracle finds every kind of remaining work")
   func leftovers() {
     let maker = HistoryMaker.busy()
     let changes: [(inout ReplicaEvidence) -> Void] = [
@@ -45,7 +45,7 @@ struct ReplicaOracleTests {
     }
   }
 
-  @Test("an orphan may be refused where a file went back, and nowhere else")
+  @Test("an orphan may be deferred only after a file was restored")
   func orphans() {
     var maker = HistoryMaker()
     maker.add(.insert, "l", by: 1, at: 1, ["name": "groceries"], table: "lists")
@@ -72,7 +72,7 @@ struct ReplicaOracleTests {
     return HistoryMaker().replica(1, [table])
   }
 
-  @Test("whole transactions pass, also where their rows are mixed; parts are found")
+  @Test("whole transactions pass, even if their rows are mixed; the oracle finds parts")
   func transactions() {
     func found(_ rows: [(String, String, Int64)]) -> [String] {
       WholeTransactions.found(
@@ -87,7 +87,7 @@ struct ReplicaOracleTests {
     #expect(found([("a", "x", 2), ("b", "y", 1), ("c", "z", 1)]).count == 1)
   }
 
-  @Test("half a transaction on the server is found")
+  @Test("the oracle finds half a transaction on the server")
   func serverTransactions() {
     var maker = HistoryMaker()
     let columns: [Name: Value] = ["txn": "x", "size": 2]
@@ -121,7 +121,7 @@ struct ReplicaOracleTests {
   @Test("reads that show the history up to their cursors pass")
   func nothingSkipped() { #expect(skipped(sights() + sights()) == []) }
 
-  @Test("a read that lacks a change, or is ahead of its cursor, is found", arguments: 1..<10)
+  @Test("the oracle finds a read that lacks a change, or is ahead of its cursor", arguments: 1..<10)
   func changeSkipped(_ cursor: Int) {
     let right = sights()
     var behind = right[cursor - 1]
@@ -138,7 +138,7 @@ struct ReplicaOracleTests {
     #expect(skipped(right + [ahead]).count == 1)
   }
 
-  @Test("with something pending or refused, or in another epoch, a read says nothing")
+  @Test("a read with pending or refused changes, or of another epoch, is ignored")
   func notComparable() {
     var sight = sights()[3]
     sight.rows = ReplicaRows()
@@ -154,7 +154,7 @@ struct ReplicaOracleTests {
     }
   }
 
-  @Test("tables and columns that a replica does not know are left out")
+  @Test("tables and columns that a replica does not know are ignored")
   func unknownColumns() {
     var sight = sights()[4]
     var notes = TableRows(name: "notes", columns: ["stars"])

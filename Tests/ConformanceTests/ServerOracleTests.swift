@@ -8,12 +8,12 @@ import Testing
 struct ServerOracleTests {
   // MARK: Reference state
 
-  @Test("records that are what the history makes of them pass")
+  @Test("records that result from the history pass")
   func rightState() {
     #expect(ReferenceState.found(ReferenceState(), [], HistoryMaker.busy().final()) == [])
   }
 
-  @Test("a record with another value, another writer or a lost column is found")
+  @Test("the oracle finds a record with a wrong value, a wrong writer or a lost column")
   func wrongValue() throws {
     var final = HistoryMaker.busy().final()
     let key = RecordKey(table: "notes", record: "b")
@@ -32,7 +32,7 @@ struct ServerOracleTests {
 
   // MARK: Later than seen
 
-  @Test("a write that is older than what its author had seen of the record is found")
+  @Test("the oracle finds a write that is older than a write its author had seen")
   func olderThanSeen() {
     #expect(LaterThanSeen.found(LaterThanSeen(), [], HistoryMaker.busy().final()) == [])
     var maker = HistoryMaker.busy()
@@ -44,7 +44,7 @@ struct ServerOracleTests {
     #expect(LaterThanSeen.found(LaterThanSeen(), [], maker.final()).count == 3)
   }
 
-  @Test("a row that was given back, and a record whose tombstone is gone, are older than nothing")
+  @Test("a re-uploaded row and a pruned tombstone count as older than every write")
   func olderThanNothing() {
     var maker = HistoryMaker.busy()
     maker.take(
@@ -55,7 +55,7 @@ struct ServerOracleTests {
     #expect(LaterThanSeen.found(LaterThanSeen(), [], maker.final()) == [])
   }
 
-  @Test("a record that came back to life, that is gone or that nobody wrote is found")
+  @Test("the oracle finds revived, missing and invented records")
   func wrongLife() {
     var final = HistoryMaker.busy().final()
     final.server.records[RecordKey(table: "notes", record: "a")]?.deleted = nil
@@ -66,12 +66,12 @@ struct ServerOracleTests {
 
   // MARK: Conflicts
 
-  @Test("outcomes that list every value that did not stay pass")
+  @Test("outcomes that list every losing value pass")
   func rightConflicts() {
     #expect(ConflictsAccounted.found(ConflictsAccounted(), [], HistoryMaker.busy().final()) == [])
   }
 
-  @Test("each conflict that is left out is found", arguments: HistoryMaker.busy().history.indices)
+  @Test("the oracle finds each missing conflict", arguments: HistoryMaker.busy().history.indices)
   func missingConflict(_ index: Int) {
     var final = HistoryMaker.busy().final()
     let conflicts = final.server.history[index].outcome.conflicts
@@ -91,7 +91,7 @@ struct ServerOracleTests {
     #expect(outcomes.contains { $0.isOverruled && $0.conflicts.contains { $0.column != nil } })
   }
 
-  @Test("a loser that is not told that it was overruled, or is told another value, is found")
+  @Test("the oracle finds a loser without a report, or with a wrong value in it")
   func wrongOutcome() throws {
     var maker = HistoryMaker()
     maker.add(.insert, "a", by: 1, at: 10, ["title": "first"])
@@ -114,7 +114,7 @@ struct ServerOracleTests {
     #expect(ConflictsAccounted.found(ConflictsAccounted(), [], final).count == 1)
   }
 
-  @Test("a value that its own writer, or somebody who had seen it, wrote over needs no conflict")
+  @Test("a value replaced by its own writer, or by an author who had seen it, needs no conflict")
   func knownOverwriting() {
     var maker = HistoryMaker()
     maker.add(.insert, "a", by: 1, at: 10, ["title": "first"])
@@ -128,7 +128,7 @@ struct ServerOracleTests {
 
   // MARK: Order
 
-  @Test("a file's operations in their order pass, and swapped ones are found")
+  @Test("a file's operations in their order pass, and the oracle finds swapped ones")
   func ownOrder() {
     var maker = HistoryMaker()
     let first = maker.operation(.insert, "a", at: 10, ["title": "x"])

@@ -10,7 +10,7 @@ struct SetBackOracleTests {
     .serverWentBack(from: before.map(\.id), to: before.prefix(count).map(\.id))
   }
 
-  @Test("what the server lost has to come again, unless the file with it is gone")
+  @Test("operations that the server lost must return, unless their file is gone too")
   func acknowledged() {
     var maker = HistoryMaker()
     let kept = maker.add(.insert, "a", by: 1, at: 10, ["title": "x"])
@@ -33,7 +33,7 @@ struct SetBackOracleTests {
     #expect(found(events, maker) == 0)
   }
 
-  @Test("a base may be lower than was recorded, of what is from before the set-back only")
+  @Test("a base may be lower than recorded only if it is from before the rollback")
   func bases() {
     var maker = HistoryMaker()
     var first = maker.operation(.insert, "a", at: 10, ["title": "x"])
@@ -68,7 +68,7 @@ struct SetBackOracleTests {
     }
   }
 
-  @Test("what was merged anew after file and server were set back is known by the file's archive")
+  @Test("operations merged again after both rollbacks are known from the file's archive")
   func mergedAnew() {
     var maker = HistoryMaker()
     let insert = maker.operation(.insert, "a", at: 10, ["title": "x"])
@@ -95,7 +95,7 @@ struct SetBackOracleTests {
     #expect(found(kept) == 1)
   }
 
-  @Test("of what a copy keeps after a set-back either file may send, in its own order")
+  @Test("after a rollback, either copy may send the copied operations, in its own order")
   func copied() {
     var maker = HistoryMaker()
     let first = maker.operation(.insert, "a", at: 10, ["title": "x"])
@@ -115,7 +115,7 @@ struct SetBackOracleTests {
     #expect(found([told, back, copied]) == 0)
   }
 
-  @Test("a beat may go back from a history that is gone, once")
+  @Test("a beat of a lost history may go back, once")
   func beats() {
     var maker = HistoryMaker()
     let old = maker.operation(.insert, "x", at: 10)
@@ -136,7 +136,7 @@ struct SetBackOracleTests {
     #expect(found([back, read(4, new), read(2, new)]) == 1)
   }
 
-  @Test("a beat in a row that was given back may go back, until its device has brought it there")
+  @Test("a beat in a re-uploaded row may go back until its device has sent its own beat")
   func rescuedBeats() {
     let old = LocalOperation(
       id: OperationID(UniqueID(high: 1, low: 1)), key: RecordKey(table: "notes", record: "x"),
@@ -162,7 +162,7 @@ struct SetBackOracleTests {
     #expect(found(brings: false, isSetBack: false) == 1)
   }
 
-  @Test("in the middle of a replacement a file shows rows of the history that was refused")
+  @Test("during a replacement, a file shows rows of the refused history")
   func replacedFile() {
     var maker = HistoryMaker()
     let old = maker.operation(.insert, "x", at: 10)

@@ -43,7 +43,7 @@ struct StoredMarksTests {
   ]
   private static let query = "SELECT marks FROM operations ORDER BY sequence"
 
-  @Test("the embedded store's history holds what an operation adds, and what texts were before")
+  @Test("the embedded store keeps an operation's increments and original texts")
   func embedded() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("ferry.sqlite").path
@@ -58,7 +58,7 @@ struct StoredMarksTests {
     #expect(history.map(\.increments) == [[], ["votes"], ["votes"], []])
   }
 
-  @Test("so does PostgreSQL's")
+  @Test("the PostgreSQL store keeps an operation's increments and original texts")
   func postgres() async throws {
     let url = try PostgresCluster.shared().createDatabase()
     let store = try await PostgresStore(url: url)

@@ -25,7 +25,7 @@ struct WorkloadTests {
     #expect(Set(plan.map(\.device)).count == 5)
   }
 
-  @Test("every action comes up; edits of notes most, large posts seldom")
+  @Test("every action occurs; edits of notes most often, large posts seldom")
   func mix() {
     let counts = Dictionary(grouping: plan(1), by: \.action).mapValues(\.count)
     #expect(Set(counts.keys) == Set(UserAction.allCases))
@@ -84,7 +84,7 @@ struct WorkloadTests {
     #expect((0..<40).contains { statements(.editNote, $0, level: 3)[0].contains("extra =") })
   }
 
-  @Test("where there is nothing to act on, nothing is done")
+  @Test("an action without a target does nothing")
   func nothing() {
     for action: UserAction in [
       .editNote, .deleteNote, .addItem, .tickItem, .deleteList, .editMany,
@@ -94,7 +94,7 @@ struct WorkloadTests {
     }
   }
 
-  @Test("posts have the sizes asked for, large ones more than a packet holds")
+  @Test("posts have the requested sizes, and large ones exceed a packet")
   func posts() throws {
     let device = try DirectDevice("device-0", limits: .standard, clock: DirectClock(seed: 1))
     func post(_ action: UserAction, _ seed: UInt64) throws -> [LocalOperation] {

@@ -20,7 +20,7 @@ struct CryptographyTests {
     #expect(parts.finish() == expected)
   }
 
-  @Test("Ed25519 gives the key and the signature of RFC 8032 §7.1, test 2")
+  @Test("Ed25519 returns the key and the signature of RFC 8032 §7.1, test 2")
   func signature() throws {
     let key = try Ed25519.SecretKey(
       hex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb"))
@@ -39,20 +39,20 @@ struct CryptographyTests {
     #expect(!Ed25519.SecretKey().publicKey.isValid(signature, for: [0x72]))
   }
 
-  @Test("Bytes are written as two lower-case digits each")
+  @Test("bytes are written as two lower-case digits each")
   func hexadecimal() {
     #expect(Hexadecimal.text([0x00, 0x0F, 0xA0, 0xFF]) == "000fa0ff")
     #expect(Hexadecimal.text([]) == "")
   }
 
-  @Test("A key of another length is refused")
+  @Test("a key of another length is refused")
   func keyLength() {
     #expect(throws: CryptographyError.invalidKey) { try Ed25519.SecretKey([1]) }
     #expect(throws: CryptographyError.invalidKey) { try Ed25519.PublicKey([]) }
     #expect(throws: CryptographyError.invalidKey) { try AESGCM(key: [1, 2, 3]) }
   }
 
-  @Test("AES-256-GCM gives the ciphertext and tag of the specification's test case 14")
+  @Test("AES-256-GCM returns the ciphertext and tag of the specification's test case 14")
   func knownCiphertext() throws {
     let cipher = try AESGCM(key: [UInt8](repeating: 0, count: 32))
     let nonce = [UInt8](repeating: 0, count: 12)
@@ -63,7 +63,7 @@ struct CryptographyTests {
     #expect(try cipher.open(sealed, nonce: nonce) == zeros)
   }
 
-  @Test("A stretch at any place is encrypted as within the whole, and back by the same")
+  @Test("a section at any offset is encrypted as in the whole, and decrypted in the same way")
   func counterMode() throws {
     let zeros = [UInt8](repeating: 0, count: 48)
     let stream = try AESCTR(key: [UInt8](repeating: 0, count: 32)).applied(to: zeros, at: 0)
@@ -85,7 +85,7 @@ struct CryptographyTests {
     #expect(throws: CryptographyError.invalidKey) { try AESCTR(key: [1]) }
   }
 
-  @Test("What was altered, moved or sealed with another key does not open")
+  @Test("bytes that were changed, moved or encrypted with another key are refused")
   func alteration() throws {
     let cipher = try AESGCM(key: SecureRandom.bytes(32))
     let nonce = SecureRandom.bytes(12)

@@ -8,7 +8,7 @@ struct SignatureVectorTests {
     try #require(Base64URL.decode(text.utf8))
   }
 
-  @Test("HMAC-SHA-256 is the one of RFC 4231 §4.2 and §4.7, and tells every other code apart")
+  @Test("HMAC-SHA-256 equals RFC 4231 §4.2 and §4.7, and refuses every other code")
   func hmac() {
     let key = [UInt8](repeating: 0x0B, count: 20)
     let code = HMACSHA256.code(for: Array("Hi There".utf8), key: key)
@@ -29,7 +29,7 @@ struct SignatureVectorTests {
     #expect(!HMACSHA256.isValid(code + [0], for: Array("Hi There".utf8), key: key))
   }
 
-  @Test("a signature of P-256 is the one of RFC 7515 appendix A.3")
+  @Test("a signature of P-256 equals RFC 7515 appendix A.3")
   func p256() throws {
     let key = try VerificationKey(
       p256: bytes("f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU"),
@@ -54,7 +54,7 @@ struct SignatureVectorTests {
     }
   }
 
-  @Test("a coordinate of P-256 is a number, however many zeros lead it")
+  @Test("a coordinate of P-256 is a number with any leading zeros")
   func coordinates() throws {
     let x = try bytes("Zg9BMyr2H2jCiV_zeRltOdSkyY5HltgDUngK85rjOw")
     let y = try bytes("RB4ovqaZPYDNVVe6Aa4erCpC3X-Kjmu5Hklr26i-Cv0")
@@ -73,7 +73,7 @@ struct SignatureVectorTests {
     }
   }
 
-  @Test("RSA keys that are short, even or without an exponent are no keys")
+  @Test("RSA keys that are short, even or without an exponent are refused")
   func weakRSA() throws {
     let odd = [UInt8](repeating: 0xFF, count: 256)
     _ = try VerificationKey(rsaModulus: odd, exponent: [1, 0, 1])

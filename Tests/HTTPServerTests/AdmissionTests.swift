@@ -17,7 +17,7 @@ struct AdmissionTests {
     return configuration
   }
 
-  @Test("a request that is refused is answered before its content comes, and asked for none")
+  @Test("a refused request is answered before its content is sent or requested")
   func refusedEarly() async throws {
     let handled = Collector<String>()
     let configuration = configuration { arrival in
@@ -41,7 +41,7 @@ struct AdmissionTests {
     #expect(handled.count == 0)
   }
 
-  @Test("a small content of a refused request is thrown away, and the connection lives on")
+  @Test("small content of a refused request is discarded, and the connection stays open")
   func refusedSmall() async throws {
     let configuration = configuration {
       $0.request.path == "/no" ? .refuse(Self.refusal(403)) : .proceed(limit: 100)
@@ -58,7 +58,7 @@ struct AdmissionTests {
     }
   }
 
-  @Test("a decision may take its time; 100 Continue waits for it")
+  @Test("a decision can take time; 100 Continue waits for it")
   func decides() async throws {
     let gate = Gate()
     let configuration = configuration { _ in
@@ -87,7 +87,7 @@ struct AdmissionTests {
     }
   }
 
-  @Test("a server that stops in the middle of a decision closes the connection")
+  @Test("a server that stops during a decision closes the connection")
   func stopsWhileDeciding() async throws {
     let gate = Gate()
     let begun = Gate()
@@ -107,7 +107,7 @@ struct AdmissionTests {
     #expect(throws: (any Error).self) { try client.response() }
   }
 
-  @Test("a route without content takes none, chunked or not")
+  @Test("a route without content accepts none, chunked or not")
   func noContent() async throws {
     try await withServer(configuration { _ in .proceed(limit: 0) }, handler: describe) { server in
       try await onThread {
@@ -123,7 +123,7 @@ struct AdmissionTests {
     }
   }
 
-  @Test("contents take no more memory than is set aside for all of them")
+  @Test("the contents of all requests use no more memory than their budget")
   func memory() async throws {
     let gate = Gate()
     let arrived = Mutex(0)
@@ -175,7 +175,7 @@ struct AdmissionTests {
     #expect(budget.used == 0)
   }
 
-  @Test("clients that trickle headers or content are cut off, and others are not")
+  @Test("clients that trickle headers or content are disconnected, and others are not")
   func late() async throws {
     let time = Mutex(Duration.seconds(100))
     var configuration = HTTPServer.Configuration(idleTimeout: .seconds(3_600))
@@ -228,7 +228,7 @@ struct AdmissionTests {
     }
   }
 
-  @Test("when all connections are taken, those that are kept free still serve one request each")
+  @Test("when all connections are in use, reserved ones still serve one request each")
   func reserve() async throws {
     var configuration = configuration { arrival in
       guard arrival.isOnReserve, arrival.request.path != "/healthz" else {

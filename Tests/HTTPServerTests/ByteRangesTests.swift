@@ -6,7 +6,7 @@ import Testing
 @Suite("Byte ranges", .hangLimit)
 struct ByteRangesTests {
   @Test(
-    "well-formed headers give the bytes they name",
+    "well-formed headers select the bytes that they name",
     arguments: [
       ("bytes=0-0", [0..<1]), ("bytes=0-499", [0..<500]), ("bytes=500-", [500..<1000]),
       ("bytes=999-", [999..<1000]), ("bytes=-1", [999..<1000]), ("bytes=-500", [500..<1000]),
@@ -22,7 +22,7 @@ struct ByteRangesTests {
   }
 
   @Test(
-    "headers that are malformed or count in other units are ignored",
+    "malformed headers and other units are ignored",
     arguments: [
       "", "bytes", "bytes=", "bytes=,", "bytes=-", "bytes=a-b", "bytes=5", "bytes=5-4",
       "bytes=0-9,9-8", "bytes=1-2-3", "bytes=--5", "bytes=+1-2", "bytes=0x1-2", "bytes=1 - 2",
@@ -43,7 +43,7 @@ struct ByteRangesTests {
     #expect(ByteRanges(header: header)?.resolved(size: 1000) == .unsatisfiable)
   }
 
-  @Test("of an empty file only its end can be asked for")
+  @Test("only a suffix of an empty file is satisfiable")
   func empty() {
     #expect(ByteRanges(header: "bytes=0-")?.resolved(size: 0) == .unsatisfiable)
     #expect(ByteRanges(header: "bytes=-0")?.resolved(size: 0) == .unsatisfiable)

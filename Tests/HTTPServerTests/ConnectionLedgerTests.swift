@@ -3,13 +3,13 @@ import Testing
 
 @testable import HTTPServer
 
-@Suite("Connections and paces", .hangLimit)
+@Suite("Connections and transfer rates", .hangLimit)
 struct ConnectionLedgerTests {
   static let some = ClientAddress(ipv4: 0x0A00_0001)
   static let other = ClientAddress(ipv4: 0x0A00_0002)
   static let loopback = ClientAddress(ipv4: 0x7F00_0001)
 
-  @Test("of many that close at once, at least the first tells that the table was full")
+  @Test("if many connections close at once, at least the first reports that the table was full")
   func closesOfAFullTable() async throws {
     for _ in 0..<200 {
       let table = ConnectionTable(
@@ -24,7 +24,7 @@ struct ConnectionLedgerTests {
     }
   }
 
-  @Test("beyond the limit a few connections are kept free, and then none is taken")
+  @Test("connections above the limit use the reserve, and then are refused")
   func reserve() {
     var ledger = ConnectionLedger(.init(connections: 2, reserve: 1))
     #expect(ledger.add(Self.some) == .open)
@@ -39,7 +39,7 @@ struct ConnectionLedgerTests {
     #expect(ledger.add(Self.some) == .reserve)
   }
 
-  @Test("one address takes no more than its share, and this machine as many as there are")
+  @Test("one address is limited to its share, but this machine is not")
   func perAddress() {
     var ledger = ConnectionLedger(.init(connections: 100, perAddress: 2))
     #expect(ledger.add(Self.some) == .open)
@@ -52,7 +52,7 @@ struct ConnectionLedgerTests {
     #expect(ledger.openCount == 53)
   }
 
-  @Test("an IPv6 network counts as one address, and IPv4 within IPv6 as what it is")
+  @Test("an IPv6 network counts as one address, and IPv4 within IPv6 as IPv4")
   func addresses() {
     let network: UInt64 = 0x2001_0DB8_0000_0001
     #expect(
@@ -69,7 +69,7 @@ struct ConnectionLedgerTests {
     #expect(ClientAddress(ipv6Network: network, interface: 1).isLimited)
   }
 
-  @Test("a transfer has its grace, and then as long as its bytes need at the lowest pace")
+  @Test("a transfer has its grace period, and then the time of its bytes at the lowest rate")
   func pace() {
     let pace = TransferPace(grace: .seconds(60), bytesPerSecond: 1_000)
     #expect(pace.deadline(start: .seconds(5), count: 0) == .seconds(65))
@@ -78,7 +78,7 @@ struct ConnectionLedgerTests {
     #expect(TransferPace(bytesPerSecond: 0).deadline(start: .zero, count: 1) == .seconds(61))
   }
 
-  @Test("a client is late once its time is over, and never while it owes nothing")
+  @Test("a client is late after its deadline, and never while it owes nothing")
   func late() {
     let connection = ClientConnection(
       socket: -1, address: Self.some, isReserve: false, deadline: .seconds(10))

@@ -36,7 +36,7 @@ struct FileResponseTests {
     return both[0]
   }
 
-  @Test("a whole file comes with its size, its tag and how long it may be kept")
+  @Test("a whole file is sent with its size, its tag and its lifetime")
   func whole() async throws {
     let response = try await answer([:])
     #expect(response.status == 200)
@@ -50,7 +50,7 @@ struct FileResponseTests {
   }
 
   @Test(
-    "one range comes as it is",
+    "one range is sent as a single body",
     arguments: [
       ("bytes=0-0", 0..<1), ("bytes=1000-250000", 1000..<250_001),
       ("bytes=299999-", 299_999..<300_000), ("bytes=-4096", 295_904..<300_000),
@@ -67,7 +67,7 @@ struct FileResponseTests {
     #expect(response.headers["content-type"] == "video/mp4")
   }
 
-  @Test("several ranges come as parts, each with its place")
+  @Test("several ranges are sent as parts, each with its place")
   func multiple() async throws {
     let response = try await answer(["Range": "bytes=-100000,0-99,1000-150000"])
     #expect(response.status == 206)
@@ -93,7 +93,7 @@ struct FileResponseTests {
     #expect(response.headers["content-length"] == "0")
   }
 
-  @Test("If-Range gives the range of the same file and another one whole")
+  @Test("If-Range returns the range of the same file and the whole of another one")
   func ifRange() async throws {
     let hit = try await answer(["Range": "bytes=10-19", "If-Range": "\"v1\""])
     #expect(hit.status == 206)
@@ -103,7 +103,7 @@ struct FileResponseTests {
     #expect(miss.body == Self.bytes)
   }
 
-  @Test("HEAD tells the size and sends nothing, with a range as without")
+  @Test("HEAD returns the size and no content, with a range as well")
   func head() async throws {
     for headers in [[:], ["Range": "bytes=0-9"], ["Range": "bytes=0-9,500-509"]] {
       let response = try await answer(headers, method: "HEAD")
@@ -114,7 +114,7 @@ struct FileResponseTests {
     }
   }
 
-  @Test("a reader that has the file is told so, and nothing is sent")
+  @Test("a reader that has the file gets 304, and no content")
   func notModified() async throws {
     for method in ["GET", "HEAD"] {
       let response = try await answer(["If-None-Match": "W/\"v1\""], method: method)
@@ -129,7 +129,7 @@ struct FileResponseTests {
     #expect(other.body.isEmpty)
   }
 
-  @Test("an empty file is a file")
+  @Test("an empty file is sent as a file")
   func empty() async throws {
     let requests: [(String, [String: String])] = [
       ("GET", [:]), ("HEAD", [:]), ("GET", ["Range": "bytes=-5"]),
@@ -140,7 +140,7 @@ struct FileResponseTests {
     #expect(responses.allSatisfy { $0.headers["content-length"] == "0" })
   }
 
-  @Test("a file is sent as it is, whatever codings the client takes")
+  @Test("a file is sent uncompressed to any client")
   func codings() async throws {
     let file = try ScratchFile([UInt8](repeating: 120, count: 100_000))
     let handler: HTTPHandler = { request in
@@ -162,7 +162,7 @@ struct FileResponseTests {
     }
   }
 
-  @Test("what is in memory is answered by the same rules")
+  @Test("content in memory is answered by the same rules")
   func memory() async throws {
     let handler: HTTPHandler = { request in
       HTTPResponse(

@@ -33,7 +33,7 @@ struct FileSelectionTests {
     #expect(selection(["Range": "bytes=1000-"], method: method) == .whole)
   }
 
-  @Test("If-Range lets a range through for exactly these bytes")
+  @Test("If-Range allows a range only for exactly these bytes")
   func ifRange() {
     let range = "bytes=5-9"
     #expect(selection(["Range": range, "If-Range": "\"v1\""]) == .partial(5..<10))
@@ -50,7 +50,7 @@ struct FileSelectionTests {
   }
 
   @Test(
-    "If-None-Match answers 304 to readers that have it",
+    "If-None-Match answers 304 to readers that have the file",
     arguments: ["\"v1\"", "W/\"v1\"", "\"a\", \"v1\"", "\"a,b\",W/\"v1\"", "*"])
   func ifNoneMatch(list: String) {
     #expect(selection(["If-None-Match": list]) == .notModified)
@@ -75,7 +75,7 @@ struct FileSelectionTests {
     }
   }
 
-  @Test("If-Match comes before If-None-Match, and both before ranges")
+  @Test("If-Match is checked before If-None-Match, and both before ranges")
   func precedence() {
     let range: HTTPHeaders.Field = .init(name: "Range", value: "bytes=1000-")
     var headers = HTTPHeaders([range])
@@ -94,7 +94,7 @@ struct FileSelectionTests {
     #expect(selection(dated) == .whole)
   }
 
-  @Test("each answer carries its headers")
+  @Test("each answer has its headers")
   func headers() {
     let representation = Self.representation
     let common: [(String, String)] = [("Accept-Ranges", "bytes"), ("ETag", "\"v1\"")]
@@ -127,7 +127,7 @@ struct FileSelectionTests {
     }
   }
 
-  @Test("a boundary is made of the tag's letters and digits, and no longer than allowed")
+  @Test("a boundary consists of the tag's letters and digits, and its length is bounded")
   func boundaries() {
     func boundary(_ tag: String) -> String {
       Representation(size: 1, tag: EntityTag(strong: tag), mediaType: "a/b").boundary
@@ -137,7 +137,7 @@ struct FileSelectionTests {
     #expect(boundary("") == "ferry-part-")
   }
 
-  @Test("tags are read as the grammar has them")
+  @Test("tags are parsed by the grammar")
   func tags() {
     #expect(EntityTag(header: " \"a\"\t") == EntityTag(strong: "a"))
     #expect(EntityTag(header: "\"\"")?.opaque == "")

@@ -8,7 +8,7 @@ import Testing
 struct FileTransferTests {
   static let several = ["Range": "bytes=0-9999999,20000000-"]
 
-  @Test("many clients get one file at once, each of them every byte")
+  @Test("many clients receive one file at the same time, each of them every byte")
   func concurrent() async throws {
     let bytes = ScratchFile.pattern(5 << 20)
     let file = try ScratchFile(bytes)
@@ -30,7 +30,7 @@ struct FileTransferTests {
     try await file.waitUntilClosed()
   }
 
-  @Test("answers may share one open file")
+  @Test("answers can share one open file")
   func shared() async throws {
     let bytes = ScratchFile.pattern(200_000)
     let file = try ScratchFile(bytes)
@@ -53,7 +53,8 @@ struct FileTransferTests {
     #expect(content.isComplete)
   }
 
-  @Test("a client that leaves half-way leaves no descriptor behind", arguments: [[:], several])
+  @Test(
+    "a client that leaves during a transfer leaves no descriptor behind", arguments: [[:], several])
   func leaving(headers: [String: String]) async throws {
     let file = try ScratchFile()
     file.resize(to: 64 << 20)
@@ -75,7 +76,7 @@ struct FileTransferTests {
     }
   }
 
-  @Test("a reader that does not read holds nobody up", arguments: [[:], several])
+  @Test("a reader that does not read delays no other client", arguments: [[:], several])
   func slowReader(headers: [String: String]) async throws {
     let file = try ScratchFile()
     file.resize(to: 64 << 20)
@@ -99,7 +100,8 @@ struct FileTransferTests {
   }
 
   @Test(
-    "a file that becomes too short meanwhile ends the connection", arguments: [[:], several])
+    "a file that becomes shorter during its transfer ends the connection",
+    arguments: [[:], several])
   func truncated(headers: [String: String]) async throws {
     let file = try ScratchFile()
     file.resize(to: 64 << 20)
@@ -124,7 +126,7 @@ struct FileTransferTests {
     }
   }
 
-  @Test("a file that was too short before it was sent ends the connection")
+  @Test("a file that was shorter before its transfer ends the connection")
   func truncatedEarly() async throws {
     let file = try ScratchFile()
     file.resize(to: 100_000)
@@ -143,7 +145,7 @@ struct FileTransferTests {
   }
 
   @Test(
-    "a file of a gibibyte takes no memory",
+    "a file of a gibibyte needs no memory",
     arguments: [[:], ["Range": "bytes=0-500000000,600000000-"]])
   func large(headers: [String: String]) async throws {
     let size = 1 << 30

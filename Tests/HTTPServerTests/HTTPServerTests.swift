@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The HTTP server", .hangLimit)
 struct HTTPServerTests {
-  @Test("a request reaches the handler whole and its answer the client")
+  @Test("a request reaches the handler whole, and its answer reaches the client whole")
   func happyPath() async throws {
     let requests = Collector<HTTPRequest>()
     let handler: HTTPHandler = { request in
@@ -35,7 +35,7 @@ struct HTTPServerTests {
     }
   }
 
-  @Test("one connection carries many requests, pipelined ones too")
+  @Test("one connection serves many requests, pipelined ones included")
   func keepAlive() async throws {
     try await withServer(handler: describe) { server in
       try await onThread {
@@ -66,7 +66,7 @@ struct HTTPServerTests {
     }
   }
 
-  @Test("handlers run at the same time")
+  @Test("handlers run in parallel")
   func concurrency() async throws {
     let gate = Gate()
     let arrived = Collector<Int>()
@@ -92,7 +92,7 @@ struct HTTPServerTests {
     }
   }
 
-  @Test("large bodies go both ways unchanged")
+  @Test("large bodies pass both ways unchanged")
   func largeBodies() async throws {
     let echo: HTTPHandler = { HTTPResponse(status: 200, body: .bytes($0.body)) }
     let body = (0..<(8 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
@@ -104,7 +104,7 @@ struct HTTPServerTests {
     }
   }
 
-  @Test("Expect: 100-continue is honoured")
+  @Test("Expect: 100-continue is answered")
   func expectContinue() async throws {
     try await withServer(handler: describe) { server in
       try await onThread {
@@ -118,7 +118,7 @@ struct HTTPServerTests {
     }
   }
 
-  @Test("header lines that would split the answer are left out")
+  @Test("header lines that would split the answer are omitted")
   func responseSplitting() async throws {
     let handler: HTTPHandler = { _ in
       HTTPResponse(status: 200, headers: ["X-Bad": "a\r\nX-Evil: b", "X-Good": "c"])
@@ -155,7 +155,7 @@ struct HTTPServerTests {
     }
   }
 
-  @Test("an address in use is said to be so")
+  @Test("an address in use is reported as such")
   func addressInUse() async throws {
     try await withServer(handler: describe) { server in
       #expect(server.port != 0)
@@ -167,7 +167,7 @@ struct HTTPServerTests {
     }
   }
 
-  @Test("an IPv6 socket takes both families", arguments: ["::", "[::]"])
+  @Test("an IPv6 socket accepts both families", arguments: ["::", "[::]"])
   func dualStack(address: String) async throws {
     let handler: HTTPHandler = { .text($0.remoteAddress) }
     try await withServer(.init(address: address), handler: handler) { server in
@@ -176,14 +176,14 @@ struct HTTPServerTests {
     }
   }
 
-  @Test("what is no address is refused", arguments: ["", "example.org", "1.2.3", "[::"])
+  @Test("an invalid address is refused", arguments: ["", "example.org", "1.2.3", "[::"])
   func badAddress(address: String) {
     #expect(throws: HTTPServerError.badAddress(address)) {
       try HTTPServer(configuration: .init(address: address), handler: describe)
     }
   }
 
-  @Test("connections beyond the limit wait until one closes")
+  @Test("connections above the limit wait until one closes")
   func connectionLimit() async throws {
     try await withServer(.init(connectionLimit: 2), handler: describe) { server in
       let third = try await onThread {
@@ -200,7 +200,7 @@ struct HTTPServerTests {
     }
   }
 
-  @Test("the soft limit of descriptors rises to the hard one")
+  @Test("the soft limit of descriptors is raised to at least 1,024")
   func descriptorLimit() {
     #expect(FileDescriptorLimit.raise() >= 1024)
   }

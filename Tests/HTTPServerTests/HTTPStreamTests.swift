@@ -49,7 +49,7 @@ struct HTTPStreamTests {
     func leave() { client = nil }
   }
 
-  @Test("several listeners each get what is sent, when it is sent")
+  @Test("several listeners each receive every message when it is sent")
   func delivery() async throws {
     try await withStreams { server, streams in
       var listeners: [Listener] = []
@@ -63,7 +63,7 @@ struct HTTPStreamTests {
     }
   }
 
-  @Test("what is sent before the response and before finish arrives, and the connection is kept")
+  @Test("bytes sent before the response and before finish arrive, and the connection is kept")
   func early() async throws {
     let handler: HTTPHandler = { _ in
       let stream = HTTPStream()
@@ -82,7 +82,7 @@ struct HTTPStreamTests {
     }
   }
 
-  @Test("a peer that left is noticed at the next send, and told once")
+  @Test("a disconnected peer is noticed at the next send, and reported once")
   func closedByPeer() async throws {
     try await withStreams { server, streams in
       let listener = try await listener(server)
@@ -102,7 +102,7 @@ struct HTTPStreamTests {
     }
   }
 
-  @Test("a reader that is too slow is disconnected, others are not")
+  @Test("a reader that is too slow is disconnected, and others are not")
   func slowReader() async throws {
     try await withStreams { server, streams in
       let slow = try await listener(server)
@@ -127,7 +127,7 @@ struct HTTPStreamTests {
     }
   }
 
-  @Test("a steady reader gets every byte in order, however much")
+  @Test("a steady reader receives any number of bytes in order")
   func throughput() async throws {
     try await withStreams { server, streams in
       let listener = try await listener(server)
@@ -148,7 +148,7 @@ struct HTTPStreamTests {
     }
   }
 
-  @Test("a stopping server ends its streams properly")
+  @Test("a stopping server ends its streams with a complete body")
   func closedByServer() async throws {
     let streams = Collector<HTTPStream>()
     let handler: HTTPHandler = { _ in
@@ -180,7 +180,7 @@ struct HTTPStreamTests {
     }
   }
 
-  @Test("five hundred idle listeners all hear the next event, and leave nothing behind")
+  @Test("five hundred idle listeners receive the next event, and leave nothing behind")
   func manyListeners() async throws {
     FileDescriptorLimit.raise()
     try await withStreams(.init(connectionLimit: 600)) { server, streams in

@@ -71,7 +71,7 @@ struct MalformedRequestTests {
   ]
 
   @Test(
-    "is answered once, never by a failure of the server, and the next one is served",
+    "a malformed request gets one answer and no server error, and the next one is served",
     arguments: cases)
   func once(row: Case) async throws {
     try await withServer(.init(bodyLimit: 64 << 10), handler: describe) { server in
@@ -85,7 +85,7 @@ struct MalformedRequestTests {
     }
   }
 
-  @Test("a slow one is answered once as well, and its neighbours are not disturbed")
+  @Test("a slow malformed request gets one answer as well, and does not affect its neighbours")
   func inPieces() async throws {
     try await withServer(handler: describe) { server in
       try await onThread {
@@ -116,7 +116,7 @@ struct MalformedRequestTests {
     }
   }
 
-  @Test("whatever comes, there is at most one answer, never a 5xx, and the server stays up")
+  @Test("random input gets at most one answer, never a 5xx, and the server stays up")
   func fuzz() async throws {
     let pieces: [[UInt8]] =
       [

@@ -20,7 +20,7 @@ struct RefusalTests {
     try await withServer(configuration, handler: describe, body)
   }
 
-  @Test("a body at the limit passes, and the connection lives on")
+  @Test("a body at the limit is accepted, and the connection stays open")
   func atLimit() async throws {
     try await withLimitedServer { server in
       try await onThread {
@@ -34,7 +34,7 @@ struct RefusalTests {
   }
 
   @Test(
-    "a declared body over the limit is answered 413 and the client can read it",
+    "a declared body over the limit is answered 413, and the client can read the answer",
     arguments: [64 << 10 + 1, 1 << 20, 64 << 20])
   func overLimit(excess: Int) async throws {
     try await withLimitedServer { server in
@@ -63,7 +63,7 @@ struct RefusalTests {
     }
   }
 
-  @Test("a chunked body is answered 413 as soon as it crosses the limit")
+  @Test("a chunked body is answered 413 as soon as it exceeds the limit")
   func chunkedOverLimit() async throws {
     try await withLimitedServer { server in
       try await onThread {
@@ -77,7 +77,7 @@ struct RefusalTests {
     }
   }
 
-  @Test("a chunked body within the limit passes")
+  @Test("a chunked body within the limit is accepted")
   func chunked() async throws {
     try await withLimitedServer { server in
       try await onThread {
@@ -89,7 +89,7 @@ struct RefusalTests {
     }
   }
 
-  @Test("coded bodies are decoded within the limit", arguments: ContentCoding.allCases)
+  @Test("compressed bodies are decoded within the limit", arguments: ContentCoding.allCases)
   func codedBody(coding: ContentCoding) async throws {
     let fitting = try coding.compress([UInt8](repeating: 0, count: Self.limit))
     let bomb = try coding.compress([UInt8](repeating: 0, count: 16 << 20))
@@ -107,7 +107,7 @@ struct RefusalTests {
     }
   }
 
-  @Test("an unknown coding is answered 415 with those that are known")
+  @Test("an unknown coding is answered 415 with the known codings")
   func unknownCoding() async throws {
     try await withLimitedServer { server in
       try await onThread {
@@ -121,7 +121,7 @@ struct RefusalTests {
     }
   }
 
-  @Test("a malformed path is answered 400 and the connection lives on")
+  @Test("a malformed path is answered 400, and the connection stays open")
   func malformedPath() async throws {
     try await withLimitedServer { server in
       try await onThread {
@@ -137,7 +137,7 @@ struct RefusalTests {
   }
 
   @Test(
-    "framing that can be read in two ways is refused and closed",
+    "ambiguous framing is refused, and the connection is closed",
     arguments: [
       "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
       "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
@@ -157,7 +157,7 @@ struct RefusalTests {
     }
   }
 
-  @Test("a request line or headers beyond the connection's memory are answered 414 and 431")
+  @Test("a request line or headers above the connection's memory are answered 414 and 431")
   func headersTooLarge() async throws {
     try await withLimitedServer { server in
       try await onThread {
@@ -186,7 +186,7 @@ struct RefusalTests {
     }
   }
 
-  @Test("a client that leaves in the middle of its body is forgotten")
+  @Test("a client that leaves during its body is forgotten")
   func abandonedUpload() async throws {
     let exchanges = Collector<HTTPExchange>()
     try await withServer(.init(onComplete: { exchanges.add($0) }), handler: describe) { server in

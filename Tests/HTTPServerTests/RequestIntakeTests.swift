@@ -38,7 +38,7 @@ struct RequestIntakeTests {
     return try intake.request(remoteAddress: "::1")
   }
 
-  @Test("a declared length is held against the limit before any content")
+  @Test("a declared length is compared with the limit before any content arrives")
   func declaredLength() {
     let allowed = intake(hosted([("Content-Length", "100")]))
     #expect(refusal(allowed) == nil)
@@ -49,7 +49,7 @@ struct RequestIntakeTests {
     }
   }
 
-  @Test("what is announced takes no memory, what has come does until the request is forgotten")
+  @Test("announced content uses no memory, and received content does until its request ends")
   func memory() throws {
     let mebibyte = hosted([("Content-Length", String(1 << 20))])
     var taken = (0..<4).map { _ in intake(mebibyte, limit: 1 << 20) }
@@ -69,7 +69,7 @@ struct RequestIntakeTests {
     #expect(budget.used == 0)
   }
 
-  @Test("small contents find room when large ones have taken theirs")
+  @Test("small contents have memory reserved beside large ones")
   func smallContents() {
     let large = hosted([("Transfer-Encoding", "chunked")])
     let piece = [UInt8](repeating: 0, count: MemoryBudget.step)
@@ -85,7 +85,7 @@ struct RequestIntakeTests {
     #expect(receive([UInt8](repeating: 0, count: 100), &small) == nil)
   }
 
-  @Test("one sender may hold a quarter, however many requests it trickles")
+  @Test("one sender can use a quarter of the memory, with any number of slow requests")
   func account() {
     let mebibyte = hosted([("Content-Length", String(1 << 20))])
     let piece = [UInt8](repeating: 0, count: 256 << 10)
@@ -109,7 +109,7 @@ struct RequestIntakeTests {
     piece.withUnsafeBytes { intake.receive($0) }
   }
 
-  @Test("content that is decoded counts as it came and as it is")
+  @Test("decoded content counts with its encoded and its decoded size")
   func decodedMemory() throws {
     let content = [UInt8](repeating: 7, count: 900_000)
     let coded = try ContentCoding.gzip.compress(content)
@@ -123,7 +123,7 @@ struct RequestIntakeTests {
     #expect(budget.used == content.count + coded.count)
   }
 
-  @Test("content that grows beyond measure is refused although the limit would allow it")
+  @Test("content that expands too much is refused even within the limit")
   func expansion() throws {
     let coded = try ContentCoding.zstd.compress([UInt8](repeating: 7, count: 3 << 20))
     #expect(coded.count < 1_000)
@@ -133,7 +133,7 @@ struct RequestIntakeTests {
   }
 
   @Test(
-    "a length that is no whole number is refused",
+    "a length that is not a whole number is refused",
     arguments: ["-1", "+5", "0x5", "5, 5", "", "5 5", "٥", "1e3", "3x"])
   func malformedLength(text: String) {
     #expect(refusal(intake(hosted([("Content-Length", text)]))) == .ambiguousLength)
@@ -166,7 +166,7 @@ struct RequestIntakeTests {
   }
 
   @Test(
-    "a length that can be read in two ways is refused",
+    "an ambiguous length is refused",
     arguments: [
       [("Content-Length", "1"), ("Content-Length", "2")],
       [("content-length", "1"), ("transfer-encoding", "chunked")],
@@ -192,7 +192,7 @@ struct RequestIntakeTests {
     }
   }
 
-  @Test("a content coding is undone", arguments: ["zstd", "GZIP", "x-gzip", " gzip , identity"])
+  @Test("a content coding is decoded", arguments: ["zstd", "GZIP", "x-gzip", " gzip , identity"])
   func codings(name: String) throws {
     let content = Array("ferry ferry ferry".utf8)
     let coding: ContentCoding = name == "zstd" ? .zstd : .gzip
@@ -202,7 +202,7 @@ struct RequestIntakeTests {
     #expect(request.bodyWireBytes == coded.count)
   }
 
-  @Test("the limit holds after decoding as well")
+  @Test("the limit also applies after decoding")
   func bomb() throws {
     let coded = try ContentCoding.zstd.compress([UInt8](repeating: 0, count: 101))
     #expect(throws: HTTPFailure.contentTooLarge(limit: 100)) {
@@ -224,7 +224,7 @@ struct RequestIntakeTests {
     }
   }
 
-  @Test("a coding without content is no failure")
+  @Test("a coding without content is accepted")
   func emptyContent() throws {
     #expect(try request(["Content-Encoding": "gzip"]).body == [])
   }

@@ -6,7 +6,7 @@ import Testing
 @Suite("Request targets", .hangLimit)
 struct RequestTargetTests {
   @Test(
-    "a target falls into path, segments and query",
+    "a target is split into path, segments and query",
     arguments: [
       ("/", "/", [], [:]),
       ("/a", "/a", ["a"], [:]),
@@ -35,7 +35,7 @@ struct RequestTargetTests {
   }
 
   @Test(
-    "what is not a path, or not UTF-8, is refused",
+    "an invalid path, or one that is not UTF-8, is refused",
     arguments: [
       "", "a", "?x=1", "/%", "/%4", "/%zz", "/%ff", "/%c3", "/a?x=%", "/a?%ff=1", "ftp://h/",
       "/a\0", "/a%00b", "/a%0a", "/%1f", "/%7F", "/a b", "/a\tb", "/a\u{7f}", "/x?a b", "/x?\0",

@@ -27,7 +27,7 @@ struct ResponseNegotiationTests {
     #expect(try coding.decompress(bytes(coded), limit: 1024) == Self.content)
   }
 
-  @Test("what varies by coding says so also when it is sent as it is")
+  @Test("an uncompressed answer of a compressible body has the Vary header too")
   func identity() {
     let plain = response(["Vary": "Origin"]).negotiated(acceptEncoding: nil)
     #expect(plain.headers["Content-Encoding"] == nil)
@@ -35,7 +35,7 @@ struct ResponseNegotiationTests {
     #expect(bytes(plain) == Self.content)
   }
 
-  @Test("small, coded and incompressible bodies are left alone")
+  @Test("small, encoded and incompressible bodies are sent unchanged")
   func untouched() {
     var incompressible = response()
     incompressible.compressible = false

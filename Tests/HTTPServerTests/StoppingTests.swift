@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Stopping the server", .hangLimit)
 struct StoppingTests {
-  @Test("a request in progress is finished, then its connection closes and the port is free")
+  @Test("a request in progress is completed, then its connection closes and the port is free")
   func graceful() async throws {
     let gate = Gate()
     let arrived = Collector<Int>()
@@ -41,7 +41,7 @@ struct StoppingTests {
     }
   }
 
-  @Test("a handler that outlasts the grace is cancelled and its connection closed")
+  @Test("a handler that exceeds the grace period is cancelled and its connection closed")
   func impatient() async throws {
     let arrived = Collector<Int>()
     let cancelled = Collector<Bool>()
@@ -64,7 +64,7 @@ struct StoppingTests {
     #expect(await cancelled.values(1) == [true])
   }
 
-  @Test("an idle keep-alive connection does not hold the server up")
+  @Test("an idle keep-alive connection does not delay the stop")
   func idleConnection() async throws {
     let server = try HTTPServer(configuration: .init(), handler: describe)
     let client = try await onThread { () -> HTTPStreamTests.Listener in
@@ -76,7 +76,7 @@ struct StoppingTests {
     await #expect(throws: RawClientError.closed) { try await client.chunk() }
   }
 
-  @Test("a server that is let go of stops by itself")
+  @Test("a server that is released stops by itself")
   func released() async throws {
     var server: HTTPServer? = try HTTPServer(configuration: .init(), handler: describe)
     let port = try #require(server?.port)

@@ -14,7 +14,7 @@ struct BlobBatchTests {
     }
   }
 
-  @Test("many files are kept, small and large, the same content once, and nothing is left over")
+  @Test("a batch keeps many files, small and large, the same content once, and leaves no remains")
   func many() throws {
     let fixture = try BlobFixture()
     var files = try sources(fixture, (0..<40).map { $0 * 37 } + [300 << 10])
@@ -31,7 +31,7 @@ struct BlobBatchTests {
     #expect(try fixture.names().filter { $0.hasPrefix("incoming/") }.isEmpty)
   }
 
-  @Test("a file that changed since it was hashed keeps nothing of its batch, and leaves nothing")
+  @Test("a file that changed since it was hashed makes its batch keep nothing")
   func changed() throws {
     let fixture = try BlobFixture()
     let files = try sources(fixture, [100, 200, 300])
@@ -43,7 +43,7 @@ struct BlobBatchTests {
     #expect(try fixture.names().filter { $0.hasPrefix("incoming/") }.isEmpty)
   }
 
-  @Test("who interrupts it leaves nothing behind")
+  @Test("an interrupted batch leaves nothing behind")
   func cancelled() throws {
     let fixture = try BlobFixture()
     let files = try sources(fixture, [100, 200, 300])

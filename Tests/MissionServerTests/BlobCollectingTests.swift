@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Removing content", .hangLimit)
 struct BlobCollectingTests {
-  @Test("content is listed by its age, and removed with its bytes told")
+  @Test("content is listed by its age, and removed with a report of its bytes")
   func listing() throws {
     let fixture = try BlobFixture()
     let hash = try fixture.blobs.put(BlobFixture.bytes(700))
@@ -21,7 +21,7 @@ struct BlobCollectingTests {
     #expect(try fixture.names() == [])
   }
 
-  @Test("uploads and drafts that nobody finished go when they are old")
+  @Test("abandoned uploads and drafts are removed when they are old")
   func unfinished() throws {
     let fixture = try BlobFixture()
     let upload = BlobDirectory.Upload(
@@ -33,7 +33,7 @@ struct BlobCollectingTests {
     #expect(try fixture.names() == [])
   }
 
-  @Test("what is no upload stays, is told of, and keeps nothing else here")
+  @Test("unknown files stay, are reported, and do not prevent the collection")
   func strangers() throws {
     let fixture = try BlobFixture()
     let incoming = fixture.blobs.incoming
@@ -58,7 +58,7 @@ struct BlobCollectingTests {
     func note(_ event: String) { kept.withLock { $0.append(event) } }
   }
 
-  @Test("whoever collects waits for those who publish, and they wait for it")
+  @Test("collectors and publishers wait for each other")
   func holds() async throws {
     let fixture = try BlobFixture()
     let one = BlobThreads(fixture.blobs, threads: 1)

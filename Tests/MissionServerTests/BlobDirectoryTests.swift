@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The directory for content", .hangLimit)
 struct BlobDirectoryTests {
-  @Test("content lies under its hash, and what is here already is kept once")
+  @Test("content is stored under its hash, and once")
   func put() throws {
     let fixture = try BlobFixture()
     let source = try fixture.file("a.bin", 3 << 20)
@@ -36,7 +36,7 @@ struct BlobDirectoryTests {
     #expect(try fixture.blobs.size(of: ContentHash(of: [])) == 0)
   }
 
-  @Test("a file that was changed since it was hashed, and one that is cancelled, leave nothing")
+  @Test("a changed file and a cancelled one leave nothing")
   func changed() throws {
     let fixture = try BlobFixture()
     let source = try fixture.file("a.bin", 1_000)
@@ -52,7 +52,7 @@ struct BlobDirectoryTests {
     #expect(try fixture.names() == [])
   }
 
-  @Test("a file that a failed disk left short is replaced, and damage is found")
+  @Test("a file that a failed disk truncated is replaced, and damage is found")
   func damage() throws {
     let fixture = try BlobFixture()
     let hash = try fixture.blobs.put(BlobFixture.bytes(1_000))
@@ -66,7 +66,7 @@ struct BlobDirectoryTests {
     #expect(try fixture.blobs.isIntact(ContentHash(of: [1])) == nil)
   }
 
-  @Test("many that keep the same content at once all succeed, and it is there once")
+  @Test("concurrent writers of the same content all succeed, and it is stored once")
   func together() async throws {
     let fixture = try BlobFixture()
     let source = try fixture.file("a.bin", 1 << 20)
@@ -86,7 +86,7 @@ struct BlobDirectoryTests {
     #expect(try fixture.blobs.isIntact(digest.hash) == true)
   }
 
-  @Test("a full disk is told as such, and leaves nothing")
+  @Test("a full disk is reported as such, and leaves nothing")
   func diskFull() throws {
     let fixture = try BlobFixture()
     let source = try fixture.file("a.bin", 3 << 20)
@@ -107,7 +107,7 @@ struct BlobDirectoryTests {
     #expect(try fixture.names() == [])
   }
 
-  @Test("a path that is a file, or cannot be written, is no directory for content")
+  @Test("a path that is a file, or cannot be written, is refused as a directory")
   func badPaths() throws {
     let fixture = try BlobFixture()
     let file = try fixture.file("plain", 1)

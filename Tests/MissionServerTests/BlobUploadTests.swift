@@ -13,7 +13,7 @@ struct BlobUploadTests {
     BlobDirectory.Upload(owner: owner, hash: ContentHash(of: Self.bytes), total: total)
   }
 
-  @Test("parts in order make the whole, which is seen only then")
+  @Test("parts in order make the whole, which is visible only then")
   func parts() throws {
     let fixture = try BlobFixture()
     let hash = ContentHash(of: Self.bytes)
@@ -30,7 +30,7 @@ struct BlobUploadTests {
     #expect(try fixture.names().count == 1)
   }
 
-  @Test("a part at a wrong place is refused with the right one, and changes nothing")
+  @Test("a part at a wrong offset is refused with the right one, and changes nothing")
   func wrongOffset() throws {
     let fixture = try BlobFixture()
     #expect(throws: BlobError.wrongOffset(0)) {
@@ -54,7 +54,7 @@ struct BlobUploadTests {
   }
 
   @Test(
-    "a whole that was never checked, since the server was killed meanwhile, is with the next part")
+    "a whole that a killed server never checked is checked with the next part")
   func killedInTheCheck() throws {
     let fixture = try BlobFixture()
     let part = fixture.blobs.incoming + "/part-1-\(upload().hash)"
@@ -69,7 +69,7 @@ struct BlobUploadTests {
     #expect(try fixture.blobs.offset(owner: "1", upload().hash) == 0)
   }
 
-  @Test("a whole that is not what it was named by is dropped, and the upload begins anew")
+  @Test("a whole with another hash than its name is dropped, and the upload starts again")
   func mismatch() throws {
     let fixture = try BlobFixture()
     var wrong = Self.bytes
@@ -83,7 +83,7 @@ struct BlobUploadTests {
     #expect(try fixture.blobs.isIntact(upload().hash) == true)
   }
 
-  @Test("uploads of two owners do not meet, and content of no bytes is whole at once")
+  @Test("uploads of two owners are separate, and empty content is whole at once")
   func owners() throws {
     let fixture = try BlobFixture()
     _ = try fixture.blobs.append(Array(Self.bytes[..<400]), at: 0, to: upload("1"))
@@ -97,7 +97,7 @@ struct BlobUploadTests {
     #expect(try fixture.blobs.size(of: empty.hash) == 0)
   }
 
-  @Test("what would take long is left to whoever can wait, and nothing is done")
+  @Test("long work is left to callers that can wait, and nothing is done")
   func quickly() throws {
     let fixture = try BlobFixture()
     let large = BlobDirectory.Upload(
@@ -116,7 +116,7 @@ struct BlobUploadTests {
     #expect(try fixture.blobs.appendQuickly([1], at: 1, to: other) == nil)
   }
 
-  @Test("an upload beyond the quota is refused before it is written, and others go on")
+  @Test("an upload above the quota is refused before it is written, and others continue")
   func quota() throws {
     let fixture = try BlobFixture()
     func upload(_ seed: UInt8, _ total: Int64, owner: String = "1") -> BlobDirectory.Upload {
@@ -140,7 +140,7 @@ struct BlobUploadTests {
     #expect(try fixture.blobs.unfinishedBytes(of: "1") == 601)
   }
 
-  @Test("of many that send the same part at once, one is taken and the others are told where")
+  @Test("one of several concurrent senders of a part succeeds, and the others get the offset")
   func together() async throws {
     let fixture = try BlobFixture()
     let threads = BlobThreads(fixture.blobs, threads: 8)

@@ -23,7 +23,7 @@ struct FileHasherTests {
     #expect(digest.chunks == (chunks.count > 1 ? chunks : []))
   }
 
-  @Test("chunks that are larger than what is read at once are hashed whole")
+  @Test("chunks larger than the read buffer are hashed whole")
   func largeChunks() throws {
     let fixture = try BlobFixture()
     let bytes = BlobFixture.bytes((5 << 20) + 3)
@@ -34,7 +34,7 @@ struct FileHasherTests {
       ])
   }
 
-  @Test("what is told on the way adds up, and ends the hashing where it says so")
+  @Test("progress reports add up, and can stop the hashing")
   func progress() throws {
     let fixture = try BlobFixture()
     let path = try fixture.file("a", 5 << 20)
@@ -54,7 +54,7 @@ struct FileHasherTests {
     #expect(calls == 2)
   }
 
-  @Test("a folder, a pipe and nothing at all are no files")
+  @Test("a folder, a pipe and a missing file are refused")
   func notFiles() throws {
     let fixture = try BlobFixture()
     let pipe = fixture.folder.file("pipe").path

@@ -16,7 +16,7 @@ struct FolderListingTests {
     #expect(found.files == ["a", "e/g"] && found.hidden == 3)
   }
 
-  @Test("a link that leads to the folder itself is told as one that leads back")
+  @Test("a link that leads to the folder itself is reported as a cycle")
   func back() throws {
     let fixture = try BlobFixture()
     _ = try fixture.file("tree/a", 3)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MissionServer
 
-@Suite("What is to be published", .hangLimit)
+@Suite("Drafts of missions", .hangLimit)
 struct MissionDraftTests {
   private static let hash = String(repeating: "ab", count: 32)
 
@@ -45,7 +45,7 @@ struct MissionDraftTests {
     #expect(manifest.after.map(\.value) == ["base"])
   }
 
-  @Test("a fault in a manifest's text is told with its line and column")
+  @Test("a fault in a manifest's text is reported with its line and column")
   func places() {
     let text = "{\n \"items\": [\n  {\"file\": \"ä\", \"size\": x}]}"
     let error = #expect(throws: MissionDraftError.self) { try read(text) }
@@ -58,7 +58,7 @@ struct MissionDraftTests {
   }
 
   @Test(
-    "what is wrong with a manifest is told with the item's name",
+    "a fault in a manifest is reported with the item's name",
     arguments: [
       (#"{"items":[]}"#, "at least one item"), (#"{}"#, "items"), (#"[]"#, "object"),
       (#"{"items":[{"path":"a"}]}"#, "item a has neither"),
@@ -85,7 +85,7 @@ struct MissionDraftTests {
     }
   }
 
-  @Test("a folder gives its files, without hidden ones, and by what links in it lead to")
+  @Test("a folder becomes its files, without hidden ones, and with the targets of links in it")
   func folder() throws {
     let fixture = try BlobFixture()
     for name in ["b.txt", "a/z.png", "a/c/x.json", ".hidden", ".git/config", "a/.DS_Store"] {
@@ -99,7 +99,7 @@ struct MissionDraftTests {
     #expect(throws: MissionDraftError.self) { _ = try FolderListing.files(in: tree) }
   }
 
-  @Test("a name that is no UTF-8 is refused as one")
+  @Test("a name that is not UTF-8 is refused as such")
   func bytesOfNames() throws {
     let fixture = try BlobFixture()
     _ = try fixture.file("tree/a", 3)
@@ -138,7 +138,7 @@ struct MissionDraftTests {
   }
 
   @Test(
-    "the end of a name tells what a file is",
+    "a file's extension determines its kind",
     arguments: [
       ("a/b.JPG", MissionItemKind.image, "image/jpeg"), ("x.tar", .archive, "application/x-tar"),
       ("x.m4a", .audio, "audio/mp4"), ("x", .file, "application/octet-stream"),

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The key that signs missions", .hangLimit)
 struct MissionSignerTests {
-  @Test("the key is made once, for its user only, and signs what devices check")
+  @Test("the key is created once, for its user only, and devices verify its signatures")
   func makes() throws {
     let folder = try TemporaryDirectory()
     let path = folder.file("key.pem").path
@@ -24,7 +24,7 @@ struct MissionSignerTests {
     #expect(!key.isValid(signer.sign(document), for: document))
   }
 
-  @Test("many that make the key at once have the same")
+  @Test("concurrent creators of the key all get the same key")
   func together() async throws {
     let folder = try TemporaryDirectory()
     let path = folder.file("key.pem").path
@@ -42,7 +42,7 @@ struct MissionSignerTests {
     #expect(keys.count == 1)
   }
 
-  @Test("a key that OpenSSL made is read")
+  @Test("a key made by OpenSSL is read")
   func openSSL() throws {
     let folder = try TemporaryDirectory()
     let path = folder.file("key.pem").path
@@ -62,7 +62,7 @@ struct MissionSignerTests {
         == "19bf44096984cdfe8541bac167dc3b96c85086aa30b6b6cb0c5c38ad703166e1")
   }
 
-  @Test("what is no key, and a key that everybody may read, are refused")
+  @Test("an invalid key, and a key that other users can read, are refused")
   func refuses() throws {
     let folder = try TemporaryDirectory()
     let path = folder.file("key.pem").path

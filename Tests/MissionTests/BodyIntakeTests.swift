@@ -3,11 +3,11 @@ import Testing
 
 @testable import Missions
 
-@Suite("A body's intake", .hangLimit)
+@Suite("Reading a body", .hangLimit)
 struct BodyIntakeTests {
   private typealias Piece = BodyIntake.Piece
 
-  @Test("cuts at the ends of chunks")
+  @Test("the intake splits bytes at the ends of chunks")
   func cuts() {
     var intake = BodyIntake(7..<25, size: 25, chunkSize: 10)
     let first = intake.take(5)
@@ -25,7 +25,7 @@ struct BodyIntakeTests {
     #expect(intake.isDone)
   }
 
-  @Test("never takes a byte more than was asked for")
+  @Test("the intake never takes a byte more than was requested")
   func excess() {
     var intake = BodyIntake(0..<10, size: 30, chunkSize: 10)
     let pieces = intake.take(1_000)
@@ -35,7 +35,7 @@ struct BodyIntakeTests {
     #expect(more == [])
   }
 
-  @Test("does not take the end of a range for the end of a chunk")
+  @Test("the intake does not take the end of a range for the end of a chunk")
   func shortRange() {
     var intake = BodyIntake(0..<15, size: 30, chunkSize: 10)
     let pieces = intake.take(15)

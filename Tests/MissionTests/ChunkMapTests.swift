@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Chunk maps", .hangLimit)
 struct ChunkMapTests {
-  @Test("a map is read as it was written, whatever its length")
+  @Test("a map of any length is read back unchanged")
   func roundTrip() throws {
     for count in [0, 1, 7, 8, 9, 1_000] {
       var map = ChunkMap(chunkCount: count)
@@ -18,7 +18,7 @@ struct ChunkMapTests {
     }
   }
 
-  @Test("a blob of another file, cut short or with bits behind the end is no map")
+  @Test("a blob of another file, cut off or with extra bits, is refused")
   func refused() {
     var map = ChunkMap(chunkCount: 9)
     map[8] = true

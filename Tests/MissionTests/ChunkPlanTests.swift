@@ -25,7 +25,7 @@ struct ChunkPlanTests {
     return ranges
   }
 
-  @Test("asks one range alone first, and shares out the rest once ranges work")
+  @Test("a plan requests one range first, and shares the rest after ranges have worked")
   func sharing() {
     let plan = self.plan()
     #expect(drain(plan) == [0..<30])
@@ -34,7 +34,7 @@ struct ChunkPlanTests {
     #expect(plan.active == 3)
   }
 
-  @Test("never asks for more in one range than the bound, and for a chunk at least")
+  @Test("a range is at most as large as the bound, and at least one chunk")
   func rangeBound() {
     let narrow = plan(Self.bounds(connections: 1, rangeBytes: 25))
     #expect(drain(narrow) == [0..<20])
@@ -42,7 +42,7 @@ struct ChunkPlanTests {
     #expect(drain(tiny) == [0..<10])
   }
 
-  @Test("joins missing neighbours only")
+  @Test("a plan joins only missing neighbours")
   func joining() {
     let plan = self.plan(Self.bounds(connections: 9, rangeBytes: 95))
     for chunk in [0, 3, 4, 8] { plan.verified(chunk) }
@@ -59,7 +59,7 @@ struct ChunkPlanTests {
     #expect(plan.isComplete)
   }
 
-  @Test("goes on inside a chunk that was begun, in a request of its own")
+  @Test("a plan continues inside a partial chunk, in a separate request")
   func insideChunk() {
     let plan = self.plan(Self.bounds(connections: 1, rangeBytes: 95))
     plan.keep(7, of: 0)
@@ -73,7 +73,7 @@ struct ChunkPlanTests {
     #expect(plan.next()?.bytes == 54..<90)
   }
 
-  @Test("hands out again what a request did not bring, from where it stopped")
+  @Test("the rest of an incomplete request is assigned again from its end")
   func unfinished() throws {
     let plan = self.plan(Self.bounds(connections: 1, rangeBytes: 30))
     let first = try #require(plan.next())
@@ -83,7 +83,7 @@ struct ChunkPlanTests {
     #expect(plan.next()?.bytes == 13..<40)
   }
 
-  @Test("leaves a wrong chunk to the request that took it over, when the one that had it ends")
+  @Test("a wrong chunk stays with its new request when the former request ends")
   func ownership() throws {
     let plan = self.plan()
     let first = try #require(plan.next())
@@ -98,7 +98,7 @@ struct ChunkPlanTests {
     #expect(plan.next()?.chunks.contains(0) == false)
   }
 
-  @Test("asks for a small file, and for one that is a single chunk, without a range")
+  @Test("a small file, and a file of one chunk, are requested without a range")
   func whole() throws {
     var bounds = Self.bounds()
     bounds.wholeBytes = 95
@@ -113,7 +113,7 @@ struct ChunkPlanTests {
     #expect(single.next() == FetchRange(id: 2, chunks: 0..<1, bytes: 123..<500, hasRange: true))
   }
 
-  @Test("asks with a range where something of a small file is there")
+  @Test("a small file with received bytes is requested with a range")
   func smallInPart() {
     var bounds = Self.bounds()
     bounds.wholeBytes = 95
@@ -122,7 +122,7 @@ struct ChunkPlanTests {
     #expect(plan.next()?.hasRange == true)
   }
 
-  @Test("takes the whole from a server that ignores ranges, when nobody else is under way")
+  @Test("a plan takes the whole from a server that ignores ranges, if no other request runs")
   func widening() throws {
     let plan = self.plan()
     plan.verified(4)
@@ -137,7 +137,7 @@ struct ChunkPlanTests {
     #expect(plan.next()?.bytes == 0..<40)
   }
 
-  @Test("lets others end first where a server ignores a range in the middle")
+  @Test("if a server ignores a range later, the plan waits for other requests to end")
   func wideningBesideOthers() throws {
     let plan = self.plan()
     let first = try #require(plan.next())
@@ -151,7 +151,7 @@ struct ChunkPlanTests {
     #expect(plan.next() == nil)
   }
 
-  @Test("changes its way only to a later one")
+  @Test("a plan changes its method only to a later one")
   func ways() {
     let plan = self.plan()
     #expect(plan.change(to: .whole))
@@ -161,7 +161,7 @@ struct ChunkPlanTests {
     #expect(plan.change(to: .decoded))
   }
 
-  @Test("gives a chunk that is wrong three tries, not counting once what was kept from before")
+  @Test("a wrong chunk has three tries, and one more if it was kept from before")
   func tries() throws {
     let plan = self.plan()
     #expect(plan.failed(2, isWhole: false))
@@ -175,7 +175,7 @@ struct ChunkPlanTests {
     #expect(!other.failed(2, isWhole: false))
   }
 
-  @Test("knows how far the file goes from its start, and takes back what turns out wrong")
+  @Test("a plan knows the verified length from the start, and reduces it if a chunk is wrong")
   func front() {
     let plan = self.plan()
     for chunk in [1, 0, 3] { plan.verified(chunk) }
@@ -192,7 +192,7 @@ struct ChunkPlanTests {
     #expect(plan.isComplete)
   }
 
-  @Test("has nothing to do for an empty file")
+  @Test("an empty file needs no request")
   func empty() {
     let plan = Planner(ChunkPlan(size: 0, chunkSize: 10))
     #expect(plan.isComplete)

@@ -6,7 +6,7 @@ import Testing
 /// The end of a manager's work, for every caller.
 @Suite(.hangLimit)
 struct ClosingTests {
-  @Test("closing waits quietly for the end of what is under way, also in a task that was cancelled")
+  @Test("closing waits quietly for the running work, even in a cancelled task")
   func cancelled() async throws {
     let shelf = Shelf()
     let bytes = content(1, 200_000)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A part's place", .hangLimit)
 struct ContentRangeTests {
-  @Test("is read with the whole's size, and without where the sender does not know it")
+  @Test("a place is read with the total size, and without it if the sender does not know it")
   func wellFormed() throws {
     let range = try #require(ContentRange("bytes 10-19/100"))
     #expect(range.bytes == 10..<20)
@@ -17,7 +17,7 @@ struct ContentRangeTests {
   }
 
   @Test(
-    "is not guessed from anything else",
+    "no place is read from anything else",
     arguments: [
       "", "bytes", "10-19/100", "items 0-9/100", "bytes 0-9", "bytes 9-0/100", "bytes 0-100/100",
       "bytes -9/100", "bytes 0-/100", "bytes +0-9/100", "bytes 0-9/+100", "bytes */*",

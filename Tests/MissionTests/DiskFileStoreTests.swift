@@ -5,7 +5,7 @@ import Testing
 
 @testable import Missions
 
-@Suite("File store", .hangLimit)
+@Suite("The file store", .hangLimit)
 struct DiskFileStoreTests {
   private let folder: TemporaryFolder
   private let files: DiskFileStore
@@ -30,7 +30,7 @@ struct DiskFileStoreTests {
       files: paths.map { BundlePlan.File(path: $0.0, content: $0.1) })
   }
 
-  @Test("content has its place by its hash, once it is complete")
+  @Test("complete content is stored under its hash")
   func objects() async throws {
     let stored = try await put(content(1, 1_000), in: files)
     #expect(try await files.has(stored))
@@ -45,7 +45,7 @@ struct DiskFileStoreTests {
     #expect(try await !files.has(stored))
   }
 
-  @Test("one changed byte is found")
+  @Test("the store finds one changed byte")
   func damaged() async throws {
     let stored = try await put(content(1, 100_000), in: files)
     let path = try #require(files.plainPath(of: stored.hash))
@@ -71,7 +71,7 @@ struct DiskFileStoreTests {
     try? file?.close()
   }
 
-  @Test("content of another size than it should have is not taken")
+  @Test("content of a wrong size is refused")
   func shortPartial() async throws {
     let stored = StoredContent(hash: hash([1]), size: 5)
     try Data([1]).write(to: URL(fileURLWithPath: files.partialPath(of: stored.hash)))
@@ -81,7 +81,7 @@ struct DiskFileStoreTests {
 
   // MARK: Folders of versions
 
-  @Test("a version's folder has all items under their names, linked to content once there")
+  @Test("a version's folder has all items under their names, linked to content stored once")
   func bundle() async throws {
     let (a, b) = (try await put([1, 2], in: files), try await put(content(2, 50), in: files))
     let plan = plan([("index.html", a), ("img/deep/x.png", b), ("img/copy.png", b)])
@@ -113,7 +113,7 @@ struct DiskFileStoreTests {
     #expect(left == ["m"])
   }
 
-  @Test("a symbolic link in the store's folders is not followed")
+  @Test("symbolic links in the store's folders are not followed")
   func links() async throws {
     let outside = folder.path + "/outside"
     try FileManager.default.createDirectory(
@@ -134,7 +134,7 @@ struct DiskFileStoreTests {
     #expect(try await !files.has(stored))
   }
 
-  @Test("missing content leaves no half of a folder")
+  @Test("missing content leaves no partial folder")
   func incomplete() async throws {
     let stored = try await put([1], in: files)
     let missing = StoredContent(hash: hash([9]), size: 1)
@@ -144,7 +144,7 @@ struct DiskFileStoreTests {
     #expect(try FileManager.default.subpathsOfDirectory(atPath: files.root + "/bundles") == ["m"])
   }
 
-  @Test("a folder that somebody changed is found, and made right one file after another")
+  @Test("a changed folder is found, and repaired file by file")
   func repair() async throws {
     let (a, b) = (try await put([1, 2], in: files), try await put([3], in: files))
     let plan = plan([("a", a), ("d/b", b)])
@@ -168,7 +168,7 @@ struct DiskFileStoreTests {
   // MARK: Sealed
 
   @Test(
-    "sealed content is read at any place, and nothing of it is on the disk",
+    "encrypted content is read at any place, and none of it is on the disk in plain",
     arguments: [0, 1, 262_143, 262_144, 262_145, 700_000])
   func sealed(size: Int) async throws {
     let sealed = try DiskFileStore(root: folder.path + "/sealed", key: Self.key)
@@ -195,7 +195,7 @@ struct DiskFileStoreTests {
     "\(files.root)/objects/\(stored.hash.description.prefix(2))/\(stored.hash)"
   }
 
-  @Test("sealed content that was altered, cut, exchanged or is another key's is refused")
+  @Test("encrypted content that was changed, cut, swapped or has another key is refused")
   func sealedDamage() async throws {
     let sealed = try DiskFileStore(root: folder.path + "/sealed", key: Self.key)
     let stored = try await put(content(5, 600_000), in: sealed)
@@ -225,7 +225,7 @@ struct DiskFileStoreTests {
     #expect(throws: MissionError.self) { try DiskFileStore(root: folder.path, key: [1]) }
   }
 
-  @Test("a part of complete content is copied where its bytes are right, sealed or not")
+  @Test("a part of complete content is copied if its bytes are right, encrypted or not")
   func copying() async throws {
     let sealed = try DiskFileStore(root: folder.path + "/sealed", key: Self.key)
     let bytes = content(5, 600_000)
@@ -248,7 +248,7 @@ struct DiskFileStoreTests {
 
   // MARK: Locks and garbage
 
-  @Test("a lock is one's own until it is released, and leaves no file of its own")
+  @Test("a lock is exclusive until it is released, and leaves no file behind")
   func locks() throws {
     let lock = try #require(try files.lock(.mission(mission("m"))))
     #expect(try files.lock(.mission(mission("m"))) == nil)
@@ -263,7 +263,7 @@ struct DiskFileStoreTests {
     #expect(left == ["content"])
   }
 
-  @Test("what no row speaks of is collected, but for what somebody is at")
+  @Test("content and folders without a row are collected, except for those in use")
   func collecting() async throws {
     let (a, b) = (try await put([1], in: files), try await put([2], in: files))
     try await files.build(plan([("a", a)], version: 1))
@@ -309,7 +309,7 @@ struct DiskFileStoreTests {
     return true
   }
 
-  @Test("a full disk is told as such", .enabled(if: canMount))
+  @Test("a full disk is reported as such", .enabled(if: canMount))
   func fullDisk() async throws {
     try #require(mount(folder.path, bytes: 1 << 20))
     defer { unmount(folder.path) }

@@ -28,7 +28,7 @@ struct DownloadClientTests {
     return try await downloader.download(job) { _ in }
   }
 
-  @Test("asks the server's content with its token, by range")
+  @Test("a download requests the server's content with its token, by range")
   func blob() async throws {
     let content = content
     let server = try HostileServer { .good(content, tag: "\"a\"", to: $0) }
@@ -41,7 +41,7 @@ struct DownloadClientTests {
     #expect(server.requests.allSatisfy { $0.fields["accept-encoding"] == "identity" })
   }
 
-  @Test("is told the server's refusal, once")
+  @Test("a download reports the server's refusal once")
   func refused() async throws {
     let server = try HostileServer { _ in Answer("403 Forbidden", [], Array("no".utf8)) }
     defer { server.stop() }

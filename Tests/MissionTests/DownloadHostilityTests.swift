@@ -7,7 +7,7 @@ import Testing
 @testable import Missions
 
 /// Each misdeed of a server against files with hashes of chunks and without.
-@Suite("A download from a server that", .hangLimit)
+@Suite("Downloads from hostile servers", .hangLimit)
 struct DownloadHostilityTests {
   private typealias Answer = HostileServer.Answer
   private let content = Array(DownloadFixture.content.prefix(1_500_000))
@@ -49,7 +49,7 @@ struct DownloadHostilityTests {
     #expect(progress.allSatisfy { $0.bytesDone <= $0.bytesTotal })
   }
 
-  @Test("behaves brings the file, nothing of it twice", arguments: [true, false])
+  @Test("a correct server delivers the file, and no byte of it twice", arguments: [true, false])
   func good(inChunks: Bool) async throws {
     let content = content
     let (server, outcome) = try await succeed(inChunks: inChunks) {
@@ -62,7 +62,7 @@ struct DownloadHostilityTests {
     #expect(fixture.notes.withLock { $0.progress.last?.bytesDone } == Int64(content.count))
   }
 
-  @Test("ignores ranges brings it in one answer", arguments: [true, false])
+  @Test("a server that ignores ranges delivers the file in one answer", arguments: [true, false])
   func ignoresRange(inChunks: Bool) async throws {
     let content = content
     let (server, _) = try await succeed(inChunks: inChunks) { _ in Answer("200 OK", [], content) }
@@ -70,7 +70,7 @@ struct DownloadHostilityTests {
     #expect(server.served == content.count)
   }
 
-  @Test("begins to ignore ranges in the middle brings it, the chunks that are there kept")
+  @Test("if a server starts to ignore ranges, the download still completes")
   func ignoresRangeLater() async throws {
     let content = content
     let (server, outcome) = try await succeed(inChunks: true) {
@@ -82,7 +82,7 @@ struct DownloadHostilityTests {
     #expect(outcome.bytesFetched >= Int64(content.count))
   }
 
-  @Test("ignores ranges on a resume begins anew, nothing spliced")
+  @Test("if a server ignores ranges on a resume, the file starts again and nothing is spliced")
   func ignoresRangeOnResume() async throws {
     let content = content
     let (server, _) = try await succeed(inChunks: false) {
@@ -93,7 +93,9 @@ struct DownloadHostilityTests {
     #expect(server.requests[1].fields["if-range"] == "\"a\"")
   }
 
-  @Test("announces another length is not believed to have the file", arguments: [true, false])
+  @Test(
+    "an answer with another length than the file's is refused, and nothing is written",
+    arguments: [true, false])
   func otherLength(inChunks: Bool) async throws {
     let content = content
     for length in [content.count - 1, content.count + 1, 0] {
@@ -105,7 +107,8 @@ struct DownloadHostilityTests {
     }
   }
 
-  @Test("sends more than announced or asked never gets it written", arguments: [true, false])
+  @Test(
+    "bytes beyond the announced or requested length are never written", arguments: [true, false])
   func sendsMore(inChunks: Bool) async throws {
     let content = content
     let long = content + DownloadFixture.bytes(500_000, seed: 9)
@@ -117,7 +120,7 @@ struct DownloadHostilityTests {
     }
   }
 
-  @Test("ends a body too early is asked for the rest only", arguments: [true, false])
+  @Test("if a body ends too early, only the rest is requested", arguments: [true, false])
   func truncates(inChunks: Bool) async throws {
     let content = content
     let (server, outcome) = try await succeed(inChunks: inChunks) {
@@ -130,7 +133,8 @@ struct DownloadHostilityTests {
     #expect(server.served == content.count)
   }
 
-  @Test("closes the connection after some bytes is asked for the rest", arguments: [true, false])
+  @Test(
+    "if a connection closes after some bytes, only the rest is requested", arguments: [true, false])
   func closes(inChunks: Bool) async throws {
     let content = content
     let (_, outcome) = try await succeed(inChunks: inChunks) {
@@ -139,7 +143,7 @@ struct DownloadHostilityTests {
     #expect(outcome.bytesFetched == Int64(content.count))
   }
 
-  @Test("falls silent is asked again, for the rest", arguments: [true, false])
+  @Test("if a server falls silent, the rest is requested again", arguments: [true, false])
   func stalls(inChunks: Bool) async throws {
     let content = content
     let (server, outcome) = try await succeed(
@@ -152,7 +156,7 @@ struct DownloadHostilityTests {
     #expect(outcome.bytesFetched == Int64(content.count))
   }
 
-  @Test("answers with a page instead has it refused, never saved", arguments: [true, false])
+  @Test("a page in place of a range is refused and never saved", arguments: [true, false])
   func pages(inChunks: Bool) async throws {
     let page = Array("<html>Please log in</html>".utf8)
     for (status, number) in [
@@ -167,7 +171,7 @@ struct DownloadHostilityTests {
     }
   }
 
-  @Test("answers 200 with a page has it refused, never saved", arguments: [true, false])
+  @Test("a page with status 200 is refused and never saved", arguments: [true, false])
   func loginPage(inChunks: Bool) async throws {
     let page = Array("<html>Please log in</html>".utf8)
     let kind = try await fail(inChunks: inChunks) { _ in
@@ -177,7 +181,7 @@ struct DownloadHostilityTests {
     #expect(try fixture.isUntouched(content.count))
   }
 
-  @Test("redirects in a loop is left", arguments: [true, false])
+  @Test("a redirect loop ends the download", arguments: [true, false])
   func redirectLoop(inChunks: Bool) async throws {
     let kind = try await fail(inChunks: inChunks) { _ in
       Answer("302 Found", ["Location: /file"])
@@ -185,7 +189,7 @@ struct DownloadHostilityTests {
     #expect(kind == .wrongAnswer)
   }
 
-  @Test("encodes unasked brings the right file all the same", arguments: [true, false])
+  @Test("an unrequested encoding still results in the right file", arguments: [true, false])
   func encodes(inChunks: Bool) async throws {
     let content = content
     let encoded = StoredGzip.encode(content)
@@ -204,7 +208,7 @@ struct DownloadHostilityTests {
   }
 
   @Test(
-    "gives parts a wrong place is asked for the whole, nothing of them written",
+    "parts with a wrong place are never written, and the whole is requested",
     arguments: ["bytes 1-262144/1500000", "items 0-262143/1500000", "bytes 0-9/1500000", ""])
   func wrongPlace(_ place: String) async throws {
     let content = content
@@ -216,7 +220,7 @@ struct DownloadHostilityTests {
     #expect(server.requests.count == 2)
   }
 
-  @Test("sends several parts at once is asked for the whole")
+  @Test("several parts in one answer are refused, and the whole is requested")
   func multipart() async throws {
     let content = content
     _ = try await succeed(inChunks: true) {
@@ -229,7 +233,7 @@ struct DownloadHostilityTests {
     }
   }
 
-  @Test("is busy is left alone for as long as it asks")
+  @Test("a busy server is not asked again before the time that it names")
   func busy() async throws {
     let content = content
     _ = try await succeed(inChunks: true) {
@@ -242,7 +246,7 @@ struct DownloadHostilityTests {
     #expect(fixture.notes.withLock { $0.waits } == [.seconds(7), .seconds(12)])
   }
 
-  @Test("stays busy is given up after as many tries as the policy has")
+  @Test("a server that stays busy is given up after the policy's number of tries")
   func staysBusy() async throws {
     let server = try HostileServer { _ in Answer("503 Busy") }
     defer { server.stop() }
@@ -257,7 +261,7 @@ struct DownloadHostilityTests {
     #expect(told.withLock { $0 } == 2)
   }
 
-  @Test("cannot be reached is told as being offline")
+  @Test("an unreachable server is reported as offline")
   func unreachable() async throws {
     let server = try HostileServer { _ in Answer() }
     server.stop()
@@ -268,7 +272,7 @@ struct DownloadHostilityTests {
     #expect(fixture.notes.withLock { $0.waits.count } == 1)
   }
 
-  @Test("always sends one chunk wrong is given up after three tries, the other chunks kept")
+  @Test("a chunk that is always wrong ends the download after three tries, the others kept")
   func wrongChunk() async throws {
     var altered = content
     altered[5 * 65_536 + 17] ^= 1
@@ -300,7 +304,7 @@ struct DownloadHostilityTests {
     return (server, outcome)
   }
 
-  @Test("sends one chunk wrong once is asked for that chunk again, and only that")
+  @Test("a chunk that is wrong once is requested again, and only that chunk")
   func wrongChunkOnce() async throws {
     let content = content
     let (_, outcome) = try await succeed(inChunks: true) {
@@ -311,14 +315,14 @@ struct DownloadHostilityTests {
     #expect(outcome.bytesFetched == Int64(content.count) + 65_536)
   }
 
-  @Test("has another content of the same size than the whole should be is given up")
+  @Test("content with the right size and another hash ends the download")
   func wrongWhole() async throws {
     let other = DownloadFixture.bytes(content.count, seed: 2)
     let kind = try await fail(inChunks: false) { .good(other, tag: "\"a\"", to: $0) }
     #expect(kind == .wrongContent(chunk: nil))
   }
 
-  @Test("has chunks as told but another whole is not believed")
+  @Test("right chunks with another hash of the whole end the download")
   func contradiction() async throws {
     let content = content
     let server = try HostileServer { .good(content, tag: nil, to: $0) }

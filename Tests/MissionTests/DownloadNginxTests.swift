@@ -28,7 +28,7 @@ struct DownloadNginxTests {
 
   private var recorded: ChunkMap? { fixture.notes.withLock { $0.recorded.last } }
 
-  @Test("goes on after a pause by range, with at most a hundredth fetched twice")
+  @Test("after a pause the download continues by range, and fetches at most a hundredth twice")
   func pause() async throws {
     let server = try await NginxFileServer(rate: 2_000_000)
     try server.replace(content, modified: 1_000_000_000)
@@ -42,7 +42,7 @@ struct DownloadNginxTests {
     try await server.log { status, _ in status == 206 }
   }
 
-  @Test("whose file is replaced in the middle has nothing of both", arguments: [true, false])
+  @Test("a file that is replaced during the download is never mixed", arguments: [true, false])
   func replaced(inChunks: Bool) async throws {
     let server = try await NginxFileServer(rate: inChunks ? 500_000 : 2_000_000)
     try server.replace(former, modified: 1_000_000_000)
@@ -63,7 +63,7 @@ struct DownloadNginxTests {
     #expect(try server.log().last?.status == (inChunks ? 206 : 200))
   }
 
-  @Test("comes over several connections in ranges, each byte once")
+  @Test("several connections fetch ranges, and each byte once")
   func ranges() async throws {
     let server = try await NginxFileServer(rate: 20_000_000)
     try server.replace(content, modified: 1_000_000_000)
@@ -75,7 +75,7 @@ struct DownloadNginxTests {
     #expect(log.allSatisfy { $0.status == 206 })
   }
 
-  @Test("that redirects in a loop, or has no such file, fails with its reason")
+  @Test("a redirect loop and a missing file fail with their reasons")
   func refused() async throws {
     let server = try await NginxFileServer(rate: 0)
     let loop = server.url.replacingOccurrences(of: "/file", with: "/loop")

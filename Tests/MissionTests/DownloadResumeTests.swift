@@ -6,7 +6,7 @@ import Testing
 
 @testable import Missions
 
-@Suite("A download that goes on", .hangLimit)
+@Suite("Resumed downloads", .hangLimit)
 struct DownloadResumeTests {
   private typealias Answer = HostileServer.Answer
   private let content = DownloadFixture.content
@@ -48,7 +48,7 @@ struct DownloadResumeTests {
 
   private var recorded: ChunkMap? { fixture.notes.withLock { $0.recorded.last } }
 
-  @Test("after a pause fetches only what lacks", arguments: [true, false])
+  @Test("after a pause only the missing bytes are fetched", arguments: [true, false])
   func pause(inChunks: Bool) async throws {
     let count = inChunks ? 480_000 : 1_000_000
     try await cancelled(inChunks: inChunks, after: count)
@@ -57,7 +57,7 @@ struct DownloadResumeTests {
     #expect(outcome.bytesReused + outcome.bytesFetched == Int64(content.count))
   }
 
-  @Test("of a small file keeps verified chunks when an attempt fails")
+  @Test("a small file keeps verified chunks when an attempt fails")
   func smallFile() async throws {
     let small = Array(content.prefix(200_000))
     let server = try HostileServer { request in
@@ -77,7 +77,7 @@ struct DownloadResumeTests {
     #expect(try fixture.content() == small)
   }
 
-  @Test("after a kill fetches only what lacks, although the map was not recorded")
+  @Test("after a kill only the missing bytes are fetched, even without a recorded map")
   func kill() async throws {
     try await cancelled(inChunks: true, after: 480_000)
     let (served, outcome, server) = try await goOn(inChunks: true, map: nil)
@@ -88,7 +88,7 @@ struct DownloadResumeTests {
     #expect(starts.contains { $0 % 65_536 != 0 })
   }
 
-  @Test("after a restart of the system believes only what its hash proves")
+  @Test("after a restart of the system only chunks with the right hash are kept")
   func restart() async throws {
     try await cancelled(inChunks: true, after: 480_000)
     let map = try #require(recorded)
@@ -104,7 +104,7 @@ struct DownloadResumeTests {
       })
   }
 
-  @Test("finds content that rotted meanwhile by the hash of the whole, and fetches it again")
+  @Test("the hash of the whole finds content that changed on disk, and it is fetched again")
   func rot() async throws {
     try await cancelled(inChunks: true, after: 480_000)
     let map = try #require(recorded)
@@ -114,7 +114,7 @@ struct DownloadResumeTests {
     #expect(outcome.bytesReused + outcome.bytesFetched == Int64(content.count) + 65_536)
   }
 
-  @Test("after losing its file begins anew")
+  @Test("a download that lost its file starts again")
   func lostFile() async throws {
     try await cancelled(inChunks: true, after: 480_000)
     try FileManager.default.removeItem(atPath: fixture.partialPath)
@@ -122,7 +122,7 @@ struct DownloadResumeTests {
     #expect(served == content.count)
   }
 
-  @Test("asks for the same version only, by its strong tag")
+  @Test("a resume requests the same version only, by its strong tag")
   func sameVersion() async throws {
     try await cancelled(inChunks: false, after: 1_000_000)
     let (_, _, server) = try await goOn(inChunks: false, map: recorded)
@@ -130,7 +130,7 @@ struct DownloadResumeTests {
     #expect(server.requests[0].range(of: content.count)?.lowerBound ?? 0 > 900_000)
   }
 
-  @Test("begins anew where the server has no strong tag", arguments: [nil, "W/\"a\""])
+  @Test("a resume starts again if the server has no strong tag", arguments: [nil, "W/\"a\""])
   func noVersion(_ tag: String?) async throws {
     try await cancelled(inChunks: false, after: 1_000_000, tag: tag)
     let (served, _, server) = try await goOn(inChunks: false, tag: tag, map: recorded)
@@ -140,7 +140,7 @@ struct DownloadResumeTests {
   }
 
   @Test(
-    "never splices two versions of a file, whether the server minds the version or not",
+    "two versions of a file are never spliced, whether the server checks the version or not",
     arguments: [true, false])
   func changed(mindsVersion: Bool) async throws {
     let former = DownloadFixture.bytes(content.count, seed: 7)
@@ -159,7 +159,7 @@ struct DownloadResumeTests {
     #expect(outcome.bytesFetched >= Int64(content.count))
   }
 
-  @Test("never splices where the file became another than the manifest's")
+  @Test("a file that differs from the manifest's is never spliced")
   func changedForGood() async throws {
     let other = DownloadFixture.bytes(content.count, seed: 7)
     let content = content
@@ -173,7 +173,7 @@ struct DownloadResumeTests {
     #expect(await fixture.failure(job)?.kind == .wrongContent(chunk: nil))
   }
 
-  @Test("gives up a file that changes with every answer")
+  @Test("a file that changes with every answer is given up")
   func everChanging() async throws {
     let content = content
     let server = try HostileServer {
@@ -186,7 +186,7 @@ struct DownloadResumeTests {
     #expect(await fixture.failure(job, attempts: 50)?.kind == .changed)
   }
 
-  @Test("keeps chunks that are proven when the server's tag changes")
+  @Test("proven chunks are kept when the server's tag changes")
   func changedChunks() async throws {
     let content = content
     let server = try HostileServer {
@@ -200,7 +200,7 @@ struct DownloadResumeTests {
     #expect(outcome.bytesFetched == Int64(content.count))
   }
 
-  @Test("copies chunks that are on the device, and fetches those that are not what they should be")
+  @Test("chunks on the device are copied, and wrong ones are fetched")
   func reuse() async throws {
     let step = Int(DownloadFixture.chunkSize)
     let former = fixture.directory.file("former")
@@ -222,7 +222,7 @@ struct DownloadResumeTests {
     #expect(server.served == content.count - 9 * step)
   }
 
-  @Test("needs no server when all is there")
+  @Test("a complete file needs no server")
   func complete() async throws {
     try Data(content).write(to: URL(filePath: fixture.partialPath))
     var map = ChunkMap(chunkCount: 46)
@@ -232,7 +232,7 @@ struct DownloadResumeTests {
     #expect(try fixture.content() == content)
   }
 
-  @Test("has nothing to fetch of an empty file, which has to be the right one all the same")
+  @Test("an empty file needs no request, and is still checked")
   func empty() async throws {
     let job = fixture.job([], from: "http://127.0.0.1:1/", inChunks: false)
     #expect(try await fixture.download(job).bytesFetched == 0)
@@ -242,7 +242,7 @@ struct DownloadResumeTests {
     #expect(await fixture.failure(wrong)?.kind == .wrongContent(chunk: nil))
   }
 
-  @Test("says that the disk is full, and keeps what there is")
+  @Test("a full disk is reported, and received chunks are kept")
   func diskFull() async throws {
     let small = Array(content.prefix(200_000))
     let server = try HostileServer { .good(small, tag: nil, to: $0) }
@@ -252,7 +252,7 @@ struct DownloadResumeTests {
     #expect(await fixture.failure(job)?.kind == .diskFull)
   }
 
-  @Test("fails as a whole when its map cannot be recorded")
+  @Test("a download fails if its map cannot be recorded")
   func unrecordable() async throws {
     struct Refusal: Error {}
     let content = content

@@ -11,7 +11,7 @@ struct ItemQueueTests {
     return MissionItem(path: path, size: Int64(bytes.count), hash: hash(bytes), after: after)
   }
 
-  @Test("items start in the manifest's order, so many side by side")
+  @Test("items start in the manifest's order, up to the limit of parallel ones")
   func bounded() {
     var queue = ItemQueue((0..<6).map { item("i\($0)") }, limit: 4)
     #expect(queue.start() == [0, 1, 2, 3])
@@ -25,7 +25,7 @@ struct ItemQueueTests {
     #expect(queue.isDone)
   }
 
-  @Test("an item starts after those that it waits for")
+  @Test("an item starts after the items that it waits for")
   func dependencies() {
     var queue = ItemQueue([
       item("page", after: ["style", "font"]), item("style", after: ["font"]), item("font"),
@@ -37,7 +37,7 @@ struct ItemQueueTests {
     #expect(queue.start() == [0])
   }
 
-  @Test("the same content is fetched once, as soon as one of its items may start")
+  @Test("equal content is fetched once, as soon as one of its items can start")
   func shared() {
     // By content, a waits for b and b for a; by item there is a way.
     var queue = ItemQueue([
@@ -51,7 +51,7 @@ struct ItemQueueTests {
     #expect(queue.isDone && queue.start().isEmpty)
   }
 
-  @Test("a hundred thousand items take no longer than they must")
+  @Test("a queue of a hundred thousand items takes linear time")
   func many() {
     let items = (0..<100_000).map { item("i\($0)", after: $0 % 2 == 1 ? ["i\($0 - 1)"] : []) }
     var queue = ItemQueue(items)

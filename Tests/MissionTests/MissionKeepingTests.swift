@@ -6,7 +6,7 @@ import Testing
 
 @testable import Missions
 
-@Suite("Missions that are kept, updated, shared and short of room", .hangLimit)
+@Suite("Keeping, updating and sharing missions", .hangLimit)
 struct MissionKeepingTests {
   private let shelf = Shelf()
   private let small = content(1, 10)
@@ -22,7 +22,7 @@ struct MissionKeepingTests {
 
   // MARK: Versions
 
-  @Test("a version that a server which was set back published once more is noticed, and taken")
+  @Test("a version that a restored server published again is noticed and fetched")
   func republished() async throws {
     publish("m", [("a.txt", small), ("b.bin", large)])
     let device = try await Device(shelf)
@@ -50,7 +50,7 @@ struct MissionKeepingTests {
     #expect(try await device.store.missions().map(\.record.version) == [1, 2])
   }
 
-  @Test("a version that is in force again after another of its number is put in use again")
+  @Test("a version that is published again after another of its number is activated again")
   func back() async throws {
     publish("m", [("a.txt", small)])
     let device = try await Device(shelf)
@@ -66,7 +66,7 @@ struct MissionKeepingTests {
     #expect(shelf.order.count == before, "all of it was here")
   }
 
-  @Test("a row that cannot be read for a moment gives nothing up")
+  @Test("a row that cannot be read for a moment does not end a download")
   func unreadableRow() async throws {
     shelf.publish(Publication("m", [("a.txt", small), ("media/b.bin", large)]))
     shelf.obstruct(large, .hangs(after: 100_000))
@@ -83,7 +83,7 @@ struct MissionKeepingTests {
     #expect(try await device.store.missions().count == 1)
   }
 
-  @Test("a new version fetches only the chunks that it lacks, and is there whole or not at all")
+  @Test("a new version fetches only its missing chunks, and is whole or absent")
   func update() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -112,7 +112,7 @@ struct MissionKeepingTests {
     #expect(!device.everything().contains { $0.contains(hash(changed).description) })
   }
 
-  @Test("a retracted mission that is here stays")
+  @Test("a retracted mission that is stored here stays")
   func retracted() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -125,7 +125,7 @@ struct MissionKeepingTests {
 
   // MARK: Keeping
 
-  @Test("damage is found, and repaired when asked to")
+  @Test("damage is found, and repaired on request")
   func verify() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -143,7 +143,7 @@ struct MissionKeepingTests {
     #expect(try await device.read("a.txt", in: "m") == small)
   }
 
-  @Test("what a mission brought is found by its address, as long as it is there")
+  @Test("a mission's file is found by its address as long as it is stored")
   func pinned() async throws {
     let url: (String) -> String? = { "https://example.org/\($0)" }
     publish("m", url: url)
@@ -159,7 +159,7 @@ struct MissionKeepingTests {
     #expect(try await device.manager.item(for: "https://example.org/a.txt") == nil)
   }
 
-  @Test("sealed content is never plain at rest, is read through the library, and needs its key")
+  @Test("encrypted content is never plain at rest, is readable with its key, and only with it")
   func sealed() async throws {
     publish("m")
     let device = try await Device(shelf, key: DiskFileStoreTests.key)
@@ -186,7 +186,7 @@ struct MissionKeepingTests {
 
   // MARK: Two processes
 
-  @Test("what one process fetches, another does not: it looks on, and takes over in the end")
+  @Test("a process does not fetch another process's mission: it observes, and takes over")
   func twoProcesses() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 200_000))
@@ -202,7 +202,7 @@ struct MissionKeepingTests {
     #expect(shelf.fetches(of: large) == 2 && shelf.fetches(of: small) == 1)
   }
 
-  @Test("a process that looks on is done when the other one is")
+  @Test("an observing process ends when the other process has finished")
   func lookingOn() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 200_000))
@@ -223,7 +223,7 @@ struct MissionKeepingTests {
     await #expect(throws: MissionError.self) { try await third.manager.pause(mission("m")) }
   }
 
-  @Test("another process can cancel what this one fetches")
+  @Test("another process can cancel a download of this one")
   func cancelledElsewhere() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 200_000))
@@ -235,7 +235,7 @@ struct MissionKeepingTests {
     #expect(first.everything().isEmpty)
   }
 
-  @Test("a later version that another process asks for takes the place of the one under way")
+  @Test("a later version that another process requests replaces the running download")
   func supersededElsewhere() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 200_000))
@@ -253,7 +253,7 @@ struct MissionKeepingTests {
 
   // MARK: Room
 
-  @Test("where there is no room it rests before anything is fetched, with the reason")
+  @Test("without enough space a mission pauses before anything is fetched, with the reason")
   func noRoom() async throws {
     let huge = MissionManifest(
       space: spaceName, id: mission("m"), version: 1, chunkSize: 64 << 20,
@@ -270,7 +270,7 @@ struct MissionKeepingTests {
     #expect(try await device.store.missions().map(\.reason?.kind) == [.diskFull])
   }
 
-  @Test("a disk that fills up lets a mission rest, which goes on when there is room")
+  @Test("a disk that becomes full pauses a mission, which continues when there is space")
   func fullDisk() async throws {
     publish("m")
     shelf.obstruct(large, .fails(DownloadError(.diskFull, "no space left on device")))
@@ -283,7 +283,7 @@ struct MissionKeepingTests {
     #expect(shelf.fetches(of: small) == 1)
   }
 
-  @Test("thousands of small items are one mission")
+  @Test("a mission can have thousands of small items")
   func manyItems() async throws {
     let files = (0..<2_000).map { ("d\($0 % 100)/f\($0)", Array("item \($0)".utf8)) }
     publish("m", files)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Missions
 
-@Suite("Mission manager", .hangLimit)
+@Suite("The mission manager", .hangLimit)
 struct MissionManagerTests {
   private let shelf = Shelf()
   private let small = content(1, 10)
@@ -25,7 +25,7 @@ struct MissionManagerTests {
 
   // MARK: Downloading
 
-  @Test("a mission is there whole, under its names, when it is done")
+  @Test("a mission is whole and under its names when it is done")
   func download() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -47,7 +47,7 @@ struct MissionManagerTests {
   }
 
   @Test(
-    "of all that are asked for, one that waits for what is nowhere fails alone, with the reason")
+    "a mission that waits for an absent one fails alone, with the reason")
   func partly() async throws {
     publish("a", after: ["gone"])
     publish("b", after: ["a"])
@@ -68,7 +68,7 @@ struct MissionManagerTests {
     #expect(try await device.manager.settled(ids).map(\.state) == [.done, .done, .done])
   }
 
-  @Test("a mission that is given up before its work has begun is not fetched all the same")
+  @Test("a mission that is cancelled before its start is not fetched")
   func cancelledAtOnce() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 10))
@@ -82,7 +82,7 @@ struct MissionManagerTests {
     #expect(device.everything().isEmpty)
   }
 
-  @Test("of two first missions by different signers that come at once, one is believed")
+  @Test("of two concurrent first missions by different signers, one signer is trusted")
   func firstSigners() async throws {
     let others = Ed25519.SecretKey()
     let one = Publication("m", [("a.txt", small)])
@@ -100,7 +100,7 @@ struct MissionManagerTests {
     #expect(try await device.manager.signers().count == 1)
   }
 
-  @Test("before anything is fetched there is a row, and it is not complete")
+  @Test("a row without the completion mark exists before anything is fetched")
   func rowFirst() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 100_000))
@@ -113,7 +113,7 @@ struct MissionManagerTests {
     await device.manager.close()
   }
 
-  @Test("states come in their order, and progress never goes back nor over the whole")
+  @Test("states follow their order, and progress never goes back or exceeds the total")
   func events() async throws {
     publish("m")
     shelf.obstruct(large, .fails(offline))
@@ -138,7 +138,7 @@ struct MissionManagerTests {
     #expect(last == 300_010)
   }
 
-  @Test("missions come one after another, those that come first first, their items side by side")
+  @Test("missions run one after another, predecessors first, and their items in parallel")
   func order() async throws {
     let parts = (0..<12).map { content(100 + $0, 1_000) }
     publish("a", parts[..<6].enumerated().map { ("i\($0)", $1) }, after: ["b"])
@@ -152,7 +152,7 @@ struct MissionManagerTests {
     #expect(shelf.runningMax == 4)
   }
 
-  @Test("content that several items or missions have is fetched and kept once")
+  @Test("content of several items or missions is fetched and stored once")
   func shared() async throws {
     publish("a", [("x", large), ("y", large)])
     publish("b", [("z", large), ("own", small)])
@@ -185,7 +185,7 @@ struct MissionManagerTests {
     #expect(try await device.download("n").map(\.state) == [.done])
   }
 
-  @Test("a version that fails leaves the one in use as it is")
+  @Test("a version that fails does not change the active one")
   func failedUpdate() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -200,7 +200,7 @@ struct MissionManagerTests {
     #expect(try await device.manager.verify(mission("m")).isIntact)
   }
 
-  @Test("without a connection it waits, tells why, and goes on with what it has")
+  @Test("without a connection a mission waits, reports the reason, and continues later")
   func offlineWaits() async throws {
     publish("m")
     shelf.obstruct(large, .fails(offline), .fails(offline), .fails(offline))
@@ -209,7 +209,7 @@ struct MissionManagerTests {
     #expect(shelf.fetches(of: large) == 4)
   }
 
-  @Test("a token that is not good any more lets a mission rest with what it has")
+  @Test("an invalid token pauses a mission, which keeps its received content")
   func forbidden() async throws {
     publish("m")
     shelf.obstruct(large, .fails(DownloadError(.server(403), "the server answered 403")))
@@ -220,7 +220,7 @@ struct MissionManagerTests {
     #expect(shelf.fetches(of: small) == 1)
   }
 
-  @Test("a manifest by another signer is refused until that one is trusted")
+  @Test("a manifest by another signer is refused until the signer is trusted")
   func signer() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -235,7 +235,7 @@ struct MissionManagerTests {
     #expect(try await device.download("n").map(\.state) == [.done])
   }
 
-  @Test("a signature that is not its signer's is refused, whoever is trusted")
+  @Test("an invalid signature is refused under any trust")
   func signature() async throws {
     let honest = Publication("m", [("x", small)])
     var record = honest.record
@@ -248,7 +248,7 @@ struct MissionManagerTests {
     #expect(device.everything().isEmpty)
   }
 
-  @Test("what is not in the catalogue cannot be asked for")
+  @Test("a mission outside of the catalogue cannot be requested")
   func unknown() async throws {
     let device = try await Device(shelf)
     let error = await #expect(throws: MissionError.self) {
@@ -259,7 +259,7 @@ struct MissionManagerTests {
 
   // MARK: Pausing
 
-  @Test("a paused mission keeps what it has, and goes on from there")
+  @Test("a paused mission keeps its received content, and continues from there")
   func pause() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 200_000))
@@ -277,7 +277,7 @@ struct MissionManagerTests {
     #expect(try await device.read("media/b.bin", in: "m") == large)
   }
 
-  @Test("a cancelled mission leaves nothing but how it ended, and can be asked for again")
+  @Test("a cancelled mission leaves only its result, and can be requested again")
   func cancel() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 200_000))
@@ -296,7 +296,7 @@ struct MissionManagerTests {
 
   // MARK: Restarts
 
-  @Test("after a restart incomplete missions go on where they were, and paused ones rest")
+  @Test("after a restart incomplete missions continue, and paused ones stay paused")
   func restore() async throws {
     publish("m")
     publish("p", [("x", content(4, 5))])
@@ -316,7 +316,7 @@ struct MissionManagerTests {
     #expect(shelf.fetches(of: small) == 1)
   }
 
-  @Test("closing waits for the end of the work, also in a task that was cancelled")
+  @Test("closing waits for the end of the work, even in a cancelled task")
   func closeWhenCancelled() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 200_000))
@@ -331,7 +331,7 @@ struct MissionManagerTests {
     #expect(try await device.store.missions().map(\.state) == [.downloading])
   }
 
-  @Test("content whose row was lost, or which is not what it was, is not believed")
+  @Test("content without a row, and content that changed, is not used")
   func distrust() async throws {
     publish("m")
     shelf.obstruct(large, .hangs(after: 0))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Missions
 
-@Suite("Missions and what befalls them on a device", .hangLimit)
+@Suite("Missions with damaged or missing files", .hangLimit)
 struct MissionMishapTests {
   private let shelf = Shelf()
   private let small = content(1, 10)
@@ -32,7 +32,7 @@ struct MissionMishapTests {
     #expect(try await device.manager.verify(mission("m")).isIntact)
   }
 
-  @Test("a copy of the content in the place of a link to it is as good")
+  @Test("a copy of the content is accepted in place of a link to it")
   func copiedFile() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -43,7 +43,7 @@ struct MissionMishapTests {
     #expect(try await device.manager.verify(mission("m")).isIntact)
   }
 
-  @Test("repairing without a connection says so, and is done when there is one")
+  @Test("a repair without a connection reports it, and runs when there is one")
   func mendingOffline() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -59,7 +59,7 @@ struct MissionMishapTests {
     #expect(try await device.read("a.txt", in: "m") == small)
   }
 
-  @Test("who stops a check need not wait until all is read", arguments: [false, true])
+  @Test("a check can be stopped before all content is read", arguments: [false, true])
   func stoppedCheck(isSealed: Bool) async throws {
     publish("m")
     let device = try await Device(shelf, key: isSealed ? [UInt8](repeating: 1, count: 32) : nil)
@@ -75,7 +75,7 @@ struct MissionMishapTests {
     #expect(try await files.isIntact(content))
   }
 
-  @Test("why a mission rests is told where it cannot be written down")
+  @Test("the reason of a pause is reported even if it cannot be stored")
   func unwritableReason() async throws {
     publish("m")
     let device = try await Device(shelf)
@@ -94,7 +94,7 @@ struct MissionMishapTests {
     #expect(try await device.manager.settled([mission("m")]).first?.state == .done)
   }
 
-  @Test("a store that has nothing yet takes a key, and another one; what it has keeps its own")
+  @Test("an empty store accepts a key, and another one; a used store keeps its key")
   func firstKey() async throws {
     publish("m")
     let plain = try await Device(shelf)

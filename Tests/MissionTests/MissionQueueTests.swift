@@ -28,7 +28,7 @@ struct MissionQueueTests {
     }
   }
 
-  @Test("missions come one after another, by priority and then in the order of asking")
+  @Test("missions run one after another, by priority and then in the order of requests")
   func order() {
     var queue = MissionQueue()
     #expect(
@@ -40,13 +40,13 @@ struct MissionQueueTests {
     #expect(queue.isIdle)
   }
 
-  @Test("as many missions run at once as is allowed")
+  @Test("the number of parallel missions is bounded")
   func limit() {
     var queue = MissionQueue(limit: 2)
     #expect(started(queue.handle(.asked([entry(a, 1), entry(b, 2), entry(c, 3)]))) == [a, b])
   }
 
-  @Test("a mission waits for those that come first, even if its priority is higher")
+  @Test("a mission waits for its predecessors, even if its priority is higher")
   func dependencies() {
     var queue = MissionQueue()
     let effects = queue.handle(.asked([entry(a, 1, priority: 9, after: [b]), entry(b, 2)]))
@@ -57,14 +57,14 @@ struct MissionQueueTests {
     #expect(changes(then) == ["b done", "a downloading"])
   }
 
-  @Test("what is here already holds nobody up")
+  @Test("a mission that is stored here delays no other")
   func alreadyHere() {
     var queue = MissionQueue()
     _ = queue.handle(.isThere(b))
     #expect(started(queue.handle(.asked([entry(a, 1, after: [b])]))) == [a])
   }
 
-  @Test("a failure takes with it what waits for it, and what waits for that")
+  @Test("a failure fails all missions that depend on it")
   func failedDependency() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1, after: [b]), entry(b, 2, after: [c]), entry(c, 3)]))
@@ -74,7 +74,7 @@ struct MissionQueueTests {
     #expect(queue[a]?.reason?.message.contains("mission b") == true)
   }
 
-  @Test("a paused or cancelled mission holds or fails what waits for it")
+  @Test("a paused mission delays its followers, and a cancelled one fails them")
   func restingDependency() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1, after: [b]), entry(b, 2)]))
@@ -84,7 +84,7 @@ struct MissionQueueTests {
     #expect(changes(queue.handle(.cancel(b))) == ["b cancelled cancelled", "a failed dependency"])
   }
 
-  @Test("missions in a circle fail, as do those that wait for what nobody asked for")
+  @Test("missions in a circle fail, and so do those that wait for an unrequested one")
   func unreachable() {
     var queue = MissionQueue()
     let circle = queue.handle(.asked([entry(a, 1, after: [b]), entry(b, 2, after: [a])]))
@@ -94,7 +94,7 @@ struct MissionQueueTests {
     #expect(queue[c]?.reason?.kind == .dependency)
   }
 
-  @Test("what is paused leaves its place when it has stopped, and comes back when it is resumed")
+  @Test("a paused mission leaves its place when it has stopped, and returns on resume")
   func pause() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1), entry(b, 2)]))
@@ -107,7 +107,7 @@ struct MissionQueueTests {
     #expect(started(queue.handle(.ended(b, .done))) == [a])
   }
 
-  @Test("what is resumed before it has stopped starts again when it has")
+  @Test("a mission that is resumed before it has stopped starts again afterwards")
   func quickResume() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1)]))
@@ -116,7 +116,7 @@ struct MissionQueueTests {
     #expect(started(queue.handle(.ended(a, .stopped))) == [a])
   }
 
-  @Test("what was complete when it was stopped is done")
+  @Test("a mission that was complete when it was stopped is done")
   func doneMeanwhile() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1)]))
@@ -124,7 +124,7 @@ struct MissionQueueTests {
     #expect(changes(queue.handle(.ended(a, .done))) == ["a done"])
   }
 
-  @Test("a full disk lets a mission rest with the reason, and the next one comes")
+  @Test("a full disk pauses a mission with the reason, and the next one runs")
   func diskFull() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1), entry(b, 2)]))
@@ -132,7 +132,7 @@ struct MissionQueueTests {
     #expect(changes(effects) == ["a paused diskFull", "b downloading"])
   }
 
-  @Test("a mission without a connection says so and holds nobody up")
+  @Test("a mission without a connection reports it and delays no other")
   func stalled() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1), entry(b, 2)]))
@@ -142,7 +142,7 @@ struct MissionQueueTests {
     #expect(changes(queue.handle(.goesOn(a))) == ["a downloading"])
   }
 
-  @Test("after a restart what rested rests, and what was under way starts anew")
+  @Test("after a restart paused missions stay paused, and running ones start again")
   func restored() {
     var queue = MissionQueue()
     let effects = queue.handle(
@@ -151,7 +151,7 @@ struct MissionQueueTests {
     #expect(started(effects) == [b])
   }
 
-  @Test("asking again for what ended begins anew; for what is under way nothing changes")
+  @Test("a new request restarts a finished mission, and does not change a running one")
   func askedAgain() {
     var queue = MissionQueue()
     _ = queue.handle(.asked([entry(a, 1)]))
@@ -162,7 +162,7 @@ struct MissionQueueTests {
     #expect(started(queue.handle(.asked([entry(a, 3)]))) == [a])
   }
 
-  @Test("a removed mission is forgotten, and is no obstacle overcome for others")
+  @Test("a removed mission is forgotten, and a new follower of it fails")
   func removed() {
     var queue = MissionQueue()
     _ = queue.handle(.isThere(b))

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Missions
 
-@Suite("Missions that rest, and what others see of them", .hangLimit)
+@Suite("Paused missions and their observers", .hangLimit)
 struct MissionRestingTests {
   private let shelf = Shelf()
   private let small = content(1, 10)
@@ -28,7 +28,7 @@ struct MissionRestingTests {
     return device
   }
 
-  @Test("a mission whose signer is trusted no more rests with what it has until it is again")
+  @Test("a mission pauses if its signer is not trusted any more, and continues with new trust")
   func distrusted() async throws {
     let device = try await halfway()
     try await device.manager.pause(mission("m"))
@@ -45,7 +45,7 @@ struct MissionRestingTests {
     #expect(shelf.bytesFetched - before <= 300_000 - 3 * 65_536 + 10)
   }
 
-  @Test("a mission that was retracted while it was fetched says so")
+  @Test("a mission that is retracted during its download reports it")
   func retracted() async throws {
     let device = try await halfway(.fails(DownloadError(.server(404), "the server answered 404")))
     try await device.manager.pause(mission("m"))
@@ -58,7 +58,7 @@ struct MissionRestingTests {
     #expect(ended.reason?.item == "media/b.bin")
   }
 
-  @Test("a mission that nobody is at any more is told as interrupted, and goes on")
+  @Test("a mission without a process is reported as interrupted, and continues")
   func interrupted() async throws {
     let first = try await halfway()
     let second = try await first.another()
@@ -73,7 +73,7 @@ struct MissionRestingTests {
     #expect(done.state == .done && !done.isInterrupted)
   }
 
-  @Test("who looks on while another process fetches does not write so into the row")
+  @Test("an observer of another process's download does not change its row")
   func lookingOn() async throws {
     let first = try await halfway()
     let second = try await first.another()
@@ -85,7 +85,7 @@ struct MissionRestingTests {
     await first.manager.close()
   }
 
-  @Test("how far a check is, is told within a large file", arguments: [false, true])
+  @Test("a check reports its progress within a large file", arguments: [false, true])
   func farCheck(isSealed: Bool) async throws {
     let film = content(5, 2_500_000)
     shelf.publish(Publication("m", [("film.mp4", film)]))
@@ -100,7 +100,7 @@ struct MissionRestingTests {
     #expect(bytes.contains(1 << 20) && bytes == bytes.sorted() && bytes.last == 2_500_000)
   }
 
-  @Test("what a check has found is told also where repairing fails")
+  @Test("the result of a check is reported even if the repair fails")
   func watchedCheck() async throws {
     publish("m")
     let device = try await Device(shelf)

@@ -8,7 +8,7 @@ import Testing
 @testable import Missions
 
 /// The rows of the mission store after a loss of power, on a disk that loses unsynced writes.
-@Suite("Mission store without power", .hangLimit)
+@Suite("The mission store after a power loss", .hangLimit)
 struct MissionStorePowerTests {
   private static let path = "/device/replica.db.missions/missions.db"
   private let published = Publication("m", [("a.txt", content(1, 10))])
@@ -42,7 +42,7 @@ struct MissionStorePowerTests {
     return (disk, version)
   }
 
-  @Test("rows that were removed with their files never come back")
+  @Test("rows that were removed with their files never return")
   func removed() async throws {
     for seed in 1...40 as ClosedRange<UInt64> {
       let (disk, version) = try await filled(seed)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Missions
 
-@Suite("Mission store", .hangLimit)
+@Suite("The mission store", .hangLimit)
 struct MissionStoreTests {
   private let folder: TemporaryFolder
   private let store: SQLiteMissionStore
@@ -37,7 +37,7 @@ struct MissionStoreTests {
     }
   }
 
-  @Test("a row holds all that is needed to go on, and survives the process")
+  @Test("a row contains all that is needed to continue, and survives the process")
   func rows() async throws {
     let row = try await store.add(published.record, at: 100)
     #expect(row.record == published.record && row.state == .ready && !row.isComplete)
@@ -70,7 +70,7 @@ struct MissionStoreTests {
     #expect(try await store.file(url: "https://example.org/c.bin") == nil)
   }
 
-  @Test("a version that was never complete gives way to another one")
+  @Test("a version that was never complete is replaced by another one")
   func superseded() async throws {
     _ = try await add(published)
     let next = Publication("m", version: 2, [("a.txt", content(1, 10))])
@@ -99,7 +99,7 @@ struct MissionStoreTests {
     }
   }
 
-  @Test("removing a version gives back only content that no other version has")
+  @Test("removing a version releases only content that no other version has")
   func orphans() async throws {
     _ = try await add(published)
     try await addContent(published)
@@ -137,7 +137,7 @@ struct MissionStoreTests {
     #expect(try await store.files(of: version)[1].localPath == nil)
   }
 
-  @Test("which chunks are there is kept, and not mistaken for that of another file")
+  @Test("the stored chunks are recorded for their file, and for no other")
   func maps() async throws {
     let item = published.manifest.items[1]
     var map = ChunkMap(chunkCount: 4)
@@ -150,7 +150,7 @@ struct MissionStoreTests {
     #expect(try await store.chunkMap(of: item.hash, chunkCount: 4) == nil)
   }
 
-  @Test("what rows speak of is needed, and the rest is forgotten")
+  @Test("content with a row is needed, and the rest is forgotten")
   func needed() async throws {
     _ = try await add(published)
     try await addContent(published)
@@ -176,7 +176,7 @@ struct MissionStoreTests {
     #expect(try await store.signers() == [[2]])
   }
 
-  @Test("another process's writing is seen, one's own is no news")
+  @Test("another process's writes are noticed, and own writes are not")
   func dataVersion() async throws {
     let other = try await SQLiteMissionStore.open(store.path)
     let before = try await store.dataVersion()
@@ -186,7 +186,7 @@ struct MissionStoreTests {
     #expect(try await store.dataVersion() != before)
   }
 
-  @Test("a file that a later version of Ferry wrote is left alone")
+  @Test("a file that a later version of Ferry wrote is not changed")
   func laterFormat() async throws {
     try SQLiteConnection(path: store.path).execute("PRAGMA user_version=99")
     let error = await #expect(throws: MissionError.self) {

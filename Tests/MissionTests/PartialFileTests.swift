@@ -21,7 +21,7 @@ struct PartialFileTests {
     PartialFile(path: directory.file("partial").path, layout: layout, executor: executor)
   }
 
-  @Test("remembers how far each chunk came, until the system restarts")
+  @Test("a partial file records the progress of each chunk, until the system restarts")
   func marks() async throws {
     let first = file()
     #expect(try await first.open(bootID: "one").marks == nil)
@@ -37,7 +37,7 @@ struct PartialFileTests {
     #expect(try await content.read(Self.chunkSize..<Self.chunkSize + 2) == [2, 3])
   }
 
-  @Test("does not take another file's marks, nor impossible ones, for its own")
+  @Test("a partial file ignores another file's marks, and impossible ones")
   func otherMarks() async throws {
     let first = file()
     _ = try await first.open(bootID: "one")
@@ -49,7 +49,7 @@ struct PartialFileTests {
     #expect(try await file(other).open(bootID: "one").marks == nil)
   }
 
-  @Test("holds encrypted content, and reads, hashes and copies it as what it is")
+  @Test("a partial file stores encrypted content, and reads, hashes and copies it in plain")
   func encrypted() async throws {
     let cipher = try #require(
       PartialCipher(key: [UInt8](repeating: 1, count: 32), content: hash([1])))
@@ -72,7 +72,7 @@ struct PartialFileTests {
     #expect(try await file().open(bootID: "one").marks == nil)
   }
 
-  @Test("is nothing but its content when it is finished")
+  @Test("a finished partial file contains its content only")
   func finished() async throws {
     let first = file()
     _ = try await first.open(bootID: "one")
@@ -83,7 +83,7 @@ struct PartialFileTests {
     #expect(bytes.last == 7)
   }
 
-  @Test("copies a chunk from elsewhere only when it is what it should be")
+  @Test("a partial file copies a chunk from another file only if its hash is right")
   func copies() async throws {
     let source = directory.file("source")
     let bytes = (0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 / 3) }
@@ -104,7 +104,7 @@ struct PartialFileTests {
     #expect(try await !target.copy(moved, to: 0, expecting: hash))
   }
 
-  @Test("never writes through a symbolic link that somebody put in its place")
+  @Test("a partial file never writes through a symbolic link in its place")
   func link() async throws {
     let victim = directory.file("victim")
     try Data("precious".utf8).write(to: victim)
@@ -114,7 +114,7 @@ struct PartialFileTests {
     #expect(try Data(contentsOf: victim) == Data("precious".utf8))
   }
 
-  @Test("says that the disk is full, and of other failures which file it was")
+  @Test("a partial file reports a full disk, and names itself in other failures")
   func failures() async throws {
     let small = PartialLayout(size: 100, chunkSize: 100, chunkCount: 1)
     let full = PartialFile(path: "/dev/full", layout: small, executor: executor)

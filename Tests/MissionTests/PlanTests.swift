@@ -5,12 +5,12 @@ import Testing
 
 @testable import Missions
 
-@Suite("Room, progress and what is kept", .hangLimit)
+@Suite("Space, progress and versions to keep", .hangLimit)
 struct PlanTests {
   private let x = hash([1])
   private let y = hash([2])
 
-  @Test("room is reserved for all missions under way, the same content once")
+  @Test("space is reserved for all running missions, and once for the same content")
   func reserving() throws {
     var space = SpacePlan(margin: 10)
     try space.reserve([x: 50], for: mission("a"), free: 100)
@@ -28,7 +28,7 @@ struct PlanTests {
     #expect(space.reserved == 0)
   }
 
-  @Test("sizes beyond all numbers are no room either")
+  @Test("sizes beyond the range of numbers do not fit either")
   func overflow() {
     var space = SpacePlan(margin: .max)
     #expect(throws: SpacePlan.Shortage(needed: .max, free: .max)) {
@@ -45,7 +45,7 @@ struct PlanTests {
       MissionManifest(space: spaceName, id: mission("m"), version: 3, items: items))
   }
 
-  @Test("progress never goes back, nor over the whole, whatever the items tell")
+  @Test("progress never goes back or exceeds the total, for any reports of the items")
   func monotone() {
     var meter = meter()
     meter.begin(0, MissionItem(path: "a", size: 100, hash: x), sharers: 2)
@@ -66,7 +66,7 @@ struct PlanTests {
     #expect(end.bytesDone == 250 && end.fraction == 1 && end.itemsDone == 3)
   }
 
-  @Test("what an earlier process told of progress is not gone back behind")
+  @Test("progress does not go back behind an earlier process's report")
   func toldBefore() {
     let manifest = MissionManifest(
       space: spaceName, id: mission("m"), version: 3,
@@ -89,7 +89,7 @@ struct PlanTests {
     #expect(meter.progress(at: .zero).itemsDone == 2)
   }
 
-  @Test("the rate is that of the last seconds, and the time left follows from it")
+  @Test("the rate is that of the last seconds, and determines the remaining time")
   func rate() throws {
     var meter = meter()
     meter.begin(0, MissionItem(path: "a", size: 100, hash: x), sharers: 2)
@@ -109,7 +109,7 @@ struct PlanTests {
     #expect(meter.progress(at: .seconds(61)).timeLeft == nil)
   }
 
-  @Test("what several attempts fetched counts each time")
+  @Test("bytes that several attempts fetched count each time")
   func attempts() {
     var meter = meter()
     meter.begin(0, MissionItem(path: "a", size: 100, hash: x), sharers: 1)
@@ -121,7 +121,7 @@ struct PlanTests {
   }
 
   @Test(
-    "versions but the one in use and the last ones before it are removed",
+    "all versions are removed except the active one and the last ones before it",
     arguments: [
       ([Int64(1), 2, 3], Int64(3), 2, [Int64(1)]), ([1, 2, 3], 3, 1, [1, 2]), ([4], 4, 2, []),
       ([3, 5, 4], 4, 2, [3]), ([1, 2], 2, 0, [1]), ([1, 2], 2, 9, []),
@@ -130,7 +130,7 @@ struct PlanTests {
     #expect(KeepingPlan.outdated(complete, active: active, keep: keep) == removed)
   }
 
-  @Test("a row says how its mission goes on after a restart")
+  @Test("a row determines how its mission continues after a restart")
   func restoring() {
     #expect(KeepingPlan.restoring(.ready, isComplete: false) == .goesOn)
     #expect(KeepingPlan.restoring(.downloading, isComplete: false) == .goesOn)
@@ -141,7 +141,7 @@ struct PlanTests {
     #expect(KeepingPlan.restoring(.done, isComplete: true) == .isThere)
   }
 
-  @Test("only what no row speaks of is garbage")
+  @Test("only content without a row is garbage")
   func garbage() {
     var found = KeepingPlan.Found()
     found.objects = [x, y]
@@ -185,7 +185,7 @@ struct PlanTests {
     ).map(\.id.value)
   }
 
-  @Test("who asks for a mission asks for those that come first, in their order")
+  @Test("a request for a mission includes its predecessors, in their order")
   func asking() throws {
     let records = [record("a", after: ["b", "c"]), record("b", after: ["c"]), record("c")]
     #expect(try asked(["a"], records) == ["c", "b", "a"])
@@ -195,7 +195,7 @@ struct PlanTests {
     #expect(Set(try asked(["a"], circle)) == ["a", "b"])
   }
 
-  @Test("an older version here will do for what comes first, and not for what is asked for")
+  @Test("an older version is enough for a predecessor, and not for a requested mission")
   func versions() throws {
     let records = [record("a", after: ["b"]), record("b", version: 2)]
     #expect(try asked(["a"], records, here: ["b": 1]) == ["a"])
@@ -203,7 +203,7 @@ struct PlanTests {
     #expect(try asked(["b"], records, here: ["b": 2]).isEmpty)
   }
 
-  @Test("a number that was published once more, with another manifest, is another version")
+  @Test("a number that is published again with another manifest is another version")
   func republished() throws {
     var (id, other) = record("a", version: 7)
     other.manifest = y
@@ -214,7 +214,7 @@ struct PlanTests {
     #expect(try asked(["a"], [(id, other)], here: ["a": 8]).isEmpty)
   }
 
-  @Test("what a version is called by here is its number, or a name that no version has")
+  @Test("a version's local name is its number, or an unused name")
   func names() {
     func row(_ version: Int64, _ alias: Int64? = nil) -> MissionRow {
       MissionRow(
@@ -232,7 +232,7 @@ struct PlanTests {
     }
   }
 
-  @Test("what is not in the catalogue can be asked for only where it is here")
+  @Test("a mission outside of the catalogue can be requested only if it is stored here")
   func unknown() throws {
     #expect(throws: MissionError.self) { try asked(["z"], []) }
     #expect(try asked(["z"], [], here: ["z": 1]).isEmpty)
@@ -240,7 +240,7 @@ struct PlanTests {
     #expect(error?.kind == .dependency)
   }
 
-  @Test("asked for in part, what waits for what is nowhere is left to the queue, not the others")
+  @Test("in a partial request, the queue decides about missions with an absent predecessor")
   func partly() throws {
     let records = [record("a", after: ["z"]), record("b", after: ["a"]), record("c")]
     #expect(throws: MissionError.self) { try asked(["a", "b", "c"], records) }
@@ -252,7 +252,7 @@ struct PlanTests {
 
   // MARK: Manifests
 
-  @Test("a manifest counts only in its place, as its signer signed it, from who is trusted")
+  @Test("a manifest is accepted only for its record and space, with a trusted signature")
   func manifests() throws {
     let published = Publication("m", [("f", Array("x".utf8))])
     let (document, record) = (published.document, published.record)

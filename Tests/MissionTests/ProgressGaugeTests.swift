@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Progress", .hangLimit)
 struct ProgressGaugeTests {
-  @Test("never goes back, never exceeds the whole, and ends with the whole once")
+  @Test("progress never goes back, never exceeds the total, and reaches it once")
   func monotonic() {
     let total: Int64 = 10 << 20
     var gauge = ProgressGauge(total: total)
@@ -18,14 +18,14 @@ struct ProgressGaugeTests {
     #expect(told == [0, 3 << 20, 4 << 20, total])
   }
 
-  @Test("is told in steps that can be seen")
+  @Test("progress is reported in visible steps")
   func steps() {
     var gauge = ProgressGauge(total: 1 << 30)
     let told = (0...65_536).count { gauge.move(to: Int64($0) << 14, fetched: 0) != nil }
     #expect((400...600).contains(told))
   }
 
-  @Test("has its map recorded after so many bytes or so much time, and only when it changed")
+  @Test("the map is recorded after some bytes or some time, and only if it changed")
   func recording() {
     var rule = RecordRule(bytes: 0, now: .zero)
     let moments: [(bytes: Int64, now: Duration)] = [
@@ -37,7 +37,7 @@ struct ProgressGaugeTests {
     #expect(isDue == [false, true, false, true, false])
   }
 
-  @Test("begins the count of failures anew with every byte that stays")
+  @Test("every byte that is kept resets the count of failures")
   func patience() {
     var patience = Patience(RetryPolicy(attemptsMax: 3))
     func givesUp(_ bytes: Int64) -> Bool {

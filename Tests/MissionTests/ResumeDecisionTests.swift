@@ -30,7 +30,7 @@ struct ResumeDecisionTests {
     if case .giveUp(let error) = decision { error.kind } else { nil }
   }
 
-  @Test("is asked for by range and strong version, never encoded")
+  @Test("a part is requested by range and strong version, without an encoding")
   func fields() {
     #expect(
       Self.resumed.headers == [
@@ -43,7 +43,7 @@ struct ResumeDecisionTests {
     #expect(decoded.headers == [:])
   }
 
-  @Test("is taken when it says that it is exactly this part of this version")
+  @Test("a part is accepted if it is exactly the requested part of this version")
   func exactPart() {
     let headers: TransportHeaders = [
       "Content-Range": "bytes 40-69/100", "Content-Length": "30", "ETag": "\"a\"",
@@ -52,14 +52,14 @@ struct ResumeDecisionTests {
     #expect(decide(206, headers, Self.chunked) == .take(40..<70))
   }
 
-  @Test("may be shorter than asked, from the same place on")
+  @Test("a part can be shorter than requested, from the same place on")
   func shorterPart() {
     let headers: TransportHeaders = ["Content-Range": "bytes 40-49/100", "ETag": "\"a\""]
     #expect(decide(206, headers) == .take(40..<50))
   }
 
   @Test(
-    "is never written where its place is missing, wrong or contradicted",
+    "a part without a place, or with a wrong or contradictory one, is never written",
     arguments: [
       [:], ["Content-Range": "bytes 41-69/100"], ["Content-Range": "bytes 0-29/100"],
       ["Content-Range": "bytes 40-70/100"], ["Content-Range": "bytes */100"],
@@ -78,14 +78,14 @@ struct ResumeDecisionTests {
     #expect(way(decide(206, headers, Self.chunked)) == .whole)
   }
 
-  @Test("needs the whole's size, unless hashes of chunks prove it")
+  @Test("a part needs the total size, unless hashes of chunks prove it")
   func unknownTotal() {
     let headers: TransportHeaders = ["Content-Range": "bytes 40-69/*", "ETag": "\"a\""]
     #expect(way(decide(206, headers)) == .whole)
     #expect(decide(206, headers, Self.chunked) == .take(40..<70))
   }
 
-  @Test("that is of a file of another size cannot be this file's")
+  @Test("a part of a file of another size is refused")
   func otherTotal() {
     let headers: TransportHeaders = ["Content-Range": "bytes 40-69/101", "ETag": "\"a\""]
     #expect(refusal(decide(206, headers)) == .wrongContent(chunk: nil))
@@ -96,7 +96,7 @@ struct ResumeDecisionTests {
   }
 
   @Test(
-    "begins the file anew where it is another version's, or does not say which",
+    "a part of another or unknown version starts the file again",
     arguments: [["ETag": "\"b\""], ["ETag": "W/\"a\""], [:]] as [TransportHeaders])
   func otherVersion(_ fields: TransportHeaders) {
     var headers = fields
@@ -110,14 +110,14 @@ struct ResumeDecisionTests {
     #expect(decide(206, headers, Self.chunked) == .take(40..<70))
   }
 
-  @Test("begins the file anew where it is the whole")
+  @Test("the whole in place of a part starts the file again")
   func wholeInstead() {
     #expect(decide(200, ["Content-Length": "100"]) == .takeWhole)
     #expect(decide(200, ["Content-Length": "100"], Self.chunked) == .takeWhole)
     #expect(decide(200, [:]) == .takeWhole)
   }
 
-  @Test("to a request for the whole is the whole, and nothing else")
+  @Test("only the whole answers a request for the whole")
   func asked() {
     #expect(decide(200, ["Content-Length": "100"], Self.whole) == .take(0..<100))
     #expect(decide(200, [:], Self.whole) == .take(0..<100))
@@ -126,7 +126,7 @@ struct ResumeDecisionTests {
     #expect(refusal(decide(416, [:], Self.whole)) == .wrongAnswer)
   }
 
-  @Test("that is encoded unasked is asked for once more, decoded by the transport")
+  @Test("an unrequested encoding is requested once more, decoded by the transport")
   func encoded() {
     let headers: TransportHeaders = ["Content-Encoding": "gzip", "Content-Length": "55"]
     #expect(way(decide(200, headers, Self.whole)) == .decoded)
@@ -137,14 +137,14 @@ struct ResumeDecisionTests {
     #expect(decide(200, ["Content-Encoding": "identity"], Self.whole) == .take(0..<100))
   }
 
-  @Test("that is unsatisfiable is asked for as a whole")
+  @Test("an unsatisfiable range is followed by a request for the whole")
   func unsatisfiable() {
     #expect(way(decide(416, ["Content-Range": "bytes */100"])) == .whole)
     #expect(way(decide(416, [:])) == .whole)
   }
 
   @Test(
-    "with any other status is no part of the file",
+    "an answer with any other status is not part of the file",
     arguments: [201, 203, 204, 300, 302, 304, 400, 401, 403, 404, 410, 412, 451, 501, 0])
   func refused(_ status: Int) {
     // With a page of just the right length.
@@ -153,7 +153,7 @@ struct ResumeDecisionTests {
   }
 
   @Test(
-    "that may come later is waited for as long as the server says",
+    "a temporary failure is retried after the time that the server names",
     arguments: [408, 425, 429, 500, 502, 503, 504])
   func later(_ status: Int) {
     func wish(_ headers: TransportHeaders) -> Duration? {

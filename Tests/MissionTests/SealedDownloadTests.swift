@@ -5,7 +5,7 @@ import Testing
 
 @testable import Missions
 
-@Suite("A download of sealed content", .hangLimit)
+@Suite("Encrypted downloads", .hangLimit)
 struct SealedDownloadTests {
   private typealias Answer = HostileServer.Answer
   private let content = Array(DownloadFixture.content.prefix(1_500_000))
@@ -36,7 +36,7 @@ struct SealedDownloadTests {
   }
 
   @Test(
-    "nothing of sealed content is on the disk as it is, at any byte that a download stops",
+    "no plain content is on the disk when a download stops, at any byte",
     arguments: [true, false])
   func interrupted(inChunks: Bool) async throws {
     let content = content
@@ -68,7 +68,7 @@ struct SealedDownloadTests {
     #expect(try await opened.readAll() == content)
   }
 
-  @Test("what another key, or none, has begun is fetched anew")
+  @Test("a partial file with another key, or without one, is fetched again")
   func otherKey() async throws {
     let content = content
     let cut = try HostileServer {

@@ -4,22 +4,22 @@ import Testing
 
 @testable import Missions
 
-@Suite("A version's mark", .hangLimit)
+@Suite("The validator of a version", .hangLimit)
 struct TransferValidatorTests {
-  @Test("is a strong entity tag")
+  @Test("a strong entity tag is a validator")
   func strongTag() {
     #expect(TransferValidator(["ETag": "\"a-1\""])?.text == "\"a-1\"")
     #expect(TransferValidator(["ETag": "\"\""])?.text == "\"\"")
   }
 
   @Test(
-    "is never a weak or malformed tag",
+    "a weak or malformed tag is not a validator",
     arguments: ["W/\"a\"", "w/\"a\"", "a", "\"a", "\"", "", "\"a\"b\"", "\"a b\"", "\"a\", \"b\""])
   func otherTags(_ tag: String) {
     #expect(TransferValidator(["ETag": tag]) == nil)
   }
 
-  @Test("is a date of change only where the answer came a minute later or more")
+  @Test("a date of change is a validator only if the answer came at least a minute later")
   func dates() {
     let changed = "Sun, 06 Nov 1994 08:49:37 GMT"
     func validator(_ sent: String) -> TransferValidator? {
@@ -31,7 +31,7 @@ struct TransferValidatorTests {
     #expect(TransferValidator(["Last-Modified": changed]) == nil)
   }
 
-  @Test("is confirmed by the same mark only")
+  @Test("a validator is confirmed only by the same validator")
   func confirmation() {
     let tag = TransferValidator(kept: "\"a\"")
     #expect(tag.isConfirmed(by: ["ETag": "\"a\""]))

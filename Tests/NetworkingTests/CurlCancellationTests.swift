@@ -5,7 +5,7 @@ import Testing
 @testable import Networking
 
 /// The limits are hours: only a cancellation that ends the transfer lets these tests end in time.
-@Suite("Cancelling ends the transfer", .hangLimit)
+@Suite("Cancelling a transfer", .hangLimit)
 struct CurlCancellationTests {
   private let transport = CurlTransport()
   private let silent = RawServer { exchange in
@@ -18,7 +18,7 @@ struct CurlCancellationTests {
       .get, silent.url(path), timeout: .seconds(36_000), connectTimeout: .seconds(36_000))
   }
 
-  @Test("while the answer is awaited: the caller goes on, the connection closes")
+  @Test("a cancelled caller continues while the answer is awaited, and the connection closes")
   func send() async throws {
     defer { silent.stop() }
     let task = Task { [transport, request = request("/a")] in try await transport.send(request) }
@@ -28,7 +28,7 @@ struct CurlCancellationTests {
     await silent.happened(.ended("/a"))
   }
 
-  @Test("before it begins: nothing is sent")
+  @Test("a transfer that is cancelled before its start sends nothing")
   func before() async throws {
     defer { silent.stop() }
     let gate = AsyncStream<Void>.makeStream()
@@ -42,7 +42,7 @@ struct CurlCancellationTests {
     #expect(silent.count(.requested("/b")) == 0)
   }
 
-  @Test("of 100 at once, while others go on")
+  @Test("100 transfers can be cancelled at once while others continue")
   func many() async throws {
     let server = RawServer { $0.answer("200 OK") }
     defer { server.stop(); silent.stop() }
@@ -56,7 +56,7 @@ struct CurlCancellationTests {
     for task in tasks { #expect(await kind(task) == .cancelled) }
   }
 
-  @Test("while a stream's head is awaited")
+  @Test("a transfer can be cancelled while a stream's head is awaited")
   func streamHead() async throws {
     defer { silent.stop() }
     let task = Task { [transport, request = request("/c")] in
@@ -67,7 +67,7 @@ struct CurlCancellationTests {
     #expect(await kind(task) == .cancelled)
   }
 
-  @Test("and releasing the transport ends its thread")
+  @Test("releasing the transport ends its thread")
   func release() async throws {
     let ended = AsyncStream<Void>.makeStream()
     let server = RawServer { $0.answer("200 OK") }

@@ -3,11 +3,11 @@ import Networking
 import TestSupport
 import Testing
 
-@Suite("The transport tells why there is no answer", .hangLimit)
+@Suite("The transport's failures", .hangLimit)
 struct CurlFailureTests {
   private let transport = CurlTransport()
 
-  @Test("Refused and unresolvable are offline")
+  @Test("refused and unresolvable connections are offline")
   func offline() async throws {
     let port = Loopback.closedPort()
     let refused = try await failure(TransportRequest(.get, "http://127.0.0.1:\(port)/"))
@@ -19,7 +19,7 @@ struct CurlFailureTests {
     #expect(unknown.message.contains("no.such.host.invalid:80"))
   }
 
-  @Test("A server that never accepts is offline, one that never answers is late")
+  @Test("a server that never accepts is offline, and one that never answers has timed out")
   func timeouts() async throws {
     let server = RawServer { exchange in
       exchange.waitForLeave()
@@ -37,7 +37,7 @@ struct CurlFailureTests {
   }
 
   @Test(
-    "A connection that breaks is an interruption",
+    "a connection that breaks is an interruption",
     arguments: ["/length", "/chunk", "/reset", "/none"])
   func interrupted(path: String) async throws {
     let server = RawServer { exchange in
@@ -60,7 +60,7 @@ struct CurlFailureTests {
   }
 
   @Test(
-    "A body over the limit is refused, counted after decompression",
+    "a body over the limit is refused, counted after decompression",
     arguments: ["/plain", "/chunked", "/gzip", "/zstd"])
   func tooLarge(path: String) async throws {
     let server = RawServer { exchange in
@@ -82,7 +82,7 @@ struct CurlFailureTests {
     #expect(!error.isTransient)
   }
 
-  @Test("A body of exactly the limit is accepted, after decompression as well")
+  @Test("a body of exactly the limit is accepted, after decompression as well")
   func atTheLimit() async throws {
     let server = RawServer {
       $0.answer("200 OK", ["Content-Encoding: zstd"], CannedBodies.zstdBomb(blocks: 2))
@@ -92,7 +92,7 @@ struct CurlFailureTests {
     #expect(try await transport.send(request).body == [UInt8](repeating: 0, count: 256 << 10))
   }
 
-  @Test("Redirects in a loop end after five")
+  @Test("redirects in a loop end after five")
   func redirectLoop() async throws {
     let server = RawServer { $0.answer("302 Found", ["Location: /"]) }
     defer { server.stop() }
@@ -101,7 +101,7 @@ struct CurlFailureTests {
   }
 
   @Test(
-    "A redirect to anything but http is refused",
+    "a redirect to another scheme than http is refused",
     arguments: ["file:///etc/passwd", "ftp://127.0.0.1/"])
   func redirectScheme(location: String) async throws {
     let server = RawServer { $0.answer("302 Found", ["Location: \(location)"]) }
@@ -110,7 +110,7 @@ struct CurlFailureTests {
   }
 
   @Test(
-    "An answer that is no HTTP, or cannot be decoded, is an error of its own",
+    "an answer that is not HTTP, or cannot be decoded, is an error of its own",
     arguments: [
       "SSH-2.0-x\r\n", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nnot gzip at all",
     ])
@@ -123,7 +123,7 @@ struct CurlFailureTests {
     #expect(try await failure(TransportRequest(.get, server.url("/"))).kind == .other)
   }
 
-  @Test("A bad address is told without trying")
+  @Test("an invalid address is reported without an attempt")
   func badAddress() async throws {
     #expect(try await failure(TransportRequest(.get, "localhost:8080")).kind == .badAddress)
     #expect(try await failure(TransportRequest(.get, "http://a{b}/")).kind == .badAddress)

@@ -4,12 +4,12 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("A stream", .hangLimit)
+@Suite("Streams of the transport", .hangLimit)
 struct CurlStreamTests {
   private static let chunkedHead = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nA: b\r\n\r\n"
   private let transport = CurlTransport()
 
-  @Test("brings the head before the body, each part as it comes, and the end")
+  @Test("a stream delivers the head before the body, each part when it arrives, and the end")
   func parts() async throws {
     let gate = DispatchSemaphore(value: 0)
     let server = RawServer { exchange in
@@ -35,7 +35,7 @@ struct CurlStreamTests {
     #expect(try await parts.next() == nil)
   }
 
-  @Test("that the server breaks off fails after what had come, once")
+  @Test("a stream that the server breaks off fails once, after the received parts")
   func brokenOff() async throws {
     let server = RawServer { exchange in
       exchange.send(Self.chunkedHead)
@@ -52,7 +52,7 @@ struct CurlStreamTests {
     #expect(try await parts.next() == nil)
   }
 
-  @Test("has no answer when the server refuses it")
+  @Test("a refused stream has no answer")
   func refused() async throws {
     let url = "http://127.0.0.1:\(Loopback.closedPort())/"
     await #expect { _ = try await transport.stream(TransportRequest(.get, url)) } throws: {
@@ -60,7 +60,7 @@ struct CurlStreamTests {
     }
   }
 
-  @Test("of a body that comes too slowly, also where it never rests")
+  @Test("a stream fails if its body is too slow, even if it never pauses")
   func tooSlow() async throws {
     let server = RawServer { exchange in
       exchange.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -80,7 +80,7 @@ struct CurlStreamTests {
     }
   }
 
-  @Test("follows redirects without giving their bodies")
+  @Test("a stream follows redirects without their bodies")
   func redirect() async throws {
     let server = RawServer { exchange in
       exchange.path == "/"
@@ -99,7 +99,7 @@ struct CurlStreamTests {
     case breakLoop, cancelTask, cancelBody, dropStream
   }
 
-  @Test("ends with its connection when the consumer leaves", arguments: Leaving.allCases)
+  @Test("a stream ends with its connection when the consumer leaves", arguments: Leaving.allCases)
   func leaving(way: Leaving) async throws {
     let server = RawServer { exchange in
       exchange.send(Self.chunkedHead)
@@ -134,7 +134,7 @@ struct CurlStreamTests {
     await server.happened(.ended("/x"))
   }
 
-  @Test("outlives the transport it came from")
+  @Test("a stream survives its transport")
   func outlives() async throws {
     let gate = DispatchSemaphore(value: 0)
     let server = RawServer { exchange in
@@ -153,7 +153,7 @@ struct CurlStreamTests {
     #expect(body == Array("late".utf8))
   }
 
-  @Test("is bounded by the consumer's pace, and waiting for the consumer is no silence")
+  @Test("a stream keeps to the consumer's pace, and waiting for the consumer is not silence")
   func pace() async throws {
     let size = 64 << 20
     let sent = Mutex(0)
@@ -185,7 +185,7 @@ struct CurlStreamTests {
     #expect(received == size)
   }
 
-  @Test("carries server-sent events")
+  @Test("a stream carries server-sent events")
   func events() async throws {
     let server = RawServer { exchange in
       exchange.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")

@@ -3,11 +3,11 @@ import Networking
 import TestSupport
 import Testing
 
-@Suite("The transport brings an answer", .hangLimit)
+@Suite("Requests of the transport", .hangLimit)
 struct CurlTransportTests {
   private let transport = CurlTransport()
 
-  @Test("with status, fields and body, having sent its own")
+  @Test("an exchange sends a body and returns status, fields and body")
   func plain() async throws {
     let server = RawServer { exchange in
       exchange.answer(
@@ -26,7 +26,7 @@ struct CurlTransportTests {
     #expect(server.count(.accepted) == 1)
   }
 
-  @Test("and sends the request's fields as they are, with no ideas of its own")
+  @Test("a request's fields are sent as they are, and no others are added")
   func fields() async throws {
     let server = RawServer { exchange in
       let lines = exchange.headers.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
@@ -50,7 +50,7 @@ struct CurlTransportTests {
   }
 
   @Test(
-    "but never lets a field break out of its line",
+    "a field that contains a line break is refused",
     arguments: [
       ("X", "a\r\nB: c"), ("X\r\nB", "c"), ("X", "a\0b"), ("", "a"), ("X Y", "a"), ("X:", "a"),
     ])
@@ -59,7 +59,7 @@ struct CurlTransportTests {
     #expect(await failure(request)?.kind == .other)
   }
 
-  @Test("without a body for 204 and HEAD")
+  @Test("answers to HEAD and with status 204 have no body")
   func bodiless() async throws {
     let server = RawServer { exchange in
       exchange.method == "HEAD"
@@ -75,7 +75,7 @@ struct CurlTransportTests {
     #expect(server.count(.accepted) == 1)
   }
 
-  @Test("decoded from gzip and zstd, unless the request asks for its own encoding")
+  @Test("gzip and zstd are decoded, unless the request asks for its own encoding")
   func decoding() async throws {
     let server = RawServer { exchange in
       exchange.answer("200 OK", ["Content-Encoding: gzip"], CannedBodies.gzip)
@@ -88,7 +88,7 @@ struct CurlTransportTests {
     #expect(try await transport.send(request).body == CannedBodies.gzip)
   }
 
-  @Test("of 16 MiB whole")
+  @Test("a body of 16 MiB is received whole")
   func large() async throws {
     let body = (0..<(16 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
     let server = RawServer { $0.answer("200 OK", [], body) }
@@ -96,7 +96,7 @@ struct CurlTransportTests {
     #expect(try await transport.send(TransportRequest(.get, server.url("/"))).body == body)
   }
 
-  @Test("through redirects, keeping a POST's body but not credentials for another host")
+  @Test("redirects keep a POST's body but not credentials for another host")
   func redirects() async throws {
     let other = RawServer { $0.answer("200 OK", ["Seen: \($0.headers["authorization"] ?? "-")"]) }
     let server = RawServer { exchange in
@@ -122,7 +122,7 @@ struct CurlTransportTests {
     #expect(away.headers["Seen"] == "-")
   }
 
-  @Test("through redirects to another origin only without a body and without private fields")
+  @Test("redirects to another origin are followed without a body and without private fields")
   func otherOrigin() async throws {
     let other = RawServer { $0.answer("200 OK", ["Method: \($0.method)"]) }
     let server = RawServer { exchange in
@@ -155,7 +155,7 @@ struct CurlTransportTests {
     #expect(other.count(.requested("/own")) == 0 && other.count(.requested("/key")) == 1)
   }
 
-  @Test("of a bounded head only", arguments: [true, false])
+  @Test("the size of a head is bounded", arguments: [true, false])
   func endlessHead(isInterim: Bool) async throws {
     let server = RawServer { exchange in
       exchange.send("HTTP/1.1 \(isInterim ? "103 Early Hints" : "200 OK")\r\n")
@@ -170,7 +170,7 @@ struct CurlTransportTests {
     }
   }
 
-  @Test("through a proxy, except for loopback")
+  @Test("a proxy is used, except for loopback")
   func proxy() async throws {
     let proxy = RawServer { $0.answer("200 OK", [], Array($0.path.utf8)) }
     let server = RawServer { $0.answer("200 OK", [], Array("direct".utf8)) }
@@ -184,7 +184,7 @@ struct CurlTransportTests {
     #expect(proxied.body == Array("http://ferry.invalid/x".utf8))
   }
 
-  @Test("to 200 at once, and to 200 more over the same connections")
+  @Test("200 requests run at once, and 200 more over the same connections")
   func concurrent() async throws {
     let server = RawServer { $0.answer("200 OK", [], Array($0.path.utf8)) }
     defer { server.stop() }
@@ -203,7 +203,7 @@ struct CurlTransportTests {
     #expect(server.count(.accepted) <= 200)
   }
 
-  @Test("over one connection for one request after the other")
+  @Test("one connection serves one request after the other")
   func reuse() async throws {
     let server = RawServer { $0.answer("200 OK") }
     defer { server.stop() }
@@ -213,7 +213,7 @@ struct CurlTransportTests {
     #expect(server.count(.accepted) == 1)
   }
 
-  @Test("over no more connections than configured")
+  @Test("no more connections are opened than configured")
   func connectionLimit() async throws {
     let server = RawServer { $0.answer("200 OK") }
     defer { server.stop() }

@@ -19,7 +19,7 @@ struct HTTP2Tests {
     return CurlTransport(configuration: configuration)
   }
 
-  @Test("is spoken where the server offers it, over one connection for many requests at once")
+  @Test("HTTP/2 is used if the server offers it, over one connection for many requests at once")
   func multiplexing() async throws {
     let server = try await NginxServer(files: ["a": [1]])
     let transport = transport(trusting: server)
@@ -34,7 +34,7 @@ struct HTTP2Tests {
     #expect(answers.allSatisfy { $0.status == 200 && $0.body == [1] })
   }
 
-  @Test("is refused where nobody vouches for the server")
+  @Test("a server without a trusted certificate is refused")
   func untrusted() async throws {
     let server = try await NginxServer()
     await #expect {
@@ -44,7 +44,7 @@ struct HTTP2Tests {
     }
   }
 
-  @Test("ends redirects that go round")
+  @Test("redirects in a loop end")
   func redirects() async throws {
     let server = try await NginxServer()
     await #expect {
@@ -55,7 +55,7 @@ struct HTTP2Tests {
     }
   }
 
-  @Test("carries files up and down whole, with progress")
+  @Test("files are sent and received whole, with progress")
   func files() async throws {
     let server = try await NginxServer()
     let directory = try TemporaryDirectory()
@@ -79,7 +79,7 @@ struct HTTP2Tests {
     #expect(received.withLock { $0.receivedTotal } == Self.content.count)
   }
 
-  @Test("keeps to a bandwidth limit in both directions, over shared connections")
+  @Test("a bandwidth limit holds in both directions, over shared connections")
   func bandwidth() async throws {
     let content = Array(Self.content.prefix(1 << 20))
     let server = try await NginxServer(files: ["a": content])
@@ -104,7 +104,7 @@ struct HTTP2Tests {
     for index in 0..<3 { #expect(server.file("\(index)") == content) }
   }
 
-  @Test("does not let a stream that nobody reads hold up the others")
+  @Test("a stream that is not read does not delay the others")
   func slowConsumer() async throws {
     // More than a connection's window and all buffers between: some of it has to wait.
     let large = [UInt8](repeating: 7, count: 64 << 20)
@@ -122,7 +122,7 @@ struct HTTP2Tests {
     #expect(count == large.count)
   }
 
-  @Test("has the server's wish for a later attempt obeyed")
+  @Test("a server's request for a later attempt is followed")
   func retryAfter() async throws {
     let server = try await NginxServer()
     let still = StillSurroundings()

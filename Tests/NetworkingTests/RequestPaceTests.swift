@@ -3,13 +3,13 @@ import Testing
 
 @testable import Networking
 
-@Suite("The pace of a body", .hangLimit)
+@Suite("The transfer rate of a body", .hangLimit)
 struct RequestPaceTests {
   private let start = ContinuousClock.now
 
   private func at(_ seconds: Int) -> ContinuousClock.Instant { start + .seconds(seconds) }
 
-  @Test("a byte now and then is too slow at the end of a window, however often it comes")
+  @Test("a body of a byte a second is too slow at the end of a window")
   func dribble() {
     var pace = RequestPace(rateMin: 32, window: .seconds(30))
     #expect(pace.patience(received: 0, at: at(0)) == .seconds(30))
@@ -19,7 +19,7 @@ struct RequestPaceTests {
     #expect(pace.patience(received: 30, at: at(30)) == .zero)
   }
 
-  @Test("enough in each window goes on for ever, and a rest of this side does not count")
+  @Test("a body with enough bytes in each window can continue, and own pauses do not count")
   func enough() {
     var pace = RequestPace(rateMin: 32, window: .seconds(30))
     _ = pace.patience(received: 0, at: at(0))
@@ -30,7 +30,7 @@ struct RequestPaceTests {
     #expect(pace.patience(received: 1_921, at: at(1_030)) == .zero)
   }
 
-  @Test("a redirect, which begins to count from zero, is no rate below zero")
+  @Test("a redirect, which counts from zero again, is not a negative rate")
   func redirect() {
     var pace = RequestPace(rateMin: 1, window: .seconds(10))
     _ = pace.patience(received: 5_000, at: at(0))

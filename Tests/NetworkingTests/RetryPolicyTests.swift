@@ -8,7 +8,7 @@ struct RetryPolicyTests {
     delayBase: .seconds(1), delayMax: .seconds(10), retryAfterMax: .seconds(100), attemptsMax: nil)
 
   @Test(
-    "doubles the ceiling up to its limit",
+    "the ceiling of pauses doubles up to its limit",
     arguments: [(1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (6, 10), (1_000_000, 10)])
   func ceiling(failures: Int, seconds: Int) throws {
     let longest = try #require(policy.delay(afterFailures: failures, random: .max))
@@ -17,7 +17,7 @@ struct RetryPolicyTests {
     #expect(policy.delay(afterFailures: failures, random: 1 << 63) == .seconds(seconds) / 2)
   }
 
-  @Test("gives up after the last attempt, whatever the server asks for")
+  @Test("a policy gives up after the last attempt, even if the server names a pause")
   func attempts() {
     var bounded = policy
     bounded.attemptsMax = 3
@@ -26,7 +26,7 @@ struct RetryPolicyTests {
     #expect(bounded.delay(afterFailures: 3, retryAfter: .seconds(1), random: 0) == nil)
   }
 
-  @Test("waits at least as long as the server asks, within reason")
+  @Test("a pause is at least as long as the server asks, within reason")
   func retryAfter() {
     #expect(policy.delay(afterFailures: 1, retryAfter: .seconds(30), random: 0) == .seconds(30))
     #expect(
@@ -38,7 +38,7 @@ struct RetryPolicyTests {
   }
 
   @Test(
-    "reads Retry-After in seconds and as a date",
+    "Retry-After is read in seconds and as a date",
     arguments: [
       ("0", 0), ("120", 120), ("99999999999999999999", 999_999_999),
       ("Sun, 06 Nov 1994 08:49:37 GMT", 37), ("Sunday, 06-Nov-94 08:49:37 GMT", 37),
@@ -53,7 +53,7 @@ struct RetryPolicyTests {
   }
 
   @Test(
-    "knows dates of every kind",
+    "dates of every kind are read",
     arguments: [
       ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Tue, 29 Feb 2000 12:00:00 GMT", 951_825_600),
       ("Mon, 01 Mar 2100 00:00:00 GMT", 4_107_542_400),
@@ -66,7 +66,7 @@ struct RetryPolicyTests {
   }
 
   @Test(
-    "retries what may pass",
+    "temporary statuses are retried",
     arguments: [
       (200, false), (304, false), (400, false), (401, false), (404, false), (408, true),
       (409, false),

@@ -8,7 +8,7 @@ import Testing
   "TLS is verified", .hangLimit,
   .enabled(if: SecureServer.isAvailable, "needs the openssl command"))
 struct SecureTransportTests {
-  @Test("A certificate that is trusted and names the host is accepted")
+  @Test("a certificate that is trusted and names the host is accepted")
   func trusted() async throws {
     let server = try await SecureServer(names: "IP:127.0.0.1")
     defer { server.stop() }
@@ -16,21 +16,21 @@ struct SecureTransportTests {
     #expect(response.body == Array("safe".utf8))
   }
 
-  @Test("A certificate that nobody vouches for is refused")
+  @Test("a certificate without a trusted issuer is refused")
   func untrusted() async throws {
     let server = try await SecureServer(names: "IP:127.0.0.1")
     defer { server.stop() }
     #expect(await kind(CurlTransport(), server.url) == .secureConnectionFailed)
   }
 
-  @Test("A certificate for another name is refused")
+  @Test("a certificate for another name is refused")
   func otherName() async throws {
     let server = try await SecureServer(names: "DNS:elsewhere.invalid")
     defer { server.stop() }
     #expect(await kind(transport(trusting: server), server.url) == .secureConnectionFailed)
   }
 
-  @Test("An authority that a request names is trusted for it")
+  @Test("an authority that a request names is trusted for it")
   func authorityOfRequest() async throws {
     let server = try await SecureServer(names: "IP:127.0.0.1")
     defer { server.stop() }
@@ -39,7 +39,7 @@ struct SecureTransportTests {
     #expect(try await CurlTransport().send(request).body == Array("safe".utf8))
   }
 
-  @Test("A refusal says what is wrong with the certificate")
+  @Test("a refusal contains the fault of the certificate")
   func reasons() async throws {
     func message(_ server: SecureServer, _ authorities: String?) async -> String {
       var request = TransportRequest(.get, server.url)
@@ -65,7 +65,7 @@ struct SecureTransportTests {
     #expect(HandshakeFault(verifyResult: 23) == .other)
   }
 
-  @Test("A connection that breaks during the handshake says nothing of the server")
+  @Test("a connection that breaks during the handshake is not a refusal of the certificate")
   func brokenHandshake() async throws {
     let (listener, port) = Loopback.listen()
     defer { close(listener) }
@@ -78,7 +78,7 @@ struct SecureTransportTests {
     #expect(await kind(CurlTransport(), "https://127.0.0.1:\(port)/") == .interrupted)
   }
 
-  @Test("A server that speaks no TLS is refused")
+  @Test("a server without TLS is refused")
   func noTLS() async throws {
     let (listener, port) = Loopback.listen()
     defer { close(listener) }
@@ -91,7 +91,7 @@ struct SecureTransportTests {
     #expect(await kind(CurlTransport(), "https://127.0.0.1:\(port)/") == .secureConnectionFailed)
   }
 
-  @Test("A redirect to plain http is refused before anything is sent")
+  @Test("a redirect to plain http is refused before anything is sent")
   func downgrade() async throws {
     let plain = RawServer { $0.answer("200 OK") }
     defer { plain.stop() }

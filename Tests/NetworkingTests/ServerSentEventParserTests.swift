@@ -2,7 +2,7 @@ import Networking
 import TestSupport
 import Testing
 
-@Suite("Server-sent events are read", .hangLimit)
+@Suite("Parsing server-sent events", .hangLimit)
 struct ServerSentEventParserTests {
   struct Row: Sendable, CustomTestStringConvertible {
     let what: String
@@ -56,13 +56,13 @@ struct ServerSentEventParserTests {
       events: [.init(id: "é", event: "🛳", data: "fährt – 渡し")]),
   ]
 
-  @Test("as the standard says", arguments: rows)
+  @Test("events are parsed by the standard", arguments: rows)
   func table(row: Row) throws {
     var parser = ServerSentEventParser()
     #expect(try parser.feed(Array(row.stream.utf8)) == row.events)
   }
 
-  @Test("alike wherever the stream is split", arguments: rows)
+  @Test("events are parsed alike with any splits of the stream", arguments: rows)
   func everySplit(row: Row) throws {
     let bytes = Array(row.stream.utf8)
     for split in 0...bytes.count {
@@ -74,7 +74,7 @@ struct ServerSentEventParserTests {
     #expect(try bytes.flatMap { try parser.feed([$0]) } == row.events)
   }
 
-  @Test("with the stream's wish for a delay, digits only")
+  @Test("a retry field is read if it consists of digits only")
   func retry() throws {
     var parser = ServerSentEventParser()
     #expect(try parser.feed(Array("retry: 1500\n".utf8)) == [])
@@ -83,7 +83,7 @@ struct ServerSentEventParserTests {
     #expect(parser.reconnectionDelay == .milliseconds(1500))
   }
 
-  @Test("with an id that counts from the blank line on, data or not")
+  @Test("an id counts from the blank line on, with or without data")
   func lastEventID() throws {
     var parser = ServerSentEventParser()
     _ = try parser.feed(Array("id: 3\n".utf8))
@@ -92,7 +92,7 @@ struct ServerSentEventParserTests {
     #expect(parser.lastEventID == "3")
   }
 
-  @Test("up to a limit for one event")
+  @Test("an event's size is bounded")
   func limit() throws {
     var parser = ServerSentEventParser(eventLimit: 16)
     #expect(try parser.feed(Array("data: 0123456789\n\n".utf8)).count == 1)

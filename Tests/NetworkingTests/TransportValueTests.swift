@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The transport's values", .hangLimit)
 struct TransportValueTests {
-  @Test("Header names compare without case, order and repetition stay")
+  @Test("header names compare without case, and order and duplicates are kept")
   func headers() {
     var headers: TransportHeaders = ["Vary": "a", "X": "1", "vary": "b"]
     #expect(headers["VARY"] == "a, b")
@@ -19,7 +19,7 @@ struct TransportValueTests {
   }
 
   @Test(
-    "An address is read",
+    "a valid address is parsed",
     arguments: [
       ("http://a", "a:80"), ("https://a", "a:443"), ("HTTP://a:8080/x?y#z", "a:8080"),
       ("http://u:p@a:1", "a:1"), ("http://u@v@a/", "a:80"), ("http://[::1]:9/x", "[::1]:9"),
@@ -31,7 +31,7 @@ struct TransportValueTests {
   }
 
   @Test(
-    "What is no address is refused",
+    "an invalid address is refused",
     arguments: [
       "", "a", "a:80", "/x", "ftp://a", "file:///etc/passwd", "http://", "http:///x", "http://:80",
       "http://a:0", "http://a:65536", "http://a:x", "http://a b", "http://a\0b",
@@ -43,7 +43,7 @@ struct TransportValueTests {
   }
 
   @Test(
-    "Loopback never passes a proxy",
+    "loopback never uses a proxy",
     arguments: [
       ([:], "localhost,127.0.0.0/8,::1"), (["NO_PROXY": "a"], "a,localhost,127.0.0.0/8,::1"),
       (["NO_PROXY": "a", "no_proxy": "b"], "b,localhost,127.0.0.0/8,::1"), (["no_proxy": "*"], "*"),
@@ -52,7 +52,7 @@ struct TransportValueTests {
     #expect(ProxyExceptions.list(environment: environment) == list)
   }
 
-  @Test("A head is the last one, without interim responses, redirects and trailers")
+  @Test("a head is the last one, without interim responses, redirects and trailers")
   func heads() {
     let lines = [
       "HTTP/1.1 100 Continue\r\n", "\r\n", "HTTP/1.1 302 Found\r\n", "Location: /b\r\n", "\r\n",
@@ -64,7 +64,7 @@ struct TransportValueTests {
     #expect(heads == [ResponseHead(status: 200, headers: ["A": "1", "b": "2", "C": "3 4"])])
   }
 
-  @Test("A redirect that is not followed is an answer")
+  @Test("a redirect that is not followed is an answer")
   func unfollowed() {
     var parser = ResponseHeadParser(followsRedirects: false)
     let lines = ["HTTP/1.1 302 Found", "Location: /b", ""]

@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("A file is sent", .hangLimit)
+@Suite("Uploads of files", .hangLimit)
 struct UploadTests {
   private let transport = CurlTransport()
   private let directory: TemporaryDirectory
@@ -28,7 +28,9 @@ struct UploadTests {
 
   private static let content = (0..<5 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
 
-  @Test("with its length and every byte", arguments: [TransportMethod.post, .put, .patch])
+  @Test(
+    "a file is sent with its length and every byte",
+    arguments: [TransportMethod.post, .put, .patch])
   func whole(method: TransportMethod) async throws {
     let server = echo()
     defer { server.stop() }
@@ -43,7 +45,7 @@ struct UploadTests {
     #expect(server.count(.accepted) == 1)
   }
 
-  @Test("in part, where a range is given")
+  @Test("a range of a file is sent as that part")
   func range() async throws {
     let server = echo()
     defer { server.stop() }
@@ -54,7 +56,7 @@ struct UploadTests {
     #expect(try await transport.send(request).body == Array(Self.content[range]))
   }
 
-  @Test("by a client, with the type that the body has")
+  @Test("a client sends a file with its media type")
   func client() async throws {
     let server = RawServer { exchange in
       exchange.answer("200 OK", ["Type: \(exchange.headers["content-type"] ?? "-")"])
@@ -67,7 +69,7 @@ struct UploadTests {
     #expect(response.headers["Type"] == "video/mp4")
   }
 
-  @Test("again from its start where a redirect asks for it")
+  @Test("a file is sent again from its start if a redirect asks for it")
   func redirect() async throws {
     let server = RawServer { exchange in
       exchange.path == "/here"
@@ -80,7 +82,7 @@ struct UploadTests {
     #expect(try await transport.send(request).body == Self.content)
   }
 
-  @Test("while it is read: what changes later is sent as it is then")
+  @Test("a file is read while it is sent: later changes are sent as well")
   func streaming() async throws {
     // More than sockets buffer, so that the end cannot have been read when the start moves.
     var content = [UInt8](repeating: 1, count: 64 << 20)
@@ -107,7 +109,7 @@ struct UploadTests {
     #expect(response.headers["Count"] == "\(64 << 20)")
   }
 
-  @Test("with its progress told, up to the end")
+  @Test("an upload reports its progress up to the end")
   func progress() async throws {
     let server = echo()
     defer { server.stop() }
@@ -125,7 +127,7 @@ struct UploadTests {
     #expect(progress.contains { 0 < $0.sent && $0.sent < count })
   }
 
-  @Test("never when it cannot be read, and that is told before anything is sent")
+  @Test("a file that cannot be read is reported before anything is sent")
   func unreadable() async throws {
     let server = echo()
     defer { server.stop() }
@@ -140,7 +142,7 @@ struct UploadTests {
     #expect(server.count(.requested("/x")) == 0)
   }
 
-  @Test("in part only, and refused as a whole, when it becomes shorter meanwhile")
+  @Test("a file that becomes shorter during its upload fails the upload")
   func shortened() async throws {
     try write([UInt8](repeating: 1, count: 64 << 20))
     let server = echo()
@@ -151,7 +153,7 @@ struct UploadTests {
     #expect(error?.kind == .fileFailed)
   }
 
-  @Test("no further when the server refuses it")
+  @Test("an upload stops when the server refuses it")
   func refused() async throws {
     try write([UInt8](repeating: 1, count: 64 << 20))
     let (listener, port) = Loopback.listen()

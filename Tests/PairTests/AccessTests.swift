@@ -28,7 +28,7 @@ struct AccessTests {
     #expect(try await device.status().server?.url == server.url)
   }
 
-  @Test("a reader's token may pull but not push, and what was written stays pending")
+  @Test("a reader's token can pull but not push, and its local writes stay pending")
   func reader() async throws {
     let server = try await Server.start()
     let writer = try await Device.joined(server.url, token: try await server.token("writer"))
@@ -44,7 +44,7 @@ struct AccessTests {
     #expect(try await server.head(of: "demo", as: writer) == 1)
   }
 
-  @Test("a token of one space opens no other, and a space that is gone is said to be")
+  @Test("a token of one space opens no other, and a deleted space is reported as such")
   func spaces() async throws {
     let server = try await Server.start()
     let token = try await server.token("admin", space: "mine")
@@ -67,7 +67,7 @@ struct AccessTests {
     #expect(try await joined.status().pending == 1)
   }
 
-  @Test("a server that is down is exit status 3, and the work is kept")
+  @Test("if the server is down, the command exits with 3 and the local writes stay pending")
   func serverDown() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
@@ -82,7 +82,7 @@ struct AccessTests {
     #expect(try await device.exchange().pushed == 1)
   }
 
-  @Test("an address that is not Ferry's is said to be that")
+  @Test("a response of another server than Ferry is reported as such")
   func wrongAddress() async throws {
     let device = try Device()
     let page = "<html><body>It works!</body></html>"
@@ -105,7 +105,7 @@ struct AccessTests {
   }
 
   @Test(
-    "a malformed, oversized or bomb-compressed message is a problem, and the server lives on",
+    "the server answers malformed, oversized and bomb-compressed messages and survives",
     arguments: StoreKind.allCases)
   func hostileMessages(_ kind: StoreKind) async throws {
     let server = try await Server.start(kind)

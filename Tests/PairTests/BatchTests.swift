@@ -38,7 +38,7 @@ struct BatchTests {
   }
 
   @Test(
-    "where the server decided otherwise, the rows that a batch changed here are corrected",
+    "if the server decides otherwise, the device corrects the rows that its batch changed",
     arguments: StoreKind.allCases)
   func corrected(_ kind: StoreKind) async throws {
     let pair = try await pair(kind)
@@ -66,7 +66,7 @@ struct BatchTests {
     #expect(try await pair.two.count("tasks") == 2)
   }
 
-  @Test("a batch whose answers are lost takes effect once")
+  @Test("a batch takes effect once, even if its answers are lost")
   func lostAnswers() async throws {
     let pair = try await pair()
     try await pair.one.write("INSERT INTO tasks VALUES ('a', '1', 0, ''), ('b', '1', 0, '')")
@@ -80,7 +80,7 @@ struct BatchTests {
     #expect(try await pair.two.rows("SELECT done FROM tasks") == [[1], [1]])
   }
 
-  @Test("edits on either side of a batch keep their order, on all devices")
+  @Test("edits before and after a batch keep their order on all devices")
   func order() async throws {
     let pair = try await pair()
     let replica = try await pair.one.open()
@@ -97,7 +97,7 @@ struct BatchTests {
       try await pair.two.rows(Self.all) == [["a", "3", 7, "again"], ["b", "2", 6, ""]])
   }
 
-  @Test("the command says what is wrong with a batch, and lists it while it is pending")
+  @Test("the command reports faults in a batch, and lists the batch while it is pending")
   func command() async throws {
     let pair = try await pair()
     for (arguments, code) in [

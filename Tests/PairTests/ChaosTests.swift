@@ -21,7 +21,7 @@ struct ChaosTests {
     return try #require(object as? [String: Any])
   }
 
-  @Test("a schedule of faults comes from its seed alone, and has only faults of its nemesis")
+  @Test("a seed alone determines a schedule of faults, and the nemesis bounds their kinds")
   func schedules() async throws {
     func faults(_ nemesis: String, seed: Int) async throws -> [[String: Any]] {
       let shown = try await chaos(
@@ -45,7 +45,7 @@ struct ChaosTests {
     #expect(NSArray(array: first) != NSArray(array: try await faults("all", seed: 8)))
   }
 
-  @Test("a short round under every kind of fault loses, doubles and mixes up nothing")
+  @Test("a short round under every kind of fault loses, duplicates and mixes up nothing")
   func shortRound() async throws {
     let run = try await chaos(
       "run", "--json", "--nemesis", "all", "--devices", "4", "--rate", "20", "--duration", "5s",
@@ -61,7 +61,7 @@ struct ChaosTests {
     #expect(try leftovers() == [])
   }
 
-  @Test("a round that does not hold says so, says how to run it again, and keeps its evidence")
+  @Test("a failed round reports its failure and its command, and keeps its evidence")
   func failure() async throws {
     let run = try await chaos(
       "run", "--nemesis", "none", "--devices", "4", "--rate", "40", "--duration", "1s", "--seed",

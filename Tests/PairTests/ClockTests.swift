@@ -32,7 +32,7 @@ struct ClockTests {
     try await replica.read { try $0.query("SELECT * FROM notes ORDER BY id").map(\.values) }
   }
 
-  @Test("clocks ten years ahead, ten years behind and running backwards converge, and are told")
+  @Test("clocks ten years ahead, ten years behind and running backwards converge with a warning")
   func wrongClocks() async throws {
     let server = try await Server.start()
     let devices = [

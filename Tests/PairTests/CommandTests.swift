@@ -30,7 +30,9 @@ struct CommandTests {
     #expect(!FileManager.default.fileExists(atPath: device.path))
   }
 
-  @Test("shell completion is a script that its shell can read", arguments: ["bash", "zsh"])
+  @Test(
+    "the output of shell completion is a script that its shell can parse",
+    arguments: ["bash", "zsh"])
   func completion(_ shell: String) async throws {
     let device = try Device()
     let script = try await device.ferry("completion", shell).output
@@ -42,7 +44,7 @@ struct CommandTests {
     #expect(check.status == .exited(0), "\(check.error)")
   }
 
-  @Test("a replica is ./ferry.db, or what FERRY_REPLICA or --replica names")
+  @Test("the replica is ./ferry.db unless FERRY_REPLICA or --replica names another one")
   func replicaFile() async throws {
     let directory = try TemporaryDirectory()
     let ferry = try Executables.ferry()
@@ -67,7 +69,7 @@ struct CommandTests {
     }
   }
 
-  @Test("commands that only look do not make a replica")
+  @Test("commands that only read do not create a replica")
   func noReplica() async throws {
     let device = try Device()
     for command in ["status", "pending", "to-apply", "log", "sync", "push", "pull"] {
@@ -77,7 +79,7 @@ struct CommandTests {
     #expect(!FileManager.default.fileExists(atPath: device.path))
   }
 
-  @Test("statements given together are one transaction, and rows are a table or JSON lines")
+  @Test("statements of one command are one transaction, and rows are a table or JSON lines")
   func sql() async throws {
     let device = try Device()
     let made = try await device.ferry("sql", Device.notes)
@@ -105,7 +107,7 @@ struct CommandTests {
     #expect(table.contains("id") && table.contains("NULL"))
   }
 
-  @Test("init, status, pending, push, pull, sync and log answer in JSON as documented")
+  @Test("init, status, pending, push, pull, sync and log answer in the documented JSON")
   func json() async throws {
     let server = try await Server.start()
     let device = try Device()
@@ -154,7 +156,7 @@ struct CommandTests {
         == [pending.text("operation"), later.first?.text("operation")])
   }
 
-  @Test("records that the local tables refuse are exit status 4, listed, and applied once repaired")
+  @Test("records that the local tables reject are exit status 4, listed, and applied after repair")
   func refusedRecords() async throws {
     let server = try await Server.start()
     let one = try await Device.joined(server.url)
@@ -180,7 +182,7 @@ struct CommandTests {
     try await expectEqual([one, two])
   }
 
-  @Test("a table that is absent here is kept, and made with track --create")
+  @Test("changes of an absent table are kept, and applied when track --create creates it")
   func createFromPulled() async throws {
     let server = try await Server.start()
     let one = try await Device.joined(server.url)

@@ -7,7 +7,7 @@ import Testing
 @Suite(.hangLimit)
 struct ConflictTests {
   @Test(
-    "three devices that edited the same rows offline hold the same after two rounds",
+    "three devices that edited the same rows offline agree after two rounds",
     arguments: StoreKind.allCases)
   func threeDevices(_ kind: StoreKind) async throws {
     let server = try await Server.start(kind)
@@ -37,7 +37,7 @@ struct ConflictTests {
   }
 
   @Test(
-    "the later write of a column stays everywhere, and the one that lost is listed with its value")
+    "the later write of a column wins everywhere, and the losing value is listed")
   func losingValue() async throws {
     let pair = try await Pair.make()
     try await pair.one.write("INSERT INTO notes VALUES ('a', 'old', 1)")
@@ -59,7 +59,7 @@ struct ConflictTests {
     #expect(text.contains("'earlier' of this device"))
   }
 
-  @Test("a value that was overwritten by a later write from elsewhere is kept as well")
+  @Test("a value that another device's later write replaced is listed as well")
   func overwritten() async throws {
     let pair = try await Pair.make()
     try await pair.one.write("INSERT INTO notes VALUES ('a', 'old', 1)")
@@ -74,7 +74,7 @@ struct ConflictTests {
     #expect(kept.map(\.conflict.lost) == ["earlier"])
   }
 
-  @Test("a copy of a replica takes a name of its own, and neither's work is lost")
+  @Test("a copied replica takes a new identifier, and neither copy loses its writes")
   func clonedDevice() async throws {
     let pair = try await Pair.make()
     try await pair.one.write("INSERT INTO notes VALUES ('a', 'x', 1)")

@@ -29,7 +29,7 @@ struct CredentialTests {
     return (device, token)
   }
 
-  @Test("a token is in no file of the database, and each file is its owner's alone")
+  @Test("a token is in no file of the database, and only its owner can read each file")
   func apart() async throws {
     let server = try await Server.start()
     let (device, token) = try await joined(server)
@@ -47,7 +47,7 @@ struct CredentialTests {
     #expect(!"\(try await replica.status())".contains(token))
   }
 
-  @Test("a copy without its token says what is missing, and goes on when it is there")
+  @Test("a copy without its token reports the missing token, and works when it gets one")
   func copied() async throws {
     let server = try await Server.start()
     let (device, token) = try await joined(server)
@@ -64,7 +64,7 @@ struct CredentialTests {
     try await copy.ferry("sync")
   }
 
-  @Test("a server that was written into the database does not get the token")
+  @Test("the token is not sent to a server address that was written into the database")
   func otherServer() async throws {
     let (server, other) = (try await Server.start(), try await Server.start())
     let (device, token) = try await joined(server)
@@ -74,7 +74,7 @@ struct CredentialTests {
     #expect(!refused.error.contains(token))
   }
 
-  @Test("a token over http is warned of where it leaves this machine, once in a command")
+  @Test("a token over http to another machine is warned of once per command")
   func exposed() async throws {
     let server = try await Server.start()
     let (device, _) = try await joined(server)
@@ -92,7 +92,7 @@ struct CredentialTests {
 @Suite(
   .hangLimit, .enabled(if: SecureProxy.isAvailable, "needs nginx and the openssl command"))
 struct PrivateAuthorityTests {
-  @Test("a private authority is trusted where it is named, and kept with the connection")
+  @Test("a private authority that the user names is trusted and stored with the connection")
   func named() async throws {
     let server = try await Server.start()
     let proxy = try await SecureProxy(to: server)
@@ -107,7 +107,7 @@ struct PrivateAuthorityTests {
     try await device.ferry("sync")
   }
 
-  @Test("a certificate for another name is named as such, and not as a missing network")
+  @Test("a certificate for another name is reported as such, not as a missing network")
   func otherName() async throws {
     let server = try await Server.start()
     let proxy = try await SecureProxy(to: server, name: "DNS:elsewhere.invalid")
@@ -117,7 +117,7 @@ struct PrivateAuthorityTests {
     #expect(refused.error.contains("its certificate is for another name than 127.0.0.1"))
   }
 
-  @Test("a file that holds no certificate is refused before anything is sent")
+  @Test("a file without a certificate is refused before anything is sent")
   func noCertificate() async throws {
     let device = try Device()
     try Data("nothing".utf8).write(to: device.directory.file("ca"))
@@ -127,7 +127,7 @@ struct PrivateAuthorityTests {
     #expect(refused.error.contains("holds no certificate"))
   }
 
-  @Test("nginx's own limit makes packets smaller, and one row above it waits in quarantine")
+  @Test("nginx's own limit makes packets smaller, and quarantines a single row above it")
   func bodyLimit() async throws {
     let server = try await Server.start()
     let proxy = try await SecureProxy(to: server, bodyMax: 64 << 10)

@@ -7,7 +7,7 @@ import Testing
 @Suite(.hangLimit)
 struct DaemonTests {
   @Test(
-    "SIGTERM during a push ends with 0, and what was acknowledged is there afterwards",
+    "SIGTERM during a push ends with 0, and acknowledged operations survive it",
     arguments: StoreKind.allCases)
   func stopsUnderLoad(_ kind: StoreKind) async throws {
     let pair = try await Pair.make(kind)
@@ -21,7 +21,7 @@ struct DaemonTests {
     try await expectSettled([pair.one, pair.two], pair.server, operations: 8_000)
   }
 
-  @Test("a request that has begun is answered before the server ends")
+  @Test("a request in progress is answered before the server ends")
   func finishesRequest() async throws {
     let pair = try await Pair.make()
     try await pair.one.write(Sample.notes(60, "note"))
@@ -40,7 +40,7 @@ struct DaemonTests {
     try await expectSettled([pair.one, pair.two], pair.server, operations: 60)
   }
 
-  @Test("a second server on one data directory is turned away, and the first goes on")
+  @Test("a second server on one data directory is refused, and the first one continues")
   func dataInUse() async throws {
     let server = try await Server.start()
     let second = try await server.ferryd("serve", "--listen", "127.0.0.1:0")
@@ -51,7 +51,7 @@ struct DaemonTests {
     try await server.start()
   }
 
-  @Test("health, readiness and metrics tell what happened", arguments: StoreKind.allCases)
+  @Test("health, readiness and metrics report the server's state", arguments: StoreKind.allCases)
   func metrics(_ kind: StoreKind) async throws {
     let server = try await Server.start(kind)
     let device = try await Device.joined(server.url)
@@ -73,7 +73,7 @@ struct DaemonTests {
     #expect(requests.allSatisfy { $0.number("status") != nil && $0.members["durationMs"] != nil })
   }
 
-  @Test("readiness says no while the database is away, and yes when it is back")
+  @Test("readiness fails while the database is away, and succeeds when it is back")
   func readiness() async throws {
     let cluster = try PostgresCluster()
     let server = try Server(database: try cluster.createDatabase())

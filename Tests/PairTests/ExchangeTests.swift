@@ -38,7 +38,8 @@ struct ExchangeTests {
   }
 
   @Test(
-    "a packet whose answer is lost is sent again and changes nothing", arguments: StoreKind.allCases
+    "after a lost answer the packet is sent again and changes nothing",
+    arguments: StoreKind.allCases
   )
   func lostAnswer(_ kind: StoreKind) async throws {
     let pair = try await Pair.make(kind)
@@ -53,7 +54,7 @@ struct ExchangeTests {
     #expect(try await pair.two.count() == 3)
   }
 
-  @Test("an answer that breaks off in its middle is as good as lost")
+  @Test("an answer that breaks off is treated as lost")
   func brokenAnswer() async throws {
     let pair = try await Pair.make()
     try await pair.one.write("INSERT INTO notes VALUES ('a', 'x', 1)")
@@ -62,7 +63,7 @@ struct ExchangeTests {
     try await expectSettled([pair.one, pair.two], pair.server, operations: 1)
   }
 
-  @Test("where every answer to a push is lost, the next pull tells that it arrived")
+  @Test("if every answer to a push is lost, the next pull confirms the packets")
   func healedByPull() async throws {
     let pair = try await Pair.make()
     try await pair.one.write("INSERT INTO notes VALUES ('a', 'x', 1)")
@@ -79,7 +80,7 @@ struct ExchangeTests {
     try await expectSettled([pair.one, pair.two], pair.server, operations: 1)
   }
 
-  @Test("a pull whose answer is lost is asked for again")
+  @Test("after a lost answer the pull is repeated")
   func lostPull() async throws {
     let pair = try await Pair.make()
     try await pair.two.write("INSERT INTO notes VALUES ('a', 'x', 1)")
@@ -90,7 +91,7 @@ struct ExchangeTests {
     try await expectEqual([pair.one, pair.two])
   }
 
-  @Test("an edit while a push is in flight survives")
+  @Test("an edit during a push survives the push")
   func editInFlight() async throws {
     let pair = try await Pair.make()
     try await pair.one.write("INSERT INTO notes VALUES ('a', 'sent', 1)")
@@ -107,7 +108,7 @@ struct ExchangeTests {
     #expect(try await pair.two.rows() == [["a", "edited", 1], ["b", "new", 2]])
   }
 
-  @Test("a remote change that arrives while an own edit is in flight does not undo the edit")
+  @Test("a remote change that arrives during a push does not undo the pushed edit")
   func remoteInFlight() async throws {
     let pair = try await Pair.make()
     try await pair.one.write("INSERT INTO notes VALUES ('a', 'old', 1)")

@@ -27,7 +27,7 @@ struct FormerNameTests {
     #expect(try await device.status().device != before)
   }
 
-  @Test("a question from before the device had another name is answered as its own")
+  @Test("a device answers a question from under its former name as its own")
   func answer() async throws {
     let pair = try await pair(.embedded)
     try await pair.one.write("UPDATE notes SET body = 'theirs' WHERE id = 'a'")
@@ -45,7 +45,7 @@ struct FormerNameTests {
   }
 
   @Test(
-    "a loss is told to the device whatever it is called meanwhile", arguments: StoreKind.allCases)
+    "a device is notified of a loss after it has changed its name", arguments: StoreKind.allCases)
   func laterLoss(_ kind: StoreKind) async throws {
     let pair = try await pair(kind)
     // The second's write is in force at first; then it takes another name.

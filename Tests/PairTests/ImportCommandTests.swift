@@ -47,7 +47,7 @@ struct ImportCommandTests {
     #expect(try await other.rows("SELECT id, word, count, big FROM words ORDER BY id") == rows)
   }
 
-  @Test("a file with a fault is refused whole, and says where")
+  @Test("a file with a fault is refused as a whole, with the place of the fault")
   func faults() async throws {
     let device = try Device()
     let file = device.directory.file("words.jsonl")

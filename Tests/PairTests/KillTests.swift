@@ -37,7 +37,8 @@ struct KillTests {
     }
   }
 
-  @Test("a kill during a push loses and doubles nothing", arguments: Case.embedded + Case.postgres)
+  @Test(
+    "a kill during a push loses and duplicates nothing", arguments: Case.embedded + Case.postgres)
   func push(_ it: Case) async throws {
     let pair = try await Pair.make(it.store)
     try await pair.one.write(Sample.notes(60, "old"))
@@ -92,7 +93,7 @@ struct KillTests {
   }
 
   @Test(
-    "a kill while the pages of a pull are staged shows none of them, and the pull goes on",
+    "a kill while pages are staged shows none of them, and the next pull completes",
     arguments: Victim.allCases)
   func pull(_ victim: Victim) async throws {
     let pair = try await Pair.make()
@@ -127,7 +128,7 @@ struct KillTests {
   }
 
   @Test(
-    "kills at arbitrary bytes lose and double nothing",
+    "kills at arbitrary bytes lose and duplicate nothing",
     arguments: [(7, .embedded), (2_024, .embedded), (31, .postgres)] as [(UInt64, StoreKind)])
   func anywhere(_ seed: UInt64, _ kind: StoreKind) async throws {
     var random = SeededGenerator(seed: seed)

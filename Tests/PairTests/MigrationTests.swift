@@ -54,7 +54,7 @@ struct MigrationTests {
     #expect(try await new.value("SELECT text FROM notes WHERE id = 'b'") == "two")
   }
 
-  @Test("a table that was created again is followed", arguments: [true, false])
+  @Test("a table that was created again is still synced", arguments: [true, false])
   func rebuilt(byAnotherProgram isForeign: Bool) async throws {
     let pair = try await make()
     if isForeign {
@@ -73,7 +73,7 @@ struct MigrationTests {
     #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'b'") == "three")
   }
 
-  @Test("a row that another program inserted is sent, also if it is edited before the next sync")
+  @Test("a row that another program inserted is sent, even if it is edited before the next sync")
   func editedSoon() async throws {
     let pair = try await make()
     try pair.one.edit(Self.rebuilt + "INSERT INTO notes VALUES ('c', 'three', 3)")
@@ -83,7 +83,7 @@ struct MigrationTests {
       try await pair.two.rows("SELECT body, n FROM notes WHERE id = 'c'") == [["three", 33]])
   }
 
-  @Test("what others wrote meanwhile wins over a rebuilt row, whose value is kept")
+  @Test("a concurrent remote write wins over a rebuilt row")
   func rebuiltMeanwhile() async throws {
     let pair = try await make()
     try await pair.two.write("UPDATE notes SET body = 'theirs' WHERE id = 'a'")
@@ -95,7 +95,7 @@ struct MigrationTests {
     #expect(try await pair.one.value("SELECT body FROM notes WHERE id = 'b'") == "TWO")
   }
 
-  @Test("columns whose names another program exchanged are recorded under their new names")
+  @Test("columns are recorded under their new names after another program swaps the names")
   func exchanged() async throws {
     let pair = try await make("('a', 'one', 'ONE'), ('b', 'two', 'TWO')")
     try pair.one.edit(
@@ -179,7 +179,7 @@ struct MigrationTests {
     #expect(try await pair.one.rows("SELECT * FROM notes").count == 2)
   }
 
-  @Test("a table that was not tracked for a time gets its rows back, and its new ones are sent")
+  @Test("a table that was untracked for a time gets its rows back, and its new ones are sent")
   func untracked() async throws {
     let pair = try await make("('a', 'one', 1), ('b', 'two', 2), ('c', 'three', 3)")
     try await pair.one.ferry("untrack", "notes")
@@ -200,7 +200,7 @@ struct MigrationTests {
     #expect(kept == ["mine"], "what theirs replaced can be read")
   }
 
-  @Test("a repair keeps values that only this device has, and they can be chosen again")
+  @Test("a repair keeps values that only this device has, and the user can choose them again")
   func repaired() async throws {
     let pair = try await make()
     let connection = try SQLiteConnection(path: pair.one.path)
@@ -227,7 +227,7 @@ struct MigrationTests {
     #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'x'") == "y")
   }
 
-  @Test("a table that cannot be recorded any more is named, and the others are synced")
+  @Test("a table that cannot be recorded any more is reported, and the others are synced")
   func unusable() async throws {
     let pair = try await Pair.make(
       schema: Self.schema + "; CREATE TABLE tasks(id TEXT PRIMARY KEY, done INTEGER)",
@@ -272,7 +272,7 @@ struct MigrationTests {
       ]), "\(kept)")
   }
 
-  @Test("an unsent edit of a column that others have renamed meanwhile is kept as a conflict")
+  @Test("an unsent edit of a column that another device renamed is kept as a conflict")
   func renamedWithEdit() async throws {
     let pair = try await make()
     let rename = "ALTER TABLE notes RENAME COLUMN body TO text"
@@ -286,7 +286,7 @@ struct MigrationTests {
     #expect(try await pair.two.open().conflicts().map(\.conflict.lost) == ["mine"])
   }
 
-  @Test("a table that others edit is not sent again when it becomes upload-only and back")
+  @Test("a table that others edit is not re-uploaded after a time as upload-only")
   func directions() async throws {
     let pair = try await make()
     try await pair.one.ferry("untrack", "notes")
@@ -317,7 +317,7 @@ struct MigrationTests {
         == [["a", "ONE"], ["c", "three"]])
   }
 
-  @Test("a table whose name is spelled otherwise now is named", arguments: [true, false])
+  @Test("a change in the spelling of a table's name is reported", arguments: [true, false])
   func otherSpelling(byAnotherProgram isForeign: Bool) async throws {
     let pair = try await make()
     let sql = """
@@ -337,7 +337,7 @@ struct MigrationTests {
   }
 
   @Test(
-    "a row that cannot be recorded is named, and all others are sent",
+    "a row that cannot be recorded is reported, and all others are sent",
     arguments: [
       "'', 'e', 1", "hex(zeroblob(300)), 'e', 1", "NULL, 'e', 1", "'z', hex(zeroblob(600000)), 1",
     ])
@@ -353,7 +353,7 @@ struct MigrationTests {
     try await settle(pair.one, pair.two)
   }
 
-  @Test("a table that was created again is noticed, also if its triggers were put back")
+  @Test("a table that was created again is noticed, even if its triggers were restored")
   func triggersPutBack() async throws {
     let pair = try await make()
     let connection = try SQLiteConnection(path: pair.one.path)
@@ -368,7 +368,7 @@ struct MigrationTests {
     #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'a'") == "ONE")
   }
 
-  @Test("a verification names a table that is gone, and leaves a migrated one to the sync")
+  @Test("a verification reports a missing table, and leaves a migrated one to the sync")
   func verified() async throws {
     let pair = try await make()
     try pair.one.edit(Self.rebuilt)
@@ -396,7 +396,7 @@ struct MigrationTests {
     #expect(try await pair.one.rows("SELECT * FROM g").count == 1)
   }
 
-  @Test("dropping a table is refused if rows of another one would go with it")
+  @Test("dropping a table is refused if it would delete rows of another table")
   func parents() async throws {
     let pair = try await Pair.make(
       schema: """

@@ -23,7 +23,7 @@ struct MissionCommandTests {
     try #require(finished.status == .exited(0), "\(finished.error)")
   }
 
-  @Test("an empty list says so, and what to do next")
+  @Test("an empty list is reported with the next command to run")
   func none() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
@@ -37,7 +37,7 @@ struct MissionCommandTests {
     #expect(try await device.ferry("mission", "list").output.contains("m"))
   }
 
-  @Test("all but the one that waits for what is nowhere are downloaded, and the reason is told")
+  @Test("a mission with an absent predecessor fails with the reason; others are downloaded")
   func all() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
@@ -54,7 +54,7 @@ struct MissionCommandTests {
     #expect(listed.last?.hasPrefix("a: mission gone, which comes first, is neither") == true)
   }
 
-  @Test("the path of a file is absolute, wherever the replica was named from")
+  @Test("the path of a file is absolute, for any path of the replica")
   func paths() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)

@@ -48,7 +48,7 @@ struct MissionForeignTests {
     #expect(try Data(contentsOf: file) == Data(right))
   }
 
-  @Test("an item that lies elsewhere is downloaded, interrupted or not")
+  @Test("an item on another server is downloaded, even after an interruption")
   func whole() async throws {
     try elsewhere.replace(right, modified: 1_000_000_000)
     try await halfOf()
@@ -58,7 +58,7 @@ struct MissionForeignTests {
     try await elsewhere.log { $0 == 206 && $1 < right.count }
   }
 
-  @Test("a file that becomes another one in the middle fails by its name, and is never joined")
+  @Test("a file that changes during its download fails with its name, and is never joined")
   func changed() async throws {
     try elsewhere.replace(right, modified: 1_000_000_000)
     try await halfOf()
@@ -74,7 +74,7 @@ struct MissionForeignTests {
     try await expectRight()
   }
 
-  @Test("a file that becomes the right one in the middle is taken whole")
+  @Test("a file that becomes the right one during its download is fetched whole")
   func corrected() async throws {
     try elsewhere.replace(wrong, modified: 1_000_000_000)
     try await halfOf()

@@ -6,7 +6,7 @@ import Testing
 @Suite("The key's file of missions on a device", .hangLimit)
 struct MissionKeyFileTests {
   @Test(
-    "a folder, a large file and half a key are told apart; a key that all may read is warned of")
+    "errors distinguish a folder, a large file and half a key; a readable key is warned of")
   func files() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)

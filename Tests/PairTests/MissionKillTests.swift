@@ -49,7 +49,7 @@ struct MissionKillTests {
     return (read - before, try run.progress())
   }
 
-  @Test("a download that is killed again and again fetches next to nothing twice")
+  @Test("a download that is killed repeatedly fetches almost nothing twice")
   func device() async throws {
     let stage = try await MissionStage.make(mebibytes: 48, isTight: true)
     let kills = 12
@@ -75,7 +75,7 @@ struct MissionKillTests {
     try await stage.expectWhole()
   }
 
-  @Test("a download that is killed when all has come fetches nothing of it again")
+  @Test("a download that is killed after its last byte fetches nothing again")
   func atTheEnd() async throws {
     let stage = try await MissionStage.make(mebibytes: 8)
     let run = try stage.download()

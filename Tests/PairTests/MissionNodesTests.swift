@@ -32,7 +32,7 @@ struct MissionNodesTests {
     ).status
   }
 
-  @Test("what is published at one node is downloaded from the other, and goes from both")
+  @Test("a mission published on one node is downloaded from the other, and removed from both")
   func nodes() async throws {
     let draft = try Draft()
     try draft.write("film.mp4", mebibytes: 6)
@@ -88,7 +88,7 @@ struct MissionNodesTests {
     }
   }
 
-  @Test("when a node is killed in the middle, its device goes on at the other")
+  @Test("when a node is killed during a download, the device continues on the other node")
   func lostNode() async throws {
     let draft = try Draft()
     try draft.write("film.mp4", mebibytes: 24)

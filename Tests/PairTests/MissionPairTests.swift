@@ -36,7 +36,7 @@ struct MissionPairTests {
     FileManager.default.contents(atPath: folder + "/" + name).map { Array($0) }
   }
 
-  @Test("what was published arrives with a pull, is downloaded, checked and updated, and vanishes")
+  @Test("a published mission arrives with a pull, is downloaded, checked, updated and retracted")
   func life() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
@@ -80,7 +80,7 @@ struct MissionPairTests {
     #expect(try await replica.verify().isEqual)
   }
 
-  @Test("a token that opens the space opens its missions, sealed at rest where a key is given")
+  @Test("a token for a space opens its missions, which are encrypted at rest with a key")
   func tokens() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url, token: try await server.token("writer"))
@@ -113,7 +113,7 @@ struct MissionPairTests {
     #expect(await fetched(events) == 65_536)
   }
 
-  @Test("the documents' example of missions is the one that is compiled here, and runs")
+  @Test("the documents' example of missions equals the compiled one, and runs")
   func documented() async throws {
     let here = URL(filePath: #filePath).deletingLastPathComponent()
     let page = try String(
@@ -139,7 +139,7 @@ struct MissionPairTests {
     await missions.close()
   }
 
-  @Test("what a mission brought answers in a cache, without a network, sealed or not")
+  @Test("a cache answers with a mission's content without a network, encrypted or not")
   func pinned() async throws {
     let server = try await Server.start()
     _ = try await Device.joined(server.url)
@@ -175,7 +175,7 @@ struct MissionPairTests {
     }
   }
 
-  @Test("an item that lies elsewhere is fetched from there, and checked")
+  @Test("an item on another server is fetched from there and checked")
   func foreign() async throws {
     let elsewhere = try await Server.start()
     let other = try Draft()
@@ -238,7 +238,7 @@ struct MissionPairTests {
     await missions.close()
   }
 
-  @Test("a server that is gone is waited for, and what came before it went is not fetched again")
+  @Test("a download waits for an absent server, and fetches no received byte again")
   func lostServer() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)

@@ -6,7 +6,7 @@ import Testing
 /// Several `ferry` processes with the same missions.
 @Suite(.serialized, .hangLimit)
 struct MissionProcessTests {
-  @Test("two processes that download the same at once fetch it once, and both succeed")
+  @Test("two processes that download a mission at the same time fetch it once, and both succeed")
   func twice() async throws {
     let stage = try await MissionStage.make(mebibytes: 16)
     let runs = try (0..<2).map { _ in try stage.download("--limit-rate", "24MiB") }
@@ -19,7 +19,7 @@ struct MissionProcessTests {
     try await stage.expectWhole()
   }
 
-  @Test("when the process that fetches is killed, the one that looks on takes over")
+  @Test("when the fetching process is killed, the observing process takes over")
   func takenOver() async throws {
     let stage = try await MissionStage.make(mebibytes: 16)
     // Slow enough for the second one to come in between on a busy machine, too.
@@ -34,7 +34,7 @@ struct MissionProcessTests {
     try await stage.expectWhole()
   }
 
-  @Test("a pause by another process stops the one that fetches, and is gone on from")
+  @Test("another process can pause a download, and resume it")
   func paused() async throws {
     let stage = try await MissionStage.make(mebibytes: 32)
     let run = try stage.download("--limit-rate", "4MiB")

@@ -10,7 +10,7 @@ struct MissionScaleTests {
   /// The memory that neither the server nor the device may exceed, in bytes.
   private static let memory = 64 << 20
 
-  @Test("thousands of items come with one request each, and in little memory on both sides")
+  @Test("thousands of items need one request each, and little memory on both sides")
   func many() async throws {
     let draft = try Draft()
     for number in 0..<Self.items {

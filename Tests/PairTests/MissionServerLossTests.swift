@@ -10,7 +10,7 @@ struct MissionServerLossTests {
   /// the server takes effect in between on a busy machine, too.
   private static let rate = "4MiB"
 
-  @Test("a server that is killed in the middle is waited for, and nothing comes twice")
+  @Test("a download waits for a killed server and fetches nothing twice")
   func killed() async throws {
     let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
     let run = try stage.download("--watch", "--limit-rate", Self.rate)
@@ -25,7 +25,7 @@ struct MissionServerLossTests {
     try await stage.expectWhole()
   }
 
-  @Test("a server that does not come back is given up, and the next command goes on")
+  @Test("a download gives up if the server does not return, and the next command continues it")
   func gone() async throws {
     let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
     let run = try stage.download("--wait", "100ms", "--limit-rate", Self.rate)
@@ -41,7 +41,7 @@ struct MissionServerLossTests {
     try await stage.expectWhole()
   }
 
-  @Test("a server that stands still is told of, and waited for as long as it takes")
+  @Test("a download reports a stalled server, and waits until it continues")
   func stopped() async throws {
     let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
     let run = try stage.download("--watch", "--timeout", "500ms", "--limit-rate", Self.rate)
@@ -55,7 +55,7 @@ struct MissionServerLossTests {
     try await stage.expectWhole()
   }
 
-  @Test("a server that stands still for good is given up, and nothing of two answers is joined")
+  @Test("a download gives up on a stalled server, and never joins two answers")
   func stoppedForGood() async throws {
     let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
     let run = try stage.download(

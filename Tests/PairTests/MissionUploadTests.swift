@@ -19,7 +19,7 @@ struct MissionUploadTests {
         + ["--chunk-size", "1MiB", "--server", proxy.url, "--token", token])
   }
 
-  @Test("a publisher or a server that is killed in the middle goes on where it was")
+  @Test("an upload continues at its place after a kill of the publisher or of the server")
   func killed() async throws {
     let draft = try Draft()
     try draft.write("film.mp4", mebibytes: 24)

@@ -51,7 +51,7 @@ struct NameProcessTests {
   }
 
   @Test(
-    "what is imported on one device is made, equal and verified on another",
+    "a table imported on one device is created, equal and verified on another",
     arguments: StoreKind.allCases)
   func travels(_ kind: StoreKind) async throws {
     let server = try await Server.start(kind)

@@ -16,7 +16,7 @@ struct NodesTests {
     return nodes
   }
 
-  @Test("devices on different nodes see each other's work")
+  @Test("devices on different nodes receive each other's changes")
   func exchange() async throws {
     let (east, west) = try await makeNodes()
     let one = try await Device.joined(east.url)
@@ -29,7 +29,7 @@ struct NodesTests {
     #expect(try await east.head() == 2)
   }
 
-  @Test("a watcher on one node hears of a push through the other")
+  @Test("a watcher on one node is notified of a push through the other")
   func events() async throws {
     let (east, west) = try await makeNodes()
     let one = try await Device.joined(east.url)
@@ -44,7 +44,7 @@ struct NodesTests {
     _ = try await watch.exitStatus()
   }
 
-  @Test("when a node is killed, its devices go on at the other with nothing lost or doubled")
+  @Test("when a node is killed, its devices continue on the other and lose or duplicate nothing")
   func lostNode() async throws {
     let (east, west) = try await makeNodes()
     let proxy = try TCPProxy(to: east.port)

@@ -8,7 +8,7 @@ import Testing
   .hangLimit,
   .enabled("needs the right to make a network namespace") { await EmptyNetwork.isPossible })
 struct OfflineTests {
-  @Test("a sync without a network says so, keeps the work, and sends it once there is one")
+  @Test("a sync without a network reports it, keeps the writes, and sends them later")
   func noNetwork() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)

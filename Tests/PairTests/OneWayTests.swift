@@ -48,7 +48,7 @@ struct OneWayTests {
   }
 
   @Test(
-    "changes of an upload-only table arrive, and nothing of others' comes back",
+    "changes of an upload-only table are sent, and other devices' changes do not return",
     arguments: StoreKind.allCases)
   func nothingComesBack(_ kind: StoreKind) async throws {
     let pair = try await makePair(kind)
@@ -74,7 +74,7 @@ struct OneWayTests {
     try await expectEqual([pair.one, pair.two], tables: ["messages", "notes"])
   }
 
-  @Test("a message that could not be sent stays marked until the user has it sent, once")
+  @Test("a message that could not be sent stays marked until the user retries it, and is sent once")
   func retry() async throws {
     let pair = try await makePair()
     try await pair.one.exchange()
@@ -109,7 +109,7 @@ struct OneWayTests {
     #expect(try await pair.one.status().unsent == 0)
   }
 
-  @Test("of an automatic table what failed goes with the next sync")
+  @Test("failed changes of an automatic table are sent with the next sync")
   func automatic() async throws {
     let pair = try await makePair(.embedded, "--automatic")
     pair.proxy.refuse()
@@ -121,7 +121,7 @@ struct OneWayTests {
     #expect(try await received(pair.two) == ["a"])
   }
 
-  @Test("a message that arrived although its answer was lost is not marked, and is there once")
+  @Test("after a lost answer the next sync confirms the message, which exists once")
   func answerLost() async throws {
     let pair = try await makePair()
     try await pair.one.exchange()
@@ -137,7 +137,7 @@ struct OneWayTests {
     #expect(try await pair.server.head() == 1)
   }
 
-  @Test("a message whose packet arrives after it was taken out of the queue is there once")
+  @Test("a failed message exists once if its packet arrives late")
   func arrivesLate() async throws {
     let pair = try await makePair()
     try await pair.one.exchange()
@@ -160,7 +160,7 @@ struct OneWayTests {
     #expect(try await pair.server.head() == 2)
   }
 
-  @Test("a watching process leaves alone what failed until another one has it tried again")
+  @Test("a watching process does not retry failed messages until another process does")
   func watching() async throws {
     let pair = try await makePair()
     try await pair.one.exchange()
@@ -180,7 +180,7 @@ struct OneWayTests {
     #expect(try await received(pair.two) == ["a"])
   }
 
-  @Test("a refused message keeps its row, and goes once it is repaired and tried again")
+  @Test("a refused message keeps its row, and is sent once after repair and retry")
   func refused() async throws {
     let pair = try await makePair()
     let rule = #"{"tables":{"messages":{"columns":{"body":{"type":"text"}}}}}"#
@@ -213,7 +213,7 @@ struct OneWayTests {
   }
 
   @Test(
-    "a process that is killed while it sends has not failed: the next one goes on, once",
+    "a kill during a send is not a failure: the next process sends the message once",
     arguments: [TCPProxy.Direction.request, .answer])
   func killed(_ direction: TCPProxy.Direction) async throws {
     let pair = try await makePair()

@@ -20,7 +20,7 @@ struct OwnershipTests {
   }
 
   @Test(
-    "a device whose token is another user's now goes on under a new name, and loses nothing",
+    "a device with a new user's token takes a new identifier, and loses nothing",
     arguments: StoreKind.allCases)
   func changedToken(_ kind: StoreKind) async throws {
     let (server, one, two, _) = try await devices(kind)

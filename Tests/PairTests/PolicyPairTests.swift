@@ -60,7 +60,7 @@ struct PolicyPairTests {
     #expect(try await one.value("SELECT n FROM notes") == 218)
   }
 
-  @Test("texts that were edited in different lines are merged; in the same line the user is asked")
+  @Test("texts edited in different lines are merged; edits of one line ask the user")
   func text() async throws {
     let (server, one, two) = try await devices(
       "INSERT INTO notes VALUES ('a', 'one\ntwo\nthree', 0)")
@@ -77,7 +77,7 @@ struct PolicyPairTests {
     #expect(question.conflict.lost == "ONE\nzwei\nTHREE\nfour")
   }
 
-  @Test("largest, smallest and united values stay; the server's or the client's where so declared")
+  @Test("each table keeps the largest, smallest, united, server's or client's value by its policy")
   func values() async throws {
     let (server, one, two) = try await devices(
       "INSERT INTO marks VALUES ('a', 5, 5, '[1]', 'new', 'first', 'first')")
@@ -98,7 +98,7 @@ struct PolicyPairTests {
     #expect(fixed.text("loser") == "\(try await two.status().device)")
   }
 
-  @Test("a device hears of a loss that another one decided long after it had synced")
+  @Test("a device is notified of a loss that another device decided after its sync")
   func laterLoss() async throws {
     let (server, one, two) = try await devices("INSERT INTO kept VALUES ('a', 'first', 'x')")
     defer { _ = server.port }
@@ -115,7 +115,7 @@ struct PolicyPairTests {
     #expect(try await one.value("SELECT a FROM kept") == "two")
   }
 
-  @Test("a question stays on the losing device until an answer ends it on all of them")
+  @Test("a question stays on the losing device until an answer ends it on all devices")
   func ask() async throws {
     let (server, one, two) = try await devices(
       "INSERT INTO marks(id, state) VALUES ('a', 'new'), ('b', 'new')")
@@ -153,7 +153,7 @@ struct PolicyPairTests {
     try await two.ferry("resolve", "\(first)", exits: 2)
   }
 
-  @Test("an edit wins over a concurrent delete where so declared, in either order of arrival")
+  @Test("edit-wins: an edit wins over a concurrent delete, in either order of arrival")
   func editWins() async throws {
     let (server, one, two) = try await devices(
       "INSERT INTO kept VALUES ('a', '1', '2'), ('b', '1', '2'), ('c', '1', '2')")
@@ -166,7 +166,7 @@ struct PolicyPairTests {
     #expect(rows == [["a", "y", "2"], ["b", "x", "2"]])
   }
 
-  @Test("a delete against an edit is put to whom it went against, and can be insisted upon")
+  @Test("ask: the loser of a delete against an edit is asked, and can choose its own operation")
   func askAboutDeletes() async throws {
     let (server, one, two) = try await devices(
       "INSERT INTO asked VALUES ('a', '1', '2'), ('b', '1', '2')")
@@ -183,7 +183,7 @@ struct PolicyPairTests {
     #expect(try await one.rows("SELECT id, a FROM asked") == [["a", "y"]])
   }
 
-  @Test("an operation is taken back, before and after it was sent, as far as it still stands")
+  @Test("undo reverts an operation before and after it was sent, except for replaced values")
   func undo() async throws {
     let (server, one, two) = try await devices(
       "INSERT INTO notes VALUES ('a', 'x', 1); INSERT INTO kept VALUES ('k', '1', '2')")
@@ -215,7 +215,7 @@ struct PolicyPairTests {
     #expect(foreign.error.contains("none of this device's"))
   }
 
-  @Test("a device that has not heard of the schema yet loses nothing by it")
+  @Test("a device that has not received the schema yet loses no operation to it")
   func unawareDevice() async throws {
     let server = try await Server.start()
     let one = try await Device.joined(server.url, schema: Self.sql, tracking: Self.tables)

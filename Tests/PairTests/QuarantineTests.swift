@@ -24,7 +24,7 @@ struct QuarantineTests {
   }
 
   @Test(
-    "a taken unique key goes to quarantine, names its holder, and everything else is exchanged",
+    "a taken unique key is quarantined with its holder's name, and all else is exchanged",
     arguments: StoreKind.allCases)
   func uniqueTaken(_ kind: StoreKind) async throws {
     let server = try await Server.start(kind)
@@ -62,7 +62,7 @@ struct QuarantineTests {
     #expect(try await two.status().quarantined == 0)
   }
 
-  @Test("an update that is refused shows the server's value again, and its own can be read")
+  @Test("after a refused update, the row has the server's value, and the refused one can be read")
   func refusedUpdate() async throws {
     let server = try await Server.start()
     try await apply(#"{"tables":{"notes":{"columns":{"n":{"type":"integer"}}}}}"#, to: server)
@@ -90,7 +90,7 @@ struct QuarantineTests {
     #expect(missing.error.contains("no entry"))
   }
 
-  @Test("what was done with a refused operation, after it and upon it goes along, nothing else")
+  @Test("the transaction of a refused operation and all that depends on it are quarantined")
   func dependants() async throws {
     let server = try await Server.start()
     try await apply(#"{"tables":{"lists":{"unique":[["name"]]}}}"#, to: server)
@@ -123,7 +123,7 @@ struct QuarantineTests {
       try await one.rows("SELECT title FROM items WHERE list = 'taken'") == [["after it"]])
   }
 
-  @Test("rows that go with their parents stay out of another transaction's quarantine")
+  @Test("rows that cascade with their parents stay out of another transaction's quarantine")
   func cascades() async throws {
     let schema = """
       CREATE TABLE p(id TEXT PRIMARY KEY, email TEXT);
@@ -155,7 +155,7 @@ struct QuarantineTests {
     #expect(try await fresh.count("k") == 0)
   }
 
-  @Test("a transaction of several packets that is refused goes as a whole, and holds nothing up")
+  @Test("a refused transaction of several packets is quarantined whole, and blocks nothing")
   func largeTransaction() async throws {
     let server = try await Server.start()
     try await apply(#"{"tables":{"notes":{"columns":{"n":{"type":"integer"}}}}}"#, to: server)
@@ -176,7 +176,7 @@ struct QuarantineTests {
     #expect(try await device.value("SELECT n FROM notes WHERE id = 'large-02400'") == 7)
   }
 
-  @Test("what a server with smaller limits cannot take is found by itself, and the rest goes")
+  @Test("operations above a server's smaller limits are isolated, and the rest is sent")
   func tooLarge() async throws {
     let server = try await Server.start()
     let directory = try TemporaryDirectory()
@@ -202,7 +202,7 @@ struct QuarantineTests {
     #expect(try await replica.status().pending == 0)
   }
 
-  @Test("a table that only admins write takes nothing from a writer, and the writer is told")
+  @Test("a writer's changes of a table for admins are refused, and the writer is notified")
   func forbidden() async throws {
     let server = try await Server.start()
     let admin = try await server.token("admin")
@@ -223,7 +223,7 @@ struct QuarantineTests {
     #expect(try await one.status().quarantined == 0)
   }
 
-  @Test("one operation of 10,000 that is refused delays none of the others")
+  @Test("one refused operation of 10,000 delays none of the others")
   func poisoned() async throws {
     let server = try await Server.start()
     try await apply(#"{"tables":{"notes":{"columns":{"n":{"type":"integer"}}}}}"#, to: server)

@@ -20,7 +20,8 @@ struct QuotaTests {
   }
 
   @Test(
-    "deletes that make room are sent with what they make room for", arguments: StoreKind.allCases)
+    "deletes that free storage are sent with the writes that need it", arguments: StoreKind.allCases
+  )
   func deletes(_ kind: StoreKind) async throws {
     let (server, device) = try await pair(kind)
     defer { withExtendedLifetime(server) {} }
@@ -36,7 +37,7 @@ struct QuotaTests {
     #expect(try await device.count() == 2)
   }
 
-  @Test("a row that found no room and is deleted is not sent at all")
+  @Test("a row that exceeded the quota and is deleted is not sent at all")
   func withdrawn() async throws {
     let (server, device) = try await pair(.embedded)
     defer { withExtendedLifetime(server) {} }
@@ -48,7 +49,7 @@ struct QuotaTests {
     try await device.ferry("verify")
   }
 
-  @Test("a watch over its quota hears others, and sends as soon as there is room")
+  @Test("a watch above its quota receives changes, and sends as soon as there is storage")
   func watch() async throws {
     let (server, device) = try await pair(.embedded)
     defer { withExtendedLifetime(server) {} }

@@ -5,7 +5,7 @@ import Testing
 /// The README's example works exactly as printed.
 @Suite(.hangLimit)
 struct ReadmeTests {
-  @Test("the README's example is the one that is compiled here")
+  @Test("the README's example equals the compiled one")
   func sameLines() throws {
     let here = URL(filePath: #filePath).deletingLastPathComponent()
     let readme = try String(

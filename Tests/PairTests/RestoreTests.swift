@@ -12,7 +12,7 @@ struct RestoreTests {
   }
 
   @Test(
-    "a server restored from yesterday's copy gets back what its devices still have",
+    "a server restored from yesterday's copy receives again the operations of its devices",
     arguments: StoreKind.allCases, Afterwards.allCases)
   func restoredServer(_ kind: StoreKind, _ afterwards: Afterwards) async throws {
     let server = try await Server.start(kind)
@@ -59,7 +59,7 @@ struct RestoreTests {
   }
 
   @Test(
-    "what was lost and cannot be told from what was deleted goes, and stays in the log",
+    "lost rows that look like deleted ones are removed, and stay in the log",
     arguments: StoreKind.allCases)
   func lostAndExpired(_ kind: StoreKind) async throws {
     let server = try await Server.start(kind)
@@ -110,7 +110,7 @@ struct RestoreTests {
   }
 
   @Test(
-    "a server restored from one copy again and again gets everything back, whatever users are asked",
+    "a server restored from one copy repeatedly receives everything again, under any policy",
     arguments: ["ask", "text-merge", "server-wins"])
   func restoredAgain(_ policy: String) async throws {
     let server = try await Server.start()
@@ -146,7 +146,7 @@ struct RestoreTests {
       try await one.value("SELECT body FROM notes WHERE id = 'X'") == "p" || lost.contains("p"))
   }
 
-  @Test("a replica restored from last week's copy takes a name of its own and lacks nothing")
+  @Test("a replica restored from last week's copy takes a new identifier and lacks nothing")
   func restoredReplica() async throws {
     let server = try await Server.start()
     let one = try await Device.joined(server.url)

@@ -6,7 +6,7 @@ import Testing
 @Suite(.hangLimit)
 struct RetentionTests {
   @Test(
-    "a device that was away for longer than the retention takes all anew, and keeps its work",
+    "a device absent for longer than the retention pulls from scratch, and keeps its writes",
     arguments: StoreKind.allCases)
   func away(_ kind: StoreKind) async throws {
     let server = try await Server.start(kind)

@@ -19,7 +19,7 @@ struct SchemaTests {
   }
 
   @Test(
-    "a schema is applied and shown, on the command line and in the library",
+    "the command line and the library apply and show a schema",
     arguments: StoreKind.allCases)
   func applyAndShow(_ kind: StoreKind) async throws {
     let server = try await Server.start(kind)
@@ -44,7 +44,7 @@ struct SchemaTests {
     #expect(try await one.open().schema().rules(for: "notes").type(of: "n") == .text)
   }
 
-  @Test("a document that replaces another version is refused, and the message says what to do")
+  @Test("a document that replaces another version is refused with the next step")
   func stale() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
@@ -63,7 +63,7 @@ struct SchemaTests {
     #expect(try await replica.schema().version == 2)
   }
 
-  @Test("a schema that records do not fit is refused with their names, and may be let keep them")
+  @Test("a schema that records do not fit is refused with their names, or applied if requested")
   func records() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
@@ -91,7 +91,7 @@ struct SchemaTests {
     #expect(try await replica.schema().version == 2)
   }
 
-  @Test("a reader may look at the schema, and only an admin may change it")
+  @Test("a reader can read the schema, and only an admin can change it")
   func roles() async throws {
     let server = try await Server.start()
     _ = try await server.token("reader")
@@ -108,7 +108,7 @@ struct SchemaTests {
   }
 
   @Test(
-    "the server names each operation that can never be applied, and keeps nothing of its packet",
+    "the server names each operation that can never be applied, and stores none of its packet",
     arguments: StoreKind.allCases)
   func refusals(_ kind: StoreKind) async throws {
     let server = try await Server.start(kind)
@@ -141,7 +141,7 @@ struct SchemaTests {
     #expect(try await server.head() == 2, "the insert and the schema")
   }
 
-  @Test("a client that is too old is told so, keeps its work, and goes on when it may")
+  @Test("an outdated client is notified, keeps its writes, and continues after its update")
   func minimumProtocol() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)

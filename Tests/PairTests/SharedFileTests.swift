@@ -6,7 +6,7 @@ import Testing
 /// Several processes on one replica's file.
 @Suite(.hangLimit)
 struct SharedFileTests {
-  @Test("two syncs of one file at once send everything once", arguments: StoreKind.allCases)
+  @Test("two concurrent syncs of one file send everything once", arguments: StoreKind.allCases)
   func twoSyncs(_ kind: StoreKind) async throws {
     let pair = try await Pair.make(kind)
     for number in 1...20 { try await pair.one.write(Sample.notes(3, "note-\(number)")) }
@@ -27,7 +27,7 @@ struct SharedFileTests {
     try await expectSettled([pair.one, pair.two], pair.server, operations: 70)
   }
 
-  @Test("what several writers do while another process watches arrives once")
+  @Test("writes of several processes arrive once while another process watches")
   func writersBesideWatch() async throws {
     let pair = try await Pair.make()
     let watch = try pair.one.start("sync", "--watch", "--json")
@@ -55,7 +55,7 @@ struct SharedFileTests {
     #expect(try await pair.two.value("SELECT count(*) FROM notes WHERE body = 'y'") == 24)
   }
 
-  @Test("a sync waits for the one that is under way, and a killed one leaves no lock behind")
+  @Test("a sync waits for the running sync, and a killed sync leaves no lock behind")
   func killedHolder() async throws {
     let pair = try await Pair.make()
     try await pair.one.write("INSERT INTO notes VALUES ('a', 'x', 1)")

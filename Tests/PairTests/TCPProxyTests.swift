@@ -44,7 +44,7 @@ struct TCPProxyTests {
     #expect(proxy.byteCount(.request) == "GET /a HTTP/1.1\r\nHost: x\r\n\r\n".utf8.count)
   }
 
-  @Test("what the system holds for a reader was not read")
+  @Test("bytes in the system's buffer do not count as read")
   func unread() async throws {
     let large = try CannedServer(saying: String(repeating: "x", count: 100_000))
     let proxy = try TCPProxy(to: large.port)
@@ -72,13 +72,13 @@ struct TCPProxyTests {
     #expect(try await ask("/b") == Self.answer)
   }
 
-  @Test("skipped exchanges pass, and a trap springs as often as it is told")
+  @Test("a trap skips the given number of exchanges, and springs the given number of times")
   func counts() async throws {
     proxy.trap(.answer, skipping: 1, times: 2, .cut)
     #expect(try await [ask(), ask(), ask(), ask()] == [Self.answer, "", "", Self.answer])
   }
 
-  @Test("what is held passes when it is let go")
+  @Test("held bytes pass when they are released")
   func holds() async throws {
     let trap = proxy.trap(.answer, after: 4, .hold)
     async let answer = ask()
@@ -88,7 +88,7 @@ struct TCPProxyTests {
     #expect(try await answer == Self.answer)
   }
 
-  @Test("what is held can be cut, and goes with the proxy's traps")
+  @Test("held bytes can be cut, and pass when the proxy's traps are removed")
   func cutsHeld() async throws {
     for isCut in [true, false] {
       let trap = proxy.trap(.answer, .hold)
@@ -109,7 +109,7 @@ struct TCPProxyTests {
     #expect(proxy.byteCount(.request) == 0)
   }
 
-  @Test("a closure runs before the bytes pass, and a delay lets them pass later")
+  @Test("a closure runs before the bytes pass, and delayed bytes pass later")
   func callsAndDelays() async throws {
     let proxy = proxy
     let seen = AsyncStream<Int>.makeStream()
@@ -122,7 +122,7 @@ struct TCPProxyTests {
     #expect(await counts.next() == 0)
   }
 
-  @Test("connections can be refused, and be sent to another server")
+  @Test("connections can be refused, and redirected to another server")
   func refuses() async throws {
     proxy.refuse()
     #expect(try await ask() == "")
@@ -132,7 +132,7 @@ struct TCPProxyTests {
     #expect(try await ask() == "other")
   }
 
-  @Test("what is stalled each way waits, and passes when the way is open again")
+  @Test("stalled bytes wait in each direction, and pass when the direction opens again")
   func stalls() async throws {
     for (conditions, passed) in [
       (LinkConditions(requests: .stalled), 0), (LinkConditions(answers: .stalled), 1),
@@ -149,7 +149,7 @@ struct TCPProxyTests {
     }
   }
 
-  @Test("a slow link delays both ways, and of two conditions at once the worse counts")
+  @Test("a slow link delays both directions, and the slower of two conditions counts")
   func slows() async throws {
     let slow = LinkConditions(
       requests: .delayed(.milliseconds(20)), answers: .delayed(.milliseconds(30)))
@@ -163,7 +163,7 @@ struct TCPProxyTests {
     #expect(slow.joined(with: LinkConditions()) == slow)
   }
 
-  @Test("connections are reset to both sides, also such as are stalled")
+  @Test("connections are reset on both sides, including stalled ones")
   func resets() async throws {
     #expect(proxy.resetAll() == 0)
     let trap = proxy.trap(.request, .tell)

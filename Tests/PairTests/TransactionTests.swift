@@ -11,7 +11,7 @@ struct TransactionTests {
     CREATE TABLE totals(id TEXT PRIMARY KEY, entries INTEGER)
     """
 
-  @Test("a transaction of several packets is seen whole or not at all")
+  @Test("readers see a transaction of several packets whole or not at all")
   func largeTransaction() async throws {
     let pair = try await Pair.make()
     try await pair.one.write(Sample.notes(2_500, "note"))
@@ -58,7 +58,7 @@ struct TransactionTests {
     #expect(try await pair.server.head() == 0)
   }
 
-  @Test("a reader that polls while 50,000 records are pulled never sees a part of a transaction")
+  @Test("a reader never sees a part of a transaction during a pull of 50,000 records")
   func polledPull() async throws {
     let pair = try await Pair.make(
       schema: Self.accounts, tracking: ["entries", "totals"])

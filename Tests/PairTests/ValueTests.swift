@@ -5,7 +5,7 @@ import Testing
 /// The values of rows and their references, from one device to another.
 @Suite(.hangLimit)
 struct ValueTests {
-  @Test("values of every kind arrive exactly", arguments: StoreKind.allCases)
+  @Test("values of every kind arrive unchanged", arguments: StoreKind.allCases)
   func exactValues(_ kind: StoreKind) async throws {
     let values: [Value] = [
       .null, .integer(.min), .integer(.max), .integer(9_007_199_254_740_993), .integer(-1),
@@ -31,7 +31,7 @@ struct ValueTests {
       [pair.one, pair.two], pair.server, operations: Int64(values.count), tables: ["things"])
   }
 
-  @Test("record identifiers of every kind of text are one record everywhere")
+  @Test("a record identifier of any text is the same record everywhere")
   func exactKeys() async throws {
     let pair = try await Pair.make()
     let keys = ["é", "e\u{301}", "🚢", "a b/c?d=e&f#%20", "\"'\\", "A", "a", "\u{1}"]
@@ -46,7 +46,7 @@ struct ValueTests {
     #expect(try await pair.one.value("SELECT count(*) FROM notes WHERE n = 2") == 8)
   }
 
-  @Test("a column set to NULL is NULL elsewhere, and a column that was not written is untouched")
+  @Test("a column set to NULL is NULL elsewhere, and an unwritten column is unchanged")
   func nullAgainstMissing() async throws {
     let schema = "CREATE TABLE t(id TEXT PRIMARY KEY, a TEXT DEFAULT 'none', b TEXT)"
     let pair = try await Pair.make(schema: schema, tracking: ["t"])
@@ -63,7 +63,7 @@ struct ValueTests {
       try await pair.two.rows("SELECT * FROM t WHERE id = 'missing'") == [["missing", nil, "z"]])
   }
 
-  @Test("a record deleted and inserted again holds nothing of its former life")
+  @Test("a record deleted and inserted again contains no value of its former life")
   func reinsert() async throws {
     let pair = try await Pair.make()
     let both = [pair.one, pair.two]
@@ -88,7 +88,7 @@ struct ValueTests {
   }
 
   @Test(
-    "children that were written before their parents arrive whole", arguments: StoreKind.allCases)
+    "children that were written before their parents all arrive", arguments: StoreKind.allCases)
   func foreignKeys(_ kind: StoreKind) async throws {
     let schema = """
       CREATE TABLE parents(id TEXT PRIMARY KEY, name TEXT);

@@ -8,7 +8,8 @@ import Testing
 @Suite(.hangLimit)
 struct VerifyTests {
   @Test(
-    "replicas that have synced are equal, and a look costs little", arguments: StoreKind.allCases)
+    "replicas that have synced are equal, and the comparison costs little",
+    arguments: StoreKind.allCases)
   func equal(_ kind: StoreKind) async throws {
     let pair = try await Pair.make(kind)
     try await pair.one.write(Sample.notes(2_000, "note"))
@@ -29,7 +30,7 @@ struct VerifyTests {
   }
 
   @Test(
-    "rows changed, removed and added past Ferry are named with their values, and repaired",
+    "rows changed, removed and added without Ferry are reported with values, and repaired",
     arguments: StoreKind.allCases)
   func altered(_ kind: StoreKind) async throws {
     let pair = try await Pair.make(kind)
@@ -66,7 +67,7 @@ struct VerifyTests {
     try await expectSettled([pair.two, pair.one], pair.server, operations: 501)
   }
 
-  @Test("ten rows of 100,000 that differ are found with less than 100 KB of traffic")
+  @Test("ten different rows of 100,000 are found with less than 100 KB of traffic")
   func traffic() async throws {
     let pair = try await Pair.make()
     for prefix in ["a", "b", "c", "d"] {
@@ -84,7 +85,7 @@ struct VerifyTests {
     #expect(report.bytesSent + report.bytesReceived < 100_000)
   }
 
-  @Test("values kept for columns and constraints to come, and local defaults, are no difference")
+  @Test("values of missing columns, rejected values and local defaults are not differences")
   func kept() async throws {
     let server = try await Server.start()
     let one = try await Device.joined(
@@ -114,7 +115,8 @@ struct VerifyTests {
     #expect(try await two.value("SELECT own FROM notes WHERE id = 'a'") == "own")
   }
 
-  @Test("a comparison ends, and finds nothing, while others write", arguments: StoreKind.allCases)
+  @Test(
+    "a comparison ends and finds nothing while other devices write", arguments: StoreKind.allCases)
   func busy(_ kind: StoreKind) async throws {
     let pair = try await Pair.make(kind)
     try await pair.one.write(Sample.notes(3_000, "note"))
@@ -144,7 +146,7 @@ struct VerifyTests {
     #expect(try await replica.verify().differences == [])
   }
 
-  @Test("a replica whose server is away ends with status 3, and a new one is empty and equal")
+  @Test("if the server is away, verify exits with 3; a new replica is empty and equal")
   func edges() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)

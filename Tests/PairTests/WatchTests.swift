@@ -23,7 +23,7 @@ struct WatchTests {
     try await expectSettled([pair.one, pair.two], pair.server, operations: 5)
   }
 
-  @Test("a watch outlives its server, and sends what was written meanwhile when it is back")
+  @Test("a watch survives a restart of its server, and sends the writes of the meantime")
   func reconnects() async throws {
     let pair = try await Pair.make()
     let watch = try pair.one.start("sync", "--watch")
@@ -45,7 +45,7 @@ struct WatchTests {
     try await expectSettled([pair.one, pair.two], pair.server, operations: 2)
   }
 
-  @Test("a watch that is killed in a push loses nothing")
+  @Test("a watch that is killed during a push loses nothing")
   func killed() async throws {
     let pair = try await Pair.make()
     let watch = try pair.one.start("sync", "--watch")
@@ -59,7 +59,7 @@ struct WatchTests {
     try await expectSettled([pair.one, pair.two], pair.server, operations: 1)
   }
 
-  @Test("a watch ends with what happened when its token is revoked")
+  @Test("a watch ends with the reason when its token is revoked")
   func revoked() async throws {
     let server = try await Server.start()
     let token = try await server.token("writer")
@@ -78,7 +78,7 @@ struct WatchTests {
     #expect(try await device.status().pending >= 1)
   }
 
-  @Test("the library's watch sends local writes at once, shows others', and ends when cancelled")
+  @Test("the library's watch sends local writes at once, shows remote ones, and can be cancelled")
   func library() async throws {
     let pair = try await Pair.make()
     let (one, two) = (try await pair.one.open(), try await pair.two.open())

@@ -7,7 +7,7 @@ struct ChildProcessTests {
   private static let fifoVariable = "FERRY_TEST_CHILD_OWNER"
   private let shell = URL(filePath: "/bin/sh")
 
-  @Test("Its status, both outputs, environment, directory and input are as asked for")
+  @Test("a child process has the requested status, outputs, environment, directory and input")
   func finished() async throws {
     let directory = try TemporaryDirectory()
     let script = "cat; echo \"$WORD $1\"; pwd >&2; exit 7"
@@ -19,7 +19,7 @@ struct ChildProcessTests {
     #expect(finished.error == directory.url.path(percentEncoded: false).dropLast() + "\n")
   }
 
-  @Test("A line is seen as soon as it is printed, and signals reach the program")
+  @Test("a line is visible as soon as it is printed, and signals reach the program")
   func linesAndSignals() async throws {
     // `tail` prints "ready" itself: a shell that has forked and not yet started it loses the
     // signal.
@@ -36,7 +36,7 @@ struct ChildProcessTests {
     child.send(SIGKILL)
   }
 
-  @Test("A stopped program goes on when told, and dies when killed")
+  @Test("a stopped program continues on SIGCONT, and ends when it is killed")
   func stopAndContinue() async throws {
     let child = try ChildProcess(URL(filePath: "/usr/bin/tail"), ["-f", "/dev/null"])
     child.send(SIGSTOP)
@@ -45,7 +45,7 @@ struct ChildProcessTests {
     #expect(try await child.exitStatus() == .killed(signal: SIGKILL))
   }
 
-  @Test("Waiting in vain ends with the program's output in the message")
+  @Test("a wait in vain ends with the program's output in the message")
   func failedWaits() async throws {
     let ended = await #expect(throws: TestSupportError.self) {
       let child = try ChildProcess(shell, ["-c", "echo last words"])
@@ -60,7 +60,7 @@ struct ChildProcessTests {
     #expect(throws: TestSupportError.self) { try ChildProcess(URL(filePath: "/no/such/program")) }
   }
 
-  @Test("It is killed when the process that started it is killed")
+  @Test("a child process is killed when its parent is killed")
   func diesWithParent() async throws {
     let directory = try TemporaryDirectory()
     let fifo = directory.file("fifo").path

@@ -30,7 +30,7 @@ struct PoolScheduleTests {
     return jobs
   }
 
-  @Test("pulls never take the connections that are kept for pushes and authentication")
+  @Test("pulls never take the connections that are reserved for pushes and authentication")
   func pullsLeaveRoom() {
     var schedule = Self.schedule(8)
     Self.fill(&schedule, .pull, 40)
@@ -40,7 +40,7 @@ struct PoolScheduleTests {
     #expect(Self.running(&schedule) == ["push0", "push1", "authentication0"])
   }
 
-  @Test("pushes leave pulls their share, and upkeep has none of its own")
+  @Test("pushes leave pulls their share, and upkeep has no share")
   func everyLaneMoves() {
     var schedule = Self.schedule(8)
     Self.fill(&schedule, .upkeep, 10)
@@ -55,7 +55,7 @@ struct PoolScheduleTests {
     #expect(Self.running(&schedule).count == 1, "what is free belongs to all")
   }
 
-  @Test("in a lane work goes in the order of its arrival, and so do lanes among each other")
+  @Test("work runs in the order of its arrival, within a lane and among lanes")
   func order() {
     var schedule = Self.schedule(8)
     for job in ["a", "b"] { #expect(schedule.add(job, lane: .push, now: .zero) == true) }
@@ -78,7 +78,7 @@ struct PoolScheduleTests {
     }
   }
 
-  @Test("what waits is bounded in number and in time, each lane for itself")
+  @Test("waiting work is bounded in number and in time, separately for each lane")
   func bounds() {
     var schedule = Self.schedule(8, waitingMax: 3)
     Self.fill(&schedule, .pull, 3)
@@ -92,7 +92,7 @@ struct PoolScheduleTests {
     #expect(schedule.isEmpty && schedule.nextDeadline == nil)
   }
 
-  @Test("a pool without shares is one line for all, and waits for as long as it takes")
+  @Test("a pool without shares has one queue, and waits without a deadline")
   func none() {
     var schedule = Schedule(connections: 2, shares: .none)
     Self.fill(&schedule, .pull, 2_000)

@@ -7,7 +7,7 @@ import Testing
 struct PostgresClusterTests {
   private static let roleVariable = "FERRY_TEST_CLUSTER_OWNER"
 
-  @Test("It is gone with its files when its owner goes away")
+  @Test("a cluster and its files are removed when its owner is released")
   func removedWithOwner() async throws {
     var cluster: PostgresCluster? = try PostgresCluster()
     let directory = try #require(cluster?.directory)
@@ -19,7 +19,7 @@ struct PostgresClusterTests {
     await #expect(throws: PostgresError.self) { try await pool.run { _ in } }
   }
 
-  @Test("It is gone when the process that owns it is killed with SIGKILL")
+  @Test("a cluster ends when the process that owns it is killed with SIGKILL")
   func removedAfterKill() async throws {
     let owner = try startOwner("hold")
     let directory = try await clusterDirectory(of: owner)
@@ -30,7 +30,7 @@ struct PostgresClusterTests {
     #expect(!FileManager.default.fileExists(atPath: directory))
   }
 
-  @Test("It is gone when the process that owns it exits")
+  @Test("a cluster ends when the process that owns it exits")
   func removedAtExit() async throws {
     let owner = try startOwner("leave")
     let directory = try await clusterDirectory(of: owner)

@@ -8,7 +8,7 @@ struct PostgresConnectionTests {
   private static let insert = PostgresStatement("insert", "INSERT INTO t VALUES ($1, $2)")
   private static let count = PostgresStatement("count", "SELECT count(*) FROM t")
 
-  @Test("A statement is prepared once on a connection")
+  @Test("a statement is prepared once on a connection")
   func preparedOnce() async throws {
     let database = try await TestDatabase(setUp: [Self.table])
     try await database.pool.run { connection in
@@ -20,7 +20,7 @@ struct PostgresConnectionTests {
     }
   }
 
-  @Test("A statement that cannot be prepared is tried again the next time")
+  @Test("a statement that cannot be prepared is prepared again at the next use")
   func failedPrepare() async throws {
     let database = try await TestDatabase()
     try await database.pool.run { connection in
@@ -33,7 +33,7 @@ struct PostgresConnectionTests {
     }
   }
 
-  @Test("A violated constraint is reported with its name and detail")
+  @Test("a violated constraint is reported with its name and detail")
   func constraintError() async throws {
     let database = try await TestDatabase(setUp: [Self.table])
     try await database.pool.run { connection in
@@ -49,7 +49,7 @@ struct PostgresConnectionTests {
     }
   }
 
-  @Test("Several statements run in one simple query")
+  @Test("several statements run in one simple query")
   func severalStatements() async throws {
     let database = try await TestDatabase()
     try await database.pool.run { connection in
@@ -58,7 +58,7 @@ struct PostgresConnectionTests {
     }
   }
 
-  @Test("A pipeline answers for each statement in order")
+  @Test("a pipeline returns each statement's answer in order")
   func pipelineResults() async throws {
     let database = try await TestDatabase(setUp: [Self.table])
     try await database.pool.run { connection in
@@ -74,7 +74,7 @@ struct PostgresConnectionTests {
     }
   }
 
-  @Test("An error in a pipeline undoes all of it, and the connection goes on")
+  @Test("an error in a pipeline rolls back all of it, and the connection stays usable")
   func pipelineError() async throws {
     let database = try await TestDatabase(setUp: [Self.table])
     try await database.pool.run { connection in
@@ -95,7 +95,7 @@ struct PostgresConnectionTests {
     }
   }
 
-  @Test("A constraint that is checked at commit fails the pipeline")
+  @Test("a constraint that is checked at commit fails the pipeline")
   func deferredConstraint() async throws {
     let database = try await TestDatabase(setUp: [
       Self.table,
@@ -126,7 +126,7 @@ struct PostgresConnectionTests {
     }
   }
 
-  @Test("A pipeline larger than every buffer in both directions does not deadlock")
+  @Test("a pipeline larger than every buffer in both directions does not deadlock")
   func largePipeline() async throws {
     let database = try await TestDatabase()
     let piece = [UInt8](repeating: 7, count: 1 << 20)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A PostgreSQL connection that fails", .hangLimit)
 struct PostgresFailureTests {
-  @Test("A closed port is reported with its address")
+  @Test("a closed port is reported with its address")
   func serverDown() async throws {
     let port = try FreePort.next()
     let error = try await failure("postgres://nobody@127.0.0.1:\(port)/none")
@@ -17,7 +17,7 @@ struct PostgresFailureTests {
     #expect(!error.message.contains("\n"))
   }
 
-  @Test("An unknown database is named")
+  @Test("an unknown database is named")
   func unknownDatabase() async throws {
     let url = try PostgresCluster.shared().createDatabase()
     let error = try await failure(url + "_absent")
@@ -25,7 +25,7 @@ struct PostgresFailureTests {
     #expect(error.message.contains("_absent\" does not exist"))
   }
 
-  @Test("A wrong or missing password is said to be that, and is not printed")
+  @Test("a wrong or missing password is reported as such, and is not printed")
   func badPassword() async throws {
     let cluster = try PostgresCluster()
     let url = try cluster.createDatabase()
@@ -46,7 +46,7 @@ struct PostgresFailureTests {
     await good.close()
   }
 
-  @Test("A URL that cannot be read is refused at once, without its password")
+  @Test("an invalid URL is refused at once, without its password")
   func malformedURL() throws {
     let urls = [
       "postgres://a:s3cret@[::1/db", "postgre://a:s3cret@host/db", "postgres://a:%s3cret@host/db",
@@ -61,7 +61,7 @@ struct PostgresFailureTests {
     }
   }
 
-  @Test("A connection that the server closed while idle is replaced unnoticed")
+  @Test("a connection that the server closed while idle is replaced without an error")
   func idleConnectionKilled() async throws {
     let database = try await TestDatabase()
     let backend = try await database.pool.run { $0.backendProcessID }
@@ -74,7 +74,7 @@ struct PostgresFailureTests {
     #expect(replacement != backend)
   }
 
-  @Test("A connection killed in use throws connectionLost, and the next work gets another")
+  @Test("a connection killed in use throws connectionLost, and the next work gets another one")
   func busyConnectionKilled() async throws {
     let database = try await TestDatabase(setUp: ["CREATE TABLE t (id bigint)"])
     let error = await #expect(throws: PostgresError.self) {
@@ -103,7 +103,7 @@ struct PostgresFailureTests {
     #expect(try await database.pool.run { try $0.int8("SELECT count(*) FROM t") } == 0)
   }
 
-  @Test("A pool outlives a crash of the server")
+  @Test("a pool survives a crash of the server")
   func serverRestart() async throws {
     let cluster = try PostgresCluster()
     let pool = try PostgresPool(url: try cluster.createDatabase(), connections: 2)

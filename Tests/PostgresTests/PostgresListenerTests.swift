@@ -6,7 +6,7 @@ import Testing
 struct PostgresListenerTests {
   private typealias Event = PostgresListener.Event
 
-  @Test("It hears, in order, what other connections notify on its channels")
+  @Test("a listener receives the notifications of other connections on its channels in order")
   func hearsOthers() async throws {
     let database = try await TestDatabase(connections: 2)
     let (events, feed) = AsyncStream.makeStream(of: Event.self)
@@ -27,7 +27,7 @@ struct PostgresListenerTests {
     await listener.close()
   }
 
-  @Test("It connects again when its backend is terminated, and says so")
+  @Test("a listener connects again when its backend is terminated, and reports it")
   func reconnects() async throws {
     let database = try await TestDatabase()
     let (events, feed) = AsyncStream.makeStream(of: Event.self)
@@ -55,7 +55,7 @@ struct PostgresListenerTests {
     await listener.close()
   }
 
-  @Test("It waits for a server that is down, and can be closed meanwhile")
+  @Test("a listener waits for a server that is down, and can be closed meanwhile")
   func serverDown() async throws {
     let cluster = try PostgresCluster()
     let url = try cluster.createDatabase()

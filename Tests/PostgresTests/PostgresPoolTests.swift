@@ -4,7 +4,7 @@ import Testing
 
 @Suite("A PostgreSQL pool", .hangLimit)
 struct PostgresPoolTests {
-  @Test("More jobs than connections all run, on no more connections than allowed")
+  @Test("more jobs than connections all run, on no more connections than allowed")
   func moreJobsThanConnections() async throws {
     let database = try await TestDatabase(
       connections: 3, setUp: ["CREATE TABLE t (id bigint PRIMARY KEY)"])
@@ -25,7 +25,7 @@ struct PostgresPoolTests {
     #expect(try await pool.run { try $0.int8("SELECT count(*) FROM t") } == 200)
   }
 
-  @Test("Each new connection is prepared")
+  @Test("each new connection is prepared")
   func prepareConnection() async throws {
     let url = try await TestDatabase().url
     let pool = try PostgresPool(
@@ -39,7 +39,7 @@ struct PostgresPoolTests {
     await pool.close()
   }
 
-  @Test("Work that is cancelled while it waits never runs")
+  @Test("work that is cancelled while it waits never runs")
   func cancelledWhileWaiting() async throws {
     let database = try await TestDatabase(setUp: ["CREATE TABLE t (id bigint)"])
     let pool = database.pool
@@ -65,7 +65,7 @@ struct PostgresPoolTests {
     await holder.close()
   }
 
-  @Test("Closing finishes what waits, refuses what comes, and disconnects")
+  @Test("closing completes waiting work, refuses new work, and disconnects")
   func closing() async throws {
     let database = try await TestDatabase(
       connections: 2, setUp: ["CREATE TABLE t (id bigint)"])

@@ -10,7 +10,7 @@ struct PostgresTransactionTests {
   private static let insert = PostgresStatement("insert", "INSERT INTO t VALUES ($1)")
   private static let count = PostgresStatement("count", "SELECT count(*) FROM t")
 
-  @Test("It commits when the body returns, and rolls back when it throws")
+  @Test("a transaction commits when the body returns, and rolls back when it throws")
   func commitAndRollback() async throws {
     let database = try await TestDatabase(setUp: [Self.table])
     try await database.pool.run { connection in
@@ -29,7 +29,7 @@ struct PostgresTransactionTests {
     }
   }
 
-  @Test("It can be committed by its last pipeline")
+  @Test("a transaction can be committed by its last pipeline")
   func pipelinedCommit() async throws {
     let database = try await TestDatabase(connections: 2, setUp: [Self.table])
     try await database.pool.run { connection in
@@ -46,7 +46,7 @@ struct PostgresTransactionTests {
     #expect(try await database.pool.run { try $0.query(Self.count)[0].int8(0) } == 1)
   }
 
-  @Test("A statement's swallowed error does not let the rest pass for committed")
+  @Test("after a statement's ignored error, the rest does not count as committed")
   func swallowedError() async throws {
     let database = try await TestDatabase(setUp: [Self.table])
     try await database.pool.run { connection in
@@ -69,7 +69,7 @@ struct PostgresTransactionTests {
     }
   }
 
-  @Test("A serialisation failure is retryable")
+  @Test("a serialisation failure is retryable")
   func serialisationFailure() async throws {
     let database = try await TestDatabase(setUp: [Self.table, "INSERT INTO t VALUES (1)"])
     let url = database.url
@@ -86,7 +86,7 @@ struct PostgresTransactionTests {
     }
   }
 
-  @Test("One that was left open is rolled back before the connection's next use")
+  @Test("a transaction that was left open is rolled back before the connection's next use")
   func leftOpen() async throws {
     let database = try await TestDatabase(setUp: [Self.table])
     try await database.pool.run { try $0.execute("BEGIN; INSERT INTO t VALUES (1)") }

@@ -9,7 +9,7 @@ struct PostgresTypesTests {
     "echo", "SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9")
   private static let oddText = "it's \"quoted\" \\ ünï 👩‍👩‍👧 ;-- \n\t"
 
-  @Test("Scalars come back as they went, extremes included")
+  @Test("scalars are read back unchanged, extremes included")
   func scalars() async throws {
     let database = try await TestDatabase()
     let id = UUID()
@@ -38,7 +38,7 @@ struct PostgresTypesTests {
     }
   }
 
-  @Test("NULL is told from empty in every type")
+  @Test("NULL is distinguished from empty in every type")
   func nulls() async throws {
     let database = try await TestDatabase()
     try await database.pool.run { connection in
@@ -58,7 +58,7 @@ struct PostgresTypesTests {
     }
   }
 
-  @Test("The server itself sees the time that was sent")
+  @Test("the server reads the time that was sent")
   func timestamps() async throws {
     let database = try await TestDatabase()
     try await database.pool.run { connection in
@@ -69,7 +69,7 @@ struct PostgresTypesTests {
     }
   }
 
-  @Test("Arrays come back as they went, with NULL elements, empty, and NULL as a whole")
+  @Test("arrays are read back unchanged, with NULL elements, empty, and NULL as a whole")
   func arrays() async throws {
     let database = try await TestDatabase()
     let id = UUID()
@@ -98,7 +98,7 @@ struct PostgresTypesTests {
     #expect(try rows[0].int4(1) == Int32(elements.count))
   }
 
-  @Test("Text, bytes and ids can be appended from raw bytes")
+  @Test("text, bytes and ids can be appended from raw bytes")
   func rawAppends() async throws {
     let database = try await TestDatabase()
     let id = UUID()
@@ -130,7 +130,7 @@ struct PostgresTypesTests {
     }
   }
 
-  @Test("A hundred thousand elements a column go in with one unnest")
+  @Test("one unnest inserts a hundred thousand elements a column")
   func bulkInsert() async throws {
     let database = try await TestDatabase(setUp: [
       "CREATE TABLE item (id bigint PRIMARY KEY, name text, ok boolean, data bytea)"
@@ -161,7 +161,7 @@ struct PostgresTypesTests {
     }
   }
 
-  @Test("Reading NULL or another type throws and names the column")
+  @Test("reading NULL or another type throws and names the column")
   func mismatches() async throws {
     let database = try await TestDatabase()
     try await database.pool.run { connection in

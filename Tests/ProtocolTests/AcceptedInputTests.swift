@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Input that another writer may send although Ferry itself would write it differently.
-@Suite("Accepted, though not canonical", .hangLimit)
+@Suite("Accepted messages that are not canonical", .hangLimit)
 struct AcceptedInputTests {
   static let device = "0199c306-6400-7000-800a-11ce00000001"
   static let id = "0199c82c-c001-7000-800a-000000000001"
@@ -11,7 +11,7 @@ struct AcceptedInputTests {
     {"id":"\(id)","table":"t","record":"r","kind":"insert","time":"0199c82cc0010000","data":{"a":1}}
     """
 
-  @Test("white space between all tokens")
+  @Test("white space is accepted between all tokens")
   func whiteSpace() throws {
     let packet = try Packet(
       """
@@ -22,7 +22,7 @@ struct AcceptedInputTests {
     #expect(packet.operations.map(\.base) == [3])
   }
 
-  @Test("members that are not known are passed over, whatever they hold")
+  @Test("unknown members with any values are ignored")
   func unknownMembers() throws {
     let packet = try Packet(
       """
@@ -32,7 +32,7 @@ struct AcceptedInputTests {
     #expect(packet.operations.first?.columns == [Column("a", 1)])
   }
 
-  @Test("names of members and columns with escapes mean the same as without")
+  @Test("escapes in names of members and columns do not change their meaning")
   func escapedNames() throws {
     let packet = try Packet(
       """
@@ -45,7 +45,7 @@ struct AcceptedInputTests {
     #expect(throws: MalformedMessage.self) { try Packet("{\"\\q\":1}") }
   }
 
-  @Test("members in any order; the packet's base counts for operations before it as well")
+  @Test("the order of members does not matter: a packet's base counts for earlier operations too")
   func memberOrder() throws {
     let packet = try Packet(
       """
@@ -57,14 +57,14 @@ struct AcceptedInputTests {
     #expect(packet.dependency == nil, "a missing dependency is none")
   }
 
-  @Test("identifiers and times in upper case")
+  @Test("identifiers and times are accepted in upper case")
   func upperCase() throws {
     let packet = try Packet(
       "{\"device\":\"\(Self.device.uppercased())\",\"operations\":[\(Self.operation)]}")
     #expect(packet.device.description == Self.device)
   }
 
-  @Test("columns of a write in any order")
+  @Test("the columns of a write are accepted in any order")
   func columnOrder() throws {
     let json = """
       [{"sequence":"1","time":"0199c82cc0010000","device":"\(Self.device)","kind":"insert",\
@@ -76,7 +76,7 @@ struct AcceptedInputTests {
     #expect(state.columns.map(\.name) == ["a", "b"])
   }
 
-  @Test("answers, pages and infos with members that are not known")
+  @Test("unknown members of answers, pages and infos are ignored")
   func laterServers() throws {
     let added = #"{"later":[{"x":"\u0041"}],"#
     let answer = try ProjectFiles.text("Protocol/fixtures/answers/conflicts.json")
@@ -93,7 +93,7 @@ struct AcceptedInputTests {
     #expect(Problem(decoding: Array((added + problem.dropFirst()).utf8))?.code == .bufferFull)
   }
 
-  @Test("a problem whose code is not known, or another server's page, is no problem of Ferry's")
+  @Test("a problem with an unknown code, or another server's page, is not a problem of Ferry")
   func foreignProblems() {
     #expect(Problem(decoding: Array(#"{"code":"brand_new","detail":"x"}"#.utf8)) == nil)
     #expect(Problem(decoding: Array("<html>403</html>".utf8)) == nil)

@@ -20,7 +20,7 @@ struct DamagedMessageTests {
     },
   ]
 
-  @Test("a message that is cut anywhere is malformed", arguments: kinds)
+  @Test("a message that is cut off at any byte is malformed", arguments: kinds)
   func cut(kind: Kind) throws {
     for name in try ProjectFiles.fixtures(in: kind.folder) {
       let message = try Self.message(kind, name)
@@ -32,7 +32,7 @@ struct DamagedMessageTests {
     }
   }
 
-  @Test("a message with a byte that is no UTF-8 anywhere is malformed", arguments: kinds)
+  @Test("a message with an invalid UTF-8 byte at any place is malformed", arguments: kinds)
   func overwritten(kind: Kind) throws {
     for name in try ProjectFiles.fixtures(in: kind.folder) {
       let message = try Self.message(kind, name)

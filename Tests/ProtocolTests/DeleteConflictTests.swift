@@ -2,7 +2,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-@Suite("What a delete takes with it", .hangLimit)
+@Suite("Conflicts of deletes", .hangLimit)
 struct DeleteConflictTests {
   private let one = DeviceID(UniqueID(high: 1, low: 1))
   private let two = DeviceID(UniqueID(high: 2, low: 2))
@@ -17,7 +17,7 @@ struct DeleteConflictTests {
   }
 
   @Test(
-    "a concurrent edit that a delete hides is told as lost, whichever of the two was later",
+    "a concurrent edit that a delete hides is reported as lost, in either order of times",
     arguments: [UInt64(50), 150])
   func concurrentEdit(editTime: UInt64) {
     var state = RecordState()
@@ -32,7 +32,7 @@ struct DeleteConflictTests {
     #expect(!outcome.isOverruled)
   }
 
-  @Test("an edit that the deleting device had seen is no conflict")
+  @Test("an edit that the deleting device had seen is not a conflict")
   func seenEdit() {
     var state = RecordState()
     _ = state.merge(

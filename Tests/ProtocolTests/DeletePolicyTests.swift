@@ -21,7 +21,7 @@ struct DeletePolicyTests {
     return (state, outcome)
   }
 
-  @Test("edit-wins: the record stays or comes back whole, whichever of the two arrives first")
+  @Test("edit-wins: the record survives or returns whole in either order of arrival")
   func editWins() {
     let (after, deleted) = outcome([start, edit, delete], rules(.editWins))
     #expect(after.row == ["a": 5, "b": 1])
@@ -35,7 +35,7 @@ struct DeletePolicyTests {
     #expect(before.since(2)?.laid(over: nil) == before.row)
   }
 
-  @Test("edit-wins: a delete whose author had seen every edit takes the record away")
+  @Test("edit-wins: a delete by an author who had seen every edit deletes the record")
   func editSeen() {
     let seen = Act.delete(at: 8, by: 3, base: 2)
     let (state, result) = outcome([start, edit, seen], rules(.editWins))
@@ -45,7 +45,7 @@ struct DeletePolicyTests {
     #expect(outcome([start, edit, own], rules(.editWins)).0.row == nil)
   }
 
-  @Test("ask: what is there stays, and whoever wanted otherwise is asked")
+  @Test("ask: the present state stays, and the author of the other operation is asked")
   func ask() {
     let (after, deleted) = outcome([start, edit, delete], rules(.ask))
     #expect(after.row == ["a": 5, "b": 1])
@@ -62,7 +62,7 @@ struct DeletePolicyTests {
     #expect(outcome([start, delete, insert], rules(.ask)).0.row == nil, "an insert as well")
   }
 
-  @Test("a delete stays a delete to those who had seen it, though it was sent again since")
+  @Test("an insert by an author who had seen the delete begins a new life, even after a late edit")
   func answer() {
     let again = Act.insert(at: 9, by: 2, [Column("a", 9)], base: 2)
     for deletes in DeletePolicy.allCases where deletes != .editWins {
@@ -73,7 +73,7 @@ struct DeletePolicyTests {
     }
   }
 
-  @Test("a record inserted anew begins its counters anew, and its hidden columns are gone")
+  @Test("a record that is inserted again starts its counters again, and loses its hidden columns")
   func newLife() {
     let counted = Act.insert(at: 1, [Column("b", 1), Column("c", 10)])
     let late = Act.add(at: 20, by: 2, ["c": 1], base: 1)
@@ -96,7 +96,7 @@ struct DeletePolicyTests {
     }
   }
 
-  @Test("an insert that had not seen the delete brings all back where edits win")
+  @Test("edit-wins: an insert by an author who had not seen the delete restores the record")
   func concurrentInsert() {
     let other = Act.insert(at: 4, by: 2, [Column("a", 4), Column("d", 4)])
     let rules = rules(.editWins)
@@ -114,7 +114,7 @@ struct DeletePolicyTests {
     #expect(outcome(acts, rules(.editWins)).0.row == ["a": 7])
   }
 
-  @Test("an increment that the deleting device had not seen is an edit, whoever added last")
+  @Test("an increment that the deleting device had not seen is an edit")
   func sharedCounter() {
     let counted = Act.insert(at: 1, [Column("c", 0)])
     let other = Act.add(at: 2, by: 2, ["c": 1], base: 1)

@@ -47,7 +47,7 @@ struct DigestDescentTests {
     return (found.sorted(), asked)
   }
 
-  @Test("exactly the records that differ are found", arguments: UInt64(1)...30)
+  @Test("a comparison finds exactly the records that differ", arguments: UInt64(1)...30)
   func finds(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var ours = Side()
@@ -67,7 +67,7 @@ struct DigestDescentTests {
     #expect(found == altered.sorted())
   }
 
-  @Test("equal trees are told by their roots alone")
+  @Test("a comparison of equal trees needs only their roots")
   func equal() {
     var side = Side()
     for index in 0..<100 { side.rows["r\(index)"] = 1 }
@@ -75,7 +75,7 @@ struct DigestDescentTests {
     #expect(Self.compare(Side(), Side()) == ([], 0))
   }
 
-  @Test("ten differing records cost thirty-one nodes at most, however large the trees")
+  @Test("ten differing records need at most 31 nodes, in trees of any size")
   func cost() {
     var ours = Side()
     for index in 0..<20_000 { ours.rows["r\(index)"] = 1 }
@@ -87,7 +87,7 @@ struct DigestDescentTests {
   }
 
   @Test(
-    "a side that answers only the first of the nodes asked for is asked again", arguments: [1, 3])
+    "a side that answers only some of the requested nodes is asked again", arguments: [1, 3])
   func partialAnswers(answering: Int) {
     var ours = Side()
     for index in 0..<200 { ours.rows["r\(index)"] = 1 }

@@ -7,7 +7,8 @@ import Testing
 struct DigestMessageTests {
   private static let cursor = Cursor(epoch: Epoch(0x5F3C_9A1B_E2D4_0718), applied: 13)
 
-  @Test("queries read and write back byte for byte", arguments: ["query-tables", "query-nodes"])
+  @Test(
+    "queries are read and written back byte for byte", arguments: ["query-tables", "query-nodes"])
   func queries(name: String) throws {
     let bytes = try ProjectFiles.fixture("digests/\(name)")
     let query = try DigestQuery(decoding: bytes, limits: .standard)
@@ -17,7 +18,8 @@ struct DigestMessageTests {
     #expect(query.nodes.count == (name == "query-nodes" ? 5 : 0))
   }
 
-  @Test("answers read and write back byte for byte", arguments: ["behind", "tables", "nodes"])
+  @Test(
+    "answers are read and written back byte for byte", arguments: ["behind", "tables", "nodes"])
   func answers(name: String) throws {
     let bytes = try ProjectFiles.fixture("digests/\(name)")
     let answer = try DigestAnswer(decoding: bytes, limits: .standard)
@@ -52,7 +54,7 @@ struct DigestMessageTests {
     }
   }
 
-  @Test("a query names a bounded number of nodes")
+  @Test("the number of nodes in a query is bounded")
   func tooManyNodes() throws {
     let nodes = (0...DigestQuery.nodesMax).map { DigestNode.leaf($0) }
     let most = DigestQuery(

@@ -12,7 +12,7 @@ struct DigestTests {
     return hasher.digest(of: key, columns)
   }
 
-  @Test("digests are those of the specification's examples, made by another implementation")
+  @Test("digests equal the specification's examples, which another implementation made")
   func golden() {
     #expect(Self.digest([]).description == "5796589f214382cb29d04c750b75f811")
     let two = [Column("title", "Buy milk"), Column("done", 0)]
@@ -29,7 +29,7 @@ struct DigestTests {
     #expect(DigestNode.leaf(DigestNode.leaf(of: record)).description == "f567")
   }
 
-  @Test("values of different class or bits have different digests, and every value its own")
+  @Test("values of different class or bits have different digests")
   func values() {
     let values: [Value] = [
       .integer(0), .integer(1), .real(0), .real(-0.0), .real(1), "1", "", .blob([]), .blob([0x31]),
@@ -47,7 +47,7 @@ struct DigestTests {
     #expect(Self.digest([Column("a", .null)]) == Self.digest([]))
   }
 
-  @Test("the order of columns does not matter, their names and their records do")
+  @Test("the order of columns does not change a digest; their names and their record do")
   func names() {
     let columns = [Column("b", 1), Column("a", 2), Column("é", 3), Column("z", 4)]
     #expect(Self.digest(columns) == Self.digest(columns.reversed()))
@@ -59,7 +59,9 @@ struct DigestTests {
     #expect(Set(others).count == others.count)
   }
 
-  @Test("the digest of a state is that of what a reader sees", arguments: UInt64(1)...200)
+  @Test(
+    "the digest of a state equals the digest of the row that a reader sees",
+    arguments: UInt64(1)...200)
   func states(seed: UInt64) {
     var hasher = RecordHasher()
     for state in RecordStatePropertyTests.history(seed: seed) {
@@ -71,7 +73,7 @@ struct DigestTests {
     }
   }
 
-  @Test("any order of records and of changes gives the same sums", arguments: UInt64(1)...50)
+  @Test("sums do not depend on the order of records and changes", arguments: UInt64(1)...50)
   func anyOrder(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var rows: [Name: Int64] = [:]
@@ -92,7 +94,7 @@ struct DigestTests {
     #expect(sums.recordCount == rows.count)
   }
 
-  @Test("a node's digest is the sum of its children's, and names are read back")
+  @Test("a node's digest is the sum of its children's digests, and node names are read back")
   func nodes() throws {
     var sums = DigestSums()
     for index in 0..<5_000 {

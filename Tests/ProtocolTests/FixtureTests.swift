@@ -17,7 +17,8 @@ struct FixtureTests {
   // MARK: Byte for byte
 
   @Test(
-    "packets read and write back byte for byte", arguments: try ProjectFiles.fixtures(in: "packets")
+    "packets are read and written back byte for byte",
+    arguments: try ProjectFiles.fixtures(in: "packets")
   )
   func packets(name: String) throws {
     let bytes = try ProjectFiles.fixture("packets/\(name)")
@@ -29,7 +30,8 @@ struct FixtureTests {
   }
 
   @Test(
-    "answers read and write back byte for byte", arguments: try ProjectFiles.fixtures(in: "answers")
+    "answers are read and written back byte for byte",
+    arguments: try ProjectFiles.fixtures(in: "answers")
   )
   func answers(name: String) throws {
     let bytes = try ProjectFiles.fixture("answers/\(name)")
@@ -37,7 +39,8 @@ struct FixtureTests {
   }
 
   @Test(
-    "pages read and write back byte for byte", arguments: try ProjectFiles.fixtures(in: "pages"))
+    "pages are read and written back byte for byte",
+    arguments: try ProjectFiles.fixtures(in: "pages"))
   func pages(name: String) throws {
     let bytes = try ProjectFiles.fixture("pages/\(name)")
     let (head, changes) = try Self.page(bytes)
@@ -55,7 +58,7 @@ struct FixtureTests {
     #expect(head.count == changes.count)
   }
 
-  @Test("a request for records reads and writes back byte for byte")
+  @Test("a request for records is read and written back byte for byte")
   func records() throws {
     let bytes = try ProjectFiles.fixture("requests/records")
     let request = try RecordsRequest(decoding: bytes, limits: .standard)
@@ -66,7 +69,7 @@ struct FixtureTests {
     #expect(answer[1] == .absent(request.keys[1]))
   }
 
-  @Test("a space's info reads and writes back byte for byte")
+  @Test("a space's info is read and written back byte for byte")
   func space() throws {
     let bytes = try ProjectFiles.fixture("space")
     let info = try SpaceInfo(decoding: bytes)
@@ -75,7 +78,7 @@ struct FixtureTests {
     #expect(info.encoded() == bytes)
   }
 
-  @Test("there is a golden problem document for each code, byte for byte")
+  @Test("each problem code has a golden document, byte for byte")
   func problems() throws {
     let names = try ProjectFiles.fixtures(in: "problems")
     #expect(names == ProblemCode.allCases.map(\.rawValue).sorted())
@@ -106,7 +109,7 @@ struct FixtureTests {
       ])
   }
 
-  @Test("a batch names a table, a predicate and what happens to the records that match")
+  @Test("a batch contains a table, a predicate and the change of the matching records")
   func batch() throws {
     let operations = try Self.packet("batch").operations
     #expect(operations.map(\.kind) == [.batch, .batch])
@@ -132,7 +135,7 @@ struct FixtureTests {
     #expect(operation.time(of: "done") == Self.time(500))
   }
 
-  @Test("a delete has no data, and a packet may end within a transaction")
+  @Test("a delete has no data, and a packet can end within a transaction")
   func deleteAndContinues() throws {
     let delete = try #require(try Self.packet("delete").operations.first)
     #expect(delete.kind == .delete)
@@ -146,7 +149,7 @@ struct FixtureTests {
     #expect(try Self.packet("mixed").operations[1].time == Self.time(1_000, counter: 1))
   }
 
-  @Test("answers say of each operation what became of it")
+  @Test("answers state the outcome of each operation")
   func outcomes() throws {
     let applied = try Self.answer("applied")
     #expect(applied.receipt.status == .applied)
@@ -160,7 +163,7 @@ struct FixtureTests {
     #expect(try Self.answer("released").released.map(\.sequences) == [15...15, 16...16])
   }
 
-  @Test("conflicts name the lost value, its writer and the winner")
+  @Test("conflicts contain the lost value, its writer and the winner")
   func conflicts() throws {
     let outcomes = try Self.answer("conflicts").receipt.outcomes
     let (a, b) = (try #require(Self.deviceA), try #require(Self.deviceB))
@@ -174,7 +177,7 @@ struct FixtureTests {
     #expect(outcomes[2].conflicts.map(\.column) == ["done", nil])
   }
 
-  @Test("an update says what it adds, and what its author's text was")
+  @Test("an update contains its increments and its author's original text")
   func policies() throws {
     let operations = try Self.packet("policies").operations
     #expect(operations.map(\.increments) == [["points", "votes"], []])
@@ -188,7 +191,7 @@ struct FixtureTests {
     #expect(columns.map(\.shared) == [0, 25])
   }
 
-  @Test("a page tells a whole record, changed columns, a tombstone and a new life apart")
+  @Test("a page distinguishes a whole record, changed columns, a tombstone and a new life")
   func changes() throws {
     let whole = try Self.changes("whole")[0].state
     #expect(whole.isAlive && whole.inserted != nil)
@@ -203,7 +206,7 @@ struct FixtureTests {
     #expect(again.isAlive && again.columns.isEmpty)
   }
 
-  @Test("cursors have no anchor, one with a print and perhaps a timeline, or an older one without")
+  @Test("a cursor has no anchor, an anchor with a hash, or an old anchor without one")
   func cursors() throws {
     func anchor(_ name: String) throws -> Cursor.Anchor? {
       try Self.page(ProjectFiles.fixture("pages/\(name)")).0.cursor.anchor

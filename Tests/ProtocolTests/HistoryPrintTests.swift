@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The history hash, which distinguishes one history from another.
-@Suite("The history's print", .hangLimit)
+@Suite("History hash", .hangLimit)
 struct HistoryPrintTests {
   private static let ids = (0..<64).map { index in
     OperationID(
@@ -18,7 +18,7 @@ struct HistoryPrintTests {
     }
   }
 
-  @Test("a print is what it was: replicas and servers keep them")
+  @Test("stored history hashes stay valid: the hash of a known history is unchanged")
   func golden() throws {
     let first = OperationID(UniqueID(high: 0x0199_C82C_C001_7000, low: 0x800A_0000_0000_0001))
     let second = OperationID(UniqueID(high: 0x0199_C82C_C384_7000, low: 0x800A_0000_0000_0384))
@@ -27,7 +27,7 @@ struct HistoryPrintTests {
     #expect(HistoryPrint.text(print(of: [first, second])) == "883160811a1176fb")
   }
 
-  @Test("histories that differ in order, in one operation or in their number have other prints")
+  @Test("histories that differ in order, in number or in one operation have different hashes")
   func differs() {
     let ids = Self.ids
     var seen: Set<UInt64> = [print(of: ids)]
@@ -44,7 +44,7 @@ struct HistoryPrintTests {
     #expect(seen.count == 1 + 3 * 63 + 64)
   }
 
-  @Test("histories of the same operations with another stamp or base have other prints")
+  @Test("histories of the same operations with another stamp or base have different hashes")
   func stampsAndBases() {
     let time = HybridTimestamp(milliseconds: 1_760_000_000_000)
     let prints = [(time, 3), (time.next, 3), (time, 4), (time, 0)].map { time, base in
@@ -53,7 +53,7 @@ struct HistoryPrintTests {
     #expect(Set(prints).count == 4)
   }
 
-  @Test("prints that differ once still differ after the same operations")
+  @Test("two different hashes stay different after the same operations")
   func stays() {
     var random = SeededGenerator(seed: 3)
     for _ in 0..<200 {
@@ -62,7 +62,7 @@ struct HistoryPrintTests {
     }
   }
 
-  @Test("each bit of an identifier changes about half of the print's")
+  @Test("each bit of an identifier changes about half of the hash's bits")
   func spreads() {
     for bit in 0..<128 {
       let high: UInt64 = bit < 64 ? 1 << UInt64(bit) : 0
@@ -76,7 +76,7 @@ struct HistoryPrintTests {
     }
   }
 
-  @Test("a cursor's anchor has print and timeline, or neither, or no timeline")
+  @Test("a cursor's anchor has a hash and a timeline, only a hash, or neither")
   func cursors() {
     let (epoch, id) = (Epoch(0x5F3C), Self.ids[0])
     let anchors: [Cursor.Anchor?] = [
@@ -106,7 +106,7 @@ struct HistoryPrintTests {
     #expect(Cursor(text + zeros + zeros)?.anchor?.timeline == Timeline(0))
   }
 
-  @Test("a receipt tells the prints around its packet only where it has them")
+  @Test("a receipt contains the hashes around its packet only if it has them")
   func receipts() throws {
     let receipt = try FixtureTests.answer("applied").receipt
     #expect(receipt.printBefore == 0x91A2_7C05_3DE8_46FB)

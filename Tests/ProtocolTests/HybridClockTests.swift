@@ -4,14 +4,14 @@ import Testing
 
 @Suite("The hybrid clock", .hangLimit)
 struct HybridClockTests {
-  @Test("readings follow the wall clock while it goes forward")
+  @Test("readings follow the wall clock while it moves forward")
   func forward() {
     var clock = HybridClock()
     #expect(clock.tick(wall: 1_000) == HybridTimestamp(milliseconds: 1_000))
     #expect(clock.tick(wall: 1_005) == HybridTimestamp(milliseconds: 1_005))
   }
 
-  @Test("readings never go back or stand still, whatever the wall clock does")
+  @Test("readings never repeat and never go back, even if the wall clock does")
   func backwards() {
     var random = SeededGenerator(seed: 4)
     var clock = HybridClock()
@@ -48,14 +48,14 @@ struct HybridClockTests {
     #expect(HybridTimestamp(rawValue: .max).next.rawValue == .max)
   }
 
-  @Test("a timestamp travels as sixteen hexadecimal digits")
+  @Test("a timestamp is encoded as sixteen hexadecimal digits")
   func text() {
     let time = HybridTimestamp(milliseconds: 0x0192_F0C1_2233, counter: 0x0A)
     #expect(time.description == "0192f0c12233000a")
     #expect(HybridTimestamp.zero.description == "0000000000000000")
   }
 
-  @Test("who comes later wins; at the same time the greater device does")
+  @Test("the later write wins; at equal times the greater device wins")
   func resolution() {
     let table: [(existing: Stamp, incoming: Stamp, winner: Resolution)] = [
       (.at(1, 1), .at(2, 1), .incoming), (.at(2, 1), .at(1, 9), .existing),

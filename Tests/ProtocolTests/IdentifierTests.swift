@@ -15,7 +15,7 @@ struct IdentifierTests {
     #expect(id.bytes[8] >> 6 == 0b10, "the variant")
   }
 
-  @Test("a UUID gives back the timestamp that it was made with")
+  @Test("a UUID contains the timestamp that it was made with")
   func timestamps() {
     var random = SeededGenerator(seed: 1)
     for _ in 0..<1_000 {
@@ -24,7 +24,7 @@ struct IdentifierTests {
     }
   }
 
-  @Test("ids of one clock sort as its timestamps, as text and as bytes too")
+  @Test("identifiers of one clock sort as its timestamps, as numbers, as text and as bytes")
   func order() {
     var random = SeededGenerator(seed: 2)
     var clock = HybridClock()
@@ -42,7 +42,7 @@ struct IdentifierTests {
     }
   }
 
-  @Test("a UUID reads back from its text and bytes, in either case")
+  @Test("a UUID is read back from its text and bytes, in either case")
   func text() {
     var random = SeededGenerator(seed: 3)
     for _ in 0..<500 {
@@ -54,7 +54,7 @@ struct IdentifierTests {
   }
 
   @Test(
-    "what is not a UUID is refused",
+    "a text or byte string that is not a UUID is refused",
     arguments: [
       "", "0192f0c1-2233-7abc-b7ff-fffffffffff", "0192f0c1-2233-7abc-b7ff-ffffffffffff0",
       "0192f0c122337abcb7ffffffffffffff", "0192f0c1_2233-7abc-b7ff-ffffffffffff",
@@ -74,7 +74,7 @@ struct IdentifierTests {
     for name in bad { #expect(SpaceName(name) == nil, "\(name)") }
   }
 
-  @Test("a cursor reads back, and received is never behind applied")
+  @Test("a cursor is read back, and received is never behind applied")
   func cursors() {
     let cursor = Cursor(epoch: Epoch(0x5F3C), applied: 7, received: 12)
     #expect(cursor.description == "0000000000005f3c.7.12")
@@ -98,7 +98,7 @@ struct IdentifierTests {
     #expect(Cursor(epoch: Epoch(1), applied: 0, received: 7, began: 9).began == nil)
   }
 
-  @Test("ids of records that look the same but differ in bytes are different records")
+  @Test("identifiers that look the same but differ in bytes are different records")
   func recordKeys() {
     let composed = RecordKey(table: "t", record: "\u{e9}")
     let decomposed = RecordKey(table: "t", record: "e\u{301}")

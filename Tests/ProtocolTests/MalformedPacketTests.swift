@@ -50,7 +50,7 @@ struct MalformedPacketTests {
   }
 
   @Test(
-    "each is refused with its reason",
+    "each malformed packet is refused with its reason",
     arguments: structure + operations + batches + values + sizes + policies)
   func refused(row: Case) {
     do {
@@ -321,7 +321,7 @@ struct MalformedPacketTests {
   ]
 
   @Test(
-    "a packet that is cut off anywhere is refused",
+    "a packet that is cut off at any byte is refused",
     arguments: try ProjectFiles.fixtures(in: "packets"))
   func truncated(name: String) throws {
     let bytes = try ProjectFiles.fixture("packets/\(name)")
@@ -332,7 +332,7 @@ struct MalformedPacketTests {
     }
   }
 
-  @Test("a packet with any byte changed is read or refused, never more")
+  @Test("a packet with any byte changed is read or refused, and nothing else happens")
   func garbled() throws {
     var random = SeededGenerator(seed: 5)
     let original = try ProjectFiles.fixture("packets/mixed")
@@ -350,7 +350,7 @@ struct MalformedPacketTests {
     #expect(refused > original.count)
   }
 
-  @Test("answers, pages and infos that are cut off anywhere are refused")
+  @Test("answers, pages and infos that are cut off at any byte are refused")
   func otherMessages() throws {
     let answer = try ProjectFiles.fixture("answers/conflicts")
     for count in answer.indices {

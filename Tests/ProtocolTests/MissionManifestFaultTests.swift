@@ -2,7 +2,7 @@ import FerryProtocol
 import TestSupport
 import Testing
 
-@Suite("What no manifest may say", .hangLimit)
+@Suite("Invalid manifests", .hangLimit)
 struct MissionManifestFaultTests {
   private func fault(_ change: (inout MissionManifest) -> Void) -> String? {
     var manifest = MissionManifestTests.manifest([MissionManifestTests.item("a")])
@@ -10,7 +10,7 @@ struct MissionManifestFaultTests {
     return manifest.fault()
   }
 
-  @Test("a priority has the limits that the option has")
+  @Test("a priority has the limits of the command's option")
   func priority() {
     for priority in [-1_000_000, 0, 1_000_000] as [Int64] {
       #expect(fault { $0.priority = priority } == nil)
@@ -31,7 +31,7 @@ struct MissionManifestFaultTests {
   }
 
   @Test(
-    "an address with a host is taken",
+    "an address with a host is accepted",
     arguments: [
       "http://h", "HTTPS://H:80/a?b#c", "http://[::1]:80/", "https://me:x@h/a@b", "http://h?x",
     ])
@@ -40,7 +40,7 @@ struct MissionManifestFaultTests {
   }
 
   @Test(
-    "a name that turns the direction of text is refused",
+    "a name that changes the direction of text is refused",
     arguments: [
       "photo\u{202E}gpj.exe", "\u{200F}a", "a/\u{2066}b", "a\u{61C}", "a\u{202A}\u{301}",
     ])
@@ -48,18 +48,18 @@ struct MissionManifestFaultTests {
     #expect(MissionPath.fault(in: path)?.contains("direction") == true)
   }
 
-  @Test("names in scripts from right to left are taken")
+  @Test("names in scripts from right to left are accepted")
   func rightToLeft() { #expect(MissionPath.fault(in: "שיעור/درس ١.txt") == nil) }
 
   @Test(
-    "a mission's name that cannot be a folder's everywhere is refused",
+    "a mission's name that is an invalid folder name on some system is refused",
     arguments: ["CON", "nul.x", "Com1", "a.", "a.."])
   func missionName(name: String) throws {
     let id = try #require(MissionID(name))
     #expect(fault { $0.id = id }?.contains("the mission's name") == true)
   }
 
-  @Test("a hash in capital letters is told as one")
+  @Test("the refusal of a hash in capital letters reports the capital letters")
   func capitals() throws {
     let document = MissionManifestTests.manifest([MissionManifestTests.item("a")]).encoded()
     let hash = MissionManifestTests.hash(7).description

@@ -22,7 +22,7 @@ struct MissionManifestTests {
     return MissionManifest(space: space, id: id, version: 1, items: items)
   }
 
-  @Test("a manifest comes back from its document byte for byte")
+  @Test("a manifest is read back from its document byte for byte")
   func roundTrip() throws {
     var manifest = Self.manifest([
       MissionItem(
@@ -41,7 +41,7 @@ struct MissionManifestTests {
     #expect(manifest.size == (4 << 20) + 1)
   }
 
-  @Test("a member that this version does not know is passed over; another format is refused")
+  @Test("an unknown member is ignored; another format is refused")
   func unknown() throws {
     let text = String(decoding: Self.manifest([Self.item("a")]).encoded(), as: UTF8.self)
     let more = text.replacing("\"format\":1", with: "\"format\":1,\"colour\":{\"x\":[1]}")
@@ -50,7 +50,7 @@ struct MissionManifestTests {
     #expect(throws: MalformedMessage.self) { try MissionManifest(decoding: Array(other.utf8)) }
   }
 
-  @Test("one content of two sizes is refused")
+  @Test("one content with two sizes is refused")
   func sizes() throws {
     let same = Self.manifest([Self.item("a"), Self.item("b")])
     #expect(same.fault() == nil)
@@ -59,7 +59,7 @@ struct MissionManifestTests {
   }
 
   @Test(
-    "a path that could leave the store, or that some file system does not take, is refused",
+    "a path that leaves the store, or that some file system refuses, is refused",
     arguments: [
       "", "/etc/passwd", "../a", "a/../b", "a/./b", "a//b", "a/", "a\\b", "c:x", "a\u{0}b", "a\nb",
       "nul", "NUL.txt", "x/Con", "com1.log", "LPT9", "end.", "end ", "what?", "a*", "<a>", "a|b",
@@ -75,7 +75,7 @@ struct MissionManifestTests {
   }
 
   @Test(
-    "ordinary names are taken, in every script",
+    "ordinary names are accepted in every script",
     arguments: [
       "a", "video/1.mp4", "课程/第一课.json", "..a", "...b", "a b", "console.log", "com10", "-rf", "~",
     ])
@@ -84,7 +84,7 @@ struct MissionManifestTests {
   }
 
   @Test(
-    "two items that some file system takes for one are refused",
+    "two items that have the same path on some file system are refused",
     arguments: [
       ["a", "a"], ["A", "a"], ["é", "e\u{301}"], ["a", "a/b"], ["a/b", "A"], ["x/a", "X/b"],
       ["a", "a/\u{301}b"], ["x/\u{301}a", "X/b"],
@@ -93,7 +93,7 @@ struct MissionManifestTests {
     #expect(Self.manifest(paths.map { Self.item($0) }).fault() != nil)
   }
 
-  @Test("an item that waits for itself, or for what is not there, is refused")
+  @Test("an item that waits for itself or for an absent item is refused")
   func order() {
     let circle = [
       Self.item("a", after: ["c"]), Self.item("b", after: ["a"]), Self.item("c", after: ["b"]),
@@ -125,7 +125,7 @@ struct MissionManifestTests {
     #expect(fault(.max, 0) != nil)
   }
 
-  @Test("what a manifest cannot say is refused with a reason")
+  @Test("an invalid value in a manifest is refused with a reason")
   func faults() {
     func fault(_ change: (inout MissionManifest) -> Void) -> String? {
       var manifest = Self.manifest([Self.item("a")])
@@ -156,7 +156,7 @@ struct MissionManifestTests {
     #expect(Self.hash(1) < Self.hash(2))
   }
 
-  @Test("a catalogue record comes back from its columns, and is none without what a device needs")
+  @Test("a catalogue record is read back from its columns, and refused if a needed one is missing")
   func record() throws {
     var manifest = Self.manifest([Self.item("a")])
     manifest.after = [MissionID("x")!, MissionID("y.z")!]

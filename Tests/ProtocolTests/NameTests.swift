@@ -13,7 +13,7 @@ struct NameTests {
     "\u{1100}\u{1161}", "\u{AC00}", "a\u{323}\u{307}", "a\u{307}\u{323}",
   ]
 
-  @Test("names whose bytes differ are different, hash apart and sort by their bytes")
+  @Test("names with different bytes are different, have different hashes and sort by their bytes")
   func bytes() {
     #expect(Set(Self.lookalikes).count == Self.lookalikes.count)
     for one in Self.lookalikes {
@@ -27,7 +27,7 @@ struct NameTests {
     #expect(Name("") < "a" && Name("a") < "aa" && !(Name("a") < "a") && Name("") == "")
   }
 
-  @Test("only ASCII letters are folded, as SQLite does")
+  @Test("only ASCII letters are case-folded, as in SQLite")
   func folding() {
     #expect(Name("S\u{212A}U_Id").folded == "s\u{212A}u_id")
     #expect(Name("\u{C9}\u{130}\u{1E9E}").folded == "\u{C9}\u{130}\u{1E9E}")
@@ -46,7 +46,7 @@ struct NameTests {
       Array(quoted(literal: "it'\u{301}s").utf8) == Array("'it''\u{301}s'".utf8))
   }
 
-  @Test("a predicate's SQL and text keep a column with a quote and a combining mark one name")
+  @Test("a column with a quote and a combining mark stays one name in a predicate's SQL and text")
   func predicates() throws {
     let predicate = Predicate.compare(.column("x\"\u{301}y"), .equal, 1)
     let sql = predicate.sql(table: "t\"\u{301}", key: "id")
@@ -57,7 +57,7 @@ struct NameTests {
       !Predicate.isNotNull(.column("\u{212A}")).matches(record: "r", columns: [Column("K", 1)]))
   }
 
-  @Test("reserved tables are found in any case, whatever follows the prefix")
+  @Test("reserved tables are found in any case, with anything after the prefix")
   func reserved() {
     for name: Name in ["Ferry_\u{301}x", "fErRy_", "SQLite_\u{200D}", "sQLITE_x"] {
       #expect(NameRule.isReserved(table: name), "\(name)")
@@ -67,7 +67,7 @@ struct NameTests {
     }
   }
 
-  @Test("a message may hold two names that Swift takes for one")
+  @Test("a message can contain two names that are equal as Swift strings")
   func messages() throws {
     let time = HybridTimestamp(milliseconds: 1)
     let operation = Operation(
@@ -87,7 +87,7 @@ struct NameTests {
     #expect(try SpaceSchema(decoding: schema.encoded()) == schema)
   }
 
-  @Test("a change that breaks a rule is told with its record, and the others are read")
+  @Test("a change that breaks a rule is reported with its record, and the others are read")
   func unreadable() throws {
     let stamp = "\"time\":\"0000000000010000\",\"device\":\"00000000-0000-0000-0000-000000000001\""
     func change(_ sequence: Int, _ table: String, _ record: String, _ data: String) -> String {

@@ -8,7 +8,7 @@ import Testing
 struct NoticeTests {
   static let seeds: ClosedRange<UInt64> = 1...200
 
-  @Test("notices come back as they were, beside the page's changes", arguments: seeds)
+  @Test("notices are read back unchanged, beside the page's changes", arguments: seeds)
   func roundTrip(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let notices = (0..<Int.random(in: 0...6, using: &random)).map {
@@ -21,7 +21,7 @@ struct NoticeTests {
     #expect(try PageReader.head(of: bytes) == Self.head(changes.count))
   }
 
-  @Test("a reader that knows no notices reads the same page", arguments: seeds)
+  @Test("a reader that does not know notices reads the same page", arguments: seeds)
   func passedOver(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let changes = [Change.absent(.sample(1))]
@@ -42,7 +42,7 @@ struct NoticeTests {
     #expect(plain.finish() == bytes)
   }
 
-  @Test("a golden page tells the loser what was lost, to whom and by which operation")
+  @Test("a golden page reports to the loser the lost value, the winner and its operation")
   func golden() throws {
     let bytes = try ProjectFiles.fixture("pages/notices")
     let notice = try #require(try PageReader.notices(of: bytes, limits: .standard).first)
@@ -53,7 +53,7 @@ struct NoticeTests {
     #expect(notice.conflicts.map(\.loser.device) == [FixtureTests.deviceB])
   }
 
-  @Test("changes are not looked at for the notices, and what stands before them is checked")
+  @Test("reading notices skips the changes and checks everything before them")
   func damaged() throws {
     var random = SeededGenerator(seed: 1)
     let bytes = Self.page([.random(at: 1, &random)], [])

@@ -8,7 +8,7 @@ struct PlainTextTests {
   private static let lengths = 0...20
 
   @Test(
-    "a string comes back as it was, whatever stands where",
+    "a string is read back unchanged, with any byte at any place of a word",
     arguments: [
       "", "\"", "\\", "\u{0}", "\u{1F}", " ", "!", "\u{7F}", "é", "\u{FFFD}", "😀", "a\u{301}",
       "\"\\", "\u{80}\"",
@@ -30,7 +30,7 @@ struct PlainTextTests {
   }
 
   @Test(
-    "bytes that are no text are refused wherever they stand",
+    "invalid UTF-8 is refused at any place of a word",
     arguments: [
       [0x00], [0x0A], [0x1F], [0x80], [0xFF], [0xC3], [0xE2, 0x82], [0xF0, 0x9F, 0x98],
       [0xED, 0xA0, 0x80], [0xC0, 0x80],

@@ -10,7 +10,8 @@ struct PolicyAlgebraTests {
   static let orderless: [ConflictPolicy] = [.max, .min, .counter, .setUnion, .lastWriterWins]
 
   @Test(
-    "on a living record any order of arrival gives the same values", arguments: orderless, seeds)
+    "on a living record any order of arrival results in the same values", arguments: orderless,
+    seeds)
   func anyOrder(policy: ConflictPolicy, seed: UInt64) {
     var maker = PolicyActs(seed: seed, policy)
     var acts = maker.acts(4, deletes: false)
@@ -41,7 +42,8 @@ struct PolicyAlgebraTests {
   }
 
   @Test(
-    "what came since a cursor, laid over the row at that cursor, is the row now", arguments: seeds)
+    "the changes after a cursor, applied to the row at that cursor, result in the present row",
+    arguments: seeds)
   func since(seed: UInt64) {
     for history in PolicyHistory.all(seed: seed) {
       for now in history.states.indices {
@@ -56,7 +58,7 @@ struct PolicyAlgebraTests {
     }
   }
 
-  @Test("an operation's author sees what stands after its next pull", arguments: seeds)
+  @Test("an operation's author has the server's row after its next pull", arguments: seeds)
   func authors(seed: UInt64) {
     for history in PolicyHistory.all(seed: seed) {
       for (index, act) in history.acts.enumerated() {
@@ -71,7 +73,9 @@ struct PolicyAlgebraTests {
     }
   }
 
-  @Test("a state reads back from its JSON as it was, also what a delete hides", arguments: seeds)
+  @Test(
+    "a state is read back from its JSON unchanged, including values that a delete hides",
+    arguments: seeds)
   func roundTrip(seed: UInt64) throws {
     for state in PolicyHistory.all(seed: seed).flatMap(\.states) {
       let bytes = state.encoded()
@@ -82,7 +86,7 @@ struct PolicyAlgebraTests {
     }
   }
 
-  @Test("every value that is lost is listed", arguments: seeds)
+  @Test("every lost value is listed", arguments: seeds)
   func losses(seed: UInt64) {
     for history in PolicyHistory.all(seed: seed) {
       for (index, act) in history.acts.enumerated() {
@@ -109,7 +113,7 @@ struct PolicyAlgebraTests {
     }
   }
 
-  @Test("where edits win or are asked, no delete takes away what its author had not seen")
+  @Test("under edit-wins and ask, no delete removes values that its author had not seen")
   func deletesOfUnseen() {
     for seed in Self.seeds {
       for history in PolicyHistory.all(seed: seed) where history.rules.deletes != .deleteWins {

@@ -18,7 +18,7 @@ struct PolicyTests {
     return (state.row?["a"], outcome)
   }
 
-  @Test("server-wins: what is there stays against a write that had not seen it, else the latest")
+  @Test("server-wins: the present value stays against a concurrent write, else the latest wins")
   func serverWins() {
     let first = Act.update(at: 2, [Column("a", 1)], base: 1)
     let late = last([start, first, .update(at: 9, by: 2, [Column("a", 2)], base: 1)], .serverWins)
@@ -33,7 +33,7 @@ struct PolicyTests {
     #expect(same.value == 1 && same.outcome == .applied)
   }
 
-  @Test("client-wins: what arrives stays, whatever the clocks say")
+  @Test("client-wins: the write that arrives last wins, with any clocks")
   func clientWins() {
     let first = Act.update(at: 9, [Column("a", 1)], base: 1)
     let early = last([start, first, .update(at: 2, by: 2, [Column("a", 2)], base: 1)], .clientWins)
@@ -42,7 +42,7 @@ struct PolicyTests {
     #expect(!early.outcome.isOverruled)
   }
 
-  @Test("ask: what is there stays, and the author of what arrived is asked")
+  @Test("ask: the present value stays, and the author of a concurrent write is asked")
   func ask() {
     let first = Act.update(at: 2, [Column("a", 1)], base: 1)
     let late = last([start, first, .update(at: 9, by: 2, [Column("a", 2)], base: 1)], .ask)
@@ -57,7 +57,7 @@ struct PolicyTests {
     #expect(answer.value == 2 && answer.outcome == .applied)
   }
 
-  @Test("a value whose write lost before is not new to those who had seen it")
+  @Test("a losing write that restates a value does not make it new to authors who had seen it")
   func origins() {
     // Device 2 had seen sequence 2; device 3's losing write sends the value again at 3.
     let acts = [
@@ -71,7 +71,7 @@ struct PolicyTests {
     }
   }
 
-  @Test("max and min go by value; NULL gives way to every value")
+  @Test("max and min compare values; NULL gives way to every value")
   func extremes() {
     let low = Act.update(at: 9, by: 2, [Column("a", -3)], base: 1)
     #expect(last([start, low], .max).value == 0)
@@ -84,7 +84,7 @@ struct PolicyTests {
     }
   }
 
-  @Test("counters add increments up, also under other policies, and wrap")
+  @Test("counters add increments, also under other policies, and wrap")
   func counters() {
     let adds = [start, .add(at: 5, by: 2, ["a": 5]), .add(at: 3, by: 3, ["a": -2])]
     for policy in ConflictPolicy.allCases {
@@ -114,7 +114,7 @@ struct PolicyTests {
       last([start, .add(at: 7, ["a": 1]), .update(at: 5, [Column("a", 9)])], .counter).value == 1)
   }
 
-  @Test("a value that several devices made is concurrent to each that had not seen the others")
+  @Test("a value built by several devices is concurrent to each author who had not seen all")
   func shared() {
     // Device 2 adds without having seen 1's increment, then sets without having seen the sum.
     let set = Act.update(at: 9, by: 2, [Column("a", 7)], base: 1)
@@ -126,7 +126,7 @@ struct PolicyTests {
     #expect(own.outcome == .applied, "its own increment only")
   }
 
-  @Test("set-union unites arrays; elements are only ever added")
+  @Test("set-union unites arrays; elements are only added")
   func setUnion() {
     func union(_ first: Value, _ second: Value) -> (value: Value?, outcome: Outcome) {
       last(
@@ -148,7 +148,7 @@ struct PolicyTests {
     #expect(union(.text(long), .text(other)).value == .text(other), "too large to unite")
   }
 
-  @Test("text-merge takes what changed on both sides; what touches is asked")
+  @Test("text-merge keeps changes of both sides; overlapping changes are asked")
   func textMerge() {
     let begun = Act.insert(at: 1, [Column("a", "1\n2\n3\n4\n")])
     let first = Act.edit(at: 2, "1!\n2\n3\n4\n", from: "1\n2\n3\n4\n", base: 1)
@@ -167,7 +167,7 @@ struct PolicyTests {
     #expect(last([begun, first, seen], .textMerge).outcome == .applied)
   }
 
-  @Test("text-merge without an original asks where the author had not seen what is there")
+  @Test("text-merge without an original asks if the author had not seen the present value")
   func textWithoutOriginal() {
     let begun = Act.insert(at: 1, [Column("a", "1\n")])
     let unseen = last([begun, .insert(at: 3, by: 2, [Column("a", "2\n")])], .textMerge)

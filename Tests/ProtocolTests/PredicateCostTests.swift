@@ -6,7 +6,7 @@ import Testing
 struct PredicateCostTests {
   static func predicate(_ text: String) throws -> Predicate { try Predicate(text, key: "id") }
 
-  @Test("each operator, comparison and value costs, and long values more")
+  @Test("each operator, comparison and value costs, and long values cost more")
   func cost() throws {
     #expect(try Self.predicate("true").cost == 1)
     #expect(try Self.predicate("a = 1").cost == 2)
@@ -17,7 +17,7 @@ struct PredicateCostTests {
     #expect(try Self.predicate("a = '\(long)'").cost == 12)
   }
 
-  @Test("a predicate that names records by their keys says which")
+  @Test("a predicate that names records by their keys lists them")
   func records() throws {
     #expect(try Self.predicate("id = 'a'").records == ["a"])
     #expect(try Self.predicate("id in ('a', 'b', 1, null)").records == ["a", "b"])

@@ -3,9 +3,10 @@ import SQLite
 import TestSupport
 import Testing
 
-@Suite("Predicates, drawn from seeds", .hangLimit)
+@Suite("Random predicates", .hangLimit)
 struct PredicatePropertyTests {
-  @Test("what is printed reads as the same predicate", arguments: 1...8 as ClosedRange<UInt64>)
+  @Test(
+    "a predicate that is printed is read back unchanged", arguments: 1...8 as ClosedRange<UInt64>)
   func printing(seed: UInt64) throws {
     var samples = PredicateSamples(seed: seed)
     for _ in 0..<2_000 {
@@ -15,7 +16,8 @@ struct PredicatePropertyTests {
     }
   }
 
-  @Test("what is sent reads as the same predicate", arguments: 1...8 as ClosedRange<UInt64>)
+  @Test(
+    "a predicate that is encoded is read back unchanged", arguments: 1...8 as ClosedRange<UInt64>)
   func encoding(seed: UInt64) throws {
     var samples = PredicateSamples(seed: seed)
     for _ in 0..<2_000 {

@@ -22,7 +22,7 @@ struct PredicateTests {
   private static let done = PredicateField.column("done")
 
   @Test(
-    "what a user writes, and how it travels",
+    "a user's text is parsed into its predicate and its encoding",
     arguments: [
       ("due < '2026-10-01' and done = 0", #"["and",["<","due","2026-10-01"],["=","done",0]]"#),
       ("DUE<=-1.5 Or NOT done==1", #"["or",["<=","DUE",-1.5],["not",["=","done",1]]]"#),
@@ -51,7 +51,7 @@ struct PredicateTests {
   }
 
   @Test(
-    "a text that is none is refused with what was expected, and where",
+    "an invalid text is refused with the expected token and the place",
     arguments: [
       ("", "a column, 'not' or '(' was expected, not the end", 1),
       ("due <", "a value was expected, not the end", 6),
@@ -87,7 +87,7 @@ struct PredicateTests {
   }
 
   @Test(
-    "a message that is none is refused with its reason",
+    "an invalid message is refused with its reason",
     arguments: [
       ("[]", "a predicate is an array that begins with a word"),
       (#"["like","a","b"]"#, "'like' begins no predicate"),
@@ -110,7 +110,7 @@ struct PredicateTests {
     #expect { try Predicate.read(json) } throws: { ($0 as? MalformedMessage)?.reason == reason }
   }
 
-  @Test("nesting and size are bounded, where it is written and where it is read")
+  @Test("nesting and size are bounded in texts and in messages")
   func bounds() throws {
     var deep = Predicate.isNull(Self.due)
     for _ in 1..<Limits.standard.predicateDepth { deep = .not(deep) }
@@ -131,7 +131,7 @@ struct PredicateTests {
     }
   }
 
-  @Test("one part or none in an 'and' or 'or' travels as what it means")
+  @Test("an 'and' or 'or' of one part or none is encoded by its meaning")
   func normalizing() {
     let part = Predicate.isNull(Self.due)
     #expect(Predicate.and([.or([part])]).written == part.written)
@@ -167,7 +167,7 @@ struct PredicateTests {
     #expect(!Predicate.always.matches(record: "r", RecordState([.update(at: 1, [])])))
   }
 
-  @Test("the longest predicate is no deeper for SQLite than it may be")
+  @Test("the longest predicate stays within SQLite's limit of depth")
   func longest() {
     let parts = (0..<300).map { Predicate.compare(Self.done, .equal, .integer($0)) }
     let sql = Predicate.or(parts).sql(table: "t", key: "id")

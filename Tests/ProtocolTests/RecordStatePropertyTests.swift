@@ -32,7 +32,7 @@ struct RecordStatePropertyTests {
     }
   }
 
-  @Test("any order of arrival gives the same registers", arguments: seeds)
+  @Test("any order of arrival results in the same registers", arguments: seeds)
   func anyOrder(seed: UInt64) {
     let acts = Self.acts(seed: seed, count: 5)
     let expected = RecordState(acts).registers
@@ -52,7 +52,8 @@ struct RecordStatePropertyTests {
   }
 
   @Test(
-    "what came since a cursor, laid over the row at that cursor, is the row now", arguments: seeds)
+    "the changes after a cursor, applied to the row at that cursor, result in the present row",
+    arguments: seeds)
   func since(seed: UInt64) {
     let states = Self.history(seed: seed)
     for now in states.indices {
@@ -65,7 +66,7 @@ struct RecordStatePropertyTests {
   }
 
   @Test(
-    "an operation's author sees what stands after the next pull, also where it lost",
+    "an operation's author has the server's row after the next pull, even if it lost",
     arguments: seeds)
   func authors(seed: UInt64) {
     let acts = Self.acts(seed: seed, count: 12)
@@ -81,7 +82,7 @@ struct RecordStatePropertyTests {
     }
   }
 
-  @Test("a state reads back from its JSON as it was", arguments: seeds)
+  @Test("a state is read back from its JSON unchanged", arguments: seeds)
   func roundTrip(seed: UInt64) throws {
     for state in Self.history(seed: seed) {
       let bytes = state.encoded()
@@ -93,14 +94,14 @@ struct RecordStatePropertyTests {
     }
   }
 
-  @Test("below wholeBelow the stored text is what a device needs", arguments: seeds)
+  @Test("a device with a cursor below wholeBelow needs exactly the stored text", arguments: seeds)
   func wholeBelow(seed: UInt64) {
     for state in Self.history(seed: seed) {
       for cursor in 0..<max(state.wholeBelow, 0) { #expect(state.since(cursor) == state) }
     }
   }
 
-  @Test("a record that exists holds every column of its latest insert", arguments: seeds)
+  @Test("a record that exists contains every column of its latest insert", arguments: seeds)
   func neverPartial(seed: UInt64) {
     let acts = Self.acts(seed: seed, count: 12)
     let state = RecordState(acts)

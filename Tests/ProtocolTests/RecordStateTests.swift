@@ -18,7 +18,7 @@ struct RecordStateTests {
     #expect(state.sequence == 3)
   }
 
-  @Test("the later write to a column stays, whichever arrives first")
+  @Test("the later write to a column wins, in either order of arrival")
   func lastWriterWins() {
     let start = Act.insert(at: 1, [Column("a", 0), Column("b", 0)])
     let early = Act.update(at: 2, by: 2, [Column("a", 2), Column("b", 2)])
@@ -28,7 +28,7 @@ struct RecordStateTests {
     }
   }
 
-  @Test("equal times are decided by device, the greater one winning")
+  @Test("at equal times the greater device wins")
   func ties() {
     let start = Act.insert(at: 1, [Column("a", 0)])
     let small = Act.update(at: 2, by: 2, [Column("a", 2)])
@@ -49,7 +49,7 @@ struct RecordStateTests {
     #expect(RecordState([again, delete, edit, first]).row == ["b": 4])
   }
 
-  @Test("an insert that revives what others wrote to the dead record does not stand alone")
+  @Test("an insert that revives another device's later write is reported as overruled")
   func revivedWithColumns() {
     var state = RecordState([
       .insert(at: 1, [Column("a", 1)]), .delete(at: 2, by: 2),
@@ -60,7 +60,7 @@ struct RecordStateTests {
     #expect(outcome.isOverruled && outcome.conflicts.isEmpty)
   }
 
-  @Test("an update never brings a deleted record back, however late it is")
+  @Test("an update never revives a deleted record, at any time")
   func updateOfDeleted() {
     var state = RecordState([.insert(at: 1, [Column("a", 1)]), .delete(at: 2, by: 2)])
     let outcome = state.merge(.update(at: 9, by: 3, [Column("a", 9)]), at: 3)
@@ -73,7 +73,7 @@ struct RecordStateTests {
     #expect(state.since(2)?.deleted?.sequence == 3, "its author is told of the delete")
   }
 
-  @Test("a record that is inserted again holds its new columns only")
+  @Test("a record that is inserted again contains its new columns only")
   func fewerColumns() {
     let state = RecordState([
       .insert(at: 1, [Column("a", 1), Column("b", 1)]), .delete(at: 2),
@@ -86,7 +86,7 @@ struct RecordStateTests {
     #expect(state.since(3) == nil)
   }
 
-  @Test("an update of a record that nobody inserted waits unseen for its insert")
+  @Test("an update of an absent record stays invisible until the record's insert")
   func ghost() {
     var state = RecordState()
     let outcome = state.merge(.update(at: 5, [Column("a", 5)]), at: 1)
@@ -100,7 +100,7 @@ struct RecordStateTests {
     #expect(state.since(1)?.columns.count == 2, "it is given whole")
   }
 
-  @Test("an overruled write brings what stands to its author's next pull")
+  @Test("an overruled write lets its author pull the present value")
   func touchOnLoss() {
     var state = RecordState([.insert(at: 1, [Column("a", 1), Column("b", 1)])])
     _ = state.merge(.update(at: 5, by: 2, [Column("a", 5)]), at: 2)
@@ -113,7 +113,7 @@ struct RecordStateTests {
     #expect(state.since(2)?.columns.map(\.value) == [5])
   }
 
-  @Test("a column write that a delete overruled is taken back at its author, in a new life too")
+  @Test("an author's next pull reverts a column write that a delete overruled, in a new life too")
   func touchOnLossToDelete() {
     var state = RecordState([
       .insert(at: 1, [Column("a", 1), Column("c", 1)]), .delete(at: 5, by: 2),
@@ -125,7 +125,7 @@ struct RecordStateTests {
     #expect(state.since(3)?.laid(over: ["a": 6, "c": 3]) == ["a": 6])
   }
 
-  @Test("a delete that loses against a newer insert has the record given whole again")
+  @Test("after a delete loses against a newer insert, its author pulls the whole record")
   func lateDelete() {
     var state = RecordState([.insert(at: 1, [Column("a", 1)]), .insert(at: 7, by: 2, [])])
     let outcome = state.merge(.delete(at: 3, by: 3), at: 3)
@@ -134,7 +134,7 @@ struct RecordStateTests {
     #expect(state.isAlive)
   }
 
-  @Test("two deletes are one, and the author of the earlier is not told of a conflict")
+  @Test("two deletes are one, and the author of the earlier one gets no conflict")
   func twoDeletes() {
     var state = RecordState([.insert(at: 1, [Column("a", 1)]), .delete(at: 4, by: 2)])
     #expect(state.merge(.delete(at: 3, by: 3), at: 3) == .applied)
@@ -142,7 +142,7 @@ struct RecordStateTests {
     #expect(state.since(2)?.deleted?.sequence == 3)
   }
 
-  @Test("an overruled value is listed only when its author had not been seen, and differs")
+  @Test("an overruled value is listed only if it differs and its author had not been seen")
   func conflictsSeen() {
     let start = Act.insert(at: 1, [Column("a", 1)])
     let table: [(base: Int64, device: UInt64, value: Value, conflicts: Int)] = [

@@ -5,7 +5,7 @@ import Testing
 /// The request for single records: its fields, and its refusals.
 @Suite(.hangLimit)
 struct RecordsRequestTests {
-  @Test("keys come back as they were, whatever their text", arguments: UInt64(1)...100)
+  @Test("keys of any text are read back unchanged", arguments: UInt64(1)...100)
   func roundTrip(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let texts = ["a", "é", "e\u{301}", "\"", "\\", "\u{1}", "日本", "x y/z?#"]
@@ -18,21 +18,21 @@ struct RecordsRequestTests {
     #expect(try RecordsRequest(decoding: request.encoded(), limits: .standard) == request)
   }
 
-  @Test("records whose identifiers differ in bytes are different records")
+  @Test("identifiers with different bytes are different records")
   func bytes() throws {
     let keys = ["\u{E9}", "e\u{301}"].map { RecordKey(table: "t", record: $0) }
     let request = RecordsRequest(keys: keys)
     #expect(try RecordsRequest(decoding: request.encoded(), limits: .standard).keys.count == 2)
   }
 
-  @Test("unknown members are passed over")
+  @Test("unknown members are ignored")
   func unknownMembers() throws {
     let json = #"{"x":[1,{"records":2}],"records":[["t","r"]],"y":null}"#
     let request = try RecordsRequest(decoding: Array(json.utf8), limits: .standard)
     #expect(request.keys == [RecordKey(table: "t", record: "r")])
   }
 
-  @Test("as many records as allowed are read, and one more is refused")
+  @Test("the largest allowed number of records is read, and one more is refused")
   func bound() throws {
     let keys = (0...Limits.standard.recordsPerRequest).map {
       RecordKey(table: "t", record: "\($0)")

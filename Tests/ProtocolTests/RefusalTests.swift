@@ -5,7 +5,7 @@ import Testing
 /// Operations that can never be applied, as they travel.
 @Suite(.hangLimit)
 struct RefusalTests {
-  @Test("a problem names the operations that can never be applied, and who holds a unique key")
+  @Test("a problem names the operations that can never be applied, and a unique key's holder")
   func golden() throws {
     let bytes = try ProjectFiles.fixture("problems/operation_refused")
     let problem = try #require(Problem(decoding: bytes))
@@ -17,7 +17,7 @@ struct RefusalTests {
     #expect(problem.encoded() == bytes)
   }
 
-  @Test("codes and members that are not known are kept or passed over; a broken one is refused")
+  @Test("unknown codes are kept and unknown members ignored; a broken refusal is refused")
   func unknown() throws {
     func problem(_ refusal: String) -> Problem? {
       Problem(
@@ -33,7 +33,7 @@ struct RefusalTests {
     #expect(problem("{\"operation\":\"\(id)\"}") == nil)
   }
 
-  @Test("the table of refusals in the specification is the one in the code")
+  @Test("the specification's table of refusals equals the one in the code")
   func specification() throws {
     let text = try ProjectFiles.text("Protocol/SPEC.md")
     let section = try #require(text.firstRange(of: "## 12 Refusals")).upperBound

@@ -29,14 +29,14 @@ struct SpaceSchemaTests {
     try SpaceSchema(decoding: Array(text.utf8), limits: limits)
   }
 
-  @Test("a document reads as the schema that it declares, and writes back byte for byte")
+  @Test("a document is read as the schema that it declares, and written back byte for byte")
   func roundTrip() throws {
     #expect(try Self.read(Self.document) == Self.schema)
     #expect(String(decoding: Self.schema.encoded(), as: UTF8.self) == Self.document)
     #expect(try SpaceSchema(decoding: SpaceSchema.empty.encoded()) == .empty)
   }
 
-  @Test("documents that say the same are written the same")
+  @Test("documents with the same meaning are written the same")
   func canonical() throws {
     let other = """
       { "tables" : { "tasks" : { "unique" : [["email"],["project","number"]],
@@ -52,7 +52,7 @@ struct SpaceSchemaTests {
     #expect(try Self.read("{}") == .empty)
   }
 
-  @Test("a table or column that is not named follows the standard rules, or its table's policy")
+  @Test("a table or column without rules follows the standard rules, or its table's policy")
   func lookups() {
     let schema = Self.schema
     #expect(schema.rules(for: "elsewhere") == .standard)
@@ -65,7 +65,7 @@ struct SpaceSchemaTests {
     #expect(schema.rules(for: "tasks").requiredColumns == ["due"])
   }
 
-  @Test("rules are plain while they decide no conflict otherwise than without them")
+  @Test("rules are plain if they do not change how conflicts are decided")
   func plain() {
     #expect(TableRules.standard.isPlain)
     let typed = ColumnRules(policy: .lastWriterWins, type: .text, isRequired: true)
@@ -78,7 +78,7 @@ struct SpaceSchemaTests {
     #expect(!rules.isPlain)
   }
 
-  @Test("each type admits its own class and NULL; reals take integers")
+  @Test("each type accepts its own class and NULL; reals accept integers")
   func types() {
     let values: [Value] = [.text("a"), .integer(1), .real(0.5), .blob([1]), .null]
     let admitted: [(ColumnType, [Bool])] = [
@@ -89,7 +89,7 @@ struct SpaceSchemaTests {
     for (type, expected) in admitted { #expect(values.map { type.admits($0) } == expected) }
   }
 
-  @Test("what is wrong is told with its place and what would be right", arguments: wrong)
+  @Test("a fault is reported with its place and the expected value", arguments: wrong)
   func refused(text: String, reason: String) {
     do {
       Issue.record("accepted: \(try Self.read(text))")
@@ -169,7 +169,7 @@ struct SpaceSchemaTests {
     ),
   ]
 
-  @Test("a document, its tables, columns and keys are bounded")
+  @Test("documents, tables, columns and keys are bounded")
   func bounds() throws {
     let long = "{}" + String(repeating: " ", count: Limits.standard.schemaBytes - 1)
     #expect(throws: MalformedMessage.self) { try Self.read(long) }
@@ -193,7 +193,7 @@ struct SpaceSchemaTests {
     }
   }
 
-  @Test("a document that is cut off anywhere is refused")
+  @Test("a document that is cut off at any byte is refused")
   func cut() {
     for count in Self.document.indices {
       #expect(throws: MalformedMessage.self) { try Self.read(String(Self.document[..<count])) }

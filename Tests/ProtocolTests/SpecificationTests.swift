@@ -12,7 +12,7 @@ struct SpecificationTests {
     var test: (target: String, file: String, name: String)
   }
 
-  @Test("invariants are numbered without a gap, each a sentence")
+  @Test("invariants are sentences, numbered without a gap")
   func numbering() throws {
     let invariants = try Self.invariants()
     #expect(invariants.count > 50)
@@ -34,7 +34,7 @@ struct SpecificationTests {
     }
   }
 
-  @Test("the table of errors is the one in the code")
+  @Test("the specification's table of errors equals the one in the code")
   func errors() throws {
     let rows = try Self.tableRows(startingWith: "| `").filter { $0.count == 4 }
     let expected = ProblemCode.allCases.map {
@@ -44,7 +44,7 @@ struct SpecificationTests {
     #expect(rows.count == expected.count)
   }
 
-  @Test("the table of limits is the one in the code")
+  @Test("the specification's table of limits equals the one in the code")
   func limits() throws {
     let limits = Limits.standard
     let section = try #require(try Self.text().components("## 10 Limits").last)
@@ -73,7 +73,7 @@ struct SpecificationTests {
     }
   }
 
-  @Test("the description of the endpoints takes its examples from golden messages that exist")
+  @Test("the examples of the description of the endpoints are golden messages that exist")
   func examples() throws {
     let yaml = try ProjectFiles.text("Protocol/openapi.yaml")
     let paths = yaml.components("externalValue: ").dropFirst().map { part in
@@ -86,7 +86,7 @@ struct SpecificationTests {
     }
   }
 
-  @Test("each example is the golden message that it names, but for its line breaks")
+  @Test("each example equals its golden message, except for its line breaks")
   func goldenExamples() throws {
     var count = 0
     for part in try Self.text().components("](fixtures/").dropFirst() {

@@ -10,7 +10,7 @@ struct TextMergeTests {
     return merged
   }
 
-  @Test("changes of different lines are both taken")
+  @Test("changes of different lines are merged")
   func apart() {
     #expect(merge("a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\n") == "A\nb\nC\n")
     #expect(merge("a\nb\nc\n", "b\nc\n", "a\nb\nc\nd\n") == "b\nc\nd\n")
@@ -21,7 +21,7 @@ struct TextMergeTests {
     #expect(merge("é\nb\nc\n", "é\nb\nC\n", "e\u{301}\nb\nc\n") == "e\u{301}\nb\nC\n", "by bytes")
   }
 
-  @Test("changes of the same or of neighbouring lines are not")
+  @Test("changes of the same line or of adjacent lines are not merged")
   func together() {
     #expect(merge("a\nb\nc\n", "a\nB\nc\n", "a\nß\nc\n") == nil)
     #expect(merge("a\nb\nc\n", "A\nb\nc\n", "a\nB\nc\n") == nil)
@@ -31,7 +31,7 @@ struct TextMergeTests {
     #expect(merge("one line", "one lime", "two lines") == nil)
   }
 
-  @Test("the same change on both sides is one, and no change gives way to any")
+  @Test("equal changes of both sides count once, and an unchanged side takes the other's change")
   func same() {
     #expect(merge("a\nb\nc\nd\n", "A\nb\nc\nd\n", "A\nb\nc\nD\n") == "A\nb\nc\nD\n")
     #expect(merge("a\n", "b\n", "b\n") == "b\n")
@@ -40,14 +40,14 @@ struct TextMergeTests {
     #expect(merge(nil, nil, "b\n") == "b\n")
   }
 
-  @Test("what is no text is not merged")
+  @Test("values that are not text are not merged")
   func otherValues() {
     #expect(merge("a\nb\nc\n", .blob([1]), "A\nb\nc\n") == nil)
     #expect(merge(nil, "a\n", "b\n") == nil)
     #expect(merge("a\n", nil, "b\n") == nil)
   }
 
-  @Test("too much work, or too large a text, is not done")
+  @Test("texts that are too large, or need too much work, are not merged")
   func bounds() {
     func text(_ lines: Int, _ change: (Int) -> String? = { _ in nil }) -> Value {
       .text((0..<lines).map { "\(change($0) ?? "line \($0)")\n" }.joined())
@@ -66,7 +66,7 @@ struct TextMergeTests {
   }
 
   @Test(
-    "a merge of texts that changed different parts has both",
+    "a merge of texts that changed in different parts contains both changes",
     arguments: 1...200 as ClosedRange<UInt64>)
   func property(seed: UInt64) {
     var random = SeededGenerator(seed: seed)

@@ -5,7 +5,7 @@ import Testing
 @Suite("Values on a command line", .hangLimit)
 struct ValueArgumentTests {
   @Test(
-    "numbers, null, text and blobs as in SQL; everything else is text as it stands",
+    "numbers, null, text and blobs are read as in SQL; any other argument is literal text",
     arguments: [
       ("1", 1), ("-1", -1), ("+7", 7), ("007", 7), ("9223372036854775807", .integer(.max)),
       ("-9223372036854775808", .integer(.min)), ("9223372036854775808", "9223372036854775808"),

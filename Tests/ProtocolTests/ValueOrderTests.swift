@@ -13,7 +13,7 @@ struct ValueOrderTests {
     .text("B"), .text("a"), .text("e\u{301}"), .text("é"), .blob([]), .blob([0]), .blob([1]),
   ]
 
-  @Test("numbers go by what they mean, exactly; texts and blobs by their bytes")
+  @Test("numbers compare by their exact value; texts and blobs compare by their bytes")
   func order() {
     for (index, value) in Self.ascending.enumerated() {
       for (other, second) in Self.ascending.enumerated() {
@@ -23,7 +23,7 @@ struct ValueOrderTests {
     }
   }
 
-  @Test("NULL gives way to every value, and either order gives the same")
+  @Test("NULL gives way to every value, and either order results in the same value")
   func extremes() {
     for first in Self.ascending + [nil] {
       for second in Self.ascending + [nil] {

@@ -24,7 +24,7 @@ struct ValueTests {
     }
   }
 
-  @Test("every value of the table travels in exactly one form and comes back the same")
+  @Test("every value of the table has exactly one encoding and is read back unchanged")
   func table() throws {
     let rows = try Self.rows()
     #expect(rows.count > 40)
@@ -40,7 +40,7 @@ struct ValueTests {
     }
   }
 
-  @Test("no two values of the table are equal, whatever number they mean")
+  @Test("no two values of the table are equal, even if their numbers are")
   func apart() throws {
     let values = try Self.rows().compactMap(\.value)
     #expect(Set(values).count == values.count)
@@ -49,7 +49,7 @@ struct ValueTests {
     #expect(Value.text("") != .blob([]) && Value.text("") != .null)
   }
 
-  @Test("a writer may choose another form of the same number")
+  @Test("a writer can choose another form of the same number")
   func otherForms() throws {
     let table: [(String, Value)] = [
       (#"{"int":"1"}"#, 1), (#"{"int":"-0"}"#, 0), (#"{"int":"007"}"#, 7), ("-0", 0),
@@ -67,7 +67,9 @@ struct ValueTests {
     }
   }
 
-  @Test("random values of every class survive the wire", arguments: 1...20 as ClosedRange<UInt64>)
+  @Test(
+    "random values of every class are read back unchanged", arguments: 1...20 as ClosedRange<UInt64>
+  )
   func random(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     for _ in 0..<500 {

@@ -4,10 +4,10 @@ import Testing
 
 @testable import SQLite
 
-@Suite("What SQLite refuses", .hangLimit)
+@Suite("SQLite's errors", .hangLimit)
 struct FailureTests {
   @Test(
-    "constraints are told apart",
+    "constraints are distinguished",
     arguments: [
       ("INSERT INTO t(id) VALUES (1)", 1555), ("INSERT INTO t(u) VALUES (7)", 2067),
       ("INSERT INTO t(n) VALUES (NULL)", 1299), ("INSERT INTO t(c) VALUES (-1)", 275),
@@ -32,7 +32,7 @@ struct FailureTests {
     #expect(!error.isBusy && !error.isDiskFull && !error.isNotADatabase && !error.isInterrupted)
   }
 
-  @Test("a file that cannot be made on a full or read-only disk says so; else SQLite says why")
+  @Test("a full or read-only disk is reported as such; other errors keep SQLite's reason")
   func diskFaults() {
     for (fault, code, word) in [(ENOSPC, 13, "space"), (EROFS, 8, "Read-only")] {
       let error = SQLiteError(diskFault: fault, path: "a.db")
@@ -43,7 +43,7 @@ struct FailureTests {
     #expect(SQLiteError(diskFault: 0, path: "a.db") == nil)
   }
 
-  @Test("a file that is no database is told so at the first use")
+  @Test("a file that is not a database is reported at its first use")
   func notADatabase() throws {
     let file = try DatabaseFile()
     try file.write(Array(repeating: 0x41, count: 4_096))
@@ -54,7 +54,7 @@ struct FailureTests {
     #expect(error.description.contains("not a database"))
   }
 
-  @Test("a read-only connection reads and never writes, and makes no file")
+  @Test("a read-only connection reads, never writes, and creates no file")
   func readOnly() throws {
     let file = try DatabaseFile()
     #expect(failure { _ = try file.open(.readOnly) }?.primaryCode == 14)
@@ -66,7 +66,7 @@ struct FailureTests {
     #expect(try file.open(.readWrite).integer("SELECT count(*) FROM t") == 1)
   }
 
-  @Test("a database that may not grow is full, and what was there stays")
+  @Test("a database that must not grow is full, and its content stays")
   func full() throws {
     let connection = try SQLiteConnection.inMemory()
     try connection.execute(
@@ -76,7 +76,7 @@ struct FailureTests {
     #expect(try connection.integer("SELECT count(*) FROM t") == 1)
   }
 
-  @Test("a fault in SQL says what and in which statement")
+  @Test("a fault in SQL is reported with its statement")
   func syntax() throws {
     let connection = try SQLiteConnection.inMemory()
     let error = try #require(failure { _ = try connection.statement("SELECT * FROM nowhere") })

@@ -30,7 +30,7 @@ struct ForeignKeyTests {
     try connection.foreignKeyStatement("DELETE FROM parent WHERE id = 1").run()
   }
 
-  @Test("they are put off to the end of one transaction, whatever was prepared before")
+  @Test("foreign keys are deferred to the end of one transaction, even for prepared statements")
   func deferred() throws {
     for _ in 0..<2 {
       #expect(throws: SQLiteError.self) { try addChild() }
@@ -50,7 +50,7 @@ struct ForeignKeyTests {
     }
   }
 
-  @Test("what breaks them at the end is refused, and the next transaction is not concerned")
+  @Test("a violation at the end is refused, and the next transaction is not affected")
   func broken() throws {
     let error = #expect(throws: SQLiteError.self) {
       try connection.transaction {
@@ -64,7 +64,7 @@ struct ForeignKeyTests {
     #expect(try connection.integer("SELECT count(*) FROM child") == 0)
   }
 
-  @Test("nothing that is prepared has to be prepared anew")
+  @Test("prepared statements stay prepared")
   func keepsStatements() throws {
     try connection.transaction {
       try connection.deferForeignKeys()

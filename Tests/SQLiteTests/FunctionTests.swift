@@ -8,7 +8,7 @@ struct FunctionTests {
 
   init() throws { connection = try SQLiteConnection.inMemory() }
 
-  @Test("arguments of every type arrive as they are")
+  @Test("arguments of every type arrive unchanged")
   func arguments() throws {
     try connection.addFunction("describe", argumentCount: -1) { arguments, answer in
       let parts = (0..<arguments.count).map { index in
@@ -32,7 +32,7 @@ struct FunctionTests {
     for (sql, expected) in table { #expect(try connection.texts("SELECT \(sql)") == [expected]) }
   }
 
-  @Test("answers of every type arrive as they are, empty ones too")
+  @Test("results of every type arrive unchanged, empty ones included")
   func answers() throws {
     try connection.addFunction("answer", argumentCount: 1) { arguments, answer in
       switch arguments.int64(0) {
@@ -57,7 +57,7 @@ struct FunctionTests {
       ])
   }
 
-  @Test("a function can fail its statement, in its own words, and all that it did is undone")
+  @Test("a function can fail its statement with its own message, and the statement is undone")
   func failing() throws {
     try connection.execute("CREATE TABLE t(a); INSERT INTO t VALUES (1), (2)")
     try connection.addFunction("refuse", argumentCount: 1) { arguments, answer in
@@ -68,7 +68,7 @@ struct FunctionTests {
     #expect(try connection.texts("SELECT a FROM t ORDER BY a") == ["1", "2"])
   }
 
-  @Test("a function is known to its own connection only, by its count of arguments")
+  @Test("a function is known to its own connection only, by its number of arguments")
   func scope() throws {
     try connection.addFunction("one", argumentCount: 1) { _, answer in answer.set(1) }
     try connection.addFunction("one", argumentCount: 2) { _, answer in answer.set(2) }
@@ -79,7 +79,7 @@ struct FunctionTests {
     #expect(failure { _ = try other.prepare("SELECT one(0)") }?.message.contains("one") == true)
   }
 
-  @Test("what a function holds is let go with its successor or its connection")
+  @Test("a function is released with its replacement or its connection")
   func lifetime() throws {
     final class Held {}
     weak var first: Held?
@@ -119,7 +119,7 @@ struct FunctionTests {
     #expect(log.entries == [1, -1, 2, -2])
   }
 
-  @Test("an interrupt ends what runs, and the connection goes on afterwards")
+  @Test("an interrupt ends the running statement, and the connection stays usable")
   func interrupt() throws {
     let interrupter = connection.interrupter
     try connection.addFunction("stop_at", argumentCount: 1) { arguments, answer in

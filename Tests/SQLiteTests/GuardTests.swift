@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Guarded statements", .hangLimit)
 struct GuardTests {
-  @Test("a guard is asked about guarded statements only, and gives the reason")
+  @Test("a guard is asked about guarded statements only, and provides the reason")
   func asked() throws {
     let connection = try SQLiteConnection.inMemory()
     connection.guardStatements { action in
@@ -24,7 +24,7 @@ struct GuardTests {
     #expect(try connection.texts("SELECT name FROM sqlite_schema") == [])
   }
 
-  @Test("a guard sees what triggers do, and which file a table is in")
+  @Test("a guard sees the statements of triggers, and each table's file")
   func actions() throws {
     let connection = try SQLiteConnection.inMemory()
     var seen: [String] = []

@@ -17,7 +17,7 @@ struct SingleStatementTests {
   }
 
   @Test(
-    "what follows the statement is refused, and neither is run",
+    "a second statement is refused, and neither is run",
     arguments: [
       "DROP TABLE t; DROP TABLE kept", "DROP TABLE t;;", "DROP TABLE t; -- and more",
       "DROP TABLE t;\u{A0}", "DROP TABLE t\u{0}; DROP TABLE kept", "", "-- nothing", "\u{0}",
@@ -46,7 +46,7 @@ struct SingleStatementTests {
     #expect(try tables(connection) == ["kept", "t"])
   }
 
-  @Test("kept statements are told apart by their bytes")
+  @Test("cached statements are distinguished by their bytes")
   func bytes() throws {
     let connection = try open()
     let texts = ["\u{E9}", "e\u{301}", "K", "\u{212A}", "\u{C5}", "\u{212B}", "A\u{30A}"]

@@ -12,7 +12,8 @@ struct StatementTests {
     try connection.execute("CREATE TABLE t(a, b)")
   }
 
-  @Test("integers come back in all 64 bits", arguments: [0, 1, -1, 1 << 53, .max, .min] as [Int64])
+  @Test(
+    "integers are read back in all 64 bits", arguments: [0, 1, -1, 1 << 53, .max, .min] as [Int64])
   func integers(value: Int64) throws {
     let row = try connection.prepare("SELECT ?1, typeof(?1), ?1")
     row.bind(1, value)
@@ -22,7 +23,7 @@ struct StatementTests {
   }
 
   @Test(
-    "reals come back bit by bit",
+    "reals are read back bit by bit",
     arguments: [
       0, -0.0, 0.1, .leastNonzeroMagnitude, .greatestFiniteMagnitude, .infinity, -.infinity,
     ])
@@ -35,7 +36,7 @@ struct StatementTests {
   }
 
   @Test(
-    "text comes back byte by byte, U+0000 included",
+    "text is read back byte by byte, U+0000 included",
     arguments: [
       "", "a", "a\0b", "\0", "é", "e\u{301}", "👩‍👩‍👧",
       String(repeating: "x", count: 100_000),
@@ -49,7 +50,7 @@ struct StatementTests {
     #expect(row.int64(1) == value.utf8.count)
   }
 
-  @Test("blobs come back byte by byte", arguments: [[], [0], Array(0...255)] as [[UInt8]])
+  @Test("blobs are read back byte by byte", arguments: [[], [0], Array(0...255)] as [[UInt8]])
   func blobs(value: [UInt8]) throws {
     let row = try connection.prepare("SELECT ?1")
     row.bind(1, blob: value)
@@ -58,7 +59,7 @@ struct StatementTests {
     #expect(row.blob(0) == value)
   }
 
-  @Test("empty text, empty blob and NULL are three things, in storage too")
+  @Test("empty text, empty blob and NULL are three different values, in storage too")
   func empty() throws {
     let insert = try connection.statement("INSERT INTO t VALUES (?, ?)")
     insert.bind(1, "")
@@ -78,7 +79,7 @@ struct StatementTests {
     #expect(nothing.textBytes(0).count == 0)
   }
 
-  @Test("one text of SQL is prepared once, and comes back reset and without bindings")
+  @Test("one text of SQL is prepared once, and returned reset and without bindings")
   func cache() throws {
     let first = try connection.statement("SELECT ?1")
     first.bind(1, 7)
@@ -90,7 +91,7 @@ struct StatementTests {
     #expect(try connection.prepare("SELECT ?1") !== first)
   }
 
-  @Test("more texts of SQL than are kept are prepared anew, and those in use live on")
+  @Test("texts of SQL beyond the cache are prepared again, and those in use stay valid")
   func fullCache() throws {
     let held = try connection.statement("SELECT 'held' UNION ALL SELECT 'on'")
     #expect(try held.step())
@@ -101,7 +102,7 @@ struct StatementTests {
     #expect(held.text(0) == "on")
   }
 
-  @Test("a statement that failed, or whose reader threw, can run again")
+  @Test("a statement can run again after it failed, or after its reader threw")
   func reset() throws {
     struct Stop: Error {}
     try connection.execute("INSERT INTO t VALUES (1, 1), (2, 2)")
@@ -119,7 +120,7 @@ struct StatementTests {
     #expect(connection.changes == 1)
   }
 
-  @Test("a script is taken apart statement by statement, past comments and stray semicolons")
+  @Test("a script is split into statements, past comments and stray semicolons")
   func scripts() throws {
     var script = """
       -- one; two
@@ -142,7 +143,7 @@ struct StatementTests {
     }
   }
 
-  @Test("a fault in a script is met after what stands before it, and leaves the script where it is")
+  @Test("a fault in a script is reported after the statements before it have been prepared")
   func faultyScript() throws {
     var script = "SELECT 1; SELEC 2; SELECT 3"[...]
     #expect(try connection.prepareNext(&script) != nil)
@@ -151,7 +152,7 @@ struct StatementTests {
     #expect(error?.sql?.contains("SELEC 2") == true)
   }
 
-  @Test("one statement is one statement")
+  @Test("exactly one statement can be prepared at a time")
   func single() throws {
     #expect(throws: SQLiteError.self) { try connection.prepare("") }
     #expect(throws: SQLiteError.self) { try connection.prepare("SELECT 1; SELECT 2") }

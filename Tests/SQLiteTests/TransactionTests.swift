@@ -18,7 +18,7 @@ struct TransactionTests {
 
   private func count() throws -> Int64? { try connection.integer("SELECT count(*) FROM t") }
 
-  @Test("what returns is committed, and its answer handed on")
+  @Test("a body that returns is committed, and its result is returned")
   func commits() throws {
     let answer = try connection.transaction {
       #expect(connection.isInTransaction)
@@ -30,7 +30,7 @@ struct TransactionTests {
     #expect(try file.open().integer("SELECT count(*) FROM t") == 1)
   }
 
-  @Test("what throws leaves nothing, and its error is handed on")
+  @Test("a body that throws leaves nothing, and its error is thrown")
   func rollsBack() throws {
     #expect(throws: Stop.self) {
       try connection.transaction {
@@ -42,7 +42,7 @@ struct TransactionTests {
     #expect(try count() == 0)
   }
 
-  @Test("a statement that ended the transaction by itself does not hide its error")
+  @Test("a statement that ended the transaction itself does not hide its error")
   func endedByFailure() throws {
     try connection.execute("INSERT INTO t VALUES (1)")
     let error = failure {
@@ -56,7 +56,7 @@ struct TransactionTests {
     #expect(try count() == 1)
   }
 
-  @Test("a transaction within a transaction is refused and leaves the outer one as it was")
+  @Test("a transaction within a transaction is refused, and the outer one is not affected")
   func nested() throws {
     try connection.transaction {
       try connection.execute("INSERT INTO t VALUES (1)")
@@ -85,7 +85,7 @@ struct TransactionTests {
     #expect(try connection.integer("SELECT count(*) FROM c") == 0)
   }
 
-  @Test("a connection that waits too long for a lock is told so, and goes on when it is free")
+  @Test("a connection that waits too long for a lock throws, and works when the lock is free")
   func busy() throws {
     let other = try file.open(busyTimeout: .milliseconds(20))
     try connection.transaction {
@@ -99,7 +99,7 @@ struct TransactionTests {
     #expect(try count() == 2)
   }
 
-  @Test("a connection that is patient gets the lock when it comes free")
+  @Test("a connection with a timeout gets the lock when it becomes free")
   func patience() async throws {
     let path = file.path
     try connection.execute("BEGIN IMMEDIATE; INSERT INTO t VALUES (1)")
@@ -129,7 +129,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("commits and rollbacks are told, each once, and only those that changed something")
+  @Test("commits and rollbacks are each reported once, and only if they changed something")
   func hooks() throws {
     final class Log { var entries: [Bool] = [] }
     let log = Log()

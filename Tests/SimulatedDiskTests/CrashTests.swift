@@ -69,7 +69,7 @@ struct CrashTests {
     #expect(try ledger.find(on: alive) == ledger.acknowledged)
   }
 
-  @Test("closing a dead connection leaves the live ones at peace")
+  @Test("closing a dead connection does not affect the live ones")
   func closingDead() throws {
     let world = DiskWorld()
     let ledger = Ledger(world.numbers)
@@ -89,7 +89,7 @@ struct CrashTests {
     #expect(try ledger.find(on: alive) == ledger.acknowledged)
   }
 
-  @Test("a kill from within a step fails that step, also that of opening")
+  @Test("a kill during a step fails that step, including the step of opening")
   func killWithinStep() throws {
     let world = DiskWorld()
     try world.connect().execute("CREATE TABLE t(a)")

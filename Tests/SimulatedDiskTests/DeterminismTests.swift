@@ -50,7 +50,7 @@ struct DeterminismTests {
     return bytes
   }
 
-  @Test("one seed gives the same steps, faults and bytes again", arguments: 0..<5)
+  @Test("one seed results in the same steps, faults and bytes again", arguments: 0..<5)
   func sameSeed(seed: UInt64) throws {
     let first = try trace(seed: seed)
     #expect(first == (try trace(seed: seed)))
@@ -58,7 +58,7 @@ struct DeterminismTests {
     #expect(first.contains { $0.hasPrefix("crash") })
   }
 
-  @Test("two disks of one name live side by side")
+  @Test("two disks of one name exist side by side")
   func twoDisks() throws {
     let (first, second) = (DiskWorld(), DiskWorld())
     #expect(first.disk.fileSystem != second.disk.fileSystem)
@@ -69,7 +69,7 @@ struct DeterminismTests {
     #expect(try first.connect().integer("SELECT count(*) FROM t") == 0)
   }
 
-  @Test("disks on several threads do not meet")
+  @Test("disks on several threads do not affect each other")
   func threads() async throws {
     try await withThrowingTaskGroup(of: Bool.self) { group in
       for seed: UInt64 in 0..<16 {
@@ -96,7 +96,7 @@ struct DeterminismTests {
     #expect(failure { _ = try SQLiteConnection(path: "/a.db", fileSystem: name) } != nil)
   }
 
-  @Test("a disk lives as long as a connection on it")
+  @Test("a disk exists as long as a connection on it")
   func outlivedByConnection() throws {
     var world: DiskWorld? = DiskWorld()
     let connection = try #require(try world?.connect())

@@ -6,7 +6,7 @@ import Testing
 @Suite("Disk faults", .hangLimit)
 struct DiskFaultTests {
   @Test(
-    "a fault at any step fails that statement, and the work goes on",
+    "a fault at any step fails that statement, and the work continues",
     arguments: [SimulatedDisk.Fault.diskFull, .syncFailure, .ioFailure], ["NORMAL", "FULL"])
   func everyStep(fault: SimulatedDisk.Fault, synchronous: String) throws {
     var (step, failures) = (0, 0)
@@ -47,7 +47,7 @@ struct DiskFaultTests {
     #expect(try ledger.find(on: anew, comment) == ledger.acknowledged, comment)
   }
 
-  @Test("a full disk is told as such, and nothing is written")
+  @Test("a full disk is reported as such, and nothing is written")
   func diskFull() throws {
     let world = DiskWorld()
     let connection = try world.connect()
@@ -61,7 +61,7 @@ struct DiskFaultTests {
     #expect(try connection.integer("SELECT count(*) FROM t") == 1)
   }
 
-  @Test("a failed sync is told as such, and what it should have kept may be lost")
+  @Test("a failed sync is reported as such, and the data to be synced may be lost")
   func syncFailure() throws {
     var survived: Set<Int> = []
     for seed: UInt64 in 0..<30 {
@@ -78,7 +78,7 @@ struct DiskFaultTests {
     #expect(survived == [0, 1])
   }
 
-  @Test("a commit that failed at its sync comes back when the process is killed right after")
+  @Test("a commit that failed at its sync returns when the process is killed right after")
   func resurrection() throws {
     let world = DiskWorld()
     let connection = try world.connect()
@@ -92,7 +92,7 @@ struct DiskFaultTests {
     #expect(try world.connect().integer("SELECT count(*) FROM t") == 1)
   }
 
-  @Test("each step tells its file and size, and only those of named files are told")
+  @Test("each step reports its file and size, and only those of named files are reported")
   func steps() throws {
     let world = DiskWorld()
     var steps: [SimulatedDisk.Step] = []

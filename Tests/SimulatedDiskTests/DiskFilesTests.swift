@@ -7,7 +7,7 @@ import Testing
 struct DiskFilesTests {
   let world = DiskWorld()
 
-  @Test("a copy of files in use is equal byte for byte, and opens on its own")
+  @Test("a copy of files in use is equal byte for byte, and opens separately")
   func copy() throws {
     let ledger = Ledger(world.numbers)
     let connection = try world.connect(checkpoint: 10)
@@ -27,7 +27,7 @@ struct DiskFilesTests {
     #expect(try ledger.find(on: connection) == ledger.acknowledged)
   }
 
-  @Test("a database is copied with the files that belong to it, and no others")
+  @Test("a copy of a database contains the files that belong to it, and no others")
   func copyOfOne() throws {
     let connection = try world.connect()
     try connection.execute("CREATE TABLE t(a)")
@@ -36,7 +36,7 @@ struct DiskFilesTests {
     #expect(world.disk.fileNames(under: "/backup") == ["/backup/b.db", "/backup/b.db-wal"])
   }
 
-  @Test("removed files are gone for good, with the process that had them open")
+  @Test("removed files are gone permanently, even if a process had them open")
   func remove() throws {
     let connection = try world.connect()
     try connection.execute("CREATE TABLE t(a)")
@@ -71,7 +71,7 @@ struct DiskFilesTests {
     #expect(try connection.text("SELECT datetime('now')") == "2026-01-01 00:00:00")
   }
 
-  @Test("a large unsynced file is written back by itself, and stays sound")
+  @Test("a large unsynced file is partly written back, and stays sound")
   func writeBack() throws {
     let ledger = Ledger(world.numbers)
     let connection = try world.connect(synchronous: "NORMAL", checkpoint: 1_000_000)

@@ -54,7 +54,7 @@ struct FolderTests {
     }
   }
 
-  @Test("names are given, taken away, moved and linked as POSIX says")
+  @Test("names are created, removed, moved and linked as in POSIX")
   func names() throws {
     try folders.makeFolder("/device/a")
     #expect(code { try folders.makeFolder("/device/a") } == EEXIST)
@@ -78,7 +78,7 @@ struct FolderTests {
     #expect(folders.strays == ["/elsewhere/a"])
   }
 
-  @Test("what was synced outlives a loss of power, and what was not may be gone")
+  @Test("synced changes survive a power loss, and others may be lost")
   func power() throws {
     var outcomes: Set<String> = []
     for seed in 0..<200 as Range<UInt64> {
@@ -96,7 +96,7 @@ struct FolderTests {
     #expect(outcomes == ["kept", "lost"])
   }
 
-  @Test("content that was not synced is kept, lost or torn")
+  @Test("unsynced content is kept, lost or torn")
   func torn() throws {
     var outcomes: Set<Int> = []
     let text = String(repeating: "x", count: 4_096)
@@ -141,7 +141,7 @@ struct FolderTests {
     )
   }
 
-  @Test("a folder that is built aside and moved into place is whole or not there")
+  @Test("a folder that is built aside and moved into place is whole or absent")
   func building() throws {
     var outcomes: Set<[String]> = []
     for seed in 0..<200 as Range<UInt64> {

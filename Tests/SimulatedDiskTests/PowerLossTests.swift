@@ -51,7 +51,8 @@ struct PowerLossTests {
     world.disk.losePower(under: "/device")
   }
 
-  @Test("leaves a first part of the transactions when commits are not synced", arguments: 0..<5)
+  @Test(
+    "a power loss leaves a prefix of the transactions if commits are not synced", arguments: 0..<5)
   func normal(part: UInt64) throws {
     var lost = 0
     for seed in part * 50..<part * 50 + 50 {
@@ -60,21 +61,23 @@ struct PowerLossTests {
     #expect(lost > 0, "the disk loses nothing")
   }
 
-  @Test("leaves every acknowledged transaction when commits are synced", arguments: 0..<5)
+  @Test(
+    "a power loss leaves every acknowledged transaction if commits are synced", arguments: 0..<5)
   func full(part: UInt64) throws {
     for seed in part * 50..<part * 50 + 50 {
       _ = try run(seed: seed, synchronous: "FULL", mayLose: false)
     }
   }
 
-  @Test("leaves the journal able to undo what it tore", arguments: ["DELETE", "TRUNCATE"])
+  @Test(
+    "after a power loss the journal can undo the torn pages", arguments: ["DELETE", "TRUNCATE"])
   func rollbackJournal(journal: String) throws {
     for seed: UInt64 in 0..<60 {
       _ = try run(seed: seed, synchronous: "EXTRA", journal: journal, mayLose: false)
     }
   }
 
-  @Test("corrupts a database that is never synced: the disk is as bad as it says")
+  @Test("a power loss corrupts a database that is never synced")
   func unsynced() throws {
     var harmed = 0
     for seed: UInt64 in 0..<40 {
@@ -96,7 +99,7 @@ struct PowerLossTests {
     #expect(harmed > 5)
   }
 
-  @Test("takes only what is below the path, and leaves other machines alone")
+  @Test("a power loss affects only the files below the path, and no other machine")
   func otherMachines() throws {
     let world = DiskWorld()
     let mine = try world.connect("/device-1/a.db", synchronous: "OFF")

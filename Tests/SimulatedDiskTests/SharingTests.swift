@@ -7,7 +7,7 @@ import Testing
 struct SharingTests {
   let world = DiskWorld()
 
-  @Test("see each other's commits")
+  @Test("connections see each other's commits")
   func commits() throws {
     let first = try world.connect()
     let second = try world.connect()
@@ -22,7 +22,7 @@ struct SharingTests {
     }
   }
 
-  @Test("a reader holds its snapshot while others write and checkpoint")
+  @Test("a reader keeps its snapshot while others write and checkpoint")
   func snapshot() throws {
     let writer = try world.connect(checkpoint: 2)
     let reader = try world.connect(mode: .readOnly)
@@ -36,7 +36,7 @@ struct SharingTests {
   }
 
   @Test(
-    "a second writer is told that the first one is busy, at once", arguments: ["WAL", "DELETE"])
+    "a second writer is refused at once while the first one is busy", arguments: ["WAL", "DELETE"])
   func busy(journal: String) throws {
     let first = try world.connect(journal: journal)
     try first.execute("CREATE TABLE t(a); BEGIN IMMEDIATE; INSERT INTO t VALUES (1)")
@@ -48,7 +48,7 @@ struct SharingTests {
     #expect(try first.integer("SELECT count(*) FROM t") == 2)
   }
 
-  @Test("a commit waits for readers where there is no write-ahead log")
+  @Test("a commit without a write-ahead log waits for readers")
   func readersInTheWay() throws {
     let writer = try world.connect(journal: "DELETE")
     try writer.execute("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
@@ -64,7 +64,7 @@ struct SharingTests {
     #expect(try late.integer("SELECT count(*) FROM t") == 2)
   }
 
-  @Test("a kill frees the locks of the dead, open readers and writers alike")
+  @Test("a kill frees the locks of the dead process, open readers and writers included")
   func killFreesLocks() throws {
     let writer = try world.connect()
     let reader = try world.connect(mode: .readOnly)
@@ -78,7 +78,7 @@ struct SharingTests {
     #expect(try next.integer("SELECT sum(a) FROM t") == 2)
   }
 
-  @Test("the last one to close leaves one file, without its log")
+  @Test("the last connection to close leaves one file, without its log")
   func lastClose() throws {
     var connections = [try world.connect(), try world.connect()]
     try connections[0].execute("CREATE TABLE t(a); INSERT INTO t VALUES (1)")

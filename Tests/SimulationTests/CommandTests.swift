@@ -11,7 +11,7 @@ struct CommandTests {
   }
 
   @Test(
-    "wrong usage ends with 2, says what is wrong and what to do",
+    "wrong usage ends with 2 and names the fault and the next step",
     arguments: [
       (["run", "--seed", "x"], "'x' is no seed"), (["run", "--seed", "-1"], "seed"),
       (["run", "--dance"], "--dance"), (["run", "--profile", "rough"], "rough"),
@@ -28,7 +28,7 @@ struct CommandTests {
     #expect(finished.output.isEmpty)
   }
 
-  @Test("a world that passes ends with 0 and says so")
+  @Test("a world that passes ends with 0 and reports it")
   func passes() async throws {
     let finished = try await simulate(
       ["run", "--profile", "calm", "--devices", "2", "--operations", "10", "--seconds", "10"])
@@ -38,7 +38,7 @@ struct CommandTests {
     }
   }
 
-  @Test("a report that cannot be written is told of, and one that can is written")
+  @Test("a report that cannot be written is an error, and one that can is written")
   func report() async throws {
     let run = [
       "run", "--profile", "calm", "--devices", "2", "--operations", "10", "--seconds", "10",
@@ -62,7 +62,7 @@ struct CommandTests {
     "--partitions", "6",
   ]
 
-  @Test("a failure ends with 1, with the command that shows it again and its smallest part")
+  @Test("a failure ends with 1, the command that repeats it, and its smallest part")
   func fails() async throws {
     let finished = try await simulate(Self.failing + ["--json"])
     #expect(finished.status == .exited(1))
@@ -84,7 +84,7 @@ struct CommandTests {
     }
   }
 
-  @Test("a swarm gives the same traces in however many processes")
+  @Test("a swarm has the same traces in any number of processes")
   func swarm() async throws {
     func run(_ jobs: String) async throws -> SwarmAnswer {
       let finished = try await simulate([
@@ -110,7 +110,7 @@ struct CommandTests {
     let traces: [String: String]
   }
 
-  @Test("every option of a world is listed with its values, one JSON object a line")
+  @Test("the command lists every option of a world with its values, one JSON object a line")
   func options() async throws {
     struct Line: Decodable {
       let name: String
@@ -130,7 +130,7 @@ struct CommandTests {
     for field in WorldOptions.Field.all { #expect(table.contains("\n\(field.name) ")) }
   }
 
-  @Test("a trace is printed line by line when it is asked for")
+  @Test("a trace is printed line by line on request")
   func trace() async throws {
     let finished = try await simulate([
       "run", "--profile", "calm", "--devices", "2", "--operations", "5", "--seconds", "5",

@@ -6,7 +6,7 @@ import Testing
 /// Two runs of one seed are the same, byte for byte.
 @Suite(.hangLimit)
 struct DeterminismTests {
-  @Test("one seed gives one run", arguments: WorldOptions.Profile.allCases)
+  @Test("one seed results in one run", arguments: WorldOptions.Profile.allCases)
   func profiles(_ profile: WorldOptions.Profile) async throws {
     let options = WorldOptions.small(profile, devices: 4)
     let runs = [
@@ -19,7 +19,7 @@ struct DeterminismTests {
     #expect(runs[0].faultCounts.map(\.count) == runs[1].faultCounts.map(\.count))
   }
 
-  @Test("a drawn world is drawn and run the same twice", arguments: 1...6)
+  @Test("a world is drawn and run the same twice", arguments: 1...6)
   func drawn(_ seed: UInt64) async throws {
     let options = WorldOptions.drawn(seed: seed, devices: 4, operations: 80)
     #expect(options == .drawn(seed: seed, devices: 4, operations: 80))
@@ -27,7 +27,7 @@ struct DeterminismTests {
     #expect(first.traceHash == (try await WorldThreads.world(seed, options).traceHash))
   }
 
-  @Test("a run of which everything is kept is the same run")
+  @Test("a run that keeps all events is the same run")
   func kept() async throws {
     let options = WorldOptions.small(.hostile)
     let plain = try await WorldThreads.world(3, options)
@@ -38,7 +38,7 @@ struct DeterminismTests {
     #expect(kept.events.map(\.at) == kept.events.map(\.at).sorted())
   }
 
-  @Test("different seeds give different runs")
+  @Test("different seeds result in different runs")
   func different() async throws {
     var hashes = Set<String>()
     for seed in 1...6 as ClosedRange<UInt64> {
@@ -47,7 +47,7 @@ struct DeterminismTests {
     #expect(hashes.count == 6)
   }
 
-  @Test("two processes give one run", arguments: ["sqlite", "postgres"])
+  @Test("two processes have the same run", arguments: ["sqlite", "postgres"])
   func processes(_ store: String) async throws {
     let size = store == "sqlite" ? ["5", "100"] : ["3", "40"]
     var runs: [RunAnswer] = []

@@ -11,7 +11,7 @@ struct FaultDiceTests {
     (0..<count).map { _ in dice.roll(kind, at: site) }
   }
 
-  @Test("faults come about as often as they are asked for", arguments: [1_000, 50_000, 500_000])
+  @Test("faults occur as often as requested", arguments: [1_000, 50_000, 500_000])
   func ratios(_ ratio: Int) {
     let dice = FaultDice(seed: 1, ratios: [.drop: ratio])
     let count = Self.rolls(dice, .drop, count: 200_000).count { $0 }
@@ -20,7 +20,7 @@ struct FaultDiceTests {
     #expect(dice.happened.count == count)
   }
 
-  @Test("what is not asked for never happens, and what is asked for always happens always")
+  @Test("a fault with chance 0 never occurs, and one with chance 1 always does")
   func extremes() {
     let dice = FaultDice(seed: 1, ratios: [.reset: 1_000_000, .slow: 0])
     #expect(Self.rolls(dice, .reset).allSatisfy { $0 })
@@ -28,7 +28,7 @@ struct FaultDiceTests {
     #expect(!Self.rolls(dice, .drop).contains(true))
   }
 
-  @Test("one kind, and one site, has no influence on another")
+  @Test("one kind of fault, and one site, does not influence another")
   func independence() {
     let alone = Self.rolls(FaultDice(seed: 9, ratios: [.drop: 100_000]), .drop)
     let dice = FaultDice(seed: 9, ratios: [.drop: 100_000, .corrupt: 300_000])
@@ -42,7 +42,7 @@ struct FaultDiceTests {
     #expect(alone != Self.rolls(FaultDice(seed: 10, ratios: [.drop: 100_000]), .drop))
   }
 
-  @Test("what happened happens again where it is allowed, and nothing else")
+  @Test("recorded faults occur again if they are allowed, and no others")
   func replay() {
     let ratios: [ChanceFault: Int] = [.drop: 100_000, .stall: 100_000]
     func run(_ allowed: Set<FaultName>?) -> (FaultDice, [Bool]) {
@@ -58,7 +58,7 @@ struct FaultDiceTests {
     #expect(run([]).0.happened.isEmpty)
   }
 
-  @Test("while the simulation itself looks, nothing goes wrong and nothing is counted")
+  @Test("while the simulation itself reads, no fault occurs and none is counted")
   func quietly() {
     let ratios: [ChanceFault: Int] = [.diskFull: 300_000]
     let plain = Self.rolls(FaultDice(seed: 2, ratios: ratios), .diskFull, count: 50)

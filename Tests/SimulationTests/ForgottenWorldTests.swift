@@ -4,15 +4,17 @@ import Testing
 
 @testable import Simulation
 
-@Suite("A world that has ended", .hangLimit)
+@Suite("The memory of a world that has ended", .hangLimit)
 struct ForgottenWorldTests {
-  @Test("leaves nothing in memory", arguments: 1...3 as ClosedRange<UInt64>, [0, 3])
+  @Test(
+    "a world that has ended leaves nothing in memory", arguments: 1...3 as ClosedRange<UInt64>,
+    [0, 3])
   func isForgotten(seed: UInt64, missions: Int) throws {
     let left = try Self.run(seed, missions: missions).names
     #expect(left.isEmpty)
   }
 
-  @Test("makes no copies of devices that are still planned")
+  @Test("a world that has ended does not make its planned copies")
   func makesNoCopies() throws {
     var options = WorldOptions.drawn(seed: 1, devices: 2, operations: 50)
     (options.copies, options.batchCopies) = (5, 5)

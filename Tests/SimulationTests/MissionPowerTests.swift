@@ -58,7 +58,7 @@ struct MissionPowerTests {
     try await store.build(plan)
   }
 
-  @Test("a version that was built outlives a loss of power, whole")
+  @Test("a version that is complete survives a power loss, whole")
   func built() async throws {
     for seed in 1...60 as ClosedRange<UInt64> {
       let disk = Self.disk(seed)
@@ -74,7 +74,7 @@ struct MissionPowerTests {
 
   private static let folder = "replica.db.missions/bundles/guide/1"
 
-  @Test("a version that is being built is whole or not there, whatever step the power fails at")
+  @Test("a version that is being built is whole or absent after a power loss at any step")
   func building() async throws {
     var outcomes: Set<Bool> = []
     for step in 0..<60 {

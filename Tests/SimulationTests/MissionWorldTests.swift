@@ -14,14 +14,14 @@ struct MissionWorldTests {
     return options
   }
 
-  @Test("no oracle objects to missions", arguments: WorldOptions.Profile.allCases, 1...2)
+  @Test("a world with missions passes all oracles", arguments: WorldOptions.Profile.allCases, 1...2)
   func sound(_ profile: WorldOptions.Profile, _ seed: UInt64) async throws {
     let result = try await WorldThreads.world(seed, Self.options(profile))
     #expect(result.violations.isEmpty, "\(result.violations)")
     #expect(result.counts[.mission, default: 0] > 0)
   }
 
-  @Test("missions are published, retracted, asked for, fetched, and rest")
+  @Test("missions are published, retracted, requested, fetched, and paused")
   func happens() async throws {
     var seen: Set<String> = []
     for seed in 1...6 as ClosedRange<UInt64> {
@@ -45,7 +45,7 @@ struct MissionWorldTests {
     #expect(first.steps == second.steps && first.virtualTime == second.virtualTime)
   }
 
-  @Test("a world without missions has nothing of them")
+  @Test("a world without missions has no mission events")
   func without() async throws {
     let options = Self.options(.mobile, missions: 0)
     #expect(WorldPlan(seed: 1, options: options).missions.isEmpty)
@@ -61,7 +61,7 @@ struct MissionWorldTests {
     #expect(drawn.contains(0) && drawn.contains { $0 > 0 })
   }
 
-  @Test("nothing of a world stays on this machine")
+  @Test("a world leaves nothing on this machine")
   func cleaned() async throws {
     let options = Self.options(.calm)
     let (wasThere, folder) = try await WorldThreads.run {

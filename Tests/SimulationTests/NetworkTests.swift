@@ -19,7 +19,7 @@ struct NetworkTests {
     #expect(field.trace.counts[.sent] == 2 && field.trace.counts[.delivered] == 2)
   }
 
-  @Test("a cut link lets nothing through, and a repaired one does")
+  @Test("a cut link passes nothing, and a repaired one does")
   func cut() throws {
     let field = NetworkField()
     for direction in [NetworkLink.Direction.up, .down] { field.link.cut(direction) }
@@ -29,7 +29,7 @@ struct NetworkTests {
     #expect(try field.exchange().get().status == 200)
   }
 
-  @Test("a link that is cut one way carries requests whose answers are lost, or nothing")
+  @Test("a link that is cut one way passes requests and loses answers, or passes nothing")
   func oneWay() throws {
     let field = NetworkField()
     field.link.cut(.down)
@@ -45,7 +45,7 @@ struct NetworkTests {
     #expect(field.link.isCut(.up) && !field.link.isCut(.down))
   }
 
-  @Test("a doubled request arrives twice, and is answered once")
+  @Test("a duplicated request arrives twice, and is answered once")
   func duplicate() throws {
     let field = NetworkField([.duplicate: 1_000_000])
     #expect(try field.exchange().get().status == 200)
@@ -53,7 +53,7 @@ struct NetworkTests {
     #expect(field.server.received == 2)
   }
 
-  @Test("a lost message, or an answer that never comes, ends in a time-out")
+  @Test("a lost message, or a missing answer, ends in a time-out")
   func lost() {
     for (kind, received) in [(ChanceFault.drop, 0), (.stall, 1)] {
       let field = NetworkField([kind: 1_000_000])
@@ -63,7 +63,7 @@ struct NetworkTests {
     }
   }
 
-  @Test("a reset connection is interrupted, and a process that is not there refuses it")
+  @Test("a reset connection is interrupted, and an absent process refuses it")
   func broken() {
     let reset = NetworkField([.reset: 1_000_000])
     #expect(reset.exchange().failure == .interrupted)
@@ -80,7 +80,7 @@ struct NetworkTests {
     #expect(field.server.received == 1)
   }
 
-  @Test("a slow answer comes, seconds later")
+  @Test("a slow answer arrives seconds later")
   func slow() throws {
     let field = NetworkField([.slow: 1_000_000], timeout: .seconds(60))
     #expect(try field.exchange().get().status == 200)
@@ -99,7 +99,7 @@ struct NetworkTests {
     #expect(seen.count > 5)
   }
 
-  @Test("an exchange whose task is cancelled ends at once")
+  @Test("an exchange ends at once when its task is cancelled")
   func cancelled() {
     let field = NetworkField()
     field.link.cut(.up)

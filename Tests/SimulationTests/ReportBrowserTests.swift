@@ -7,7 +7,7 @@ import Testing
 struct ReportBrowserTests {
   private let page = ReportPage.html(ReportSample.content())
 
-  @Test("It shows verdict, figures, lanes and every event, without an error of its script")
+  @Test("the page shows verdict, figures, lanes and every event, without an error of its script")
   func everything() async throws {
     let browser = try ReportBrowser()
     let document = try await browser.document(
@@ -31,7 +31,7 @@ struct ReportBrowserTests {
     #expect(shown["legend"] == ["push", "pull", "thin: an answer", "dropped"])
   }
 
-  @Test("The address filters by kind, actor, text and time")
+  @Test("the address filters by kind, actor, text and time")
   func fragments() async throws {
     let browser = try ReportBrowser()
     let expected = [
@@ -47,7 +47,7 @@ struct ReportBrowserTests {
     }
   }
 
-  @Test("Checkboxes and the search field filter, and the address follows")
+  @Test("checkboxes and the search field filter, and the address follows")
   func controls() async throws {
     struct Answer: Decodable { let unchecked, found: [String], lanes: Int, fragment: String }
     let answer = try await ReportBrowser().ask(
@@ -75,7 +75,7 @@ struct ReportBrowserTests {
     #expect(answer.fragment == "#actors=device-1,server,world&find=page")
   }
 
-  @Test("Keys zoom, move, step from event to event and find the violation")
+  @Test("keys zoom, move, step from event to event and find the violation")
   func keyboard() async throws {
     struct Answer: Decodable { let zoomed, moved, whole: Int, stepped, story: String }
     let answer = try await ReportBrowser().ask(
@@ -103,7 +103,7 @@ struct ReportBrowserTests {
     #expect(answer.story == "0:02.500 device-2 violation: \(ReportSample.violation)")
   }
 
-  @Test("A click on a message tells its whole way, and its answer's")
+  @Test("a click on a message shows its whole way, and its answer's")
   func clicks() async throws {
     struct Answer: Decodable { let tip: String, story: [String] }
     let answer = try await ReportBrowser().ask(
@@ -134,7 +134,7 @@ struct ReportBrowserTests {
       ])
   }
 
-  @Test("The chart draws lanes, interrupts them while a process is down, and marks violations")
+  @Test("the chart draws lanes, interrupts them while a process is down, and marks violations")
   func pixels() async throws {
     struct Answer: Decodable { let up, down, cut, free, violation: [Int], colours: Int }
     let answer = try await ReportBrowser().ask(
@@ -160,7 +160,7 @@ struct ReportBrowserTests {
     #expect(answer.violation[0] > 150 && answer.violation[1] < 80)
   }
 
-  @Test("Texts come out as they went in, and none of them runs")
+  @Test("texts are shown unchanged, and none of them runs")
   func escapes() async throws {
     var content = ReportSample.content()
     content.events = ReportPageTests.hostileTexts.map {
@@ -183,7 +183,7 @@ struct ReportBrowserTests {
     #expect(answer.violations == ReportPageTests.hostileTexts.count)
   }
 
-  @Test("Months in which nothing happens take little room")
+  @Test("months without events take little room")
   func quietMonths() async throws {
     var content = ReportSample.content()
     for place in content.events.indices where content.events[place].at > 1_600_000 {
@@ -203,7 +203,7 @@ struct ReportBrowserTests {
     #expect(answer.status.hasSuffix("to 90 d 0:00:03.000"))
   }
 
-  @Test("An error of the script is shown on the page")
+  @Test("the page shows an error of the script")
   func brokenScript() async throws {
     let broken = String(decoding: page, as: UTF8.self)
       .replacingOccurrences(of: "{\"actors\":", with: "{\"actors\" ")
@@ -212,7 +212,7 @@ struct ReportBrowserTests {
     #expect(document.contains("role=\"alert\">The timeline is broken: "))
   }
 
-  @Test("100,000 events open, and so does a run without any")
+  @Test("100,000 events can be opened, and so can a run without events")
   func extremes() async throws {
     let browser = try ReportBrowser()
     let crowd = try await browser.document(
@@ -227,7 +227,7 @@ struct ReportBrowserTests {
     #expect(empty.contains("0 of 0 events"))
   }
 
-  @Test("A picture of it is no empty page, in the light and in the dark")
+  @Test("a picture of the page is not empty, in the light and in the dark")
   func pictures() async throws {
     let browser = try ReportBrowser()
     let blank = try await browser.picture(Array("<!DOCTYPE html><title>blank</title>".utf8))

@@ -13,7 +13,7 @@ struct ReportPageTests {
     "right \u{202E}to left", "e\u{301}", "\u{E9}",
   ]
 
-  @Test("It carries every event, in order of time")
+  @Test("the page contains every event, in order of time")
   func carriesEvents() throws {
     var content = ReportSample.content()
     content.events = Array(content.events.reversed())
@@ -23,7 +23,7 @@ struct ReportPageTests {
     #expect(data.actors == ["device-1", "device-2", "server", "world"])
   }
 
-  @Test("Events at one time stay in their order")
+  @Test("events at one time stay in their order")
   func stableOrder() throws {
     var content = ReportSample.content(violations: [])
     content.events = (0..<100).map {
@@ -33,13 +33,13 @@ struct ReportPageTests {
     #expect(data.events == content.events)
   }
 
-  @Test("The same content gives the same bytes")
+  @Test("the same content gives the same bytes")
   func deterministic() {
     let pages = (0..<3).map { _ in ReportPage.html(ReportSample.content()) }
     #expect(Set(pages).count == 1)
   }
 
-  @Test("No text breaks out of the script or the markup", arguments: hostileTexts)
+  @Test("no text breaks out of the script or the markup", arguments: hostileTexts)
   func escapes(text: String) throws {
     var content = ReportSample.content()
     content.events.append(
@@ -60,7 +60,7 @@ struct ReportPageTests {
     }
   }
 
-  @Test("It loads nothing")
+  @Test("the page loads nothing")
   func selfContained() {
     let page = String(decoding: ReportPage.html(ReportSample.content()), as: UTF8.self)
     for outside in ["http:", "https:", " src=", "@import", "url(", "<link", "fetch(", "import("] {
@@ -69,7 +69,7 @@ struct ReportPageTests {
     #expect(page.contains("content=\"default-src 'none';"))
   }
 
-  @Test("The summary tells the verdict, the figures and how to run it again without a script")
+  @Test("the summary contains the verdict, the figures and the command, without a script")
   func summary() {
     let failed = String(decoding: ReportPage.html(ReportSample.content()), as: UTF8.self)
     #expect(failed.contains("data-verdict=\"failed\">Failed<"))
@@ -84,7 +84,7 @@ struct ReportPageTests {
     #expect(!passed.contains("id=\"violations\""))
   }
 
-  @Test("A violation is linked to the event that has its text, or to none")
+  @Test("a violation is linked to the event that has its text, or to none")
   func moments() {
     func links(_ violations: [String]) -> [String] {
       let page = String(
@@ -98,13 +98,13 @@ struct ReportPageTests {
     #expect(links(["other words for the only one"]) == ["linked"])
   }
 
-  @Test("The script knows how every kind looks", arguments: TraceEvent.Kind.allCases)
+  @Test("the script has a style for every kind of event", arguments: TraceEvent.Kind.allCases)
   func looks(kind: TraceEvent.Kind) {
     let page = String(decoding: ReportPage.html(ReportSample.content()), as: UTF8.self)
     #expect(page.contains("\n  \(kind.rawValue): { group:"))
   }
 
-  @Test("A run without events has a page too")
+  @Test("a run without events has a page too")
   func nothing() throws {
     let content = ReportContent(
       seed: .max, replayCommand: "", options: [], actors: [], events: [], violations: [],

@@ -13,7 +13,7 @@ struct RetentionWorldTests {
     return options
   }
 
-  @Test("devices that come back too late take everything anew, and nothing of theirs is lost")
+  @Test("devices that return too late pull from scratch, and lose none of their writes")
   func expired() async throws {
     var (pruned, expired) = (0, 0)
     for seed in 1...4 as ClosedRange<UInt64> {
@@ -27,7 +27,7 @@ struct RetentionWorldTests {
     #expect(pruned > 20 && expired > 20)
   }
 
-  @Test("a server that forgets, where everything goes wrong, gives one run for one seed")
+  @Test("a server that prunes, with all faults, has one run for one seed")
   func hostile() async throws {
     let options = Self.options(.hostile)
     let first = try await WorldThreads.world(9, options)
@@ -36,7 +36,7 @@ struct RetentionWorldTests {
     #expect(first.traceHash == (try await WorldThreads.world(9, options).traceHash))
   }
 
-  @Test("the swarm draws worlds whose server forgets, and worlds whose server does not")
+  @Test("the swarm draws worlds with and without a server that prunes")
   func drawn() {
     let forgetful = (1...60).count { seed in
       WorldOptions.drawn(seed: seed, devices: 5, operations: 200).retention > 0

@@ -15,7 +15,7 @@ struct SchedulerTests {
     func add(_ entry: String) { entries.withLock { $0.append(entry) } }
   }
 
-  @Test("timers come by their moment, those of one moment as they were set")
+  @Test("timers fire by their time, and those of one time in the order of their creation")
   func timers() {
     let (scheduler, log) = (Scheduler(), Log())
     for (name, delay) in [("c", 30), ("a", 10), ("d", 30), ("b", 20), ("past", -5)] {
@@ -26,7 +26,7 @@ struct SchedulerTests {
     #expect(scheduler.now == 30)
   }
 
-  @Test("many timers come in order")
+  @Test("many timers fire in order")
   func manyTimers() {
     var queue = TimerQueue()
     for number in 0..<500 { _ = queue.add(at: Int64(number * 7_919 % 101)) {} }
@@ -40,7 +40,7 @@ struct SchedulerTests {
     #expect(count == 500)
   }
 
-  @Test("a cancelled timer is not called, and one set from a timer is")
+  @Test("a cancelled timer does not fire, and a timer can set another one")
   func cancelled() {
     let (scheduler, log) = (Scheduler(), Log())
     let timer = scheduler.after(10) { log.add("cancelled") }
@@ -103,7 +103,7 @@ struct SchedulerTests {
     #expect(scheduler.now == 1_000)
   }
 
-  @Test("while something outside is awaited, time stands still and nothing else happens")
+  @Test("while the scheduler awaits outside work, time does not advance and nothing else happens")
   func standStill() {
     let (scheduler, log) = (Scheduler(), Log())
     scheduler.task {
@@ -122,7 +122,7 @@ struct SchedulerTests {
     #expect(log.all == ["outside is done at 0", "other task", "timer at 0"])
   }
 
-  @Test("a process's work takes virtual time, one thing after another, and none once it died")
+  @Test("a process's work takes virtual time in sequence, and ends when the process dies")
   func processor() {
     let (scheduler, log) = (Scheduler(), Log())
     let life = Life()

@@ -29,7 +29,7 @@ struct ShrinkerTests {
       )
     }
 
-    @Test("a world with a planted mistake shrinks to less than a third that fails alike")
+    @Test("a world with a planted mistake shrinks to less than a third with the same failure")
     func shrinks() async throws {
       let (seed, shrunk) = try await WorldThreads.run {
         for seed in 1...20 as ClosedRange<UInt64>
@@ -68,7 +68,9 @@ struct ShrinkerTests {
       virtualTime: 0, steps: 0, actors: [], events: [])
   }
 
-  @Test("what is needed for the failure is what is left", arguments: [[3], [0, 119], [7, 8, 60]])
+  @Test(
+    "a shrunk world contains exactly the events that the failure needs",
+    arguments: [[3], [0, 119], [7, 8, 60]])
   func minimal(_ needed: [Int]) throws {
     var options = WorldOptions.small(.hostile, operations: 120)
     options.upgrades = 0
@@ -79,7 +81,7 @@ struct ShrinkerTests {
     #expect(outcome.plan.faults.isEmpty)
   }
 
-  @Test("no more worlds are run than allowed, and the best so far is kept")
+  @Test("the shrinker keeps to its limit of worlds, and to the smallest one so far")
   func bounded() throws {
     let options = WorldOptions.small(.hostile, operations: 200)
     var runs = 0

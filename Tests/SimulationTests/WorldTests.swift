@@ -6,7 +6,7 @@ import Testing
 /// Whole worlds: sound ones pass, and each option has its effect.
 @Suite(.hangLimit)
 struct WorldTests {
-  @Test("no oracle objects to a world", arguments: WorldOptions.Profile.allCases, [1, 2])
+  @Test("a world passes all oracles", arguments: WorldOptions.Profile.allCases, [1, 2])
   func sound(_ profile: WorldOptions.Profile, _ seed: UInt64) async throws {
     let result = try await WorldThreads.world(
       seed, .small(profile, devices: 4, operations: 60, seconds: 60))
@@ -16,7 +16,7 @@ struct WorldTests {
     #expect(result.counts[.applied, default: 0] > 0)
   }
 
-  @Test("nothing goes wrong in a calm world")
+  @Test("a calm world has no failure")
   func calm() async throws {
     let result = try await WorldThreads.world(5, .small(.calm))
     #expect(result.happened.isEmpty)
@@ -45,7 +45,7 @@ struct WorldTests {
   ]
 
   @Test(
-    "every fault that can be asked for happens, and does no harm alone",
+    "every fault that can be requested occurs, and does no harm alone",
     arguments: WorldOptions.Field.all.filter(\.isFault).map(\.name))
   func happens(_ name: String) async throws {
     let field = try #require(WorldOptions.Field.all.first { $0.name == name })
@@ -65,7 +65,7 @@ struct WorldTests {
     #expect(seen > 0 && counted > 0)
   }
 
-  @Test("every fault by chance has an option, and every option a value in the hostile profile")
+  @Test("every random fault has an option, and every option a value in the hostile profile")
   func options() {
     let hostile = WorldOptions(.hostile)
     #expect(hostile.ratios.count == ChanceFault.allCases.count)
@@ -81,7 +81,7 @@ struct WorldTests {
     #expect(Set(WorldOptions.Field.all.map(\.name)).count == WorldOptions.Field.all.count)
   }
 
-  @Test("a world that does not drain in time is told of, with what is left")
+  @Test("a world that does not drain in time is reported with its remaining work")
   func liveness() async throws {
     var options = WorldOptions.small(.calm)
     (options.livenessSeconds, options.syncPause, options.watchers) = (1, 60_000, 0)
@@ -92,7 +92,7 @@ struct WorldTests {
     #expect(result.counts[.violation] == 1)
   }
 
-  @Test("a world that goes round in circles is told of")
+  @Test("a world in an endless loop is reported")
   func circles() async throws {
     let result = try await WorldThreads.run {
       try World(seed: 1, options: .small(.calm), stepsMax: 500).run()
@@ -101,7 +101,7 @@ struct WorldTests {
     #expect(result.violations.first?.detail.contains("500 steps") == true)
   }
 
-  @Test("a copied file goes on as a device of its own")
+  @Test("a copied file continues as a separate device")
   func copies() async throws {
     var options = WorldOptions.small(.calm)
     options.copies = 2
@@ -110,7 +110,7 @@ struct WorldTests {
       result.actors == ["device-00", "device-01", "device-02", "device-03", "device-04", "server"])
   }
 
-  @Test("clocks that go on in coarse steps make writes of one moment")
+  @Test("coarse clocks result in writes of the same time")
   func coarseClocks() async throws {
     var options = WorldOptions.small(.calm, operations: 80)
     options.clockStep = 60_000

@@ -20,7 +20,7 @@ extension StoreContract {
   }
 
   static let access = [
-    StoreContract("tokens are kept, found by their secret and removed for good") { under in
+    StoreContract("tokens are stored, found by their secret, and removed permanently") { under in
       let store = try await under.open(.standard)
       try require(try await !store.hasEverHadTokens(), "a new store has had tokens")
       let tokens = try Role.allCases.enumerated().map { index, role in
@@ -47,7 +47,7 @@ extension StoreContract {
       try require(try await store.hasEverHadTokens(), "the store forgot that it had tokens")
       await store.close()
     },
-    StoreContract("a rotated token keeps its identifier, and its former secret ends") { under in
+    StoreContract("a rotated token keeps its identifier, and its former secret expires") { under in
       let store = try await under.open(.standard)
       let token = token(1, AccessGrants(everywhere: .admin))
       try await store.addToken(token, hash: hash(1), by: nil)
@@ -81,7 +81,7 @@ extension StoreContract {
       try require(try await store.tokens().first?.lastUsedAt, is: 90, "the last use")
       await store.close()
     },
-    StoreContract("each administrative change is in the audit log, once, and nothing else") {
+    StoreContract("the audit log contains each administrative change once, and nothing else") {
       under in
       let store = try await under.open(.standard)
       let name = SpaceName.name("audited")
@@ -124,7 +124,7 @@ extension StoreContract {
       try require(try await store.audit(AuditQuery()).count, is: 1, "entries left")
       await store.close()
     },
-    StoreContract("a change that fails leaves nothing in the audit log") { under in
+    StoreContract("a failed change leaves nothing in the audit log") { under in
       let store = try await under.open(.standard)
       let token = token(1, AccessGrants(.name("twice"), .writer))
       try await store.addToken(token, hash: hash(1), by: nil)

@@ -3,7 +3,8 @@ import SyncServer
 
 extension StoreContract {
   static let administration = [
-    StoreContract("many tasks that make the same spaces get the same spaces") { under in
+    StoreContract("tasks that create the same spaces at the same time get the same spaces") {
+      under in
       let store = try await under.open(.standard)
       let second = under.isShared ? try await under.open(.standard) : store
       let spaces = try await withThrowingTaskGroup(of: SpaceSummary.self) { group in
@@ -21,7 +22,7 @@ extension StoreContract {
       await second.close()
       await store.close()
     },
-    StoreContract("several instances may set up one database at once") { under in
+    StoreContract("several server instances can set up one database at the same time") { under in
       let stores = try await withThrowingTaskGroup(of: (any SyncStore).self) { group in
         for _ in 0..<(under.isShared ? 4 : 1) { group.addTask { try await under.open(.standard) } }
         return try await group.reduce(into: []) { $0.append($1) }
@@ -31,7 +32,7 @@ extension StoreContract {
         await store.close()
       }
     },
-    StoreContract("a space is found by its exact name, and keeps its epoch") { under in
+    StoreContract("a space is found by its exact name only, and keeps its epoch") { under in
       var epoch: Epoch?
       try await under.withSpace { space in
         epoch = space.space.epoch
@@ -43,14 +44,15 @@ extension StoreContract {
         try require(space.space.epoch, is: try unwrap(epoch, "no epoch"), "the epoch")
       }
     },
-    StoreContract("an open store is ready, and a closed one says so") { under in
+    StoreContract("an open store reports that it is ready, and a closed one that it is closed") {
+      under in
       let store = try await under.open(.standard)
       try await store.check()
       await store.close()
       let isReady = (try? await store.check()) != nil
       try require(!isReady, "a closed store is ready")
     },
-    StoreContract("a space that is not there fails, and nothing is kept") { under in
+    StoreContract("an operation on an unknown space fails, and nothing is stored") { under in
       let store = try await under.open(.standard)
       var author = Author(1)
       let packet = IncomingPacket(author.packet(inserting: ["a"]), byteCount: 1)

@@ -3,7 +3,7 @@ import SyncServer
 
 extension StoreContract {
   static let batches = [
-    StoreContract("a batch changes all records that match, also those its author never saw") {
+    StoreContract("a batch changes all matching records, including those its author never saw") {
       under in
       try await under.withSpace { space in
         var other = Author(1)
@@ -34,7 +34,9 @@ extension StoreContract {
         try require(records[elsewhere], is: ["done": 0], "a record of another table")
       }
     },
-    StoreContract("a batch's effects are an ordinary pull list, each at a place of its own") {
+    StoreContract(
+      "a batch's effects are ordinary changes of a pull list, each with its own sequence"
+    ) {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -53,7 +55,7 @@ extension StoreContract {
           reader.records, is: try await space.everything().records, "what a new reader gets")
       }
     },
-    StoreContract("a batch sees what came before it in its packet, and nothing that comes after") {
+    StoreContract("a batch sees the operations before it in its packet, and none after it") {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -96,7 +98,7 @@ extension StoreContract {
           try await space.everything().records.keys.map(\.record), is: ["b"], "what is left")
       }
     },
-    StoreContract("a batch that is sent again changes nothing and is answered as before") { under in
+    StoreContract("a batch that is sent again changes nothing and gets the same answer") { under in
       try await under.withSpace { space in
         var author = Author(1)
         try await space.send(author.packet(inserting: ["a", "b"]))
@@ -114,7 +116,7 @@ extension StoreContract {
           try await space.everything().records[.task("c")], is: ["title": "c"], "a later record")
       }
     },
-    StoreContract("a batch that waited sees the records of the time when it is applied") { under in
+    StoreContract("a buffered batch matches the records of the time when it is applied") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let first = author.packet(inserting: ["a"])
@@ -128,7 +130,9 @@ extension StoreContract {
         try require(records.allSatisfy { $0["n"] == 1 }, "a record was passed over")
       }
     },
-    StoreContract("a later edit of a column stays against a batch, and the batch is overruled") {
+    StoreContract(
+      "a later edit of a column wins over a batch, and the batch is reported as overruled"
+    ) {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -148,7 +152,7 @@ extension StoreContract {
         try require(records[.task("b")], is: ["n": 1, "m": 1], "the other record")
       }
     },
-    StoreContract("a batch that matches nothing takes a place, and one on an empty table too") {
+    StoreContract("a batch without matches takes a sequence, even on an empty table") {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -162,7 +166,9 @@ extension StoreContract {
         try require(receipt.sequences, is: 2...3, "the places")
       }
     },
-    StoreContract("a batch that matches too much is refused with its packet, and others are not") {
+    StoreContract(
+      "a batch that matches too much is refused with its packet; other packets are applied"
+    ) {
       under in
       var limits = Limits.standard
       limits.batchRecords = 3
@@ -188,7 +194,9 @@ extension StoreContract {
           try await space.everything().records[.task("d")], is: ["title": "d"], "a record")
       }
     },
-    StoreContract("a batch that costs too much is refused with its packet, and others are not") {
+    StoreContract(
+      "a batch that costs too much is refused with its packet; other packets are applied"
+    ) {
       under in
       var limits = Limits.standard
       limits.batchEvaluations = 1_000
@@ -210,7 +218,7 @@ extension StoreContract {
         try require(try await space.everything().records.count, is: 90, "records")
       }
     },
-    StoreContract("batches that name records by their keys, and absent ones, find them") { under in
+    StoreContract("batches that name records by their keys find present and absent ones") { under in
       try await under.withSpace { space in
         var author = Author(1)
         for chunk in 0..<3 {
@@ -230,7 +238,7 @@ extension StoreContract {
         try require(records[.task("r2-2")], is: nil, "a record that was deleted by its key")
       }
     },
-    StoreContract("a batch over more records than one page of a table finds them all") { under in
+    StoreContract("a batch over more records than one page of a table finds all of them") { under in
       try await under.withSpace { space in
         var author = Author(1)
         for chunk in 0..<5 {

@@ -3,7 +3,7 @@ import SyncServer
 
 extension StoreContract {
   static let buffering = [
-    StoreContract("a packet without its predecessor waits, and is counted") { under in
+    StoreContract("a packet without its predecessor is buffered and counted") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let first = author.packet(inserting: ["a"])
@@ -22,7 +22,8 @@ extension StoreContract {
         try require(closing.released.map(\.tail), is: [second.tail].compactMap { $0 }, "released")
       }
     },
-    StoreContract("buffering is bounded by count, and the packet that closes is let in") { under in
+    StoreContract("the buffer is bounded by packets, and accepts the packet that closes the gap") {
+      under in
       try await under.withSpace { space in
         var author = Author(1)
         let packets = (0..<103).map { author.packet(inserting: ["r\($0)"]) }
@@ -43,7 +44,7 @@ extension StoreContract {
         try require(try await space.send(packets[101]).status, is: .applied, "the refused one")
       }
     },
-    StoreContract("buffering is bounded by bytes") { under in
+    StoreContract("the buffer is bounded by bytes") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let packets = (0..<5).map { author.packet(inserting: ["r\($0)"]) }
@@ -58,7 +59,7 @@ extension StoreContract {
         try require(elsewhere.status, is: .buffered, "another device's packet")
       }
     },
-    StoreContract("a full buffer does not keep out the packet that it waits for") { under in
+    StoreContract("a full buffer accepts the packet that it waits for") { under in
       var limits = Limits.standard
       limits.bufferedPackets = 3
       try await under.withSpace(limits: limits) { space in
@@ -87,7 +88,7 @@ extension StoreContract {
         try require(try await space.everything().records.count, is: 3, "records")
       }
     },
-    StoreContract("a buffered packet that another one overtakes is dropped") { under in
+    StoreContract("a buffered packet is dropped when another packet overtakes it") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let first = author.packet(inserting: ["a"])
@@ -105,7 +106,8 @@ extension StoreContract {
         try require(try await space.everything().records.count, is: 2, "records")
       }
     },
-    StoreContract("a buffered packet's operations that came in another way are not doubled") {
+    StoreContract("operations of a buffered packet that arrived in another packet are applied once")
+    {
       under in
       try await under.withSpace { space in
         var author = Author(1)

@@ -3,7 +3,7 @@ import SyncServer
 
 extension StoreContract {
   static let chains = [
-    StoreContract("packets in every order of 5! end in the same state and answers") {
+    StoreContract("packets in all 120 orders result in the same state and the same answers") {
       under in
       let store = try await under.open(.standard)
       for order in permutations(of: Array(0..<5)) {
@@ -13,7 +13,7 @@ extension StoreContract {
       }
       await store.close()
     },
-    StoreContract("packets in every order of one transaction are all applied") { under in
+    StoreContract("packets in every order within one transaction are all applied") { under in
       let store = try await under.open(.standard)
       for order in permutations(of: Array(0..<4)) {
         let name = SpaceName.name("batch-" + order.map(String.init).joined())
@@ -30,7 +30,7 @@ extension StoreContract {
       }
       await store.close()
     },
-    StoreContract("a packet sent twice changes nothing and is answered as before") { under in
+    StoreContract("a packet that is sent twice changes nothing and gets the same answer") { under in
       try await under.withSpace { space in
         var author = Author(1)
         var rival = Author(2)
@@ -53,7 +53,7 @@ extension StoreContract {
         try require(try await space.head(), is: 3, "the head")
       }
     },
-    StoreContract("a new packet twice in one transaction is applied once") { under in
+    StoreContract("a new packet that occurs twice in one transaction is applied once") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let packet = author.packet(inserting: ["a", "b"])
@@ -63,7 +63,7 @@ extension StoreContract {
         try require(try await space.head(), is: 2, "the head")
       }
     },
-    StoreContract("after a re-chain only the operations not known yet are applied") { under in
+    StoreContract("a re-chained packet applies only its new operations") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let packet = author.packet(inserting: ["a", "b"])
@@ -86,7 +86,7 @@ extension StoreContract {
         try require(try await space.everything().records.count, is: 4, "records")
       }
     },
-    StoreContract("what a re-chained packet depends on may come after it") { under in
+    StoreContract("a re-chained packet's dependency can arrive after it") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let packet = author.packet(inserting: ["a"])
@@ -100,7 +100,7 @@ extension StoreContract {
         try require(result.released.map(\.status), is: [.applied], "the later packet's release")
       }
     },
-    StoreContract("a fork is refused, and its device goes on under a new identity") { under in
+    StoreContract("a fork is refused, and its device continues under a new identity") { under in
       try await under.withSpace { space in
         var author = Author(1)
         try await space.send(author.packet(inserting: ["a"]))
@@ -122,7 +122,7 @@ extension StoreContract {
           "a chain that begins again")
       }
     },
-    StoreContract("a dependency far back is still told from an unknown one") { under in
+    StoreContract("an old dependency in the chain is distinguished from an unknown one") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let first = author.packet(inserting: ["first"])
@@ -138,7 +138,8 @@ extension StoreContract {
         try require(try await space.send(packets[0]).status, is: .duplicate, "an old packet")
       }
     },
-    StoreContract("a reserved table is refused, and the batch's other packets are not") { under in
+    StoreContract("a reserved table is refused, and the other packets of the batch are accepted") {
+      under in
       try await under.withSpace { space in
         var author = Author(1)
         var other = Author(2)

@@ -3,7 +3,7 @@ import SyncServer
 
 extension StoreContract {
   static let crowds = [
-    StoreContract("16 writers and 4 readers at once: no change is skipped") { under in
+    StoreContract("16 writers and 4 readers at the same time: no change is skipped") { under in
       let store = try await under.open(.standard)
       let second = under.isShared ? try await under.open(.standard) : store
       let summary = try await store.createSpace(.test)
@@ -32,7 +32,8 @@ extension StoreContract {
       await second.close()
       await store.close()
     },
-    StoreContract("moves of heads reach all who listen, from other instances too") { under in
+    StoreContract("moves of the head reach all listeners, including those of other instances") {
+      under in
       let store = try await under.open(.standard)
       let listener = under.isShared ? try await under.open(.standard) : store
       let space = try await store.createSpace(.test)
@@ -54,7 +55,7 @@ extension StoreContract {
       await listener.close()
       await store.close()
     },
-    StoreContract("a stream of moves ends when its store is closed") { under in
+    StoreContract("a stream of head moves ends when its store is closed") { under in
       let store = try await under.open(.standard)
       let moves = store.headMoves()
       await store.close()

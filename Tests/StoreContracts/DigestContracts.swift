@@ -3,7 +3,8 @@ import SyncServer
 
 extension StoreContract {
   static let digests = [
-    StoreContract("the sums of a space's trees are those of its records, however they came") {
+    StoreContract("the sums of a space's trees equal the sums of its records after any operations")
+    {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -18,7 +19,7 @@ extension StoreContract {
         try await space.requireSums()
       }
     },
-    StoreContract("nodes of every depth are what lies below them, and leaves list their records") {
+    StoreContract("each node is the sum of the nodes below it, and leaves list their records") {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -50,7 +51,7 @@ extension StoreContract {
           listed.sorted(), is: (0..<50).map { Name("r\($0)") }.sorted(), "the records listed")
       }
     },
-    StoreContract("digests are not given before they reach the cursor, nor for a wrong one") {
+    StoreContract("digests are refused before they reach the cursor, and for a wrong cursor") {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -80,7 +81,7 @@ extension StoreContract {
         }
       }
     },
-    StoreContract("sums that miss what was folded by another instance are never given") { under in
+    StoreContract("a store never returns sums that miss another instance's folds") { under in
       guard under.isShared else { return }
       try await under.withSpace { space in
         let other = SpaceUnderTest(store: try await under.open(.standard), space: space.space)
@@ -97,7 +98,8 @@ extension StoreContract {
         await other.store.close()
       }
     },
-    StoreContract("a space of more records than one fold takes is folded in several") { under in
+    StoreContract("a space with more records than one fold takes is folded in several folds") {
+      under in
       try await under.withSpace { space in
         var author = Author(1)
         for part in 0..<11 {

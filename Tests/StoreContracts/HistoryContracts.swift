@@ -3,7 +3,7 @@ import SyncServer
 
 extension StoreContract {
   static let histories = (1...4).map { seed in
-    StoreContract("random history \(seed): what pages bring together is what the store has") {
+    StoreContract("random history \(seed): pages add up to the records of the store") {
       under in
       try await under.withSpace { space in
         var history = RandomHistory(seed: UInt64(seed))

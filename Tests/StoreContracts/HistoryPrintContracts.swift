@@ -29,7 +29,7 @@ extension StoreContract {
         try require(try await space.problem(wrong), is: .historyLost, "a print at the floor")
       }
     },
-    StoreContract("the same operations under other stamps are another history") { under in
+    StoreContract("the same operations with other stamps are another history") { under in
       try await under.withSpace { space in
         let other = try await space.another("other")
         // The author's clock is ahead, and this server's behind that of the other.
@@ -45,7 +45,8 @@ extension StoreContract {
         try require(try await other.problem(given), is: .historyLost, "the anchor in another one")
       }
     },
-    StoreContract("pages and receipts tell the print of all operations in their order") { under in
+    StoreContract("pages and receipts report the history hash of all operations in their order") {
+      under in
       try await under.withSpace { space in
         var (author, other) = (Author(1), Author(2))
         let packets = ["a", "b", "c"].map { author.packet(inserting: [$0, $0 + "2"]) }
@@ -77,7 +78,9 @@ extension StoreContract {
         try require(try await space.newestPrint(), is: print(of: all), "the print at last")
       }
     },
-    StoreContract("each operation is known by its own print, also a batch and its effects") {
+    StoreContract(
+      "each operation is known by its own history hash, and so is a batch with its effects"
+    ) {
       under in
       try await under.withSpace { space in
         var author = Author(1)

@@ -38,7 +38,8 @@ extension StoreContract {
           try await space.send(first, knowing: known).receipt?.status, is: .duplicate, "again")
       }
     },
-    StoreContract("a packet of another history turns away no other one of its batch") { under in
+    StoreContract("a packet of another history does not affect the other packets of its batch") {
+      under in
       try await under.withSpace { space in
         var (author, other) = (Author(1), Author(2))
         let stray = Cursor.Anchor(head: 1, operation: author.insert("x", [:]).id)
@@ -55,7 +56,7 @@ extension StoreContract {
         try require(batch.results[1].receipt?.sequences, is: 2...2, "the other one")
       }
     },
-    StoreContract("what lies before the floor tells of no history any more") { under in
+    StoreContract("an anchor before the retention horizon is accepted with any history") { under in
       try await under.withSpace { space in
         var author = Author(1)
         try await space.send(author.packet(inserting: ["a"]))

@@ -4,7 +4,7 @@ import SyncServer
 extension StoreContract {
   static let missions = [
     StoreContract(
-      "a mission that is published reaches devices by their pull list, and so does its end"
+      "a published mission reaches devices in their pull list, and so does its retraction"
     ) { under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -37,7 +37,7 @@ extension StoreContract {
         try require(try await space.known("tour")?.lastVersion, is: 3, "after a restart")
       }
     },
-    StoreContract("a mission's version is one more than its last, also after it was retracted") {
+    StoreContract("a mission's next version is its last one plus one, even after a retraction") {
       under in
       try await under.withSpace { space in
         try require(try await space.known("tour") == nil, "a mission from nowhere")
@@ -57,7 +57,8 @@ extension StoreContract {
         try require(try await space.everything().records.count, is: 1, "records")
       }
     },
-    StoreContract("the same mission again writes nothing and is answered as before") { under in
+    StoreContract("publishing the same mission again writes nothing and returns the same answer") {
+      under in
       try await under.withSpace { space in
         let first = try await space.publish("tour", 1, blobs: [1])
         let head = try await space.head()
@@ -78,7 +79,7 @@ extension StoreContract {
         try require(problem.code, is: .missionConflict, "another signer")
       }
     },
-    StoreContract("a space reads what its missions name, and another space does not") { under in
+    StoreContract("a space reads the content of its own missions only") { under in
       try await under.withSpace { space in
         let other = SpaceUnderTest(
           store: space.store, space: try await space.store.createSpace(.name("other")))
@@ -98,7 +99,7 @@ extension StoreContract {
         try require(unknown == nil, "a space that is not there reads")
       }
     },
-    StoreContract("former versions stay readable until they are ended, retracted missions do not") {
+    StoreContract("former versions are readable until they are ended; retracted missions are not") {
       under in
       try await under.withSpace { space in
         let now = SpaceUnderTest.now
@@ -126,7 +127,9 @@ extension StoreContract {
           try await space.store.neededBlobs(among: [.sample(1)]), is: [], "what is needed")
       }
     },
-    StoreContract("what was sent is its space's own, and nobody reads it before it is published") {
+    StoreContract(
+      "uploaded content belongs to its space and is not readable before it is published"
+    ) {
       under in
       try await under.withSpace { space in
         let other = SpaceUnderTest(
@@ -147,7 +150,7 @@ extension StoreContract {
         try require(try await space.reads(1), "what was published")
       }
     },
-    StoreContract("of many that publish one mission at once, each version is published once") {
+    StoreContract("concurrent publishers of one mission publish each version once") {
       under in
       let store = try await under.open(.standard)
       let second = under.isShared ? try await under.open(.standard) : store

@@ -4,7 +4,9 @@ import TestSupport
 
 extension StoreContract {
   static let names = [
-    StoreContract("tables, records, columns and values by chance are taken by their bytes") {
+    StoreContract(
+      "random names of tables, records and columns and random values compare by their bytes"
+    ) {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -36,7 +38,7 @@ extension StoreContract {
         try await requireDigests(of: model, in: space)
       }
     },
-    StoreContract("a batch by chance matches by bytes") { under in
+    StoreContract("a random batch matches by bytes") { under in
       try await under.withSpace { space in
         var author = Author(1)
         var samples = NameSamples(seed: 4_711)
@@ -64,7 +66,7 @@ extension StoreContract {
         try require(try await space.everything().records, is: model, "the records")
       }
     },
-    StoreContract("schemas and unique keys by chance go by bytes") { under in
+    StoreContract("random schemas and unique keys compare by bytes") { under in
       try await under.withSpace { space in
         var author = Author(1)
         var schema = SpaceSchema()
@@ -98,7 +100,7 @@ extension StoreContract {
         }
       }
     },
-    StoreContract("names that no table or column may have are refused, those of Ferry by operation")
+    StoreContract("forbidden names are refused, and reserved ones are refused with their operation")
     {
       under in
       try await under.withSpace { space in

@@ -3,7 +3,7 @@ import SyncServer
 
 extension StoreContract {
   static let notices = [
-    StoreContract("a device hears of a loss that another device's operation decided later") {
+    StoreContract("a device is notified of a loss that another device's operation decided later") {
       under in
       try await under.withSpace { space in
         var (first, second) = (Author(1), Author(2))
@@ -29,7 +29,8 @@ extension StoreContract {
         }
       }
     },
-    StoreContract("an author's own loss is kept as a notice too, once however often it is sent") {
+    StoreContract("an author's own loss is stored as one notice, even if the packet is sent again")
+    {
       under in
       try await under.withSpace { space in
         var (first, second) = (Author(1), Author(2))
@@ -50,7 +51,8 @@ extension StoreContract {
         try require(winners.notices, is: [], "the winner's notices")
       }
     },
-    StoreContract("where several devices lose by one operation each hears of its own values") {
+    StoreContract("if one operation overrules several devices, each is notified of its own values")
+    {
       under in
       try await under.withSpace { space in
         var (first, second, third) = (Author(1), Author(2), Author(3))
@@ -72,7 +74,7 @@ extension StoreContract {
         try require(found[1][0].operation, is: operation.id, "the operation that decided")
       }
     },
-    StoreContract("a device hears what was told to its former names, in pages of any size") {
+    StoreContract("a device receives the notices of its former names, in pages of any size") {
       under in
       try await under.withSpace { space in
         var (first, second, third) = (Author(1), Author(2), Author(3))
@@ -101,7 +103,9 @@ extension StoreContract {
         }
       }
     },
-    StoreContract("pages of any size give each notice once, in order, in its page") { under in
+    StoreContract(
+      "pages of any size contain each notice once, in order, in the page of its sequence"
+    ) { under in
       try await under.withSpace { space in
         var history = NoticeHistory(seed: 5)
         for _ in 0..<25 { try await history.write(in: space) }
@@ -119,7 +123,8 @@ extension StoreContract {
         try require(history.notices.count, is: 3, "devices that lost something")
       }
     },
-    StoreContract("no notice is skipped or sent twice while others write between the pages") {
+    StoreContract("no notice is skipped or sent twice while other devices write between the pages")
+    {
       under in
       try await under.withSpace { space in
         var history = NoticeHistory(seed: 9)

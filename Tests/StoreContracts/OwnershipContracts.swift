@@ -39,7 +39,8 @@ extension StoreContract {
         try require(try await space.usage(of: two).devices, is: 1, "devices of the second one")
       }
     },
-    StoreContract("of two principals in one transaction the first has the device") { under in
+    StoreContract("if two principals use a device in one transaction, the first one owns it") {
+      under in
       try await under.withSpace { space in
         var author = Author(1)
         let packets = [author.packet(inserting: ["a"]), author.packet(inserting: ["b"])]
@@ -52,7 +53,7 @@ extension StoreContract {
           results.map(\.status), is: [.applied, nil, .applied], "the answers of the transaction")
       }
     },
-    StoreContract("a device from before there were tokens goes to the first principal") { under in
+    StoreContract("a device from before the first token goes to the first principal") { under in
       try await under.withSpace { space in
         var author = Author(1)
         try await space.send(author.packet(inserting: ["a"]), from: .anonymous)
@@ -72,7 +73,7 @@ extension StoreContract {
       }
     },
     StoreContract(
-      "another principal reads neither notices nor the tail of a device, nor drops what it has buffered"
+      "another principal cannot read or drop a device's notices, tail and buffered packets"
     ) { under in
       try await under.withSpace { space in
         var (victim, other) = (Author(1), Author(2))
@@ -104,7 +105,8 @@ extension StoreContract {
         try require(buffered.packets, is: 1, "what is buffered")
       }
     },
-    StoreContract("a base above the head is refused, and what is in the history already is not") {
+    StoreContract("a base above the head is refused unless the operation is already in the history")
+    {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -127,7 +129,7 @@ extension StoreContract {
         try require(try await space.send(later).status, is: .duplicate, "what is known already")
       }
     },
-    StoreContract("a space may take packets with a cursor only") { under in
+    StoreContract("a space can require a cursor with each packet") { under in
       try await under.withSpace { space in
         var author = Author(1)
         try await space.send(author.packet(inserting: ["a"]), from: one)

@@ -3,7 +3,7 @@ import SyncServer
 
 extension StoreContract {
   static let prunedHistories = [
-    StoreContract("packets that come again after they were pruned are duplicates, change nothing") {
+    StoreContract("packets that are sent again after pruning are duplicates and change nothing") {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -27,7 +27,7 @@ extension StoreContract {
         try require(try await space.receipt(for: next).status, is: .applied, "the next packet")
       }
     },
-    StoreContract("a batch that a copied device sends after it was pruned is applied once more") {
+    StoreContract("a batch that a copied device sends after pruning is applied again") {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -47,8 +47,9 @@ extension StoreContract {
         try require(try await space.receipt(for: next).status, is: .applied, "the copy's work")
       }
     },
-    StoreContract("what a device made before the floor and sends after it is applied, in any order")
-    { under in
+    StoreContract(
+      "operations made before the retention horizon and sent later are applied in any order"
+    ) { under in
       try await under.withSpace { space in
         var (author, other) = (Author(1), Author(2))
         try await space.send(author.packet(inserting: ["a"]))
@@ -66,8 +67,7 @@ extension StoreContract {
         try require(try await space.head(), is: 6, "the head")
       }
     },
-    StoreContract("a device set back behind all that its chain remembers is told so, not buffered")
-    {
+    StoreContract("a device restored to before its remembered chain is refused, not buffered") {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -84,8 +84,9 @@ extension StoreContract {
           try await space.receipt(for: ahead).status, is: .buffered, "what comes too early")
       }
     },
-    StoreContract("writers go on while history goes: who is refused starts anew, nobody misses one")
-    {
+    StoreContract(
+      "writers and pruning run together: refused readers start again and miss no record"
+    ) {
       under in
       let store = try await under.open(.standard)
       let second = under.isShared ? try await under.open(.standard) : store

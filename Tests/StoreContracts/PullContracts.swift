@@ -24,7 +24,8 @@ extension StoreContract {
           reader.records.values.allSatisfy { $0["a"] == 1 && $0["b"] == 1 }, "a column is lost")
       }
     },
-    StoreContract("only what changed after the cursor is listed, each record once") { under in
+    StoreContract("a list contains only the records that changed after the cursor, each once") {
+      under in
       try await under.withSpace { space in
         var author = Author(1)
         try await space.send(
@@ -41,7 +42,7 @@ extension StoreContract {
         try require(try await space.page(after: head.cursor).changes, is: [], "the next list")
       }
     },
-    StoreContract("records that nobody may see do not end a list early") { under in
+    StoreContract("updates of records without an insert do not end a list early") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let ghosts = (0..<10).map { author.update("ghost\($0)", ["x": 1]) }
@@ -54,7 +55,7 @@ extension StoreContract {
         }
       }
     },
-    StoreContract("a page is closed at its number of bytes, and holds one change at least") {
+    StoreContract("a page ends at its limit of bytes and contains at least one change") {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -93,7 +94,7 @@ extension StoreContract {
         }
       }
     },
-    StoreContract("a delete and an edit that did not know of each other settle alike") { under in
+    StoreContract("a concurrent delete and edit end in the same state in both orders") { under in
       try await under.withSpace { space in
         var first = Author(1)
         var second = Author(2)
@@ -110,7 +111,7 @@ extension StoreContract {
         try require(reader.records.isEmpty, "the record is still there")
       }
     },
-    StoreContract("an update of a record that was never inserted shows when it is") { under in
+    StoreContract("an update of a record becomes visible with the record's later insert") { under in
       try await under.withSpace { space in
         var author = Author(1)
         try await space.send(author.packet([author.update("a", ["x": 1])]))
@@ -123,7 +124,7 @@ extension StoreContract {
         try require(reader.records, is: [.task("a"): ["x": 1, "y": 0]], "the record")
       }
     },
-    StoreContract("operations without columns on records that are not there do no harm") { under in
+    StoreContract("operations without columns on absent records change nothing") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let empty = ["a", "b", "c"].map { author.update($0, [:]) }
@@ -135,7 +136,7 @@ extension StoreContract {
         try require(try await space.head(), is: 7, "the head")
       }
     },
-    StoreContract("a cursor of another epoch, or ahead of the head, is refused") { under in
+    StoreContract("a cursor of another epoch or ahead of the head is refused") { under in
       try await under.withSpace { space in
         var author = Author(1)
         try await space.send(author.packet(inserting: ["a"]))
@@ -158,7 +159,7 @@ extension StoreContract {
         try require(try await problem(Cursor(epoch: epoch, applied: 1)), is: nil, "the head")
       }
     },
-    StoreContract("a cursor's anchor is known again, and not in another history") { under in
+    StoreContract("a cursor's anchor is known in its own history and in no other") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let packet = author.packet(inserting: ["a", "b"])
@@ -195,7 +196,7 @@ extension StoreContract {
           "a head that was never reached")
       }
     },
-    StoreContract("a page tells how far a device's own packets have been applied") { under in
+    StoreContract("a page reports how far a device's own packets are applied") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let first = author.packet(inserting: ["a"])

@@ -12,7 +12,7 @@ extension StoreContract {
   }
 
   static let quotas = [
-    StoreContract("above a quota nothing is added, and a delete is applied") { under in
+    StoreContract("a store above its quota refuses inserts and applies deletes") { under in
       let quotas = quotas {
         $0.principalBytes = 2_000
         $0.spaceRecords = 12
@@ -48,7 +48,7 @@ extension StoreContract {
         try require(try await space.usage(of: two).records, is: 10, "another principal's")
       }
     },
-    StoreContract("nobody is charged for what another one stored") { under in
+    StoreContract("a principal is not charged for bytes that another principal stored") { under in
       try await under.withSpace { space in
         var (author, other) = (Author(1), Author(2))
         let text = Value.text(String(repeating: "x", count: 5_000))
@@ -64,7 +64,8 @@ extension StoreContract {
         try require(try await space.usage().bytes, is: 0, "all of the space")
       }
     },
-    StoreContract("what is written in a day is bounded, and the next day begins anew") { under in
+    StoreContract("the bytes written in a day are bounded, and the count starts again the next day")
+    { under in
       try await under.withSpace(quotas: quotas { $0.dailyBytes = 2_000 }) { space in
         var author = Author(1)
         let text = Value.text(String(repeating: "x", count: 1_500))
@@ -81,7 +82,7 @@ extension StoreContract {
         try require(result.status, is: .applied, "the next day")
       }
     },
-    StoreContract("what a principal has buffered is bounded over all its devices") { under in
+    StoreContract("a principal's buffered packets are bounded over all its devices") { under in
       let quotas = quotas {
         $0.bufferedPackets = 2
         $0.bufferedBytes = 1_000
@@ -112,7 +113,7 @@ extension StoreContract {
         try require([left.packets, left.packetBytes], is: [0, 0], "after pruning")
       }
     },
-    StoreContract("a principal has so many devices and no more") { under in
+    StoreContract("a principal's number of devices is bounded") { under in
       try await under.withSpace(quotas: quotas { $0.devices = 2 }) { space in
         var authors = (1...4).map { Author(UInt64($0)) }
         let packets = authors.indices.map { authors[$0].packet(inserting: ["a\($0)"]) }
@@ -130,7 +131,9 @@ extension StoreContract {
   ]
 
   static let deviceAges = [
-    StoreContract("the chain of a device that was away is trimmed, and still applies all once") {
+    StoreContract(
+      "the chain of an absent device is trimmed, and its packets are still applied once"
+    ) {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -160,7 +163,7 @@ extension StoreContract {
         try require(try await space.send(next, from: one).status, is: .applied, "its next packet")
       }
     },
-    StoreContract("a device that was away for very long is forgotten, and counts no more") {
+    StoreContract("a device that was absent for very long is forgotten and no longer counted") {
       under in
       try await under.withSpace { space in
         var (author, other) = (Author(1), Author(2))

@@ -3,7 +3,7 @@ import SyncServer
 
 extension StoreContract {
   static let recordFetches = [
-    StoreContract("records asked for come whole, in the order asked for") { under in
+    StoreContract("requested records are returned whole and in the requested order") { under in
       try await under.withSpace { space in
         var (author, other) = (Author(1), Author(2))
         try await space.send(
@@ -28,7 +28,7 @@ extension StoreContract {
         try require(changes[2].state.columns.map(\.value), is: [2, 1], "its values")
       }
     },
-    StoreContract("records are told apart by table, and by every byte of their identifiers") {
+    StoreContract("records are distinguished by table and by every byte of their identifiers") {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -43,7 +43,8 @@ extension StoreContract {
           "their values")
       }
     },
-    StoreContract("an answer is closed at a page's bytes, with one record at least") { under in
+    StoreContract("an answer ends at a page's limit of bytes and contains at least one record") {
+      under in
       var limits = Limits.standard
       limits.pageBytes = 25_000
       try await under.withSpace(limits: limits) { space in
@@ -65,7 +66,7 @@ extension StoreContract {
         try require(answers < 20, "\(answers) answers")
       }
     },
-    StoreContract("as many records as may be asked for are answered") { under in
+    StoreContract("a request for the largest allowed number of records is answered") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let count = Limits.standard.recordsPerRequest

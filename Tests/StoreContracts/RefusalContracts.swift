@@ -3,7 +3,8 @@ import SyncServer
 
 extension StoreContract {
   static let refusals = [
-    StoreContract("a refused packet names its operations, and leaves nothing behind") { under in
+    StoreContract("a refused packet names its operations and leaves nothing in the store") {
+      under in
       try await under.withSpace { space in
         var author = Author(1)
         let first = author.packet(inserting: ["a"])
@@ -25,7 +26,7 @@ extension StoreContract {
         try require(try await space.send(again).status, is: .applied, "the rest, cut anew")
       }
     },
-    StoreContract("a refused transaction of several packets is not kept in part") { under in
+    StoreContract("a refused transaction of several packets is not stored in part") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let bad = author.operation(.insert, "m", [], table: "ferry_x")
@@ -64,7 +65,7 @@ extension StoreContract {
           try await space.send(second).problem?.code, is: .operationRefused, "it, sent again")
       }
     },
-    StoreContract("refusals of some devices leave the batch's others as they are") { under in
+    StoreContract("refusals of some devices do not affect the other devices' packets") { under in
       try await under.withSpace { space in
         var authors = (1...9).map { Author(UInt64($0)) }
         let packets = authors.indices.map { index in

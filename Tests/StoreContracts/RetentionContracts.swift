@@ -3,7 +3,9 @@ import SyncServer
 
 extension StoreContract {
   static let retention = [
-    StoreContract("a cursor before the floor is refused; at and after it pages go on exactly") {
+    StoreContract(
+      "a cursor before the retention horizon is refused; later cursors get complete pages"
+    ) {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -23,7 +25,7 @@ extension StoreContract {
         try require(at.records, is: wanted.records, "the data of who stood at the floor")
       }
     },
-    StoreContract("a list under way goes on where it misses nothing, and is refused otherwise") {
+    StoreContract("a list in progress continues if it misses nothing, and is refused otherwise") {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -52,7 +54,8 @@ extension StoreContract {
         try require(later.records, is: wanted, "the data of who began after the delete")
       }
     },
-    StoreContract("each page of a list from the start is anchored at the head it was read at") {
+    StoreContract("each page of a list from the start is anchored at the head that it was read at")
+    {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -78,7 +81,9 @@ extension StoreContract {
         try require(problem?.code, is: .historyLost, "a cursor of a history that is gone")
       }
     },
-    StoreContract("the floor rises to what is old enough, and never goes back") { under in
+    StoreContract(
+      "the retention horizon rises to the newest mark that is old enough, and never falls"
+    ) { under in
       try await under.withSpace { space in
         var author = Author(1)
         let hour: Int64 = 3_600_000
@@ -101,7 +106,7 @@ extension StoreContract {
         try require(back.floor, is: before, "the floor after the clock went back")
       }
     },
-    StoreContract("a space keeps 90 days unless it is told otherwise") { under in
+    StoreContract("a space keeps 90 days of history by default") { under in
       try await under.withSpace { space in
         try require(space.space.retention, is: .standard, "a new space's retention")
         for retention in [Retention.forever, Retention(milliseconds: 5_000)] {
@@ -112,7 +117,7 @@ extension StoreContract {
         }
       }
     },
-    StoreContract("tombstones below the floor go; records that live, and later tombstones, stay") {
+    StoreContract("pruning removes tombstones below the retention horizon, and no other record") {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -133,7 +138,9 @@ extension StoreContract {
         try require(dead, is: [.task("r39")], "tombstones that are kept")
       }
     },
-    StoreContract("packets that have waited for longer than the retention go, others stay") {
+    StoreContract(
+      "pruning drops packets that were buffered for longer than the retention, and no others"
+    ) {
       under in
       try await under.withSpace { space in
         var (late, early) = (Author(1), Author(2))

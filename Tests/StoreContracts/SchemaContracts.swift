@@ -3,7 +3,8 @@ import SyncServer
 
 extension StoreContract {
   static let schemas = [
-    StoreContract("a schema is kept with its version, and reaches devices by their pull list") {
+    StoreContract("a schema is stored with its version, and devices receive it in their pull list")
+    {
       under in
       let json = #"{"tables":{"tasks":{"columns":{"due":{"type":"integer"}}}}}"#
       try await under.withSpace { space in
@@ -34,7 +35,7 @@ extension StoreContract {
         try require(kept.tables["tasks"]?.type(of: "due"), is: .integer, "the rules")
       }
     },
-    StoreContract("a schema replaces the version that its author has seen, and no other") {
+    StoreContract("a schema replaces only the version that its author has seen") {
       under in
       try await under.withSpace { space in
         _ = try await space.apply(#"{"version":1,"tables":{}}"#).get()
@@ -56,7 +57,7 @@ extension StoreContract {
         try require(reader.records[SchemaChange.key]?["version"], is: 3, "what devices see")
       }
     },
-    StoreContract("operations are checked by the schema in force, for every instance") { under in
+    StoreContract("every server instance checks operations against the schema in force") { under in
       let store = try await under.open(.standard)
       let second = under.isShared ? try await under.open(.standard) : store
       let space = SpaceUnderTest(store: store, space: try await store.createSpace(.test))
@@ -83,7 +84,7 @@ extension StoreContract {
       await second.close()
       await store.close()
     },
-    StoreContract("conflicts end as the schema in force says") { under in
+    StoreContract("the schema in force decides conflicts") { under in
       try await under.withSpace { space in
         var one = Author(1)
         var two = Author(2)
@@ -107,7 +108,7 @@ extension StoreContract {
           record, is: ["votes": 21, "due": 9, "title": "second"], "the record after the conflicts")
       }
     },
-    StoreContract("the role of a buffered packet's sender is kept with it") { under in
+    StoreContract("a buffered packet keeps its sender's role") { under in
       var author = Author(1)
       let packets = (0..<2).map { author.packet(inserting: ["r\($0)"]) }
       try await under.withSpace { space in
@@ -122,7 +123,7 @@ extension StoreContract {
           try await space.send(packets[1], role: .admin).status, is: .applied, "by an admin")
       }
     },
-    StoreContract("a space's minimum protocol is asked of packets and pulls alike") { under in
+    StoreContract("a space checks its minimum protocol version on packets and on pulls") { under in
       try await under.withSpace { space in
         _ = try await space.apply(#"{"minimumProtocol":2,"tables":{}}"#).get()
         var author = Author(1)
@@ -142,7 +143,7 @@ extension StoreContract {
         try require(batch.results[0].status, is: .applied, "a newer device's packet")
       }
     },
-    StoreContract("no packet of writers that race with a schema comes after it against its rules") {
+    StoreContract("no packet of a concurrent writer enters after a schema that forbids it") {
       under in
       try await under.withSpace { space in
         try await withThrowingTaskGroup(of: Void.self) { group in

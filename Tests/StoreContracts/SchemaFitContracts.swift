@@ -4,7 +4,9 @@ import SyncServer
 /// A new schema's demands on the records that exist already.
 extension StoreContract {
   static let schemaFits = [
-    StoreContract("a schema that records do not fit names the first ten and counts the rest") {
+    StoreContract(
+      "a refused schema lists the first ten records that do not fit and counts the rest"
+    ) {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -45,7 +47,7 @@ extension StoreContract {
         try require(try await space.apply(json).get().version, is: 1, "the schema afterwards")
       }
     },
-    StoreContract("only what is asked anew is asked of records, and only of those that exist") {
+    StoreContract("a schema checks only its new rules, and only on existing records") {
       under in
       try await under.withSpace { space in
         var author = Author(1)
@@ -78,7 +80,7 @@ extension StoreContract {
           is: ["column due is required and holds nothing"], "a column that was never written")
       }
     },
-    StoreContract("records may be kept as they are, but for unique keys") { under in
+    StoreContract("a schema can keep records that do not fit, except for unique keys") { under in
       try await under.withSpace { space in
         var author = Author(1)
         try await space.send(

@@ -21,7 +21,8 @@ extension StoreContract {
   }
 
   static let sizes = [
-    StoreContract("a record that would be too large is refused, and can be deleted") { under in
+    StoreContract("a write that makes a record too large is refused, and the record can be deleted")
+    { under in
       try await under.withSpace(limits: small) { space in
         var author = Author(1)
         let packets = (0..<3).map { part in
@@ -48,7 +49,9 @@ extension StoreContract {
           try await space.send(other.packet([other.delete("a")])).status, is: .applied, "a delete")
       }
     },
-    StoreContract("a packet writes to so many bytes of records and no more, and others go on") {
+    StoreContract(
+      "the bytes of records that a packet writes are bounded, and other packets are applied"
+    ) {
       under in
       var limits = small
       limits.packetStateBytes = 100_000
@@ -71,7 +74,7 @@ extension StoreContract {
         try require(try await space.send(new).status, is: .applied, "a new record")
       }
     },
-    StoreContract("a record has so many columns and no more") { under in
+    StoreContract("a record's number of columns is bounded") { under in
       try await under.withSpace(limits: small) { space in
         var author = Author(1)
         try await space.send(author.packet([author.insert("a", columns(0..<20, bytes: 1))]))
@@ -83,7 +86,8 @@ extension StoreContract {
         try require(problem?.refusals.map(\.code), is: [.recordTooLarge], "a column more")
       }
     },
-    StoreContract("a batch that makes a record too large is refused with its own name") { under in
+    StoreContract("a batch that makes a record too large is refused under its own identifier") {
+      under in
       try await under.withSpace(limits: small) { space in
         var author = Author(1)
         let wide = columns(0..<20, bytes: 3_000)
@@ -95,7 +99,7 @@ extension StoreContract {
         try require(try await space.head(), is: 2, "the head")
       }
     },
-    StoreContract("values that many devices made together are bounded as well") { under in
+    StoreContract("the size of a value that many devices build together is bounded") { under in
       try await under.withSpace(limits: small) { space in
         _ = try await space.apply(
           #"{"tables":{"tasks":{"columns":{"c0":"set-union","c1":"set-union"}}}}"#

@@ -31,7 +31,7 @@ extension StoreContract {
         }
       }
     },
-    StoreContract("a place before the floor is known by its timeline, by pulls and packets alike") {
+    StoreContract("pulls and packets find a place before the retention horizon by its timeline") {
       under in
       var author = Author(1)
       var given: [Cursor.Anchor] = []
@@ -64,7 +64,8 @@ extension StoreContract {
         }
       }
     },
-    StoreContract("nodes that write by turns begin one each, and go on on the last") { under in
+    StoreContract("nodes that write in turns begin one timeline each, and continue on the last one")
+    { under in
       guard under.isShared else { return }
       let other = try await under.open(.standard)
       try await under.withSpace { space in
@@ -82,7 +83,7 @@ extension StoreContract {
       }
       await other.close()
     },
-    StoreContract("a schema is of the timeline of its run") { under in
+    StoreContract("a schema belongs to the timeline of its run") { under in
       var author = Author(1)
       var given: [Cursor.Anchor] = []
       try await under.withSpace { space in

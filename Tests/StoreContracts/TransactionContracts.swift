@@ -3,7 +3,7 @@ import SyncServer
 
 extension StoreContract {
   static let transactions = [
-    StoreContract("a transaction of several packets is seen whole or not at all") { under in
+    StoreContract("readers see a transaction of several packets whole or not at all") { under in
       for order in permutations(of: [0, 1, 2]) {
         let store = try await under.open(.standard)
         let name = SpaceName.name("whole-" + order.map(String.init).joined())
@@ -26,7 +26,7 @@ extension StoreContract {
         await store.close()
       }
     },
-    StoreContract("readers beside a writer never see a part of a transaction") { under in
+    StoreContract("readers that run beside a writer never see a part of a transaction") { under in
       try await under.withSpace { space in
         try await withThrowingTaskGroup(of: Void.self) { group in
           group.addTask {
@@ -53,7 +53,7 @@ extension StoreContract {
         }
       }
     },
-    StoreContract("a complete packet passes an unfinished transaction that was given up") {
+    StoreContract("a complete packet overtakes an unfinished transaction that was abandoned") {
       under in
       try await under.withSpace { space in
         var author = Author(1)

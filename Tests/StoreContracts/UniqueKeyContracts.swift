@@ -5,7 +5,7 @@ private let schema = #"{"tables":{"tasks":{"unique":[["email"],["project","numbe
 
 extension StoreContract {
   static let uniqueKeys = [
-    StoreContract("a unique key is taken, refused, freed and taken again") { under in
+    StoreContract("a unique key can be taken, refused, freed and taken again") { under in
       var author = Author(1)
       var rival = Author(2)
       try await under.withSpace { space in
@@ -29,7 +29,7 @@ extension StoreContract {
           ], "records")
       }
     },
-    StoreContract("values are compared by what they are, of any length") { under in
+    StoreContract("unique keys compare values of any length by class and bytes") { under in
       try await under.withSpace { space in
         _ = try await space.apply(schema).get()
         var author = Author(1)
@@ -52,7 +52,7 @@ extension StoreContract {
         try await take(&rival, "x", ["project": "a"], in: space)
       }
     },
-    StoreContract("records swap a unique key's values within one packet") { under in
+    StoreContract("records can swap the values of a unique key within one packet") { under in
       try await under.withSpace { space in
         _ = try await space.apply(schema).get()
         var author = Author(1)
@@ -70,7 +70,7 @@ extension StoreContract {
         try await refuse(&rival, "d", ["project": "p", "number": 2], holder: "a", in: space)
       }
     },
-    StoreContract("a new unique key is claimed by the records that exist, or refused") { under in
+    StoreContract("a new unique key is claimed for the existing records, or refused") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let inserts = (0..<1_200).map { author.insert("r\($0)", ["n": .integer(Int64($0))]) }
@@ -99,7 +99,7 @@ extension StoreContract {
         }
       }
     },
-    StoreContract("of many devices that claim one key at once, one gets it") { under in
+    StoreContract("one of many devices that claim a key at the same time gets it") { under in
       let store = try await under.open(.standard)
       let second = under.isShared ? try await under.open(.standard) : store
       let summary = try await store.createSpace(.test)

@@ -3,7 +3,7 @@ import SyncServer
 
 extension StoreContract {
   static let values = [
-    StoreContract("every value comes back as it was") { under in
+    StoreContract("every value is read back unchanged") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let columns: [Name: Value] = [
@@ -32,7 +32,7 @@ extension StoreContract {
         try require(later.allSatisfy { $0["max"] == 0 && $0["zero"] == "a\u{0}b" }, "an update")
       }
     },
-    StoreContract("values survive waiting, and stand in conflicts") { under in
+    StoreContract("values survive buffering, and conflicts list them unchanged") { under in
       try await under.withSpace { space in
         var author = Author(1)
         let value = Value.text("\u{0}👋\u{10FFFF}")
@@ -62,7 +62,8 @@ extension StoreContract {
         try require(reader.records[.task("a")]?["z"], is: large, "the value")
       }
     },
-    StoreContract("tables are apart, and spaces are apart") { under in
+    StoreContract("equal record identifiers in different tables or spaces are different records") {
+      under in
       try await under.withSpace { space in
         let name = SpaceName.name("other")
         let other = SpaceUnderTest(
@@ -81,7 +82,7 @@ extension StoreContract {
   ]
 
   static let clocks = [
-    StoreContract("a timestamp from the far future is clamped, and later ones stay later") {
+    StoreContract("a timestamp from the far future is clamped, and later timestamps stay later") {
       under in
       try await under.withSpace { space in
         let limit = SpaceUnderTest.now + Limits.standard.clockSkewMax
@@ -108,7 +109,7 @@ extension StoreContract {
           try await space.everything().records[.task("a")]?["x"], is: 5, "the last write")
       }
     },
-    StoreContract("a write whose author has seen a value stands, whatever the nodes' clocks say") {
+    StoreContract("a write wins if its author has seen the value, with any clocks of the nodes") {
       under in
       let node = try await under.open(.standard)
       let other = under.isShared ? try await under.open(.standard) : node
@@ -138,7 +139,7 @@ extension StoreContract {
       if under.isShared { await other.close() }
       await node.close()
     },
-    StoreContract("the space's clock never goes back, not even with the server's clock") { under in
+    StoreContract("the space's clock never goes back, even if the server's clock does") { under in
       var ahead = Author(1)
       ahead.wall += 1 << 40
       let packets = (0..<4).map { value in

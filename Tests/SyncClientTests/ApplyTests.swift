@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncClient
 
-@Suite("Applying what others did", .hangLimit)
+@Suite("Applying remote changes", .hangLimit)
 struct ApplyTests {
   private let maker = PageMaker()
 
@@ -36,7 +36,7 @@ struct ApplyTests {
     #expect(try replica.rows("SELECT count(*) FROM tasks") == [[0]])
   }
 
-  @Test("a partial change leaves the other columns alone, a whole record resets them")
+  @Test("a partial change keeps the other columns; a whole record resets them")
   func partialAndWhole() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x"), Column("done", 5)])])
@@ -47,7 +47,7 @@ struct ApplyTests {
     #expect(try replica.rows("SELECT title, done FROM tasks") == [["z", 0]])
   }
 
-  @Test("NULL is a value; a column that is missing is not")
+  @Test("NULL is a value; an absent column is not")
   func nullAgainstMissing() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", nil), Column("done", 1)])])
@@ -56,7 +56,7 @@ struct ApplyTests {
     #expect(try replica.rows("SELECT title, done FROM tasks WHERE id = 'b'") == [["x", 0]])
   }
 
-  @Test("a later own edit stands against an older remote one, and gives way to a newer one")
+  @Test("a later own edit wins over an older remote one, and loses to a newer one")
   func ownEdits() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x"), Column("done", 0)])])
@@ -74,7 +74,7 @@ struct ApplyTests {
     #expect(try replica.pending.count == 1)
   }
 
-  @Test("equal times are decided by device, the same way as on the server")
+  @Test("the greater device wins at equal times, as on the server")
   func ties() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x")])])
@@ -90,7 +90,7 @@ struct ApplyTests {
     #expect(try replica.rows("SELECT title FROM tasks") == [[winner]])
   }
 
-  @Test("a delete wins against a concurrent edit, a later insert against a delete")
+  @Test("a delete wins over a concurrent edit, and a later insert wins over a delete")
   func deletes() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x")])])
@@ -111,7 +111,7 @@ struct ApplyTests {
     #expect(try replica.rows("SELECT title FROM tasks WHERE id = 'b'") == [["again"]])
   }
 
-  @Test("children before their parents, in any page order, satisfy foreign keys at the end")
+  @Test("children before their parents, in any order of pages, satisfy foreign keys at the end")
   func foreignKeys() throws {
     let replica = try ReplicaFixture()
     try replica.run(
@@ -127,7 +127,7 @@ struct ApplyTests {
     #expect(result == AppliedPull(applied: 2, refused: 0))
   }
 
-  @Test("a row that breaks a foreign key is kept back with the reason, and applied once it fits")
+  @Test("a row that violates a foreign key is deferred with the reason, and applied once it fits")
   func danglingForeignKey() throws {
     let replica = try ReplicaFixture()
     try replica.run(
@@ -150,7 +150,7 @@ struct ApplyTests {
   }
 
   @Test(
-    "a remote delete of a row that local rows refer to is kept back; the others go on",
+    "a remote delete of a row with local children is deferred; other changes are applied",
     arguments: ["", "WITHOUT ROWID"])
   func deletedParent(options: String) throws {
     let replica = try ReplicaFixture()
@@ -178,7 +178,7 @@ struct ApplyTests {
     #expect(try replica.file.status().keptBack == 0)
   }
 
-  @Test("a row that a constraint refuses is kept back; the others go on")
+  @Test("a row that violates a constraint is deferred; the others are applied")
   func refusedRow() throws {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, n INTEGER NOT NULL CHECK (n > 0))")
@@ -195,7 +195,7 @@ struct ApplyTests {
     #expect(try replica.file.status().keptBack == 0)
   }
 
-  @Test("an update that names not all required columns reaches the existing row")
+  @Test("an update without all required columns reaches the existing row")
   func requiredColumns() throws {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, a TEXT NOT NULL, b TEXT NOT NULL)")
@@ -205,7 +205,7 @@ struct ApplyTests {
     #expect(try replica.rows("SELECT a, b FROM t") == [["1", "3"]])
   }
 
-  @Test("tables and columns that are not known yet are kept, and appear with the migration")
+  @Test("unknown tables and columns are kept, and appear with the migration")
   func unknown() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([
@@ -224,7 +224,7 @@ struct ApplyTests {
     #expect(try replica.file.waitingChanges(limit: 9).isEmpty)
   }
 
-  @Test("rows tracked after a pull are concurrent with what it brought, not later")
+  @Test("rows tracked after a pull are concurrent with the pulled records, not later")
   func trackedLate() throws {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)")
@@ -234,7 +234,7 @@ struct ApplyTests {
     #expect(try replica.pending.map(\.base) == [0])
   }
 
-  @Test("an older page never takes back a confirmed write before its own place is reached")
+  @Test("an older page never reverts a confirmed write before the write's own sequence is reached")
   func readYourWrites() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x")])])
@@ -250,7 +250,7 @@ struct ApplyTests {
     #expect(try replica.pending.isEmpty)
   }
 
-  @Test("the device's clock moves past every time it has seen")
+  @Test("the device's clock moves past every time that it has seen")
   func clockObserves() throws {
     let replica = try ReplicaFixture.withTasks()
     let future = replica.clock.now + 3_600_000
@@ -259,7 +259,7 @@ struct ApplyTests {
     #expect(try replica.pending[0].time > HybridTimestamp(milliseconds: future))
   }
 
-  @Test("a pull list that cannot be finished is dropped, and starts anew")
+  @Test("a pull list that cannot be completed is dropped, and starts again")
   func discarded() throws {
     let replica = try ReplicaFixture.withTasks()
     let first = maker.page(
@@ -271,7 +271,7 @@ struct ApplyTests {
     #expect(try replica.rows("SELECT title FROM tasks") == [["y"]])
   }
 
-  @Test("the user's triggers do not write tracked tables a second time when a change is applied")
+  @Test("the user's triggers do not write tracked tables again when a change is applied")
   func userTriggersOnApply() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run(
@@ -312,7 +312,7 @@ struct ApplyTests {
     #expect(try replica.file.syncState().applied == 0)
   }
 
-  @Test("a column that another process added is known to the next pull")
+  @Test("the next pull knows a column that another process added")
   func columnOfAnotherProcess() throws {
     let replica = try ReplicaFixture.withTasks()
     let maker = PageMaker()
@@ -324,7 +324,7 @@ struct ApplyTests {
     #expect(try replica.rows("SELECT extra FROM tasks") == [["new"]])
   }
 
-  @Test("what was kept of a record goes when the record is deleted here")
+  @Test("deferred values of a record are removed when the record is deleted here")
   func keptGoesWithItsRecord() throws {
     let replica = try ReplicaFixture.withTasks()
     let maker = PageMaker()

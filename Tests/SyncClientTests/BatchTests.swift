@@ -31,7 +31,7 @@ struct BatchTests {
 
   // MARK: Recording
 
-  @Test("a batch is one pending operation, and its effect shows at once")
+  @Test("a batch is one pending operation, and its effect is visible at once")
   func recorded() throws {
     let replica = try withThree()
     #expect(try finish(replica) == 2)
@@ -46,7 +46,7 @@ struct BatchTests {
     #expect(try Packet(decoding: packet.encoded(), limits: .standard) == packet)
   }
 
-  @Test("names are the table's own, whatever their case, and its key stands for the record")
+  @Test("a batch uses the table's own names, in any case, and its key column for the record")
   func names() throws {
     let replica = try withThree()
     _ = try replica.file.write {
@@ -61,7 +61,7 @@ struct BatchTests {
     #expect(try replica.rows("SELECT title FROM tasks WHERE id = 'a'") == [["new"]])
   }
 
-  @Test("a batch that deletes takes its rows away, and its table's own trigger records nothing")
+  @Test("a batch that deletes removes its rows, and the table's own trigger records nothing")
   func deleting() throws {
     let replica = try withThree()
     #expect(try replica.file.write { try $0.batchDelete("tasks", where: "done = 0") } == 2)
@@ -69,7 +69,7 @@ struct BatchTests {
     #expect(try replica.pending.map(\.kind) == [.batch])
   }
 
-  @Test("what a batch changes in other rows, by foreign keys or triggers, is recorded")
+  @Test("changes of other rows, by a batch's foreign keys or triggers, are recorded")
   func alongWith() throws {
     let replica = try ReplicaFixture()
     try replica.run(
@@ -96,7 +96,7 @@ struct BatchTests {
   }
 
   @Test(
-    "a batch that makes no sense leaves nothing behind and says why",
+    "an invalid batch is refused with the reason and changes nothing",
     arguments: [
       ("tasks", "due = 1", ["done": 1], "table tasks has no column due; it has id, title, done"),
       ("tasks", "true", ["due": 1], "table tasks has no column due; it has id, title, done"),
@@ -119,7 +119,7 @@ struct BatchTests {
     #expect(try replica.rows("SELECT count(*) FROM ferry_batch_rows") == [[0]])
   }
 
-  @Test("a batch whose values the table refuses is undone whole")
+  @Test("a batch is rolled back whole if the table rejects its values")
   func constraint() throws {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, n INTEGER CHECK (n < 5))")
@@ -171,7 +171,7 @@ struct BatchTests {
         == [["theirs", 1], ["z", 6]])
   }
 
-  @Test("a later edit by another device stands against a pending batch")
+  @Test("a later edit by another device wins over a pending batch")
   func laterEdit() throws {
     let replica = try withThree()
     try finish(replica)
@@ -183,7 +183,7 @@ struct BatchTests {
     #expect(try replica.rows("SELECT done FROM tasks WHERE id = 'a'") == [[5]])
   }
 
-  @Test("a row that a pending batch deleted does not come back with an older page")
+  @Test("a row that a pending batch deleted does not return with an older page")
   func deletedStaysAway() throws {
     let replica = try withThree()
     _ = try replica.file.write { try $0.batchDelete("tasks", where: "id = 'a'") }
@@ -195,7 +195,7 @@ struct BatchTests {
     #expect(try replica.rows("SELECT id FROM tasks ORDER BY id") == [["b"], ["c"]])
   }
 
-  @Test("own edits before and after a pending batch stand in their order")
+  @Test("own edits before and after a pending batch keep their order")
   func ownEdits() throws {
     let replica = try withThree()
     try replica.run("UPDATE tasks SET done = 0, title = 'mine' WHERE id = 'a'")
@@ -213,7 +213,7 @@ struct BatchTests {
 
   // MARK: After it was confirmed
 
-  @Test("a confirmed batch moves no cursor, and its rows are fetched anew")
+  @Test("a confirmed batch does not move the cursor, and its rows are fetched again")
   func confirmed() throws {
     let replica = try withThree()
     try finish(replica)
@@ -236,7 +236,7 @@ struct BatchTests {
     #expect(try replica.pending.isEmpty)
   }
 
-  @Test("a batch whose answer was lost is confirmed by the next page, and its rows are noted")
+  @Test("after a lost answer the next page confirms a batch, and its rows are noted")
   func confirmedByPage() throws {
     let replica = try withThree()
     try finish(replica)
@@ -246,7 +246,7 @@ struct BatchTests {
     #expect(try replica.pending.isEmpty)
   }
 
-  @Test("the rows of a batch that is taken out of the pending operations are fetched anew")
+  @Test("the rows of a batch that leaves the queue are fetched again")
   func withdrawn() throws {
     let replica = try withThree()
     try finish(replica)
@@ -258,7 +258,7 @@ struct BatchTests {
     #expect(try replica.rows("SELECT record FROM ferry_refresh ORDER BY 1") == [["a"], ["b"]])
   }
 
-  @Test("a batch of the size of a transaction counts towards it")
+  @Test("a batch counts towards its transaction's limit of bytes")
   func sizes() throws {
     let replica = try withThree()
     let large = Value.text(String(repeating: "x", count: 1_000_000))

@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("A server that has no time", .hangLimit)
+@Suite("A busy server", .hangLimit)
 struct BusyServerTests {
   /// Refuses everything, with a wish for a pause.
   private struct BusyTransport: Transport {
@@ -70,7 +70,7 @@ struct BusyServerTests {
   }
 
   @Test(
-    "that gives no answer within the time limit is not waited for once more",
+    "a server that does not answer within the time limit is not waited for again",
     arguments: [(TransportError.Kind.timedOut, 1), (.offline, 4), (.interrupted, 4)])
   func silent(kind: TransportError.Kind, attempts: Int) async throws {
     let directory = try TemporaryDirectory()
@@ -85,14 +85,14 @@ struct BusyServerTests {
     #expect(transport.attempts == attempts)
   }
 
-  @Test("is not asked again before it wants to be, within reason")
+  @Test("a client waits as long as the server asks, up to a limit")
   func retryAfter() async throws {
     #expect(try await pauses(retryAfter: nil) == [.zero, .zero, .zero])
     #expect(try await pauses(retryAfter: "7") == [.seconds(7), .seconds(7), .seconds(7)])
     #expect(try await pauses(retryAfter: "10") == [.seconds(10), .seconds(10), .seconds(10)])
   }
 
-  @Test("that wants a longer pause than a sync waits is not asked again, and its wish is told")
+  @Test("if a server asks for a long pause, a sync ends with an error that states the pause")
   func longPause() async throws {
     #expect(try await pauses(retryAfter: "11") == [])
     let directory = try TemporaryDirectory()

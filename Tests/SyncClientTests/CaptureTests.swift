@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncClient
 
-@Suite("Recording what users write", .hangLimit)
+@Suite("Recording local writes", .hangLimit)
 struct CaptureTests {
   @Test("insert, update and delete are recorded with the changed columns only")
   func kinds() throws {
@@ -29,7 +29,7 @@ struct CaptureTests {
     #expect(try replica.pending.count == 1)
   }
 
-  @Test("values of every class come back exactly, and 1 is not 1.0")
+  @Test("values of every class are read back exactly, and 1 is not 1.0")
   func values() throws {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE v(id TEXT PRIMARY KEY, x)")
@@ -76,7 +76,7 @@ struct CaptureTests {
     #expect(try replica.rows("SELECT count(*) FROM tasks") == [[0]])
   }
 
-  @Test("a changed key is a delete and an insert; REPLACE records the row it removes")
+  @Test("a changed key is a delete and an insert; REPLACE records the row that it removes")
   func keys() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("CREATE UNIQUE INDEX by_title ON tasks(title)")
@@ -87,7 +87,7 @@ struct CaptureTests {
     #expect(told == ["insert a", "delete a", "insert b", "delete b", "insert c"])
   }
 
-  @Test("rows that were there before tracking are recorded as inserts")
+  @Test("rows that existed before tracking are recorded as inserts")
   func existing() throws {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, n INTEGER)")
@@ -102,7 +102,7 @@ struct CaptureTests {
     #expect(Set(pending.map(\.operation.columns[0].value)).count == 2_500)
   }
 
-  @Test("a column added later is recorded, also within the same transaction")
+  @Test("a column added later is recorded, even within the same transaction")
   func addedColumn() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("INSERT INTO tasks(id) VALUES ('a')")
@@ -143,7 +143,7 @@ struct CaptureTests {
     #expect(try replica.pending.map(\.key.record) == ["a", "b"])
   }
 
-  @Test("a table that was dropped and made anew is recorded again")
+  @Test("a table that was dropped and created again is recorded again")
   func recreated() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("DROP TABLE tasks")
@@ -152,7 +152,7 @@ struct CaptureTests {
     #expect(try replica.pending.map(\.key.record) == ["a"])
   }
 
-  @Test("a row is recorded before what the user's own triggers make of it")
+  @Test("a row is recorded before the effects of the user's own triggers")
   func userTriggers() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run(
@@ -204,7 +204,7 @@ struct CaptureTests {
     #expect(error?.description.contains(reason) == true)
   }
 
-  @Test("a missing key, a value too large and a transaction too large fail loudly and whole")
+  @Test("a missing key, a large value or a large transaction fails with an error and as a whole")
   func limits() throws {
     let replica = try ReplicaFixture.withTasks()
     let refused: [(String, String)] = [
@@ -227,7 +227,7 @@ struct CaptureTests {
     #expect(try replica.pending.isEmpty)
   }
 
-  @Test("operation times never go back, whatever the wall clock does, also after a restart")
+  @Test("operation times never go back, even if the wall clock does, or after a restart")
   func clockBackwards() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("INSERT INTO tasks(id) VALUES ('a')")
@@ -258,7 +258,7 @@ struct CaptureTests {
     #expect(told == ["insert p", "insert c", "delete c", "delete p"])
   }
 
-  @Test("rows changed are those of the user's statements, all of them and no others")
+  @Test("the count of changed rows covers exactly the user's statements")
   func changedRows() throws {
     let replica = try ReplicaFixture.withTasks()
     #expect(try replica.run("INSERT INTO tasks(id) VALUES ('a'), ('b'); DELETE FROM tasks") == 4)

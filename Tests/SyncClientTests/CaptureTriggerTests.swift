@@ -9,7 +9,7 @@ import Testing
 /// triggers are checked.
 @Suite("Capture triggers", .hangLimit)
 struct CaptureTriggerTests {
-  @Test("the row that was inserted last is the user's own")
+  @Test("last_insert_rowid is that of the user's own row")
   func lastInsertedRow() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("INSERT INTO tasks(id) VALUES ('a'), ('b'), ('c'); DELETE FROM tasks")
@@ -20,7 +20,7 @@ struct CaptureTriggerTests {
     #expect(last == [41, 1])
   }
 
-  @Test("a statement of which one row cannot be recorded leaves nothing of itself")
+  @Test("a statement with one row that cannot be recorded changes nothing")
   func failsWhole() throws {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, body)")
@@ -37,7 +37,7 @@ struct CaptureTriggerTests {
     #expect(try replica.pending.map(\.kind) == [.insert, .insert, .delete])
   }
 
-  @Test("a row of many columns is one operation, and one that did not change is none")
+  @Test("a row of many columns is one operation, and an unchanged row is none")
   func manyColumns() throws {
     let replica = try ReplicaFixture()
     let names = (0..<200).map { "c\($0)" }
@@ -52,7 +52,7 @@ struct CaptureTriggerTests {
     #expect(pending.map(\.columns.count) == [200, 1, 200, 200])
   }
 
-  @Test("tables are guarded while changes are applied only where something else may write to them")
+  @Test("tables are guarded during a pull only if triggers or foreign keys may write to them")
   func guards() throws {
     let replica = try ReplicaFixture.withTasks()
     #expect(try guardCount(replica) == 0)
@@ -75,7 +75,7 @@ struct CaptureTriggerTests {
     return try #require(try count.first { $0.int64(0) })
   }
 
-  @Test("what another process changed of the schema is seen before changes are applied")
+  @Test("schema changes of another process are noticed before changes are applied")
   func foreignChange() throws {
     let replica = try ReplicaFixture.withTasks()
     let maker = PageMaker()
@@ -98,7 +98,7 @@ struct CaptureTriggerTests {
     #expect(try replica.pending.last?.columns == [Column("due", "now")])
   }
 
-  @Test("a file whose schema did not change is opened without looking at its triggers")
+  @Test("a file with an unchanged schema is opened without reading its triggers")
   func checkedOnce() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.reopen()

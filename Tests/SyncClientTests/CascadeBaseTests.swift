@@ -5,7 +5,7 @@ import Testing
 @testable import SyncClient
 
 /// The `base` of SQLite's changes to rows along with a parent that a pull list deletes.
-@Suite("What was seen of rows that go with their parents", .hangLimit)
+@Suite("Bases of rows that cascade from their parents", .hangLimit)
 struct CascadeBaseTests {
   private let maker = PageMaker()
 
@@ -36,7 +36,7 @@ struct CascadeBaseTests {
   }
 
   @Test(
-    "a row has seen the cursor before the list, and what the list had changed it to",
+    "a cascaded row has seen the cursor before the list and the list's changes of the row",
     arguments: ["CASCADE", "SET NULL"])
   func bases(action: String) throws {
     let replica = try family(action)
@@ -50,7 +50,7 @@ struct CascadeBaseTests {
   }
 
   @Test(
-    "a row that was moved to another parent after that stays under edit-wins alone",
+    "a row that was moved to another parent later survives unless deletes win",
     arguments: ["edit-wins", "ask", "delete-wins"])
   func concurrentMove(deletes: String) throws {
     let replica = try family(deletes: deletes)
@@ -64,7 +64,7 @@ struct CascadeBaseTests {
     #expect(try replica.rows("SELECT id, p FROM k") == (isKept ? [["old", "P1"]] : []))
   }
 
-  @Test("a row that a whole list did not change has seen nothing of the list's history")
+  @Test("a row that a full list did not change has seen nothing of the list's history")
   func replacement() throws {
     let replica = try family()
     try replica.file.beginReplacement(Problem(.cursorExpired, "the cursor is too old"))

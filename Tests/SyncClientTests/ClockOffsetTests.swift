@@ -6,7 +6,7 @@ import Testing
 @Suite("Judging the server's clock", .hangLimit)
 struct ClockOffsetTests {
   @Test(
-    "a slow network is not a wrong clock",
+    "a slow network does not look like a wrong clock",
     arguments: [
       (1_000, 1_400, 2_000, 0), (1_000, 1_000, 1_000, 0), (1_000, 5_000, 1_010, 3_995),
       (1_000, 400, 1_200, -700), (1_000, 2_001, 2_000, 501),

@@ -13,7 +13,7 @@ struct CredentialTests {
     ServerAddress(url: url, space: try #require(SpaceName(space)))
   }
 
-  @Test("is for one server and one space, and a replica that lost it says so")
+  @Test("the token is for one server and one space, and a replica that lost it reports that")
   func bound() throws {
     let fixture = try ReplicaFixture.withTasks()
     let file = fixture.file
@@ -36,7 +36,7 @@ struct CredentialTests {
     #expect(try file.access()?.token == nil)
   }
 
-  @Test("is kept in a file of its own mode, replaced whole, and removed")
+  @Test("the token is stored in a file of its own mode, replaced whole, and removed")
   func file() throws {
     let directory = try TemporaryDirectory()
     let (store, path) = (FileCredentialStore(), directory.file("r.db").path)
@@ -62,7 +62,7 @@ struct CredentialTests {
   }
 
   @Test(
-    "over http to another machine is warned of",
+    "a token over http to another machine causes a warning",
     arguments: [
       ("http://192.0.2.1:8080", 1), ("http://sync.example.org", 1), ("HTTP://[2001:db8::1]/x", 1),
       ("https://sync.example.org", 0), ("http://127.0.0.1:8080", 0), ("http://localhost", 0),

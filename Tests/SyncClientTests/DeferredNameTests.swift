@@ -6,7 +6,7 @@ import Testing
 @testable import SyncClient
 
 /// Names that the server sends and that this device cannot take for its own (SPEC.md §23).
-@Suite("Names from outside", .hangLimit)
+@Suite("Names of other devices", .hangLimit)
 struct DeferredNameTests {
   private let maker = PageMaker()
   private static let attack: Name =
@@ -17,7 +17,7 @@ struct DeferredNameTests {
       uniqueKeysWithValues: try replica.file.waitingChanges(limit: 100).map { ($0.key.record, $0) })
   }
 
-  @Test("a column's name is no SQL when a table is made from what was pulled")
+  @Test("a column's name is never run as SQL when a table is created from pulled records")
   func attack() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "pwn", "a", [Column(Self.attack, "value")])])
@@ -30,7 +30,7 @@ struct DeferredNameTests {
     #expect(try replica.pending.map(\.columns) == [[Column(Self.attack, "mine")]])
   }
 
-  @Test("a table and a key with a quote before a combining mark are made, written and untracked")
+  @Test("a table and a key with a quote before a combining mark can be created and untracked")
   func tables() throws {
     let replica = try ReplicaFixture.withTasks()
     let (table, key): (Name, Name) = ("t'\"\u{301};--", "k\"\u{301}")
@@ -43,7 +43,7 @@ struct DeferredNameTests {
   }
 
   @Test(
-    "tables that SQL has a word for are applied, recorded and compared as any other",
+    "tables named like SQL keywords are applied, recorded and compared",
     arguments: ["excluded", "new", "old", "ferry row", "t", "p", "c", "select"] as [Name])
   func words(table: Name) throws {
     let replica = try ReplicaFixture()
@@ -79,7 +79,7 @@ struct DeferredNameTests {
     #expect(try replica.rows("SELECT count(*) FROM items") == [[3]])
   }
 
-  @Test("another spelling of a column or table is deferred with its reason until it is the table's")
+  @Test("another spelling of a column or table is deferred until the table has that spelling")
   func spellings() throws {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE items(id TEXT PRIMARY KEY, SKU, n)")
@@ -106,7 +106,7 @@ struct DeferredNameTests {
     #expect(try replica.rows("SELECT sku FROM items ORDER BY id") == [["lower"], [.null]])
   }
 
-  @Test("of columns that SQLite takes for one, a table that is made gets the first by bytes")
+  @Test("of columns that SQLite treats as one, a created table gets the first by bytes")
   func creating() throws {
     let replica = try ReplicaFixture()
     try replica.apply([
@@ -146,7 +146,7 @@ struct DeferredRecordTests {
   }
 
   @Test(
-    "whatever SQLite says to a record, it is deferred with that reason and the others are applied",
+    "a record is deferred with SQLite's reason, and the others are applied",
     arguments: [
       ("CREATE INDEX i ON tasks(json_extract(title, '$.x'))", "malformed JSON"),
       (
@@ -174,7 +174,7 @@ struct DeferredRecordTests {
     #expect(try apply("bad", to: replica)?.contains(reason) == true)
   }
 
-  @Test("a constraint that rolls back keeps no other record from being applied")
+  @Test("a constraint that rolls back does not prevent the other records from being applied")
   func conflictClause() throws {
     let replica = try ReplicaFixture()
     try replica.run(
@@ -184,7 +184,7 @@ struct DeferredRecordTests {
   }
 
   @Test(
-    "a change that breaks a rule of the protocol is kept as it came, and the others are applied")
+    "a change that breaks a protocol rule is kept unchanged, and the others are applied")
   func unreadable() throws {
     let replica = try ReplicaFixture.withTasks()
     let long = Name(String(repeating: "n", count: 129))

@@ -10,7 +10,7 @@ struct ExpiredCursorTests {
   private let maker = PageMaker()
 
   @Test(
-    "which replacement a refused cursor begins, where another one is under way or none",
+    "a refused cursor begins the replacement of its reason, or continues the current one",
     arguments: [
       (ProblemCode.cursorExpired, nil, Replacement.removing),
       (.cursorExpired, .removing, .removing), (.cursorExpired, .removingLost, .removingLost),
@@ -23,7 +23,7 @@ struct ExpiredCursorTests {
     #expect(Replacement(code, during: current) == expected)
   }
 
-  @Test("what the server lost or others deleted goes, and the log keeps it; pending work stays")
+  @Test("rows that were lost or deleted are removed and stay in the log; pending writes stay")
   func lost() throws {
     let replica = try ReplicaFixture.withTasks()
     let records = ["a", "b", "c"].enumerated().map { index, record in
@@ -53,7 +53,7 @@ struct ExpiredCursorTests {
     #expect(try replica.file.syncState().replacement == nil)
   }
 
-  @Test("of a copied file that comes back too late, nothing is sent that was confirmed long ago")
+  @Test("a copied file that returns too late does not send operations confirmed long ago")
   func copied() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 0)

@@ -5,14 +5,14 @@ import Testing
 
 @testable import SyncClient
 
-@Suite("A server that means harm, or is broken", .hangLimit)
+@Suite("A hostile or broken server", .hangLimit)
 struct HostileServerTests {
   private static func text(_ body: [UInt8], replacing old: String, by new: String) -> [UInt8] {
     Array(String(decoding: body, as: UTF8.self).replacing(old, with: new).utf8)
   }
 
   @Test(
-    "cannot make a device fail by a time or a count",
+    "extreme times and counts of a server cause an error and lose no operation",
     arguments: [
       (#""time":0"#, #""time":-9223372036854775808"#),
       (#""time":0"#, #""time":9223372036854775807"#),
@@ -33,7 +33,7 @@ struct HostileServerTests {
     #expect(try await replica.status().pending == 1)
   }
 
-  @Test("is not asked for ever for pages that do not bring the list on")
+  @Test("a device stops requesting pages that do not advance the list")
   func standingCursor() async throws {
     let directory = try TemporaryDirectory()
     let server = ScriptedServer { request, number in
@@ -51,7 +51,7 @@ struct HostileServerTests {
     #expect(server.requests.count { $0.url.contains("/changes") } == 2)
   }
 
-  @Test("is not asked for ever for records that it never gives")
+  @Test("a device stops requesting records that the server never returns")
   func otherRecords() async throws {
     let directory = try TemporaryDirectory()
     let server = ScriptedServer { request, _ in
@@ -65,7 +65,7 @@ struct HostileServerTests {
     #expect(server.requests.count { $0.url.contains("/records") } == 1)
   }
 
-  @Test("that confirms another packet than the one it got has confirmed nothing")
+  @Test("a server that confirms another packet than the sent one has confirmed nothing")
   func otherReceipt() async throws {
     let directory = try TemporaryDirectory()
     let tail = OperationID(UniqueID(high: 1, low: 1))
@@ -81,7 +81,7 @@ struct HostileServerTests {
     #expect(try await replica.status().pending == 1)
   }
 
-  @Test("gets no request but within the origin that the user named")
+  @Test("a device sends requests only to the origin that the user named")
   func redirects() async throws {
     let directory = try TemporaryDirectory()
     let server = ScriptedServer()
@@ -91,7 +91,7 @@ struct HostileServerTests {
   }
 
   @Test(
-    "failures that time does not heal are told apart from a missing network",
+    "permanent failures are distinguished from a missing network",
     arguments: [
       (TransportError.Kind.secureConnectionFailed, ReplicaError.untrusted("why")),
       (.responseTooLarge, .tooLarge("why")), (.redirectRefused, .redirected("why")),

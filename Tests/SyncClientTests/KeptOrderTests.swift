@@ -8,7 +8,7 @@ import Testing
 struct KeptOrderTests {
   private let maker = PageMaker()
 
-  @Test("are read one by one in the order of sequences, of one table, all or those refused")
+  @Test("deferred changes are read in the order of sequences: of one table, all, or refused ones")
   func order() throws {
     let fixture = try ReplicaFixture()
     try fixture.run("CREATE TABLE held(id TEXT PRIMARY KEY, n INTEGER CHECK (n < 5))")
@@ -34,7 +34,7 @@ struct KeptOrderTests {
     #expect(try records(.all) == ["h", "o"])
   }
 
-  @Test("are tried again with each pull while they are refused, and each once")
+  @Test("deferred changes are retried once with each pull")
   func retried() throws {
     let fixture = try ReplicaFixture()
     try fixture.run("CREATE TABLE held(id TEXT PRIMARY KEY, n INTEGER CHECK (n < 5))")

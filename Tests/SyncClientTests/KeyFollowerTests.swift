@@ -6,7 +6,7 @@ import Testing
 @testable import SyncClient
 
 /// Foreign keys to a UNIQUE column with ON UPDATE.
-@Suite("Rows that follow a value", .hangLimit)
+@Suite("Rows that follow a key value", .hangLimit)
 struct KeyFollowerTests {
   private let maker = PageMaker()
 
@@ -27,7 +27,7 @@ struct KeyFollowerTests {
   }
 
   @Test(
-    "a row that its author did not know of follows the value, and that is recorded",
+    "a row that the author did not know follows the value, and the change is recorded",
     arguments: [
       ("CASCADE", Value.text("new")), ("SET NULL", Value.null), ("SET DEFAULT", Value.text("none")),
     ])
@@ -50,7 +50,7 @@ struct KeyFollowerTests {
     #expect(pending[1].time > pending[0].time)
   }
 
-  @Test("a row whose default refers to nothing here defers the change of the value")
+  @Test("if a row's default has no parent on the device, the change of the value is deferred")
   func defaultWithoutParent() throws {
     let replica = try replica("SET DEFAULT")
     try replica.run("INSERT INTO tags VALUES ('mine', 'old')")
@@ -75,7 +75,7 @@ struct KeyFollowerTests {
     #expect(try replica.rows("SELECT code FROM labels ORDER BY id") == [["all"], ["new"]])
   }
 
-  @Test("a row that comes with the value's change follows it, too")
+  @Test("a row that arrives with the value's change follows it too")
   func childInTheSamePull() throws {
     let replica = try replica("CASCADE")
     try replica.apply([
@@ -87,7 +87,7 @@ struct KeyFollowerTests {
     #expect(try replica.pending.map(\.key.record) == ["theirs"])
   }
 
-  @Test("rows stay with a value that another row has taken")
+  @Test("rows keep a value that another row has taken")
   func swappedValues() throws {
     let replica = try replica("CASCADE")
     try replica.apply([maker.change(3, "labels", "m", [Column("code", "other")])])

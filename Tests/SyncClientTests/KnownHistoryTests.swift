@@ -8,9 +8,9 @@ import Testing
 @testable import SyncClient
 
 /// A replica's knowledge of the history, as it sends it to a server.
-@Suite("What a replica knows of the history", .hangLimit)
+@Suite("A replica's knowledge of the history", .hangLimit)
 struct KnownHistoryTests {
-  @Test("reaches to its newest confirmed packet, also ahead of the cursor")
+  @Test("the known history reaches to the newest confirmed packet, even ahead of the cursor")
   func aheadOfCursor() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 0)
@@ -36,7 +36,7 @@ struct KnownHistoryTests {
     #expect(try replica.file.knownCursor() == replica.file.syncState().cursor)
   }
 
-  @Test("says nothing of a history that was refused")
+  @Test("the known history contains nothing of a refused history")
   func refused() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 0)
@@ -53,7 +53,7 @@ struct KnownHistoryTests {
     #expect(try replica.file.knownCursor()?.anchor == PageMaker.anchor(at: 1))
   }
 
-  @Test("of a history that is gone has no place from which to pull again")
+  @Test("after a lost history, a shielded record is pulled again from the start")
   func copySentIt() throws {
     let maker = PageMaker()
     let replica = try ReplicaFixture.withTasks()
@@ -73,7 +73,7 @@ struct KnownHistoryTests {
     #expect(try replica.file.syncState().applied == 0)
   }
 
-  @Test("does not take a batch for what is at the place of its last effect")
+  @Test("the known history does not end at a batch")
   func batch() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 0)
@@ -156,7 +156,7 @@ struct KnownHistoryTests {
   }
 
   @Test(
-    "a server that is set back between pull and push gets all again, in order",
+    "a server restored between pull and push gets all operations again, in order",
     arguments: [true, false])
   func setBackBeforePush(refusesCursors: Bool) async throws {
     let directory = try TemporaryDirectory()

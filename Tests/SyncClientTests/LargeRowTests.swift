@@ -60,7 +60,7 @@ struct LargeRowTests {
     return sent
   }
 
-  @Test("what grew column by column can be deleted, and taken back")
+  @Test("a row that grew column by column can be deleted, and restored by undo")
   func delete() throws {
     let replica = try replica()
     try replica.run("INSERT INTO t(id) VALUES ('a')")
@@ -73,7 +73,7 @@ struct LargeRowTests {
     #expect(try sendAll(replica).last?.operations.last?.kind == .update)
   }
 
-  @Test("a statement that makes a row too large is refused, and the row may become smaller")
+  @Test("a statement that makes a row too large fails, and the row can become smaller")
   func limit() throws {
     let replica = try replica()
     try replica.run("INSERT INTO t(id) VALUES ('a')")
@@ -134,7 +134,7 @@ struct LargeRowTests {
       } == row)
   }
 
-  @Test("rows that were there before, and large ones that a server lost, are sent")
+  @Test("untracked rows, and large rows that a server lost, are sent")
   func existing() throws {
     let replica = try ReplicaFixture(limits: limits)
     try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, a, b, c, d, e, f, g)")
@@ -164,7 +164,7 @@ struct LargeRowTests {
     #expect(rescued.allSatisfy { $0.time == .rescue })
   }
 
-  @Test("a parent's delete takes large rows along, and any number of them")
+  @Test("a parent's delete cascades to any number of large rows")
   func cascade() throws {
     let replica = try replica()
     try replica.apply([maker.change(1, "lists", "l", [])])
@@ -189,7 +189,7 @@ struct LargeRowTests {
     #expect(Set(added.map(\.group)).count == 450)
   }
 
-  @Test("a transaction holds as many records as the limit says, if they are short")
+  @Test("a transaction can contain the largest allowed number of records, if they are short")
   func transaction() throws {
     let replica = try replica()
     func insert(_ prefix: String, _ count: Int) -> String {
@@ -208,7 +208,7 @@ struct LargeRowTests {
     #expect(usual.operationsPerTransaction * (256 + 50) < usual.transactionBytes)
   }
 
-  @Test("texts that are merged by what they were never make an operation too large")
+  @Test("original texts of text-merge never make an operation too large")
   func originals() throws {
     let replica = try ReplicaFixture(limits: limits)
     let columns = (0..<8).map { "c\($0) TEXT" }.joined(separator: ", ")

@@ -17,7 +17,7 @@ struct LiveHeadTests {
     return live
   }
 
-  @Test("a new connection is relied upon once everything was pulled")
+  @Test("a new connection is trusted once everything was pulled")
   func connects() {
     var live = LiveHead()
     #expect(live.head == nil && live.trusted == nil)
@@ -33,7 +33,7 @@ struct LiveHeadTests {
     #expect(live.trusted == nil, "the server may be another one")
   }
 
-  @Test("a head that went back is taken, and leads to a pull")
+  @Test("a lower head is accepted, and leads to a pull")
   func goesBack() {
     var live = Self.trusted(302)
     let before = live.history
@@ -47,7 +47,7 @@ struct LiveHeadTests {
     #expect(live.trusted == 3)
   }
 
-  @Test("a head of another epoch leads to a pull, whichever it is")
+  @Test("any head of another epoch leads to a pull")
   func otherEpoch() {
     for head in [SequenceNumber(4), 5, 6] {
       var live = Self.trusted(5, epoch: 1)
@@ -57,7 +57,7 @@ struct LiveHeadTests {
     }
   }
 
-  @Test("an event is read as the server writes it, and others are passed over")
+  @Test("an event is read in the server's format, and others are ignored")
   func reads() {
     let data = "{\"epoch\":\"0000000000000007\",\"head\":\"42\"}"
     #expect(

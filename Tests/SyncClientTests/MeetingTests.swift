@@ -4,11 +4,11 @@ import Testing
 
 @testable import SyncClient
 
-@Suite("Own operations that meet what others did", .hangLimit)
+@Suite("Own operations that conflict with pulled ones", .hangLimit)
 struct MeetingTests {
   private let maker = PageMaker()
 
-  @Test("an insert and a delete that what is pulled has met are sent as the delete")
+  @Test("an insert and a delete are sent as the delete if a pull contained the record")
   func metDeleteIsSent() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
@@ -18,7 +18,7 @@ struct MeetingTests {
     #expect(try replica.freeze().flatMap(\.operations).map(\.kind) == [.delete])
   }
 
-  @Test("a record that others had inserted as well is deleted there too")
+  @Test("the delete of a record that another device inserted as well is sent")
   func deletedAfterMeeting() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
@@ -28,7 +28,7 @@ struct MeetingTests {
     #expect(try replica.freeze().flatMap(\.operations).map(\.kind) == [.delete])
   }
 
-  @Test("what a record held before an own delete does not come back with the own insert after it")
+  @Test("values from before an own delete do not return with the own insert after it")
   func formerLife() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x")])])
@@ -41,7 +41,7 @@ struct MeetingTests {
     #expect(try replica.rows("SELECT title, done FROM tasks") == [["again", 0]])
   }
 
-  @Test("a record that was kept back is deleted on the server when it is inserted and deleted here")
+  @Test("a deferred record is deleted on the server after a local insert and delete")
   func keptIsDeleted() throws {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, n INTEGER CHECK (n < 5))")
@@ -52,7 +52,7 @@ struct MeetingTests {
     #expect(try replica.freeze().flatMap(\.operations).map(\.kind) == [.delete])
   }
 
-  @Test("what was met and is confirmed at an unknown place is pulled again from before it")
+  @Test("a conflict that is confirmed at an unknown sequence is pulled again from before it")
   func metAndAnswerLost() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 5)
@@ -70,7 +70,7 @@ struct MeetingTests {
     #expect(try replica.pending.isEmpty)
   }
 
-  @Test("rows that go with a pulled delete are deleted later than they were written")
+  @Test("rows that cascade from a pulled delete are deleted later than they were written")
   func cascadeIsLater() throws {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE lists(id TEXT PRIMARY KEY)")
@@ -88,7 +88,7 @@ struct MeetingTests {
     #expect(try replica.pending[0].time > HybridTimestamp(milliseconds: ahead))
   }
 
-  @Test("an insert that was sent and the delete after it shield the record")
+  @Test("an insert that was sent and a later delete shield the record")
   func sentInsertAndDelete() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
@@ -99,7 +99,7 @@ struct MeetingTests {
     #expect(try replica.freeze().count == 2)
   }
 
-  @Test("rows that a pulled delete takes with it shield themselves from the rest of the page")
+  @Test("rows that cascade from a pulled delete are shielded from the rest of the page")
   func cascadeShieldsInThePage() throws {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE lists(id TEXT PRIMARY KEY, name TEXT)")
@@ -116,7 +116,7 @@ struct MeetingTests {
     #expect(try replica.pending.map(\.kind) == [.delete])
   }
 
-  @Test("a row that was gone and comes back has what is pending of its columns")
+  @Test("a row that is deleted and returns keeps its pending columns")
   func comesBack() throws {
     for isPlain in [true, false] {
       let replica = try ReplicaFixture()
@@ -142,7 +142,7 @@ struct MeetingTests {
     }
   }
 
-  @Test("a change of another column leaves an own increment alone, which a CHECK looks at")
+  @Test("a change of another column keeps an own increment that a CHECK reads")
   func checkedIncrement() throws {
     let replica = try ReplicaFixture()
     try replica.run(
@@ -168,7 +168,7 @@ struct MeetingTests {
     #expect(try replica.rows("SELECT name, stock FROM goods") == [["screw", nil]])
   }
 
-  @Test("rows that cascade from a remote delete and that the server still has are told to it")
+  @Test("rows that cascade from a remote delete are deleted on the server as well")
   func remoteCascade() throws {
     let replica = try ReplicaFixture()
     try replica.run(

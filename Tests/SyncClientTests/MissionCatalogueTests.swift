@@ -6,7 +6,7 @@ import Testing
 @testable import SyncClient
 
 /// The catalogue of missions, as pull lists bring it to a device.
-@Suite("Catalogue of missions", .hangLimit)
+@Suite("The catalogue of missions", .hangLimit)
 struct MissionCatalogueTests {
   private func record(_ id: String, version: Int64 = 1) throws -> MissionRecord {
     let manifest = MissionManifest(
@@ -33,7 +33,7 @@ struct MissionCatalogueTests {
     }
   }
 
-  @Test("a published mission is there to be read, changes with its next version, and vanishes")
+  @Test("a published mission can be read, changes with its next version, and is removed")
   func life() throws {
     let fixture = try ReplicaFixture.withTasks()
     let first = try record("m")
@@ -55,7 +55,7 @@ struct MissionCatalogueTests {
     #expect(try kept(fixture).isEmpty)
   }
 
-  @Test("what an app writes to the catalogue is never recorded, and the table cannot be tracked")
+  @Test("an app's writes to the catalogue are never recorded, and the table cannot be tracked")
   func notCaptured() throws {
     let fixture = try ReplicaFixture.withTasks()
     try fixture.apply([published(try record("m"), at: 1)])
@@ -79,7 +79,7 @@ struct MissionCatalogueTests {
     #expect(left.map { $0.change.state.columns.map(\.name) } == [["zone"]])
   }
 
-  @Test("the digests of the catalogue are those of its records, later columns included")
+  @Test("the digests of the catalogue equal those of its records, later columns included")
   func digests() throws {
     let fixture = try ReplicaFixture.withTasks()
     let more = [Column("zone", .text("x"))]
@@ -100,7 +100,7 @@ struct MissionCatalogueTests {
     #expect(found == sums)
   }
 
-  @Test("a pull of everything removes missions that it does not name")
+  @Test("a pull from scratch removes missions that it does not contain")
   func replaced() throws {
     for code in [ProblemCode.cursorExpired, .historyLost] {
       let fixture = try ReplicaFixture.withTasks()

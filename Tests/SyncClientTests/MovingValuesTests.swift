@@ -29,7 +29,7 @@ struct MovingValuesTests {
   }
 
   @Test(
-    "a swap arrives, whatever else the column asks for",
+    "a swap of unique values is applied under any other constraint of the column",
     arguments: [
       "u INTEGER UNIQUE",
       "u INTEGER NOT NULL UNIQUE CHECK (u BETWEEN 1 AND 2), n INTEGER DEFAULT 7",
@@ -48,7 +48,7 @@ struct MovingValuesTests {
     #expect(try replica.file.status().keptBack == 0)
   }
 
-  @Test("what an index on an expression or on a part of the rows allows at the end arrives")
+  @Test("values that conflict only in between are applied under partial and expression indexes")
   func indexes() throws {
     let replica = try places(
       "u INTEGER, n TEXT",
@@ -68,7 +68,7 @@ struct MovingValuesTests {
     #expect(try replica.rows("SELECT u, n FROM t ORDER BY id") == [[-2, "B"], [1, "A"]])
   }
 
-  @Test("a value that one row frees, by an update or a delete, is taken in the same pull")
+  @Test("a value that one row frees, by an update or a delete, can be taken in the same pull")
   func freed() throws {
     let replica = try places("u INTEGER UNIQUE")
     try replica.apply([place(1, "p", 1, inserts: true), place(2, "q", 2, inserts: true)])
@@ -80,7 +80,7 @@ struct MovingValuesTests {
     #expect(try shown(replica) == [["new", 1], ["p", 3], ["r", 2]])
   }
 
-  @Test("a shift of 3,000 places over the pages of one pull arrives at once")
+  @Test("a shift of 3,000 values over the pages of one pull is applied at once")
   func shift() throws {
     let replica = try places("u INTEGER NOT NULL UNIQUE")
     let count = 3_000
@@ -100,7 +100,7 @@ struct MovingValuesTests {
     #expect(try replica.rows("SELECT u FROM t WHERE id = 'first'") == [[1]])
   }
 
-  @Test("values that move over several pulls arrive when the last of them is here")
+  @Test("values that move over several pulls are applied when the last pull arrives")
   func severalPulls() throws {
     let replica = try places("u INTEGER UNIQUE")
     try replica.apply((1...3).map { place($0, Name("r\($0)"), $0, inserts: true) })
@@ -112,7 +112,7 @@ struct MovingValuesTests {
     #expect(try replica.file.status().keptBack == 0)
   }
 
-  @Test("an own row in the way holds back those that need its place, and no others")
+  @Test("an own row defers the rows that need its value, and no others")
   func ownRow() throws {
     let replica = try places("u INTEGER UNIQUE")
     try replica.apply((1...6).map { place($0, Name("r\($0)"), $0, inserts: true) })
@@ -133,7 +133,7 @@ struct MovingValuesTests {
       try shown(replica) == [["r1", 2], ["r2", 1], ["r3", 4], ["r5", 3], ["r6", 5]])
   }
 
-  @Test("children of rows whose values move stay as they are, tracked or not")
+  @Test("children are unchanged if their parents' values move, tracked or not")
   func children() throws {
     let replica = try places(
       "u INTEGER UNIQUE",
@@ -162,7 +162,7 @@ struct MovingValuesTests {
     #expect(try replica.pending.map(\.key.record) == ["c"])
   }
 
-  @Test("what the user's triggers derive from rows stays right while values move")
+  @Test("data that the user's triggers derive from rows stays correct while values move")
   func triggers() throws {
     let replica = try places(
       "u INTEGER UNIQUE",
@@ -181,7 +181,7 @@ struct MovingValuesTests {
     #expect(try replica.pending.isEmpty)
   }
 
-  @Test("a trigger that keeps rows from being deleted holds back what would need it, whole")
+  @Test("a trigger that forbids deletes defers all rows that would need one")
   func protectedRows() throws {
     let replica = try places(
       "u INTEGER UNIQUE",
@@ -191,7 +191,7 @@ struct MovingValuesTests {
     #expect(try shown(replica) == [["p", 1], ["q", 2]])
   }
 
-  @Test("a row that a constraint or trigger drops without a word is kept with the reason")
+  @Test("a row that a constraint or trigger silently drops is kept with the reason")
   func ignored() throws {
     let replica = try ReplicaFixture()
     try replica.run(
@@ -217,7 +217,7 @@ struct MovingValuesTests {
     #expect(try replica.file.waitingChanges(limit: 9).count == 3)
   }
 
-  @Test("a CHECK on columns that a change does not name is asked of the row that is here")
+  @Test("a CHECK on columns that a change does not name is checked against the local row")
   func checks() throws {
     let replica = try places("u INTEGER, n INTEGER, CHECK (n IS NOT NULL AND u < n)")
     try replica.apply([maker.change(1, "t", "p", [Column("u", 1), Column("n", 5)])])

@@ -7,7 +7,7 @@ import Testing
 
 /// Names and values that are easily confused, through a device: tables made from pulled columns,
 /// rows, recorded writes, predicates and comparisons. A model that knows only bytes decides.
-@Suite("Names by chance on a device", .hangLimit)
+@Suite("Random names on a device", .hangLimit)
 struct NameFuzzTests {
   /// The content of one table in one space.
   private struct Sample {
@@ -64,7 +64,7 @@ struct NameFuzzTests {
     }
   }
 
-  @Test("every name and value is taken by its bytes", arguments: UInt64(1)...300)
+  @Test("every name and value is used by its bytes", arguments: UInt64(1)...300)
   func device(seed: UInt64) throws {
     let sample = Sample(seed: seed)
     let replica = try ReplicaFixture.withTasks()
@@ -208,7 +208,7 @@ struct NameFuzzTests {
   }
 
   @Test(
-    "tables of Ferry and of SQLite are neither tracked nor made, in whatever case",
+    "tables of Ferry and of SQLite are neither tracked nor created, in any case",
     arguments: NameSamples.reserved + NameSamples.forbidden)
   func reserved(name: String) throws {
     let replica = try ReplicaFixture.withTasks()

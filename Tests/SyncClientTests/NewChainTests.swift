@@ -6,7 +6,7 @@ import Testing
 @testable import SyncClient
 
 /// Whatever name a packet is sent under, it has the operations that it was frozen with.
-@Suite("Packets in a chain that begins anew", .hangLimit)
+@Suite("Packets of a restarted chain", .hangLimit)
 struct NewChainTests {
   private let maker = PageMaker()
 
@@ -41,7 +41,7 @@ struct NewChainTests {
     #expect(Set(again.map(\.device)).count == 1 && again[0].device != packets[0].device)
   }
 
-  @Test("has what was confirmed by a server that lost it as it was sent")
+  @Test("a restarted chain contains operations that the server lost as they were sent")
   func lost() throws {
     let (replica, packets) = try insertedAndEdited()
     for (place, packet) in packets.enumerated() {
@@ -54,7 +54,7 @@ struct NewChainTests {
     try expectAnewAsBefore(replica, packets)
   }
 
-  @Test("has what a copy may have displaced as it was sent")
+  @Test("a restarted chain contains operations that a copy may have displaced as they were sent")
   func displaced() throws {
     let (replica, packets) = try insertedAndEdited()
     for (packet, place) in zip(packets, [5, 7] as [SequenceNumber]) {
@@ -64,14 +64,14 @@ struct NewChainTests {
     try expectAnewAsBefore(replica, packets)
   }
 
-  @Test("has what a copy may have sent as it was frozen here")
+  @Test("a restarted chain contains operations that a copy may have sent as they were frozen")
   func copied() throws {
     let (replica, packets) = try insertedAndEdited()
     try replica.file.takeNewIdentity()
     try expectAnewAsBefore(replica, packets)
   }
 
-  @Test("has a row that is given back apart from what was sent of it")
+  @Test("a restarted chain keeps a re-uploaded row separate from sent operations on it")
   func rescued() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "theirs")])])
@@ -94,7 +94,7 @@ struct NewChainTests {
   }
 
   @Test(
-    "has operations apart that were apart, also where their authors' knowledge is forgotten since",
+    "a restarted chain keeps operations separate that were separate, even without their bases",
     arguments: ["ask", "text-merge", "server-wins", "client-wins"])
   func apart(policy: String) throws {
     let replica = try ReplicaFixture.withTasks()
@@ -117,7 +117,7 @@ struct NewChainTests {
     }
   }
 
-  @Test("has a row that is given back apart from an edit, however often it is given back")
+  @Test("a row that is re-uploaded repeatedly stays separate from an edit of it")
   func givenBackAgain() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([
@@ -143,7 +143,7 @@ struct NewChainTests {
     #expect(try replica.file.pendingCount() == 0)
   }
 
-  @Test("is merged by the schema that it was frozen with, also where its version comes again")
+  @Test("a packet is merged by the schema that it was frozen with, even if its version is reused")
   func otherSchema() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([schema("{}")])
@@ -158,14 +158,14 @@ struct NewChainTests {
     #expect(try replica.file.spaceSchema().rules(for: "tasks").policy(of: "done") == .counter)
   }
 
-  @Test("a packet that is not what was frozen is never sent")
+  @Test("a packet that differs from its frozen content is never sent")
   func damaged() throws {
     let (replica, _) = try insertedAndEdited()
     try replica.file.connection.execute("UPDATE ferry_packets SET operations = operations + 1")
     #expect(throws: ReplicaError.self) { try replica.freeze() }
   }
 
-  @Test("does not uncover what was written to a row that is given back")
+  @Test("a re-uploaded row keeps the user's pending value against an older remote one")
   func shielded() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "theirs")])])

@@ -6,7 +6,7 @@ import Testing
 
 /// The server's refusals of upload-only tables.
 extension OneWayTests {
-  @Test("a refused record keeps its row, is marked, and goes with what repairs it when tried again")
+  @Test("a refused record keeps its row, is marked, and is sent with its repair after a retry")
   func refused() throws {
     let replica = try outbox()
     try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
@@ -26,7 +26,7 @@ extension OneWayTests {
     #expect(repaired[0].columns == [Column("body", "quiet")])
   }
 
-  @Test("a refused record is edited in the quarantine and in its row")
+  @Test("editing a refused record in the quarantine changes its row as well")
   func edited() throws {
     let replica = try outbox()
     try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
@@ -39,7 +39,7 @@ extension OneWayTests {
     #expect(sent[0].columns == [Column("body", "quiet")])
   }
 
-  @Test("a refused transaction that also wrote to a two-way table is set back there only")
+  @Test("a refused transaction that also wrote to a two-way table is reverted there only")
   func refusedMixed() throws {
     let replica = try outbox()
     try replica.file.write { database in
@@ -66,7 +66,7 @@ extension OneWayTests {
     #expect(Set(try replica.file.pendingOperations(limit: 9).map(\.group)).count == 1)
   }
 
-  @Test("what is refused of an automatic table is tried again once with each sync")
+  @Test("refused changes of an automatic table are retried once with each sync")
   func refusedAutomatic() throws {
     let replica = try outbox(automatic: true)
     try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")

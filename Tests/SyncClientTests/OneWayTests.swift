@@ -59,7 +59,7 @@ struct OneWayTests {
 
   // MARK: Nothing comes back
 
-  @Test("what others do to an upload-only table is neither applied nor kept")
+  @Test("other devices' changes of an upload-only table are neither applied nor kept")
   func nothingComesBack() throws {
     let replica = try outbox()
     try replica.run("INSERT INTO messages VALUES ('mine', 'x')")
@@ -75,7 +75,7 @@ struct OneWayTests {
     #expect(try replica.file.syncState().applied == 3)
   }
 
-  @Test("a pull that replaces what is here leaves the rows of an upload-only table alone")
+  @Test("a pull from scratch keeps the rows of an upload-only table")
   func replacement() throws {
     let replica = try outbox()
     try replica.run("INSERT INTO messages VALUES ('a', 'x'); INSERT INTO tasks(id) VALUES ('t')")
@@ -86,7 +86,7 @@ struct OneWayTests {
     #expect(try replica.rows("SELECT id FROM tasks").isEmpty)
   }
 
-  @Test("what a server lost of an upload-only table is given to it again, but not what failed")
+  @Test("rows of an upload-only table that a server lost are re-uploaded, but not failed ones")
   func rescue() throws {
     let replica = try outbox()
     try replica.run("INSERT INTO messages VALUES ('kept', 'x')")
@@ -152,7 +152,7 @@ struct OneWayTests {
 
   // MARK: Failing and trying again
 
-  @Test("what could not be delivered is not sent again, and everything else of its packet is")
+  @Test("failed changes are not sent again, and everything else of their packet is")
   func withdrawn() throws {
     let replica = try outbox()
     try replica.run("INSERT INTO tasks(id) VALUES ('one')")
@@ -172,7 +172,7 @@ struct OneWayTests {
     #expect(try replica.file.status().pending == 2)
   }
 
-  @Test("what had arrived in spite of the failure is told by the next pull, and not marked")
+  @Test("a change that arrived in spite of a failure is confirmed by the next pull")
   func answerLost() throws {
     let replica = try outbox()
     try replica.run("INSERT INTO messages VALUES ('a', 'x')")
@@ -185,7 +185,7 @@ struct OneWayTests {
     #expect(try !replica.file.hasFailed())
   }
 
-  @Test("tried again before the server was seen, the same packet is sent")
+  @Test("a retry before the next contact with the server sends the same packet")
   func samePacket() throws {
     let replica = try outbox()
     try replica.run("INSERT INTO messages VALUES ('a', 'x')")
@@ -196,7 +196,7 @@ struct OneWayTests {
     #expect(try sent(replica) == packet)
   }
 
-  @Test("tried again, operations keep their identifiers and times, and new ones are later")
+  @Test("retried operations keep their identifiers and times, and new ones are later")
   func sameIdentifiers() throws {
     let replica = try outbox()
     for record in ["a", "b"] {
@@ -219,7 +219,7 @@ struct OneWayTests {
     }
   }
 
-  @Test("a transaction fails and is tried again whole, with what is done later to its records")
+  @Test("a transaction fails and is retried whole, with later changes of its records")
   func wholeTransaction() throws {
     let replica = try outbox()
     try replica.run("INSERT INTO messages VALUES ('a', 'x'), ('b', 'x')")
@@ -234,7 +234,7 @@ struct OneWayTests {
     #expect(packet.operations[1].columns == [Column("body", "y")])
   }
 
-  @Test("a transaction that writes to a two-way or automatic table as well stays in the queue")
+  @Test("a transaction that also writes to a two-way or automatic table stays in the queue")
   func mixedTransaction() throws {
     let replica = try outbox()
     try replica.run("CREATE TABLE receipts(id TEXT PRIMARY KEY)")
@@ -250,7 +250,7 @@ struct OneWayTests {
     #expect(try replica.file.status().unsent == 0)
   }
 
-  @Test("of an automatic table nothing is marked: what failed goes with the next sync")
+  @Test("failed changes of an automatic table are not marked, and go with the next sync")
   func automatic() throws {
     let replica = try outbox(automatic: true)
     try replica.run("INSERT INTO messages VALUES ('a', 'x')")
@@ -260,7 +260,7 @@ struct OneWayTests {
     #expect(try sent(replica) == packet)
   }
 
-  @Test("what was written after a sync began is not marked by its failure")
+  @Test("changes written after a sync began are not marked by its failure")
   func writtenMeanwhile() throws {
     let replica = try outbox()
     try replica.run("INSERT INTO messages VALUES ('a', 'x')")
@@ -270,7 +270,7 @@ struct OneWayTests {
     #expect(try states(replica) == ["a dirty failed", "b dirty"])
   }
 
-  @Test("a packet of nothing but what failed goes, and the chain leads past it")
+  @Test("a packet of failed changes only is withdrawn, and the chain continues without it")
   func wholePacketWithdrawn() throws {
     let replica = try outbox()
     try replica.run("INSERT INTO tasks(id) VALUES ('one')")
@@ -301,7 +301,7 @@ struct OneWayTests {
     #expect(try sent(replica).flatMap(\.operations).map(\.kind) == [.delete])
   }
 
-  @Test("a delete that came back behind a later write of its record leaves that as it is")
+  @Test("a retried delete behind a later write of its record does not change that write")
   func outOfOrder() {
     func operation(_ time: Int64, _ kind: OperationKind) -> Operation {
       let time = HybridTimestamp(milliseconds: time)
@@ -317,7 +317,7 @@ struct OneWayTests {
 
   // MARK: Refused
 
-  @Test("a table that becomes two-way is pulled from the start, and what failed of it is sent")
+  @Test("a table that becomes two-way is pulled from the start, and its failed changes are sent")
   func becomesTwoWay() throws {
     let replica = try outbox()
     let theirs = maker.change(1, "messages", "theirs", [Column("body", "y")])
@@ -335,7 +335,7 @@ struct OneWayTests {
     #expect(try states(replica).isEmpty)
   }
 
-  @Test("a table that becomes upload-only keeps nothing of what was pulled and not applied")
+  @Test("a table that becomes upload-only drops its deferred changes")
   func becomesUploadOnly() throws {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, n INTEGER CHECK (n < 5))")
@@ -351,7 +351,7 @@ struct OneWayTests {
   }
 
   @Test(
-    "what failed of a table goes by itself when it becomes automatic or is not tracked any more")
+    "failed changes are sent when their table becomes automatic or is untracked")
   func released() throws {
     for isUntracked in [true, false] {
       let replica = try outbox()

@@ -27,7 +27,7 @@ struct OperationJoinTests {
 
   let counter = TableRules(policy: .counter)
 
-  @Test("what adds to a sum stays as it is, be it an increment or an insert's value")
+  @Test("increments stay unmerged, and so does an insert's value that begins a sum")
   func increments() {
     let insert = Self.operation(1, .insert, [Column("a", 10)])
     let add = Self.operation(2, .update, [Column("a", 2)], adds: ["a"])
@@ -63,7 +63,7 @@ struct OperationJoinTests {
     #expect(state.columns.map(\.value) == [20])
   }
 
-  @Test("a sum and a value that takes its place stay apart")
+  @Test("a sum and a value that replaces it stay separate")
   func sumAndValue() {
     let add = Self.operation(1, .update, [Column("a", 2)], adds: ["a"])
     let set = Self.operation(2, .update, [Column("a", 9)])
@@ -73,7 +73,7 @@ struct OperationJoinTests {
     #expect(Self.joined([add, set, later], counter).count == 3)
   }
 
-  @Test("a merged text keeps the text that its author began from")
+  @Test("a merged text keeps the text that its author began with")
   func originals() {
     let rules = TableRules(policy: .textMerge)
     let first = Self.operation(1, .update, [Column("a", "1")], from: [Column("a", "0")])
@@ -88,7 +88,7 @@ struct OperationJoinTests {
     #expect(Self.joined([unaware, second], rules).map(\.originals) == [[Column("b", "x")]])
   }
 
-  @Test("max, min and set-union come to what the server would make of the two")
+  @Test("max, min and set-union merge to the server's result")
   func values() {
     let table: [(ConflictPolicy, Value, Value, Value)] = [
       (.max, 9, 5, 9), (.max, 5, 9, 9), (.min, 5, 9, 5), (.max, 5, nil, 5), (.min, nil, 5, 5),
@@ -105,7 +105,7 @@ struct OperationJoinTests {
     }
   }
 
-  @Test("a write that knows more than the one before it stays apart where that decides")
+  @Test("a write with a later base stays separate if the policy depends on the base")
   func bases() {
     for policy in ConflictPolicy.allCases {
       let result = Self.joined(
@@ -118,7 +118,7 @@ struct OperationJoinTests {
     }
   }
 
-  @Test("what an operation carries besides its columns counts for its size")
+  @Test("an operation's increments and original texts count towards its size")
   func bytes() {
     let plain = Self.operation(1, .update, [Column("a", 1)])
     let adding = Self.operation(1, .update, [Column("a", 1)], adds: ["a"])
@@ -134,7 +134,7 @@ struct OperationJoinTests {
   }
 
   @Test(
-    "any grouping of operations comes to the same values on the server",
+    "any grouping of operations results in the same values on the server",
     arguments: [ConflictPolicy.max, .min, .counter, .setUnion, .lastWriterWins],
     1...100 as ClosedRange<UInt64>)
   func grouping(policy: ConflictPolicy, seed: UInt64) {

@@ -29,7 +29,7 @@ struct OwnAdvanceTests {
     return answer
   }
 
-  @Test("an own packet anchors the cursor with the print and timeline that its receipt tells")
+  @Test("an own packet anchors the cursor with the hash and timeline of its receipt")
   func anchors() throws {
     let (replica, packets) = try replica(packets: 10)
     #expect(try replica.file.syncState().anchor == PageMaker.anchor(at: 10))
@@ -48,7 +48,7 @@ struct OwnAdvanceTests {
     #expect(try replica.file.syncState().cursor == state.cursor)
   }
 
-  @Test("the cursor stays where a packet took its place in a history that is not known here")
+  @Test("the cursor stays if a packet entered a history that is not known here")
   func otherHistory() throws {
     let (replica, packets) = try replica(packets: 2)
     let (before, after) = (PageMaker.print(at: 10) ^ 1, PageMaker.print(at: 11) ^ 1)
@@ -63,7 +63,7 @@ struct OwnAdvanceTests {
     #expect(try replica.pending.count == 2, "they shield what the user wrote until they are pulled")
   }
 
-  @Test("a packet without prints does not move the cursor, nor do those behind it")
+  @Test("a packet without hashes does not move the cursor, nor do the packets after it")
   func noPrint() throws {
     for (before, after) in [(nil, nil), (PageMaker.print(at: 10), nil), (nil, UInt64(5))] {
       let (replica, packets) = try replica(packets: 2)
@@ -77,7 +77,7 @@ struct OwnAdvanceTests {
     }
   }
 
-  @Test("from a cursor whose anchor has no print, own packets do not move it")
+  @Test("own packets do not move a cursor if its anchor has no hash")
   func oldCursor() throws {
     let (replica, packets) = try replica(packets: 1)
     try replica.file.connection.execute("UPDATE ferry_replica SET anchor_print = NULL")
@@ -85,7 +85,7 @@ struct OwnAdvanceTests {
     #expect(try replica.file.syncState().applied == 10)
   }
 
-  @Test("within the anchored history the anchor stays, and own packets need no print")
+  @Test("within the anchored history the anchor stays, and own packets need no hash")
   func withinAnchor() throws {
     let (replica, packets) = try replica(packets: 3)
     try replica.file.goBack(to: 7)
@@ -98,7 +98,7 @@ struct OwnAdvanceTests {
     #expect(state.anchor == PageMaker.anchor(at: 10))
   }
 
-  @Test("in a space that holds nothing yet, the first packet moves the cursor")
+  @Test("in an empty space, the first packet moves the cursor")
   func emptySpace() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 0)
@@ -110,7 +110,7 @@ struct OwnAdvanceTests {
   }
 
   @Test(
-    "the anchor's print and timeline are kept with staged pages, and go when all is pulled anew")
+    "the anchor's hash and timeline are kept with staged pages, and removed by a full pull")
   func kept() throws {
     let replica = try ReplicaFixture.withTasks()
     let page = PageMaker().page(

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Packets that a proxy refuses", .hangLimit)
 struct PacketCutTests {
-  @Test("one that is too large is halved until a single operation is left")
+  @Test("a packet that is too large is halved until a single operation is left")
   func halved() {
     var cut = PacketCut()
     var bytes = 1 << 20
@@ -28,7 +28,7 @@ struct PacketCutTests {
         == .quarantine)
   }
 
-  @Test("each refusal asks for less, also where the cut before did not make packets smaller")
+  @Test("each refusal asks for a smaller packet, even if the last cut had no effect")
   func less() {
     let cut = PacketCut(bytesMax: 1_000)
     #expect(
@@ -37,7 +37,7 @@ struct PacketCutTests {
         == .narrow(PacketCut(bytesMax: 500)))
   }
 
-  @Test("a transaction is not cut into more parts than a server keeps")
+  @Test("a transaction is not cut into more parts than a server buffers")
   func parts() {
     func answer(_ transactionBytes: Int, transactions: Int = 1) -> PacketCut.Answer {
       PacketCut().afterTooLarge(
@@ -49,7 +49,7 @@ struct PacketCutTests {
     #expect(answer(50_000, transactions: 2) == .narrow(PacketCut(bytesMax: 1_000)))
   }
 
-  @Test("one whose content is refused is sent with fewer transactions until one is left")
+  @Test("after a refusal of its content, a packet gets fewer transactions until one is left")
   func content() {
     #expect(
       PacketCut(bytesMax: 7).afterRefusal(transactions: 9)

@@ -23,7 +23,7 @@ struct PacketTests {
     return merger.operations
   }
 
-  @Test("operations on one record merge into as few as say the same")
+  @Test("operations on one record merge into as few as have the same meaning")
   func mergeTable() {
     let table: [([OperationKind], [OperationKind])] = [
       ([.insert, .update], [.insert]), ([.update, .update, .update], [.update]),
@@ -37,7 +37,7 @@ struct PacketTests {
     }
   }
 
-  @Test("where the server has told of the record meanwhile, an insert and its delete are a delete")
+  @Test("an insert and its delete merge into a delete if the server has reported the record")
   func mergeMet() {
     let table: [([OperationKind], [OperationKind])] = [
       ([.insert, .delete], [.delete]), ([.insert, .update, .delete], [.delete]),
@@ -50,7 +50,7 @@ struct PacketTests {
     }
   }
 
-  @Test("a rescued row merges into what was written to it, as older than that")
+  @Test("a re-uploaded row merges into a later write to it, with earlier times")
   func mergedRescue() {
     let update = operation(9, .update, "r", [Column("a", 9)])
     let other = operation(10, .insert, "s")
@@ -77,7 +77,7 @@ struct PacketTests {
     #expect(result[0].time(of: "b") == second.time)
   }
 
-  @Test("ids ascend in a packet, so the tail is the newest operation")
+  @Test("identifiers ascend in a packet, so the tail is the newest operation")
   func ascending() {
     let result = merged([
       operation(1, .insert, "a"), operation(2, .insert, "b"), operation(3, .update, "a"),
@@ -86,7 +86,7 @@ struct PacketTests {
     #expect(zip(result, result.dropFirst()).allSatisfy { $0.id < $1.id })
   }
 
-  @Test("a transaction is never split between packets that could be applied apart")
+  @Test("a transaction is never split between packets that could be applied separately")
   func wholeGroups() throws {
     let replica = try ReplicaFixture.withTasks()
     for group in 0..<3 {
@@ -101,7 +101,7 @@ struct PacketTests {
     #expect(packets[2].dependency == packets[1].tail)
   }
 
-  @Test("a transaction larger than a packet goes in several that continue")
+  @Test("a transaction larger than a packet is sent in several packets that continue")
   func largeGroup() throws {
     let replica = try ReplicaFixture.withTasks()
     let values = (0..<2_500).map { "('r\($0)')" }.joined(separator: ",")
@@ -123,7 +123,7 @@ struct PacketTests {
     #expect(packets[0].operations[0].columns.contains(Column("done", 5_000)))
   }
 
-  @Test("edits that together are too large for one operation stay apart")
+  @Test("edits that are together too large for one operation stay separate")
   func largeEdits() throws {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, a, b, c, d, e)")
@@ -167,7 +167,7 @@ struct PacketTests {
     #expect(try replica.file.pendingCount() == 0)
   }
 
-  @Test("own packets that follow the cursor move it, so that nothing is pulled back")
+  @Test("own packets that follow the cursor move it, so they are not pulled")
   func advancesOverOwn() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 10)
@@ -188,7 +188,7 @@ struct PacketTests {
     #expect(try replica.pending.map(\.key.record) == ["c"])
   }
 
-  @Test("an own packet whose records others wrote meanwhile is pulled back, not passed over")
+  @Test("an own packet is pulled if other devices wrote its records meanwhile")
   func metIsPulled() throws {
     for isFrozen in [false, true] {
       let replica = try ReplicaFixture.withTasks()
@@ -202,7 +202,7 @@ struct PacketTests {
     }
   }
 
-  @Test("an overruled operation is not taken for the server's state")
+  @Test("an overruled operation does not count as the server's state")
   func overruledIsPulled() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 1)
@@ -217,7 +217,7 @@ struct PacketTests {
     #expect(try replica.file.conflicts(limit: 10).map(\.conflict.lost) == ["x"])
   }
 
-  @Test("a lost acknowledgement heals with the next pull")
+  @Test("the next pull replaces a lost acknowledgement")
   func lostAnswer() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("INSERT INTO tasks(id) VALUES ('a')")
@@ -230,7 +230,7 @@ struct PacketTests {
     #expect(try replica.freeze()[0].dependency == packet.tail)
   }
 
-  @Test("a copied replica takes a new name and sends again only what was not confirmed")
+  @Test("a copied replica takes a new name and sends only its unconfirmed operations again")
   func newIdentity() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("INSERT INTO tasks(id) VALUES ('a')")
@@ -245,7 +245,7 @@ struct PacketTests {
     #expect(again[0].dependency == nil)
   }
 
-  @Test("a delete that has hidden what others wrote is sent, also under a new name")
+  @Test("a delete that hides a remote write is sent, even under a new name")
   func newIdentitySendsDelete() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'mine')")
@@ -257,7 +257,7 @@ struct PacketTests {
     #expect(try replica.freeze().flatMap(\.operations).map(\.kind) == [.insert, .delete])
   }
 
-  @Test("what a copy of this file has sent already shields nothing: the cursor goes back to it")
+  @Test("operations that a copy has already sent shield nothing: the cursor goes back to them")
   func sentByCopy() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 5)

@@ -5,7 +5,7 @@ import Testing
 @testable import SyncClient
 
 /// A device with pending operations pulls a change, and shows the server's later decision.
-@Suite("Predicting what policies decide", .hangLimit)
+@Suite("Predicting conflict decisions", .hangLimit)
 struct PredictionTests {
   typealias Row = [Name: Value]
 
@@ -98,7 +98,7 @@ struct PredictionTests {
     return rows.here?["a"]
   }
 
-  @Test("each policy shows what the server will make of both writes")
+  @Test("the row shows the server's decision about both writes under each policy")
   func policies() {
     let theirs = Self.operation(20, .update, [Column("a", 5)])
     let early = Self.operation(10, .update, [Column("a", 7)])
@@ -119,7 +119,7 @@ struct PredictionTests {
     #expect(decided(.setUnion, "[]", theirs: set, mine: union) == "[1,2]")
   }
 
-  @Test("texts are shown merged, or as the server has them where they cannot be")
+  @Test("texts are shown merged, or as on the server if they cannot be merged")
   func texts() {
     let start: Value = "1\n2\n3\n"
     let theirs = Self.operation(
@@ -130,7 +130,7 @@ struct PredictionTests {
     #expect(decided(.textMerge, start, theirs: theirs, mine: same) == "1\n2\n3!\n")
   }
 
-  @Test("a deleted record that was edited here stays where edits win, and goes otherwise")
+  @Test("a remotely deleted record that was edited here stays under edit-wins only")
   func deletedThere() {
     for deletes in DeletePolicy.allCases {
       let rows = Self.meet(
@@ -142,7 +142,7 @@ struct PredictionTests {
     }
   }
 
-  @Test("a record that was deleted here and is given whole stays where its edit was not seen")
+  @Test("a locally deleted record stays deleted under delete-wins only, if its edit was not seen")
   func deletedHere() {
     for deletes in DeletePolicy.allCases {
       let rules = TableRules(deletes: deletes, columns: ["x": ColumnRules(policy: .max)])
@@ -159,7 +159,7 @@ struct PredictionTests {
   }
 
   @Test(
-    "what is shown is what the server decides, for any operations",
+    "the row shows the server's decision for any operations",
     arguments: ConflictPolicy.allCases, 1...100 as ClosedRange<UInt64>)
   func property(policy: ConflictPolicy, seed: UInt64) {
     var maker = JoinSamples(seed: seed, policy)

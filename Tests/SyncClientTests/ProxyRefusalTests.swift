@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncClient
 
-@Suite("A proxy that answers in place of the server", .hangLimit)
+@Suite("A proxy that answers instead of the server", .hangLimit)
 struct ProxyRefusalTests {
   /// Refuses bodies above a size, as nginx does.
   private static func limiting(to bytes: Int) -> ScriptedServer {
@@ -15,7 +15,7 @@ struct ProxyRefusalTests {
     }
   }
 
-  @Test("gets smaller packets where it refuses large ones, of one transaction as well")
+  @Test("a proxy that refuses large packets gets smaller ones, even parts of one transaction")
   func smaller() async throws {
     let directory = try TemporaryDirectory()
     let server = Self.limiting(to: 20_000)
@@ -37,7 +37,7 @@ struct ProxyRefusalTests {
     #expect(try await replica.status().pending == 0)
   }
 
-  @Test("that takes no request with one row leaves that row in quarantine, with its limit")
+  @Test("if a proxy refuses every request with one row, that row is quarantined with the limit")
   func tooLarge() async throws {
     let directory = try TemporaryDirectory()
     let server = Self.limiting(to: 20_000)
@@ -57,7 +57,7 @@ struct ProxyRefusalTests {
     #expect(entry.detail.contains("413 Request Entity Too Large"))
   }
 
-  @Test("that refuses one row's content leaves that row in quarantine")
+  @Test("if a proxy refuses the content of one row, that row is quarantined")
   func content() async throws {
     let directory = try TemporaryDirectory()
     let server = ScriptedServer { request, _ in
@@ -75,7 +75,7 @@ struct ProxyRefusalTests {
     #expect(Set(server.operations.map(\.key.record)) == ["a", "c"])
   }
 
-  @Test("that lets nothing through takes nothing out of the queue", arguments: [403, 413, 200])
+  @Test("if a proxy refuses everything, nothing leaves the queue", arguments: [403, 413, 200])
   func everything(status: Int) async throws {
     let directory = try TemporaryDirectory()
     let server = ScriptedServer { request, _ in

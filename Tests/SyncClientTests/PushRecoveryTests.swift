@@ -12,7 +12,7 @@ struct PushRecoveryTests {
   private typealias Obstacle = PushRecovery.Obstacle
   private typealias Step = PushRecovery.Step
 
-  @Test("each obstacle is answered by a stronger step, a bounded number of times")
+  @Test("each obstacle leads to a stronger step, a bounded number of times")
   func steps() {
     let (forked, lost) = (Obstacle.refused(.deviceForked), Obstacle.refused(.historyLost))
     let table: [([Obstacle], [Step])] = [
@@ -33,7 +33,7 @@ struct PushRecoveryTests {
     }
   }
 
-  @Test("packets of a chain that begins again go one after the other")
+  @Test("packets of a restarted chain are sent one after the other")
   func overtaken() async throws {
     let directory = try TemporaryDirectory()
     let server = ChainServer()
@@ -58,7 +58,7 @@ struct PushRecoveryTests {
     #expect(try await replica.status().pending == 0)
   }
 
-  @Test("packets that the server never lets in end in an error that says so, and nothing is lost")
+  @Test("packets that the server never accepts end in an error that counts them; none is lost")
   func buffered() async throws {
     let directory = try TemporaryDirectory()
     let server = ScriptedServer { request, _ in
@@ -86,7 +86,7 @@ struct PushRecoveryTests {
       try await replica.log().contains { $0.event == "identity" && $0.detail.contains("waits") })
   }
 
-  @Test("an identifier that is refused again and again ends in an error that names the cause")
+  @Test("a repeatedly refused identifier ends in an error that names the cause")
   func forked() async throws {
     let directory = try TemporaryDirectory()
     let server = ScriptedServer { request, _ in

@@ -45,7 +45,7 @@ struct QuarantineCascadeTests {
     }
   }
 
-  @Test("a row that went with its parent in a pull stays out of a refused transaction's quarantine")
+  @Test("a row that cascaded in a pull stays out of a refused transaction's quarantine")
   func unrelatedCascade() throws {
     let replica = try family()
     try write(
@@ -63,7 +63,7 @@ struct QuarantineCascadeTests {
     #expect(try replica.rows("SELECT id FROM k").isEmpty)
   }
 
-  @Test("a cascade of any size that a pull makes is recorded")
+  @Test("a pull records a cascade of any size")
   func largeCascade() throws {
     let replica = try family()
     let count = 60
@@ -77,7 +77,7 @@ struct QuarantineCascadeTests {
   }
 
   @Test(
-    "a parent's delete goes along with a refused delete or move of its child",
+    "a parent's delete is quarantined with a refused delete or move of its child",
     arguments: ["DELETE FROM k WHERE id = 'old'", "UPDATE k SET p = 'P1' WHERE id = 'old'"])
   func parentOfRefused(statement: String) throws {
     let replica = try family()
@@ -90,7 +90,7 @@ struct QuarantineCascadeTests {
     #expect(Set(try replica.file.recordsToRefresh().map(\.record)) == ["bad", "old", "P2"])
   }
 
-  @Test("a parent's delete stays where the child that it had was never sent")
+  @Test("a parent's delete stays in the queue if its former child was never sent")
   func parentOfUnsent() throws {
     let replica = try family()
     try write(
@@ -101,7 +101,7 @@ struct QuarantineCascadeTests {
     #expect(try replica.freeze().flatMap(\.operations).map(\.key.record) == ["P1"])
   }
 
-  @Test("a record whose parent is deleted by the same list is deleted, with what goes with it")
+  @Test("if a list deletes a record's parent, the record and its children are deleted")
   func orphanOfList() throws {
     let replica = try family()
     try replica.run(
@@ -121,7 +121,7 @@ struct QuarantineCascadeTests {
   }
 
   @Test(
-    "a record whose parent is not here is deleted where the server says that the parent is deleted",
+    "a record without its parent is deleted if the server reports the parent as deleted",
     arguments: [true, false])
   func orphanFetched(isKnown: Bool) throws {
     let replica = try family()
@@ -143,7 +143,7 @@ struct QuarantineCascadeTests {
     #expect(try replica.rows("SELECT id FROM k WHERE p = 'gone'") == (isKnown ? [] : [["k1"]]))
   }
 
-  @Test("a refusal that names an operation of an earlier packet opens that packet as well")
+  @Test("a refusal that names an operation of an earlier packet reopens that packet as well")
   func earlierPacket() throws {
     let replica = try family()
     try write(replica, "INSERT INTO p VALUES ('bad', 'K')", "INSERT INTO p VALUES ('good', 'L')")

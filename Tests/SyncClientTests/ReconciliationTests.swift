@@ -39,7 +39,7 @@ struct ReconciliationTests {
       own: OwnNames(device: Self.me, former: []))
   }
 
-  @Test("equal rows, and records that exist nowhere, need nothing")
+  @Test("equal rows, and records that exist on neither side, need nothing")
   func nothing() {
     let state = record([column("a", 1, at: 3)])
     #expect(machine().decide(here: [Column("a", 1), Column("b", .null)], there: state).isNothing)
@@ -47,7 +47,7 @@ struct ReconciliationTests {
     #expect(machine().decide(here: nil, there: record([], deletedAt: 4)).isNothing)
   }
 
-  @Test("a row that is not here is fetched, never recorded as deleted")
+  @Test("a row that is missing here is fetched, never recorded as deleted")
   func missingHere() {
     let decision = machine().decide(here: nil, there: record([column("a", 1, at: 3)]))
     #expect(decision == Reconciliation.Decision(takesServer: true))
@@ -67,7 +67,7 @@ struct ReconciliationTests {
       "this device deleted it, and it is here again")
   }
 
-  @Test("a row that others deleted later goes, and its values are kept")
+  @Test("a row that another device deleted later is removed, and its values are kept")
   func deletedLater() {
     let here = [Column("a", 1), Column("b", .null)]
     let decision = machine().decide(here: here, there: record([], deletedAt: 11))
@@ -76,7 +76,7 @@ struct ReconciliationTests {
         == Reconciliation.Decision(takesServer: true, lost: [Column("a", 1)], losesRow: true))
   }
 
-  @Test("a value that differs is recorded if nobody else wrote the column later")
+  @Test("a value that differs is recorded unless another device wrote the column later")
   func differing() {
     let here = [Column("a", "mine"), Column("b", "x")]
     for state in [column("a", "old", at: 10), column("a", "old", at: 99, by: Self.me)] {
@@ -93,7 +93,7 @@ struct ReconciliationTests {
         == Reconciliation.Decision(edited: [Column("a", .null)]))
   }
 
-  @Test("what is pending is recorded; the rest of its record is not")
+  @Test("pending columns are recorded; the rest of their record is not")
   func pending() {
     let here = [Column("a", "mine"), Column("b", "x")]
     let state = record([column("a", "old", at: 3), column("b", "y", at: 3)])
@@ -107,7 +107,7 @@ struct ReconciliationTests {
     #expect(machine().decide(here: nil, there: state, pending: nil).isNothing)
   }
 
-  @Test("NULL and a default never replace a value of the server's")
+  @Test("NULL and defaults never replace a value of the server")
   func empty() {
     let state = record([column("a", "x", at: 3), column("b", "y", at: 3)])
     #expect(

@@ -14,14 +14,14 @@ struct RefusalAnswerTests {
         table: "t", record: "r")
     ])
 
-  @Test("operations that the server names leave the queue, however large the packet")
+  @Test("operations that the server names leave the queue, from a packet of any size")
   func names() {
     for count in [1, 2, 1_000] {
       #expect(RefusalAnswer.decide(named, transactions: count) == .quarantineNamed)
     }
   }
 
-  @Test("without a name packets get smaller until one transaction is left, which leaves the queue")
+  @Test("if no operation is named, packets get smaller until one transaction leaves the queue")
   func narrows() {
     let problem = Problem(.limitExceeded, "too large")
     var count = 1_000
@@ -35,13 +35,13 @@ struct RefusalAnswerTests {
     #expect(RefusalAnswer.decide(problem, transactions: 1) == .quarantineAll)
   }
 
-  @Test("who sends and where to is no matter of a packet's content")
+  @Test("only four problem codes concern a packet's content")
   func concerns() {
     let content = ProblemCode.allCases.filter { RefusalAnswer.concerns($0) }
     #expect(Set(content) == [.operationRefused, .malformedMessage, .limitExceeded, .storageQuota])
   }
 
-  @Test("what finds no room is tried with the deletes behind it, and then waits")
+  @Test("writes above a quota are sent with the deletes after them, and then wait")
   func quota() {
     let problem = Problem(.storageQuota, "full")
     for count in [1, 1_000] {

@@ -56,7 +56,7 @@ struct RescuedCounterTests {
     return state.columns.first { $0.name == "votes" }?.value
   }
 
-  @Test("a row that is given back leaves its counter to those who added to it")
+  @Test("a re-uploaded row leaves its counter's increments to their authors")
   func leftToAuthors() throws {
     let (one, own) = try counting()
     let (two, theirs) = try counting()
@@ -75,7 +75,7 @@ struct RescuedCounterTests {
     #expect(try sum(second + sentByOne) == 8)
   }
 
-  @Test("what nobody has any more is given back with the row, once, whoever gives it back")
+  @Test("a part of a counter that no device sends is re-uploaded once, by any number of devices")
   func olderThanArchives() throws {
     let (one, _) = try counting()
     let (two, _) = try counting()
@@ -93,14 +93,14 @@ struct RescuedCounterTests {
     #expect(try one.freeze().flatMap(\.operations).last?.id == sent.last?.id)
   }
 
-  @Test("a server that was set back to a copy leaves counters to their authors, however late")
+  @Test("a server restored from a copy leaves counters to their authors, at any time")
   func copyFoundLate() throws {
     let (replica, _) = try counting()
     try loseAll(replica, .historyLost, now: ReplicaFile.archiveAgeMax + Self.day)
     #expect(try replica.pending.last?.columns == [Column("title", "x"), Column("votes", 0)])
   }
 
-  @Test("the marks of where the cursor was are a day apart, and go when they are of no use")
+  @Test("marks of the cursor's places are a day apart, and are removed when they are useless")
   func marks() throws {
     let (replica, _) = try counting()
     for day in 1...40 {
@@ -115,7 +115,7 @@ struct RescuedCounterTests {
     #expect(marks.allSatisfy { $0.1 == $0.0 + 3 })
   }
 
-  @Test("what is left of a counter is what its device does not send again")
+  @Test("the rest of a counter is the part that its device does not send again")
   func remainder() {
     let clock = OperationID(UniqueID(high: 5, low: 5))
     func own(_ kind: OperationKind, _ column: Column, adds: Bool) -> Operation {

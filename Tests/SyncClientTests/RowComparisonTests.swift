@@ -26,7 +26,7 @@ struct RowComparisonTests {
     return comparison.differing(here: here, there: Self.state(there)).map(\.column)
   }
 
-  @Test("values of another class or other bits are differences, NULL and absent are not")
+  @Test("values of another class or other bits are differences; NULL and absent are not")
   func values() {
     #expect(differing([Column("a", 1)], [Column("a", 1)]) == [])
     #expect(differing([Column("a", 1)], [Column("a", 2)]) == ["a"])
@@ -39,14 +39,14 @@ struct RowComparisonTests {
     #expect(differing([Column("a", 1), Column("b", 2)], [Column("b", 3)]) == ["a", "b"])
   }
 
-  @Test("a column that the table here does not have is no difference")
+  @Test("a column that the local table does not have is not a difference")
   func unknownColumns() {
     #expect(differing([Column("a", 1)], [Column("a", 1), Column("x", 2)], table: ["a"]) == [])
     #expect(
       differing([Column("a", 1)], [Column("a", 1), Column("x", 2)], table: ["a", "x"]) == ["x"])
   }
 
-  @Test("a local default is no difference where the server was never told of the column")
+  @Test("a local default is not a difference if the server has no value of the column")
   func defaults() {
     let five = ColumnDefault.constant(5)
     #expect(differing([Column("a", 5)], [], default: five) == [])
@@ -58,7 +58,7 @@ struct RowComparisonTests {
   }
 
   @Test(
-    "what a column's declared type makes of a value is no difference",
+    "a conversion by the column's declared type is not a difference",
     arguments: [
       ("TEXT", Value.integer(5), Value.text("5")), ("VARCHAR(10)", .real(2.5), "2.5"),
       ("REAL", .integer(2), .real(2)), ("REAL", .real(-0.0), .real(0)),
@@ -73,7 +73,7 @@ struct RowComparisonTests {
     #expect(differing([Column("a", here)], [Column("a", 99)], affinity: affinity) == ["a"])
   }
 
-  @Test("what is kept back of a record counts as received")
+  @Test("deferred columns of a record count as received")
   func kept() {
     let row = [Column("a", 1), Column("b", 2)]
     let stamp = SequencedStamp(stamp: Self.stamp, sequence: 1)

@@ -6,7 +6,7 @@ import Testing
 @testable import SyncClient
 
 /// A replica whose page shows that its server, or the replica itself, was restored from a backup.
-@Suite("Servers and replicas that were set back", .hangLimit)
+@Suite("Servers and replicas restored from a backup", .hangLimit)
 struct SetBackTests {
   private let maker = PageMaker()
 
@@ -23,7 +23,7 @@ struct SetBackTests {
     return (replica, [first, second])
   }
 
-  @Test("packets behind the tail that a page names are sent again, unchanged but for their base")
+  @Test("packets after the tail that a page names are sent again, unchanged except for their base")
   func tailWentBack() throws {
     let (replica, packets) = try confirmed()
     #expect(try replica.pending.map(\.key.record) == ["b"])
@@ -36,7 +36,7 @@ struct SetBackTests {
     #expect(try replica.file.status().lastRecovery?.event == "restored")
   }
 
-  @Test("what is in the archive is sent again where the cursor was refused")
+  @Test("archived packets are sent again if the cursor was refused")
   func archiveIsSentAgain() throws {
     let (replica, packets) = try confirmed()
     try replica.apply([], head: 3, tail: packets[1].tail)
@@ -48,7 +48,7 @@ struct SetBackTests {
     #expect(try replica.freeze().flatMap(\.operations).map(\.id) == packets[1].operations.map(\.id))
   }
 
-  @Test("a server that does not know the device gets everything in a new chain, once")
+  @Test("a server that does not know the device gets everything once, in a new chain")
   func unknownDevice() throws {
     let (replica, packets) = try confirmed()
     let old = try replica.file.identity().device
@@ -64,7 +64,7 @@ struct SetBackTests {
     #expect(try replica.file.openPackets().count == again.count)
   }
 
-  @Test("records that the server lost are inserted anew, as older than what anybody wrote")
+  @Test("records that the server lost are inserted again with the earliest time")
   func rescued() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([
@@ -85,7 +85,7 @@ struct SetBackTests {
     #expect(try replica.pending[2].time > pending[0].time)
   }
 
-  @Test("a rescued row that is deleted before it was sent is deleted on the server")
+  @Test("a re-uploaded row that is deleted before it was sent is deleted on the server")
   func rescuedAndDeleted() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "theirs")])])
@@ -96,7 +96,7 @@ struct SetBackTests {
     #expect(try replica.freeze().flatMap(\.operations).map(\.kind) == [.delete])
   }
 
-  @Test("rows that were written together are given back in one transaction")
+  @Test("rows that were lost together are re-uploaded in one transaction")
   func rescuedTogether() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)")
@@ -112,7 +112,7 @@ struct SetBackTests {
     #expect(Set(pending.map(\.group)).count == 1)
   }
 
-  @Test("what follows the oldest kept packet is sent again to a server that stands before it")
+  @Test("packets after the oldest archived one are sent again to a server restored to before them")
   func trimmedArchive() throws {
     let (replica, packets) = try confirmed()
     // The second packet is archived now, and the first is too old.
@@ -129,7 +129,7 @@ struct SetBackTests {
     #expect(try replica.file.identity().device == name)
   }
 
-  @Test("an author's knowledge of a history that is gone is not claimed")
+  @Test("operations claim no knowledge of a lost history")
   func lowerBases() throws {
     let (replica, packets) = try confirmed()
     try replica.apply([], head: 9, tail: packets[1].tail)
@@ -141,7 +141,7 @@ struct SetBackTests {
     #expect(try replica.pending.map(\.base).allSatisfy { $0 == 0 })
   }
 
-  @Test("a column that the server does not have any more goes, also from a row inserted here")
+  @Test("a column that the server lost is cleared, even in a row inserted here")
   func lostColumn() throws {
     let (replica, packets) = try confirmed()
     try replica.run("ALTER TABLE tasks ADD COLUMN tag TEXT")
@@ -162,7 +162,7 @@ struct SetBackTests {
         == [["a", "one", .null], ["b", "two", .null]])
   }
 
-  @Test("after a cursor that had expired, what the list does not name is gone")
+  @Test("after an expired cursor, rows that the list does not contain are removed")
   func expired() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([
@@ -180,7 +180,7 @@ struct SetBackTests {
   }
 
   @Test(
-    "a tail that is not known here means that a copy has written: the next packet has a new name")
+    "an unknown tail means that a copy has written: the next packet has a new name")
   func unknownTail() throws {
     let (replica, _) = try confirmed()
     let old = try replica.file.identity().device
@@ -194,7 +194,7 @@ struct SetBackTests {
     #expect(next.flatMap(\.operations).map(\.key.record) == ["b", "c"])
   }
 
-  @Test("confirmed operations are kept for the time and number that are stated, no longer")
+  @Test("confirmed operations are kept up to the stated age")
   func archiveIsBounded() throws {
     let (replica, packets) = try confirmed()
     try replica.apply([], head: 3, tail: packets[1].tail)
@@ -217,7 +217,7 @@ struct SetBackTests {
 }
 
 extension SetBackTests {
-  @Test("what a copy of this file has sent, and only that, is not taken for lost")
+  @Test("operations that a copy of this file has sent, and only those, do not count as lost")
   func knownFromCopy() throws {
     let (replica, packets) = try threePackets()
     _ = try replica.file.receive(replica.receipt(packets[1], first: 2, status: .duplicate))
@@ -229,7 +229,7 @@ extension SetBackTests {
     #expect(try replica.freeze().map(\.tail) == [packets[0].tail, packets[2].tail])
   }
 
-  @Test("what is known as a duplicate only is sent again to a server that stands before it")
+  @Test("a packet known only as a duplicate is sent again to a server restored to before it")
   func duplicateLost() throws {
     let (replica, packets) = try threePackets()
     _ = try replica.file.receive(replica.receipt(packets[0], first: 1))
@@ -242,7 +242,7 @@ extension SetBackTests {
   }
 
   @Test(
-    "what was confirmed under an earlier name is sent again, also where the newer name is known")
+    "packets confirmed under an earlier name are sent again, even if the newer name is known")
   func earlierNameLost() throws {
     let (replica, packets) = try confirmed()
     // A copy has written; the following packets are a chain of another name.
@@ -265,7 +265,7 @@ extension SetBackTests {
     #expect(try replica.file.count("SELECT count(*) FROM ferry_archived_packets") == 0)
   }
 
-  @Test("a chain whose first packet was a duplicate was there, and is lost where it is not")
+  @Test("a chain is sent again if the server lost it, even if its first packet was a duplicate")
   func duplicateChainLost() throws {
     let (replica, packets) = try threePackets()
     _ = try replica.file.receive(replica.receipt(packets[0], first: 1, status: .duplicate))
@@ -276,7 +276,7 @@ extension SetBackTests {
     #expect(try replica.freeze().flatMap(\.operations).map(\.key.record) == ["a", "b", "c"])
   }
 
-  @Test("what a server lost, and a copy's chain took the place of, is sent again")
+  @Test("packets that a server lost and a copy's chain replaced are sent again")
   func displacedByCopy() throws {
     let (replica, packets) = try confirmed()
     // The cursor is before both, so the server serves it.
@@ -288,7 +288,7 @@ extension SetBackTests {
     #expect(try replica.file.hasUnsent())
   }
 
-  @Test("of rows that are given back only those leave that the server refuses")
+  @Test("only the re-uploaded rows that the server refuses leave their transaction")
   func rescuedAndRefused() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply(
@@ -304,7 +304,7 @@ extension SetBackTests {
     #expect(try replica.freeze().flatMap(\.operations).map(\.key.record) == ["a", "c"])
   }
 
-  @Test("a list that gives back what was lost goes on doing so where its cursor expires")
+  @Test("a list that re-uploads lost rows continues to do so if its cursor expires")
   func expiredWhileRescuing() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "theirs")])])
@@ -328,7 +328,7 @@ extension SetBackTests {
     return (replica, packets)
   }
 
-  @Test("what a copy has sent of later packets says nothing of those before")
+  @Test("later packets that a copy has sent do not confirm earlier ones")
   func copyLeftOut() throws {
     let (replica, packets) = try threePackets()
     _ = try replica.file.receive(replica.receipt(packets[2], first: 5, status: .duplicate))
@@ -337,7 +337,7 @@ extension SetBackTests {
     #expect(again.flatMap(\.operations).map(\.key.record) == ["a", "b", "c"])
   }
 
-  @Test("after a refusal what is left goes in a chain that no earlier packet continues")
+  @Test("after a refusal the remaining packets are sent in a new chain")
   func chainAfterRefusal() throws {
     let (replica, packets) = try threePackets()
     let refused = packets[1].operations[0]
@@ -353,7 +353,7 @@ extension SetBackTests {
     #expect(try replica.file.recordsToRefresh().map(\.record) == ["b"])
   }
 
-  @Test("what may have been applied before a refused packet is sent again as it was, never merged")
+  @Test("packets that may have been applied before a refused one are sent again without merging")
   func frozenBeforeRefusal() throws {
     let (replica, packets) = try threePackets()
     try replica.run("UPDATE tasks SET title = 'y' WHERE id IN ('a', 'b')")
@@ -372,7 +372,7 @@ extension SetBackTests {
     #expect(again[3].operations.map(\.kind) == [.update, .update, .update])
   }
 
-  @Test("the first parts of a refused transaction are cut anew with the rest of it")
+  @Test("the first parts of a refused transaction are cut again with the rest of it")
   func partsBeforeRefusal() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'x')")

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Pauses of a watcher")
 struct SharedBackOffTests {
-  @Test("failures in a row are counted until the half itself gets through")
+  @Test("failures in a row are counted until the same half succeeds")
   func counting() {
     var rule = SharedBackOff()
     #expect(rule.fail(.sync) == 1)
@@ -17,7 +17,7 @@ struct SharedBackOffTests {
     #expect(rule.fail(.connection) == 2)
   }
 
-  @Test("where one half gets through, the other's pause is over, once")
+  @Test("if one half succeeds, the other's pause ends, once")
   func cutShort() {
     var rule = SharedBackOff()
     _ = rule.fail(.sync)
@@ -28,7 +28,7 @@ struct SharedBackOffTests {
     #expect(rule.succeed(.sync) == .connection)
   }
 
-  @Test("a half that does not wait is left alone")
+  @Test("a half that does not wait is not resumed")
   func notWaiting() {
     var rule = SharedBackOff()
     _ = rule.fail(.sync)

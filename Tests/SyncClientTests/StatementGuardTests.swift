@@ -6,7 +6,7 @@ import Testing
 @testable import SyncClient
 
 /// SQL of a user's cannot break the replica that it is run on.
-@Suite("SQL that is Ferry's own to run", .hangLimit)
+@Suite("SQL statements that only Ferry may run", .hangLimit)
 struct StatementGuardTests {
   private static func message(_ body: () throws -> Void) -> String? {
     do {
@@ -20,7 +20,7 @@ struct StatementGuardTests {
   }
 
   @Test(
-    "a transaction that would end early is refused, and nothing of it is stored",
+    "a statement that ends the transaction early is refused, and nothing is stored",
     arguments: ["commit", "END", "Rollback", "begin immediate", "commit; begin"])
   func transactions(statement: String) throws {
     let fixture = try ReplicaFixture.withTasks()
@@ -32,7 +32,7 @@ struct StatementGuardTests {
     #expect(try fixture.pending.isEmpty)
   }
 
-  @Test("savepoints are the user's")
+  @Test("the user can use savepoints")
   func savepoints() throws {
     let fixture = try ReplicaFixture.withTasks()
     try fixture.run(
@@ -44,7 +44,7 @@ struct StatementGuardTests {
   }
 
   @Test(
-    "what is Ferry's can be read and not changed",
+    "Ferry's tables can be read and not changed",
     arguments: [
       "DROP TABLE ferry_pending", "DELETE FROM ferry_pending", "DROP TABLE FERRY_replica",
       "UPDATE ferry_replica SET applied = 0", "INSERT INTO ferry_checked VALUES (2, 'x')",
@@ -62,7 +62,7 @@ struct StatementGuardTests {
     #expect(try fixture.rows("SELECT count(*) FROM ferry_pending") == [[1]])
   }
 
-  @Test("a trigger of the user's cannot reach what is Ferry's")
+  @Test("a user's trigger cannot change Ferry's tables")
   func triggers() throws {
     let fixture = try ReplicaFixture.withTasks()
     try fixture.run(
@@ -73,7 +73,7 @@ struct StatementGuardTests {
     #expect(try fixture.pending.count == 1)
   }
 
-  @Test("tables of the user's are made, altered and dropped as ever")
+  @Test("the user can create, alter and drop own tables")
   func ownSchema() throws {
     let fixture = try ReplicaFixture.withTasks()
     try fixture.run("INSERT INTO tasks(id) VALUES ('a')")
@@ -86,7 +86,7 @@ struct StatementGuardTests {
     try fixture.run("DROP TABLE tasks")
   }
 
-  @Test("a table of another replica that is attached is written as a replica of its own, or not")
+  @Test("a tracked table of an attached replica cannot be written")
   func attached() throws {
     let (fixture, other) = (try ReplicaFixture.withTasks(), try ReplicaFixture.withTasks())
     let attach = "ATTACH '\(other.path)' AS o; "
@@ -98,7 +98,7 @@ struct StatementGuardTests {
     #expect(try other.rows("SELECT count(*) FROM tasks") == [[0]])
   }
 
-  @Test("a plain file that is attached is read and written, beside tracked tables")
+  @Test("a plain attached file can be read and written beside tracked tables")
   func attachedPlain() throws {
     let fixture = try ReplicaFixture.withTasks()
     let plain = fixture.directory.file("plain.db").path
@@ -114,7 +114,7 @@ struct StatementGuardTests {
     #expect(try connection.prepare("SELECT count(*) FROM t").first { $0.int64(0) } == 2)
   }
 
-  @Test("a table that cannot be tracked says which row is the reason")
+  @Test("a table that cannot be tracked is refused with the row that is the reason")
   func track() throws {
     let fixture = try ReplicaFixture()
     try fixture.run("CREATE TABLE big(id TEXT PRIMARY KEY, body)")

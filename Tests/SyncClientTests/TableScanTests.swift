@@ -61,7 +61,7 @@ struct TableScanTests {
         == sums(changes.filter { !["r3", "r4", "r5"].contains($0.key.record) }))
   }
 
-  @Test("what is kept back, as a row or as a column, counts with the values that came")
+  @Test("deferred rows and columns count with their received values")
   func kept() throws {
     let replica = try ReplicaFixture()
     try replica.run(
@@ -81,7 +81,7 @@ struct TableScanTests {
     #expect(received.contains(Column("done", 100)))
   }
 
-  @Test("a row changed past Ferry changes the sums")
+  @Test("a row changed without Ferry changes the sums")
   func altered() throws {
     let replica = try ReplicaFixture.withTasks()
     let changes = changes(50)

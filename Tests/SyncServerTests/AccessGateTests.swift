@@ -20,13 +20,13 @@ struct AccessGateTests {
     return token
   }
 
-  @Test("while no token was ever made everybody is an admin")
+  @Test("without any token, every visitor is an admin")
   func open() async throws {
     let result = try await gate().admit(Visitor(credential: .none), to: space, need: .admin)
     #expect(result == .success(Admission(.anonymous, .admin, isServerAdmin: true)))
   }
 
-  @Test("a token made by another process closes the gate at once, and for good")
+  @Test("a token made by another process closes the gate at once and permanently")
   func closes() async throws {
     let gate = gate()
     let visitor = Visitor(credential: .none)
@@ -49,7 +49,7 @@ struct AccessGateTests {
     #expect(store.state.withLock { $0.openLookUps } == lookUps, "what is closed is not asked for")
   }
 
-  @Test("a credential that is shown to an open gate is checked")
+  @Test("a credential that is sent to an open gate is checked")
   func wrongToken() async throws {
     let gate = gate()
     for header in ["Bearer \(AccessRuleTests.token().text)", "Bearer a.b.c", "Basic x", ""] {
@@ -60,7 +60,7 @@ struct AccessGateTests {
     #expect(try await gate.isOpen())
   }
 
-  @Test("a store that fails lets nobody in")
+  @Test("if the store fails, every visitor is refused")
   func failsClosed() async throws {
     store.fail(.unavailable("away"))
     await #expect(throws: StoreError.unavailable("away")) {
@@ -68,7 +68,7 @@ struct AccessGateTests {
     }
   }
 
-  @Test("a known token is looked up once in five seconds, and a revoked one is let in no longer")
+  @Test("a known token is looked up once in five seconds, and a revoked one is refused after them")
   func remembersKnown() async throws {
     let gate = gate()
     let token = try await add(.writer)
@@ -102,7 +102,7 @@ struct AccessGateTests {
       try await gate.admit(visitor, to: space, need: .reader).map(\.role) == .success(.reader))
   }
 
-  @Test("a credential is refused from its end on, though it is remembered")
+  @Test("a credential is refused after its expiry, even if it is cached")
   func expires() async throws {
     let gate = gate()
     let token = try await add(.reader, expiresAt: ServiceClockDouble.wall + 1_000)
@@ -117,7 +117,7 @@ struct AccessGateTests {
     #expect(store.state.withLock { $0.tokenLookUps } == 1)
   }
 
-  @Test("a rotated token stays the same principal; its former secret ends after the grace")
+  @Test("a rotated token is the same principal; its former secret expires after the grace period")
   func rotation() async throws {
     let gate = gate()
     let (first, second) = (try await add(.writer), AccessRuleTests.token())
@@ -150,7 +150,7 @@ struct AccessGateTests {
     #expect(principals.map(\.id) == ["owner:ada"])
   }
 
-  @Test("the last use of tokens is noted when that is asked for, and once")
+  @Test("the last use of each token is noted on request, and only once")
   func uses() async throws {
     let gate = gate()
     let token = try await add()
@@ -163,7 +163,7 @@ struct AccessGateTests {
     #expect(try await store.tokens().first?.lastUsedAt == 7)
   }
 
-  @Test("an address that guesses is not looked up any more; tokens that were good still are")
+  @Test("tokens of a guessing address are not looked up, except for tokens that were valid")
   func guesses() async throws {
     let gate = gate()
     let good = try await add()
@@ -186,7 +186,7 @@ struct AccessGateTests {
     #expect(try await admit(good, at: "10.0.0.1") == nil, "it was good before")
   }
 
-  @Test("a token that nobody has seen yet is let in beside a stranger who guesses")
+  @Test("a token that was never used is admitted while its address guesses")
   func guessesBesideMembers() async throws {
     let gate = gate()
     func admit(_ token: AccessToken) async throws -> ProblemCode? {
@@ -206,7 +206,7 @@ struct AccessGateTests {
     #expect(try await admit(late) == nil)
   }
 
-  @Test("what is remembered of credentials is bounded")
+  @Test("the cache of credentials is bounded")
   func cacheIsBounded() {
     var cache = IdentityCache(countMax: 100)
     for number in 0..<1_000 {
@@ -217,7 +217,7 @@ struct AccessGateTests {
     #expect(cache.lookUp(Array("0".utf8), now: .seconds(1)) == nil)
   }
 
-  @Test("a credential that was good stays known as such when all are asked about again")
+  @Test("a valid credential stays known after the cache is emptied")
   func goodStaysKnown() {
     var cache = IdentityCache()
     cache.keep(Identity.anonymous, for: [1], now: .zero)
@@ -227,7 +227,7 @@ struct AccessGateTests {
     #expect(cache.lookUp([2], now: .zero) == nil && !cache.wasKnown([2]))
   }
 
-  @Test("an open gate for this machine only asks for its name; with tokens any name will do")
+  @Test("an open loopback gate checks only the name of the host; with tokens any name is accepted")
   func loopbackOnly() async throws {
     let gate = gate(checksLoopback: true)
     let foreign = Visitor(credential: .none, host: "evil.example")

@@ -24,7 +24,7 @@ struct AccessRuleTests {
     return try #require(AccessGrants(Dictionary(uniqueKeysWithValues: patterns)))
   }
 
-  @Test("a role allows itself and what is below it, in its own space only")
+  @Test("a role allows itself and lower roles, in its own space only")
   func matrix() {
     for role in Role.allCases {
       for need in Role.allCases {
@@ -41,7 +41,7 @@ struct AccessRuleTests {
     }
   }
 
-  @Test("several spaces, beginnings of names and all spaces are granted, the strongest role counts")
+  @Test("grants name spaces, prefixes or all spaces, and the strongest role counts")
   func patterns() throws {
     let grants = try Self.grants(["notes": .admin, "list-*": .writer, "list-7": .reader])
     let expected: [(String, Role?)] = [
@@ -55,7 +55,7 @@ struct AccessRuleTests {
     #expect(SpacePattern("a*b") == nil && SpacePattern("**") == nil && SpacePattern("") == nil)
   }
 
-  @Test("who administers spaces administers grants for these, and for no more")
+  @Test("an admin of some spaces administers grants for these spaces and no others")
   func administers() throws {
     let lists = try Self.grants(["list-*": .admin, "notes": .writer])
     for (other, isCovered) in [
@@ -68,7 +68,7 @@ struct AccessRuleTests {
     #expect(try Self.grants(["*": .admin]).administers(Self.grants(["*": .admin, "x": .reader])))
   }
 
-  @Test("grants are read strictly")
+  @Test("grants are parsed strictly")
   func json() throws {
     func read(_ text: String) -> AccessGrants? { AccessGrants(stored: text) }
     let grants = try Self.grants(["notes": .admin, "list-*": .writer])
@@ -82,7 +82,7 @@ struct AccessRuleTests {
     }
   }
 
-  @Test("without a usable credential nobody is let in")
+  @Test("a request without a usable credential is refused")
   func unauthorized() {
     for credential in [Credential.none, .unreadable] {
       #expect(AccessRule.fault(of: credential)?.code == .unauthorized)
@@ -90,14 +90,14 @@ struct AccessRuleTests {
     #expect(AccessRule.recognise(nil, now: 0).problemCode == .unauthorized)
   }
 
-  @Test("the challenge says whether a token was there")
+  @Test("the challenge states whether the request had a token")
   func challenge() {
     #expect(AccessRule.challenge(for: .none) == "Bearer realm=\"ferry\"")
     #expect(AccessRule.challenge(for: .unreadable).hasSuffix("error=\"invalid_token\""))
     #expect(AccessRule.challenge(for: .token(Self.token())).hasSuffix("error=\"invalid_token\""))
   }
 
-  @Test("a token has 256 random bits, reads back, and is stored as its hash only")
+  @Test("a token has 256 random bits, is read back, and is stored as its hash only")
   func tokenForm() throws {
     let token = Self.token()
     #expect(token.text.hasPrefix("ferry_"))
@@ -139,7 +139,7 @@ struct AccessRuleTests {
     #expect(Credential(authorization: long) == .unreadable)
   }
 
-  @Test("addresses to listen on are read strictly")
+  @Test("addresses to listen on are parsed strictly")
   func addresses() {
     #expect(ListenAddress("127.0.0.1:8080") == ListenAddress(host: "127.0.0.1", port: 8080))
     #expect(ListenAddress("[::1]:0")?.description == "[::1]:0")

@@ -18,7 +18,7 @@ struct BlobCollectorTests {
       log: ServiceLog(level: .debug, sink: fixture.recorder, clock: clock), sleep: sleep)
   }
 
-  @Test("what a former version named stays for the grace, and then goes with its file")
+  @Test("content of a former version stays for the grace period, and is then removed with its file")
   func formerVersions() async throws {
     let fixture = try await MissionFixture()
     let contents = (0..<3).map { Array("content \($0)".utf8) }
@@ -40,7 +40,7 @@ struct BlobCollectorTests {
     #expect(try fixture.blobs.size(of: first.manifest) == nil)
   }
 
-  @Test("nothing goes that somebody publishes meanwhile")
+  @Test("content that a publisher is using is not removed")
   func besidePublishers() async throws {
     let fixture = try await MissionFixture()
     let collector = collector(fixture, wall: ServiceClockDouble.wall + 1)
@@ -82,7 +82,7 @@ struct BlobCollectorTests {
     }
   }
 
-  @Test("runs follow each other until the end, and one that fails is logged")
+  @Test("runs follow each other until the end, and a failed run is logged")
   func background() async throws {
     struct Ended: Error {}
     let fixture = try await MissionFixture()

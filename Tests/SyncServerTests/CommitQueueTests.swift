@@ -12,7 +12,7 @@ struct CommitQueueTests {
     IncomingPacket(.serviceSample(seed, operations: operations), byteCount: bytes)
   }
 
-  @Test("a packet that comes alone goes at once")
+  @Test("a single packet is committed at once")
   func goesAtOnce() {
     var queue = Queue(bounds: .init())
     #expect(queue.add(Self.packet(1), ticket: 1) == true)
@@ -23,7 +23,7 @@ struct CommitQueueTests {
     #expect(queue.waitingBytes == 0)
   }
 
-  @Test("packets that come while a transaction is under way go together in the next")
+  @Test("packets that arrive during a transaction share the next one")
   func gathers() {
     var queue = Queue(bounds: .init())
     #expect(queue.add(Self.packet(0), ticket: 0) == true)
@@ -36,7 +36,7 @@ struct CommitQueueTests {
     #expect(queue.takeBatch(.plain).map(\.ticket) == [1, 2, 3, 4, 5])
   }
 
-  @Test("a packet with batch operations goes alone, and packets of other devices go on beside it")
+  @Test("a packet with batch operations is committed alone, while other devices' packets continue")
   func alone() throws {
     var queue = Queue(bounds: .init())
     var makers = [PacketMaker(1), PacketMaker(2)]
@@ -87,7 +87,7 @@ struct CommitQueueTests {
     #expect(queue.waitingBytes == 0)
   }
 
-  @Test("a full queue takes no more, by count and by bytes, until some have gone")
+  @Test("a full queue, by count or by bytes, refuses packets until some have left")
   func isFull() {
     var byCount = Queue(bounds: .init(waitingPackets: 2))
     #expect(byCount.add(Self.packet(1), ticket: 1) == true)

@@ -9,7 +9,7 @@ import Testing
 /// Tombstones may be removed at any time; the sums never keep the part of such a record.
 @Suite("Digests of records that are removed", .hangLimit)
 struct DigestLossTests {
-  @Test("SQLite: sums begin anew where a record is removed before its delete was folded")
+  @Test("SQLite: sums are rebuilt if a record is removed before its delete was folded")
   func embedded() async throws {
     let directory = try TemporaryDirectory()
     let store = try await SQLiteStore(directory: directory.url.path)
@@ -19,7 +19,7 @@ struct DigestLossTests {
     await store.close()
   }
 
-  @Test("PostgreSQL: sums begin anew where a record is removed before its delete was folded")
+  @Test("PostgreSQL: sums are rebuilt if a record is removed before its delete was folded")
   func postgres() async throws {
     let url = try PostgresCluster.shared().createDatabase()
     let store = try await PostgresStore(url: url)

@@ -30,7 +30,7 @@ struct HeadFanOutTests {
         == "id: 42\nevent: head\ndata: {\"epoch\":\"0000000000000007\",\"head\":\"42\"}\n\n")
   }
 
-  @Test("who comes is told the head at once, unless he has heard it")
+  @Test("a new listener receives the head at once, unless it knows the head")
   func greets() {
     var board = Board()
     let first = board.add("a", to: Self.space(1, head: 5))
@@ -43,7 +43,7 @@ struct HeadFanOutTests {
     #expect(board.greet(second, of: 1, heard: 6) == nil)
   }
 
-  @Test("a move reaches all who listen to its space and nobody else")
+  @Test("a move reaches all listeners of its space and no others")
   func moves() {
     var board = Self.board("a", "b")
     let other = board.add("c", to: Self.space(2, head: 1))
@@ -58,7 +58,7 @@ struct HeadFanOutTests {
     #expect(!elsewhere.opensWindow, "one window serves all spaces")
   }
 
-  @Test("moves within a window are told once, when it ends, and then the windows cease")
+  @Test("moves within a window are sent as one event at its end; windows without moves end")
   func coalesces() {
     var board = Self.board("a")
     #expect(board.move(HeadMove(space: 1, head: 6)).delivery != nil)
@@ -78,7 +78,7 @@ struct HeadFanOutTests {
     #expect(board.move(HeadMove(space: 1, head: 502)).delivery != nil, "quiet: at once again")
   }
 
-  @Test("the same head told twice is passed on once")
+  @Test("a head that is reported twice is sent once")
   func repeats() {
     var board = Self.board("a")
     #expect(board.move(HeadMove(space: 1, head: 5)).delivery == nil)
@@ -86,7 +86,7 @@ struct HeadFanOutTests {
     #expect(board.see(Self.space(1, head: 4)).delivery == nil, "an old answer of the store")
   }
 
-  @Test("a head that went back is looked up, and told when the store confirms it")
+  @Test("a lower head is looked up, and sent when the store confirms it")
   func goesBack() {
     var board = Self.board("a")
     let step = board.move(HeadMove(space: 1, head: 2))
@@ -96,7 +96,7 @@ struct HeadFanOutTests {
     #expect(restored.delivery?.bytes == HeadEvent.encode(epoch: Epoch(8), head: 2))
   }
 
-  @Test("who has gone hears nothing, and the last one takes the space with him")
+  @Test("a removed listener receives nothing, and the last one removes its space")
   func removes() {
     var board = Self.board("a", "b")
     board.remove(1, from: 1)
@@ -107,7 +107,7 @@ struct HeadFanOutTests {
     board.remove(2, from: 1)
   }
 
-  @Test("moves before the greeting are in it, not before it")
+  @Test("moves before the greeting are part of it and are not sent before it")
   func moveBeforeGreeting() {
     var board = Self.board("a")
     let late = board.add("b", to: Self.space(1, head: 5))

@@ -17,7 +17,7 @@ struct HeadMovesTests {
 
   static func move(_ head: SequenceNumber) -> HeadMove { HeadMove(space: 1, head: head) }
 
-  @Test("moves that arrive late or twice are told once")
+  @Test("moves that arrive late or twice are reported once")
   func order() async {
     let told = await Self.heads { moves in
       for head in [SequenceNumber(1), 3, 2, 3, 4] { moves.tell(Self.move(head)) }
@@ -25,7 +25,7 @@ struct HeadMovesTests {
     #expect(told == [1, 3, 4])
   }
 
-  @Test("after a failover that lost commits the lower head is told, and every one after it")
+  @Test("after a failover that lost commits, the lower head and all later heads are reported")
   func failover() async {
     let told = await Self.heads { moves in
       moves.tell(Self.move(302))
@@ -36,7 +36,7 @@ struct HeadMovesTests {
     #expect(told == [302, 2, 3, 4])
   }
 
-  @Test("heads that are read now and then are told only if they are others")
+  @Test("heads that are polled are reported only if they differ")
   func corrects() async {
     let told = await Self.heads { moves in
       moves.tell(Self.move(302))

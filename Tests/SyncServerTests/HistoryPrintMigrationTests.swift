@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Stores whose history is older than its history hash.
-@Suite("Histories from before there were prints", .hangLimit)
+@Suite("Histories from before history hashes", .hangLimit)
 struct HistoryPrintMigrationTests {
   /// Takes a store's data back to the format before, with the steps that came after it.
   private static let backwards = """
@@ -30,7 +30,7 @@ struct HistoryPrintMigrationTests {
     );
     """
 
-  @Test("SQLite: what is there is known by its operations, what comes by the print as well")
+  @Test("SQLite: old places are known by their operations, new ones by the hash as well")
   func embedded() async throws {
     let directory = try TemporaryDirectory()
     let path = directory.url.path
@@ -41,7 +41,7 @@ struct HistoryPrintMigrationTests {
     }
   }
 
-  @Test("PostgreSQL: what is there is known by its operations, what comes by the print as well")
+  @Test("PostgreSQL: old places are known by their operations, new ones by the hash as well")
   func postgres() async throws {
     let url = try PostgresCluster.shared().createDatabase()
     try await check({ try await PostgresStore(url: url) }) {

@@ -6,7 +6,7 @@ import Testing
 /// The effects of a batch operation in the history, by the machine alone.
 @Suite(.hangLimit)
 struct IngestBatchTests {
-  @Test("each sequence of a batch has its own entry of the history, with an id of its own")
+  @Test("each sequence of a batch has its own history entry with its own identifier")
   func rows() throws {
     var maker = PacketMaker(1)
     var space = IngestSpace()
@@ -41,7 +41,7 @@ struct IngestBatchTests {
         == HistoryPrint.appending(vain.id, at: vain.time, base: vain.base, to: print))
   }
 
-  @Test("a batch's entry says what it was: its effect, its predicate and its columns")
+  @Test("a batch's history entry contains its effect, its predicate and its columns")
   func stored() throws {
     var maker = PacketMaker(1)
     var space = IngestSpace()
@@ -60,7 +60,7 @@ struct IngestBatchTests {
     }
   }
 
-  @Test("the ids of a batch's effects are the same whenever it is applied")
+  @Test("the identifiers of a batch's effects are the same at each application")
   func deterministic() throws {
     func ids() throws -> [OperationID] {
       var maker = PacketMaker(1)
@@ -85,7 +85,7 @@ struct IngestBatchTests {
   }
 
   @Test(
-    "a buffered packet whose batch matches too much is dropped, and refused when it comes again")
+    "a buffered packet is dropped and then refused if its batch matches too much")
   func excessiveBuffered() throws {
     var maker = PacketMaker(1)
     var space = IngestSpace()
@@ -105,7 +105,7 @@ struct IngestBatchTests {
     #expect(space.records.count == 3)
   }
 
-  @Test("what an effect breaks of the space's schema is told of the batch, and nothing remains")
+  @Test("an effect that violates the schema is reported for the batch, which leaves nothing")
   func schema() throws {
     var maker = PacketMaker(1)
     var space = IngestSpace()
@@ -157,7 +157,7 @@ struct IngestBatchTests {
     return space
   }
 
-  @Test("a packet whose batches cost too much is refused with their names, and others are not")
+  @Test("a packet is refused if its batches cost too much, with their names; others are applied")
   func tooExpensive() throws {
     var space = Self.space(records: 100)
     space.limits.batchEvaluations = 100 * (BatchMatcher.recordCost + 2 * 2) - 1
@@ -175,7 +175,7 @@ struct IngestBatchTests {
     #expect(space.send(again.packet(same)).word == "applied", "just what is allowed")
   }
 
-  @Test("long values cost as much as they take to compare")
+  @Test("long values cost as much as their comparison")
   func longValues() throws {
     var space = Self.space(records: 10)
     space.limits.batchEvaluations = 1_000
@@ -185,7 +185,7 @@ struct IngestBatchTests {
     #expect(space.send(maker.packet([batch])).refusals.map(\.code) == [.batchTooExpensive])
   }
 
-  @Test("records that the packet itself has touched cost as well")
+  @Test("records that the packet itself has changed are counted in the cost as well")
   func touched() throws {
     var space = IngestSpace()
     space.limits.batchEvaluations = 4 * 100 * 3
@@ -199,7 +199,7 @@ struct IngestBatchTests {
     #expect(space.rows.isEmpty)
   }
 
-  @Test("a table that its author may not write is refused before anything is evaluated")
+  @Test("a table that its author must not write is refused before anything is evaluated")
   func checkedBefore() throws {
     var space = Self.space(records: 10)
     space.schema = try SpaceSchema(
@@ -225,7 +225,7 @@ struct IngestBatchTests {
     #expect(space.recordsShown == 6)
   }
 
-  @Test("looking ends when a packet matches too much, or costs too much")
+  @Test("a search ends when its packet matches too much, or costs too much")
   func endsEarly() throws {
     var space = Self.space(records: 5_000)
     space.limits.batchRecords = 10
@@ -241,7 +241,7 @@ struct IngestBatchTests {
     #expect(space.recordsShown - before <= 2_000)
   }
 
-  @Test("a walk that is cut into slices finds what one that is not would find")
+  @Test("a search in several slices finds every match")
   func slices() throws {
     var space = Self.space(records: 4_500)
     var maker = PacketMaker(1)

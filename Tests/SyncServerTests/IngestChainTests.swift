@@ -49,7 +49,7 @@ struct IngestChainTests {
     }
   }
 
-  @Test("an unfinished transaction is never applied, in whatever order its parts come")
+  @Test("an unfinished transaction is never applied, in any order of its parts")
   func unfinished() {
     var maker = PacketMaker(1)
     let parts = [
@@ -75,7 +75,7 @@ struct IngestChainTests {
   }
 
   @Test(
-    "a packet's place in its chain decides",
+    "a packet's place in its chain decides its answer",
     arguments: [
       Placement(dependency: "a3", operations: ["n1"], word: "applied"),
       Placement(dependency: "a3", operations: ["n1", "n2"], word: "applied"),
@@ -119,7 +119,7 @@ struct IngestChainTests {
     #expect(space.send(packet).word == (place.word == "applied" ? "duplicate" : place.word))
   }
 
-  @Test("a new device's packet after an operation of its former name waits for that under its own")
+  @Test("a new device's packet waits until its dependency is part of the device's own chain")
   func newDevice() throws {
     var former = PacketMaker(2)
     let known = former.packet("b1")
@@ -135,7 +135,7 @@ struct IngestChainTests {
     #expect(space.send(later).word == "duplicate")
   }
 
-  @Test("all that is known moves the chain on when it is its next link")
+  @Test("a packet of known operations extends the chain if it is the next link")
   func knownLink() {
     var first = PacketMaker(1)
     let packet = first.packet("a")
@@ -149,7 +149,7 @@ struct IngestChainTests {
     #expect(space.state.head == 1)
   }
 
-  @Test("a transaction that a copy has sent already waits for none of its packets, in any order")
+  @Test("a transaction that a copy has already sent waits for no packet, in any order")
   func knownTransaction() {
     var maker = PacketMaker(1)
     let parts = [
@@ -171,7 +171,7 @@ struct IngestChainTests {
     }
   }
 
-  @Test("packets that depend on each other in a circle only wait")
+  @Test("packets that depend on each other in a circle stay buffered")
   func circle() {
     var maker = PacketMaker(1)
     var first = maker.packet("a", continues: true)
@@ -184,7 +184,7 @@ struct IngestChainTests {
     #expect(space.send([first, second, own]).map(\.word) == ["buffered", "buffered", "buffered"])
   }
 
-  @Test("bodies of buffered packets are asked for only when these are released")
+  @Test("bodies of buffered packets are read only when the packets are released")
   func missing() {
     var maker = PacketMaker(1)
     let packets = [maker.packet("a"), maker.packet("b"), maker.packet("c"), maker.packet("d")]
@@ -198,7 +198,7 @@ struct IngestChainTests {
     #expect(space.bodiesLoaded == 1)
   }
 
-  @Test("a packet cut anew takes the place of the one that waits under its tail")
+  @Test("a packet that is cut differently replaces the buffered packet with the same tail")
   func recut() {
     var maker = PacketMaker(1)
     let first = maker.packet("a")

@@ -5,7 +5,7 @@ import Testing
 
 /// A write whose author has seen a value is later than that value, whatever the clocks of devices
 /// and servers show (SPEC.md §6).
-@Suite("Clocks that are wrong", .hangLimit)
+@Suite("Wrong clocks", .hangLimit)
 struct IngestClockTests {
   private static let minute: Int64 = 60_000
 
@@ -42,7 +42,7 @@ struct IngestClockTests {
   }
 
   @Test(
-    "an edit and a delete by an author who had seen the value stand on every server",
+    "an edit and a delete by an author who had seen the value win with any clock of the server",
     arguments: [-30, -120, -3_600, -86_400, -31_536_000, 31_536_000])
   func stepped(seconds: Int64) throws {
     var space = IngestSpace()
@@ -59,7 +59,7 @@ struct IngestClockTests {
     #expect(try !record(space).isAlive)
   }
 
-  @Test("rows of a server that was a year ahead can be edited, by devices that have seen them")
+  @Test("devices can edit the rows that they have seen of a server a year ahead")
   func yearAhead() throws {
     var space = IngestSpace()
     let year = 525_600 * Self.minute
@@ -77,7 +77,7 @@ struct IngestClockTests {
     }
   }
 
-  @Test("what the server itself writes is later than all that devices wrote before")
+  @Test("the server's own writes are later than all earlier writes of devices")
   func serverWrites() {
     var state = SpaceState(epoch: Epoch(7))
     let far = HybridTimestamp(milliseconds: 5_000_000)
@@ -87,7 +87,8 @@ struct IngestClockTests {
     #expect(state.admit(far, until: .zero) == far, "a time that is not ahead stays as it is")
   }
 
-  @Test("no clock and no time makes a reading fail", arguments: [Int64.min, -1, 0, .max])
+  @Test(
+    "a clock reading succeeds at every time of every clock", arguments: [Int64.min, -1, 0, .max])
   func extremes(now: Int64) {
     var space = IngestSpace()
     space.now = now
@@ -100,7 +101,7 @@ struct IngestClockTests {
     }
   }
 
-  @Test("of writers by chance, who each saw the record, none is undone by what it had seen")
+  @Test("a random writer's values never lose to values that the writer had seen")
   func byChance() throws {
     var random = Chance()
     for _ in 0..<200 {

@@ -6,7 +6,7 @@ import Testing
 /// Packets that are buffered, refused and written, by the machine alone.
 @Suite(.hangLimit)
 struct IngestEffectsTests {
-  @Test("bounds count what waits at the end of a batch, not what passes through")
+  @Test("bounds count the packets buffered after a batch, not those that pass through")
   func boundsAfterBatch() {
     var maker = PacketMaker(1)
     let packets = (0..<150).map { maker.packet("r\($0)") }
@@ -19,7 +19,7 @@ struct IngestEffectsTests {
     #expect(space.buffered.count == 100)
   }
 
-  @Test("bytes are bounded as packets are")
+  @Test("buffered bytes are bounded like buffered packets")
   func byteBound() {
     var maker = PacketMaker(1)
     let packets = (0..<4).map { maker.packet("r\($0)") }
@@ -31,7 +31,7 @@ struct IngestEffectsTests {
     #expect(space.send([packets[0]], byteCount: 5_000).map(\.word) == ["applied"])
   }
 
-  @Test("a transaction larger than what may wait is refused, and says so")
+  @Test("a transaction larger than the buffer is refused with its reason")
   func transactionBound() {
     var maker = PacketMaker(1)
     var space = IngestSpace()
@@ -40,7 +40,7 @@ struct IngestEffectsTests {
     #expect(parts.map { space.send($0).word }.suffix(2) == ["buffer_full", "buffer_full"])
   }
 
-  @Test("one packet's refusal leaves the batch's others alone")
+  @Test("the refusal of one packet does not affect the others of its batch")
   func refusalAlone() {
     var maker = PacketMaker(1)
     var other = PacketMaker(2)
@@ -77,7 +77,7 @@ struct IngestEffectsTests {
     #expect(space.rows.last?.time == clamp.next.next.next)
   }
 
-  @Test("clamping makes no time later, and history and state agree on it")
+  @Test("clamping makes no time later, and the history and the state have the same time")
   func clampsDownOnly() {
     var maker = PacketMaker(1)
     var other = PacketMaker(2)
@@ -95,7 +95,7 @@ struct IngestEffectsTests {
     #expect(space.records[ahead.key]?.columns.map(\.stamp.time) == [ahead.time])
   }
 
-  @Test("the history keeps what lost, and nothing where nothing did")
+  @Test("the history keeps an outcome only for operations that lost")
   func history() {
     var maker = PacketMaker(1)
     var other = PacketMaker(2)
@@ -112,7 +112,7 @@ struct IngestEffectsTests {
     #expect(outcome?.isOverruled == true && outcome?.conflicts.map(\.lost) == ["old"])
   }
 
-  @Test("an operation that says nothing leaves no record behind")
+  @Test("an operation without effect leaves no record behind")
   func emptyUpdate() {
     var maker = PacketMaker(1)
     var space = IngestSpace()
@@ -121,7 +121,7 @@ struct IngestEffectsTests {
     #expect(space.records.isEmpty && space.rows.count == 2)
   }
 
-  @Test("nothing is written for a batch that changes nothing")
+  @Test("a batch without changes writes nothing")
   func nothingToWrite() {
     var maker = PacketMaker(1)
     let packet = maker.packet("a")

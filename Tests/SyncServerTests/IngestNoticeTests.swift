@@ -6,7 +6,7 @@ import Testing
 /// Devices that receive notices of values that did not stay, by the machine alone.
 @Suite(.hangLimit)
 struct IngestNoticeTests {
-  @Test("who lost is told, and nobody where nothing was lost")
+  @Test("the loser of a conflict gets a notice; without a loss there is none")
   func losers() throws {
     var (first, second) = (PacketMaker(1), PacketMaker(2))
     var space = IngestSpace()
@@ -22,7 +22,7 @@ struct IngestNoticeTests {
     #expect(notice.conflicts == space.history[winner.id]?.outcome.conflicts)
   }
 
-  @Test("devices that lose by one operation are told apart, in their order")
+  @Test("devices that lose to one operation get separate notices, in their order")
   func several() throws {
     var makers = (1...4).map { PacketMaker(UInt64($0)) }
     var space = IngestSpace()
@@ -43,7 +43,7 @@ struct IngestNoticeTests {
     #expect(notices.map { $0.conflicts.map(\.lost) } == [[0], [2], [9]])
   }
 
-  @Test("a packet that is sent again tells nobody again")
+  @Test("a packet that is sent again creates no second notice")
   func duplicate() {
     var (first, second) = (PacketMaker(1), PacketMaker(2))
     var space = IngestSpace()
@@ -55,7 +55,7 @@ struct IngestNoticeTests {
     #expect(space.notices.map(\.device) == [second.device])
   }
 
-  @Test("a buffered packet tells nobody before it is applied")
+  @Test("a buffered packet creates no notice before it is applied")
   func buffered() {
     var (first, second) = (PacketMaker(1), PacketMaker(2))
     var space = IngestSpace()

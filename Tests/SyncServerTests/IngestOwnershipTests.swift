@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Members of a space that send under other members' device identifiers.
-@Suite("Owners of devices, by the machine alone", .hangLimit)
+@Suite("Owners of devices in the ingest machine", .hangLimit)
 struct IngestOwnershipTests {
   private static let victim = Principal("token:victim") ?? .anonymous
   private static let attacker = Principal("token:attacker") ?? .anonymous
@@ -47,7 +47,7 @@ struct IngestOwnershipTests {
     return (answers, space)
   }
 
-  @Test("whatever is sent under a device's name by others, its owner's work is as without it")
+  @Test("packets that others send under a device's name do not change its owner's results")
   func undisturbed() {
     let (calm, attacked) = (Self.story(isAttacked: false), Self.story(isAttacked: true))
     #expect(calm.answers == attacked.answers)
@@ -59,7 +59,7 @@ struct IngestOwnershipTests {
     #expect(attacked.space.owners == [PacketMaker(1).device: Self.victim])
   }
 
-  @Test("an operation that claims to have seen what is not there is refused, in each packet")
+  @Test("an operation that claims to have seen a future sequence is refused, in each packet")
   func baseAhead() {
     var maker = PacketMaker(1)
     var space = IngestSpace()

@@ -18,7 +18,7 @@ struct IngestPrunedTests {
     return (space, maker, sent)
   }
 
-  @Test("a pruned packet is a duplicate, overruled for its author, and has no places")
+  @Test("a pruned packet is a duplicate, overruled for its author and without sequences")
   func duplicate() throws {
     var (space, _, sent) = Self.pruned(packets: 3)
     let head = space.state.head
@@ -29,7 +29,7 @@ struct IngestPrunedTests {
     #expect(space.state.head == head)
   }
 
-  @Test("effects of a batch that is applied once more have identifiers of their own")
+  @Test("effects of a batch that is applied again have new identifiers")
   func batchAgain() throws {
     var (space, maker) = (IngestSpace(), PacketMaker(1))
     _ = space.send(maker.packet("a", "b"))
@@ -44,7 +44,7 @@ struct IngestPrunedTests {
     #expect(ids.count == 4 && Set(ids).count == 4)
   }
 
-  @Test("an operation made at the floor or later is never taken for a pruned one")
+  @Test("an operation made at the retention horizon or later never counts as pruned")
   func newOperation() {
     var (space, maker, sent) = Self.pruned(packets: 3)
     var copy = sent[1].operations
@@ -55,7 +55,7 @@ struct IngestPrunedTests {
     #expect(space.send(packet).word == "device_forked")
   }
 
-  @Test("an operation whose identifier is later than the packet's tail was not in it before")
+  @Test("a packet with a pruned packet's tail and a later operation is a fork")
   func laterOperation() {
     var (space, maker, sent) = Self.pruned(packets: 3)
     let mine = maker.operation(.insert, "mine", [Column("v", 1)])
@@ -65,7 +65,7 @@ struct IngestPrunedTests {
     #expect(space.send(packet).word == "device_forked")
   }
 
-  @Test("another packet in a pruned one's place is a fork")
+  @Test("another packet in a pruned packet's place is a fork")
   func otherTail() {
     var (space, maker, sent) = Self.pruned(packets: 3)
     let packet = Packet(
@@ -74,7 +74,7 @@ struct IngestPrunedTests {
     #expect(space.send(packet).word == "device_forked")
   }
 
-  @Test("only a chain that has forgotten packets takes an unknown dependency for one of them")
+  @Test("only a chain that has forgotten packets treats an unknown dependency as a forgotten one")
   func forgotten() {
     let unknown = OperationID(UniqueID(high: 1, low: 0))
     for (packets, word) in [
@@ -88,7 +88,7 @@ struct IngestPrunedTests {
     }
   }
 
-  @Test("a dependency later than what the chain remembers is waited for")
+  @Test("a packet is buffered if its dependency is later than the remembered chain")
   func early() {
     var (space, maker, _) = Self.pruned(packets: 120)
     _ = maker.packet("on its way")

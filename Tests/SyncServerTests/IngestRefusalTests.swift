@@ -18,7 +18,7 @@ struct IngestRefusalTests {
 
   // MARK: Packets
 
-  @Test("all operations that can never be applied are named at once, and nothing is kept")
+  @Test("a refusal names all operations that can never be applied, and nothing is stored")
   func allNamed() {
     var maker = PacketMaker(1)
     var space = IngestSpace()
@@ -38,7 +38,7 @@ struct IngestRefusalTests {
     #expect(space.records == before.2)
   }
 
-  @Test("a refusal names as many operations as an answer may hold, in their order")
+  @Test("a refusal names as many operations as an answer can hold, in their order")
   func manyNamed() {
     var maker = PacketMaker(1)
     var space = IngestSpace()
@@ -59,7 +59,7 @@ struct IngestRefusalTests {
     )
   }
 
-  @Test("the chain stands where it stood: the packet cut anew without the operation goes in")
+  @Test("a refusal leaves the chain unchanged: the packet without the operation is applied")
   func chainStands() {
     var maker = PacketMaker(1)
     var space = IngestSpace()
@@ -74,7 +74,7 @@ struct IngestRefusalTests {
     #expect(space.rows.map(\.sequence) == [1, 2])
   }
 
-  @Test("a transaction of several packets is refused with all of it, in whatever order it comes")
+  @Test("a refused transaction of several packets is refused whole, in any order of its packets")
   func wholeRun() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1]] {
       for isTogether in [false, true] {
@@ -121,7 +121,7 @@ struct IngestRefusalTests {
     #expect(space.send(third).refusals.map(\.code) == [.reservedTable])
   }
 
-  @Test("what waits for a refused packet in the same batch is refused with it, and others are not")
+  @Test("followers of a refused packet in its batch are refused with it; other packets are applied")
   func followers() {
     var maker = PacketMaker(1)
     var other = PacketMaker(2)
@@ -144,7 +144,7 @@ struct IngestRefusalTests {
     }
   }
 
-  @Test("what is buffered and sent again with the refused packet that it waits for is refused too")
+  @Test("a buffered follower that is sent again with its refused predecessor is refused too")
   func bufferedFollower() {
     var maker = PacketMaker(1)
     var bad = maker.operation()
@@ -162,7 +162,7 @@ struct IngestRefusalTests {
     #expect(space.buffered.map(\.key.tail) == [other.tail])
   }
 
-  @Test("many devices' refusals in one batch leave the rest as if they had not been sent")
+  @Test("refusals of many devices in one batch do not affect the rest of the batch")
   func manyRefusals() {
     var packets: [Packet] = []
     for number in 1...20 {
@@ -180,7 +180,7 @@ struct IngestRefusalTests {
     #expect(space.rows == plain.rows && space.records == plain.records)
   }
 
-  @Test("an operation that is in the history already is not judged again")
+  @Test("an operation that is already in the history is not checked again")
   func knownIsNotJudged() throws {
     var maker = PacketMaker(1)
     let packet = maker.packet("a")
@@ -236,7 +236,7 @@ struct IngestRefusalTests {
     }
   }
 
-  @Test("a table for admins is refused to writers, also where an admin's packet lets theirs in")
+  @Test("a table for admins refuses writers, even if an admin's packet releases theirs")
   func roles() throws {
     let json = #"{"tables":{"t":{"write":"admin"}}}"#
     var maker = PacketMaker(1)
@@ -250,7 +250,7 @@ struct IngestRefusalTests {
     #expect(space.send(second, role: .admin).word == "applied")
   }
 
-  @Test("a client that speaks less than the space's minimum is told to upgrade")
+  @Test("a client below the space's minimum protocol version is asked to upgrade")
   func upgrade() {
     var maker = PacketMaker(1)
     var space = IngestSpace()

@@ -22,7 +22,7 @@ struct IngestUniqueKeyTests {
     space.send(one.packet([one.operation(.insert, record, columns)]))
   }
 
-  @Test("the second record with a key's values is refused, and told who holds them")
+  @Test("a second record with a key's values is refused with the first record's name")
   mutating func taken() {
     #expect(insert("a", Self.email("x@y")).word == "applied")
     let operation = two.operation(.insert, "b", Self.email("x@y"))
@@ -51,7 +51,7 @@ struct IngestUniqueKeyTests {
     #expect(result.refusals.map(\.detail) == ["record f holds the same project, number"])
   }
 
-  @Test("a value is free again when it changes, when its record is deleted, and for its own record")
+  @Test("a value is free after its change or its record's delete, and always for its own record")
   mutating func freed() {
     _ = insert("a", Self.email("x"))
     _ = space.send(one.packet([one.operation(.update, "a", Self.email("y"))]))
@@ -67,7 +67,7 @@ struct IngestUniqueKeyTests {
     #expect(holders.sorted() == [#"["x"] b"#, #"["y"] c"#, #"["z"] a"#])
   }
 
-  @Test("two records may swap their values within a packet, in either order")
+  @Test("two records can swap their values within a packet, in either order")
   mutating func swap() {
     _ = insert("a", Self.email("x"))
     _ = insert("b", Self.email("y"))
@@ -80,7 +80,7 @@ struct IngestUniqueKeyTests {
     #expect(space.send(half).refusals.map(\.holder) == ["b"])
   }
 
-  @Test("two records of one packet with the same values are refused, the later one named")
+  @Test("if two records of one packet have the same values, the later one is refused by name")
   mutating func withinPacket() {
     let operations = [
       one.operation(.insert, "a", Self.email("x")), one.operation(.insert, "b", Self.email("x")),
@@ -104,7 +104,7 @@ struct IngestUniqueKeyTests {
     #expect(space.send(rival).word == "applied")
   }
 
-  @Test("a write that loses claims nothing, and the value that stays is held on")
+  @Test("a write that loses claims nothing, and the value that wins stays claimed")
   mutating func loser() {
     _ = insert("a", Self.email("x"))
     two.milliseconds -= 10_000
@@ -114,7 +114,7 @@ struct IngestUniqueKeyTests {
     #expect(insert("c", Self.email("x")).refusals.map(\.holder) == ["a"])
   }
 
-  @Test("one look-up serves a batch, and none is made for tables without unique keys")
+  @Test("one look-up serves a batch, and tables without unique keys need none")
   mutating func lookUps() {
     let packets = (0..<50).map { number in
       one.packet([one.operation(.insert, "r\(number)", Self.email(.integer(Int64(number))))])
@@ -127,7 +127,7 @@ struct IngestUniqueKeyTests {
     #expect(space.holderLookUps == 1)
   }
 
-  @Test("random writes never let two living records hold the same values")
+  @Test("random writes never let two living records have the same values")
   mutating func random() {
     var generator = VaryingNumbers(seed: 42)
     var refused = 0

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The ingest machine's counts of each principal's usage.
-@Suite("Quotas by the machine alone", .hangLimit)
+@Suite("Quotas in the ingest machine", .hangLimit)
 struct IngestUsageTests {
   private static let members = (0..<3).compactMap { Principal("token:\($0)") }
 
@@ -40,7 +40,7 @@ struct IngestUsageTests {
     return space
   }
 
-  @Test("what is counted is what is there, after any packets of several principals")
+  @Test("the counted usage equals the stored content after any packets of several principals")
   func recount() {
     for seed in 0..<20 {
       let space = Self.busySpace(UInt64(seed))
@@ -61,7 +61,7 @@ struct IngestUsageTests {
     }
   }
 
-  @Test("a principal is charged for its own packets' growth within one transaction of many")
+  @Test("each principal of a shared transaction is charged for its own packets' growth")
   func sharedTransaction() throws {
     var (first, second) = (PacketMaker(1), PacketMaker(2))
     second.milliseconds += 1_000
@@ -80,7 +80,7 @@ struct IngestUsageTests {
     #expect(charged[0] + charged[1] == space.total.bytes)
   }
 
-  @Test("the packet of a transaction that is too large leaves the others of the transaction alone")
+  @Test("a packet above the quota does not affect other packets of its database transaction")
   func oneTooLarge() {
     var (first, second) = (PacketMaker(1), PacketMaker(2))
     var space = IngestSpace()
@@ -96,7 +96,7 @@ struct IngestUsageTests {
     #expect(space.usage[Self.members[0]] == nil && space.owners.count == 1)
   }
 
-  @Test("a record is named by the operation that wrote most to it, and deletes are never named")
+  @Test("a too large record is named by the operation that wrote most to it, never by a delete")
   func culprit() throws {
     var maker = PacketMaker(1)
     var space = IngestSpace()

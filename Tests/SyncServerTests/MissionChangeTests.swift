@@ -24,7 +24,7 @@ struct MissionChangeTests {
     return try row.state.withUnsafeBytes { try RecordState(decoding: $0, limits: .standard) }
   }
 
-  @Test("a mission takes the next sequence as an operation of the server's own")
+  @Test("a mission takes the next sequence as an operation of the server")
   func operation() throws {
     let decision = try publish(1, last: 0).get()
     let effects = decision.effects
@@ -38,7 +38,7 @@ struct MissionChangeTests {
     #expect(MissionRecord(id, stored: try state(effects)) == decision.record)
   }
 
-  @Test("a later version stands although the server's clock was set back")
+  @Test("a later version wins even if the server's clock went back")
   func clock() throws {
     let first = try publish(1, last: 0, now: 1_000_000).get()
     let second = try publish(
@@ -55,7 +55,7 @@ struct MissionChangeTests {
     #expect(MissionRecord(id, stored: try state(third.effects)) == third.record)
   }
 
-  @Test("what is in force already has no effects, and what is not there cannot be taken back")
+  @Test("republishing a current version or retracting an absent mission has no effects")
   func nothing() throws {
     let first = try publish(1, last: 0).get()
     let again = try publish(1, last: 1, over: state(first.effects), now: 2_000).get()
@@ -67,7 +67,7 @@ struct MissionChangeTests {
       MissionChange.retract(id, stored: try state(gone), in: space, now: 1, random: 1).isEmpty)
   }
 
-  @Test("another version than the next one is refused", arguments: [0, 1, 2, 3, 5, -1])
+  @Test("any other version than the next one is refused", arguments: [0, 1, 2, 3, 5, -1])
   func versions(version: Int64) throws {
     guard case .failure(let problem) = publish(version, last: 3) else {
       Issue.record("version \(version) replaced version 3")

@@ -38,7 +38,7 @@ struct MissionCommandTests {
     try write("tour/.hidden", "x")
   }
 
-  @Test("of a directory that holds no store nothing is answered, and nothing is made there")
+  @Test("commands on a directory without a store fail and create nothing there")
   func noStore() async throws {
     for arguments in [
       ["mission", "list", "--space", "notes"], ["mission", "show", "a", "--space", "notes"],
@@ -67,7 +67,7 @@ struct MissionCommandTests {
     #expect(!FileManager.default.fileExists(atPath: tests.data + "/blobs"))
   }
 
-  @Test("where no mission is published that is said, with what publishes one")
+  @Test("an empty list of missions is reported with the command that publishes one")
   func none() async throws {
     #expect(try await tests.run("space", "create", "notes").status == .exited(0))
     let listed = try await run("list", "--space", "notes")
@@ -78,7 +78,7 @@ struct MissionCommandTests {
     #expect(one.output == "published one version 1: 1 item, 1 B\n")
   }
 
-  @Test("a token that is missing, unknown or too little is the user's to give: status 4")
+  @Test("a missing, unknown or insufficient token is reported with exit status 4")
   func tokens() async throws {
     try await makeTour()
     let reader = try await tests.token("reader")
@@ -138,7 +138,7 @@ struct MissionCommandTests {
       try await run("show", "tour", "--space", "notes", "--verify").status == .exited(0))
   }
 
-  @Test("a manifest names files beside it and addresses elsewhere; what is wrong is told")
+  @Test("a manifest can name files beside it and other addresses; faults are reported")
   func manifest() async throws {
     try await makeTour()
     let hash = String(repeating: "ab", count: 32)
@@ -191,7 +191,7 @@ struct MissionCommandTests {
     #expect(list.output.components(separatedBy: #""mission""#).count == 2)
   }
 
-  @Test("through a server, what is published is sent in parts and served with ranges")
+  @Test("content is sent to a server in parts, and served in ranges")
   func remote() async throws {
     try await makeTour()
     let big = (0..<400_000).map { "line \($0)\n" }.joined()
@@ -258,7 +258,7 @@ struct MissionCommandTests {
     #expect(counted < sent + content.count)
   }
 
-  @Test("a publisher that is killed leaves nothing to be seen, and a repeat completes")
+  @Test("a killed publisher leaves nothing visible, and a repeat completes")
   func killed() async throws {
     try await makeTour()
     for number in 0..<40 {
@@ -294,7 +294,7 @@ struct MissionCommandTests {
       try await run("show", "tour", "--space", "notes", "--verify").status == .exited(0))
   }
 
-  @Test("a server on a database without --blobs, and two that make the key, are told apart")
+  @Test("concurrent commands make one key, and a store in a database needs --blobs")
   func key() async throws {
     #expect(try await tests.run("space", "create", "notes").status == .exited(0))
     let keys = try await withThrowingTaskGroup(of: String.self) { group in

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The refusals and warnings of `ferryd mission publish`.
-@Suite("Publishing with care", .hangLimit)
+@Suite("Publishing a mission", .hangLimit)
 struct MissionPublishingTests {
   private let tests: ServiceDaemonTests
   private let folder: TemporaryDirectory
@@ -31,7 +31,7 @@ struct MissionPublishingTests {
       ["mission", "publish", path, "--space", "notes", "--data", tests.data] + more)
   }
 
-  @Test("a key that is missing is told with what to do, and replaced where that is asked for")
+  @Test("a missing key is reported with the next step, and replaced on request")
   func key() async throws {
     let tour = try draft("tour", "a")
     #expect(try await publish(tour).status == .exited(0))
@@ -50,7 +50,7 @@ struct MissionPublishingTests {
     #expect(try await publish(tour).output.hasPrefix("published tour version 2"))
   }
 
-  @Test("names that differ in case only, reserved ones and circles are refused")
+  @Test("names that differ only in case, reserved names and circles are refused")
   func neighbours() async throws {
     let tour = try draft("tour", "a")
     #expect(try await publish(tour, "--after", "city").status == .exited(0))
@@ -66,7 +66,7 @@ struct MissionPublishingTests {
     }
   }
 
-  @Test("a mission to come after that is nowhere, and files that are left out, are told")
+  @Test("an absent predecessor and ignored files are reported")
   func warnings() async throws {
     let tour = try draft("tour", "a", ".b", ".git/c", ".git/d", "e/.f")
     let first = try await publish(tour, "--after", "nowhere")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import SyncServer
 
-@Suite("A mission beside the others of its space", .hangLimit)
+@Suite("A mission and the others of its space", .hangLimit)
 struct NearbyMissionsTests {
   private func manifest(_ id: String, after: [String] = []) throws -> MissionManifest {
     MissionManifest(
@@ -21,7 +21,7 @@ struct NearbyMissionsTests {
       signature: [], signer: [signer], publishedAt: 0)
   }
 
-  @Test("a name that differs from another mission's in case only is refused")
+  @Test("a name that differs from another mission's only in case is refused")
   func names() throws {
     let others = NearbyMissions([try record("Tour"), try record("base")])
     let problem = others.problem(with: try manifest("tour"))
@@ -30,7 +30,7 @@ struct NearbyMissionsTests {
     #expect(others.problem(with: try manifest("tour-2")) == nil)
   }
 
-  @Test("a circle of missions is refused, and named")
+  @Test("a circle of missions is refused with their names")
   func circles() throws {
     let others = NearbyMissions([
       try record("a", after: ["b", "x"]), try record("b", after: ["c", "d"]), try record("d"),
@@ -44,7 +44,7 @@ struct NearbyMissionsTests {
     #expect(others.problem(with: try manifest("d", after: ["a"])) != nil)
   }
 
-  @Test("another key than that of all the others is noticed")
+  @Test("a key that differs from all other missions' keys is noticed")
   func signers() throws {
     #expect(NearbyMissions([]).signer(besides: [1]) == nil)
     #expect(NearbyMissions([try record("a")]).signer(besides: [1]) == nil)

@@ -34,13 +34,13 @@ struct OpenAPITests {
     return try String(contentsOf: file, encoding: .utf8)
   }
 
-  @Test("names the paths of all routes and no others")
+  @Test("the description names the paths of all routes and no others")
   func paths() throws {
     let routes = Route.allCases.filter { $0 != .unknown }.map(\.rawValue)
     #expect(try Set(Self.operations().keys) == Set(routes))
   }
 
-  @Test("names the methods of each route; HEAD may be left to GET")
+  @Test("the description names the methods of each route; HEAD can be implied by GET")
   func methods() throws {
     let operations = try Self.operations()
     for route in Route.allCases where route != .unknown {
@@ -52,7 +52,7 @@ struct OpenAPITests {
     }
   }
 
-  @Test("each operation names the statuses that any request of its kind may get")
+  @Test("each operation names the statuses that any request of its kind can get")
   func statuses() throws {
     for (path, methods) in try Self.operations() where path.hasPrefix("/v1/") {
       for (method, statuses) in methods {
@@ -67,7 +67,7 @@ struct OpenAPITests {
     }
   }
 
-  @Test("lists the codes of problems that there are, and no others")
+  @Test("the description lists the existing problem codes and no others")
   func codes() throws {
     let text = try Self.text()
     let problem = try #require(text.split(separator: "\n    Problem:\n").last)

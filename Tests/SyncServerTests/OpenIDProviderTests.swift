@@ -73,7 +73,7 @@ struct OpenIDProviderTests {
   }
 
   @Test(
-    "tokens give the roles of their claim, and only those for this server",
+    "tokens grant the roles of their claim, and only tokens for this server are accepted",
     arguments: OpenIDProvider.Key.Algorithm.allCases)
   func roles(_ algorithm: OpenIDProvider.Key.Algorithm) async throws {
     let provider = try await OpenIDProvider()
@@ -122,7 +122,7 @@ struct OpenIDProviderTests {
     #expect(try await server.refusal(ada.accessToken).contains("audience (aud)"))
   }
 
-  @Test("a key that the provider replaces counts no longer as soon as its successor is known")
+  @Test("a key that the provider replaces is refused as soon as its successor is known")
   func rotation() async throws {
     let provider = try await OpenIDProvider()
     let issuer = try await provider.addIssuer("main", .make(.es256))

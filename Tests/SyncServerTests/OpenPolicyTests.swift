@@ -5,7 +5,7 @@ import Testing
 
 @testable import SyncServer
 
-@Suite("What an open server lets in", .hangLimit)
+@Suite("Requests to an open server", .hangLimit)
 struct OpenPolicyTests {
   private static let policies: [OpenPolicy] = [
     .loopback(), .loopback(alsoNamed: ["ferry.test"]), .insecure(),
@@ -19,7 +19,7 @@ struct OpenPolicyTests {
   }
 
   @Test(
-    "an open server refuses what web pages and proxies send, however it was started",
+    "an open server refuses requests of web pages and proxies, in any configuration",
     arguments: [
       ("Origin", "https://evil.example", ProblemCode.forbidden), ("Origin", "null", .forbidden),
       ("Origin", "http://127.0.0.1:8080", .forbidden), ("Forwarded", "for=1.2.3.4", .forbidden),
@@ -37,7 +37,7 @@ struct OpenPolicyTests {
   }
 
   @Test(
-    "a body is application/json, with any parameters, and nothing that a form can send",
+    "a body is application/json with any parameters, and no type that a form can send",
     arguments: [
       ("application/json", true), ("Application/JSON ; charset=utf-8", true),
       ("text/plain", false), ("application/x-www-form-urlencoded", false),
@@ -53,7 +53,7 @@ struct OpenPolicyTests {
     #expect(OpenPolicy.loopback().fault(of: upload) == nil)
   }
 
-  @Test("a request without a body needs no media type, also with a length of 0")
+  @Test("a request without a body needs no media type, even with a length of 0")
   func noBody() {
     for policy in Self.policies {
       #expect(policy.fault(of: visitor([:])) == nil)
@@ -63,7 +63,7 @@ struct OpenPolicyTests {
   }
 
   @Test(
-    "a name in Host is this machine's, or one that was allowed; others are a page's own",
+    "a Host name is accepted if it is this machine's or was allowed; others are refused",
     arguments: [
       ("localhost", [true, true, true, true]), ("[::1]:80", [true, true, true, true]),
       ("127.3.2.1", [true, true, true, true]), ("evil.example", [false, false, false, false]),
@@ -80,7 +80,7 @@ struct OpenPolicyTests {
     }
   }
 
-  @Test("a form that a page posts to an open service writes nothing")
+  @Test("a form that a web page posts to an open service writes nothing")
   func service() async {
     let fixture = ServiceFixture(checksLoopback: true)
     let body = Packet.serviceSample(1).encoded()

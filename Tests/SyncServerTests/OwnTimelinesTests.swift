@@ -29,7 +29,7 @@ struct OwnTimelinesTests {
     state = SpaceState(epoch: next.epoch, head: next.head, timeline: next.timeline)
   }
 
-  @Test("one begins in each space with the first operation, and goes on")
+  @Test("a timeline begins in each space with the first operation, and continues")
   func begins() {
     let own = OwnTimelines { [drawn] in drawn.next() }
     var (one, two) = (SpaceState(epoch: Epoch(1), head: 5), SpaceState(epoch: Epoch(2)))
@@ -46,7 +46,7 @@ struct OwnTimelinesTests {
     #expect(one.timeline == first && one.head == 10)
   }
 
-  @Test("it begins where the first operation comes, not behind it")
+  @Test("a timeline begins at the place before its first operation")
   func start() {
     var state = SpaceState(epoch: Epoch(1), head: 5)
     state.nextTimeline = Timeline(9)
@@ -58,7 +58,7 @@ struct OwnTimelinesTests {
     #expect(state.nextTimeline == nil)
   }
 
-  @Test("another one begins where the database was set back beneath the run")
+  @Test("a new timeline begins if the database was rolled back during the run")
   func setBack() {
     let own = OwnTimelines { [drawn] in drawn.next() }
     var state = SpaceState(epoch: Epoch(1))
@@ -75,7 +75,7 @@ struct OwnTimelinesTests {
     #expect(state.timeline == second, "behind where it had been, and on its way")
   }
 
-  @Test("what other nodes tell of counts as seen, and what comes late lowers nothing")
+  @Test("heads of other nodes count as seen, and late ones lower nothing")
   func told() {
     let own = OwnTimelines { [drawn] in drawn.next() }
     own.note(HeadMove(space: 1, head: 50))

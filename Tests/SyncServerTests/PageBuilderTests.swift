@@ -72,7 +72,7 @@ struct PageBuilderTests {
     }
   }
 
-  @Test("a cursor that is too old, and of a history that was lost, is told of the loss")
+  @Test("the loss of a history is reported before the expiry of the cursor")
   func lostBeforeExpired() {
     let operation = OperationID(UniqueID(high: 0, low: 9))
     func code(
@@ -100,7 +100,7 @@ struct PageBuilderTests {
   }
 
   @Test(
-    "pages of any size hold every change and notice once, in the page of its place",
+    "pages of any size contain every change and notice once, in the page of its sequence",
     arguments: UInt64(1)...150)
   func everythingOnce(seed: UInt64) throws {
     let list = List(seed: seed)
@@ -146,7 +146,7 @@ struct PageBuilderTests {
     #expect(head.cursor.received == list.notices[2].sequence)
   }
 
-  @Test("a page without notices is the page of a builder that knows none", arguments: 1...20)
+  @Test("a page without notices equals the page of a builder that knows none", arguments: 1...20)
   func unchanged(seed: Int) throws {
     var list = List(seed: UInt64(seed))
     list.notices = []
@@ -158,7 +158,7 @@ struct PageBuilderTests {
     #expect(PageCount.read(bytes) == 5)
   }
 
-  @Test("the count of changes is found in a page's head beside its notices")
+  @Test("the count of changes is read from a page's head beside its notices")
   func count() throws {
     let list = List(seed: 3)
     let bytes = try list.page(

@@ -69,7 +69,7 @@ struct PostgresMigrationTests {
     #expect(try Self.number("SELECT count(*) FROM t", url) == 1)
   }
 
-  @Test("a walk over a large table is done in slices, and says how far it is")
+  @Test("a walk over a large table runs in slices, and reports its progress")
   func slices() async throws {
     let url = try PostgresCluster.shared().createDatabase()
     let reports = Mutex<[String]>([])
@@ -88,7 +88,7 @@ struct PostgresMigrationTests {
     #expect(lines.last == "step 2 of 2: 1000 records")
   }
 
-  @Test("a migration that broke off goes on where it was")
+  @Test("an interrupted migration continues at its place")
   func resumes() async throws {
     let url = try PostgresCluster.shared().createDatabase()
     let steps = [PostgresMigration.Step(Self.table), Self.walk("changes = changes + 1")]
@@ -111,7 +111,7 @@ struct PostgresMigrationTests {
     #expect(try Self.number("SELECT max(version)::bigint FROM ferry_schema", url) == 2)
   }
 
-  @Test("of several nodes that start at once one migrates, and the others wait")
+  @Test("of several nodes that start at the same time, one migrates and the others wait")
   func nodes() async throws {
     let url = try PostgresCluster.shared().createDatabase()
     let steps = [PostgresMigration.Step(Self.table), Self.walk("changes = changes + 1")]
@@ -125,7 +125,7 @@ struct PostgresMigrationTests {
     #expect(try Self.number("SELECT count(*) FROM ferry_schema WHERE version = 2", url) == 1)
   }
 
-  @Test("a store that a newer server wrote is not touched")
+  @Test("a store that a newer server wrote is not changed")
   func newer() async throws {
     let url = try PostgresCluster.shared().createDatabase()
     let step = PostgresMigration.Step(Self.table)

@@ -50,7 +50,7 @@ struct PrunerTests {
     return space.id
   }
 
-  @Test("a run prunes each space by its own retention, in slices, and tells of it")
+  @Test("a run prunes each space by its own retention, in slices, and reports it")
   func run() async throws {
     let directory = try TemporaryDirectory()
     let store = try await SQLiteStore(directory: directory.url.path)
@@ -85,7 +85,7 @@ struct PrunerTests {
     await store.close()
   }
 
-  @Test("what a killed run left undone is done by the next one")
+  @Test("the next run completes the work of a killed run")
   func killed() async throws {
     let directory = try TemporaryDirectory()
     let store = try await SQLiteStore(directory: directory.url.path)
@@ -101,7 +101,7 @@ struct PrunerTests {
     await store.close()
   }
 
-  @Test("a store that fails is written to the log, and the next run goes on")
+  @Test("a failing store is logged, and the next run continues")
   func failing() async {
     let store = ServiceStoreDouble(spaces: ["notes"])
     store.fail(.unavailable("away"))

@@ -23,7 +23,7 @@ struct RateLimiterTests {
     #expect(limiter.countRequest(of: eve, now: .seconds(60)) != nil, "a pause saves one burst")
   }
 
-  @Test("bytes are paid for by the requests that follow, and the debt is bounded")
+  @Test("later requests pay for the bytes of a request, and the debt is bounded")
   func bytes() throws {
     var limiter = RateLimiter(RateLimits(requests: 0, requestBurst: 1, bytes: 100, failures: 0))
     let eve = try principal("owner:eve")
@@ -39,7 +39,7 @@ struct RateLimiterTests {
     #expect(longest < .seconds(11))
   }
 
-  @Test("a limit of 0 is none, and a clock that goes back gives nothing away")
+  @Test("a limit of 0 is no limit, and a clock that goes back releases nothing")
   func off() throws {
     var limiter = RateLimiter(RateLimits(requests: 0, requestBurst: 1, bytes: 0, failures: 0))
     let eve = try principal("owner:eve")
@@ -53,7 +53,7 @@ struct RateLimiterTests {
     #expect(bucket.take(1, rate: 1, burst: 1, now: .seconds(101)) == nil)
   }
 
-  @Test("an address that failed often waits; of IPv6 its network counts")
+  @Test("an address that failed often waits; an IPv6 address counts as its network")
   func failures() {
     var limiter = RateLimiter(RateLimits(requests: 0, requestBurst: 1, bytes: 0, failures: 60))
     for number in 0..<60 {
@@ -66,7 +66,7 @@ struct RateLimiterTests {
     #expect(limiter.failureWait(at: "2001:db8::ffff", now: .seconds(2)) == nil)
   }
 
-  @Test("principals and addresses that are known are bounded, and the busy ones stay")
+  @Test("the number of known principals and addresses is bounded, and busy ones stay")
   func bounded() throws {
     var limiter = RateLimiter(
       RateLimits(requests: 1, requestBurst: 2, bytes: 0, failures: 60), countMax: 100)
@@ -81,7 +81,7 @@ struct RateLimiterTests {
     }
   }
 
-  @Test("the service answers 429 and says how long to wait; anonymous requests are not counted")
+  @Test("the service answers 429 with the time to wait; anonymous requests are not counted")
   func service() async throws {
     let store = ServiceStoreDouble(spaces: ["notes"])
     let time = ServiceClockDouble()

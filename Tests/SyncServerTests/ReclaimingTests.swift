@@ -9,7 +9,7 @@ import Testing
 @Suite(.hangLimit)
 struct ReclaimingTests {
   @Test(
-    "room is given back once it is worth the work, which grows with what stays",
+    "space is reclaimed after 10,000 deleted rows, or a tenth of a larger history",
     arguments: [
       (9_999, 0, false), (10_000, 0, true), (10_000, 100_000, true), (10_000, 100_010, false),
       (1_000_000, 10_000_000, true), (999_999, 10_000_000, false),
@@ -22,7 +22,7 @@ struct ReclaimingTests {
     #expect(debt == ReclaimDebt())
   }
 
-  @Test("what was deleted in several runs adds up until its room is given back")
+  @Test("deletions of several runs add up until their space is reclaimed")
   func addsUp() async throws {
     let directory = try TemporaryDirectory()
     let store = try await SQLiteStore(directory: directory.url.path)
@@ -40,7 +40,7 @@ struct ReclaimingTests {
     await store.close()
   }
 
-  @Test("a table that is held, by PostgreSQL's own vacuum or a long read, is left for later")
+  @Test("a table that a vacuum or a long read of PostgreSQL locks is reclaimed later")
   func held() async throws {
     let url = try PostgresCluster.shared().createDatabase()
     let store = try await PostgresStore(url: url)

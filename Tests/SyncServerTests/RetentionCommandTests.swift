@@ -6,9 +6,9 @@ import Testing
 @testable import SyncServer
 
 /// `ferryd space set`, `show` and `prune`, beside a server that runs.
-@Suite("The retention's commands", .hangLimit)
+@Suite("The retention commands", .hangLimit)
 struct RetentionCommandTests {
-  @Test("a space's retention is set, shown and pruned by, also while a server runs")
+  @Test("the commands set and show a space's retention and prune by it, even while a server runs")
   func commands() async throws {
     let tests = try ServiceDaemonTests()
     #expect(try await tests.run("space", "create", "notes").status == .exited(0))

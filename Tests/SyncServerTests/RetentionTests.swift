@@ -16,14 +16,14 @@ struct RetentionTests {
   }
 
   @Test(
-    "marks lie a tenth of the retention apart, an hour at most",
+    "marks are a tenth of the retention apart, but at most an hour",
     arguments: [(1_000, 100), (86_400_000, 3_600_000), (nil, 3_600_000), (0, 0)]
       as [(Int64?, Int64)])
   func intervals(milliseconds: Int64?, interval: Int64) {
     #expect(Retention(milliseconds: milliseconds).markInterval == interval)
   }
 
-  @Test("a mark is due when the head has moved and the time has come")
+  @Test("a mark is due when the head has moved and the interval has passed")
   func marks() {
     let request = FloorRequest(now: 10 * Self.hour, keeping: .standard)
     #expect(Self.state(head: 0).dueMark(request) == nil)
@@ -38,14 +38,14 @@ struct RetentionTests {
         == HeadTime(sequence: 5, at: 10 * Self.hour))
   }
 
-  @Test("marks never go back in time, so that a clock set back keeps history longer")
+  @Test("marks never go back in time, so a clock that goes back keeps history longer")
   func clockSetBack() {
     let newest = HeadTime(sequence: 3, at: 10 * Self.hour)
     let request = FloorRequest(now: 5 * Self.hour, keeping: Retention(milliseconds: 0))
     #expect(Self.state(head: 9, newest: newest).dueMark(request) == nil)
   }
 
-  @Test("the floor rises to the newest mark that is old enough; to the head where all is to go")
+  @Test("the retention horizon rises to the newest old mark, or to the head without retention")
   func floors() {
     let request = FloorRequest(now: 10 * Self.hour, keeping: Retention(milliseconds: Self.hour))
     let mark = HeadTime(sequence: 7, at: 9 * Self.hour)

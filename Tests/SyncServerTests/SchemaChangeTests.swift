@@ -23,7 +23,7 @@ struct SchemaChangeTests {
     return try row.state.withUnsafeBytes { try RecordState(decoding: $0, limits: .standard) }
   }
 
-  @Test("a schema takes the next sequence as an operation of the server's own")
+  @Test("a schema takes the next sequence as an operation of the server")
   func operation() throws {
     let decision = try decide(SpaceSchema(minimumProtocol: 4))
     #expect(decision.schema.version == 1)
@@ -41,7 +41,7 @@ struct SchemaChangeTests {
     #expect(try SpaceSchema(stored: record(decision)) == decision.schema)
   }
 
-  @Test("a later schema stands although the server's clock was set back")
+  @Test("a later schema wins even if the server's clock went back")
   func clock() throws {
     let first = try decide(SpaceSchema(), now: 1_000_000)
     let second = try decide(
@@ -52,7 +52,7 @@ struct SchemaChangeTests {
     #expect(second.effects.records.map(\.isNew) == [false])
   }
 
-  @Test("keys that come and go are told apart from keys that stay")
+  @Test("added and removed keys are distinguished from unchanged ones")
   func keys() {
     let old = SpaceSchema(tables: [
       "a": TableRules(unique: [["x"], ["y"]]), "b": TableRules(unique: [["z"]]),

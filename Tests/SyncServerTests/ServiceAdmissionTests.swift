@@ -32,7 +32,7 @@ struct ServiceAdmissionTests {
     }
   }
 
-  @Test("route, method, role and token are looked at before the content is")
+  @Test("the route, method, role and token are checked before the content is read")
   func before() async throws {
     let fixture = ServiceFixture(spaces: ["notes", "other"])
     let writer = try await fixture.token(.writer)
@@ -60,7 +60,7 @@ struct ServiceAdmissionTests {
       try await admit(fixture, "PUT", "/v1/spaces/notes/schema", token: writer) == .refused(403))
   }
 
-  @Test("who was admitted a moment ago is not looked up for each content")
+  @Test("a recently admitted token is not looked up for each content")
   func remembers() async throws {
     let fixture = ServiceFixture()
     let writer = try await fixture.token(.writer)
@@ -77,7 +77,7 @@ struct ServiceAdmissionTests {
     #expect(answer.status == 401)
   }
 
-  @Test("the connections that are kept free serve probes and administration only")
+  @Test("reserved connections serve probes and administration only")
   func reserve() async throws {
     let fixture = ServiceFixture()
     let admin = try await fixture.token(.admin)
@@ -99,7 +99,7 @@ struct ServiceAdmissionTests {
   }
 
   @Test(
-    "an address of Ferry's written by other characters is none",
+    "an address of Ferry's that is written in other characters is unknown",
     arguments: [
       "/%6Detrics", "/metric%73", "/%68ealthz", "/v1/spaces/notes/%63hanges", "/v%31/spaces/notes",
     ])
@@ -113,7 +113,7 @@ struct ServiceAdmissionTests {
     #expect(space.route == .space && space.spaceText == "notes")
   }
 
-  @Test("streams of events have a limit of their own, and are counted by principal")
+  @Test("streams of events have their own limit, and are counted by principal")
   func streamLimit() async throws {
     let fixture = ServiceFixture(streamLimit: 2)
     let reader = try await fixture.token(.reader)
@@ -136,14 +136,14 @@ struct ServiceAdmissionTests {
     #expect(page.text.contains("ferry_event_listeners 2"))
   }
 
-  @Test("a stream whose space is not there takes no place")
+  @Test("a stream of an unknown space takes no place")
   func streamOfNothing() async throws {
     let fixture = ServiceFixture(streamLimit: 1)
     #expect(await fixture.send("GET", "/v1/spaces/none/events").status == 404)
     #expect(await fixture.send("GET", "/v1/spaces/notes/events").status == 200)
   }
 
-  @Test("a stream ends at the heartbeat after its token was revoked, and not while nobody knows")
+  @Test("a stream ends at the first heartbeat that finds its token revoked")
   func revoked() async throws {
     let fixture = ServiceFixture()
     let kept = try await fixture.token(.reader)
@@ -170,7 +170,7 @@ struct ServiceAdmissionTests {
 /// The same over sockets.
 @Suite(.hangLimit)
 struct ServiceLoadTests {
-  @Test("idle listeners leave room for everybody else")
+  @Test("idle listeners leave connections for other requests")
   func listeners() async throws {
     let store = ServiceStoreDouble(spaces: ["notes"])
     var configuration = ServiceStartTests.configuration()
@@ -200,7 +200,7 @@ struct ServiceLoadTests {
     await server.stop()
   }
 
-  @Test("a server whose connections are all taken still answers probes, and refuses the rest")
+  @Test("a server without a free connection still answers probes, and refuses other requests")
   func full() async throws {
     let store = ServiceStoreDouble(spaces: ["notes"])
     var configuration = ServiceStartTests.configuration()

@@ -39,7 +39,7 @@ struct ServiceDaemonTests {
     return made.output.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 
-  @Test("the server says where it listens and that it is open, serves, and ends with 0 at SIGTERM")
+  @Test("the server reports its address and that it is open, serves, and ends with 0 on SIGTERM")
   func servesAndStops() async throws {
     let (child, port) = try await serve()
     #expect(child.error.contains("(embedded store in \(data), open: no tokens exist)"))
@@ -61,7 +61,7 @@ struct ServiceDaemonTests {
     #expect(try await child.exitStatus() == .exited(0))
   }
 
-  @Test("what was acknowledged is there after the server was killed and started again")
+  @Test("acknowledged operations survive a kill of the server")
   func survivesKill() async throws {
     let (child, port) = try await serve()
     _ = try await ServiceSocket.exchange(port, "PUT", "/v1/spaces/notes")
@@ -81,7 +81,7 @@ struct ServiceDaemonTests {
     #expect(try await second.exitStatus() == .exited(0))
   }
 
-  @Test("a token made beside a running server closes it, and opens it to its holder only")
+  @Test("a token made beside a running server closes it, and admits only its holder")
   func tokenBesideServer() async throws {
     let (child, port) = try await serve()
     #expect(try await ServiceSocket.exchange(port, "PUT", "/v1/spaces/notes").status == 200)
@@ -100,7 +100,7 @@ struct ServiceDaemonTests {
     #expect(try await child.exitStatus() == .exited(0))
   }
 
-  @Test("tokens are listed without their secrets, and revoked by their ID or by themselves")
+  @Test("tokens are listed without their secrets, and revoked by their ID or their secret")
   func tokens() async throws {
     let reader = try await token("reader")
     let admin = try await token("admin", space: "other")
@@ -123,7 +123,7 @@ struct ServiceDaemonTests {
     #expect(try await child.exitStatus() == .exited(0))
   }
 
-  @Test("a second server on the same data is turned away and told why")
+  @Test("a second server on the same data is refused with the reason")
   func secondServer() async throws {
     let (child, _) = try await serve()
     let second = try await run("serve", "--listen", "127.0.0.1:0")
@@ -133,7 +133,7 @@ struct ServiceDaemonTests {
     #expect(try await child.exitStatus() == .exited(0))
   }
 
-  @Test("what cannot work is refused with a reason and a way out")
+  @Test("an invalid configuration is refused with a reason and the next step")
   func refusals() async throws {
     let open = try await run("serve", "--listen", "0.0.0.0:0")
     #expect(open.status == .exited(1))
@@ -162,7 +162,7 @@ struct ServiceDaemonTests {
     #expect(notDirectory.error.contains("there is a file of that name"))
   }
 
-  @Test("what is typed counts before the environment, and there a database before a directory")
+  @Test("arguments override the environment, and a database overrides a directory in it")
   func precedence() async throws {
     let port = try FreePort.next()
     let environment = [
@@ -179,7 +179,7 @@ struct ServiceDaemonTests {
     #expect(both.status == .exited(2))
   }
 
-  @Test("spaces are made and listed, and the health check tells a server from none")
+  @Test("spaces are created and listed, and the health check detects a missing server")
   func spacesAndHealth() async throws {
     #expect(try await run("space", "create", "b").output == "b at 0\n")
     #expect(try await run("space", "create", "a", "--json").status == .exited(0))

@@ -70,7 +70,7 @@ struct ServiceEventsTests {
     String(decoding: HeadEvent.encode(epoch: Epoch(7), head: head), as: UTF8.self)
   }
 
-  @Test("a listener hears the head at once and then each move of the store's feed")
+  @Test("a listener receives the head at once and then each move of the store's feed")
   func hears() async throws {
     let listener = ListenerDouble()
     try await listen(listener)
@@ -85,7 +85,7 @@ struct ServiceEventsTests {
     feed.cancel()
   }
 
-  @Test("a move between looking the space up and listening is not missed")
+  @Test("a move between the look-up of the space and the listening is not missed")
   func noGap() async throws {
     let name = try #require(SpaceName("notes"))
     let space = try #require(try await store.space(named: name))
@@ -97,7 +97,7 @@ struct ServiceEventsTests {
     #expect(listener.received == [Self.event(8)])
   }
 
-  @Test("a heartbeat goes to everybody, also to one that was not told a head")
+  @Test("a heartbeat goes to every listener, including one that was sent no head")
   func heartbeat() async throws {
     let listeners = [ListenerDouble(), ListenerDouble()]
     try await listen(listeners[0])
@@ -130,7 +130,7 @@ struct ServiceEventsTests {
     #expect(waits.withLock { $0 } == [.seconds(15), .seconds(15), .seconds(15)])
   }
 
-  @Test("one that has gone is forgotten, and closing ends the others")
+  @Test("a listener that has left is forgotten, and closing ends the others")
   func closes() async throws {
     let listeners = [ListenerDouble(), ListenerDouble()]
     for listener in listeners { try await listen(listener) }
@@ -144,7 +144,7 @@ struct ServiceEventsTests {
     #expect(late.isFinished)
   }
 
-  @Test("a store that fails while someone comes leaves nobody behind")
+  @Test("if the store fails while a listener joins, the listener is removed")
   func failsOnArrival() async throws {
     let name = try #require(SpaceName("notes"))
     let space = try #require(try await store.space(named: name))
@@ -156,7 +156,7 @@ struct ServiceEventsTests {
     #expect(hub.listenerCount == 0)
   }
 
-  @Test("a restored space is told although its head went back")
+  @Test("the head of a restored space is sent even if it is lower")
   func restored() async throws {
     let listener = ListenerDouble()
     store.move("notes", to: 9, tells: false)

@@ -24,7 +24,7 @@ struct ServiceLiveTests {
     await server.stop()
   }
 
-  @Test("a packet sent over HTTP is seen in the space's head")
+  @Test("a packet sent over HTTP is visible in the space's head")
   func roundTrip() async throws {
     try await serve { _, port in
       let made = try await ServiceSocket.exchange(port, "PUT", "/v1/spaces/fresh")
@@ -41,7 +41,7 @@ struct ServiceLiveTests {
     }
   }
 
-  @Test("a listener hears the head at once, then each move, then signs of life")
+  @Test("a listener receives the head at once, then each move, then heartbeats")
   func events() async throws {
     try await serve(heartbeat: .milliseconds(50)) { _, port in
       let socket = try ServiceSocket(port: port)
@@ -61,7 +61,7 @@ struct ServiceLiveTests {
     }
   }
 
-  @Test("stopping ends the streams and lets a packet that is being committed get its answer")
+  @Test("stopping ends the streams, and a packet that is being committed gets its answer")
   func stops() async throws {
     let server = try await FerryServer.start(
       ServiceStartTests.configuration(), store: store)
@@ -83,7 +83,7 @@ struct ServiceLiveTests {
     #expect(throws: (any Error).self) { try ServiceSocket(port: port) }
   }
 
-  @Test("what is too large, on the wire or after decompression, is refused as a problem")
+  @Test("a body that is too large, compressed or decompressed, is refused with a problem")
   func tooLarge() async throws {
     try await serve { _, port in
       let target = "/v1/spaces/notes/packets"
@@ -108,7 +108,7 @@ struct ServiceLiveTests {
     }
   }
 
-  @Test("what belongs to nobody is answered as problem documents")
+  @Test("unknown addresses, methods and targets are answered with problem documents")
   func refusals() async throws {
     try await serve { _, port in
       let nowhere = try await ServiceSocket.exchange(port, "GET", "/nothing")
@@ -128,7 +128,7 @@ struct ServiceLiveTests {
     }
   }
 
-  @Test("an idle stream whose client has gone is forgotten at the next sign of life")
+  @Test("an idle stream is forgotten at the next heartbeat after its client has left")
   func forgetsListeners() async throws {
     try await serve(heartbeat: .milliseconds(20)) { _, port in
       do {

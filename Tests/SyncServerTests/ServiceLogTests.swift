@@ -12,7 +12,7 @@ struct ServiceLogTests {
       try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
   }
 
-  @Test("each request leaves one line of JSON with what was learned about it")
+  @Test("each request writes one line of JSON with its details")
   func oneLine() async throws {
     let fixture = ServiceFixture()
     let packet = Packet.serviceSample(1)
@@ -34,7 +34,7 @@ struct ServiceLogTests {
     #expect(object["remote"] as? String == "127.0.0.1")
   }
 
-  @Test("no token gets into the log, and nobody can forge a line")
+  @Test("the log contains no token, and no request can forge a line")
   func secrets() async throws {
     let fixture = ServiceFixture()
     let token = try await fixture.token(.reader)
@@ -77,7 +77,7 @@ struct ServiceLogTests {
     #expect(RFC3339.text(milliseconds: milliseconds) == text)
   }
 
-  @Test("a reader of the log that pauses does not stop who writes to it")
+  @Test("a reader of the log that pauses does not block writers")
   func fullPipe() throws {
     var ends: [Int32] = [0, 0]
     #expect(pipe(&ends) == 0)
@@ -96,7 +96,7 @@ struct ServiceLogTests {
     sink.flush()
   }
 
-  @Test("metrics count what was done, in Prometheus' format")
+  @Test("metrics count requests and operations in Prometheus' format")
   func metrics() async throws {
     let fixture = ServiceFixture()
     for seed in UInt64(1)...3 {

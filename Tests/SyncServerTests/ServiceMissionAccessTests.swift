@@ -6,11 +6,11 @@ import Testing
 
 @testable import SyncServer
 
-@Suite("Who may read and publish missions", .hangLimit)
+@Suite("Access to missions", .hangLimit)
 struct ServiceMissionAccessTests {
   private let content = Array("content".utf8)
 
-  @Test("readers read, admins publish, and nobody without a token does either")
+  @Test("readers can read, admins can publish, and requests without a token can do neither")
   func roles() async throws {
     let fixture = try await MissionFixture()
     let admin = try await fixture.token(.admin)
@@ -47,7 +47,7 @@ struct ServiceMissionAccessTests {
     #expect(unknown.headers["WWW-Authenticate"]?.contains("invalid_token") == true)
   }
 
-  @Test("content of another space, content that is nowhere and no hash at all look the same")
+  @Test("foreign content, absent content and an invalid hash get the same answer")
   func otherSpace() async throws {
     let fixture = try await MissionFixture()
     let admin = try await fixture.token(.admin, of: "other")
@@ -70,7 +70,7 @@ struct ServiceMissionAccessTests {
     #expect(own.status == 200)
   }
 
-  @Test("while no token was ever made, every space's content is served, to this machine")
+  @Test("without any token, every space's content is served to this machine")
   func open() async throws {
     let fixture = try await MissionFixture()
     await fixture.upload(content, to: "other")

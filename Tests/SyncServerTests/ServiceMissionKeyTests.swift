@@ -7,11 +7,11 @@ import Testing
 @testable import MissionServer
 @testable import SyncServer
 
-@Suite("A key for missions that was lost", .hangLimit)
+@Suite("A lost mission key", .hangLimit)
 struct ServiceMissionKeyTests {
   private let one = Array("one".utf8)
 
-  @Test("a key that was lost is not made anew unnoticed, also by a server that runs")
+  @Test("a lost key is not replaced unnoticed, even by a running server")
   func lost() async throws {
     let fixture = try await MissionFixture()
     for space in ["notes", "other"] { await fixture.upload(one, to: space) }
@@ -33,7 +33,7 @@ struct ServiceMissionKeyTests {
     #expect(try MissionRecord(decoding: next.bytes).signer == first.signer)
   }
 
-  @Test("another key signs where that is asked for, and from then on")
+  @Test("another key signs on request, and from then on")
   func replaced() async throws {
     let fixture = try await MissionFixture()
     await fixture.upload(one)
@@ -48,7 +48,7 @@ struct ServiceMissionKeyTests {
     #expect(again.version == 2 && again.signer == next.signer)
   }
 
-  @Test("only an admin of all spaces renews the key, and the audit log tells")
+  @Test("only an admin of all spaces renews the key, and the audit log records it")
   func renewal() async throws {
     let fixture = try await MissionFixture()
     let (admin, root) = (try await fixture.token(.admin), AccessRuleTests.token())
@@ -70,7 +70,7 @@ struct ServiceMissionKeyTests {
     #expect(entries[1].principal == "token:\(TokenID(hash: root.hash))")
   }
 
-  @Test("a key that signed nothing of what is published is refused")
+  @Test("a key that signed none of the published missions is refused")
   func other() async throws {
     let fixture = try await MissionFixture()
     await fixture.upload(one)

@@ -12,7 +12,7 @@ struct ServiceMissionTests {
   private let one = Array("one".utf8)
   private let two = Array("two and more".utf8)
 
-  @Test("a mission whose content was sent is published, listed, signed and pulled")
+  @Test("a mission is published after its content was sent, and listed, signed and pulled")
   func publish() async throws {
     let fixture = try await MissionFixture()
     #expect(await fixture.upload(one).status == 201)
@@ -44,7 +44,7 @@ struct ServiceMissionTests {
     }
   }
 
-  @Test("the same mission again changes nothing; a version that is not the next one is refused")
+  @Test("the same mission again changes nothing; any version but the next one is refused")
   func versions() async throws {
     let fixture = try await MissionFixture()
     await fixture.upload(one)
@@ -66,7 +66,7 @@ struct ServiceMissionTests {
     #expect(try MissionRecord(decoding: third.bytes).version == 3)
   }
 
-  @Test("a mission that was retracted is gone with its content, and so it is told")
+  @Test("a retracted mission is removed with its content, and reported as such")
   func retract() async throws {
     let fixture = try await MissionFixture()
     await fixture.upload(one)
@@ -84,7 +84,7 @@ struct ServiceMissionTests {
     #expect(listed.text == #"{"missions":[]}"#)
   }
 
-  @Test("an item names only content that its own space sent or has")
+  @Test("an item names only content that its own space has")
   func ownContent() async throws {
     let fixture = try await MissionFixture()
     await fixture.upload(one, to: "other")
@@ -104,7 +104,7 @@ struct ServiceMissionTests {
     #expect(wrong.problem?.code == .contentMismatch)
   }
 
-  @Test("items may lie elsewhere, and then nothing of them has to be here")
+  @Test("items can be on other servers, and then this server needs none of their content")
   func foreign() async throws {
     let fixture = try await MissionFixture()
     let hash = ContentHash(of: two)
@@ -133,7 +133,7 @@ struct ServiceMissionTests {
   }
 
   @Test(
-    "what is no mission is refused, with the reason",
+    "an invalid mission is refused with the reason",
     arguments: [
       ("tour", ""), ("tour", "[]"), ("tour", #"{"items":[]}"#), ("-x", #"{"items":[]}"#),
       ("tour", #"{"mission":"other","items":[{"path":"a","size":0,"sha256":"00"}]}"#),
@@ -146,7 +146,7 @@ struct ServiceMissionTests {
     #expect(answer.problem?.code == .malformedMessage)
   }
 
-  @Test("a server without a directory for content says so, and lists what is published")
+  @Test("a server without a directory for content reports that, and lists published missions")
   func noDirectory() async throws {
     let fixture = try await MissionFixture(hasBlobs: false)
     let hash = ContentHash(of: one)
@@ -161,7 +161,7 @@ struct ServiceMissionTests {
     #expect(await fixture.send("GET", "/v1/spaces/notes/missions").status == 200)
   }
 
-  @Test("content that is not on the disk any more is a server's fault, and logged")
+  @Test("content that is missing from the disk is a server error, and logged")
   func lostContent() async throws {
     let fixture = try await MissionFixture()
     await fixture.upload(one)

@@ -16,7 +16,7 @@ struct ServiceNodesTests {
     return (child, try #require(UInt16(address.split(separator: ":").last ?? "")))
   }
 
-  @Test("what one node takes the other one serves, tells its listeners, and knows as a duplicate")
+  @Test("a node serves other nodes' packets, notifies its listeners, and detects duplicates")
   func twoNodes() async throws {
     let database = try PostgresCluster.shared().createDatabase()
     async let starting = (Self.serve(database), Self.serve(database))

@@ -71,7 +71,7 @@ struct ServicePacketCommitterTests {
     #expect(try await slow.get().head == 1)
   }
 
-  @Test("packets of other devices do not wait for one whose batches are being matched")
+  @Test("packets of other devices do not wait while a packet's batches are matched")
   func searchesBeside() async throws {
     let committer = committer()
     var maker = PacketMaker(1)
@@ -85,7 +85,7 @@ struct ServicePacketCommitterTests {
     #expect(await slow.problemCode == nil)
   }
 
-  @Test("one packet that the database refuses does not turn the others away")
+  @Test("one packet that the database refuses does not affect the others")
   func isolatesPoison() async throws {
     let committer = committer()
     store.state.withLock { $0.poisonedRecord = "bad" }
@@ -104,7 +104,7 @@ struct ServicePacketCommitterTests {
     #expect(recorder.lines.contains { $0.contains("a record cannot be written") })
   }
 
-  @Test("a caller that goes away breaks nobody else's answer")
+  @Test("a caller that cancels does not affect other callers' answers")
   func cancellation() async throws {
     let committer = committer()
     store.hold()
@@ -120,7 +120,7 @@ struct ServicePacketCommitterTests {
     #expect(try await gone.value.get().head == 3, "it is committed all the same")
   }
 
-  @Test("a full queue answers that the client is to come back")
+  @Test("a full queue answers with a time to retry")
   func fullQueue() async throws {
     let committer = committer(.init(waitingPackets: 1))
     store.hold()
@@ -135,7 +135,7 @@ struct ServicePacketCommitterTests {
     #expect(await second.problemCode == nil)
   }
 
-  @Test("a store that is away answers so, and serves again when it is back")
+  @Test("an unavailable store is reported, and serves again when it is back")
   func storeAway() async throws {
     let committer = committer()
     store.fail(.unavailable("the database is away"))

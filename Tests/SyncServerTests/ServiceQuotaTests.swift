@@ -14,7 +14,7 @@ struct ServiceQuotaTests {
     return quotas
   }
 
-  @Test("a user has so many event streams, and others have theirs")
+  @Test("each user's event streams are bounded")
   func streams() async throws {
     let fixture = ServiceFixture(quotas: Self.quotas { $0.streams = 2 })
     let (one, two) = (try await fixture.token(.reader), try await fixture.token(.reader))
@@ -50,7 +50,7 @@ struct ServiceQuotaTests {
     #expect(await fixture.send("GET", "/v1/spaces/notes/events", token: token).status == 200)
   }
 
-  @Test("a user creates so many spaces, and may ask for those that are there")
+  @Test("a user's created spaces are bounded, and existing spaces are still answered")
   func spaces() async throws {
     let fixture = ServiceFixture(
       spaces: ["notes"], quotas: Self.quotas { $0.spaces = 2 })
@@ -60,7 +60,7 @@ struct ServiceQuotaTests {
     #expect(await fixture.send("PUT", "/v1/spaces/second").status == 200)
   }
 
-  @Test("a token for spaces that are not there makes no more of them than a user may create")
+  @Test("a token for absent spaces creates no more of them than its user's bound")
   func spacesOfTokens() async throws {
     let fixture = ServiceFixture(
       spaces: ["notes"], quotas: Self.quotas { $0.spaces = 2 })

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.hangLimit)
 struct ServiceRequestTests {
-  @Test("a space is made with PUT and shown with GET")
+  @Test("PUT creates a space, and GET shows it")
   func spaces() async throws {
     let fixture = ServiceFixture(spaces: [])
     #expect(await fixture.send("GET", "/v1/spaces/notes").problem?.code == .unknownSpace)
@@ -24,7 +24,7 @@ struct ServiceRequestTests {
     #expect(shown.headers["Content-Type"] == "application/json")
   }
 
-  @Test("a packet is answered with 200, or with 202 when it waits")
+  @Test("a packet is answered with 200, or with 202 if it is buffered")
   func packets() async throws {
     let fixture = ServiceFixture()
     let packet = Packet.serviceSample(1, operations: 3)
@@ -106,7 +106,7 @@ struct ServiceRequestTests {
     #expect(fixture.store.state.withLock { $0.batches.isEmpty })
   }
 
-  @Test("unknown addresses, spaces and methods are told apart")
+  @Test("unknown addresses, spaces and methods are distinguished")
   func notFound() async {
     let fixture = ServiceFixture()
     #expect(await fixture.send("GET", "/").problem?.code == .notFound)
@@ -126,7 +126,7 @@ struct ServiceRequestTests {
     #expect(wrong.problem?.code == .methodNotAllowed)
   }
 
-  @Test("every route lets in exactly the roles that it should")
+  @Test("every route admits exactly its roles")
   func accessMatrix() async throws {
     let routes: [(method: String, tail: String, need: Role)] = [
       ("GET", "", .reader), ("PUT", "", .admin), ("POST", "/packets", .writer),
@@ -158,7 +158,7 @@ struct ServiceRequestTests {
     }
   }
 
-  @Test("digests are asked of the store until its sums reach the cursor, for readers too")
+  @Test("digests are requested from the store until its sums reach the cursor, for readers too")
   func digests() async throws {
     let fixture = ServiceFixture()
     let cursor = Cursor(epoch: Epoch(7), applied: 0)
@@ -177,7 +177,7 @@ struct ServiceRequestTests {
     #expect(await send(Array("{}".utf8)).problem?.code == .malformedMessage)
   }
 
-  @Test("an unknown token is told so in the challenge")
+  @Test("the challenge names an unknown token as the reason")
   func unknownToken() async throws {
     let fixture = ServiceFixture()
     _ = try await fixture.token(.reader)
@@ -188,7 +188,7 @@ struct ServiceRequestTests {
       answer.headers["WWW-Authenticate"] == "Bearer realm=\"ferry\", error=\"invalid_token\"")
   }
 
-  @Test("the process lives although the store is away, but it is not ready")
+  @Test("while the store is away, the process is alive but not ready")
   func health() async {
     let fixture = ServiceFixture()
     #expect(await fixture.send("GET", "/healthz").status == 200)
@@ -212,7 +212,7 @@ struct ServiceRequestTests {
     #expect(await fixture.send("GET", "/healthz").status == 200)
   }
 
-  @Test("a stream of events begins with the head, unless it is the one heard last")
+  @Test("a stream of events begins with the head, unless the listener knows it")
   func events() async throws {
     let fixture = ServiceFixture()
     fixture.store.move("notes", to: 4, tells: false)
@@ -230,7 +230,7 @@ struct ServiceRequestTests {
     #expect(fixture.hub.listenerCount == 2)
   }
 
-  @Test("a space is looked up once for many packets, and one that is not there each time")
+  @Test("a known space is looked up once for many packets, and an unknown one each time")
   func remembersSpaces() async {
     let fixture = ServiceFixture()
     for seed in UInt64(1)...5 {
@@ -245,7 +245,7 @@ struct ServiceRequestTests {
     #expect(fixture.store.state.withLock { $0.spaceLookUps } == 4)
   }
 
-  @Test("what the HTTP layer refuses is a problem document too")
+  @Test("refusals of the HTTP layer are problem documents too")
   func failures() {
     let fixture = ServiceFixture()
     let cases: [(HTTPFailure, ProblemCode)] = [

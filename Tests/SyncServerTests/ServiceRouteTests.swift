@@ -37,7 +37,7 @@ struct ServiceRouteTests {
     #expect(match.spaceText == (segments.first == "v1" ? "a" : nil))
   }
 
-  @Test("content has an address without a space, and its name is told")
+  @Test("content has an address without a space, and its name is parsed")
   func content() {
     let match = RouteMatch(method: "HEAD", segments: ["v1", "blobs", "ab"])
     #expect(match.route == .blob && match.need == .reader)
@@ -47,7 +47,7 @@ struct ServiceRouteTests {
   }
 
   @Test(
-    "a method that an address does not take is told apart from an unknown address",
+    "a method that an address does not support is distinguished from an unknown address",
     arguments: [
       ("DELETE", ["v1", "spaces", "a"], "GET, HEAD, PUT"),
       ("GET", ["v1", "spaces", "a", "packets"], "POST"),
@@ -65,7 +65,7 @@ struct ServiceRouteTests {
   }
 
   @Test(
-    "what is not an address of Ferry's is unknown",
+    "an address that is not Ferry's is unknown",
     arguments: [
       [], [""], ["v1"], ["v1", "spaces"], ["v1", "spaces", ""], ["v2", "spaces", "a"],
       ["v1", "space", "a"], ["v1", "spaces", "a", ""], ["v1", "spaces", "a", "packet"],
@@ -77,13 +77,13 @@ struct ServiceRouteTests {
     #expect(RouteMatch(method: "GET", segments: segments).route == .unknown)
   }
 
-  @Test("a query without parameters asks for a page from the start")
+  @Test("a query without parameters requests a page from the start")
   func emptyQuery() throws {
     let request = try ChangesQuery.read({ _ in nil }, limits: .standard).get()
     #expect(request == PullRequest(cursor: nil, limit: 1_000, byteLimit: 4 << 20, device: nil))
   }
 
-  @Test("a query's parameters are read, and a limit above the server's is brought down to it")
+  @Test("a query's parameters are read, and a limit above the server's is lowered")
   func fullQuery() throws {
     let cursor = Cursor(epoch: Epoch(5), applied: 3, received: 9)
     let device = DeviceID(UniqueID(high: 1, low: 2))
@@ -96,7 +96,7 @@ struct ServiceRouteTests {
     #expect(request.device == device)
   }
 
-  @Test("former names are a list of UUIDs, and no more of them than a device may have")
+  @Test("former names are a list of UUIDs, up to the bound for a device")
   func formerNames() throws {
     func read(_ text: String) -> Result<PullRequest, Problem> {
       ChangesQuery.read({ $0 == "former" ? text : nil }, limits: .standard)
@@ -112,7 +112,7 @@ struct ServiceRouteTests {
   }
 
   @Test(
-    "a query that cannot be read is refused with its code",
+    "an invalid query is refused with its code",
     arguments: [
       ("cursor", "12", ProblemCode.invalidCursor), ("limit", "0", .malformedMessage),
       ("limit", "-1", .malformedMessage), ("limit", "ten", .malformedMessage),

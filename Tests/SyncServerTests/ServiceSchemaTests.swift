@@ -9,7 +9,7 @@ import Testing
 struct ServiceSchemaTests {
   private let path = "/v1/spaces/notes/schema"
 
-  @Test("a schema is shown as it was applied, and an empty one where none was")
+  @Test("a schema is shown as it was applied, and an empty one if none was")
   func roundTrip() async throws {
     let fixture = ServiceFixture()
     let none = await fixture.send("GET", path)
@@ -22,7 +22,7 @@ struct ServiceSchemaTests {
     #expect(await fixture.send("GET", path).bytes == document.encoded())
   }
 
-  @Test("records have to fit a schema unless the request says otherwise")
+  @Test("records have to fit a schema unless the request keeps them")
   func records() async {
     let fixture = ServiceFixture()
     let body = Array(#"{"tables":{}}"#.utf8)
@@ -34,7 +34,7 @@ struct ServiceSchemaTests {
     #expect(answer.problem?.code == .malformedMessage)
   }
 
-  @Test("what is no schema is refused with the place of the mistake")
+  @Test("an invalid schema is refused with the place of the fault")
   func malformed() async {
     let fixture = ServiceFixture()
     for body in ["", "[]", #"{"tables":{"t":{"polcy":"max"}}}"#, #"{"tables":{"ferry_x":{}}}"#] {
@@ -45,7 +45,7 @@ struct ServiceSchemaTests {
     #expect(none.problem?.code == .unknownSpace)
   }
 
-  @Test("packets carry their sender's role to the store, an admin's while there are no tokens")
+  @Test("the store receives a packet's role: its sender's, or admin without any token")
   func roles() async throws {
     let fixture = ServiceFixture()
     let packets = "/v1/spaces/notes/packets"
@@ -56,7 +56,7 @@ struct ServiceSchemaTests {
     #expect(fixture.store.state.withLock { $0.roles } == [.admin, .writer])
   }
 
-  @Test("the protocol that a client speaks reaches the store; without the header it is 1")
+  @Test("the store receives a client's protocol version; without the header it is 1")
   func versions() async {
     let fixture = ServiceFixture()
     for (header, version) in [(nil, 1), ("1", 1), ("7", 7)] as [(String?, Int)] {

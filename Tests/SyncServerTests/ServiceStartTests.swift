@@ -21,7 +21,7 @@ struct ServiceStartTests {
       log: log())
   }
 
-  @Test("an address that others can reach is served only with tokens, or when told to")
+  @Test("an address that others can reach is served only with tokens, or on request")
   func needsTokens() async throws {
     let store = ServiceStoreDouble()
     let address = ListenAddress(host: "0.0.0.0", port: 0)
@@ -42,7 +42,7 @@ struct ServiceStartTests {
     await closed.stop()
   }
 
-  @Test("a port that is taken is told so, and the store is closed")
+  @Test("a port in use is reported, and the store is closed")
   func portInUse() async throws {
     let first = try await FerryServer.start(Self.configuration(), store: ServiceStoreDouble())
     let store = ServiceStoreDouble()
@@ -58,7 +58,7 @@ struct ServiceStartTests {
     await first.stop()
   }
 
-  @Test("a second server on one data directory is turned away until the first has gone")
+  @Test("a second server on one data directory is refused until the first has ended")
   func dataLock() throws {
     let directory = try TemporaryDirectory()
     do {
@@ -71,7 +71,7 @@ struct ServiceStartTests {
     _ = try DataLock(directory: directory.url.path)
   }
 
-  @Test("a data directory that cannot be one says why")
+  @Test("an invalid data directory is reported with the reason")
   func dataDirectory() throws {
     let directory = try TemporaryDirectory()
     let nested = directory.file("a/b/c").path
@@ -105,7 +105,7 @@ struct ServiceStartTests {
     #expect(throws: FerryServerError.badDatabaseURL) { try location("mysql://x", nil) }
   }
 
-  @Test("a database that is away is waited for, with longer and longer pauses")
+  @Test("the start waits for an unavailable database with increasing pauses")
   func waits() async throws {
     let time = ServiceClockDouble()
     let opener = StoreOpener(
@@ -128,7 +128,7 @@ struct ServiceStartTests {
     #expect(pauses.withLock { $0 } == [250, 500, 1_000, 2_000, 2_000].map(Duration.milliseconds))
   }
 
-  @Test("patience ends, and what will not get better is not waited for")
+  @Test("the wait ends at its limit, and permanent failures are not waited for")
   func givesUp() async {
     let time = ServiceClockDouble()
     let opener = StoreOpener(

@@ -22,7 +22,7 @@ struct ServiceUploadTests {
       body: Array(bytes[range]))
   }
 
-  @Test("content is sent in parts, each answered with where it goes on, across restarts")
+  @Test("each part of an upload is answered with the next offset, across restarts")
   func parts() async throws {
     let fixture = try await MissionFixture()
     let begun = await fixture.send("HEAD", path)
@@ -47,7 +47,7 @@ struct ServiceUploadTests {
     #expect(try fixture.blobs.isIntact(ContentHash(of: bytes)) == true)
   }
 
-  @Test("content that is not what it is called is refused, and is sent from the start")
+  @Test("content that does not have its hash is refused, and is sent from the start")
   func mismatch() async throws {
     let fixture = try await MissionFixture()
     _ = await part(fixture, 0..<400)
@@ -60,7 +60,7 @@ struct ServiceUploadTests {
     #expect(await part(fixture, 0..<1_000).status == 201)
   }
 
-  @Test("content in one message needs no range, also when it is empty")
+  @Test("content in one message needs no range, even if it is empty")
   func whole() async throws {
     let fixture = try await MissionFixture()
     #expect(await fixture.upload(bytes).status == 201)
@@ -68,7 +68,7 @@ struct ServiceUploadTests {
     #expect(await fixture.publish([[], bytes]).status == 200)
   }
 
-  @Test("unfinished uploads beyond the quota are refused, and go on when there is room again")
+  @Test("unfinished uploads above the quota are refused, and continue when there is room again")
   func quota() async throws {
     let fixture = try await MissionFixture(uploadQuota: 1_500)
     #expect(await part(fixture, 0..<400).status == 204)
@@ -137,7 +137,7 @@ struct ServiceUploadTests {
   }
 
   @Test(
-    "what is no range of an upload is refused",
+    "an invalid range of an upload is refused",
     arguments: [
       "bytes 0-999/*", "bytes */1000", "bytes 0-998/1000", "bytes 5-4/1000", "bytes 0-999/999",
       "items 0-999/1000", "bytes 0-999/99999999999999999999", "bytes=0-999/1000", "",

@@ -27,7 +27,7 @@ struct ShippedProxyTests {
     return placed.replacing("  parse-resolv-conf\n", with: "")
   }
 
-  @Test("bars the metrics however they are written, and lets requests through")
+  @Test("the shipped proxy blocks the metrics in any spelling, and passes requests")
   func metrics() async throws {
     let store = ServiceStoreDouble(spaces: ["notes"])
     let server = try await FerryServer.start(ServiceStartTests.configuration(), store: store)

@@ -52,7 +52,7 @@ struct SignedTokenTests {
 
   private func text(_ token: String) throws -> SignedText { try #require(SignedText(token)) }
 
-  @Test("tokens of another implementation are good for what they grant, until they end")
+  @Test("tokens of another implementation give their grants until they expire")
   func good() async throws {
     let mint = try await SignedTokenMint.make()
     source.document = mint.secrets
@@ -104,7 +104,7 @@ struct SignedTokenTests {
   }
 
   @Test(
-    "keys are fetched for a token that names a new one, but seldom; a failure keeps the old ones")
+    "keys are fetched for a new key's token, but seldom; a failure keeps the old ones")
   func rotation() async throws {
     let mint = try await SignedTokenMint.make()
     let (old, new) = (try text(#require(mint.good["ES256"])), try text(mint.rotatedToken))
@@ -130,7 +130,7 @@ struct SignedTokenTests {
     #expect(await verifier.verify(old).problemCode == .unauthorized, "its key was withdrawn")
   }
 
-  @Test("a server that has no keys yet says so, and knows the token when it has them")
+  @Test("a server without keys reports it, and accepts the token when it has the keys")
   func noKeys() async throws {
     let mint = try await SignedTokenMint.make()
     let token = try text(#require(mint.good["RS256"]))
@@ -142,7 +142,7 @@ struct SignedTokenTests {
     #expect(await verifier.verify(token).problemCode == nil)
   }
 
-  @Test("the gate takes signed tokens beside its own, remembers them, and ends them in time")
+  @Test("the gate accepts signed tokens beside its own, caches them, and expires them")
   func gate() async throws {
     let mint = try await SignedTokenMint.make()
     let token = try text(#require(mint.good["EdDSA"]))
@@ -168,7 +168,7 @@ struct SignedTokenTests {
     #expect(try await gate.admit(visitor, to: space, need: .writer).problemCode == .unauthorized)
   }
 
-  @Test("what is no key set is refused, and weak or strange keys are passed over")
+  @Test("an invalid key set is refused, and weak or unknown keys are skipped")
   func keySets() throws {
     func count(_ text: String) -> Int? {
       (try? SignatureKeys(Array(text.utf8), takesSecrets: true))?.count

@@ -6,9 +6,9 @@ import Testing
 @testable import SyncServer
 
 /// `ferryd space usage`, and quotas of a real server.
-@Suite("Quotas of a server that runs", .hangLimit)
+@Suite("Quotas of a running server", .hangLimit)
 struct SpaceUsageCommandTests {
-  @Test("a quota of serve holds, and the command lists who takes what")
+  @Test("the server enforces its configured quota, and the command lists each principal's usage")
   func quota() async throws {
     let tests = try ServiceDaemonTests()
     #expect(try await tests.run("space", "create", "notes").status == .exited(0))

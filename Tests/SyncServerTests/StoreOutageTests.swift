@@ -8,7 +8,7 @@ import Testing
 /// A PostgreSQL that goes away and comes back, under a store that stays open.
 @Suite(.hangLimit)
 struct StoreOutageTests {
-  @Test("a store says that its database is away, and serves again when it is back")
+  @Test("a store reports that its database is away, and serves again when it is back")
   func outage() async throws {
     let cluster = try PostgresCluster()
     let store = try await PostgresStore(url: try cluster.createDatabase())
@@ -50,7 +50,7 @@ struct StoreOutageTests {
     await store.close()
   }
 
-  @Test("a database that stands still is noticed: calls end, and succeed when it goes on")
+  @Test("calls to a stalled database end, and succeed when it continues")
   func standsStill() async throws {
     let cluster = try PostgresCluster()
     let store = try await PostgresStore(url: try cluster.createDatabase())
@@ -74,7 +74,7 @@ struct StoreOutageTests {
     await store.close()
   }
 
-  @Test("a database that takes no writes any more is not ready, and ready again when it does")
+  @Test("a database that refuses writes is not ready, and ready again when it accepts them")
   func readOnly() async throws {
     let cluster = try PostgresCluster()
     let url = try cluster.createDatabase()
@@ -107,7 +107,7 @@ struct StoreOutageTests {
     await store.close()
   }
 
-  @Test("what takes too long is told apart from a database that is away")
+  @Test("an operation that takes too long is distinguished from an unavailable database")
   func busy() {
     func error(_ state: String) -> StoreError {
       StoreError(postgres: PostgresError(.server, "m", sqlState: state))

@@ -5,9 +5,9 @@ import TestSupport
 import Testing
 
 /// The reads of a commit must not grow with the space, also before PostgreSQL has any statistics.
-@Suite("What the PostgreSQL store reads", .hangLimit)
+@Suite("Reads of the PostgreSQL store", .hangLimit)
 struct StoreReadsTests {
-  @Test("look-ups fetch about what a packet names, however much the space holds")
+  @Test("look-ups fetch about as many rows as a packet names, in a space of any size")
   func lookUps() async throws {
     let url = try PostgresCluster.shared().createDatabase()
     let store = try await PostgresStore(url: url)

@@ -36,7 +36,7 @@ struct StoreSizeTests {
     #expect(head.count == records)
   }
 
-  @Test("SQLite: 40,000 updates of 500 records leave at most twice what the records need")
+  @Test("SQLite: 40,000 updates of 500 records use at most twice the size of the records")
   func embedded() async throws {
     func size(times: Int) async throws -> Int {
       let directory = try TemporaryDirectory()
@@ -52,7 +52,7 @@ struct StoreSizeTests {
     #expect(often <= 2 * once + 1_000 * 4_096, "\(often) bytes, \(once) with one write each")
   }
 
-  @Test("PostgreSQL: 40,000 updates of 500 records leave at most twice what the records need")
+  @Test("PostgreSQL: 40,000 updates of 500 records use at most twice the size of the records")
   func postgres() async throws {
     func size(times: Int) async throws -> Int64 {
       let url = try PostgresCluster.shared().createDatabase()
@@ -92,7 +92,7 @@ struct StoreSizeTests {
     await store.close()
   }
 
-  @Test("SQLite: tombstones of a store made before are found as new ones are marked")
+  @Test("SQLite: the migration finds the same tombstones that new writes mark")
   func embeddedTombstones() async throws {
     let directory = try TemporaryDirectory()
     try await Self.writeTombstones(try await SQLiteStore(directory: directory.url.path))
@@ -106,7 +106,7 @@ struct StoreSizeTests {
     #expect(try file.connection.prepare(dead).map { $0.text(0) } == marked)
   }
 
-  @Test("PostgreSQL: tombstones of a store made before are found as new ones are marked")
+  @Test("PostgreSQL: the migration finds the same tombstones that new writes mark")
   func postgresTombstones() async throws {
     let url = try PostgresCluster.shared().createDatabase()
     try await Self.writeTombstones(try await PostgresStore(url: url))

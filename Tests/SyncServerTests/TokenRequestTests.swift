@@ -32,7 +32,7 @@ struct TokenRequestTests {
     return try #require(AccessToken(text))
   }
 
-  @Test("an admin of the server makes, lists, rotates and revokes tokens")
+  @Test("an admin of the server creates, lists, rotates and revokes tokens")
   func life() async throws {
     let root = try await token(["*": .admin])
     let made = await create(
@@ -71,7 +71,7 @@ struct TokenRequestTests {
       log.allSatisfy { $0["principal"] as? String == "token:\(TokenID(hash: root.hash))" })
   }
 
-  @Test("an admin of some spaces manages tokens of these alone")
+  @Test("an admin of some spaces manages tokens of these spaces only")
   func escalation() async throws {
     let root = try await token(["*": .admin])
     let admin = try await token(["notes": .admin, "list-*": .admin, "other": .writer])
@@ -110,7 +110,7 @@ struct TokenRequestTests {
     }
   }
 
-  @Test("the first token can be made over an open server, which is closed by it")
+  @Test("the first token can be created on an open server, and closes it")
   func first() async throws {
     #expect(await create(#"{"spaces":{"*":"admin"}}"#, by: nil).status == 201)
     #expect(await create(#"{"spaces":{"*":"admin"}}"#, by: nil).status == 401)

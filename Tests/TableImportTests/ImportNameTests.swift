@@ -18,7 +18,7 @@ struct ImportNameTests {
   }
 
   @Test(
-    "columns that SQLite takes for one are refused with both names",
+    "columns that SQLite treats as one are refused with both names",
     arguments: [
       ("id,SKU,sku\n1,a,b\n", ImportFormat.csv), ("id,ID\n1,2\n", .csv),
       (#"[{"id":"1","Sku":1},{"id":"2","sKU":1}]"#, .json),
@@ -28,19 +28,19 @@ struct ImportNameTests {
     #expect(error?.reason.contains("SQLite takes both for one column") == true)
   }
 
-  @Test("a generated key stands for its column in any case")
+  @Test("a generated key replaces its column, and another spelling of the column is refused")
   func generated() throws {
     #expect(throws: ImportError.self) { try survey("ID,a\n1,2\n", key: nil, generated: "id") }
     #expect(try survey("id,a\n1,2\n", key: nil, generated: "id").rows == 1)
   }
 
-  @Test("columns that only look alike are two")
+  @Test("columns that only look alike are two columns")
   func lookalikes() throws {
     let survey = try survey("id,K,\u{212A},\u{E9},e\u{301},\u{C9}\n1,a,b,c,d,e\n")
     #expect(survey.columns == ["K", "\u{212A}", "\u{E9}", "e\u{301}", "\u{C9}"])
   }
 
-  @Test("names that no column can have are refused", arguments: NameSamples.forbidden.dropFirst())
+  @Test("invalid names of columns are refused", arguments: NameSamples.forbidden.dropFirst())
   func forbidden(name: String) throws {
     var survey = ImportSurvey(key: "id")
     #expect(throws: ImportError.self) {

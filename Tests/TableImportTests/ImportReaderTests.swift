@@ -14,7 +14,7 @@ struct ImportReaderTests {
     return rows
   }
 
-  @Test("a JSON array, an object around one, and lines hold the same rows")
+  @Test("a JSON array, an object around one, and lines contain the same rows")
   func shapes() throws {
     let expected: [[Column]] = [
       [Column("a", 1), Column("b", "x")], [Column("a", nil), Column("b", 1.5)],
@@ -33,7 +33,7 @@ struct ImportReaderTests {
         == [[Column("a", 1), Column("b", #"[1,{"c":2}]"#)]])
   }
 
-  @Test("CSV keeps quotes, commas and line breaks inside fields, and tells NULL from empty")
+  @Test("CSV keeps quotes, commas and line breaks inside fields, and distinguishes NULL from empty")
   func csv() throws {
     let text = "id,name,note\r\n1,\"A, \"\"B\"\"\",\r\n2,\"\",\"x\ny\"\r\n"
     #expect(
@@ -44,7 +44,7 @@ struct ImportReaderTests {
   }
 
   @Test(
-    "what is broken is named",
+    "a broken file is refused with the place of the fault",
     arguments: [
       ("id\n\"x", ImportFormat.csv, "record 2 has a quoted field without an end"),
       ("id,id\n", .csv, "names column id twice"), ("a,b\n1\n", .csv, "record 2 has 1 fields"),
@@ -56,7 +56,7 @@ struct ImportReaderTests {
     #expect(error?.reason.contains(reason) == true, "\(error?.reason ?? "")")
   }
 
-  @Test("a survey finds types that write back as they were, and rows without a key")
+  @Test("a survey finds types that write back unchanged, and rows without a key")
   func survey() throws {
     var survey = ImportSurvey(key: "id")
     try survey.addUntyped([
@@ -68,7 +68,7 @@ struct ImportReaderTests {
     #expect(throws: ImportError.self) { try survey.add([Column("n", 1)]) }
   }
 
-  @Test("a column of reals and of integers that no real is equal to keeps both as they are")
+  @Test("a column of reals, and of integers without an equal real, keeps both unchanged")
   func wideIntegers() throws {
     for values in [[1.5, 9_007_199_254_740_993], [9_007_199_254_740_993, 1.5] as [Value]] {
       var survey = ImportSurvey(key: "id")

@@ -6,14 +6,14 @@ extension FerryCommand {
   static let mission = CommandSpec(
     "mission", summary: "Download missions, and keep them for offline use.",
     discussion: """
-      A mission is a bundle of files that the server has published: `ferry pull` brings the \
-      catalogue, `ferry mission download` the files. Each file is checked by its checksum; a \
-      mission is there as a whole, in a folder that `ferry mission path` names, or not at all. \
-      Whatever interrupts a download, the next one goes on where it was. Files that two missions \
-      share, and parts that a new version has kept, are fetched once.
+      A mission is a bundle of files that the server has published. `ferry pull` fetches the \
+      catalogue, and `ferry mission download` fetches the files. Each file is verified by its \
+      checksum. A mission is stored whole, in the folder that `ferry mission path` prints, or not \
+      at all. An interrupted download continues at its place with the next one. Files that two \
+      missions share, and unchanged parts of a new version, are fetched once.
 
-      With a key file the content is encrypted at rest (AES-256-GCM); programs then read it through \
-      the library, and all commands about these missions need the key.
+      With a key file the content is encrypted at rest (AES-256-GCM). Programs then read it \
+      through the library, and all commands about these missions need the key.
       """,
     options: [
       OptionSpec(
@@ -34,16 +34,17 @@ extension FerryCommand {
   static let missionArgument = ArgumentSpec("ID", help: "The mission's identifier.")
 
   private static let missionList = CommandSpec(
-    "list", summary: "List the missions that are published or here.",
+    "list", summary: "List the missions that are published or stored on this device.",
     discussion: """
-      State: ready (waits for its turn), downloading, interrupted (nobody is fetching it any more), \
-      paused, done, failed or cancelled (nothing of it is here); empty where nobody asked for it.
+      State: ready (waits for its turn), downloading, interrupted (no process fetches it any \
+      more), paused, done, failed or cancelled (none of it is stored here); empty if it was not \
+      requested.
       """,
     flags: [
-      FlagSpec("downloaded", help: "Only those that are here whole."),
-      FlagSpec("downloading", help: "Only those that are under way or rest."),
+      FlagSpec("downloaded", help: "Only complete missions."),
+      FlagSpec("downloading", help: "Only missions that are running or paused."),
       FlagSpec(
-        "watch", short: "w", help: "Show how far they are until none is under way any more."),
+        "watch", short: "w", help: "Show progress until no mission is running any more."),
     ]
   ) { arguments in
     let manager = try await missions(arguments)
@@ -70,7 +71,10 @@ extension FerryCommand {
 
   private static let missionShow = CommandSpec(
     "show", summary: "Show a mission with its items.",
-    flags: [FlagSpec("watch", short: "w", help: "Show how far it is until it is not under way.")],
+    flags: [
+      FlagSpec(
+        "watch", short: "w", help: "Show progress until the mission is not running any more.")
+    ],
     arguments: [missionArgument]
   ) { arguments in
     let manager = try await missions(arguments)
@@ -86,21 +90,21 @@ extension FerryCommand {
   }
 
   private static let missionPause = CommandSpec(
-    "pause", summary: "Let a mission rest; what was fetched of it is kept.",
-    discussion: "Also where another process is fetching it.", arguments: [missionArgument]
+    "pause", summary: "Pause a mission, and keep its fetched content.",
+    discussion: "This also pauses a download by another process.", arguments: [missionArgument]
   ) { arguments in
     try await change(arguments, "rests; `ferry mission resume` goes on") { try await $0.pause($1) }
   }
 
   private static let missionCancel = CommandSpec(
-    "cancel", summary: "Give up fetching a mission; what was fetched for it is removed.",
-    discussion: "A version that is here already stays.", arguments: [missionArgument]
+    "cancel", summary: "Cancel a mission, and remove its fetched content.",
+    discussion: "A complete version stays.", arguments: [missionArgument]
   ) { arguments in
     try await change(arguments, "is given up") { try await $0.cancel($1) }
   }
 
   private static let missionRemove = CommandSpec(
-    "remove", summary: "Remove a mission's files; files that others share stay.",
+    "remove", summary: "Remove a mission's files, except files that other missions share.",
     arguments: [missionArgument]
   ) { arguments in
     try await change(arguments, "is removed from this device") { try await $0.remove($1) }
@@ -108,8 +112,8 @@ extension FerryCommand {
 
   private static let missionVerify = CommandSpec(
     "verify", summary: "Read a mission's files again and compare their checksums.",
-    discussion: "Ends with status 4 where something is damaged and was not repaired.",
-    flags: [FlagSpec("repair", help: "Fetch what is damaged again.")],
+    discussion: "Ends with status 4 if a file is damaged and was not repaired.",
+    flags: [FlagSpec("repair", help: "Fetch damaged content again.")],
     arguments: [missionArgument]
   ) { arguments in
     let id = try missionID(arguments)
@@ -128,10 +132,12 @@ extension FerryCommand {
   private static let missionPath = CommandSpec(
     "path", summary: "Print the folder of a mission's files, or one file's path.",
     discussion: """
-      The folder holds one whole version, and stays as it is until the version after the next one \
-      is here.
+      The folder contains one whole version, and stays unchanged until the version after the next \
+      one is complete.
       """,
-    arguments: [missionArgument, ArgumentSpec("ITEM", help: "A file of it.", arity: .optional)]
+    arguments: [
+      missionArgument, ArgumentSpec("ITEM", help: "One of the mission's files.", arity: .optional),
+    ]
   ) { arguments in
     let id = try missionID(arguments)
     let manager = try await missions(arguments)
@@ -158,10 +164,10 @@ extension FerryCommand {
   }
 
   private static let missionTrust = CommandSpec(
-    "trust", summary: "Name the key whose signatures on missions count from now on.",
+    "trust", summary: "Set the key that missions must be signed with from now on.",
     discussion: """
-      The first mission's key is trusted by itself; one that another key has signed is refused. \
-      `ferryd mission key` prints the server's. Without KEY, prints the one that is trusted.
+      The first mission's key is trusted automatically; a mission signed with another key is \
+      refused. `ferryd mission key` prints the server's key. Without KEY, prints the trusted key.
       """,
     arguments: [
       ArgumentSpec("KEY", help: "A public key of Ed25519, in base64.", arity: .optional)

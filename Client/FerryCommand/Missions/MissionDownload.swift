@@ -3,33 +3,34 @@ import Ferry
 
 extension FerryCommand {
   private static let watchFlag = FlagSpec(
-    "watch", short: "w", help: "Wait as long as it takes for a connection or for disk space.")
+    "watch", short: "w", help: "Wait without a limit for a connection or for disk space.")
   private static let patience = OptionSpec(
-    "wait", value: "TIME", help: "How long to go on without a connection.", kind: .duration,
+    "wait", value: "TIME", help: "How long to wait without a connection.", kind: .duration,
     default: "30s")
 
   private static let timeout = OptionSpec(
-    "timeout", value: "TIME", help: "How long the server may say nothing before it is asked again.",
+    "timeout", value: "TIME", help: "How long the server may be silent before it is asked again.",
     kind: .duration, default: "30s")
 
   /// The pause between two checks of the disk space.
   private static let roomPause = Duration.seconds(5)
 
   private static let limitRate = OptionSpec(
-    "limit-rate", value: "SIZE", help: "Bytes a second to receive at most, such as 2MiB.",
+    "limit-rate", value: "SIZE",
+    help: "The largest number of received bytes a second, such as 2MiB.",
     kind: .byteSize)
 
   static let missionDownload = CommandSpec(
-    "download", summary: "Download missions, and those that have to come first.",
+    "download", summary: "Download missions and their predecessors.",
     discussion: """
-      Goes on where an earlier download was. Pulls the catalogue first, where the server can be \
-      reached. Missions come one after another, the files of one side by side. With --json, each \
-      event is a line. Interrupted (Ctrl-C) it keeps what it has; `ferry mission pause`, in another \
-      terminal, lets a mission rest. Without a connection it gives up after a while with status 3, \
-      and what was fetched is kept.
+      Continues an earlier download at its place. Pulls the catalogue first, if the server can be \
+      reached. Missions are fetched one after another, and the files of one mission in parallel. \
+      With --json, each event is a line. Interrupted (Ctrl-C) it keeps the fetched content; `ferry \
+      mission pause`, in another terminal, pauses a mission. Without a connection it gives up \
+      after a while with status 3, and the fetched content is kept.
       """,
     options: [patience, timeout, limitRate],
-    flags: [watchFlag, FlagSpec("all", help: "All that are published, new versions too.")],
+    flags: [watchFlag, FlagSpec("all", help: "All published missions, new versions included.")],
     arguments: [
       ArgumentSpec("ID", help: "The missions' identifiers.", arity: .zeroOrMore)
     ],
@@ -66,10 +67,10 @@ extension FerryCommand {
   }
 
   static let missionResume = CommandSpec(
-    "resume", summary: "Go on with missions that rest or were interrupted.",
+    "resume", summary: "Resume missions that are paused or were interrupted.",
     options: [patience, timeout, limitRate], flags: [watchFlag],
     arguments: [
-      ArgumentSpec("ID", help: "The missions; without any, all of them.", arity: .zeroOrMore)
+      ArgumentSpec("ID", help: "The missions; by default all of them.", arity: .zeroOrMore)
     ]
   ) { arguments in
     let named = try arguments.strings("ID").map { try missionID($0) }

@@ -9,16 +9,16 @@ enum AccessOptions {
     OptionSpec(
       "allowed-host", value: "NAME",
       help: """
-        A name that requests to an open server may carry in Host, besides this machine's; with \
-        --insecure numeric addresses are allowed, too.
+        A name that requests to an open server may have in Host, in addition to this machine's \
+        names. With --insecure numeric addresses are allowed too.
         """,
       environment: "FERRY_ALLOWED_HOST", repeated: true),
     OptionSpec(
       "jwt-issuer", value: "URL",
-      help: "Take JSON Web Tokens of this issuer: the claim iss, exactly.",
+      help: "Accept JSON Web Tokens of this issuer: the claim iss, exactly.",
       environment: "FERRY_JWT_ISSUER"),
     OptionSpec(
-      "jwt-audience", value: "TEXT", help: "The claim aud that they must have.",
+      "jwt-audience", value: "TEXT", help: "The claim aud that these tokens must have.",
       environment: "FERRY_JWT_AUDIENCE", repeated: true),
     OptionSpec(
       "jwks", value: "FILE|URL",
@@ -36,7 +36,7 @@ enum AccessOptions {
       default: "ferry",
       environment: "FERRY_JWT_CLAIM"),
     OptionSpec(
-      "jwt-leeway", value: "TIME", help: "How far the issuer's clock may differ.",
+      "jwt-leeway", value: "TIME", help: "The largest difference from the issuer's clock.",
       kind: .duration, default: "60s", environment: "FERRY_JWT_LEEWAY"),
     OptionSpec(
       "rate-limit", value: "N", help: "Requests a second of each principal; 0 for no limit.",

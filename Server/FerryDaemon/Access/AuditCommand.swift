@@ -5,16 +5,17 @@ import SyncServer
 /// `ferryd audit`.
 enum AuditCommand {
   static let root = CommandSpec(
-    "audit", summary: "Show which principal changed what, and when.",
+    "audit", summary: "Show changes with their principals and times.",
     discussion: """
-      The log has an entry for each space that was made, retention, schema, prune by hand, mission, \
-      key and token. An entry is written together with its change. `ferryd serve \
-      --audit-retention` says how long entries are kept.
+      The log has an entry for each created space and each change of a retention, schema, mission, \
+      key or token, and for each prune by hand. An entry is written together with its change. \
+      `ferryd serve --audit-retention` sets how long entries are kept.
       """,
     options: [
       OptionSpec("space", value: "NAME", help: "Only entries about this space."),
       OptionSpec(
-        "since", value: "TIME", help: "Only entries of the last so many days, hours or minutes.",
+        "since", value: "TIME",
+        help: "Only entries of the last days, hours or minutes, such as 7d.",
         kind: .duration),
     ],
     flags: [JSONOption.flag],

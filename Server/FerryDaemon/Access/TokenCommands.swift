@@ -6,7 +6,7 @@ import SyncServer
 /// `ferryd token …`.
 enum TokenCommands {
   static let root = CommandSpec(
-    "token", summary: "Make, list, rotate and revoke tokens.",
+    "token", summary: "Create, list, rotate and revoke tokens.",
     discussion: """
       A token has a role in one space, in several, or in all: a reader pulls, a writer pushes as \
       well, an admin also makes the space and manages its schema, missions and tokens. An admin of \
@@ -16,27 +16,27 @@ enum TokenCommands {
     subcommands: [create, list, rotate, revoke])
 
   static let create = CommandSpec(
-    "create", summary: "Make a token and print it, this once.",
+    "create", summary: "Create a token and print it, only this time.",
     options: [
       OptionSpec(
         "space", value: "NAME[=ROLE]",
         help: """
-          A space it is for, made when absent; `list-*` stands for all whose names begin so. May be \
-          given more than once.
+          A space that the token is for, created if absent; `list-*` matches all spaces whose \
+          names begin with `list-`. May be repeated.
           """,
         repeated: true),
       OptionSpec(
-        "role", value: "ROLE", help: "Its role in the spaces that are named without one.",
+        "role", value: "ROLE", help: "The role in the spaces that are named without a role.",
         kind: .choice(Role.allCases.map(\.rawValue))),
-      OptionSpec("name", value: "TEXT", help: "What it is for, for people."),
+      OptionSpec("name", value: "TEXT", help: "A description for people."),
       OptionSpec(
         "owner", value: "TEXT",
         help: """
-          The person or service that it is for. Tokens of one owner are one principal: they share \
-          devices, quotas and rates.
+          The person or service that owns the token. Tokens of one owner are one principal: they \
+          share devices, quotas and rates.
           """),
       OptionSpec(
-        "expires", value: "TIME", help: "How long it is valid; without it for ever.",
+        "expires", value: "TIME", help: "How long the token is valid; by default without a limit.",
         kind: .duration),
       SecretOutput.option,
     ],
@@ -72,7 +72,7 @@ enum TokenCommands {
   }
 
   static let list = CommandSpec(
-    "list", summary: "List the tokens: not themselves, but what they allow.",
+    "list", summary: "List the tokens with their permissions, but without their secrets.",
     flags: [JSONOption.flag]
   ) { arguments in
     try await StoreOptions.withStore(arguments) { store, _ in
@@ -96,14 +96,14 @@ enum TokenCommands {
   }
 
   static let rotate = CommandSpec(
-    "rotate", summary: "Give a token another secret and print it, this once.",
+    "rotate", summary: "Give a token another secret and print it, only this time.",
     discussion: """
-      The token keeps its ID, what it allows, and the devices that it owns. The secret before stays \
-      valid for the time of --grace, so that devices can change over.
+      The token keeps its ID, its permissions, and its devices. The former secret stays valid for \
+      the time of --grace, so that devices can switch.
       """,
     options: [
       OptionSpec(
-        "grace", value: "TIME", help: "How long the secret before stays valid.", kind: .duration,
+        "grace", value: "TIME", help: "How long the former secret stays valid.", kind: .duration,
         default: "0s"),
       SecretOutput.option,
     ],
@@ -128,7 +128,7 @@ enum TokenCommands {
 
   static let revoke = CommandSpec(
     "revoke", summary: "Make a token invalid.",
-    discussion: "Servers that are running let it in for up to five more seconds.",
+    discussion: "Running servers accept it for up to five more seconds.",
     flags: [JSONOption.flag], arguments: [idArgument]
   ) { arguments in
     let text = try arguments.string("id")

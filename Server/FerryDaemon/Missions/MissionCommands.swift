@@ -8,8 +8,8 @@ enum MissionCommands {
   static let root = CommandSpec(
     "mission", summary: "Publish bundles of files that devices download and keep.",
     discussion: """
-      The commands work on the store, also beside a server that runs. With --server they ask a \
-      server instead, with a token of the role admin.
+      The commands work on the store, even while a server runs. With --server they ask a server \
+      instead, with a token of the role admin.
       """,
     options: BlobOptions.options + [
       OptionSpec(
@@ -31,7 +31,7 @@ enum MissionCommands {
     ])
 
   static let spaceOption = OptionSpec(
-    "space", value: "NAME", help: "The space whose devices see it.", required: true)
+    "space", value: "NAME", help: "The space of the mission.", required: true)
 
   static let list = CommandSpec(
     "list", summary: "List a space's missions.", options: [spaceOption],
@@ -66,7 +66,7 @@ enum MissionCommands {
     "show", summary: "Show a mission and its items.", options: [spaceOption],
     flags: [
       JSONOption.flag,
-      FlagSpec("verify", help: "Hash the content that lies here, and name what is damaged."),
+      FlagSpec("verify", help: "Hash the stored content, and list damaged items."),
     ],
     arguments: [idArgument]
   ) { arguments in
@@ -82,8 +82,8 @@ enum MissionCommands {
   }
 
   static let retract = CommandSpec(
-    "retract", summary: "Take a mission back: from its next pull on, no device can download it.",
-    discussion: "What a device has downloaded stays there until `ferry mission remove`.",
+    "retract", summary: "Retract a mission: no device can download it after its next pull.",
+    discussion: "A mission that a device has downloaded stays there until `ferry mission remove`.",
     options: [spaceOption], flags: [JSONOption.flag], arguments: [idArgument]
   ) { arguments in
     let id = try id(try arguments.string("id"))
@@ -97,8 +97,8 @@ enum MissionCommands {
   }
 
   static let key = CommandSpec(
-    "key", summary: "Show the public key that missions are signed with; it is made when absent.",
-    discussion: "Devices that are given it need not trust the first key that they see.",
+    "key", summary: "Show the public key that signs missions; it is created if absent.",
+    discussion: "Devices that know this key need not trust the first key that they see.",
     flags: [JSONOption.flag]
   ) { arguments in
     try refuseServer(arguments)
@@ -114,8 +114,8 @@ enum MissionCommands {
   static let collect = CommandSpec(
     "collect", summary: "Remove content that no mission needs any more.",
     discussion: """
-      `ferryd serve` does this by itself, and may run meanwhile. Versions that were replaced stay \
-      readable for a week, so that a download under way can end.
+      `ferryd serve` does this automatically, and can run at the same time. Replaced versions stay \
+      readable for a week, so that running downloads can complete.
       """,
     options: [
       OptionSpec(
@@ -177,15 +177,15 @@ enum BlobOptions {
     OptionSpec(
       "blobs", value: "DIR",
       help: """
-        Where missions' content lies, made when absent; without it `blobs` in the embedded store's \
-        directory. With --database all servers share one.
+        The directory for missions' content, created if absent; by default `blobs` in the embedded \
+        store's directory. With --database all servers share one directory.
         """,
       kind: .directory, environment: "FERRY_BLOBS"),
     OptionSpec(
       "mission-key", value: "FILE",
       help: """
-        The Ed25519 key (PEM) that signs missions; without it mission-key.pem beside the content, \
-        made when it is first needed.
+        The Ed25519 key (PEM) that signs missions; by default mission-key.pem beside the content, \
+        created at its first use.
         """,
       kind: .file, environment: "FERRY_MISSION_KEY"),
   ]

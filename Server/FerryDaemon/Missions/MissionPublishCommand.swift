@@ -7,26 +7,26 @@ import SyncServer
 
 extension MissionCommands {
   static let publish = CommandSpec(
-    "publish", summary: "Publish a folder, or what a manifest names, as a mission.",
+    "publish", summary: "Publish a folder, or the files of a manifest, as a mission.",
     discussion: """
-      A folder is published with all files in it; names that begin with a dot are left out, and \
-      links may not lead out of it. A manifest is a JSON object with `items`, each with a `path` in \
-      the mission and a `file` beside the manifest, or a `url` with `sha256` and `size` of what \
-      lies elsewhere; `title`, `summary`, `priority`, `after`, `chunkSize` and `mission` may be in \
-      it, too. What is given here counts before it.
+      A folder is published with all files in it, except names that begin with a dot. Links must \
+      not lead out of it. A manifest is a JSON object with `items`. Each item has a `path` in the \
+      mission and either a `file` beside the manifest, or a `url` with the `sha256` and `size` of \
+      content on another server. A manifest can also have `title`, `summary`, `priority`, `after`, \
+      `chunkSize` and `mission`. Options override the manifest.
 
-      Publishing again makes the next version; where nothing differs, nothing happens. Devices hear \
-      of it with their next pull. A publication that is interrupted leaves nothing to be seen.
+      Publishing again creates the next version, or does nothing if nothing differs. Devices \
+      receive it with their next pull. An interrupted publication leaves nothing visible.
       """,
     options: [
       spaceOption,
       OptionSpec(
-        "id", value: "NAME", help: "The mission's name; without it the manifest's, or the folder's."
+        "id", value: "NAME", help: "The mission's name; by default the manifest's, or the folder's."
       ),
-      OptionSpec("title", value: "TEXT", help: "For people."),
-      OptionSpec("summary", value: "TEXT", help: "For people, too."),
+      OptionSpec("title", value: "TEXT", help: "The title that users see."),
+      OptionSpec("summary", value: "TEXT", help: "The summary that users see."),
       OptionSpec(
-        "priority", value: "N", help: "Missions with a higher one are downloaded first.",
+        "priority", value: "N", help: "Missions with a higher priority are downloaded first.",
         kind: .integer(
           Int(
             MissionLimits.standard.priority.lowerBound)...Int(
@@ -35,14 +35,14 @@ extension MissionCommands {
         "after", value: "ID", help: "A mission that is downloaded first.", repeated: true),
       OptionSpec(
         "chunk-size", value: "SIZE",
-        help: "What a device checks and fetches at once: a power of two, 64KiB to 64MiB; 4MiB.",
+        help: "The size of the chunks that devices verify: a power of two, 64KiB to 64MiB; 4MiB.",
         kind: .byteSize),
     ],
     flags: [
       JSONOption.flag,
       FlagSpec(
         "new-key",
-        help: "Sign with another key than what is published: devices must be told to trust it."),
+        help: "Sign with another key than the published missions: devices have to trust it."),
     ],
     arguments: [ArgumentSpec("path", help: "A manifest, or a folder.", kind: .file)]
   ) { arguments in

@@ -4,7 +4,8 @@ import Foundation
 extension Benchmark {
   /// Devices that only wait.
   static let listeners = Benchmark(
-    name: "listeners", summary: "What 1,000 idle listeners cost ferryd, and how fast all hear."
+    name: "listeners",
+    summary: "The cost of 1,000 idle listeners for ferryd, and the time to notify all of them."
   ) { surroundings in
     let count = surroundings.size(1_000, quick: 200)
     let seconds = surroundings.size(10, quick: 3)

@@ -5,7 +5,8 @@ import Laboratory
 extension Benchmark {
   /// The delay until another user sees a write.
   static let live = Benchmark(
-    name: "live", summary: "From a write on one device until another that watches it has it."
+    name: "live",
+    summary: "The time from a write on one device to its arrival on another that watches it."
   ) { surroundings in
     let samples = surroundings.size(300, quick: 60)
     let daemon = try await Daemon.start(database: try surroundings.makeDatabase())

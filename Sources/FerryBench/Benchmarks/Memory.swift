@@ -5,7 +5,7 @@ import Laboratory
 extension Benchmark {
   /// The memory of a device that pulls a large space.
   static let memory = Benchmark(
-    name: "memory", summary: "Memory that `ferry pull` takes for a million records."
+    name: "memory", summary: "Memory that `ferry pull` uses for a million records."
   ) { surroundings in
     let records = surroundings.size(1_000_000, quick: 100_000)
     let daemon = try await Daemon.start(database: try surroundings.makeDatabase())

@@ -8,7 +8,7 @@ extension Benchmark {
   static let retention = Benchmark(
     name: "retention",
     summary:
-      "What --updates updates of 10,000 records leave of each store, pruned while written to."
+      "The size of each store after --updates updates of 10,000 records with pruning."
   ) { surroundings in
     let directory = try TemporaryDirectory()
     let embedded = RetentionBench(name: "embedded store", surroundings: surroundings) {

@@ -97,8 +97,8 @@ final class FileServer: Sendable {
 enum FileServerProcess {
   static let command = CommandSpec(
     "serve-files", summary: "Serve the files of a directory until killed.",
-    flags: [FlagSpec("raw", help: "By sendfile(2) alone.")],
-    arguments: [ArgumentSpec("directory", help: "Holds the files.")], hidden: true
+    flags: [FlagSpec("raw", help: "Use only sendfile(2).")],
+    arguments: [ArgumentSpec("directory", help: "The directory with the files.")], hidden: true
   ) { arguments in
     let directory = try arguments.string("directory")
     if arguments.flag("raw") {

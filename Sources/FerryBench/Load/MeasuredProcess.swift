@@ -31,7 +31,7 @@ struct MeasuredProcess: Sendable {
 
   /// The starting process: prints the peak in bytes and the seconds on standard error.
   static let command = CommandSpec(
-    "measured", summary: "Run a program and say what it took.",
+    "measured", summary: "Run a program and print its time and memory.",
     arguments: [ArgumentSpec("word", help: "The program and its arguments.", arity: .oneOrMore)],
     hidden: true
   ) { arguments in

@@ -7,7 +7,7 @@ import Testing
 struct BandwidthBucketTests {
   private let start = ContinuousClock.now
 
-  @Test("lets a tenth of a second's worth go at once, and then has it waited for")
+  @Test("a limit allows a tenth of a second's bytes at once, and then delays")
   func credit() {
     var bucket = BandwidthBucket(bytesPerSecond: 1_000, now: start)
     #expect(bucket.wait(at: start) == nil)
@@ -18,7 +18,7 @@ struct BandwidthBucketTests {
     #expect(bucket.wait(at: start + .milliseconds(501)) == nil)
   }
 
-  @Test("saves up no more than that")
+  @Test("a limit saves up no more than a tenth of a second's bytes")
   func saving() {
     var bucket = BandwidthBucket(bytesPerSecond: 1_000, now: start)
     let later = start + .seconds(3600)
@@ -26,7 +26,7 @@ struct BandwidthBucketTests {
     #expect(bucket.wait(at: later) == .milliseconds(1))
   }
 
-  @Test("is not confused by a time before the last")
+  @Test("a limit ignores a time before the last one")
   func backwards() {
     var bucket = BandwidthBucket(bytesPerSecond: 1_000, now: start)
     bucket.take(100, at: start + .seconds(1))
@@ -34,7 +34,7 @@ struct BandwidthBucketTests {
   }
 
   @Test(
-    "holds over any time, in whatever parts it is used up",
+    "a limit holds over any time, in parts of any size",
     arguments: [1, 7, 1_000, 123_456, 50 << 20], [1, 1_000, 16_384])
   func rate(bytesPerSecond: Int, part: Int) throws {
     var bucket = BandwidthBucket(bytesPerSecond: bytesPerSecond, now: start)
@@ -57,7 +57,7 @@ struct BandwidthBucketTests {
     #expect(seconds <= Double(taken + 1_000) / Double(bytesPerSecond) + 0.01)
   }
 
-  @Test("of nothing is one of a byte a second")
+  @Test("a limit of zero is one byte a second")
   func nothing() {
     var bucket = BandwidthBucket(bytesPerSecond: -5, now: start)
     bucket.take(1, at: start)

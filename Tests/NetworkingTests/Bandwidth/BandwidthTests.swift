@@ -6,7 +6,7 @@ import Testing
 @testable import Networking
 
 /// A clock can prove a lower bound of a duration: a busy machine only makes it longer.
-@Suite("Bandwidth is limited", .hangLimit)
+@Suite("Bandwidth limits", .hangLimit)
 struct BandwidthTests {
   private static let body = (0..<256 << 10).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
 
@@ -20,7 +20,7 @@ struct BandwidthTests {
     try await ContinuousClock().measure(body)
   }
 
-  @Test("for all that is received together, streams and whole answers")
+  @Test("a limit applies to all received bytes together, streams and whole answers")
   func receiving() async throws {
     let server = RawServer { $0.answer("200 OK", [], Self.body) }
     defer { server.stop() }
@@ -46,7 +46,7 @@ struct BandwidthTests {
     #expect(elapsed >= .milliseconds(750 - 100 - 10))
   }
 
-  @Test("for all that is sent together, from memory")
+  @Test("a limit applies to all sent bytes together, from memory")
   func sending() async throws {
     let server = RawServer { $0.answer("200 OK", [], $0.body) }
     defer { server.stop() }
@@ -66,7 +66,7 @@ struct BandwidthTests {
     #expect(elapsed >= .milliseconds(500 - 100 - 10))
   }
 
-  @Test("by what travels, not by what it is decompressed to")
+  @Test("a limit counts transferred bytes, not decompressed ones")
   func decompressed() async throws {
     // 8 MiB of zeros travel as a few hundred bytes: at 64 KiB a second they would take minutes.
     let bomb = CannedBodies.zstdBomb(blocks: 64)
@@ -78,7 +78,7 @@ struct BandwidthTests {
     #expect(response.body.count == 8 << 20)
   }
 
-  @Test("and waiting for one's turn is no silence")
+  @Test("waiting for bandwidth does not count as silence")
   func patience() throws {
     let request = TransportRequest(.get, "http://host/x", timeout: .seconds(1))
     let transfer = CurlTransfer(
@@ -94,7 +94,7 @@ struct BandwidthTests {
     }
   }
 
-  @Test("until the limit is lifted, for transfers under way as well")
+  @Test("a lifted limit also ends for running transfers")
   func lifting() async throws {
     let server = RawServer { $0.answer("200 OK", [], Self.body) }
     defer { server.stop() }
@@ -111,7 +111,7 @@ struct BandwidthTests {
     #expect(try await task.value.body == Self.body)
   }
 
-  @Test("and a transfer that rests can be cancelled")
+  @Test("a transfer that waits for bandwidth can be cancelled")
   func cancelling() async throws {
     let server = RawServer { $0.answer("200 OK", [], Self.body) }
     defer { server.stop() }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The documents' example of requests", .hangLimit)
 struct DocumentedRequestsTests {
-  @Test("is what is compiled here")
+  @Test("the example of requests equals the compiled one")
   func sameLines() throws {
     let here = URL(filePath: #filePath).deletingLastPathComponent()
     let page = try String(
@@ -25,7 +25,7 @@ struct DocumentedRequestsTests {
     #expect(joined(shown) == joined(body))
   }
 
-  @Test("works")
+  @Test("the example of requests runs")
   func runs() async throws {
     let seen = Mutex<[String]>([])
     let server = RawServer { exchange in

@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("A download", .hangLimit)
+@Suite("Downloads to a file", .hangLimit)
 struct DownloadTests {
   private let directory: TemporaryDirectory
   private let path: String
@@ -29,7 +29,7 @@ struct DownloadTests {
 
   private static let body = (0..<3 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
 
-  @Test("is there when it is whole, with its progress told")
+  @Test("a download's file appears when it is whole, and its progress is reported")
   func whole() async throws {
     let server = RawServer { $0.answer("200 OK", ["A: b"], Self.body) }
     defer { server.stop() }
@@ -45,7 +45,7 @@ struct DownloadTests {
     #expect(progress.map(\.received) == progress.map(\.received).sorted())
   }
 
-  @Test("that breaks off is fetched anew, and nothing of the first attempt is in it")
+  @Test("an interrupted download starts again, and nothing of the first attempt is in it")
   func brokenOff() async throws {
     let attempts = Mutex(0)
     let server = RawServer { exchange in
@@ -65,7 +65,7 @@ struct DownloadTests {
     #expect(still.pauses.count == 1)
   }
 
-  @Test("that is refused leaves what was there")
+  @Test("a refused download leaves the existing file unchanged")
   func refused() async throws {
     try Data("old".utf8).write(to: URL(filePath: path))
     let server = RawServer { $0.answer("403 Forbidden", [], Array("a page".utf8)) }
@@ -79,7 +79,7 @@ struct DownloadTests {
     #expect(files == ["film.mp4"])
   }
 
-  @Test("that never becomes whole leaves nothing")
+  @Test("a download that never completes leaves nothing")
   func neverWhole() async throws {
     let server = RawServer { exchange in
       exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
@@ -95,7 +95,7 @@ struct DownloadTests {
     #expect(server.count(.requested("/film")) == 6)
   }
 
-  @Test("to a place where nothing can be written says so")
+  @Test("a download to a path that cannot be written reports it")
   func unwritable() async throws {
     let server = RawServer { $0.answer("200 OK", [], Self.body) }
     defer { server.stop() }
@@ -108,7 +108,7 @@ struct DownloadTests {
     #expect(server.count(.requested("/film")) == 1)
   }
 
-  @Test("that is cancelled ends at once and leaves nothing")
+  @Test("a cancelled download ends at once and leaves nothing")
   func cancelled() async throws {
     let server = RawServer { exchange in
       exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")

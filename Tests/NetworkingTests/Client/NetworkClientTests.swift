@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("A client", .hangLimit)
+@Suite("The network client", .hangLimit)
 struct NetworkClientTests {
   private let still = StillSurroundings()
 
@@ -29,7 +29,7 @@ struct NetworkClientTests {
     }
   }
 
-  @Test("answers with what the server said and where it came from")
+  @Test("a response contains the server's status, fields and body")
   func answer() async throws {
     let transport = ScriptedTransport(.answer(201, ["A": "b"], "text"))
     let response = try await client(transport).send(NetworkRequest("/x"))
@@ -45,7 +45,7 @@ struct NetworkClientTests {
     func status(to host: String) -> ConnectivityStatus { .offline("no way to \(host)") }
   }
 
-  @Test("says at once that there is no network, and asks nobody")
+  @Test("a client without a network reports it at once, and sends no request")
   func offline() async {
     let transport = ScriptedTransport(.answer(200))
     let error = await failure(client(transport, connectivity: NoNetwork()))
@@ -71,7 +71,7 @@ struct NetworkClientTests {
     }
   }
 
-  @Test("has the base filter judge first, then the request's own")
+  @Test("the base's filter runs first, then the request's own")
   func filterOrder() async throws {
     let transport = ScriptedTransport(.answer(200), .answer(200))
     let client = client(transport) {
@@ -83,7 +83,8 @@ struct NetworkClientTests {
     #expect(one.headers.values(of: "Seen") == ["base"])
   }
 
-  @Test("tells which filter refused what, and why", arguments: ["base", "own"])
+  @Test(
+    "a filter's refusal contains its reason and the refused answer", arguments: ["base", "own"])
   func filterRefusal(name: String) async {
     let client = client(ScriptedTransport(.answer(200, [:], name))) {
       $0.filter = Marking(name: "base")
@@ -95,7 +96,7 @@ struct NetworkClientTests {
   }
 
   @Test(
-    "refuses what is no success, unless configured otherwise",
+    "a client refuses an unsuccessful status, unless configured otherwise",
     arguments: [(200, true), (204, true), (304, false), (302, false), (404, false), (501, false)])
   func statuses(status: Int, isAccepted: Bool) async {
     let error = await failure(client(ScriptedTransport(.answer(status, [:], "why"))))
@@ -108,7 +109,7 @@ struct NetworkClientTests {
     #expect(await failure(lenient) == nil)
   }
 
-  @Test("accepts a 304 by whoever asked for it")
+  @Test("a client accepts a 304 if the caller set a condition")
   func notModified() async throws {
     let client = client(ScriptedTransport(.answer(304)))
     let request = NetworkRequest("/x", headers: ["If-None-Match": "\"a\""])
@@ -117,7 +118,7 @@ struct NetworkClientTests {
 
   // MARK: Trying again
 
-  @Test("tries again what may pass, with the pauses of the policy and of the server")
+  @Test("a client retries temporary failures, with the pauses of the policy and of the server")
   func retries() async throws {
     let transport = ScriptedTransport(
       .error(.interrupted), .answer(503, ["Retry-After": "7"]),
@@ -128,7 +129,7 @@ struct NetworkClientTests {
     #expect(still.pauses == [.milliseconds(250), .milliseconds(7_250), .milliseconds(3_250)])
   }
 
-  @Test("gives up by the request's own policy, and says what the server asked for")
+  @Test("a request's own policy limits its attempts, and the error has the server's pause")
   func givingUp() async {
     let transport = ScriptedTransport(.answer(503, ["Retry-After": "7"]))
     let error = await failure(client(transport), NetworkRequest("/x", retry: .never))
@@ -137,7 +138,7 @@ struct NetworkClientTests {
     #expect(still.pauses.isEmpty)
   }
 
-  @Test("sends twice only what does no harm twice")
+  @Test("a client repeats only requests that are safe to repeat")
   func repeatability() async throws {
     let once = ScriptedTransport(.error(.interrupted))
     #expect(
@@ -147,7 +148,7 @@ struct NetworkClientTests {
     #expect(twice.requests.count == 2)
   }
 
-  @Test("stops waiting when it is cancelled")
+  @Test("a cancelled client stops waiting")
   func cancelledPause() async {
     let transport = ScriptedTransport(.error(.interrupted), .answer(200))
     let client = client(transport)
@@ -187,7 +188,7 @@ struct NetworkClientTests {
   private static let kept = NetworkResponse(
     status: 200, body: [9], origin: .cache(age: .seconds(60), isStale: false))
 
-  @Test("answers from the cache without a server, through the filters")
+  @Test("a client answers from the cache without a server, through the filters")
   func cached() async throws {
     let (cache, transport) = (NotingCache(.fresh(Self.kept)), ScriptedTransport())
     let client = client(transport, cache: cache) {
@@ -200,7 +201,7 @@ struct NetworkClientTests {
     #expect(cache.asked.withLock { $0.map(\.endpoint) } == ["http://host/api/x"])
   }
 
-  @Test("keeps what it fetched, as the server said it")
+  @Test("a client caches a fetched response in the server's form")
   func stored() async throws {
     let cache = NotingCache(.none)
     let client = client(ScriptedTransport(.answer(200, [:], "new")), cache: cache) {
@@ -212,7 +213,7 @@ struct NetworkClientTests {
       cache.stored.withLock { $0 } == [NetworkResponse(status: 200, body: Array("new".utf8))])
   }
 
-  @Test("has the server confirm what is stale, and answers with what was confirmed")
+  @Test("a client revalidates a stale response, and answers with the confirmed one")
   func confirmed() async throws {
     let cache = NotingCache(.stale(Self.kept, validators: ["If-None-Match": "\"a\""]))
     let transport = ScriptedTransport(.answer(304))
@@ -222,7 +223,7 @@ struct NetworkClientTests {
     #expect(response.body == [9] && response.headers["Renewed"] == "yes")
   }
 
-  @Test("serves what is stale without a network, where the request says so")
+  @Test("a client answers with a stale response without a network, if the request allows it")
   func stale() async throws {
     let cache = NotingCache(.stale(Self.kept, validators: [:]))
     let client = client(ScriptedTransport(), connectivity: NoNetwork(), cache: cache)
@@ -231,7 +232,7 @@ struct NetworkClientTests {
     #expect(await failure(client, NetworkRequest("/x", cache: .use()))?.kind == .offline)
   }
 
-  @Test("asks no cache where the rule or the method says so")
+  @Test("a client does not use the cache if the rule or the method forbids it")
   func uncached() async throws {
     let cache = NotingCache(.fresh(Self.kept))
     let transport = ScriptedTransport(.answer(200), .answer(200), .answer(200))
@@ -245,7 +246,7 @@ struct NetworkClientTests {
 
   // MARK: Streams
 
-  @Test("gives a stream's body out only when the filters accepted its head")
+  @Test("a client passes on a stream's body only after the filters accepted its head")
   func stream() async throws {
     let transport = ScriptedTransport(
       .error(.interrupted), .answer(503), .answer(200, [:], "body"))
@@ -260,7 +261,7 @@ struct NetworkClientTests {
     #expect(transport.streamsLeft == 2)
   }
 
-  @Test("gives the reasons that came with a refused stream, and ends it")
+  @Test("a client reports the reasons of a refused stream, and ends the stream")
   func refusedStream() async {
     let transport = ScriptedTransport(.answer(403, [:], "not for you"))
     let client = client(transport)

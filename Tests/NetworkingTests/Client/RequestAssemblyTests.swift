@@ -3,7 +3,7 @@ import Testing
 
 @testable import Networking
 
-@Suite("A request is put together", .hangLimit)
+@Suite("Assembling a request", .hangLimit)
 struct RequestAssemblyTests {
   private static let configuration: NetworkConfiguration = {
     var configuration = NetworkConfiguration(
@@ -18,7 +18,7 @@ struct RequestAssemblyTests {
   private let assembly = RequestAssembly(configuration: configuration)
 
   @Test(
-    "from a base and a path, with one slash between",
+    "an address consists of a base and a path, with one slash between",
     arguments: [
       (BaseAddress.main, "", "https://api.example/v1"),
       (.main, "/tasks", "https://api.example/v1/tasks"),
@@ -34,7 +34,7 @@ struct RequestAssemblyTests {
   }
 
   @Test(
-    "but not from what is no address, or would lead out of the base",
+    "an invalid address, or a path that leads out of the base, is refused",
     arguments: [
       (BaseAddress.alternative("none"), "/x"), (.alternative("queried"), "/x"),
       (.alternative("no address"), "/x"), (.absolute("http://other"), "/x"),
@@ -52,14 +52,14 @@ struct RequestAssemblyTests {
     }
   }
 
-  @Test("and not from a path when there is no main base")
+  @Test("a path without a main base is refused")
   func noMain() {
     let assembly = RequestAssembly(configuration: NetworkConfiguration())
     #expect(throws: NetworkError.self) { try assembly.assemble(NetworkRequest("/x")) }
     #expect(throws: Never.self) { try assembly.assemble(NetworkRequest(url: "http://host/x")) }
   }
 
-  @Test("with segments that may hold anything")
+  @Test("segments can contain any characters")
   func segments() throws {
     let request = NetworkRequest(segments: ["a/b", "?#", "ü ", "~-._", ""])
     #expect(
@@ -70,7 +70,7 @@ struct RequestAssemblyTests {
     }
   }
 
-  @Test("with parameters in their order, encoded so that no value becomes syntax")
+  @Test("parameters keep their order, and are encoded so that no value becomes syntax")
   func query() throws {
     var request = NetworkRequest(
       "/find", query: [QueryItem("q", "a&b=c d+e%"), QueryItem("ü", ""), QueryItem("q", "2")])
@@ -82,7 +82,7 @@ struct RequestAssemblyTests {
     #expect(try assembly.assemble(request).transport.url == "http://other/x?y=1&z=2")
   }
 
-  @Test("with fields of the request before those of the base before those of the client")
+  @Test("the request's fields precede those of the base, and those precede the client's")
   func headers() throws {
     var request = NetworkRequest(
       "/x", method: .post, headers: ["accept": "a", "Accept": "b"],
@@ -99,7 +99,7 @@ struct RequestAssemblyTests {
       ])
   }
 
-  @Test("with a base's credentials for that base alone")
+  @Test("a base's credentials are sent to that base only")
   func credentials() throws {
     for (base, seen) in [
       (BaseAddress.main, "Bearer main"), (.alternative("test"), "Bearer test"),
@@ -111,7 +111,7 @@ struct RequestAssemblyTests {
     }
   }
 
-  @Test("with the client's defaults for what the request leaves open, and its own for the rest")
+  @Test("a request's own settings override the client's defaults")
   func defaults() throws {
     var configuration = Self.configuration
     configuration.timeout = .seconds(1)
@@ -133,7 +133,7 @@ struct RequestAssemblyTests {
     #expect(own.retry == .never)
   }
 
-  @Test("to be repeated where the method or the caller says that it does no harm")
+  @Test("a request can be repeated if the method or the caller allows it")
   func repeating() throws {
     for (method, may) in [
       (TransportMethod.get, true), (.head, true), (.put, true), (.delete, true), (.post, false),
@@ -145,7 +145,7 @@ struct RequestAssemblyTests {
     }
   }
 
-  @Test("with a body from memory or from a part of a file")
+  @Test("a body comes from memory or from a part of a file")
   func bodies() throws {
     let bytes = NetworkRequest("/x", method: .post, body: .bytes([1, 2]))
     #expect(try assembly.assemble(bytes).transport.body == [1, 2])
@@ -154,7 +154,7 @@ struct RequestAssemblyTests {
       try assembly.assemble(file).transport.file == FileSlice(path: "/tmp/f", range: 3..<5))
   }
 
-  @Test("and asks a cache only for whole answers that depend on nothing else")
+  @Test("a cache is used only for whole answers to unconditional requests")
   func caching() throws {
     let options = CacheOptions(lifetime: .seconds(1))
     var request = NetworkRequest(

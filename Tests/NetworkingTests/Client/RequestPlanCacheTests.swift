@@ -3,7 +3,7 @@ import Testing
 
 @testable import Networking
 
-@Suite("A cache on a request's way", .hangLimit)
+@Suite("The cache in a request's plan", .hangLimit)
 struct RequestPlanCacheTests {
   private static let transport = TransportRequest(.get, "http://host/x")
   private static let validators: TransportHeaders = ["If-None-Match": "\"a\""]
@@ -21,7 +21,7 @@ struct RequestPlanCacheTests {
         cacheable: cacheable, change: change))
   }
 
-  @Test("may have what serves only when the server has confirmed it")
+  @Test("an answer that needs confirmation is used only after the server has confirmed it")
   func unconfirmed() {
     var asking = Self.transport
     asking.headers = Self.validators
@@ -38,7 +38,7 @@ struct RequestPlanCacheTests {
     #expect(plan.next(.accepted(Self.ok), random: { 0 }) == .finish(.success(Self.ok)))
   }
 
-  @Test("does not give it out without a network, whatever the rule")
+  @Test("an answer that needs confirmation is not used without a network, under any rule")
   func unconfirmedOffline() {
     var plan = plan(cacheable: Self.cacheable)
     _ = plan.next(.looked(.offline("no interface")), random: { 0 })
@@ -52,7 +52,7 @@ struct RequestPlanCacheTests {
   private static let notCached = RequestPlan.Step.finish(
     .failure(NetworkError(.notCached, "no kept answer may serve")))
 
-  @Test("that alone may answer is never gone past, and what it lacks is an answer of its own")
+  @Test("an only-if-cached request never reaches the server, and has its own error")
   func onlyIfCached() {
     for answer in [
       CacheAnswer.none, .unconfirmed(validators: Self.validators),
@@ -74,7 +74,7 @@ struct RequestPlanCacheTests {
     #expect(!NetworkError(.notCached, "").isTransient)
   }
 
-  @Test("without a network gives what is stale to such a request, too, by its rule")
+  @Test("without a network an only-if-cached request gets stale answers by its rule")
   func onlyIfCachedOffline() {
     var plan = plan(Self.onlyCached, cacheable: Self.cacheable)
     _ = plan.next(.looked(.offline("no interface")), random: { 0 })
@@ -85,7 +85,7 @@ struct RequestPlanCacheTests {
     #expect(none.next(.found(.none), random: { 0 }) == Self.notCached)
   }
 
-  @Test("is told of a change that was accepted, without having been asked")
+  @Test("the cache is notified of an accepted change that it was not asked about")
   func change() {
     let change = CacheableRequest(method: .post, endpoint: "http://host/x")
     let altered = NetworkResponse(status: 200, body: [2])
@@ -96,7 +96,7 @@ struct RequestPlanCacheTests {
     #expect(plan.next(.kept(Self.ok), random: { 0 }) == .finish(.success(altered)))
   }
 
-  @Test("hears of methods that change something, whatever the rule, and of no others")
+  @Test("the cache is notified of methods that change something, and of no others")
   func methods() throws {
     let assembly = RequestAssembly(configuration: NetworkConfiguration("http://host"))
     for method in [TransportMethod.post, .put, .patch, .delete] {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Networking
 
-@Suite("A request goes its way", .hangLimit)
+@Suite("The plan of a request", .hangLimit)
 struct RequestPlanTests {
   private typealias Step = RequestPlan.Step
   private typealias Event = RequestPlan.Event
@@ -46,7 +46,7 @@ struct RequestPlanTests {
     return .attempt(request)
   }
 
-  @Test("by connectivity, an attempt and the filters to its answer")
+  @Test("a plan checks the connectivity, makes an attempt, and runs the filters")
   func plain() {
     let altered = NetworkResponse(status: 200, body: [3])
     walk(
@@ -57,14 +57,14 @@ struct RequestPlanTests {
       ])
   }
 
-  @Test("and ends at once where there is no network")
+  @Test("a plan ends at once without a network")
   func noNetwork() {
     walk(
       request(),
       [(.looked(.offline("no interface")), .finish(.failure(Self.offline)))])
   }
 
-  @Test("and is tried again after what may pass, until the policy gives up")
+  @Test("a plan retries temporary failures until the policy gives up")
   func retries() {
     walk(
       request(),
@@ -78,7 +78,7 @@ struct RequestPlanTests {
       ])
   }
 
-  @Test("and not tried again where the network goes away meanwhile")
+  @Test("a plan does not retry if the network has gone")
   func networkLost() {
     walk(
       request(),
@@ -89,7 +89,7 @@ struct RequestPlanTests {
       ])
   }
 
-  @Test("and not tried again when doing it twice may do harm, or nothing else can come of it")
+  @Test("a plan does not retry unsafe requests, or permanent failures")
   func noRetries() {
     for (request, error) in [
       (request(mayRepeat: false), Self.interrupted), (request(attempts: 1), Self.interrupted),
@@ -103,7 +103,7 @@ struct RequestPlanTests {
     }
   }
 
-  @Test("and waits as long as the server asks after a refusal that may pass")
+  @Test("a plan waits as long as the server asks after a temporary refusal")
   func retryAfter() {
     let busy = NetworkResponse(status: 503, headers: ["Retry-After": "20"])
     let refusal = NetworkError(rejecting: busy, "HTTP 503")
@@ -120,7 +120,7 @@ struct RequestPlanTests {
       ])
   }
 
-  @Test("and reads a date as the time until then")
+  @Test("a date in Retry-After counts as the time until then")
   func retryAfterDate() {
     let busy = NetworkResponse(
       status: 429, headers: ["Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT"])
@@ -132,7 +132,7 @@ struct RequestPlanTests {
       ])
   }
 
-  @Test("and forgets what one answer asked for when the next attempt breaks off")
+  @Test("a plan forgets the pause of one answer when the next attempt breaks off")
   func retryAfterOnce() {
     let busy = NetworkResponse(status: 503, headers: ["Retry-After": "20"])
     walk(
@@ -145,7 +145,7 @@ struct RequestPlanTests {
       ])
   }
 
-  @Test("and ends with a refusal that nothing changes")
+  @Test("a plan ends with a permanent refusal")
   func refusal() {
     let missing = NetworkResponse(status: 404)
     let refusal = NetworkError(rejecting: missing, "HTTP 404")
@@ -157,7 +157,7 @@ struct RequestPlanTests {
       ])
   }
 
-  @Test("and draws randomness for pauses alone")
+  @Test("a plan draws random numbers only for pauses")
   func randomness() {
     var plan = RequestPlan(request(attempts: 1))
     var draws = 0
@@ -180,7 +180,7 @@ extension RequestPlanTests {
     .keep(response, CacheableRequest(endpoint: "http://host/x", options: options))
   }
 
-  @Test("and needs no server where the cache has a fresh answer, network or not")
+  @Test("a plan needs no server if the cache has a fresh answer, with or without a network")
   func fresh() {
     let options = CacheOptions()
     for status in [ConnectivityStatus.reachable, .offline("no interface")] {
@@ -193,7 +193,7 @@ extension RequestPlanTests {
     }
   }
 
-  @Test("and gives the cache what the server said, not what the filters made of it")
+  @Test("a plan caches the server's answer, not the filters' result")
   func store() {
     let options = CacheOptions()
     let altered = NetworkResponse(status: 200, body: [3])
@@ -207,7 +207,7 @@ extension RequestPlanTests {
       ])
   }
 
-  @Test("and gives the cache nothing that was refused")
+  @Test("a plan does not cache refused answers")
   func storeNothing() {
     let options = CacheOptions()
     let refusal = NetworkError(rejecting: Self.ok, "no task")
@@ -220,7 +220,7 @@ extension RequestPlanTests {
       ])
   }
 
-  @Test("and has the server confirm what is stale")
+  @Test("a plan asks the server to confirm a stale answer")
   func revalidation() {
     let options = CacheOptions()
     let renewed = NetworkResponse(
@@ -235,7 +235,7 @@ extension RequestPlanTests {
       ])
   }
 
-  @Test("and asks for all of it where what was confirmed is gone")
+  @Test("a plan requests the whole answer if the confirmed one is gone")
   func confirmedButGone() {
     let options = CacheOptions()
     walk(
@@ -250,7 +250,7 @@ extension RequestPlanTests {
       ])
   }
 
-  @Test("and asks the server where the filters refuse what the cache has")
+  @Test("a plan asks the server if the filters refuse the cached answer")
   func refusedFromCache() {
     let options = CacheOptions()
     walk(
@@ -262,7 +262,7 @@ extension RequestPlanTests {
       ])
   }
 
-  @Test("and serves what is stale while no server can be reached, where the rule says so")
+  @Test("a plan uses a stale answer while no server can be reached, if the rule allows it")
   func staleWhenOffline() {
     let options = CacheOptions(staleWhenOffline: true)
     let found = Event.found(.stale(Self.kept, validators: Self.validators))
@@ -281,7 +281,7 @@ extension RequestPlanTests {
     }
   }
 
-  @Test("and does not serve what is stale otherwise")
+  @Test("a plan does not use a stale answer otherwise")
   func staleOtherwise() {
     let strict = CacheOptions()
     let found = Event.found(.stale(Self.kept, validators: [:]))
@@ -303,7 +303,7 @@ extension RequestPlanTests {
       ])
   }
 
-  @Test("and asks the cache once, however often it is tried")
+  @Test("a plan asks the cache once, with any number of attempts")
   func oneLookup() {
     let options = CacheOptions()
     walk(

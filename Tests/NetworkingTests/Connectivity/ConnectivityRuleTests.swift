@@ -3,7 +3,7 @@ import Testing
 
 @testable import Networking
 
-@Suite("Being offline", .hangLimit)
+@Suite("The rule for being offline", .hangLimit)
 struct ConnectivityRuleTests {
   /// Returns the facts of a machine without a network, except those that a test gives it.
   private func facts(
@@ -23,7 +23,7 @@ struct ConnectivityRuleTests {
     ConnectivityRule(facts: facts).status(to: host) == .reachable
   }
 
-  @Test("is certain without an interface, a route and any other way to know a name")
+  @Test("a host is unreachable without an interface, a route and any way to resolve a name")
   func offline() {
     for host in ["example.org", "192.0.2.7", "2001:db8::7", "10.0.0.1", "notlocalhost"] {
       #expect(!isReachable(host, facts()), "\(host)")
@@ -31,7 +31,7 @@ struct ConnectivityRuleTests {
   }
 
   @Test(
-    "is never said of this machine itself",
+    "this machine itself is always reachable",
     arguments: [
       "127.0.0.1", "127.8.9.10", "::1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1", "localhost",
       "LOCALHOST.", "app.localhost", "laptop", "Laptop.",
@@ -40,7 +40,7 @@ struct ConnectivityRuleTests {
     #expect(isReachable(host, facts()))
   }
 
-  @Test("is not said where an interface with an address is up, such as a container's")
+  @Test("a host may be reachable if an interface with an address is up, even a container's")
   func interface() {
     let up = NetworkInterface(name: "eth0")
     #expect(isReachable("example.org", facts(interfaces: [Self.loopback, up])))
@@ -53,12 +53,12 @@ struct ConnectivityRuleTests {
     #expect(!isReachable("example.org", facts(interfaces: [Self.loopback] + others)))
   }
 
-  @Test("is not said where the kernel would not tell")
+  @Test("a host may be reachable if the kernel does not answer")
   func unknown() {
     #expect(isReachable("example.org", facts(interfaces: nil)))
   }
 
-  @Test("depends on the route for an address, whatever the interfaces look like")
+  @Test("an address is reachable by its route only, with any interfaces")
   func routes() {
     let down = NetworkInterface(name: "tun0", isRunning: false)
     let facts = facts(routes: ["10.1.2.3"], interfaces: [down])
@@ -68,12 +68,12 @@ struct ConnectivityRuleTests {
   }
 
   @Test(
-    "is not said of a name where there is a default route", arguments: ["192.0.2.1", "2001:db8::1"])
+    "a name may be reachable if there is a default route", arguments: ["192.0.2.1", "2001:db8::1"])
   func defaultRoute(address: String) {
     #expect(isReachable("example.org", facts(routes: [address])))
   }
 
-  @Test("is not said of a name that this machine gives an address which can be reached")
+  @Test("a name in the hosts file is reachable if its address is")
   func hostsFile() {
     let names = ["ferry.test": ["127.0.0.1"], "far.test": ["10.0.0.9"], "near.test": ["10.0.0.1"]]
     let facts = facts(routes: ["10.0.0.1"], names: names)
@@ -83,21 +83,21 @@ struct ConnectivityRuleTests {
     #expect(!isReachable("far.test", facts))
   }
 
-  @Test("is not said of a name that a name server on this machine may know")
+  @Test("a name may be reachable if a name server runs on this machine")
   func ownNameServer() {
     #expect(isReachable("db.internal", facts(nameServers: ["127.0.0.11"])))
     #expect(isReachable("db.internal", facts(nameServers: ["::1"])))
     #expect(!isReachable("db.internal", facts(nameServers: ["10.0.0.2", "127.0.0.53"])))
   }
 
-  @Test("is not said where a proxy can be reached that would do the rest")
+  @Test("a host may be reachable through a reachable proxy")
   func proxy() {
     #expect(isReachable("example.org", facts(proxies: ["127.0.0.1"])))
     #expect(isReachable("192.0.2.7", facts(proxies: ["far.test", "LocalHost"])))
     #expect(!isReachable("example.org", facts(proxies: ["proxy.example"])))
   }
 
-  @Test("gives its reason")
+  @Test("an offline status contains its reason")
   func reason() {
     #expect(
       ConnectivityRule(facts: facts()).status(to: "192.0.2.7")
@@ -105,9 +105,9 @@ struct ConnectivityRuleTests {
   }
 }
 
-@Suite("What the system's files say", .hangLimit)
+@Suite("Parsing the system's files", .hangLimit)
 struct SystemFilesTests {
-  @Test("of names")
+  @Test("a hosts file is parsed into the addresses of a name")
   func hosts() {
     let text = """
       # comment ferry.test
@@ -120,14 +120,14 @@ struct SystemFilesTests {
     #expect(SystemFiles.addresses(of: "other.test", inHosts: text) == [])
   }
 
-  @Test("of name servers")
+  @Test("a resolver's file is parsed into its name servers")
   func nameServers() {
     let text = "search a b\nnameserver 127.0.0.11\n#nameserver 1.1.1.1\n nameserver\t::1 # x\n"
     #expect(SystemFiles.nameServers(text) == ["127.0.0.11", "::1"])
   }
 
   @Test(
-    "of proxies",
+    "a proxy's address is parsed into its host",
     arguments: [
       ("http://proxy:3128", "proxy"), ("proxy.example", "proxy.example"),
       ("socks5h://user:pw@10.0.0.1:1080/x", "10.0.0.1"), ("http://[::1]:80", "::1"),

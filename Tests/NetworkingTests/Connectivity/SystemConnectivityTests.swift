@@ -5,14 +5,14 @@ import Testing
 
 @Suite("The machine's connectivity", .hangLimit)
 struct SystemConnectivityTests {
-  @Test("never keeps back a request to this machine")
+  @Test("a request to this machine is never held back")
   func loopback() {
     for host in ["127.0.0.1", "::1", "localhost"] {
       #expect(SystemConnectivity().status(to: host) == .reachable)
     }
   }
 
-  @Test("tells what the kernel tells whoever sends")
+  @Test("the status agrees with the kernel's answer to a sender")
   func agreement() {
     // An address that is never given to anybody, so that a route is all that matters.
     let couldSend = UnreachableNetwork.canSend(to: "198.51.100.1")
@@ -21,7 +21,7 @@ struct SystemConnectivityTests {
   }
 
   @Test(
-    "says at once that there is none",
+    "a missing network is reported at once",
     .enabled(if: UnreachableNetwork.isPossible, "needs the right to make a network namespace"))
   func none() async throws {
     let found = await UnreachableNetwork.run {
