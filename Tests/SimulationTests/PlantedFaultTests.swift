@@ -58,7 +58,7 @@
         var options = drawn()
         options.attachments = 12
         return options
-      case .rowsUnlimited:
+      case .largeRowsStay:
         var options = drawn(operations: 200)
         options.growth = 500
         return options
@@ -68,7 +68,7 @@
         (options.claims, options.syncPause, options.watchers) = (500, 8_000, 0)
         return options
       case .packetsMergedAgain:
-        // A replaced history makes the places that authors had seen void.
+        // In a replaced history, the places that authors had seen count for nothing.
         var options = drawn(operations: 200)
         (options.serverRestores, options.drafts, options.sheets) = (4, 300, 300)
         options.syncPause = 2_000
@@ -154,7 +154,7 @@
         return nil
       }
       let world = try #require(sound, "\(fault) is not found in \(Self.seeds) worlds")
-      #expect(world.violations.isEmpty, "\(world.violations)")
+      #expect(world.violations.isEmpty, "world \(world.seed): \(world.violations)")
     }
 
     @Test("a mistake is planted on one thread and gone afterwards")

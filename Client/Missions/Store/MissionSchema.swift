@@ -9,7 +9,7 @@ enum MissionSchema {
       mission TEXT NOT NULL,
       version INTEGER NOT NULL,
       state TEXT NOT NULL,
-      complete INTEGER NOT NULL DEFAULT 0,    -- seed row S4.4
+      complete INTEGER NOT NULL DEFAULT 0,    -- all content is here and checked
       activation INTEGER,                     -- the order in which versions were put in use
       active INTEGER NOT NULL DEFAULT 0,
       asked INTEGER NOT NULL,                 -- the order of asking
@@ -32,7 +32,7 @@ enum MissionSchema {
       document BLOB NOT NULL,
       PRIMARY KEY(mission, version)
     );
-    CREATE TABLE files(                       -- seed row S4.9
+    CREATE TABLE files(                       -- the files of a version (SPEC.md §20)
       mission TEXT NOT NULL,
       version INTEGER NOT NULL,
       place INTEGER NOT NULL,

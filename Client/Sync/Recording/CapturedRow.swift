@@ -49,7 +49,10 @@ struct CapturedRow {
 
   /// The reason why the complete row cannot be synced, or `nil`.
   var sizeFault: String? {
-    isDeleted ? nil : size.fault(limits)
+    if PlantedFault.largeRowsStay.isPlanted, json.count > limits.operationBytes {
+      return "ferry: the row is too large"
+    }
+    return isDeleted ? nil : size.fault(limits)
   }
 
   /// Begins a row with no columns.

@@ -27,9 +27,7 @@ struct RowSize {
   /// Returns the reason why the row cannot be written, or `nil`. A row that is too large already
   /// may become smaller.
   func fault(_ limits: Limits) -> String? {
-    guard growth > 0, bytes > limits.rowBytes(columns: columns),
-      !PlantedFault.rowsUnlimited.isPlanted
-    else { return nil }
+    guard growth > 0, bytes > limits.rowBytes(columns: columns) else { return nil }
     return "ferry: the row would take \(bytes) bytes as JSON; with its \(columns) columns, "
       + "\(limits.rowBytes(columns: columns)) can be synced. Keep large content in a mission"
   }

@@ -49,7 +49,7 @@ enum ReplicaSchema {
       name TEXT PRIMARY KEY,
       since INTEGER NOT NULL                  -- the place after which their writes are unrecorded
     ) WITHOUT ROWID;
-    CREATE TABLE ferry_pending(               -- seed row S1.3
+    CREATE TABLE ferry_pending(               -- operations in the queue (SPEC.md §4)
       seq INTEGER PRIMARY KEY AUTOINCREMENT,
       id BLOB NOT NULL,
       grp INTEGER NOT NULL,                   -- operations of one local transaction
@@ -83,7 +83,7 @@ enum ReplicaSchema {
       print_before INTEGER, print INTEGER,    -- the history's print before and after it
       timeline INTEGER                        -- that it was applied on
     );
-    CREATE TABLE ferry_to_apply(              -- seed row S1.4
+    CREATE TABLE ferry_to_apply(              -- pulled pages (SPEC.md §5)
       page INTEGER PRIMARY KEY,
       changes INTEGER NOT NULL,
       body BLOB NOT NULL                      -- the page; a large one in zstd
