@@ -21,20 +21,35 @@ package enum SQLiteType: Sendable {
 }
 
 /// A prepared statement. Parameters count from 1, columns from 0, as in SQLite.
+@usableFromInline
 package final class SQLiteStatement {
   private let handle: OpaquePointer
   // Keeps the connection open while the statement lives. A cached statement is owned by its
   // connection, hence unowned there; both live on one thread.
   private unowned let connection: SQLiteConnection
 
+  /// How many parameters the statement has.
+  package let parameterCount: Int
+
   init(handle: OpaquePointer, connection: SQLiteConnection) {
     self.handle = handle
     self.connection = connection
+    parameterCount = Int(sqlite3_bind_parameter_count(handle))
   }
 
   deinit { sqlite3_finalize(handle) }
 
   // MARK: Parameters
+
+  /// The parameters, to bind from the first one.
+  @usableFromInline var parameters: SQLiteParameters { SQLiteParameters(of: handle) }
+
+  @usableFromInline
+  func check(_ parameters: SQLiteParameters) {
+    precondition(
+      parameters.count == parameterCount,
+      "\(parameters.count) values for \(parameterCount) parameters")
+  }
 
   package func bind(_ index: Int32, _ value: Int64) { sqlite3_bind_int64(handle, index, value) }
 
@@ -78,12 +93,10 @@ package final class SQLiteStatement {
     if let blob { bind(index, blob: blob) } else { bindNull(index) }
   }
 
-  /// How many parameters the statement has.
-  package var parameterCount: Int { Int(sqlite3_bind_parameter_count(handle)) }
-
   // MARK: Running
 
   /// Returns `true` while there is a row; resets by itself after the last one or on failure.
+  @usableFromInline
   package func step() throws(SQLiteError) -> Bool {
     let code = sqlite3_step(handle)
     if code == SQLITE_ROW { return true }
@@ -92,6 +105,13 @@ package final class SQLiteStatement {
       throw connection.error(code, sql: sqlite3_sql(handle).map { String(cString: $0) })
     }
     return false
+  }
+
+  /// Runs to the end with the parameters that are bound. Returns how many rows it changed.
+  @usableFromInline
+  func finish() throws(SQLiteError) -> Int {
+    while try step() {}
+    return connection.changes
   }
 
   /// Runs to the end, passing over any rows.
@@ -119,6 +139,7 @@ package final class SQLiteStatement {
   }
 
   /// Makes the statement ready to run again; the bindings are gone.
+  @usableFromInline
   package func reset() {
     sqlite3_reset(handle)
     sqlite3_clear_bindings(handle)
