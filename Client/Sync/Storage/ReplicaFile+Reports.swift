@@ -21,12 +21,12 @@ extension ReplicaFile {
   }
 
   private func lastRecovery() throws -> LogEntry? {
-    try connection.statement(
+    try connection.first(
       """
       SELECT at, event, detail FROM ferry_log
       WHERE event IN ('identity', 'restored', 'replaced') ORDER BY seq DESC LIMIT 1
       """
-    ).first { LogEntry(at: $0.int64(0), event: $0.text(1), detail: $0.text(2)) }
+    ) { LogEntry(at: $0.int64(0), event: $0.text(1), detail: $0.text(2)) }
   }
 
   /// Returns the number of operations that the server buffers until their predecessors arrive.
@@ -36,9 +36,7 @@ extension ReplicaFile {
 
   /// Returns pending operations, oldest first.
   func pendingOperations(limit: Int) throws -> [PendingOperation] {
-    let find = try connection.statement("\(Self.selectPending) ORDER BY seq LIMIT ?")
-    find.bind(1, limit)
-    return try find.map { try pending($0) }
+    try connection.rows("\(Self.selectPending) ORDER BY seq LIMIT ?", limit) { try pending($0) }
   }
 
   /// Returns pulled changes that wait for the rest of their pull list, or for the schema.
@@ -82,10 +80,9 @@ extension ReplicaFile {
 
   /// Returns the log, newest first.
   func log(limit: Int) throws -> [LogEntry] {
-    let find = try connection.statement(
-      "SELECT at, event, detail FROM ferry_log ORDER BY seq DESC LIMIT ?")
-    find.bind(1, limit)
-    return try find.map { LogEntry(at: $0.int64(0), event: $0.text(1), detail: $0.text(2)) }
+    try connection.rows(
+      "SELECT at, event, detail FROM ferry_log ORDER BY seq DESC LIMIT ?", limit
+    ) { LogEntry(at: $0.int64(0), event: $0.text(1), detail: $0.text(2)) }
   }
 }
 

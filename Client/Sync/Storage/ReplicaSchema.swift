@@ -220,11 +220,9 @@ enum ReplicaSchema {
       ).first { _ in true }
       if exists == nil {
         try connection.execute(statements)
-        let insert = try connection.prepare(
-          "INSERT INTO ferry_replica(one, version, device) VALUES (1, ?, ?)")
-        insert.bind(1, version)
-        insert.bind(2, blob: newDevice())
-        try insert.run()
+        try connection.prepare(
+          "INSERT INTO ferry_replica(one, version, device) VALUES (1, ?, ?)"
+        ).run(version, newDevice())
       }
       let found = try connection.prepare("SELECT version FROM ferry_replica").first { $0.int64(0) }
       guard found == version else {
