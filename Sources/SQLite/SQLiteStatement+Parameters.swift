@@ -6,23 +6,23 @@
 extension SQLiteStatement {
   /// Binds all parameters, for ``step()``.
   @inlinable
-  package func bind<each Value: SQLiteBindable>(all values: repeat each Value) {
+  package func bind<each Value: SQLiteBindable>(_ values: repeat each Value) {
     var parameters = parameters
     repeat (each values).bind(to: &parameters)
     check(parameters)
   }
 
   /// Runs to the end, passing over any rows. Returns how many rows it changed.
-  @inlinable @discardableResult @_disfavoredOverload
+  @inlinable @discardableResult
   package func run<each Value: SQLiteBindable>(
     _ values: repeat each Value
   ) throws(SQLiteError) -> Int {
-    bind(all: repeat each values)
+    bind(repeat each values)
     return try finish()
   }
 
   /// Runs as the form for several values does, without an indirect call.
-  @inlinable @discardableResult @_disfavoredOverload
+  @inlinable @discardableResult
   package func run(_ value: some SQLiteBindable) throws(SQLiteError) -> Int {
     var parameters = parameters
     value.bind(to: &parameters)
@@ -31,12 +31,12 @@ extension SQLiteStatement {
   }
 
   /// Steps once; the statement is reset afterwards, whatever `row` does.
-  @inlinable @_disfavoredOverload
+  @inlinable
   package func first<each Value: SQLiteBindable, T>(
     _ values: repeat each Value, row: (SQLiteStatement) throws -> T
   ) throws -> T? {
     defer { reset() }
-    bind(all: repeat each values)
+    bind(repeat each values)
     return try step() ? try row(self) : nil
   }
 
@@ -46,17 +46,17 @@ extension SQLiteStatement {
     _ values: repeat each Value
   ) throws(SQLiteError) -> Bool {
     defer { reset() }
-    bind(all: repeat each values)
+    bind(repeat each values)
     return try step()
   }
 
   /// Calls `row` for every row in turn; the statement is reset afterwards.
-  @inlinable @_disfavoredOverload
+  @inlinable
   package func forEach<each Value: SQLiteBindable>(
     _ values: repeat each Value, row: (SQLiteStatement) throws -> Void
   ) throws {
     defer { reset() }
-    bind(all: repeat each values)
+    bind(repeat each values)
     while try step() { try row(self) }
   }
 

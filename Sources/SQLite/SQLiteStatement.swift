@@ -51,48 +51,6 @@ package final class SQLiteStatement {
       "\(parameters.count) values for \(parameterCount) parameters")
   }
 
-  package func bind(_ index: Int32, _ value: Int64) { sqlite3_bind_int64(handle, index, value) }
-
-  package func bind(_ index: Int32, _ value: Int) { bind(index, Int64(value)) }
-
-  package func bind(_ index: Int32, _ value: Double) { sqlite3_bind_double(handle, index, value) }
-
-  package func bindNull(_ index: Int32) { sqlite3_bind_null(handle, index) }
-
-  package func bind(_ index: Int32, _ value: String) {
-    var value = value
-    value.withUTF8 { bind(index, text: UnsafeRawBufferPointer($0)) }
-  }
-
-  package func bind(_ index: Int32, _ value: String?) {
-    if let value { bind(index, value) } else { bindNull(index) }
-  }
-
-  /// Binds text from bytes that are valid UTF-8; they are copied.
-  package func bind(_ index: Int32, text: UnsafeRawBufferPointer) {
-    // A nil pointer would bind NULL instead of an empty text.
-    let start = text.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
-    ferry_bind_text(
-      handle, index, start?.assumingMemoryBound(to: CChar.self), UInt64(text.count))
-  }
-
-  package func bind(_ index: Int32, text: [UInt8]) {
-    text.withUnsafeBytes { bind(index, text: $0) }
-  }
-
-  /// Binds a blob; the bytes are copied.
-  package func bind(_ index: Int32, blob: UnsafeRawBufferPointer) {
-    ferry_bind_blob(handle, index, blob.baseAddress, UInt64(blob.count))
-  }
-
-  package func bind(_ index: Int32, blob: [UInt8]) {
-    blob.withUnsafeBytes { bind(index, blob: $0) }
-  }
-
-  package func bind(_ index: Int32, blob: [UInt8]?) {
-    if let blob { bind(index, blob: blob) } else { bindNull(index) }
-  }
-
   // MARK: Running
 
   /// Returns `true` while there is a row; resets by itself after the last one or on failure.
@@ -112,30 +70,6 @@ package final class SQLiteStatement {
   func finish() throws(SQLiteError) -> Int {
     while try step() {}
     return connection.changes
-  }
-
-  /// Runs to the end, passing over any rows.
-  package func run() throws(SQLiteError) {
-    while try step() {}
-  }
-
-  /// Steps once; the statement is reset afterwards, whatever `row` does.
-  package func first<T>(_ row: (SQLiteStatement) throws -> T) throws -> T? {
-    defer { reset() }
-    return try step() ? try row(self) : nil
-  }
-
-  /// Calls `row` for every row in turn; the statement is reset afterwards.
-  package func forEach(_ row: (SQLiteStatement) throws -> Void) throws {
-    defer { reset() }
-    while try step() { try row(self) }
-  }
-
-  /// Maps all rows.
-  package func map<T>(_ row: (SQLiteStatement) throws -> T) throws -> [T] {
-    var rows: [T] = []
-    try forEach { rows.append(try row($0)) }
-    return rows
   }
 
   /// Makes the statement ready to run again; the bindings are gone.

@@ -87,7 +87,7 @@ struct ParameterTests {
     #expect(throws: Stop.self) { try find.forEach(5, 6) { _ in throw Stop() } }
     #expect(throws: Stop.self) { try find.first(7, 8) { _ in throw Stop() } }
     #expect(try find.rows(9, 10) { $0.int64(0) } == [9, 10])
-    find.bind(all: 11, 12)
+    find.bind(11, 12)
     #expect(try find.step() && find.int64(0) == 11)
     find.reset()
     #expect(try find.rows(13, nil as Int?) { $0.optionalInt64(0) } == [13, nil])

@@ -15,7 +15,7 @@ struct StatementTests {
   @Test("integers come back in all 64 bits", arguments: [0, 1, -1, 1 << 53, .max, .min] as [Int64])
   func integers(value: Int64) throws {
     let row = try connection.prepare("SELECT ?1, typeof(?1), ?1")
-    row.bind(all: value)
+    row.bind(value)
     #expect(try row.step())
     #expect(row.type(0) == .integer && row.int64(0) == value && row.text(1) == "integer")
     #expect(row.optionalInt64(2) == value)
@@ -28,7 +28,7 @@ struct StatementTests {
     ])
   func reals(value: Double) throws {
     let row = try connection.prepare("SELECT ?1")
-    row.bind(all: value)
+    row.bind(value)
     #expect(try row.step())
     #expect(row.type(0) == .real)
     #expect(row.double(0).bitPattern == value.bitPattern)
@@ -42,7 +42,7 @@ struct StatementTests {
     ])
   func texts(value: String) throws {
     let row = try connection.prepare("SELECT ?1, length(CAST(?1 AS BLOB))")
-    row.bind(all: value)
+    row.bind(value)
     #expect(try row.step())
     #expect(row.type(0) == .text)
     #expect(row.text(0).utf8.elementsEqual(value.utf8))
@@ -52,7 +52,7 @@ struct StatementTests {
   @Test("blobs come back byte by byte", arguments: [[], [0], Array(0...255)] as [[UInt8]])
   func blobs(value: [UInt8]) throws {
     let row = try connection.prepare("SELECT ?1")
-    row.bind(all: value)
+    row.bind(value)
     #expect(try row.step())
     #expect(row.type(0) == .blob)
     #expect(row.blob(0) == value)
@@ -76,7 +76,7 @@ struct StatementTests {
   @Test("one text of SQL is prepared once, and comes back reset and without bindings")
   func cache() throws {
     let first = try connection.statement("SELECT ?1")
-    first.bind(all: 7)
+    first.bind(7)
     #expect(try first.step())
     let second = try connection.statement("SELECT ?1")
     #expect(first === second)

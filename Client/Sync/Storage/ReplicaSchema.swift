@@ -217,8 +217,8 @@ enum ReplicaSchema {
     try connection.transaction {
       let exists = try connection.prepare(
         "SELECT 1 FROM sqlite_schema WHERE name = 'ferry_replica'"
-      ).first { _ in true }
-      if exists == nil {
+      ).exists()
+      if !exists {
         try connection.execute(statements)
         try connection.prepare(
           "INSERT INTO ferry_replica(one, version, device) VALUES (1, ?, ?)"

@@ -50,7 +50,7 @@ extension SQLiteStoreFile {
         ORDER BY record
         """)
       defer { rows.reset() }
-      rows.bind(all: space, table, after)
+      rows.bind(space, table, after)
       var last: Name?
       while !matcher.isSliceFull {
         guard try rows.step() else { return matcher.advance() }

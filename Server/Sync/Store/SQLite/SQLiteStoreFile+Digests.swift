@@ -93,7 +93,7 @@ extension SQLiteStoreFile {
       WHERE space = ? AND sequence > ? ORDER BY sequence
       """)
     defer { rows.reset() }
-    rows.bind(all: space, sequence)
+    rows.bind(space, sequence)
     var fold = DigestFold()
     while fold.hasRoom, try rows.step() {
       try fold.add(

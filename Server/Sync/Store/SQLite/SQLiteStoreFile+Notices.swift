@@ -29,7 +29,7 @@ extension SQLiteStoreFile {
       ORDER BY sequence
       """)
     defer { find.reset() }
-    find.bind(all: space, received, SQLiteList(names))
+    find.bind(space, received, SQLiteList(names))
     var rows: [NoticeFeed.Row] = []
     var bytes = 0
     while rows.count < request.limit, bytes < request.byteLimit, try find.step() {

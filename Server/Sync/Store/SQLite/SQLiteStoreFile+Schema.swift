@@ -63,7 +63,7 @@ extension SQLiteStoreFile {
     let rows = try connection.statement(
       "SELECT record, state FROM records WHERE space = ? AND tbl = ? ORDER BY record")
     defer { rows.reset() }
-    rows.bind(all: space, table.name)
+    rows.bind(space, table.name)
     while try rows.step() {
       let record = rows.name(0)
       let state = try RecordState(decoding: rows.textBytes(1), limits: .stored)

@@ -125,7 +125,7 @@ package final class SQLiteStoreFile {
         WHERE space = ? AND sequence > ? ORDER BY sequence
         """)
       defer { rows.reset() }
-      rows.bind(all: space, page.last)
+      rows.bind(space, page.last)
       while page.hasRoom, try rows.step(), page.admits(rows.int64(0)) {
         try page.add(
           sequence: rows.int64(0), table: rows.textBytes(1), record: rows.textBytes(2),
