@@ -51,6 +51,7 @@ let package = Package(
     // Ground: wrappers without a rule of Ferry's in them.
     library("Executors", "Sources/Executors"),
     library("SQLite", "Sources/SQLite", needs: ["CSQLite"]),
+    library("StoredValues", "Sources/StoredValues", needs: ["FerryProtocol", "SQLite"]),
     library("Compression", "Sources/Compression", needs: ["CZstd", "CZlib"]),
     library("Cryptography", "Sources/Cryptography", needs: ["COpenSSL"]),
     library("CommandLineKit", "Sources/CommandLineKit"),
@@ -61,7 +62,9 @@ let package = Package(
       "Caching", "Client/Caching", needs: ["Networking", "SQLite", "Cryptography", "Executors"]),
     library(
       "SyncClient", "Client/Sync",
-      needs: ["FerryProtocol", "SQLite", "Networking", "Compression", "Executors"]),
+      needs: [
+        "FerryProtocol", "SQLite", "StoredValues", "Networking", "Compression", "Executors",
+      ]),
     library(
       "Missions", "Client/Missions",
       needs: ["FerryProtocol", "Cryptography", "SQLite", "Networking", "Executors"]),
@@ -81,8 +84,8 @@ let package = Package(
     library(
       "SyncServer", "Server/Sync",
       needs: [
-        "FerryProtocol", "SQLite", "Postgres", "HTTPServer", "Cryptography", "Executors",
-        "MissionServer",
+        "FerryProtocol", "SQLite", "StoredValues", "Postgres", "HTTPServer", "Cryptography",
+        "Executors", "MissionServer",
       ]),
     command(
       "FerryDaemon", "Server/FerryDaemon",
@@ -96,21 +99,21 @@ let package = Package(
     command(
       "FerryBench", "Sources/FerryBench",
       needs: [
-        "Ferry", "SyncClient", "FerryProtocol", "Networking", "Postgres", "SQLite",
+        "Ferry", "SyncClient", "FerryProtocol", "Networking", "Postgres", "SQLite", "StoredValues",
         "CommandLineKit", "HTTPServer", "Laboratory",
       ]),
 
     // Proving: the workload and the oracles, and the two instruments that use them.
     library(
       "Conformance", "Sources/Conformance",
-      needs: ["FerryProtocol", "SQLite", "Postgres"]),
+      needs: ["FerryProtocol", "SQLite", "StoredValues", "Postgres"]),
     library("SimulatedDisk", "Sources/SimulatedDisk", needs: ["CSQLite"]),
     library(
       "Simulation", "Sources/Simulation",
       needs: [
         "Conformance", "SimulatedDisk", "SyncClient", "SyncServer", "HTTPServer", "Networking",
-        "FerryProtocol", "Executors", "SQLite", "Postgres", "Missions", "MissionServer",
-        "Cryptography",
+        "FerryProtocol", "Executors", "SQLite", "StoredValues", "Postgres", "Missions",
+        "MissionServer", "Cryptography",
       ]),
     command(
       "FerrySim", "Sources/FerrySim", needs: ["Simulation", "CommandLineKit", "Laboratory"]),
@@ -127,7 +130,7 @@ let package = Package(
     .target(
       name: "StoreContracts", dependencies: ["SyncServer", "TestSupport"],
       path: "Tests/StoreContracts", swiftSettings: strict),
-    tests("ProtocolTests", needs: ["FerryProtocol", "SQLite", "TestSupport"]),
+    tests("ProtocolTests", needs: ["FerryProtocol", "SQLite", "StoredValues", "TestSupport"]),
     tests("SQLiteTests", needs: ["SQLite", "TestSupport"]),
     tests("CompressionTests", needs: ["Compression", "TestSupport"]),
     tests("CryptographyTests", needs: ["Cryptography", "TestSupport"]),

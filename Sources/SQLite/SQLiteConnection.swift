@@ -2,6 +2,7 @@ import CSQLite
 import Foundation
 
 /// One connection to a SQLite file. Not `Sendable`: it stays on one thread, or behind one lock.
+@usableFromInline
 package final class SQLiteConnection {
   /// How the file is opened.
   package enum Mode: Sendable {
@@ -78,6 +79,7 @@ package final class SQLiteConnection {
 
   /// Returns the prepared statement for `sql`, made once for each connection. It comes back reset;
   /// only one use of it may be under way at a time.
+  @usableFromInline
   package func statement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
     let key = SQLText(sql)
     if let cached = statements[key] {

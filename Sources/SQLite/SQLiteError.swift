@@ -1,6 +1,7 @@
 import CSQLite
 
 /// An error of SQLite, with its own message.
+@usableFromInline
 package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The extended result code (https://sqlite.org/rescode.html).
   package let code: Int32
@@ -56,5 +57,6 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
   /// `interrupt()` ended the statement.
   package var isInterrupted: Bool { primaryCode == SQLITE_INTERRUPT }
 
+  @usableFromInline
   package var description: String { message }
 }

@@ -21,69 +21,40 @@ package enum SQLiteType: Sendable {
 }
 
 /// A prepared statement. Parameters count from 1, columns from 0, as in SQLite.
+@usableFromInline
 package final class SQLiteStatement {
   private let handle: OpaquePointer
   // Keeps the connection open while the statement lives. A cached statement is owned by its
   // connection, hence unowned there; both live on one thread.
   private unowned let connection: SQLiteConnection
 
+  /// How many parameters the statement has.
+  package let parameterCount: Int
+
   init(handle: OpaquePointer, connection: SQLiteConnection) {
     self.handle = handle
     self.connection = connection
+    parameterCount = Int(sqlite3_bind_parameter_count(handle))
   }
 
   deinit { sqlite3_finalize(handle) }
 
   // MARK: Parameters
 
-  package func bind(_ index: Int32, _ value: Int64) { sqlite3_bind_int64(handle, index, value) }
+  /// The parameters, to bind from the first one.
+  @usableFromInline var parameters: SQLiteParameters { SQLiteParameters(of: handle) }
 
-  package func bind(_ index: Int32, _ value: Int) { bind(index, Int64(value)) }
-
-  package func bind(_ index: Int32, _ value: Double) { sqlite3_bind_double(handle, index, value) }
-
-  package func bindNull(_ index: Int32) { sqlite3_bind_null(handle, index) }
-
-  package func bind(_ index: Int32, _ value: String) {
-    var value = value
-    value.withUTF8 { bind(index, text: UnsafeRawBufferPointer($0)) }
+  @usableFromInline
+  func check(_ parameters: SQLiteParameters) {
+    precondition(
+      parameters.count == parameterCount,
+      "\(parameters.count) values for \(parameterCount) parameters")
   }
-
-  package func bind(_ index: Int32, _ value: String?) {
-    if let value { bind(index, value) } else { bindNull(index) }
-  }
-
-  /// Binds text from bytes that are valid UTF-8; they are copied.
-  package func bind(_ index: Int32, text: UnsafeRawBufferPointer) {
-    // A nil pointer would bind NULL instead of an empty text.
-    let start = text.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
-    ferry_bind_text(
-      handle, index, start?.assumingMemoryBound(to: CChar.self), UInt64(text.count))
-  }
-
-  package func bind(_ index: Int32, text: [UInt8]) {
-    text.withUnsafeBytes { bind(index, text: $0) }
-  }
-
-  /// Binds a blob; the bytes are copied.
-  package func bind(_ index: Int32, blob: UnsafeRawBufferPointer) {
-    ferry_bind_blob(handle, index, blob.baseAddress, UInt64(blob.count))
-  }
-
-  package func bind(_ index: Int32, blob: [UInt8]) {
-    blob.withUnsafeBytes { bind(index, blob: $0) }
-  }
-
-  package func bind(_ index: Int32, blob: [UInt8]?) {
-    if let blob { bind(index, blob: blob) } else { bindNull(index) }
-  }
-
-  /// How many parameters the statement has.
-  package var parameterCount: Int { Int(sqlite3_bind_parameter_count(handle)) }
 
   // MARK: Running
 
   /// Returns `true` while there is a row; resets by itself after the last one or on failure.
+  @usableFromInline
   package func step() throws(SQLiteError) -> Bool {
     let code = sqlite3_step(handle)
     if code == SQLITE_ROW { return true }
@@ -94,31 +65,15 @@ package final class SQLiteStatement {
     return false
   }
 
-  /// Runs to the end, passing over any rows.
-  package func run() throws(SQLiteError) {
+  /// Runs to the end with the parameters that are bound. Returns how many rows it changed.
+  @usableFromInline
+  func finish() throws(SQLiteError) -> Int {
     while try step() {}
-  }
-
-  /// Steps once; the statement is reset afterwards, whatever `row` does.
-  package func first<T>(_ row: (SQLiteStatement) throws -> T) throws -> T? {
-    defer { reset() }
-    return try step() ? try row(self) : nil
-  }
-
-  /// Calls `row` for every row in turn; the statement is reset afterwards.
-  package func forEach(_ row: (SQLiteStatement) throws -> Void) throws {
-    defer { reset() }
-    while try step() { try row(self) }
-  }
-
-  /// Maps all rows.
-  package func map<T>(_ row: (SQLiteStatement) throws -> T) throws -> [T] {
-    var rows: [T] = []
-    try forEach { rows.append(try row($0)) }
-    return rows
+    return connection.changes
   }
 
   /// Makes the statement ready to run again; the bindings are gone.
+  @usableFromInline
   package func reset() {
     sqlite3_reset(handle)
     sqlite3_clear_bindings(handle)

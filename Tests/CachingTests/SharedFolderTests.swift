@@ -123,7 +123,7 @@ struct SharedFolderTests {
     let index = try SQLiteConnection(path: folder.path + "/index.db")
     let rows = try index.prepare(
       "SELECT DISTINCT lower(hex(hash)) FROM entries WHERE isFile = 1 ORDER BY 1"
-    ).map { $0.text(0) }
+    ).rows { $0.text(0) }
     let files = folder.bodies.filter { !$0.contains("new-") }
     #expect(rows == files.map { String($0.suffix(64)) }.sorted())
     #expect(try index.integer("SELECT count(*) FROM garbage") == 0)

@@ -89,7 +89,7 @@ struct DirectWorldTests {
     let connection = device.file.connection
     let triggers = try connection.prepare(
       "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"
-    ).map { ($0.text(0), $0.text(1)) }
+    ).rows { ($0.text(0), $0.text(1)) }
     for (name, _) in triggers { try connection.execute("DROP TRIGGER \"\(name)\"") }
     try connection.execute(sql)
     for (_, sql) in triggers { try connection.execute(sql) }

@@ -52,7 +52,7 @@ struct StoredMarksTests {
     let space = try store.createSpace(name, epoch: Epoch(7))
     _ = try store.ingest([packet], into: space.id, now: Self.now)
     let connection = try SQLiteConnection(path: path, mode: .readOnly)
-    let kept = try connection.statement(Self.query).map { $0.isNull(0) ? nil : $0.text(0) }
+    let kept = try connection.rows(Self.query) { $0.isNull(0) ? nil : $0.text(0) }
     #expect(kept == Self.expected)
     let history = try ServerEvidence.read(connection, space: name).history
     #expect(history.map(\.increments) == [[], ["votes"], ["votes"], []])

@@ -206,7 +206,7 @@ struct MigrationTests {
     let connection = try SQLiteConnection(path: pair.one.path)
     let triggers = try connection.prepare(
       "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid"
-    ).map { ($0.text(0), $0.text(1)) }
+    ).rows { ($0.text(0), $0.text(1)) }
     try connection.transaction {
       for (name, _) in triggers { try connection.execute("DROP TRIGGER \"\(name)\"") }
       try connection.execute(
@@ -359,7 +359,7 @@ struct MigrationTests {
     let connection = try SQLiteConnection(path: pair.one.path)
     let triggers = try connection.prepare(
       "SELECT sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid"
-    ).map { $0.text(0) }
+    ).rows { $0.text(0) }
     try connection.transaction {
       try connection.execute(Self.rebuilt)
       for sql in triggers { try connection.execute(sql) }

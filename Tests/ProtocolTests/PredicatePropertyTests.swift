@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 import TestSupport
 import Testing
 
@@ -45,10 +46,10 @@ struct PredicatePropertyTests {
           predicate.matches(record: $0.record, columns: $0.columns)
         }.map(\.record)
         let sql = predicate.sql(table: "a \"table", key: "k")
-        let find = try connection.prepare(
-          "SELECT k FROM \"a \"\"table\" WHERE \(sql.text) ORDER BY rowid")
-        for (index, value) in sql.values.enumerated() { bind(find, Int32(index) + 1, value) }
-        #expect(try find.map { Name($0.text(0)) } == expected, "\(predicate.text(key: "k"))")
+        let found = try connection.prepare(
+          "SELECT k FROM \"a \"\"table\" WHERE \(sql.text) ORDER BY rowid"
+        ).rows(SQLiteList(sql.values)) { $0.name(0) }
+        #expect(found == expected, "\(predicate.text(key: "k"))")
       }
     }
   }
@@ -62,36 +63,13 @@ struct PredicatePropertyTests {
     let insert = try connection.prepare(
       "INSERT OR IGNORE INTO \"a \"\"table\" VALUES (?, ?, ?, ?, ?, ?)")
     for _ in 0..<20 {
-      insert.bind(1, samples.identifier())
-      for (index, value) in samples.row().enumerated() { bind(insert, Int32(index) + 2, value) }
-      try insert.run()
-      insert.reset()
+      try insert.run(samples.identifier(), SQLiteList(samples.row()))
     }
-    return try connection.prepare("SELECT * FROM \"a \"\"table\" ORDER BY rowid").map { row in
+    return try connection.prepare("SELECT * FROM \"a \"\"table\" ORDER BY rowid").rows { row in
       let columns = PredicateSamples.columns.enumerated().map { index, name in
-        Column(name, value(row, Int32(index) + 1))
+        Column(name, row.value(Int32(index) + 1))
       }
       return (Name(row.text(0)), columns)
-    }
-  }
-
-  private func bind(_ statement: SQLiteStatement, _ index: Int32, _ value: Value) {
-    switch value {
-    case .null: statement.bindNull(index)
-    case .integer(let integer): statement.bind(index, integer)
-    case .real(let real): statement.bind(index, real)
-    case .text(let text): statement.bind(index, text)
-    case .blob(let blob): statement.bind(index, blob: blob)
-    }
-  }
-
-  private func value(_ row: SQLiteStatement, _ index: Int32) -> Value {
-    switch row.type(index) {
-    case .null: .null
-    case .integer: .integer(row.int64(index))
-    case .real: .real(row.double(index))
-    case .text: .text(row.text(index))
-    case .blob: .blob(row.blob(index))
     }
   }
 }

@@ -34,7 +34,7 @@ extension SQLiteConnection {
     try prepare(sql).first { $0.int64(0) }
   }
 
-  func texts(_ sql: String) throws -> [String] { try prepare(sql).map { $0.text(0) } }
+  func texts(_ sql: String) throws -> [String] { try prepare(sql).rows { $0.text(0) } }
 }
 
 /// Runs `body` and returns the error that it has to throw.

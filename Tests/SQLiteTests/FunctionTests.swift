@@ -49,7 +49,7 @@ struct FunctionTests {
       WITH n(i) AS (VALUES (0), (1), (2), (3), (4), (5))
       SELECT typeof(answer(i)) || ' ' || coalesce(hex(answer(i)), '') FROM n
       """
-    ).map { $0.text(0) }
+    ).rows { $0.text(0) }
     #expect(
       rows == [
         "null ", "integer 2D39323233333732303336383534373735383038", "text 610062", "text ",

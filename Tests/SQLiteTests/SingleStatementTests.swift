@@ -13,7 +13,7 @@ struct SingleStatementTests {
   }
 
   private func tables(_ connection: SQLiteConnection) throws -> [String] {
-    try connection.prepare("SELECT name FROM sqlite_schema ORDER BY name").map { $0.text(0) }
+    try connection.prepare("SELECT name FROM sqlite_schema ORDER BY name").rows { $0.text(0) }
   }
 
   @Test(

@@ -51,11 +51,8 @@ final class Ledger {
     guard let version else {
       return try connection.execute("DELETE FROM rows WHERE id = \(id)")
     }
-    let upsert = try connection.prepare("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)")
-    upsert.bind(1, id)
-    upsert.bind(2, version)
-    upsert.bind(3, blob: content(id, version))
-    try upsert.run()
+    try connection.prepare("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)").run(
+      id, version, content(id, version))
   }
 
   private func content(_ id: Int, _ version: Int) -> [UInt8] {

@@ -70,9 +70,10 @@ struct CaptureTriggerTests {
   }
 
   private func guardCount(_ replica: ReplicaFixture) throws -> Int64 {
-    let count = try replica.file.connection.prepare(
-      "SELECT count(*) FROM sqlite_schema WHERE name GLOB 'ferry_nested_*'")
-    return try #require(try count.first { $0.int64(0) })
+    try #require(
+      replica.file.connection.prepare(
+        "SELECT count(*) FROM sqlite_schema WHERE name GLOB 'ferry_nested_*'"
+      ).first { $0.int64(0) })
   }
 
   @Test("schema changes of another process are noticed before changes are applied")

@@ -156,12 +156,12 @@ extension ReplicaFixture {
 
   /// Returns the confirmed tail that a server without losses reports for this device.
   private func confirmedTail() throws -> OperationID? {
-    try file.connection.statement(
+    try file.connection.first(
       """
       SELECT tail, number FROM ferry_packets WHERE state = 'acknowledged'
       UNION ALL SELECT tail, number FROM ferry_archived_packets ORDER BY number DESC LIMIT 1
       """
-    ).first { $0.uniqueID(0).map { OperationID($0) } } ?? nil
+    ) { $0.uniqueID(0).map { OperationID($0) } } ?? nil
   }
 
   /// Returns the receipt of a server that applies the packet at these places.

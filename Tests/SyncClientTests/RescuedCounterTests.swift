@@ -109,8 +109,9 @@ struct RescuedCounterTests {
           [], head: SequenceNumber(3 + day), serverTime: Int64(day) * Self.day + hour * 3_600_000)
       }
     }
-    let find = try replica.file.connection.prepare("SELECT at, applied FROM ferry_marks")
-    let marks = try find.map { ($0.int64(0) / Self.day, $0.int64(1)) }
+    let marks = try replica.file.connection.prepare("SELECT at, applied FROM ferry_marks").rows {
+      ($0.int64(0) / Self.day, $0.int64(1))
+    }
     #expect(marks.map(\.0) == Array(26...40).map(Int64.init))
     #expect(marks.allSatisfy { $0.1 == $0.0 + 3 })
   }

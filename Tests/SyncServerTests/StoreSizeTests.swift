@@ -99,11 +99,11 @@ struct StoreSizeTests {
     let file = try SQLiteStoreFile(
       path: directory.file("ferry.sqlite").path, limits: .standard)
     let dead = "SELECT record FROM records WHERE dead ORDER BY record"
-    let marked = try file.connection.prepare(dead).map { $0.text(0) }
+    let marked = try file.connection.prepare(dead).rows { $0.text(0) }
     #expect(marked == ["dead", "never"])
     try file.connection.execute("UPDATE records SET dead = 0")
     try file.connection.execute(SQLiteStoreSchema.markTombstones)
-    #expect(try file.connection.prepare(dead).map { $0.text(0) } == marked)
+    #expect(try file.connection.prepare(dead).rows { $0.text(0) } == marked)
   }
 
   @Test("PostgreSQL: the migration finds the same tombstones that new writes mark")

@@ -5,13 +5,12 @@ import SQLite
 extension DiskLevel {
   /// Returns all answers under a key.
   func heads(of key: CacheKey) throws -> [CachedHead] {
-    let statement = try connection.statement(
+    try connection.rows(
       """
       SELECT id, status, fields, requested, received, vary, variant FROM entries
       WHERE key = ? ORDER BY id
-      """)
-    statement.bind(1, blob: key.digest)
-    return try statement.map { row in
+      """, key.digest
+    ) { row in
       let names = row.text(5).split(separator: ",").map(String.init)
       return CachedHead(
         id: row.int64(0), status: Int(row.int64(1)), headers: FieldText.headers(row.text(2)),
@@ -23,10 +22,9 @@ extension DiskLevel {
   /// Returns an answer's body. If it is gone or differs from the stored one, removes the answer and
   /// returns `nil`.
   func body(of id: Int64) throws -> [UInt8]? {
-    let statement = try connection.statement(
-      "SELECT hash, length, isFile, body FROM entries WHERE id = ?")
-    statement.bind(1, id)
-    let kept = try statement.first { row -> [UInt8]? in
+    let kept = try connection.first(
+      "SELECT hash, length, isFile, body FROM entries WHERE id = ?", id
+    ) { row -> [UInt8]? in
       let (hash, length) = (row.blob(0), Int(row.int64(1)))
       if row.int64(2) == 1 { return files?.body(hash: hash, length: length) }
       let body = row.blob(3)
@@ -57,19 +55,12 @@ extension DiskLevel {
 
   /// Writes an answer's renewed fields and times.
   func update(_ head: CachedHead) throws {
-    let statement = try connection.statement(
+    try connection.run(
       """
       UPDATE entries SET fields = ?2, requested = ?3, received = ?4,
         size = size - length(CAST(fields AS BLOB)) + length(CAST(?2 AS BLOB)), used = ?5
       WHERE id = ?1
-      """)
-    let use = try nextUse()
-    statement.bind(1, head.id)
-    statement.bind(2, FieldText.text(head.headers))
-    statement.bind(3, head.requested)
-    statement.bind(4, head.received)
-    statement.bind(5, use)
-    try statement.run()
+      """, head.id, FieldText.text(head.headers), head.requested, head.received, nextUse())
   }
 
   /// Notes that these answers were used, in this order.
@@ -78,10 +69,7 @@ extension DiskLevel {
     try connection.transaction {
       for id in ids {
         let use = try nextUse()
-        let statement = try connection.statement("UPDATE entries SET used = ? WHERE id = ?")
-        statement.bind(1, use)
-        statement.bind(2, id)
-        try statement.run()
+        try connection.run("UPDATE entries SET used = ? WHERE id = ?", use, id)
       }
     }
   }
@@ -96,48 +84,31 @@ extension DiskLevel {
   ) throws -> Int64 {
     let use = try nextUse()
     let fields = FieldText.text(head.headers)
-    let statement = try connection.statement(
+    var id: Int64 = 0
+    try connection.forEach(
       """
       INSERT INTO entries(key, variant, vary, partition, endpoint, status, requested, received,
         used, size, hash, length, isFile, fields, body)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
-      """)
-    statement.bind(1, blob: key.digest)
-    statement.bind(2, blob: head.variant.digest)
-    statement.bind(3, head.variant.names.joined(separator: ","))
-    statement.bind(4, key.partition)
-    statement.bind(5, key.endpoint)
-    statement.bind(6, head.status)
-    statement.bind(7, head.requested)
-    statement.bind(8, head.received)
-    statement.bind(9, use)
-    statement.bind(10, body.count + fields.utf8.count + Self.rowBytes)
-    statement.bind(11, blob: hash)
-    statement.bind(12, body.count)
-    statement.bind(13, isFile ? 1 : 0)
-    statement.bind(14, fields)
-    statement.bind(15, blob: isFile ? nil : body)
-    var id: Int64 = 0
-    try statement.forEach { id = $0.int64(0) }
+      """, key.digest, head.variant.digest, head.variant.names.joined(separator: ","),
+      key.partition, key.endpoint, head.status, head.requested, head.received, use,
+      body.count + fields.utf8.count + Self.rowBytes, hash, body.count, isFile, fields,
+      isFile ? nil : body
+    ) { id = $0.int64(0) }
     return id
   }
 
   private func removeVariant(_ variant: Variant, of key: CacheKey) throws {
-    let statement = try connection.statement("DELETE FROM entries WHERE key = ? AND variant = ?")
-    statement.bind(1, blob: key.digest)
-    statement.bind(2, blob: variant.digest)
-    try statement.run()
+    try connection.run(
+      "DELETE FROM entries WHERE key = ? AND variant = ?", key.digest, variant.digest)
   }
 
   private func removeOldVariants(of key: CacheKey) throws {
-    let statement = try connection.statement(
+    try connection.run(
       """
       DELETE FROM entries WHERE key = ?1 AND id NOT IN
         (SELECT id FROM entries WHERE key = ?1 ORDER BY id DESC LIMIT ?2)
-      """)
-    statement.bind(1, blob: key.digest)
-    statement.bind(2, Self.variantsMax)
-    try statement.run()
+      """, key.digest, Self.variantsMax)
   }
 }
 

@@ -35,10 +35,9 @@ extension DiskLevel {
 
   private func removeAll(_ condition: String, _ value: String) throws {
     try removeSlices {
-      let statement = try connection.statement(
-        "SELECT id FROM entries WHERE \(condition) LIMIT \(Self.sliceMax)")
-      statement.bind(1, value)
-      return try statement.map { $0.int64(0) }
+      try connection.rows(
+        "SELECT id FROM entries WHERE \(condition) LIMIT \(Self.sliceMax)", value
+      ) { $0.int64(0) }
     }
     try collectGarbage()
   }
@@ -53,29 +52,24 @@ extension DiskLevel {
 
   private func delete(_ ids: [Int64]) throws {
     let statement = try connection.statement("DELETE FROM entries WHERE id = ?")
-    for id in ids {
-      statement.bind(1, id)
-      try statement.run()
-    }
+    for id in ids { try statement.run(id) }
   }
 
   /// Returns expired answers. An answer from the far future came under a wrong clock, and expires,
   /// too.
   private func expired(ageMax: Int64, now: Int64) throws -> [Int64] {
-    let statement = try connection.statement(
-      "SELECT id FROM entries WHERE received < ?1 OR received > ?2 LIMIT \(Self.sliceMax)")
-    statement.bind(1, now - ageMax)
-    statement.bind(2, now + ageMax)
-    return try statement.map { $0.int64(0) }
+    try connection.rows(
+      "SELECT id FROM entries WHERE received < ?1 OR received > ?2 LIMIT \(Self.sliceMax)",
+      now - ageMax, now + ageMax
+    ) { $0.int64(0) }
   }
 
   private func unused(over bytesMax: Int64) throws -> [Int64] {
     var excess = try bytes() - bytesMax
     guard excess > 0 else { return [] }
-    let statement = try connection.statement(
-      "SELECT id, size FROM entries ORDER BY used LIMIT \(Self.sliceMax)")
     var ids: [Int64] = []
-    try statement.forEach { row in
+    try connection.forEach("SELECT id, size FROM entries ORDER BY used LIMIT \(Self.sliceMax)") {
+      row in
       guard excess > 0 else { return }
       ids.append(row.int64(0))
       excess -= row.int64(1)
@@ -90,15 +84,12 @@ extension DiskLevel {
   private func collectGarbage() throws {
     while try connection.integer("SELECT EXISTS (SELECT 1 FROM garbage)") == 1 {
       try connection.transaction {
-        let listed = try connection.statement("SELECT hash FROM garbage LIMIT \(Self.sliceMax)")
-        for hash in try listed.map({ $0.blob(0) }) {
-          let needed = try connection.statement(
-            "SELECT 1 FROM entries WHERE hash = ? AND isFile = 1 LIMIT 1")
-          needed.bind(1, blob: hash)
-          if try needed.first({ _ in true }) == nil { files?.remove(hash: hash) }
-          let done = try connection.statement("DELETE FROM garbage WHERE hash = ?")
-          done.bind(1, blob: hash)
-          try done.run()
+        let listed = try connection.rows("SELECT hash FROM garbage LIMIT \(Self.sliceMax)") {
+          $0.blob(0)
+        }
+        for hash in listed {
+          if try !isNeeded(hash) { files?.remove(hash: hash) }
+          try connection.run("DELETE FROM garbage WHERE hash = ?", hash)
         }
       }
     }

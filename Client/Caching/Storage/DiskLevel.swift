@@ -87,13 +87,13 @@ final class DiskLevel {
   /// commit a row for their file.
   private func sweep(now: Int64) throws {
     try connection.transaction {
-      try files?.sweep(now: now) { hash in
-        let statement = try connection.statement(
-          "SELECT 1 FROM entries WHERE hash = ? AND isFile = 1 LIMIT 1")
-        statement.bind(1, blob: hash)
-        return try statement.first { _ in true } ?? false
-      }
+      try files?.sweep(now: now) { try isNeeded($0) }
     }
+  }
+
+  /// Whether a row refers to the file with this hash.
+  func isNeeded(_ hash: [UInt8]) throws -> Bool {
+    try connection.exists("SELECT 1 FROM entries WHERE hash = ? AND isFile = 1 LIMIT 1", hash)
   }
 
   private static func discard(_ folder: String) {
@@ -122,6 +122,6 @@ final class DiskLevel {
 extension SQLiteConnection {
   /// Returns the first column of the first row, zero without one.
   func integer(_ sql: String) throws -> Int64 {
-    try statement(sql).first { $0.int64(0) } ?? 0
+    try first(sql) { $0.int64(0) } ?? 0
   }
 }

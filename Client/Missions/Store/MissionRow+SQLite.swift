@@ -54,13 +54,16 @@ extension MissionFileRow {
   }
 }
 
-extension SQLiteStatement {
-  /// Binds a mission and its version to two parameters.
-  func bind(_ index: Int32, _ version: MissionVersion) {
-    bind(index, version.mission.value)
-    bind(index + 1, version.version)
+/// Binds a mission and its version to two parameters.
+extension MissionVersion: SQLiteBindable {
+  @usableFromInline
+  package func bind(to parameters: inout SQLiteParameters) {
+    parameters.append(mission.value)
+    parameters.append(version)
   }
+}
 
+extension SQLiteStatement {
   func contentHash(_ index: Int32) throws -> ContentHash {
     guard let hash = ContentHash(blobBytes(index)) else {
       throw MissionError(.database, "a hash in the mission store is malformed")

@@ -47,6 +47,7 @@ public final class SQLiteMissionStore: MissionStore {
   }
 
   /// Runs `body` in one writing transaction.
+  @discardableResult
   func write<T: Sendable>(
     _ body: @escaping @Sendable (SQLiteConnection) throws -> T
   ) async throws(MissionError) -> T {
@@ -83,7 +84,7 @@ public final class SQLiteMissionStore: MissionStore {
   public func dataVersion() async throws(MissionError) -> Int64 {
     try await executor.perform { [connection] () throws(MissionError) in
       try translated {
-        try connection.value.statement("PRAGMA data_version").first { $0.int64(0) } ?? 0
+        try connection.value.first("PRAGMA data_version") { $0.int64(0) } ?? 0
       }
     }
   }

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// Plain SQL within one transaction of a replica. Valid only inside the closure that receives it.
 ///
@@ -88,13 +89,15 @@ public final class Database {
             "the statement takes \(statement.parameterCount) parameters, not \(parameters.count)",
             code: 1)
         }
-        for (index, value) in parameters.enumerated() { statement.bind(Int32(index) + 1, value) }
+        let values =
+          parameters.isEmpty
+          ? Array(repeating: .null, count: statement.parameterCount) : parameters
         if let table = connection.droppedTable { try tableWillDrop(Name(table)) }
         // An additional column does not disturb the recording.
         if statement.altersTable && !statement.addsColumn { try schemaWillChange() }
         let names = (0..<statement.columnCount).map { statement.columnName($0) }
         do {
-          try statement.forEach { try row($0, names) }
+          try statement.forEach(SQLiteList(values)) { try row($0, names) }
         } catch {
           // The triggers removed for the change come back, also if the change failed.
           if statement.altersTable { try schemaChanged() }

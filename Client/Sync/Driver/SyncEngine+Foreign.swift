@@ -75,15 +75,15 @@ extension ReplicaFile {
     guard let row = try packets(where: "number = \(number)").first else { return nil }
     let packet = try packet(row)
     guard let first = packet.operations.first else { return nil }
-    let find = try connection.statement(
+    let stored = try connection.first(
       """
       SELECT sum(coalesce(length(data), 0) + length(record) + 256) FROM ferry_pending
       WHERE grp = (SELECT grp FROM ferry_pending WHERE seq = ?)
-      """)
-    find.bind(1, row.orders.lowerBound)
+      """, row.orders.lowerBound
+    ) { Int($0.int64(0)) }
     let bytes = packet.encoded().count
     return PacketFacts(
-      bytes: bytes, transactionBytes: try find.first { Int($0.int64(0)) } ?? bytes,
+      bytes: bytes, transactionBytes: stored ?? bytes,
       operations: packet.operations.count, key: first.key)
   }
 }

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// Compares a replica with its space. Reads all rows, compares hash trees from their roots down,
 /// and checks each record that may differ (SPEC.md §16).
@@ -26,12 +27,12 @@ struct Verifier: Sendable {
     let known = try await engine.thread.run { try $0.trackedTables() }
     let faulty = Set(report.faults.map(\.table))
     let tracked = try await source.read { connection in
-      try connection.statement(
+      try connection.rows(
         """
         SELECT name FROM ferry_tables WHERE direction = 'two-way'
           AND name IN (SELECT name FROM sqlite_schema WHERE type = 'table') ORDER BY name
         """
-      ).map { $0.name(0) }
+      ) { $0.name(0) }
     }
     let roots = try await tables(&report)
     for root in roots where !NameRule.isReserved(table: root.table) {
@@ -53,7 +54,7 @@ struct Verifier: Sendable {
   ) async throws -> [Name] {
     let table = MissionRecord.table
     let hasRows = try await source.read { connection in
-      try connection.statement("SELECT 1 FROM ferry_missions LIMIT 1").first { _ in true } ?? false
+      try connection.exists("SELECT 1 FROM ferry_missions LIMIT 1")
     }
     return hasRows || roots.contains { $0.table == table && $0.records > 0 } ? [table] : []
   }

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// Writes captured rows to `ferry_pending`, during the user's statement and within its savepoint.
 /// If the statement fails, no row stays.
@@ -32,22 +33,15 @@ final class OperationRecorder {
     // The user asks for the last row that the user inserted.
     let lastRow = connection.lastInsertedRow
     let base = isExisting ? 0 : self.base(of: group, table, record)
-    var kind = kind
+    var row = PendingRow(
+      id: context.nextOperation(), group: group.number, base: base, table: table, record: record,
+      kind: kind, met: met, context: context)
     for part in context.fullParts {
-      let insert = try begin(kind, table, record, group: group.number, base: base, met: met)
-      insert.bind(7, text: part.json)
-      if !part.former.isEmpty { insert.bind(9, text: part.former) }
-      if !part.marks.isEmpty { insert.bind(10, text: part.marks) }
-      try insert.run()
-      kind = .update
+      row.part = part
+      try connection.statement(PendingRow.insertion).run(row)
+      (row.part, row.kind, row.id) = (nil, .update, context.nextOperation())
     }
-    let insert = try begin(kind, table, record, group: group.number, base: base, met: met)
-    context.withRow { insert.bind(7, text: UnsafeRawBufferPointer($0)) }
-    if kind == .update {
-      context.withFormer { insert.bind(9, text: UnsafeRawBufferPointer($0)) }
-      context.withMarks { insert.bind(10, text: UnsafeRawBufferPointer($0)) }
-    }
-    try insert.run()
+    try connection.statement(PendingRow.insertion).run(row)
     connection.lastInsertedRow = lastRow
     context.endCascade()
   }
@@ -64,37 +58,17 @@ final class OperationRecorder {
     return seen.base(of: key, head: group.base)
   }
 
-  private func begin(
-    _ kind: OperationKind, _ table: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer,
-    group: Int64, base: SequenceNumber, met: Int
-  ) throws -> SQLiteStatement {
-    let id = context.nextOperation().value
-    let insert = try connection.statement(
-      """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met, was, marks)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-      """)
-    withUnsafeBytes(of: (id.high.bigEndian, id.low.bigEndian)) { insert.bind(1, blob: $0) }
-    insert.bind(2, group)
-    insert.bind(3, base)
-    insert.bind(4, text: table)
-    insert.bind(5, text: record)
-    insert.bind(6, kind.rawValue)
-    insert.bind(8, met)
-    return insert
-  }
-
   /// Reads the start values of a group, inside the user's transaction.
   func readStart() throws -> (
     group: Int64, base: SequenceNumber, clock: HybridTimestamp, offset: Int64
   ) {
-    let statement = try connection.statement(
+    let state = try connection.first(
       """
       SELECT (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'ferry_pending'),
         applied, clock, clock_offset, (SELECT id FROM ferry_pending ORDER BY seq DESC LIMIT 1)
       FROM ferry_replica
-      """)
-    let state = try statement.first { row in
+      """
+    ) { row in
       let newest = UniqueID(bytes: row.blobBytes(4))?.timestamp ?? .zero
       let clock = max(HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(2))), newest)
       return (row.int64(0), row.int64(1), clock, row.int64(3))
@@ -107,10 +81,60 @@ final class OperationRecorder {
   private func forgetKept(
     _ table: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer
   ) throws -> Int {
-    let remove = try connection.statement("DELETE FROM ferry_kept WHERE tbl = ? AND record = ?")
-    remove.bind(1, text: table)
-    remove.bind(2, text: record)
-    try remove.run()
-    return connection.changes
+    try connection.run(
+      "DELETE FROM ferry_kept WHERE tbl = ? AND record = ?", SQLiteText(table), SQLiteText(record))
+  }
+}
+
+/// A row of `ferry_pending`, bound from the capture's buffers.
+private struct PendingRow: SQLiteBindable {
+  static let insertion = """
+    INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met, was, marks)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    """
+
+  var id: OperationID
+  let group: Int64
+  let base: SequenceNumber
+  let table: UnsafeRawBufferPointer
+  let record: UnsafeRawBufferPointer
+  var kind: OperationKind
+  let met: Int
+  let context: CaptureContext
+  /// A full part of the row; `nil` for the last part.
+  var part: CapturedRow.Part?
+
+  func bind(to parameters: inout SQLiteParameters) {
+    parameters.append(id)
+    parameters.append(group)
+    parameters.append(base)
+    parameters.append(text: table)
+    parameters.append(text: record)
+    parameters.append(kind.rawValue)
+    if let part {
+      parameters.append(SQLiteText(part.json))
+      parameters.append(met)
+      parameters.append(part.former.isEmpty ? nil : SQLiteText(part.former))
+      parameters.append(part.marks.isEmpty ? nil : SQLiteText(part.marks))
+    } else {
+      parameters.append(textOf: context.withRow)
+      parameters.append(met)
+      parameters.append(textOf: kind == .update ? context.withFormer : { _ in })
+      parameters.append(textOf: kind == .update ? context.withMarks : { _ in })
+    }
+  }
+}
+
+extension SQLiteParameters {
+  /// Appends the text that `buffer` passes on, or NULL if it passes none.
+  fileprivate mutating func append(
+    textOf buffer: ((UnsafeBufferPointer<UInt8>) -> Void) -> Void
+  ) {
+    var isBound = false
+    buffer {
+      append(text: UnsafeRawBufferPointer($0))
+      isBound = true
+    }
+    if !isBound { appendNull() }
   }
 }

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// The schema of a user's table, as far as Ferry needs it.
 package struct TableSchema: Sendable, Equatable {
@@ -38,11 +39,11 @@ package struct TableSchema: Sendable, Equatable {
       throw ReplicaError.cannotTrack(
         table: table, "names beginning with ferry_ or sqlite_ are reserved")
     }
-    let found = try connection.statement(
-      "SELECT name, type, sql FROM sqlite_schema WHERE name = ? COLLATE NOCASE AND type IN ('table','view')"
-    )
-    found.bind(1, table)
-    guard let (name, type, sql) = try found.first({ ($0.name(0), $0.text(1), $0.text(2)) }) else {
+    let found = try connection.first(
+      "SELECT name, type, sql FROM sqlite_schema WHERE name = ? COLLATE NOCASE AND type IN ('table','view')",
+      table
+    ) { ($0.name(0), $0.text(1), $0.text(2)) }
+    guard let (name, type, sql) = found else {
       throw ReplicaError.cannotTrack(table: table, "there is no such table")
     }
     let text = Name(sql)
@@ -61,10 +62,9 @@ package struct TableSchema: Sendable, Equatable {
   ) throws -> TableSchema {
     var keys: [(name: Name, type: String)] = []
     var columns: [ColumnInfo] = []
-    let rows = try connection.statement(
-      "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?)")
-    rows.bind(1, table)
-    try rows.forEach { row in
+    try connection.forEach(
+      "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?)", table
+    ) { row in
       let name = row.name(0)
       if row.int64(4) > 0 {
         keys.append((name, row.text(1).uppercased()))
@@ -106,14 +106,13 @@ package struct TableSchema: Sendable, Equatable {
   private static func checkCollation(
     of key: Name, in table: Name, _ connection: SQLiteConnection
   ) throws {
-    let find = try connection.statement(
+    let declared = try connection.first(
       """
       SELECT column.coll FROM pragma_index_list(?) AS list, pragma_index_xinfo(list.name) AS column
       WHERE list.origin = 'pk' AND column.key = 1
-      """)
-    find.bind(1, table)
-    let collation = try find.first { $0.text(0).uppercased() } ?? "BINARY"
-    guard collation == "BINARY" else {
+      """, table
+    ) { $0.text(0).uppercased() }
+    if let collation = declared, collation != "BINARY" {
       throw ReplicaError.cannotTrack(
         table: table,
         "its primary key \(key) compares by \(collation), so that ids which differ elsewhere are "

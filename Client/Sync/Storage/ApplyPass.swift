@@ -82,11 +82,7 @@ struct ApplyPass {
       return try file.note(
         "unreadable", "a change at \(change.sequence) was left out: \(change.reason)")
     }
-    if let noted {
-      noted.bind(1, key.table)
-      noted.bind(2, key.record)
-      try noted.run()
-    }
+    if let noted { try noted.run(key.table, key.record) }
     if !uploads.isEmpty && isUpload(key.table) { return }
     refused.insert(key)
     hasKept = true
@@ -121,11 +117,7 @@ struct ApplyPass {
   @discardableResult
   mutating func apply(_ change: Change, isRetry: Bool = false) throws -> Outcome {
     observe(change.state)
-    if let noted, !isRetry {
-      noted.bind(1, change.key.table)
-      noted.bind(2, change.key.record)
-      try noted.run()
-    }
+    if let noted, !isRetry { try noted.run(change.key.table, change.key.record) }
     var change = change
     if hasKept && !isRetry, let kept = try file.kept(of: change.key) {
       if let state = kept.state {

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// The statements that apply remote changes to one table, prepared once for each set of columns.
 final class ApplyPlan {
@@ -64,12 +65,8 @@ final class ApplyPlan {
     let kept = kept.filter { own in !columns.contains { $0.name == own.name } }
     let statement =
       isWhole ? try wholeStatement(columns, kept) : try partialStatement(columns, kept)
-    bind(statement, record, columns)
-    for (index, column) in kept.enumerated() {
-      statement.bind(Int32(columns.count + index) + 2, column.value)
-    }
-    try statement.run()
-    if connection.changes == 0 { try checkIgnored(record, columns) }
+    let row = BoundRow(record: record, columns: columns, kept: kept)
+    if try statement.run(row) == 0 { try checkIgnored(record, columns) }
   }
 
   /// Checks a write that changed nothing: the row has these values already, or the table ignored
@@ -78,11 +75,10 @@ final class ApplyPlan {
     let conditions = columns.enumerated().map {
       " AND \(quoted($1.name)) COLLATE BINARY IS ?\($0 + 2)"
     }
-    let find = try connection.statement(
-      "SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?1"
-        + conditions.joined())
-    bind(find, record, columns)
-    if try find.first({ _ in true }) == nil { throw Self.ignored }
+    let isThere = try connection.exists(
+      "SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?1" + conditions.joined(),
+      BoundRow(record: record, columns: columns))
+    if !isThere { throw Self.ignored }
   }
 
   /// The error for a constraint with ON CONFLICT IGNORE or a trigger with RAISE(IGNORE), which give
@@ -95,19 +91,16 @@ final class ApplyPlan {
   ///
   /// - Throws: ``SQLiteError``, also if a trigger of the table silently keeps the row.
   func delete(_ record: Name) throws {
-    let statement = try connection.foreignKeyStatement(
-      "DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
-    statement.bind(1, record)
-    try statement.run()
-    if try connection.changes == 0 && exists(record) { throw Self.ignored }
+    let removed = try connection.foreignKeyStatement(
+      "DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?"
+    ).run(record)
+    if try removed == 0 && exists(record) { throw Self.ignored }
   }
 
   /// Whether the record has a row.
   func exists(_ record: Name) throws -> Bool {
-    let find = try connection.statement(
-      "SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
-    find.bind(1, record)
-    return try find.first { _ in true } ?? false
+    try connection.exists(
+      "SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?", record)
   }
 
   /// Returns values without a stamp, for this device's own writes; omits columns that the table
@@ -121,10 +114,7 @@ final class ApplyPlan {
 
   /// Sets columns of a record if it exists. Returns whether it does.
   func update(_ record: Name, _ columns: [ColumnState]) throws -> Bool {
-    let statement = try updateStatement(columns)
-    bind(statement, record, columns)
-    try statement.run()
-    return connection.changes > 0
+    try updateStatement(columns).run(BoundRow(record: record, columns: columns)) > 0
   }
 
   /// Sets columns of a record if it exists.
@@ -147,11 +137,6 @@ final class ApplyPlan {
     lastUpdate = statement
     isLastUpdateDeferred = isDeferred
     return statement
-  }
-
-  private func bind(_ statement: SQLiteStatement, _ record: Name, _ columns: [ColumnState]) {
-    statement.bind(1, record)
-    for index in columns.indices { statement.bind(Int32(index) + 2, columns[index].value) }
   }
 
   private func partialStatement(
@@ -198,5 +183,19 @@ final class ApplyPlan {
       isLastDeferred = isDeferred
     }
     return statement
+  }
+}
+
+/// A record's key and values, in the order of a statement's parameters.
+private struct BoundRow: SQLiteBindable {
+  let record: Name
+  let columns: [ColumnState]
+  var kept: [Column] = []
+
+  func bind(to parameters: inout SQLiteParameters) {
+    parameters.append(record)
+    // By index: a loop over the columns would copy each one.
+    for index in columns.indices { parameters.append(columns[index].value) }
+    for column in kept { parameters.append(column.value) }
   }
 }

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// A foreign key of a tracked table that refers to columns other than its parent's key, and acts on
 /// their update. Rows of the child follow a changed value (ON UPDATE CASCADE) or release it (ON
@@ -30,17 +31,16 @@ struct KeyMove {
 extension ReplicaFile {
   /// Returns the foreign keys of tracked tables that follow values of `parent`.
   func followers(of parent: TableSchema) throws -> [KeyFollower] {
-    let find = try connection.prepare(
+    var followers: [(id: Int64, follower: KeyFollower)] = []
+    try connection.prepare(
       """
       SELECT t.name, link.id, link."from", link."to", link.on_update
       FROM ferry_tables AS t, pragma_foreign_key_list(t.name) AS link
       WHERE link."table" = ? COLLATE NOCASE AND link."to" IS NOT NULL
         AND link.on_update IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
       ORDER BY t.name, link.id, link.seq
-      """)
-    find.bind(1, parent.name)
-    var followers: [(id: Int64, follower: KeyFollower)] = []
-    try find.forEach { row in
+      """
+    ).forEach(parent.name) { row in
       let (child, id) = (row.name(0), row.int64(1))
       if let last = followers.indices.last, followers[last].id == id,
         followers[last].follower.child == child
@@ -61,11 +61,10 @@ extension ReplicaFile {
 
   /// Returns the values of a record's row in these columns; `nil` if there is no row.
   func values(of key: RecordKey, _ columns: [Name], in table: TableSchema) throws -> [Value]? {
-    let find = try connection.statement(
+    try connection.first(
       "SELECT \(columns.map(quoted).joined(separator: ", ")) FROM \(quoted(table.name)) "
-        + "WHERE \(quoted(table.key)) = ?")
-    find.bind(1, key.record)
-    return try find.first { row in columns.indices.map { row.value(Int32($0)) } }
+        + "WHERE \(quoted(table.key)) = ?", key.record
+    ) { row in columns.indices.map { row.value(Int32($0)) } }
   }
 
   /// Lets rows follow values that a pull has changed and that no row has any more. The author of
@@ -86,16 +85,11 @@ extension ReplicaFile {
       let update = try connection.foreignKeyStatement(
         "UPDATE \(quoted(move.follower.child)) SET \(sets.joined(separator: ", ")) "
           + "WHERE \(conditions.joined(separator: " AND "))")
-      for index in 0..<count {
-        update.bind(Int32(index) + 1, new[index])
-        update.bind(Int32(index + count) + 1, move.old[index])
-      }
       do {
-        try update.run()
+        try update.run(SQLiteList(new), SQLiteList(move.old))
       } catch {
-        guard error.concernsRow, connection.isInTransaction else { throw error }
         // The rows stay unchanged, and count as rows that refer to nothing.
-        update.reset()
+        guard error.concernsRow, connection.isInTransaction else { throw error }
       }
     }
   }
@@ -119,9 +113,8 @@ extension ReplicaFile {
 
   private func isHeld(_ values: [Value], _ move: KeyMove) throws -> Bool {
     let conditions = move.follower.to.enumerated().map { "\(quoted($1)) = ?\($0 + 1)" }
-    let find = try connection.statement(
-      "SELECT 1 FROM \(quoted(move.parent.name)) WHERE \(conditions.joined(separator: " AND "))")
-    for (index, value) in values.enumerated() { find.bind(Int32(index) + 1, value) }
-    return try find.first { _ in true } ?? false
+    return try connection.exists(
+      "SELECT 1 FROM \(quoted(move.parent.name)) WHERE \(conditions.joined(separator: " AND "))",
+      SQLiteList(values))
   }
 }

@@ -18,23 +18,18 @@ extension ReplicaFile {
   package func stage(_ body: [UInt8], _ head: PageHead, changes: Int) throws {
     try connection.transaction {
       try insertPage(body, changes: changes)
-      let save = try connection.statement(
+      let anchor = head.cursor.anchor
+      try connection.run(
         """
         UPDATE ferry_replica SET epoch = ?, received = ?, head = max(head, ?), anchor_head = ?,
           anchor = ?, anchor_print = ?, anchor_timeline = ?
-        """)
-      save.bind(1, head.epoch.description)
-      save.bind(2, head.cursor.received)
-      save.bind(3, head.head)
-      bind(head.cursor.anchor, to: save, at: 4)
-      try save.run()
-      let list = try connection.statement(
+        """, head.epoch.description, head.cursor.received, head.head, anchor?.head,
+        anchor?.operation, anchor?.print, anchor?.timeline?.value)
+      try connection.run(
         """
         INSERT INTO ferry_list(one, began) VALUES (1, ?)
         ON CONFLICT(one) DO UPDATE SET began = excluded.began
-        """)
-      if let began = head.cursor.began { list.bind(1, began) } else { list.bindNull(1) }
-      try list.run()
+        """, head.cursor.began)
       if PlantedFault.pageAppliedEarly.isPlanted { try showEarly(body) }
     }
   }
@@ -45,11 +40,7 @@ extension ReplicaFile {
     let stored =
       body.count < Self.compressedMin
       ? body : try ContentCoding.zstd.compress(body, level: 1)
-    let insert = try connection.statement(
-      "INSERT INTO ferry_to_apply(changes, body) VALUES (?, ?)")
-    insert.bind(1, changes)
-    insert.bind(2, blob: stored)
-    try insert.run()
+    try connection.run("INSERT INTO ferry_to_apply(changes, body) VALUES (?, ?)", changes, stored)
   }
 
   /// Shows a page too early, as ``PlantedFault/pageAppliedEarly`` requires.
@@ -92,9 +83,9 @@ extension ReplicaFile {
     guard head.count == 0, state.cursor == head.cursor, state.applied == state.received,
       state.head >= head.head, state.replacement == nil, try !hasKept()
     else { return false }
-    return try connection.statement(
+    return try connection.first(
       "SELECT NOT EXISTS (SELECT 1 FROM ferry_packets) AND NOT EXISTS (SELECT 1 FROM ferry_to_apply)"
-    ).first { $0.int64(0) == 1 } ?? false
+    ) { $0.int64(0) == 1 } ?? false
   }
 
   private func applyOnce(
@@ -128,8 +119,8 @@ extension ReplicaFile {
       }
       try pass.settleKept()
       try follow(pass.moves, after: pass.newestTime)
-      try connection.statement("DELETE FROM ferry_to_apply").run()
-      try connection.statement("DELETE FROM ferry_refresh WHERE fetched = 1").run()
+      try connection.run("DELETE FROM ferry_to_apply")
+      try connection.run("DELETE FROM ferry_refresh WHERE fetched = 1")
       try moveClock(past: pass.newestTime)
       try beforeCommit(pass)
       return try pass.result()
@@ -138,8 +129,7 @@ extension ReplicaFile {
 
   /// Passes the staged pages to `body` one by one, as the server sent them.
   func forEachStagedPage(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
-    let pages = try connection.statement("SELECT body FROM ferry_to_apply ORDER BY page")
-    try pages.forEach { row in
+    try connection.forEach("SELECT body FROM ferry_to_apply ORDER BY page") { row in
       // No frame of zstd begins as JSON does.
       if row.blobBytes(0).first == UInt8(ascii: "{") { return try body(row.blobBytes(0)) }
       let page = try ContentCoding.zstd.decompress(row.blob(0), limit: limits.answerBytes)
@@ -213,15 +203,11 @@ extension ReplicaFile {
     try plan.delete(change.key.record)
     var json = JSONWriter()
     json.columns(change.state.columns.map { Column($0.name, $0.value) })
-    let insert = try connection.statement(
+    try connection.run(
       """
       INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met)
       VALUES (ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'delete', ?, 1)
-      """)
-    insert.bind(1, change.key.table)
-    insert.bind(2, change.key.record)
-    insert.bind(3, text: json.finish())
-    try insert.run()
+      """, change.key.table, change.key.record, SQLiteText(json.finish()))
     capture.endCascade()
     try forgetKept(change.key)
     try note(
@@ -231,44 +217,19 @@ extension ReplicaFile {
   }
 
   private func moveCursor(to head: PageHead) throws {
-    let save = try connection.statement(
+    let anchor = head.cursor.anchor
+    try connection.run(
       """
       UPDATE ferry_replica SET epoch = ?1, applied = ?2, received = ?2, head = max(head, ?3),
         anchor_head = ?4, anchor = ?5, anchor_print = ?6, anchor_timeline = ?7
-      """)
-    save.bind(1, head.epoch.description)
-    save.bind(2, head.cursor.applied)
-    save.bind(3, head.head)
-    bind(head.cursor.anchor, to: save, at: 4)
-    try save.run()
+      """, head.epoch.description, head.cursor.applied, head.head, anchor?.head, anchor?.operation,
+      anchor?.print, anchor?.timeline?.value)
     try mark(head.cursor.applied, now: head.serverTime)
     try forgetCovered(now: head.serverTime)
   }
 
-  /// Binds an anchor's head, operation, history hash and timeline to four parameters.
-  func bind(_ anchor: Cursor.Anchor?, to statement: SQLiteStatement, at index: Int32) {
-    if let anchor {
-      statement.bind(index, anchor.head)
-    } else {
-      statement.bindNull(index)
-    }
-    statement.bind(index + 1, anchor?.operation)
-    if let print = anchor?.print {
-      statement.bind(index + 2, Int64(bitPattern: print))
-    } else {
-      statement.bindNull(index + 2)
-    }
-    if let timeline = anchor?.timeline {
-      statement.bind(index + 3, Int64(bitPattern: timeline.value))
-    } else {
-      statement.bindNull(index + 3)
-    }
-  }
-
   private func moveClock(past time: HybridTimestamp) throws {
-    let save = try connection.statement("UPDATE ferry_replica SET clock = max(clock, ?)")
-    save.bind(1, Int64(bitPattern: time.rawValue))
-    try save.run()
+    try connection.run("UPDATE ferry_replica SET clock = max(clock, ?)", time.rawValue)
   }
 
   /// Applies the changes kept for a table once its schema may accept them.
@@ -287,9 +248,8 @@ extension ReplicaFile {
       applyPlans[table] = plan
       return plan
     }
-    let isTracked = try connection.statement("SELECT 1 FROM ferry_tables WHERE name = ?")
-    isTracked.bind(1, table)
-    guard try isTracked.first({ _ in true }) != nil,
+    guard
+      try connection.exists("SELECT 1 FROM ferry_tables WHERE name = ?", table),
       let schema = try? schema(of: table)
     else { return nil }
     let plan = ApplyPlan(

@@ -13,48 +13,39 @@ extension ReplicaFile {
   ///
   /// - Parameter now: the server's clock in milliseconds; this device's own may jump by years.
   func archive(through order: Int64, now: Int64) throws {
-    let packets = try connection.statement(
+    try connection.run(
       """
       INSERT INTO ferry_archived_packets(number, dependency, tail, from_order, to_order, merged,
         continues, operations, last, schema, applied, at)
       SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, last,
         schema, applied, ?2 FROM ferry_packets WHERE to_order <= ?1
-      """)
-    packets.bind(1, order)
-    packets.bind(2, now)
-    try packets.run()
-    let operations = try connection.statement(
-      """
-      INSERT INTO ferry_archive(seq, id, grp, base, tbl, record, kind, data, met, was,
-        marks)
-      SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks FROM ferry_pending
-      WHERE seq > ?2 AND seq <= ?1
-      """)
-    operations.bind(1, order)
-    operations.bind(2, order - Self.archiveLength)
-    if !PlantedFault.archiveForgotten.isPlanted { try operations.run() }
+      """, order, now)
+    if !PlantedFault.archiveForgotten.isPlanted {
+      try connection.run(
+        """
+        INSERT INTO ferry_archive(seq, id, grp, base, tbl, record, kind, data, met, was,
+          marks)
+        SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks FROM ferry_pending
+        WHERE seq > ?2 AND seq <= ?1
+        """, order, order - Self.archiveLength)
+    }
     for table in ["ferry_pending WHERE seq", "ferry_packets WHERE to_order"] {
-      let remove = try connection.statement("DELETE FROM \(table) <= ?")
-      remove.bind(1, order)
-      try remove.run()
+      try connection.run("DELETE FROM \(table) <= ?", order)
     }
     try trimArchive(below: order - Self.archiveLength, now: now)
   }
 
   private func trimArchive(below order: Int64, now: Int64) throws {
-    let find = try connection.statement(
-      "SELECT max(to_order) FROM ferry_archived_packets WHERE at < ?1 OR from_order <= ?2")
-    find.bind(1, now - Self.archiveAgeMax)
-    find.bind(2, order)
-    guard let last = try find.first({ $0.optionalInt64(0) }) ?? nil else { return }
+    let last =
+      try connection.first(
+        "SELECT max(to_order) FROM ferry_archived_packets WHERE at < ?1 OR from_order <= ?2",
+        now - Self.archiveAgeMax, order
+      ) { $0.optionalInt64(0) } ?? nil
+    guard let last else { return }
     let tables = [
       "ferry_archive WHERE seq", "ferry_archived_packets WHERE to_order", "ferry_apart WHERE seq",
     ]
-    for table in tables {
-      let remove = try connection.statement("DELETE FROM \(table) <= ?")
-      remove.bind(1, last)
-      try remove.run()
-    }
+    for table in tables { try connection.run("DELETE FROM \(table) <= ?", last) }
   }
 
   // MARK: The chain as the server knows it
@@ -97,51 +88,45 @@ extension ReplicaFile {
   /// Returns the number of the packet that ends with an operation.
   private func number(of tail: OperationID) throws -> Int64? {
     // If a packet is not kept any more, the next one has its place.
-    let find = try connection.statement(
+    return try connection.first(
       """
       SELECT number FROM ferry_packets WHERE tail = ?1
       UNION ALL SELECT number FROM ferry_archived_packets WHERE tail = ?1
       UNION ALL SELECT number - 1 FROM ferry_archived_packets WHERE dependency = ?1
       UNION ALL SELECT number - 1 FROM ferry_packets WHERE dependency = ?1 LIMIT 1
-      """)
-    find.bind(1, tail)
-    return try find.first { $0.int64(0) }
+      """, tail
+    ) { $0.int64(0) }
   }
 
   /// Whether a tail is the end of this device's chain.
   private func isNewestKnown(_ tail: OperationID) throws -> Bool {
-    let find = try connection.statement("SELECT 1 FROM ferry_replica WHERE tail = ?1")
-    find.bind(1, tail)
-    return try find.first { _ in true } ?? false
+    try connection.exists("SELECT 1 FROM ferry_replica WHERE tail = ?1", tail)
   }
 
   /// Whether a server that does not know this device's identifier has lost confirmed operations of
   /// it. It lost operations of an earlier identifier only if it reports a loss.
   private func lacksChain(_ isSetBack: Bool) throws -> Bool {
     let start =
-      try connection.statement("SELECT chain_start FROM ferry_replica").first { $0.int64(0) } ?? 0
+      try connection.first("SELECT chain_start FROM ferry_replica") { $0.int64(0) } ?? 0
     if isSetBack { return try hasConfirmed(after: 0, isSetBack) }
     // The first packet of a chain is a duplicate only if the server knew the chain.
-    let find = try connection.statement(
+    return try connection.exists(
       """
       SELECT 1 FROM ferry_packets WHERE number > ?1 AND (applied = 1
         OR state = 'acknowledged' AND dependency IS NULL)
       UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 AND applied = 1 LIMIT 1
-      """)
-    find.bind(1, start)
-    return try find.first { _ in true } ?? false
+      """, start)
   }
 
   /// Whether packets are kept that were confirmed under an earlier identifier. The tail of the
   /// newest identifier shows nothing about them: its first packet may have arrived after the
   /// rollback.
   private func keepsEarlierChains() throws -> Bool {
-    let find = try connection.statement(
+    try connection.exists(
       """
       SELECT 1 FROM ferry_archived_packets
       WHERE number <= (SELECT chain_start FROM ferry_replica) LIMIT 1
       """)
-    return try find.first { _ in true } ?? false
   }
 
   /// Whether packets after a place in the chain were confirmed, so that a server which names that
@@ -151,16 +136,13 @@ extension ReplicaFile {
   /// instead. To send it once more is harmless. The cursor has passed the packets in the archive:
   /// if the server accepts the cursor, they are in the history.
   private func hasConfirmed(after number: Int64, _ isSetBack: Bool) throws -> Bool {
-    let find = try connection.statement(
+    try connection.exists(
       """
       SELECT 1 FROM ferry_packets WHERE number > ?1
         AND state = 'acknowledged'
       UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 AND (applied = 1 OR ?2)
       LIMIT 1
-      """)
-    find.bind(1, number)
-    find.bind(2, isSetBack ? 1 : 0)
-    return try find.first { _ in true } ?? false
+      """, number, isSetBack)
   }
 
   // MARK: Sending again

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// Batch operations on the device: one pending operation, whose effect is visible at once.
 ///
@@ -88,33 +89,28 @@ extension ReplicaFile {
     guard json.count <= limits.operationBytes else {
       throw ReplicaError.invalidBatch("a batch takes at most \(limits.operationBytes >> 20) MiB")
     }
-    let insert = try connection.statement(
+    try connection.run(
       """
       INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data)
       VALUES (ferry_operation(), ferry_group(), ferry_base(), ?, '', 'batch', ?)
-      """)
-    insert.bind(1, table)
-    insert.bind(2, text: json.bytes)
-    try insert.run()
+      """, table, SQLiteText(json.bytes))
     if let refusal = capture.takeBytes(json.count) {
       throw ReplicaError.database(refusal.message, code: 1)
     }
-    return try connection.statement("SELECT max(seq) FROM ferry_pending").first { $0.int64(0) } ?? 0
+    return try connection.first("SELECT max(seq) FROM ferry_pending") { $0.int64(0) } ?? 0
   }
 
   private func noteRows(
     matching predicate: Predicate, of schema: TableSchema, order: Int64
   ) throws {
     let sql = predicate.sql(table: schema.name, key: schema.key)
-    let insert = try connection.prepare(
+    try connection.prepare(
       """
       INSERT INTO ferry_batch_rows(seq, tbl, record)
       SELECT ?, \(quoted(literal: schema.name.text)), \(quoted(schema.key))
       FROM \(quoted(schema.name)) WHERE typeof(\(quoted(schema.key))) = 'text' AND \(sql.text)
-      """)
-    insert.bind(1, order)
-    for (index, value) in sql.values.enumerated() { insert.bind(Int32(index) + 2, value) }
-    try insert.run()
+      """
+    ).run(order, SQLiteList(sql.values))
   }
 
   /// Changes the rows without recording each one. Records further changes by the schema or the
@@ -129,11 +125,10 @@ extension ReplicaFile {
     let values = columns.map {
       ColumnState(name: $0.name, value: $0.value, stamp: unstamped, sequence: 0)
     }
-    let rows = try connection.prepare(
-      "SELECT record FROM ferry_batch_rows WHERE seq = ? ORDER BY record")
-    rows.bind(1, order)
     var count = 0
-    try rows.forEach { row in
+    try connection.prepare(
+      "SELECT record FROM ferry_batch_rows WHERE seq = ? ORDER BY record"
+    ).forEach(order) { row in
       let key = RecordKey(table: plan.table.name, record: row.name(0))
       capture.beginApplying(key, isDeleting: batch.effect == .delete)
       switch batch.effect {
@@ -153,8 +148,7 @@ extension ReplicaFile {
   /// Lets the next pull fetch the records that confirmed batches changed here, and stops shielding
   /// them. The same holds for batches that are no longer pending for another reason.
   func releaseBatches() throws {
-    let any = try connection.statement("SELECT 1 FROM ferry_batch_rows LIMIT 1")
-    guard try any.first({ _ in true }) != nil else { return }
+    guard try connection.exists("SELECT 1 FROM ferry_batch_rows LIMIT 1") else { return }
     let settled = """
       (SELECT b.seq FROM (SELECT DISTINCT seq FROM ferry_batch_rows) AS b
        WHERE NOT EXISTS (SELECT 1 FROM ferry_pending WHERE seq = b.seq)

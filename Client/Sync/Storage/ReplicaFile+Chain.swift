@@ -30,41 +30,32 @@ extension ReplicaFile {
       "UPDATE ferry_pending SET met = 2 WHERE met = 0 AND seq BETWEEN ? AND ?")
     var dependency: OperationID?
     for packet in packets {
-      move.bind(1, dependency)
-      move.bind(2, packet.number)
-      try move.run()
+      try move.run(dependency, packet.number)
       dependency = packet.tail
-      meet.bind(1, packet.orders.lowerBound)
-      meet.bind(2, packet.orders.upperBound)
-      try meet.run()
+      try meet.run(packet.orders.lowerBound, packet.orders.upperBound)
     }
-    let start = try connection.statement("UPDATE ferry_replica SET tail = ?, chain_start = ?")
-    start.bind(1, last.tail)
-    start.bind(2, first.number - 1)
-    try start.run()
+    try connection.run(
+      "UPDATE ferry_replica SET tail = ?, chain_start = ?", last.tail, first.number - 1)
     return device
   }
 
   /// Whether the chain restarts with packets that were perhaps sent under a former identifier.
   func isChainSentAgain() throws -> Bool {
-    try connection.statement(
+    try connection.exists(
       """
       SELECT 1 FROM ferry_packets WHERE state <> 'acknowledged' AND dependency IS NULL
         AND EXISTS (SELECT 1 FROM ferry_former_names) LIMIT 1
-      """
-    ).first { _ in true } ?? false
+      """)
   }
 
   private func takeNewName() throws -> DeviceID {
     try keepName()
-    let save = try connection.statement(
+    let device = newDevice(wallClock, random)
+    try connection.run(
       """
       UPDATE ferry_replica SET device = ?, tail = NULL, chain_start = coalesce(
         (SELECT seq FROM sqlite_sequence WHERE name = 'ferry_packets'), 0)
-      """)
-    let device = newDevice(wallClock, random)
-    save.bind(1, device.value)
-    try save.run()
+      """, device)
     return device
   }
 }

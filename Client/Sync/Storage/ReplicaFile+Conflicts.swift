@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// Values that lost, and questions for the user (SPEC.md §6, §15).
 extension ReplicaFile {
@@ -10,27 +11,16 @@ extension ReplicaFile {
     _ conflict: Conflict, of operation: OperationID, on key: RecordKey,
     at sequence: SequenceNumber? = nil
   ) throws {
-    let insert = try connection.statement(
+    var lost = JSONWriter()
+    lost.value(conflict.lost)
+    try connection.run(
       """
       INSERT INTO ferry_conflicts(at, operation, tbl, record, col, lost, loser_time, loser,
         winner_time, winner, sequence, question) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT DO NOTHING
-      """)
-    var lost = JSONWriter()
-    lost.value(conflict.lost)
-    insert.bind(1, wallClock())
-    insert.bind(2, operation.value)
-    insert.bind(3, key.table)
-    insert.bind(4, key.record)
-    insert.bind(5, conflict.column)
-    insert.bind(6, text: lost.finish())
-    insert.bind(7, Int64(bitPattern: conflict.loser.time.rawValue))
-    insert.bind(8, conflict.loser.device.value)
-    insert.bind(9, Int64(bitPattern: conflict.winner.time.rawValue))
-    insert.bind(10, conflict.winner.device.value)
-    if let sequence { insert.bind(11, sequence) } else { insert.bindNull(11) }
-    insert.bind(12, conflict.isQuestion ? 1 : 0)
-    try insert.run()
+      """, wallClock(), operation, key.table, key.record, conflict.column,
+      SQLiteText(lost.finish()), conflict.loser.time.rawValue, conflict.loser.device,
+      conflict.winner.time.rawValue, conflict.winner.device, sequence, conflict.isQuestion)
   }
 
   /// Stores this device's losses that a page lists, under its present or a former identifier.
@@ -48,9 +38,8 @@ extension ReplicaFile {
 
   /// Whether any question for the user is open.
   func hasOpenQuestions() throws -> Bool {
-    try connection.statement(
-      "SELECT 1 FROM ferry_conflicts WHERE question = 1 AND settled IS NULL LIMIT 1"
-    ).first { _ in true } ?? false
+    try connection.exists(
+      "SELECT 1 FROM ferry_conflicts WHERE question = 1 AND settled IS NULL LIMIT 1")
   }
 
   /// Closes the questions on a record that are older than a change of it: the author of the change
@@ -58,19 +47,16 @@ extension ReplicaFile {
   func settleQuestions(by state: RecordState, on key: RecordKey) throws {
     let settle = try connection.statement("UPDATE ferry_conflicts SET settled = ? WHERE seq = ?")
     for question in try openQuestions(on: key) where Self.answers(state, question.conflict) {
-      settle.bind(1, wallClock())
-      settle.bind(2, question.number)
-      try settle.run()
+      try settle.run(wallClock(), question.number)
     }
   }
 
   private func openQuestions(on key: RecordKey) throws -> [KeptConflict] {
-    let find = try connection.statement(
-      "\(Self.selectConflicts) WHERE record = ? AND tbl = ? AND question = 1 AND settled IS NULL")
-    find.bind(1, key.record)
-    find.bind(2, key.table)
     let names = try ownNames()
-    return try find.map { try keptConflict($0, names) }
+    return try connection.rows(
+      "\(Self.selectConflicts) WHERE record = ? AND tbl = ? AND question = 1 AND settled IS NULL",
+      key.record, key.table
+    ) { try keptConflict($0, names) }
   }
 
   private static func answers(_ state: RecordState, _ question: Conflict) -> Bool {
@@ -112,19 +98,18 @@ extension ReplicaFile {
   /// Returns values that lost, newest first.
   func conflicts(limit: Int, openOnly: Bool = false) throws -> [KeptConflict] {
     let condition = openOnly ? "WHERE question = 1 AND settled IS NULL" : ""
-    let find = try connection.statement(
-      "\(Self.selectConflicts) \(condition) ORDER BY seq DESC LIMIT ?")
-    find.bind(1, limit)
     let names = try ownNames()
-    return try find.map { try keptConflict($0, names) }
+    return try connection.rows(
+      "\(Self.selectConflicts) \(condition) ORDER BY seq DESC LIMIT ?", limit
+    ) { try keptConflict($0, names) }
   }
 
   /// Returns conflicts that were noted after one of them, oldest first.
   func conflicts(after number: Int64) throws -> [KeptConflict] {
-    let find = try connection.statement("\(Self.selectConflicts) WHERE seq > ? ORDER BY seq")
-    find.bind(1, number)
     let names = try ownNames()
-    return try find.map { try keptConflict($0, names) }
+    return try connection.rows("\(Self.selectConflicts) WHERE seq > ? ORDER BY seq", number) {
+      try keptConflict($0, names)
+    }
   }
 
   // MARK: Answering
@@ -132,12 +117,11 @@ extension ReplicaFile {
   /// Answers a conflict with an ordinary operation, also if the row has the value already: the
   /// operation closes the question on all devices.
   func resolve(_ number: Int64, _ answer: ConflictAnswer) throws {
-    let find = try connection.statement("\(Self.selectConflicts) WHERE seq = ?")
-    find.bind(1, number)
     let names = try ownNames()
-    guard let kept = try find.first({ try keptConflict($0, names) }) else {
-      throw ReplicaError.notFound("there is no conflict \(number)")
+    let found = try connection.first("\(Self.selectConflicts) WHERE seq = ?", number) {
+      try keptConflict($0, names)
     }
+    guard let kept = found else { throw ReplicaError.notFound("there is no conflict \(number)") }
     _ = try write { _ in
       if case .set(let columns) = answer {
         try self.write(columns, to: kept.key)
@@ -154,19 +138,13 @@ extension ReplicaFile {
   }
 
   private func settle(_ kept: KeptConflict) throws {
-    let settle = try connection.statement(
+    // The question of a record's existence includes its lost values.
+    try connection.run(
       """
       UPDATE ferry_conflicts SET settled = ?1 WHERE record = ?2 AND tbl = ?3 AND settled IS NULL
         AND (seq = ?4 OR operation = ?5 AND ?6)
-      """)
-    settle.bind(1, wallClock())
-    settle.bind(2, kept.key.record)
-    settle.bind(3, kept.key.table)
-    settle.bind(4, kept.number)
-    settle.bind(5, kept.operation.value)
-    // The question of a record's existence includes its lost values.
-    settle.bind(6, kept.conflict.column == nil ? 1 : 0)
-    try settle.run()
+      """, wallClock(), kept.key.record, kept.key.table, kept.number, kept.operation,
+      kept.conflict.column == nil)
   }
 
   /// Sets columns of a record and records them, even if unchanged. Restores a deleted record.
@@ -186,30 +164,23 @@ extension ReplicaFile {
     _ = try plan.update(key.record, states)
     var json = JSONWriter()
     json.columns(columns)
-    let insert = try connection.statement(
+    try connection.run(
       """
       INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data)
       VALUES (ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'update', ?)
-      """)
-    insert.bind(1, table.name)
-    insert.bind(2, key.record)
-    insert.bind(3, text: json.finish())
-    try insert.run()
+      """, table.name, key.record, SQLiteText(json.finish()))
   }
 
   /// Repeats this device's operation on the record's existence. An edit of a deleted record
   /// restores it with its lost values; a delete deletes it.
   private func insist(on kept: KeptConflict) throws {
-    let find = try connection.statement(
+    let names = try ownNames()
+    let lost = try connection.rows(
       """
       \(Self.selectConflicts) WHERE operation = ? AND record = ? AND tbl = ? AND col IS NOT NULL
-      """)
-    find.bind(1, kept.operation.value)
-    find.bind(2, kept.key.record)
-    find.bind(3, kept.key.table)
-    let names = try ownNames()
-    let lost = try find.map { try keptConflict($0, names).conflict }
-      .filter { $0.loser.device == kept.conflict.loser.device }
+      """, kept.operation, kept.key.record, kept.key.table
+    ) { try keptConflict($0, names).conflict }
+    .filter { $0.loser.device == kept.conflict.loser.device }
     if lost.isEmpty {
       try ApplyPlan(
         table: schema(of: kept.key.table), rules: .standard, connection: connection

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// Upload-only tables: their changes go to the server and are not pulled (SPEC.md §17).
 extension ReplicaFile {
@@ -9,17 +10,17 @@ extension ReplicaFile {
 
   /// Returns the upload-only tables.
   func uploadTables() throws -> [Name] {
-    try connection.statement(
+    try connection.rows(
       "SELECT name FROM ferry_tables WHERE direction <> 'two-way' ORDER BY name"
-    ).map { $0.name(0) }
+    ) { $0.name(0) }
   }
 
   /// Sets the direction in which a tracked table's changes travel.
   func turn(_ table: Name, _ direction: TrackDirection) throws {
-    let find = try connection.statement("SELECT direction FROM ferry_tables WHERE name = ?")
-    find.bind(1, table)
-    guard let before = try find.first({ $0.text(0) }), TrackDirection(kept: before) != direction
-    else { return }
+    let before = try connection.first("SELECT direction FROM ferry_tables WHERE name = ?", table) {
+      $0.text(0)
+    }
+    guard let before, TrackDirection(kept: before) != direction else { return }
     switch direction {
     case .twoWay:
       // The next pull begins at the start, and then the table is two-way.
@@ -28,25 +29,19 @@ extension ReplicaFile {
     case .uploadOnly(let isAutomatic):
       try save(direction: direction.kept, of: table)
       for downloads in ["ferry_kept", "ferry_refresh"] {
-        let forget = try connection.statement("DELETE FROM \(downloads) WHERE tbl = ?")
-        forget.bind(1, table)
-        try forget.run()
+        try connection.run("DELETE FROM \(downloads) WHERE tbl = ?", table)
       }
       if isAutomatic { try releaseUnsent(of: table) }
     }
   }
 
   private func save(direction: String, of table: Name) throws {
-    let save = try connection.statement("UPDATE ferry_tables SET direction = ? WHERE name = ?")
-    save.bind(1, direction)
-    save.bind(2, table)
-    try save.run()
+    try connection.run("UPDATE ferry_tables SET direction = ? WHERE name = ?", direction, table)
   }
 
   /// Whether a pull has to fetch the omitted records of a table.
   func hasReturningTables() throws -> Bool {
-    try connection.statement("SELECT 1 FROM ferry_tables WHERE direction = 'returning'")
-      .first { _ in true } ?? false
+    try connection.exists("SELECT 1 FROM ferry_tables WHERE direction = 'returning'")
   }
 
   /// Makes the current pull start from scratch if an upload-only table is two-way again: only a

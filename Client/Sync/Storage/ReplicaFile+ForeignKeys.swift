@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// A row whose foreign key refers to no record.
 struct DanglingRow {
@@ -18,7 +19,7 @@ extension ReplicaFile {
   func danglingRows() throws -> [DanglingRow] {
     let broken = try connection.prepare(
       "SELECT DISTINCT \"table\", fkid FROM pragma_foreign_key_check()"
-    ).map { (table: $0.name(0), foreignKey: $0.int64(1)) }
+    ).rows { (table: $0.name(0), foreignKey: $0.int64(1)) }
     return try broken.flatMap { try danglingRows(of: $0.table, foreignKey: $0.foreignKey) }
   }
 
@@ -26,11 +27,10 @@ extension ReplicaFile {
   func target(of row: DanglingRow) throws -> RecordKey? {
     guard let parent = try? schema(of: row.parent) else { return nil }
     let conditions = row.columns.enumerated().map { "\(quoted($1)) = ?\($0 + 1)" }
-    let find = try connection.prepare(
+    return try connection.prepare(
       "SELECT \(quoted(parent.key)) FROM \(quoted(parent.name)) "
-        + "WHERE \(conditions.joined(separator: " AND "))")
-    for (index, value) in row.values.enumerated() { find.bind(Int32(index) + 1, value) }
-    return try find.first { RecordKey(table: parent.name, record: $0.name(0)) }
+        + "WHERE \(conditions.joined(separator: " AND "))"
+    ).first(SQLiteList(row.values)) { RecordKey(table: parent.name, record: $0.name(0)) }
   }
 
   /// Returns the tracked record with which a dangling row goes; `nil` if there is none.
@@ -45,26 +45,24 @@ extension ReplicaFile {
   /// Finds dangling rows by their columns, since a row of a WITHOUT ROWID table has no other name.
   private func danglingRows(of name: Name, foreignKey: Int64) throws -> [DanglingRow] {
     guard let table = try? schema(of: name) else { return [] }
-    let list = try connection.prepare(
+    let pairs = try connection.prepare(
       """
       SELECT "table", "from", coalesce("to", (SELECT name FROM pragma_table_info("table")
         WHERE pk = seq + 1)), on_delete FROM pragma_foreign_key_list(?) WHERE id = ? ORDER BY seq
-      """)
-    list.bind(1, name)
-    list.bind(2, foreignKey)
-    let pairs = try list.map {
+      """
+    ).rows(name, foreignKey) {
       (parent: $0.name(0), from: quoted($0.name(1)), to: $0.name(2), action: $0.text(3))
     }
     guard let (parent, action) = pairs.first.map({ ($0.parent, $0.action) }) else { return [] }
     let match = pairs.map { "p.\(quoted($0.to)) = c.\($0.from)" }.joined(separator: " AND ")
-    let find = try connection.prepare(
+    return try connection.prepare(
       """
       SELECT \(quoted(table.key)), \(pairs.map(\.from).joined(separator: ", "))
       FROM \(quoted(table.name)) AS c
       WHERE \(pairs.map { "c.\($0.from) IS NOT NULL" }.joined(separator: " AND "))
         AND NOT EXISTS (SELECT 1 FROM \(quoted(parent)) AS p WHERE \(match))
-      """)
-    return try find.map { row in
+      """
+    ).rows { row in
       DanglingRow(
         child: RecordKey(table: table.name, record: row.name(0)), parent: parent,
         columns: pairs.map(\.to), values: pairs.indices.map { row.value(Int32($0) + 1) },
@@ -83,7 +81,7 @@ extension ReplicaFile {
     let tracked = Set(try trackedTables().map(\.folded))
     let tables = try connection.prepare(
       "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    ).map { $0.name(0) }
+    ).rows { $0.name(0) }
     var (waiting, seen) = ([table], Set([table.folded]))
     while let parent = waiting.popLast() {
       for child in tables {
@@ -105,32 +103,29 @@ extension ReplicaFile {
   /// Returns whether rows of a table are deleted with their parents' rows; `nil` if the table has no rows
   /// that are deleted or changed with them.
   private func follows(_ child: Name, _ parent: Name) throws -> Bool? {
-    let find = try connection.prepare(
+    let links = try connection.prepare(
       """
       SELECT "from", on_delete FROM pragma_foreign_key_list(?)
       WHERE lower("table") = lower(?) AND on_delete IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
-      """)
-    find.bind(1, child)
-    find.bind(2, parent)
+      """
+    ).rows(child, parent) { ($0.name(0), $0.text(1)) }
     var found: Bool?
-    for (column, action) in try find.map({ ($0.name(0), $0.text(1)) }) {
+    for (column, action) in links {
       let refers = try connection.prepare(
         "SELECT 1 FROM \(quoted(child)) WHERE \(quoted(column)) IS NOT NULL LIMIT 1"
-      ).first { _ in true }
-      if refers != nil { found = found ?? false || action == "CASCADE" }
+      ).exists()
+      if refers { found = found ?? false || action == "CASCADE" }
     }
     return found
   }
 
   /// Whether a foreign key deletes or changes rows of a table when their parents are deleted.
   func goesWithParents(_ table: Name) throws -> Bool {
-    let find = try connection.statement(
+    try connection.exists(
       """
       SELECT 1 FROM pragma_foreign_key_list(?)
       WHERE on_delete NOT IN ('NO ACTION', 'RESTRICT') LIMIT 1
-      """)
-    find.bind(1, table)
-    return try find.first { _ in true } ?? false
+      """, table)
   }
 }
 
@@ -146,10 +141,9 @@ extension ReplicaFile {
   func foreignKeyLinks() throws -> [ForeignKeyLink] {
     let tracked = try trackedTables()
     return try tracked.flatMap { child -> [ForeignKeyLink] in
-      let list = try connection.prepare(
-        "SELECT \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?)")
-      list.bind(1, child)
-      return try list.map { row -> ForeignKeyLink? in
+      try connection.prepare(
+        "SELECT \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?)"
+      ).rows(child) { row -> ForeignKeyLink? in
         let named = row.name(0).folded
         guard
           let parent = tracked.first(where: { $0.folded == named }),

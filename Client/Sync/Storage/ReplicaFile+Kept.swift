@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// A change that waits for the local schema.
 struct KeptChange {
@@ -44,7 +45,7 @@ struct KeptState {
 /// Changes that the local schema does not know or rejects: no pulled change is lost.
 extension ReplicaFile {
   func hasKept() throws -> Bool {
-    try connection.statement("SELECT 1 FROM ferry_kept LIMIT 1").first { _ in true } != nil
+    try connection.exists("SELECT 1 FROM ferry_kept LIMIT 1")
   }
 
   /// Returns the number of records that the local schema rejected.
@@ -53,62 +54,44 @@ extension ReplicaFile {
   }
 
   func keep(_ change: Change, reason: String?) throws {
-    let insert = try connection.statement(
-      "INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason) VALUES (?, ?, ?, ?, ?)"
-    )
-    insert.bind(1, change.key.table)
-    insert.bind(2, change.key.record)
-    insert.bind(3, change.sequence)
-    insert.bind(4, text: change.state.encoded())
-    insert.bind(5, reason)
-    try insert.run()
+    try connection.run(
+      "INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason) VALUES (?, ?, ?, ?, ?)",
+      change.key.table, change.key.record, change.sequence, SQLiteText(change.state.encoded()),
+      reason)
   }
 
   /// Stores a change that violates the protocol, unchanged.
   func keep(_ change: UnreadableChange, of key: RecordKey) throws {
-    let insert = try connection.statement(
-      "INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason) VALUES (?, ?, ?, ?, ?)"
-    )
-    insert.bind(1, key.table)
-    insert.bind(2, key.record)
-    insert.bind(3, change.sequence)
-    insert.bind(4, text: change.writes)
-    insert.bind(5, change.reason)
-    try insert.run()
+    try connection.run(
+      "INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason) VALUES (?, ?, ?, ?, ?)",
+      key.table, key.record, change.sequence, SQLiteText(change.writes), change.reason)
   }
 
   func forgetKept(_ key: RecordKey) throws {
-    let remove = try connection.statement("DELETE FROM ferry_kept WHERE tbl = ? AND record = ?")
-    remove.bind(1, key.table)
-    remove.bind(2, key.record)
-    try remove.run()
+    try connection.run("DELETE FROM ferry_kept WHERE tbl = ? AND record = ?", key.table, key.record)
   }
 
   /// Whether a record has a kept change.
   func isKept(_ key: RecordKey) throws -> Bool {
-    let find = try connection.statement("SELECT 1 FROM ferry_kept WHERE tbl = ? AND record = ?")
-    find.bind(1, key.table)
-    find.bind(2, key.record)
-    return try find.first { _ in true } ?? false
+    try connection.exists(
+      "SELECT 1 FROM ferry_kept WHERE tbl = ? AND record = ?", key.table, key.record)
   }
 
   /// Returns the kept change of a record, also if it is unreadable.
   func kept(of key: RecordKey) throws -> KeptState? {
-    let find = try connection.statement("SELECT state FROM ferry_kept WHERE tbl = ? AND record = ?")
-    find.bind(1, key.table)
-    find.bind(2, key.record)
-    return try find.first { row in
+    try connection.first(
+      "SELECT state FROM ferry_kept WHERE tbl = ? AND record = ?", key.table, key.record
+    ) { row in
       KeptState(state: try? RecordState(decoding: row.textBytes(0), limits: limits))
     }
   }
 
   /// Returns the kept change of a record, as far as this version can read it.
   func keptChange(of key: RecordKey) throws -> KeptChange? {
-    let find = try connection.statement(
-      "SELECT sequence, state, reason FROM ferry_kept WHERE tbl = ? AND record = ?")
-    find.bind(1, key.table)
-    find.bind(2, key.record)
-    let found = try find.first { row -> KeptChange? in
+    let found = try connection.first(
+      "SELECT sequence, state, reason FROM ferry_kept WHERE tbl = ? AND record = ?", key.table,
+      key.record
+    ) { row -> KeptChange? in
       guard let state = try? RecordState(decoding: row.textBytes(1), limits: limits) else {
         return nil
       }
@@ -128,23 +111,19 @@ extension ReplicaFile {
   func nextKept(_ choice: KeptChoice, after place: KeptPlace) throws -> KeptChange? {
     // The index on the order gives each next change; the table's key would sort all of them each
     // time.
-    let (index, condition) =
+    let (index, condition, table): (String, String, [Name]) =
       switch choice {
-      case .all: ("ferry_kept_order", "1")
-      case .refused: ("ferry_kept_refused", "reason IS NOT NULL")
-      case .ofTable: ("ferry_kept_order", "+tbl = ?4")
+      case .all: ("ferry_kept_order", "1", [])
+      case .refused: ("ferry_kept_refused", "reason IS NOT NULL", [])
+      case .ofTable(let table): ("ferry_kept_order", "+tbl = ?4", [table])
       }
-    let find = try connection.statement(
+    return try connection.first(
       """
       SELECT tbl, record, sequence, state, reason FROM ferry_kept INDEXED BY \(index)
       WHERE (sequence, tbl, record) > (?1, ?2, ?3) AND \(condition)
       ORDER BY sequence, tbl, record LIMIT 1
-      """)
-    find.bind(1, place.sequence)
-    find.bind(2, place.key.table)
-    find.bind(3, place.key.record)
-    if case .ofTable(let table) = choice { find.bind(4, table) }
-    return try find.first { row in
+      """, place.sequence, place.key.table, place.key.record, SQLiteList(table)
+    ) { row in
       let state = try? RecordState(decoding: row.textBytes(3), limits: limits)
       let key = RecordKey(table: row.name(0), record: row.name(1))
       let isNamed =
@@ -169,7 +148,7 @@ extension ReplicaFile {
 
   /// Returns tables that are absent, or lack columns, and for which changes wait.
   func tablesWaitedFor() throws -> [Name] {
-    try connection.statement(
+    try connection.rows(
       """
       WITH RECURSIVE tables(name) AS (
         SELECT min(tbl) FROM ferry_kept
@@ -178,10 +157,10 @@ extension ReplicaFile {
       SELECT name FROM tables WHERE EXISTS (
         SELECT 1 FROM ferry_kept WHERE tbl = name AND reason IS NULL)
       """
-    ).map { $0.name(0) }
+    ) { $0.name(0) }
   }
 
   func count(_ sql: String) throws -> Int {
-    Int(try connection.statement(sql).first { $0.int64(0) } ?? 0)
+    Int(try connection.first(sql) { $0.int64(0) } ?? 0)
   }
 }

@@ -10,30 +10,23 @@ extension ReplicaFile {
   /// Notes the cursor's place. Of the marks that are as old as the archive may become, it keeps the
   /// newest.
   func mark(_ applied: SequenceNumber, now: Int64) throws {
-    let insert = try connection.statement(
+    let made = try connection.run(
       """
       INSERT INTO ferry_marks(at, applied) SELECT ?1, ?2
       WHERE NOT EXISTS (SELECT 1 FROM ferry_marks WHERE at > ?3)
-      """)
-    insert.bind(1, now)
-    insert.bind(2, applied)
-    insert.bind(3, now - Self.markDistance)
-    try insert.run()
-    guard connection.changes > 0 else { return }
-    let trim = try connection.statement(
-      "DELETE FROM ferry_marks WHERE at < (SELECT max(at) FROM ferry_marks WHERE at <= ?)")
-    trim.bind(1, now - Self.archiveAgeMax)
-    try trim.run()
+      """, now, applied, now - Self.markDistance)
+    guard made > 0 else { return }
+    try connection.run(
+      "DELETE FROM ferry_marks WHERE at < (SELECT max(at) FROM ferry_marks WHERE at <= ?)",
+      now - Self.archiveAgeMax)
   }
 
   /// Whether the whole history of the marks is younger than the time for which devices keep their
   /// operations, as far as it is known here. Removes its marks.
   func endMarks(now: Int64) throws -> Bool {
-    let find = try connection.statement(
-      "SELECT 1 FROM ferry_marks WHERE at <= ? AND applied > 0 LIMIT 1")
-    find.bind(1, now - Self.archiveAgeMax)
-    let old = try find.first { _ in true }
+    let hasOld = try connection.exists(
+      "SELECT 1 FROM ferry_marks WHERE at <= ? AND applied > 0 LIMIT 1", now - Self.archiveAgeMax)
     try connection.execute("DELETE FROM ferry_marks")
-    return old == nil
+    return !hasOld
   }
 }

@@ -38,9 +38,9 @@ extension TableSchema {
 extension ReplicaFile {
   /// Applies records that arrived before this version of Ferry could read them.
   func takeKeptMissions() throws {
-    let find = try connection.statement("SELECT 1 FROM ferry_kept WHERE tbl = ? LIMIT 1")
-    find.bind(1, MissionRecord.table)
-    guard try find.first({ _ in true }) != nil else { return }
+    guard
+      try connection.exists("SELECT 1 FROM ferry_kept WHERE tbl = ? LIMIT 1", MissionRecord.table)
+    else { return }
     try connection.transaction { try applyKept(to: MissionRecord.table) }
   }
 

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// The present and former device identifiers of this replica. A fork, a rolled-back server and a
 /// rejection each require a new one, but writes under a former one remain the replica's own.
@@ -23,9 +24,9 @@ struct OwnNames: Sendable, Equatable {
 
 extension ReplicaFile {
   func ownNames() throws -> OwnNames {
-    let find = try connection.statement(
-      "SELECT device, until FROM ferry_former_names ORDER BY seq")
-    let former = try find.map { row in
+    let former = try connection.rows(
+      "SELECT device, until FROM ferry_former_names ORDER BY seq"
+    ) { row in
       OwnNames.Former(
         device: DeviceID(row.uniqueID(0) ?? UniqueID(high: 0, low: 0)),
         until: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(1))))
@@ -36,13 +37,12 @@ extension ReplicaFile {
   /// Stores the present identifier as a former one, before the replica takes another.
   func keepName() throws {
     let newest =
-      try connection.statement("SELECT id FROM ferry_pending ORDER BY seq DESC LIMIT 1")
-      .first { $0.uniqueID(0)?.timestamp } ?? nil
-    let keep = try connection.statement(
+      try connection.first("SELECT id FROM ferry_pending ORDER BY seq DESC LIMIT 1") {
+        $0.uniqueID(0)?.timestamp
+      } ?? nil
+    try connection.run(
       """
       INSERT INTO ferry_former_names(device, until) SELECT device, max(clock, ?) FROM ferry_replica
-      """)
-    keep.bind(1, Int64(bitPattern: newest?.rawValue ?? 0))
-    try keep.run()
+      """, newest?.rawValue ?? 0)
   }
 }

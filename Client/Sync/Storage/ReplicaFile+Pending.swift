@@ -1,10 +1,11 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// The pending operations and the packets made of them (SPEC.md §4).
 extension ReplicaFile {
   func hasPending() throws -> Bool {
-    try connection.statement("SELECT 1 FROM ferry_pending LIMIT 1").first { _ in true } != nil
+    try connection.exists("SELECT 1 FROM ferry_pending LIMIT 1")
   }
 
   /// Returns the number of operations that the server has not confirmed yet.
@@ -25,34 +26,33 @@ extension ReplicaFile {
 
   /// Returns the place of the newest operation ever recorded.
   func newestRecorded() throws -> Int64 {
-    try connection.statement("SELECT seq FROM sqlite_sequence WHERE name = 'ferry_pending'")
-      .first { $0.int64(0) } ?? 0
+    try connection.first("SELECT seq FROM sqlite_sequence WHERE name = 'ferry_pending'") {
+      $0.int64(0)
+    } ?? 0
   }
 
   /// Returns the number of unconfirmed operations up to a place, with re-uploaded rows, and without
   /// upload-only operations that wait for the user.
   func unconfirmedCount(through order: Int64) throws -> Int {
     guard try hasPending() else { return 0 }
-    let find = try connection.statement(
+    return try connection.first(
       """
       SELECT count(*) FROM ferry_pending WHERE (seq <= ? OR id < x'000000000002')
         AND seq > \(Self.confirmedOrder)
         AND NOT EXISTS (SELECT 1 FROM ferry_failed WHERE ferry_failed.seq = ferry_pending.seq)
-      """)
-    find.bind(1, order)
-    return try find.first { Int($0.int64(0)) } ?? 0
+      """, order
+    ) { Int($0.int64(0)) } ?? 0
   }
 
   /// Whether there is anything to send outside of packets that the server buffers.
   func hasUnsent() throws -> Bool {
-    try connection.statement(
+    try connection.exists(
       """
       SELECT 1 FROM ferry_packets WHERE state = 'frozen'
       UNION ALL SELECT 1 FROM ferry_pending
       WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0)
         AND NOT EXISTS (SELECT 1 FROM ferry_failed AS f WHERE f.seq = ferry_pending.seq) LIMIT 1
-      """
-    ).first { _ in true } ?? false
+      """)
   }
 
   /// Returns own operations on a record whose effect is not in the server's changes, merged as for
@@ -61,7 +61,12 @@ extension ReplicaFile {
   /// An insert and its delete no longer cancel each other out, since the server has a record to
   /// delete. The server's result for such operations is pulled, not predicted.
   func meet(_ key: RecordKey) throws -> [Operation] {
-    let find = try connection.statement(
+    var sent: [Operation] = []
+    var schema = try spaceSchema()
+    var merger = OperationMerger(limits: limits, schema: schema)
+    var packet: Int64?
+    var isNews = false
+    try connection.forEach(
       """
       SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks,
         \(Self.isApart), (SELECT iif(merged, number, -number) FROM ferry_packets
@@ -70,15 +75,8 @@ extension ReplicaFile {
         SELECT seq FROM ferry_pending WHERE record = ?1 AND tbl = ?2
         UNION ALL SELECT seq FROM ferry_batch_rows WHERE record = ?1 AND tbl = ?2)
       ORDER BY seq
-      """)
-    find.bind(1, key.record)
-    find.bind(2, key.table)
-    var sent: [Operation] = []
-    var schema = try spaceSchema()
-    var merger = OperationMerger(limits: limits, schema: schema)
-    var packet: Int64?
-    var isNews = false
-    try find.forEach { row in
+      """, key.record, key.table
+    ) { row in
       let pending = try pending(row)
       let operation = pending.operation
       if let effect = operation.batchEffect(on: key.record) {
@@ -108,15 +106,12 @@ extension ReplicaFile {
 
   /// Marks the operations on a record. Frozen ones stay merged as they were.
   private func markMet(_ key: RecordKey) throws {
-    let mark = try connection.statement(
+    try connection.run(
       """
       UPDATE ferry_pending
       SET met = iif(seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0), 1, 2)
       WHERE record = ?1 AND tbl = ?2 AND met = 0
-      """)
-    mark.bind(1, key.record)
-    mark.bind(2, key.table)
-    try mark.run()
+      """, key.record, key.table)
   }
 
   static let selectPending =
@@ -129,9 +124,11 @@ extension ReplicaFile {
   /// Returns the schema by which a packet was merged; the present one for operations in no packet.
   private func spaceSchema(ofPacket number: Int64?) throws -> SpaceSchema {
     guard let number else { return try spaceSchema() }
-    let find = try connection.statement("SELECT schema FROM ferry_packets WHERE number = ?")
-    find.bind(1, number)
-    return try spaceSchema(version: find.first { $0.int64(0) } ?? 0)
+    let version = try connection.first("SELECT schema FROM ferry_packets WHERE number = ?", number)
+    {
+      $0.int64(0)
+    }
+    return try spaceSchema(version: version ?? 0)
   }
 
   /// Reads a row of ``selectPending``.
@@ -231,36 +228,23 @@ extension ReplicaFile {
 
   private func save(_ plan: PacketPlanner.Plan) throws {
     guard let tail = plan.operations.last?.id else { return try forget(plan.orders) }
-    let insert = try connection.statement(
+    try connection.run(
       """
       INSERT INTO ferry_packets
         (dependency, tail, from_order, to_order, merged, continues, operations, state, schema)
       VALUES ((SELECT tail FROM ferry_replica), ?, ?, ?, ?, ?, ?, 'frozen',
         (SELECT schema FROM ferry_replica))
-      """)
-    insert.bind(1, tail)
-    insert.bind(2, plan.orders.lowerBound)
-    insert.bind(3, plan.orders.upperBound)
-    insert.bind(4, plan.isMerged ? 1 : 0)
-    insert.bind(5, plan.continues ? 1 : 0)
-    insert.bind(6, plan.operations.count)
-    try insert.run()
-    let move = try connection.statement("UPDATE ferry_replica SET tail = ?")
-    move.bind(1, tail)
-    try move.run()
+      """, tail, plan.orders.lowerBound, plan.orders.upperBound, plan.isMerged, plan.continues,
+      plan.operations.count)
+    try connection.run("UPDATE ferry_replica SET tail = ?", tail)
     let keep = try connection.statement("INSERT OR IGNORE INTO ferry_apart(seq) VALUES (?)")
-    for order in plan.apart {
-      keep.bind(1, order)
-      try keep.run()
-    }
+    for order in plan.apart { try keep.run(order) }
   }
 
   /// Removes operations that cancelled each other out before they were sent.
   private func forget(_ orders: ClosedRange<Int64>) throws {
-    let remove = try connection.statement("DELETE FROM ferry_pending WHERE seq BETWEEN ? AND ?")
-    remove.bind(1, orders.lowerBound)
-    remove.bind(2, orders.upperBound)
-    try remove.run()
+    try connection.run(
+      "DELETE FROM ferry_pending WHERE seq BETWEEN ? AND ?", orders.lowerBound, orders.upperBound)
   }
 
   /// Returns packets that are frozen or that the server buffers, oldest first.
@@ -269,13 +253,13 @@ extension ReplicaFile {
   }
 
   func packets(where condition: String) throws -> [PacketRow] {
-    try connection.statement(
+    try connection.rows(
       """
       SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, state,
         first, last, clean, schema, print_before, print, timeline
       FROM ferry_packets WHERE \(condition)
       """
-    ).map { try PacketRow($0) }
+    ) { try PacketRow($0) }
   }
 
   /// Returns the packet as it was frozen: the same operations however often it is sent.
@@ -300,17 +284,16 @@ extension ReplicaFile {
 
   /// Returns a packet's operations in the queue, merged as they were.
   func operations(of row: PacketRow) throws -> [Operation] {
-    let rows = try connection.statement(
-      """
-      SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks, \(Self.isApart)
-      FROM ferry_pending WHERE seq BETWEEN ? AND ? ORDER BY seq
-      """)
-    rows.bind(1, row.orders.lowerBound)
-    rows.bind(2, PlantedFault.packetNotFrozen.isPlanted ? .max : row.orders.upperBound)
     var merger = OperationMerger(
       limits: limits, schema: try spaceSchema(version: row.schema))
     var plain: [Operation] = []
-    try rows.forEach { pendingRow in
+    try connection.forEach(
+      """
+      SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks, \(Self.isApart)
+      FROM ferry_pending WHERE seq BETWEEN ? AND ? ORDER BY seq
+      """, row.orders.lowerBound,
+      PlantedFault.packetNotFrozen.isPlanted ? .max : row.orders.upperBound
+    ) { pendingRow in
       let next = try pending(pendingRow)
       if row.isMerged {
         let isApart = pendingRow.int64(11) == 1 && !PlantedFault.packetsMergedAgain.isPlanted

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// Operations that the server can never apply. They leave the queue with their transactions and all
 /// that depends on them, so that everything else continues. After the next pull the records show
@@ -26,13 +27,12 @@ extension ReplicaFile {
 
   /// Returns the packet with an operation, if it is not confirmed.
   private func openPacket(of operation: OperationID) throws -> PacketRow? {
-    let find = try connection.statement(
+    try connection.first(
       """
       SELECT number FROM ferry_pending JOIN ferry_packets ON seq BETWEEN from_order AND to_order
       WHERE id = ? AND state <> 'acknowledged'
-      """)
-    find.bind(1, operation)
-    return try find.first { $0.int64(0) }.flatMap { try packets(where: "number = \($0)").first }
+      """, operation
+    ) { $0.int64(0) }.flatMap { try packets(where: "number = \($0)").first }
   }
 
   /// Removes a whole packet for which the server named no operation from the queue: its only
@@ -95,26 +95,20 @@ extension ReplicaFile {
 
   private func quarantine(_ refusal: Refusal, in orders: ClosedRange<Int64>) throws -> Int {
     try connection.execute("DELETE FROM temp.ferry_poisoned")
-    let begin = try connection.statement(
+    try connection.run(
       """
       INSERT INTO temp.ferry_poisoned SELECT seq FROM ferry_pending
       WHERE record = ?1 AND tbl = ?2 AND (id = ?3 OR seq BETWEEN ?4 AND ?5)
-      """)
-    begin.bind(1, refusal.record)
-    begin.bind(2, refusal.table)
-    begin.bind(3, refusal.operation)
-    begin.bind(4, orders.lowerBound)
-    begin.bind(5, orders.upperBound)
-    try begin.run()
+      """, refusal.record, refusal.table, refusal.operation, orders.lowerBound, orders.upperBound)
     // Another rejection of the same packet may have removed it already.
     guard connection.changes > 0 else { return 0 }
     try addDependants()
-    let keys = try connection.statement(
+    let keys = try connection.rows(
       """
       SELECT DISTINCT tbl, record FROM ferry_pending
       WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)
       """
-    ).map { RecordKey(table: $0.text(0), record: $0.text(1)) }
+    ) { RecordKey(table: $0.text(0), record: $0.text(1)) }
     try refresh(keys)
     let count = try movePoisoned(refusal)
     try note(
@@ -158,24 +152,20 @@ extension ReplicaFile {
   }
 
   private func addChildren(_ link: ForeignKeyLink) throws {
-    let add = try connection.statement(
+    try connection.run(
       """
       INSERT OR IGNORE INTO temp.ferry_poisoned SELECT child.seq FROM ferry_pending AS child
       WHERE child.tbl = ?1 AND child.kind <> 'delete' AND json_extract(child.data, ?2) IN (
         SELECT bad.record FROM ferry_pending AS bad
         WHERE bad.seq IN (SELECT seq FROM temp.ferry_poisoned) AND bad.tbl = ?3
           AND bad.kind = 'insert')
-      """)
-    add.bind(1, link.child)
-    add.bind(2, "$.\(quoted(link.column))")
-    add.bind(3, link.parent)
-    try add.run()
+      """, link.child, "$.\(quoted(link.column))", link.parent)
   }
 
   /// Adds a parent's delete if it depends on the removal of its children. Without that removal it
   /// would leave orphans on the server, which no replica can have.
   private func addParents(_ link: ForeignKeyLink) throws {
-    let add = try connection.statement(
+    try connection.run(
       """
       INSERT OR IGNORE INTO temp.ferry_poisoned SELECT parent.seq FROM ferry_pending AS parent
       WHERE parent.tbl = ?3 AND parent.kind = 'delete' AND EXISTS (
@@ -187,15 +177,11 @@ extension ReplicaFile {
             WHERE born.record = bad.record AND born.tbl = bad.tbl AND born.kind = 'insert'
               AND born.seq < bad.seq
               AND born.seq IN (SELECT seq FROM temp.ferry_poisoned)))
-      """)
-    add.bind(1, link.child)
-    add.bind(2, "$.\(quoted(link.column))")
-    add.bind(3, link.parent)
-    try add.run()
+      """, link.child, "$.\(quoted(link.column))", link.parent)
   }
 
   private func movePoisoned(_ refusal: Refusal) throws -> Int {
-    let move = try connection.statement(
+    try connection.run(
       """
       INSERT INTO ferry_quarantine(seq, entry, id, grp, tbl, record, kind, data, was, marks, code, detail,
         holder, at)
@@ -203,14 +189,8 @@ extension ReplicaFile {
         kind, data, was, marks, iif(record = ?1 AND tbl = ?2, ?3, NULL), iif(record = ?1 AND tbl = ?2, ?4,
         NULL), iif(record = ?1 AND tbl = ?2, ?5, NULL), ?6
       FROM ferry_pending WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)
-      """)
-    move.bind(1, refusal.record)
-    move.bind(2, refusal.table)
-    move.bind(3, refusal.code.rawValue)
-    move.bind(4, refusal.detail)
-    move.bind(5, refusal.holder)
-    move.bind(6, wallClock())
-    try move.run()
+      """, refusal.record, refusal.table, refusal.code.rawValue, refusal.detail, refusal.holder,
+      wallClock())
     let count = connection.changes
     try rememberClock()
     try connection.execute(
@@ -225,22 +205,20 @@ extension ReplicaFile {
 
   /// Returns the rejected operations, oldest first.
   func quarantine(limit: Int) throws -> [QuarantineEntry] {
-    let entries = try connection.statement(
-      "SELECT DISTINCT entry FROM ferry_quarantine ORDER BY entry LIMIT ?")
-    entries.bind(1, limit)
-    return try entries.map { $0.int64(0) }.compactMap { try quarantineEntry($0) }
+    try connection.rows(
+      "SELECT DISTINCT entry FROM ferry_quarantine ORDER BY entry LIMIT ?", limit
+    ) { $0.int64(0) }.compactMap { try quarantineEntry($0) }
   }
 
   /// Returns one entry with its dependent operations; `nil` if there is none of that number.
   func quarantineEntry(_ number: Int64) throws -> QuarantineEntry? {
-    let find = try connection.statement(
+    var entry = QuarantineEntry(number: number)
+    try connection.forEach(
       """
       SELECT seq, id, grp, 0, tbl, record, kind, data, 0, was, marks, code, detail, holder, at
       FROM ferry_quarantine WHERE entry = ? ORDER BY seq
-      """)
-    find.bind(1, number)
-    var entry = QuarantineEntry(number: number)
-    try find.forEach { row in
+      """, number
+    ) { row in
       entry.operations.append(try pending(row).operation)
       guard let code = row.optionalText(11) else { return }
       entry.code = RefusalCode(rawValue: code)
@@ -255,9 +233,7 @@ extension ReplicaFile {
   /// Deletes an entry. Returns whether it existed.
   func discardQuarantined(_ number: Int64) throws -> Bool {
     try connection.transaction {
-      let remove = try connection.statement("DELETE FROM ferry_quarantine WHERE entry = ?")
-      remove.bind(1, number)
-      try remove.run()
+      try connection.run("DELETE FROM ferry_quarantine WHERE entry = ?", number)
       let isFound = connection.changes > 0
       if isFound { try note("discarded", "entry \(number) of the quarantine") }
       return isFound
@@ -280,9 +256,7 @@ extension ReplicaFile {
         if try requeue(operation, of: number, changing: isRefused ? changes : []) { continue }
         try replay(isRefused ? operation.changing(changes) : operation, in: database)
       }
-      let remove = try connection.statement("DELETE FROM ferry_quarantine WHERE entry = ?")
-      remove.bind(1, number)
-      try remove.run()
+      try connection.run("DELETE FROM ferry_quarantine WHERE entry = ?", number)
     }
   }
 

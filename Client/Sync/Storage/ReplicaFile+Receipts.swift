@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// The server's receipts for packets.
 extension ReplicaFile {
@@ -10,9 +11,7 @@ extension ReplicaFile {
       for receipt in [answer.receipt] + answer.released {
         if try receive(receipt, head: answer.head) { confirmed.append(receipt) }
       }
-      let save = try connection.statement("UPDATE ferry_replica SET head = max(head, ?)")
-      save.bind(1, answer.head)
-      try save.run()
+      try connection.run("UPDATE ferry_replica SET head = max(head, ?)", answer.head)
       try advanceOverOwn(epoch: answer.epoch)
       try forgetCovered(now: answer.serverTime)
       return confirmed
@@ -20,35 +19,23 @@ extension ReplicaFile {
   }
 
   private func receive(_ receipt: PacketReceipt, head: SequenceNumber) throws -> Bool {
-    let find = try connection.statement(
-      "SELECT number, state FROM ferry_packets WHERE tail = ? AND state <> 'acknowledged'")
-    find.bind(1, receipt.tail)
-    guard let number = try find.first({ $0.int64(0) }) else { return false }
+    let number = try connection.first(
+      "SELECT number, state FROM ferry_packets WHERE tail = ? AND state <> 'acknowledged'",
+      receipt.tail
+    ) { $0.int64(0) }
+    guard let number else { return false }
     let isConfirmed = receipt.status != .buffered
-    let save = try connection.statement(
+    // Only the server knows the effect of a batch.
+    let isClean = !receipt.outcomes.contains { $0.isOverruled || $0.records != nil }
+    // After a batch's effects, the packet's last operation is not at its last place.
+    let placed = (receipt.outcomes.last?.records ?? 0) == 0 ? receipt : nil
+    try connection.run(
       """
       UPDATE ferry_packets SET state = ?, first = ?, last = ?, clean = ?, print_before = ?,
         print = ?, timeline = ?, applied = ? WHERE number = ?
-      """)
-    save.bind(1, isConfirmed ? "acknowledged" : "buffered")
-    if let sequences = receipt.sequences {
-      save.bind(2, sequences.lowerBound)
-      save.bind(3, sequences.upperBound)
-    } else {
-      save.bind(3, head)
-    }
-    // Only the server knows the effect of a batch.
-    let isClean = !receipt.outcomes.contains { $0.isOverruled || $0.records != nil }
-    save.bind(4, isConfirmed && isClean ? 1 : 0)
-    // After a batch's effects, the packet's last operation is not at its last place.
-    if (receipt.outcomes.last?.records ?? 0) == 0 {
-      if let print = receipt.printBefore { save.bind(5, Int64(bitPattern: print)) }
-      if let print = receipt.print { save.bind(6, Int64(bitPattern: print)) }
-      if let timeline = receipt.timeline { save.bind(7, Int64(bitPattern: timeline.value)) }
-    }
-    save.bind(8, receipt.status == .applied ? 1 : 0)
-    save.bind(9, number)
-    try save.run()
+      """, isConfirmed ? "acknowledged" : "buffered", receipt.sequences?.lowerBound,
+      receipt.sequences?.upperBound ?? head, isConfirmed && isClean, placed?.printBefore,
+      placed?.print, placed?.timeline?.value, receipt.status == .applied, number)
     if isConfirmed {
       try noteConflicts(receipt, packet: number)
       try pullAgain(receipt, packet: number)
@@ -70,15 +57,13 @@ extension ReplicaFile {
   private func pullAgain(_ receipt: PacketReceipt, packet number: Int64) throws {
     let state = try syncState()
     if let sequences = receipt.sequences, sequences.lowerBound > state.applied { return }
-    let find = try connection.statement(
+    let lowest = try connection.first(
       """
       SELECT min(base) FROM ferry_pending JOIN ferry_packets ON seq BETWEEN from_order AND to_order
       WHERE number = ? AND \(Self.isTwoWay)
-      """)
-    find.bind(1, number)
-    guard let base = try find.first({ $0.optionalInt64(0) }) ?? nil, base < state.applied else {
-      return
-    }
+      """, number
+    ) { $0.optionalInt64(0) }
+    guard let base = lowest ?? nil, base < state.applied else { return }
     try goBack(to: base)
     try connection.execute("UPDATE ferry_packets SET clean = 0 WHERE number = \(number)")
   }
@@ -86,14 +71,11 @@ extension ReplicaFile {
   /// Moves the cursor back. A list from the start replaces the rows here, because it lacks old
   /// deletes.
   func goBack(to cursor: SequenceNumber) throws {
-    let save = try connection.statement(
+    try connection.run(
       """
       UPDATE ferry_replica SET applied = ?1, received = ?1,
         replacing = iif(?1 = 0 AND replacing = 0, ?2, replacing)
-      """)
-    save.bind(1, cursor)
-    save.bind(2, Replacement.removing.rawValue)
-    try save.run()
+      """, cursor, Replacement.removing.rawValue)
     try connection.execute(
       "DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0")
   }
@@ -109,22 +91,17 @@ extension ReplicaFile {
     let base = try firstMet(
       "state <> 'acknowledged' AND number <= (SELECT number FROM ferry_packets WHERE tail = ?1)",
       tail)
-    let save = try connection.statement(
+    try connection.run(
       """
       UPDATE ferry_packets SET state = 'acknowledged', first = NULL, last = ?2, clean = 0
       WHERE state <> 'acknowledged'
         AND number <= (SELECT number FROM ferry_packets WHERE tail = ?1)
-      """)
-    save.bind(1, tail)
-    save.bind(2, head.head)
-    try save.run()
-    let mark = try connection.statement(
+      """, tail, head.head)
+    try connection.run(
       """
       UPDATE ferry_packets SET applied = 1 WHERE applied = 0
         AND number <= (SELECT number FROM ferry_packets WHERE tail = ?)
-      """)
-    mark.bind(1, tail)
-    try mark.run()
+      """, tail)
     guard let base, base < (try syncState().applied) else { return false }
     try goBack(to: base)
     return true
@@ -134,13 +111,12 @@ extension ReplicaFile {
   private func firstMet(
     _ condition: String, _ tail: OperationID? = nil
   ) throws -> SequenceNumber? {
-    let find = try connection.statement(
+    try connection.first(
       """
       SELECT min(base) FROM ferry_pending JOIN ferry_packets ON seq BETWEEN from_order AND to_order
       WHERE met <> 0 AND \(Self.isTwoWay) AND \(condition)
-      """)
-    if let tail { find.bind(1, tail) }
-    return try find.first { $0.optionalInt64(0) } ?? nil
+      """, SQLiteList([tail].compactMap(\.self))
+    ) { $0.optionalInt64(0) } ?? nil
   }
 
   /// Advances the cursor over this device's confirmed packets if no other device's change is
@@ -158,22 +134,19 @@ extension ReplicaFile {
         """)
     for packet in candidates { advance.take(packet) }
     guard advance.applied > state.applied else { return }
-    let save = try connection.statement(
+    let anchor = advance.anchor
+    try connection.run(
       """
       UPDATE ferry_replica SET applied = ?1, received = ?1, anchor_head = ?2, anchor = ?3,
         anchor_print = ?4, anchor_timeline = ?5
-      """)
-    save.bind(1, advance.applied)
-    bind(advance.anchor, to: save, at: 2)
-    try save.run()
+      """, advance.applied, anchor?.head, anchor?.operation, anchor?.print, anchor?.timeline?.value)
   }
 
   /// Drops confirmed operations after the cursor has passed them. Until then they shield the user's
   /// values from older pages.
   func forgetCovered(now: Int64) throws {
     try releaseBatches()
-    let anyPacket = try connection.statement("SELECT 1 FROM ferry_packets LIMIT 1")
-    guard try anyPacket.first({ _ in true }) != nil else { return }
+    guard try connection.exists("SELECT 1 FROM ferry_packets LIMIT 1") else { return }
     let oldestOpen = "(SELECT min(number) FROM ferry_packets WHERE state <> 'acknowledged')"
     let covered = """
       SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'
@@ -183,21 +156,19 @@ extension ReplicaFile {
           WHERE state = 'acknowledged' AND last > (SELECT applied FROM ferry_replica)),
           9223372036854775807)
       """
-    guard let order = try connection.statement(covered).first({ $0.optionalInt64(0) }) ?? nil
-    else { return }
+    let order = try connection.first(covered) { $0.optionalInt64(0) } ?? nil
+    guard let order else { return }
     try rememberClock()
     try archive(through: order, now: now)
   }
 
   /// Stores the clock: the newest pending operation has its time, and may be dropped.
   func rememberClock() throws {
-    let newest = try connection.statement(
-      "SELECT id FROM ferry_pending ORDER BY seq DESC LIMIT 1"
-    ).first { $0.uniqueID(0) }
+    let newest = try connection.first("SELECT id FROM ferry_pending ORDER BY seq DESC LIMIT 1") {
+      $0.uniqueID(0)
+    }
     guard let time = newest??.timestamp else { return }
-    let save = try connection.statement("UPDATE ferry_replica SET clock = max(clock, ?)")
-    save.bind(1, Int64(bitPattern: time.rawValue))
-    try save.run()
+    try connection.run("UPDATE ferry_replica SET clock = max(clock, ?)", time.rawValue)
   }
 
   /// Takes a new device identifier and sends the unconfirmed operations again under it; nothing is

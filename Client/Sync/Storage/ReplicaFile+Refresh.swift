@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// Records whose server state is not known here, such as those of rejected operations. The next
 /// pull fetches them whole and applies them with its list.
@@ -15,32 +16,26 @@ extension ReplicaFile {
       ON CONFLICT(tbl, record) DO UPDATE SET fetched = 0
       """)
     let uploads = try uploadTables()
-    for key in keys where !uploads.contains(key.table) {
-      insert.bind(1, key.table)
-      insert.bind(2, key.record)
-      try insert.run()
-    }
+    for key in keys where !uploads.contains(key.table) { try insert.run(key.table, key.record) }
   }
 
   /// Returns the next records to fetch.
   func recordsToRefresh() throws -> [RecordKey] {
-    let find = try connection.statement(
-      "SELECT tbl, record FROM ferry_refresh WHERE fetched = 0 ORDER BY tbl, record LIMIT ?")
-    find.bind(1, Self.refreshBatch)
-    return try find.map { RecordKey(table: $0.name(0), record: $0.name(1)) }
+    try connection.rows(
+      "SELECT tbl, record FROM ferry_refresh WHERE fetched = 0 ORDER BY tbl, record LIMIT ?",
+      Self.refreshBatch
+    ) { RecordKey(table: $0.name(0), record: $0.name(1)) }
   }
 
   /// Whether records wait to be fetched.
   func hasRefresh() throws -> Bool {
-    try connection.statement("SELECT 1 FROM ferry_refresh LIMIT 1").first { _ in true } ?? false
+    try connection.exists("SELECT 1 FROM ferry_refresh LIMIT 1")
   }
 
   /// Whether a record waits to be fetched.
   func isToRefresh(_ key: RecordKey) throws -> Bool {
-    let find = try connection.statement("SELECT 1 FROM ferry_refresh WHERE tbl = ? AND record = ?")
-    find.bind(1, key.table)
-    find.bind(2, key.record)
-    return try find.first { _ in true } ?? false
+    try connection.exists(
+      "SELECT 1 FROM ferry_refresh WHERE tbl = ? AND record = ?", key.table, key.record)
   }
 
   /// Stages single records from the server with the pull list's pages. They are no older than the
@@ -61,14 +56,10 @@ extension ReplicaFile {
               status: 200, "records that were not asked for")
             return
           }
-          mark.bind(1, change.key.table)
-          mark.bind(2, change.key.record)
-          do { try mark.run() } catch { failure = error }
+          do { try mark.run(change.key.table, change.key.record) } catch { failure = error }
         } unreadable: { change throws(MalformedMessage) in
           guard let key = change.key else { throw change.fault }
-          mark.bind(1, key.table)
-          mark.bind(2, key.record)
-          do { try mark.run() } catch { failure = error }
+          do { try mark.run(key.table, key.record) } catch { failure = error }
         }
       }
       if let failure { throw failure }

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// A pull from the start that replaces the rows here, and its rule for records that it does not
 /// name. Pending operations and their records stay in any case.
@@ -34,14 +35,12 @@ extension ReplicaFile {
   func beginReplacement(_ problem: Problem) throws {
     try connection.transaction {
       let kind = Replacement(problem.code, during: try syncState().replacement)
-      let save = try connection.statement(
+      try connection.run(
         """
         UPDATE ferry_replica SET epoch = NULL, applied = 0, received = 0, head = 0,
           anchor_head = NULL, anchor = NULL, anchor_print = NULL,
           anchor_timeline = NULL, replacing = ?
-        """)
-      save.bind(1, kind.rawValue)
-      try save.run()
+        """, kind.rawValue)
       // The rows that a copy of the server lacks are young. Only a server that starts from scratch
       // lacks old ones.
       if problem.code != .epochChanged { try connection.execute("DELETE FROM ferry_marks") }
@@ -127,9 +126,7 @@ extension ReplicaFile {
     for (table, records) in notNamed where !records.isEmpty {
       let scan = try TableScan(table.name, on: connection, limits: limits)
       for record in records where room > 0 {
-        find.bind(1, record)
-        find.bind(2, table.name)
-        guard try find.first({ _ in true }) != nil else { continue }
+        guard try find.exists(record, table.name) else { continue }
         let columns = try scan.received(RecordKey(table: table.name, record: record)) ?? []
         try note(
           "edited",
@@ -143,7 +140,7 @@ extension ReplicaFile {
   /// waits for the user.
   private func recordsNotNamed(of table: TableSchema) throws -> [Name] {
     let key = "t.\(quoted(table.key))"
-    let find = try connection.prepare(
+    return try connection.prepare(
       """
       SELECT \(key) FROM \(quoted(table.name)) AS t WHERE typeof(\(key)) = 'text'
         AND NOT EXISTS (SELECT 1 FROM temp.ferry_named WHERE tbl = ?1 AND record = \(key))
@@ -153,9 +150,8 @@ extension ReplicaFile {
         AND NOT EXISTS (SELECT 1 FROM ferry_quarantine
           WHERE record = \(key) AND tbl = ?1 AND NOT \(Self.isTwoWay))
       ORDER BY \(key)
-      """)
-    find.bind(1, table.name)
-    return try find.map { $0.name(0) }
+      """
+    ).rows(table.name) { $0.name(0) }
   }
 
   /// Records rows as inserted at the beginning of time, so that all real writes to them are later.
@@ -181,15 +177,13 @@ extension ReplicaFile {
       for record in records {
         let key = RecordKey(table: table.name, record: record)
         let own = isKept || counters.isEmpty ? [] : try meet(key)
-        insert.bind(1, record)
         do {
-          try insert.run()
+          try insert.run(record)
         } catch {
           guard error.concernsRow, connection.isInTransaction else { throw error }
           try note("lost", "\(table.name)/\(record) cannot be given back: \(error.message)")
           continue
         }
-        insert.reset()
         if !isKept { try reupload(counters, of: key, pending: own) }
       }
     }
@@ -223,17 +217,12 @@ extension ReplicaFile {
     marks.raw("[")
     marks.string("+\(column)")
     marks.raw("]")
-    let insert = try connection.statement(
+    try connection.run(
       """
       INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, marks)
       SELECT ?1, ferry_group(), 0, ?2, ?3, 'update', ?4, ?5
       WHERE NOT EXISTS (SELECT 1 FROM ferry_pending WHERE record = ?3 AND tbl = ?2 AND id = ?1)
-      """)
-    insert.bind(1, id.value)
-    insert.bind(2, key.table)
-    insert.bind(3, key.record)
-    insert.bind(4, String(decoding: data.finish(), as: UTF8.self))
-    insert.bind(5, String(decoding: marks.finish(), as: UTF8.self))
-    try insert.run()
+      """, id.value, key.table, key.record, String(decoding: data.finish(), as: UTF8.self),
+      String(decoding: marks.finish(), as: UTF8.self))
   }
 }

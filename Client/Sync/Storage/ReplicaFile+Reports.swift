@@ -21,12 +21,12 @@ extension ReplicaFile {
   }
 
   private func lastRecovery() throws -> LogEntry? {
-    try connection.statement(
+    try connection.first(
       """
       SELECT at, event, detail FROM ferry_log
       WHERE event IN ('identity', 'restored', 'replaced') ORDER BY seq DESC LIMIT 1
       """
-    ).first { LogEntry(at: $0.int64(0), event: $0.text(1), detail: $0.text(2)) }
+    ) { LogEntry(at: $0.int64(0), event: $0.text(1), detail: $0.text(2)) }
   }
 
   /// Returns the number of operations that the server buffers until their predecessors arrive.
@@ -36,10 +36,8 @@ extension ReplicaFile {
 
   /// Returns pending operations, oldest first.
   func pendingOperations(limit: Int) throws -> [PendingOperation] {
-    let find = try connection.statement("\(Self.selectPending) ORDER BY seq LIMIT ?")
-    find.bind(1, limit)
     var dependency = try lastConfirmed()
-    return try find.map { row in
+    return try connection.rows("\(Self.selectPending) ORDER BY seq LIMIT ?", limit) { row in
       var operation = try pending(row)
       operation.dependency = dependency
       dependency = operation.operation.id
@@ -49,12 +47,12 @@ extension ReplicaFile {
 
   /// Returns the newest operation that the server has confirmed under the present identifier.
   private func lastConfirmed() throws -> OperationID? {
-    try connection.statement(
+    try connection.first(
       """
       SELECT tail FROM (SELECT number, tail FROM ferry_packets WHERE state = 'acknowledged'
         UNION ALL SELECT number, tail FROM ferry_archived_packets) ORDER BY number DESC LIMIT 1
       """
-    ).first { $0.uniqueID(0).map(OperationID.init) } ?? nil
+    ) { $0.uniqueID(0).map(OperationID.init) } ?? nil
   }
 
   /// Returns pulled changes that wait for the rest of their pull list, or for the schema.
@@ -101,10 +99,9 @@ extension ReplicaFile {
 
   /// Returns the log, newest first.
   func log(limit: Int) throws -> [LogEntry] {
-    let find = try connection.statement(
-      "SELECT at, event, detail FROM ferry_log ORDER BY seq DESC LIMIT ?")
-    find.bind(1, limit)
-    return try find.map { LogEntry(at: $0.int64(0), event: $0.text(1), detail: $0.text(2)) }
+    try connection.rows(
+      "SELECT at, event, detail FROM ferry_log ORDER BY seq DESC LIMIT ?", limit
+    ) { LogEntry(at: $0.int64(0), event: $0.text(1), detail: $0.text(2)) }
   }
 }
 

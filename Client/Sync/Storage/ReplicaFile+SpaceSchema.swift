@@ -8,7 +8,7 @@ extension ReplicaFile {
 
   /// Returns the newest schema that this replica has received.
   func spaceSchema() throws -> SpaceSchema {
-    let version = try connection.statement("SELECT schema FROM ferry_replica").first {
+    let version = try connection.first("SELECT schema FROM ferry_replica") {
       $0.int64(0)
     }
     return try spaceSchema(version: version ?? 0)
@@ -18,9 +18,10 @@ extension ReplicaFile {
   func spaceSchema(version: Int64) throws -> SpaceSchema {
     if version == 0 { return .empty }
     if let known = knownSpaceSchemas[version] { return known }
-    let find = try connection.statement("SELECT document FROM ferry_schemas WHERE version = ?")
-    find.bind(1, version)
-    guard let text = try find.first({ $0.text(0) }) else { return .empty }
+    let text = try connection.first(
+      "SELECT document FROM ferry_schemas WHERE version = ?", version
+    ) { $0.text(0) }
+    guard let text else { return .empty }
     let schema = try SpaceSchema(json: text)
     knownSpaceSchemas[version] = schema
     return schema
@@ -46,14 +47,9 @@ extension ReplicaFile {
     }
     guard try schema != spaceSchema() else { return false }
     let number = try number(for: text, version: schema.version)
-    let save = try connection.statement(
-      "INSERT OR REPLACE INTO ferry_schemas(version, document) VALUES (?, ?)")
-    save.bind(1, number)
-    save.bind(2, text)
-    try save.run()
-    let current = try connection.statement("UPDATE ferry_replica SET schema = ?")
-    current.bind(1, number)
-    try current.run()
+    try connection.run(
+      "INSERT OR REPLACE INTO ferry_schemas(version, document) VALUES (?, ?)", number, text)
+    try connection.run("UPDATE ferry_replica SET schema = ?", number)
     knownSpaceSchemas[number] = schema
     try note("schema", "version \(schema.version) of the space's schema is in force")
     return true
@@ -62,14 +58,12 @@ extension ReplicaFile {
   /// Returns the number of a document: its version, unless a restored server gives that version to
   /// another document. Packets were merged by the former one.
   private func number(for document: String, version: Int64) throws -> Int64 {
-    let find = try connection.statement(
+    try connection.first(
       """
       SELECT coalesce((SELECT version FROM ferry_schemas WHERE document = ?1),
         (SELECT max(version) + 1 FROM ferry_schemas
          WHERE EXISTS (SELECT 1 FROM ferry_schemas WHERE version = ?2)), ?2)
-      """)
-    find.bind(1, document)
-    find.bind(2, version)
-    return try find.first { $0.int64(0) } ?? version
+      """, document, version
+    ) { $0.int64(0) } ?? version
   }
 }

@@ -2,6 +2,7 @@ import FerryProtocol
 import Foundation
 import Networking
 import SQLite
+import StoredValues
 
 /// The server with which a replica syncs.
 public struct ServerAddress: Sendable, Equatable {
@@ -52,9 +53,9 @@ struct SyncState: Sendable, Equatable {
 
 extension ReplicaFile {
   func identity() throws -> (device: DeviceID, server: ServerAddress?) {
-    let found = try connection.statement(
+    let found = try connection.first(
       "SELECT device, server, space, authorities FROM ferry_replica"
-    ).first { row in
+    ) { row in
       (row.uniqueID(0), row.optionalText(1), row.optionalText(2), row.optionalText(3))
     }
     guard let found, let device = found.0 else {
@@ -87,7 +88,7 @@ extension ReplicaFile {
   }
 
   private func hasToken() throws -> Bool {
-    try connection.statement("SELECT has_token FROM ferry_replica").first { $0.int64(0) != 0 }
+    try connection.first("SELECT has_token FROM ferry_replica") { $0.int64(0) != 0 }
       ?? false
   }
 
@@ -116,13 +117,9 @@ extension ReplicaFile {
         throw ReplicaError.cannotOpen(
           path: path, "it belongs to space \(old.space); use another file for \(address.space)")
       }
-      let save = try connection.statement(
-        "UPDATE ferry_replica SET server = ?, space = ?, authorities = ?, has_token = ?")
-      save.bind(1, address.url)
-      save.bind(2, address.space.value)
-      save.bind(3, address.certificateAuthorities)
-      save.bind(4, token == nil ? 0 : 1)
-      try save.run()
+      try connection.run(
+        "UPDATE ferry_replica SET server = ?, space = ?, authorities = ?, has_token = ?",
+        address.url, address.space.value, address.certificateAuthorities, token == nil ? 0 : 1)
       try credentials.keep(
         token.map { Credential(server: address.url, space: address.space, token: $0) }, of: path)
       for warning in try warnings() { try note("warning", warning) }
@@ -130,13 +127,13 @@ extension ReplicaFile {
   }
 
   func syncState() throws -> SyncState {
-    let state = try connection.statement(
+    let state = try connection.first(
       """
       SELECT epoch, applied, received, head, clock_offset, last_sync, anchor_head, anchor,
         replacing, anchor_print, (SELECT began FROM ferry_list), anchor_timeline
       FROM ferry_replica
       """
-    ).first { row in
+    ) { row in
       let anchor = row.uniqueID(7).map {
         Cursor.Anchor(
           head: row.int64(6), operation: OperationID($0),
@@ -161,16 +158,14 @@ extension ReplicaFile {
   ///   shows whether the server lost packets of the present one.
   func knownCursor(ofFormerNames: Bool = false) throws -> Cursor? {
     guard let cursor = try syncState().cursor else { return nil }
-    let find = try connection.statement(
+    let newest = try connection.first(
       """
       SELECT last, tail, print, timeline FROM ferry_packets
       WHERE state = 'acknowledged' AND print IS NOT NULL AND last > ?1
         AND (NOT ?2 OR number <= (SELECT chain_start FROM ferry_replica))
       ORDER BY last DESC LIMIT 1
-      """)
-    find.bind(1, cursor.anchor?.head ?? cursor.received)
-    find.bind(2, ofFormerNames ? 1 : 0)
-    let newest = try find.first { row in
+      """, cursor.anchor?.head ?? cursor.received, ofFormerNames
+    ) { row in
       row.uniqueID(1).map {
         Cursor.Anchor(
           head: row.int64(0), operation: OperationID($0),
@@ -186,9 +181,7 @@ extension ReplicaFile {
   /// Notes the result and time of a sync, and the offset of the server's clock.
   func finishSync(_ report: SyncReport, clockOffset: Int64?) throws {
     try connection.transaction {
-      let save = try connection.statement("UPDATE ferry_replica SET last_sync = ?")
-      save.bind(1, wallClock())
-      try save.run()
+      try connection.run("UPDATE ferry_replica SET last_sync = ?", wallClock())
       try saveClockOffset(clockOffset)
       guard let summary = report.summary else { return }
       try note("sync", summary)
@@ -202,9 +195,7 @@ extension ReplicaFile {
 
   func saveClockOffset(_ offset: Int64?) throws {
     guard let offset else { return }
-    let save = try connection.statement("UPDATE ferry_replica SET clock_offset = ?")
-    save.bind(1, offset)
-    try save.run()
+    try connection.run("UPDATE ferry_replica SET clock_offset = ?", offset)
   }
 
   // MARK: Log
@@ -214,15 +205,9 @@ extension ReplicaFile {
 
   /// Adds an entry to the log.
   func note(_ event: String, _ detail: String) throws {
-    let insert = try connection.statement(
-      "INSERT INTO ferry_log(at, event, detail) VALUES (?, ?, ?)")
-    insert.bind(1, wallClock())
-    insert.bind(2, event)
-    insert.bind(3, detail)
-    try insert.run()
-    let trim = try connection.statement(
-      "DELETE FROM ferry_log WHERE seq <= (SELECT max(seq) FROM ferry_log) - ?")
-    trim.bind(1, Self.logLength)
-    try trim.run()
+    try connection.run(
+      "INSERT INTO ferry_log(at, event, detail) VALUES (?, ?, ?)", wallClock(), event, detail)
+    try connection.run(
+      "DELETE FROM ferry_log WHERE seq <= (SELECT max(seq) FROM ferry_log) - ?", Self.logLength)
   }
 }

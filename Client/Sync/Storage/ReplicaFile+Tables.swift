@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 extension ReplicaFile {
   /// Tracks ordinary tables: records later writes, records existing rows as inserted, and applies
@@ -42,10 +43,9 @@ extension ReplicaFile {
       try turn(table.name, direction)
       return false
     }
-    let save = try connection.statement("INSERT INTO ferry_tables(name, signature) VALUES (?, ?)")
-    save.bind(1, table.name)
-    save.bind(2, table.signature(try rules(for: table)))
-    try save.run()
+    try connection.run(
+      "INSERT INTO ferry_tables(name, signature) VALUES (?, ?)", table.name,
+      table.signature(try rules(for: table)))
     try noteColumns(of: table)
     try turn(table.name, direction)
     try checkKeys(of: table)
@@ -63,22 +63,22 @@ extension ReplicaFile {
       try dropTriggers(of: name)
       try releaseUnsent(of: name)
       try noteUntracked(name)
-      let remove = try connection.statement("DELETE FROM ferry_tables WHERE name = ?")
-      remove.bind(1, name)
-      try remove.run()
+      try connection.run("DELETE FROM ferry_tables WHERE name = ?", name)
     }
   }
 
   func trackedTables() throws -> [Name] {
-    try connection.statement("SELECT name FROM ferry_tables ORDER BY name").map { $0.name(0) }
+    try connection.rows("SELECT name FROM ferry_tables ORDER BY name") { $0.name(0) }
   }
 
   /// Updates the triggers if the schema has changed since their last check.
   func refreshTriggersOfNewSchema() throws {
     let mark = try schemaMark()
     if mark == checkedSchema { return }
-    let find = try connection.statement("SELECT mark FROM ferry_checked WHERE one = 1")
-    guard try find.first({ $0.text(0) }) == mark.text else { return try refreshTriggers() }
+    let checked = try connection.first("SELECT mark FROM ferry_checked WHERE one = 1") {
+      $0.text(0)
+    }
+    guard checked == mark.text else { return try refreshTriggers() }
     applyPlans = [:]
     checkedSchema = mark
   }
@@ -125,10 +125,7 @@ extension ReplicaFile {
         try noteNewColumns(of: table)
       }
       try noteColumns(of: table)
-      let save = try connection.statement("UPDATE ferry_tables SET signature = ? WHERE name = ?")
-      save.bind(1, signature)
-      save.bind(2, name)
-      try save.run()
+      try connection.run("UPDATE ferry_tables SET signature = ? WHERE name = ?", signature, name)
     }
     for table in changed { try installTriggers(for: table, isGuarded: isGuarded) }
     for table in changed {
@@ -142,9 +139,7 @@ extension ReplicaFile {
   private func noteChecked() throws {
     let mark = try schemaMark()
     if mark == checkedSchema { return }
-    let save = try connection.statement("INSERT OR REPLACE INTO ferry_checked VALUES (1, ?)")
-    save.bind(1, mark.text)
-    try save.run()
+    try connection.run("INSERT OR REPLACE INTO ferry_checked VALUES (1, ?)", mark.text)
     checkedSchema = mark
   }
 
@@ -159,7 +154,7 @@ extension ReplicaFile {
   }
 
   private func schemaMark() throws -> SchemaMark {
-    let version = try connection.statement("PRAGMA schema_version").first { $0.int64(0) } ?? 0
+    let version = try connection.first("PRAGMA schema_version") { $0.int64(0) } ?? 0
     return SchemaMark(version: version, rollbacks: capture.rollbacks)
   }
 
@@ -170,13 +165,10 @@ extension ReplicaFile {
     for statement in CaptureTriggers.statements(for: table, rules, isGuarded: isGuarded) {
       try connection.execute(single: statement)
     }
-    let save = try connection.statement(
+    try connection.run(
       """
       UPDATE ferry_tables SET trigger = (\(Self.createdTrigger)) WHERE name = ?1
-      """)
-    save.bind(1, table.name)
-    save.bind(2, CaptureTriggers.names(for: table.name, isGuarded: false)[0])
-    try save.run()
+      """, table.name, CaptureTriggers.names(for: table.name, isGuarded: false)[0])
   }
 
   /// Drops the triggers that record a table, also if the table has another name now.
@@ -187,13 +179,12 @@ extension ReplicaFile {
   }
 
   private func triggers(of table: Name) throws -> [(name: Name, place: Int64)] {
-    let find = try connection.statement(
+    try connection.rows(
       """
       SELECT name, rowid FROM sqlite_schema
       WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE
-      """)
-    find.bind(1, table)
-    return try find.map { ($0.name(0), $0.int64(1)) }
+      """, table
+    ) { ($0.name(0), $0.int64(1)) }
   }
 
   /// Whether the table has the triggers that record it, and nobody has changed them.
@@ -201,13 +192,11 @@ extension ReplicaFile {
     let names = try triggers(of: table).map(\.name)
     let own = CaptureTriggers.names(for: table, isGuarded: false)
     guard own.allSatisfy(names.contains) else { return false }
-    let find = try connection.statement(
+    return try connection.first(
       """
       SELECT t.trigger IS (\(Self.createdTrigger)) FROM ferry_tables AS t WHERE t.name = ?1
-      """)
-    find.bind(1, table)
-    find.bind(2, own[0])
-    return try find.first { $0.int64(0) == 1 } ?? false
+      """, table, own[0]
+    ) { $0.int64(0) == 1 } ?? false
   }
 
   /// The insert trigger ?2 of table ?1, with the places of both in the schema: a table that was created
@@ -236,23 +225,20 @@ extension ReplicaFile {
   /// if a table's definition contains UPDATE (as foreign keys with ON UPDATE do) or REPLACE.
   private func needsGuards() throws -> Bool {
     func isIn(_ schema: String) throws -> Bool {
-      try connection.statement(
+      try connection.exists(
         """
         SELECT 1 FROM \(schema) WHERE lower(substr(name, 1, 6)) <> 'ferry_' AND
           (type = 'trigger' OR instr(lower(sql), 'update') OR instr(lower(sql), 'replace')) LIMIT 1
-        """
-      ).first { _ in true } ?? false
+        """)
     }
     if try isIn("sqlite_schema") { return true }
     // Queried only if the schema exists: the query would create it.
-    let databases = try connection.statement("PRAGMA database_list").map { $0.text(1) }
+    let databases = try connection.rows("PRAGMA database_list") { $0.text(1) }
     return try databases.contains("temp") && isIn("sqlite_temp_schema")
   }
 
   private func signature(of name: Name) throws -> String? {
-    let find = try connection.statement("SELECT signature FROM ferry_tables WHERE name = ?")
-    find.bind(1, name)
-    return try find.first { $0.text(0) }
+    try connection.first("SELECT signature FROM ferry_tables WHERE name = ?", name) { $0.text(0) }
   }
 
   /// Checks the keys of all rows.
@@ -306,8 +292,7 @@ extension ReplicaFile {
     let insert = try connection.prepare(CaptureTriggers.recordExisting(table))
     var inGroup = 0
     try each { key in
-      insert.bind(1, text: key)
-      try insert.run()
+      try insert.run(SQLiteText(key))
       inGroup += 1
       if inGroup == limits.operationsPerPacket {
         capture.endTransaction()
@@ -329,9 +314,7 @@ extension ReplicaFile {
     }
     var columns = Set<Name>()
     var found = false
-    let kept = try connection.statement("SELECT state FROM ferry_kept WHERE tbl = ?")
-    kept.bind(1, name)
-    try kept.forEach { row in
+    try connection.forEach("SELECT state FROM ferry_kept WHERE tbl = ?", name) { row in
       found = true
       let state = try? RecordState(decoding: row.textBytes(0), limits: limits)
       columns.formUnion(state?.columns.map(\.name) ?? [])

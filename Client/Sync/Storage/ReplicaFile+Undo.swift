@@ -7,13 +7,12 @@ extension ReplicaFile {
 
   /// Returns own operations, newest first; confirmed ones as long as the archive keeps them.
   func ownOperations(limit: Int) throws -> [OwnOperation] {
-    let find = try connection.statement(
+    try connection.rows(
       """
       SELECT \(Self.columns), 0 FROM ferry_pending
       UNION ALL SELECT \(Self.columns), 1 FROM ferry_archive ORDER BY seq DESC LIMIT ?
-      """)
-    find.bind(1, limit)
-    return try find.map { try ownOperation($0) }
+      """, limit
+    ) { try ownOperation($0) }
   }
 
   private func ownOperation(_ row: SQLiteStatement) throws -> OwnOperation {
@@ -28,13 +27,13 @@ extension ReplicaFile {
   /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not here (any more), or has no
   ///   value left to undo.
   func undo(_ id: OperationID) throws -> Int {
-    let find = try connection.statement(
+    let own = try connection.first(
       """
       SELECT \(Self.columns), 0 FROM ferry_pending WHERE id = ?1
       UNION ALL SELECT \(Self.columns), 1 FROM ferry_archive WHERE id = ?1 LIMIT 1
-      """)
-    find.bind(1, id.value)
-    guard let own = try find.first({ try ownOperation($0) }) else {
+      """, id.value
+    ) { try ownOperation($0) }
+    guard let own else {
       throw ReplicaError.notFound("operation \(id) is none of this device's last operations")
     }
     return try write { _ in try takeBack(own) }

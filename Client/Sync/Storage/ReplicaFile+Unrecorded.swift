@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// A table that may have unrecorded rows or values.
 struct UnrecordedTable: Equatable, Sendable {
@@ -37,14 +38,11 @@ extension ReplicaFile {
   /// Notes that a whole table may have unrecorded rows. It was dropped and created again, it lost
   /// its triggers, or it was untracked for a time.
   func noteUnrecorded(_ table: Name, since: SequenceNumber? = nil) throws {
-    let save = try connection.statement(
+    try connection.run(
       """
       UPDATE ferry_tables SET remade = 1, since = min(ifnull(since, ?1), ?1)
       WHERE name = ?2
-      """)
-    save.bind(1, try since ?? syncState().applied)
-    save.bind(2, table)
-    try save.run()
+      """, try since ?? syncState().applied, table)
     guard connection.changes > 0 else { return }
     try note(
       "unrecorded",
@@ -56,14 +54,12 @@ extension ReplicaFile {
   func noteAbsent(_ table: Name) throws {
     // After a rename by another program, the triggers would record the other table as this one.
     try dropTriggers(of: table)
-    let save = try connection.statement(
+    try connection.run(
       """
       UPDATE ferry_tables SET remade = 1,
         since = ifnull(since, (SELECT applied FROM ferry_replica))
       WHERE name = ? AND remade = 0
-      """)
-    save.bind(1, table)
-    try save.run()
+      """, table)
   }
 
   /// Notes columns that the table did not have. They may have unrecorded values: after a rename of
@@ -74,13 +70,11 @@ extension ReplicaFile {
     guard !known.isEmpty, table.columns.contains(where: { !known.contains($0.name) }) else {
       return
     }
-    let save = try connection.statement(
+    try connection.run(
       """
       UPDATE ferry_tables SET since = ifnull(since, (SELECT applied FROM ferry_replica))
       WHERE name = ?
-      """)
-    save.bind(1, table.name)
-    try save.run()
+      """, table.name)
   }
 
   /// Stores the columns that the triggers know.
@@ -88,69 +82,53 @@ extension ReplicaFile {
     let known = try knownColumns(of: table.name)
     let names = Set(table.columns.map(\.name))
     let remove = try connection.statement("DELETE FROM ferry_columns WHERE tbl = ? AND name = ?")
-    for name in known.subtracting(names) {
-      remove.bind(1, table.name)
-      remove.bind(2, name)
-      try remove.run()
-    }
+    for name in known.subtracting(names) { try remove.run(table.name, name) }
     let insert = try connection.statement(
       "INSERT OR IGNORE INTO ferry_columns(tbl, name, is_new) VALUES (?, ?, ?)")
-    for name in names.subtracting(known) {
-      insert.bind(1, table.name)
-      insert.bind(2, name)
-      insert.bind(3, known.isEmpty ? 0 : 1)
-      try insert.run()
-    }
+    for name in names.subtracting(known) { try insert.run(table.name, name, known.isEmpty ? 0 : 1) }
   }
 
   /// Returns the columns that a tracked table had when its triggers were made.
   func knownColumns(of table: Name) throws -> Set<Name> {
-    let find = try connection.statement("SELECT name FROM ferry_columns WHERE tbl = ?")
-    find.bind(1, table)
-    return Set(try find.map { $0.name(0) })
+    Set(try connection.rows("SELECT name FROM ferry_columns WHERE tbl = ?", table) { $0.name(0) })
   }
 
   /// Notes that a table's writes are unrecorded from now on.
   func noteUntracked(_ table: Name) throws {
-    let save = try connection.statement(
+    try connection.run(
       """
       INSERT OR REPLACE INTO ferry_untracked
       SELECT name, iif(direction = 'two-way', min(ifnull(since, applied), applied), 0)
       FROM ferry_tables, ferry_replica WHERE name = ?
-      """)
-    save.bind(1, table)
-    try save.run()
-    let forget = try connection.statement("DELETE FROM ferry_columns WHERE tbl = ?")
-    forget.bind(1, table)
-    try forget.run()
+      """, table)
+    try connection.run("DELETE FROM ferry_columns WHERE tbl = ?", table)
   }
 
   /// Returns the place after which a table's writes are unrecorded, if it was tracked before.
   /// Deletes the note.
   func takeUntracked(_ table: Name) throws -> SequenceNumber? {
-    let take = try connection.statement(
-      "DELETE FROM ferry_untracked WHERE name = ? COLLATE NOCASE RETURNING since")
-    take.bind(1, table)
-    return try take.map { $0.int64(0) }.min()
+    try connection.rows(
+      "DELETE FROM ferry_untracked WHERE name = ? COLLATE NOCASE RETURNING since", table
+    ) { $0.int64(0) }.min()
   }
 
   // MARK: Reading
 
   /// Returns tables whose rows have to be compared with the server.
   func unrecordedTables() throws -> [UnrecordedTable] {
-    let find = try connection.statement(
-      "SELECT name, since, remade FROM ferry_tables WHERE since IS NOT NULL ORDER BY name")
-    let tables = try find.map { ($0.name(0), $0.int64(1), $0.int64(2) != 0) }
+    let tables = try connection.rows(
+      "SELECT name, since, remade FROM ferry_tables WHERE since IS NOT NULL ORDER BY name"
+    ) { ($0.name(0), $0.int64(1), $0.int64(2) != 0) }
     if tables.isEmpty { return [] }
-    let version = try connection.statement("PRAGMA schema_version").first { $0.int64(0) } ?? 0
+    let version = try connection.first("PRAGMA schema_version") { $0.int64(0) } ?? 0
     return try tables.filter { (try? schema(of: $0.0))?.name == $0.0 }.map {
       name, since, isRemade in
-      let columns = try connection.statement(
-        "SELECT name FROM ferry_columns WHERE tbl = ? AND is_new <> 0")
-      columns.bind(1, name)
+      let columns = try connection.rows(
+        "SELECT name FROM ferry_columns WHERE tbl = ? AND is_new <> 0", name
+      ) { $0.name(0) }
       return UnrecordedTable(
         table: name, since: since, isRemade: isRemade,
-        newColumns: Set(try columns.map { $0.name(0) }), schemaVersion: version)
+        newColumns: Set(columns), schemaVersion: version)
     }
   }
 
@@ -163,8 +141,9 @@ extension ReplicaFile {
 
   /// Returns tracked tables that cannot sync in their present form, with the reason and a remedy.
   func tableFaults() throws -> [TableFault] {
-    let faults = try connection.statement("SELECT name, fault FROM ferry_tables ORDER BY name")
-    return try faults.map { ($0.name(0), $0.optionalText(1)) }.compactMap { name, fault in
+    try connection.rows("SELECT name, fault FROM ferry_tables ORDER BY name") {
+      ($0.name(0), $0.optionalText(1))
+    }.compactMap { name, fault in
       do {
         let found = try schema(of: name).name
         if found == name { return fault.map { TableFault(table: name, reason: $0) } }
@@ -177,10 +156,7 @@ extension ReplicaFile {
 
   /// Keeps why rows of a table cannot be recorded, until it is compared again.
   private func setFault(_ fault: String?, of table: Name) throws {
-    let save = try connection.statement("UPDATE ferry_tables SET fault = ? WHERE name = ?")
-    save.bind(1, fault)
-    save.bind(2, table)
-    try save.run()
+    try connection.run("UPDATE ferry_tables SET fault = ? WHERE name = ?", fault, table)
   }
 
   /// Looks for rows whose key is no record's identifier. They stay here, and the others are compared.
@@ -254,20 +230,14 @@ extension ReplicaFile {
     _ decision: Reconciliation.Decision, _ key: RecordKey, _ table: TableSchema, _ rules: TableRules
   ) throws {
     if decision.isInserted {
-      let insert = try connection.statement(CaptureTriggers.recordExisting(table))
-      insert.bind(1, key.record)
-      try insert.run()
+      try connection.run(CaptureTriggers.recordExisting(table), key.record)
     } else if !decision.edited.isEmpty {
-      let update = try connection.statement(
-        CaptureTriggers.recordDifference(table, rules, of: Set(decision.edited.map(\.name))))
-      var index: Int32 = 1
-      for column in table.columns {
-        guard let old = decision.edited.first(where: { $0.name == column.name }) else { continue }
-        update.bind(index, old.value)
-        index += 1
+      let old = table.columns.compactMap { column in
+        decision.edited.first { $0.name == column.name }?.value
       }
-      update.bind(index, key.record)
-      try update.run()
+      try connection.run(
+        CaptureTriggers.recordDifference(table, rules, of: Set(decision.edited.map(\.name))),
+        SQLiteList(old), key.record)
     }
     // Each row is a transaction of its own: nothing shows which rows were written together.
     capture.endTransaction()
@@ -285,14 +255,11 @@ extension ReplicaFile {
       }
       // Otherwise the next sync compares it once more.
       guard result.left == 0, try unrecordedTables().contains(unrecorded) else { return }
-      let end = try connection.statement(
-        "UPDATE ferry_tables SET since = NULL, remade = 0 WHERE name = ? AND fault IS NULL")
-      end.bind(1, unrecorded.table)
-      try end.run()
+      try connection.run(
+        "UPDATE ferry_tables SET since = NULL, remade = 0 WHERE name = ? AND fault IS NULL",
+        unrecorded.table)
       guard connection.changes > 0 else { return }
-      let columns = try connection.statement("UPDATE ferry_columns SET is_new = 0 WHERE tbl = ?")
-      columns.bind(1, unrecorded.table)
-      try columns.run()
+      try connection.run("UPDATE ferry_columns SET is_new = 0 WHERE tbl = ?", unrecorded.table)
     }
   }
 
@@ -321,11 +288,10 @@ extension ReplicaFile {
       unrecorded.isRemade || unrecorded.newColumns.contains($0)
     }
     guard !names.isEmpty, let pending = try pendingColumns(of: key) else { return }
-    let find = try connection.statement(
+    let row = try connection.first(
       "SELECT \(names.map(quoted).joined(separator: ", ")) FROM \(quoted(table.name)) "
-        + "WHERE \(quoted(table.key)) = ?")
-    find.bind(1, key.record)
-    let row = try find.first { row in
+        + "WHERE \(quoted(table.key)) = ?", key.record
+    ) { row in
       names.enumerated().map { Column($1, row.value(Int32($0))) }
     }
     let lost = (row ?? []).filter { column in

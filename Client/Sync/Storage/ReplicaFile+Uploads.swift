@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// Operations of upload-only tables whose sending failed (SPEC.md §17).
 ///
@@ -30,14 +31,14 @@ extension ReplicaFile {
   }
 
   private func exists(_ query: String) throws -> Bool {
-    try connection.statement("\(query) LIMIT 1").first { _ in true } ?? false
+    try connection.exists("\(query) LIMIT 1")
   }
 
   // MARK: Failing
 
   /// Returns the place of the newest pending operation.
   func newestPending() throws -> Int64 {
-    try connection.statement("SELECT max(seq) FROM ferry_pending").first { $0.int64(0) } ?? 0
+    try connection.first("SELECT max(seq) FROM ferry_pending") { $0.int64(0) } ?? 0
   }
 
   /// Marks operations up to this place as failed: the sync that should have sent them, or had made
@@ -45,15 +46,12 @@ extension ReplicaFile {
   func markFailed(through order: Int64, _ detail: String) throws {
     guard try exists("SELECT 1 FROM ferry_tables WHERE direction = 'upload-only'") else { return }
     try connection.transaction {
-      let mark = try connection.statement(
+      try connection.run(
         """
         INSERT OR IGNORE INTO ferry_failed(seq, detail) SELECT seq, ?2 FROM ferry_pending
         WHERE seq <= max(?1, coalesce((SELECT max(to_order) FROM ferry_packets), 0))
           AND NOT \(Self.isConfirmed) AND grp IN \(Self.groups("upload-only"))
-        """)
-      mark.bind(1, order)
-      mark.bind(2, detail)
-      try mark.run()
+        """, order, detail)
       let count = connection.changes
       if count > 0 {
         try note("unsent", "\(count) operations of upload-only tables could not be delivered")
@@ -90,12 +88,12 @@ extension ReplicaFile {
       WHERE \(Self.isConfirmed) OR seq NOT IN (SELECT seq FROM ferry_pending)
       """)
     guard try hasFailed() else { return }
-    let first = try connection.statement(
+    let first = try connection.first(
       """
       SELECT min(number) FROM ferry_packets JOIN ferry_failed
       ON ferry_failed.seq BETWEEN from_order AND to_order WHERE state <> 'acknowledged'
       """
-    ).first { $0.optionalInt64(0) }
+    ) { $0.optionalInt64(0) }
     try withhold("SELECT seq, detail FROM ferry_failed")
     try connection.execute("DELETE FROM ferry_failed")
     if let first = first ?? nil { try closeGaps(from: first) }
@@ -157,16 +155,10 @@ extension ReplicaFile {
           """)
         continue
       }
-      save.bind(1, previous)
-      save.bind(2, tail)
-      save.bind(3, operations.count)
-      save.bind(4, row.number)
-      try save.run()
+      try save.run(previous, tail, operations.count, row.number)
       previous = tail
     }
-    let move = try connection.statement("UPDATE ferry_replica SET tail = ?")
-    move.bind(1, previous)
-    try move.run()
+    try connection.run("UPDATE ferry_replica SET tail = ?", previous)
   }
 
   // MARK: Trying again
@@ -206,26 +198,22 @@ extension ReplicaFile {
   private static let matches = "(?1 IS NULL OR tbl = ?1) AND (?2 IS NULL OR record = ?2)"
 
   private func choose(from source: String, _ table: Name?, _ record: Name?) throws {
-    try choose(from: source, where: Self.matches) {
-      $0.bind(1, table)
-      $0.bind(2, record)
-    }
+    try choose(from: source, where: Self.matches, [table, record])
   }
 
   /// Notes operations in the temporary table `ferry_chosen`, with the rest of their transactions
   /// and later operations on the same records.
   private func choose(
-    from source: String, where condition: String, bind: (SQLiteStatement) -> Void = { _ in }
+    from source: String, where condition: String, _ values: [Name?] = []
   ) throws {
     try connection.execute(
       """
       CREATE TABLE IF NOT EXISTS temp.ferry_chosen(seq INTEGER PRIMARY KEY);
       DELETE FROM temp.ferry_chosen
       """)
-    let begin = try connection.statement(
-      "INSERT INTO temp.ferry_chosen SELECT seq FROM \(source) WHERE \(condition)")
-    bind(begin)
-    try begin.run()
+    try connection.run(
+      "INSERT INTO temp.ferry_chosen SELECT seq FROM \(source) WHERE \(condition)",
+      SQLiteList(values))
     let chosen = "FROM \(source) WHERE seq IN (SELECT seq FROM temp.ferry_chosen)"
     let add = try connection.statement(
       """
@@ -233,7 +221,7 @@ extension ReplicaFile {
       WHERE (grp IN (SELECT grp \(chosen)) OR (tbl, record) IN (SELECT tbl, record \(chosen)))
         AND seq NOT IN (SELECT seq FROM temp.ferry_chosen)
       """)
-    repeat { try add.run() } while connection.changes > 0
+    while try add.run() > 0 {}
   }
 
   /// Moves the chosen operations to the queue's end with their identifiers. The server may know
@@ -254,25 +242,23 @@ extension ReplicaFile {
 
   /// Returns rejected transactions that concern a table and record.
   private func entries(_ table: Name?, _ record: Name?) throws -> [Int64] {
-    let find = try connection.statement(
+    try connection.rows(
       """
       SELECT DISTINCT entry FROM ferry_quarantine
       WHERE NOT \(Self.isTwoWay) AND \(Self.matches) ORDER BY entry
-      """)
-    find.bind(1, table)
-    find.bind(2, record)
-    return try find.map { $0.int64(0) }
+      """, table, record
+    ) { $0.int64(0) }
   }
 
   /// Returns rejected transactions that each sync retries.
   private func automaticEntries() throws -> [Int64] {
-    try connection.statement(
+    try connection.rows(
       """
       SELECT entry FROM ferry_quarantine GROUP BY entry HAVING sum(tbl NOT IN
         (SELECT name FROM ferry_tables WHERE direction = 'upload-only-automatic')) = 0
       ORDER BY entry
       """
-    ).map { $0.int64(0) }
+    ) { $0.int64(0) }
   }
 
   /// Sends a rejected operation of an upload-only table again unchanged: its row is still there.
@@ -284,15 +270,12 @@ extension ReplicaFile {
       try uploadTables().contains(where: { $0 == table })
     else { return false }
     try rememberClock()
-    let insert = try connection.statement(
+    try connection.run(
       """
       INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met, was, marks)
       SELECT id, ferry_group(), ferry_base(), tbl, record, kind, data, 1, was, marks
       FROM ferry_quarantine WHERE entry = ? AND id = ?
-      """)
-    insert.bind(1, entry)
-    insert.bind(2, operation.id)
-    try insert.run()
+      """, entry, operation.id)
     guard !changes.isEmpty, operation.kind != .delete else { return true }
     let plan = ApplyPlan(
       table: try schema(of: table), rules: .standard, connection: connection)
@@ -305,14 +288,12 @@ extension ReplicaFile {
 
   /// Returns the unconfirmed state of upload-only tables, by table and record.
   func uploads(of table: Name?, limit: Int) throws -> [UploadState] {
-    let find = try connection.statement(
+    try connection.rows(
       """
       SELECT tbl, record, is_dirty, is_deleted, failed, detail, identifier
       FROM ferry_uploads WHERE ?1 IS NULL OR tbl = ?1 ORDER BY tbl, record LIMIT ?2
-      """)
-    find.bind(1, table)
-    find.bind(2, limit)
-    return try find.map { row in
+      """, table, limit
+    ) { row in
       UploadState(
         key: RecordKey(table: row.name(0), record: row.name(1)),
         identifier: OperationID(UniqueID(row.text(6)) ?? UniqueID(high: 0, low: 0)),
@@ -324,10 +305,8 @@ extension ReplicaFile {
   /// Returns the number of records of upload-only tables with a failed operation.
   func failedCount(_ table: Name? = nil, _ record: Name? = nil) throws -> Int {
     guard try !uploadTables().isEmpty else { return 0 }
-    let find = try connection.statement(
-      "SELECT count(*) FROM ferry_uploads WHERE failed AND \(Self.matches)")
-    find.bind(1, table)
-    find.bind(2, record)
-    return try find.first { Int($0.int64(0)) } ?? 0
+    return try connection.first(
+      "SELECT count(*) FROM ferry_uploads WHERE failed AND \(Self.matches)", table, record
+    ) { Int($0.int64(0)) } ?? 0
   }
 }

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// The replica's file with its one writing connection: the user's tables, and Ferry's own.
 ///
@@ -82,16 +83,15 @@ package final class ReplicaFile {
   /// Returns the value of a record's row in a column; `nil` if there is no row.
   func value(of column: Name, in key: RecordKey) throws -> Value? {
     let table = try schema(of: key.table)
-    let find = try connection.statement(
-      "SELECT t.\(quoted(column)) FROM \(quoted(table.name)) AS t WHERE t.\(quoted(table.key)) = ?"
-    )
-    find.bind(1, key.record)
-    return try find.first { $0.value(0) }
+    return try connection.first(
+      "SELECT t.\(quoted(column)) FROM \(quoted(table.name)) AS t WHERE t.\(quoted(table.key)) = ?",
+      key.record
+    ) { $0.value(0) }
   }
 
   /// Returns a number that changes when another connection has changed the file.
   package func dataVersion() throws -> Int64 {
-    try connection.statement("PRAGMA data_version").first { $0.int64(0) } ?? 0
+    try connection.first("PRAGMA data_version") { $0.int64(0) } ?? 0
   }
 }
 

@@ -217,14 +217,12 @@ enum ReplicaSchema {
     try connection.transaction {
       let exists = try connection.prepare(
         "SELECT 1 FROM sqlite_schema WHERE name = 'ferry_replica'"
-      ).first { _ in true }
-      if exists == nil {
+      ).exists()
+      if !exists {
         try connection.execute(statements)
-        let insert = try connection.prepare(
-          "INSERT INTO ferry_replica(one, version, device) VALUES (1, ?, ?)")
-        insert.bind(1, version)
-        insert.bind(2, blob: newDevice())
-        try insert.run()
+        try connection.prepare(
+          "INSERT INTO ferry_replica(one, version, device) VALUES (1, ?, ?)"
+        ).run(version, newDevice())
       }
       let found = try connection.prepare("SELECT version FROM ferry_replica").first { $0.int64(0) }
       guard found == version else {

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// Rows that are temporarily out of their tables within one transaction, so that unique values can
 /// move between them.
@@ -62,21 +63,17 @@ final class RowsAside {
   /// - Throws: ``RecordEndedTransaction`` if a trigger rolls the transaction back.
   func take(_ key: RecordKey) throws -> Outcome {
     guard let table = tables[key.table] else { return .stays }
-    let copy = try connection.statement(
+    let copied = try connection.run(
       "INSERT INTO \(place(of: table)) SELECT \(list(table)) FROM \(quoted(table.name)) "
-        + "WHERE \(quoted(table.key)) = ?")
-    copy.bind(1, key.record)
-    try copy.run()
-    guard connection.changes > 0 else { return .absent }
+        + "WHERE \(quoted(table.key)) = ?", key.record)
+    guard copied > 0 else { return .absent }
     let remove = try connection.foreignKeyStatement(
       "DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
-    remove.bind(1, key.record)
     capture.beginApplying(key, isDeleting: false)
     capture.isTakingAside = true
     defer { capture.isTakingAside = false }
     do {
-      try remove.run()
-      if connection.changes > 0 { return .taken }
+      if try remove.run(key.record) > 0 { return .taken }
     } catch {
       guard error.concernsRow else { throw error }
       guard connection.isInTransaction else {
@@ -90,9 +87,7 @@ final class RowsAside {
   /// Whether a record's row is out of its table.
   func holds(_ key: RecordKey) throws -> Bool {
     guard let table = tables[key.table] else { return false }
-    let find = try connection.statement("SELECT 1 FROM \(place(of: table)) WHERE k = ?")
-    find.bind(1, key.record)
-    return try find.first { _ in true } ?? false
+    return try connection.exists("SELECT 1 FROM \(place(of: table)) WHERE k = ?", key.record)
   }
 
   /// Returns the values, in these columns, of a row that is out of its table; `nil` if there is
@@ -103,26 +98,25 @@ final class RowsAside {
       table.columns.firstIndex { $0.name.folded == column.folded }
     }
     guard places.count == columns.count else { return nil }
-    let find = try connection.statement(
+    return try connection.first(
       "SELECT \(places.map { "c\($0)" }.joined(separator: ", ")) FROM \(place(of: table)) "
-        + "WHERE k = ?")
-    find.bind(1, key.record)
-    return try find.first { row in places.indices.map { row.value(Int32($0)) } }
+        + "WHERE k = ?", key.record
+    ) { row in places.indices.map { row.value(Int32($0)) } }
   }
 
   /// Inserts a row again unchanged, except for these columns.
   func putBack(_ key: RecordKey, changing columns: [ColumnState] = []) throws {
     guard let table = tables[key.table] else { return }
-    let values = table.columns.enumerated().map { index, info in
-      columns.firstIndex { $0.name == info.name }.map { "?\($0 + 2)" } ?? "c\(index)"
+    var values: [Value] = []
+    let sources = table.columns.enumerated().map { index, info in
+      guard let column = columns.first(where: { $0.name == info.name }) else { return "c\(index)" }
+      values.append(column.value)
+      return "?\(values.count + 1)"
     }
-    let insert = try connection.foreignKeyStatement(
+    try connection.foreignKeyStatement(
       "INSERT INTO \(quoted(table.name))(\(list(table))) "
-        + "SELECT \((["k"] + values).joined(separator: ", ")) FROM \(place(of: table)) WHERE k = ?1"
-    )
-    insert.bind(1, key.record)
-    for (index, column) in columns.enumerated() { insert.bind(Int32(index) + 2, column.value) }
-    try insert.run()
+        + "SELECT \((["k"] + sources).joined(separator: ", ")) FROM \(place(of: table)) WHERE k = ?1"
+    ).run(key.record, SQLiteList(values))
   }
 
   /// Returns the records whose rows now have unique values of a row that was taken out.
@@ -133,19 +127,16 @@ final class RowsAside {
         let index = table.columns.firstIndex { $0.name == column.column } ?? 0
         return "t.\(quoted(column.column)) = old.c\(index) COLLATE \(quoted(column.collation))"
       }
-      let find = try connection.statement(
+      return try connection.rows(
         "SELECT t.\(quoted(table.key)) FROM \(place(of: table)) AS old "
           + "JOIN \(quoted(table.name)) AS t ON \(conditions.joined(separator: " AND ")) "
-          + "WHERE old.k = ?")
-      find.bind(1, key.record)
-      return try find.map { RecordKey(table: table.name, record: $0.name(0)) }
+          + "WHERE old.k = ?", key.record
+      ) { RecordKey(table: table.name, record: $0.name(0)) }
     }
   }
 
   private func forget(_ key: RecordKey, _ table: TableSchema) throws {
-    let remove = try connection.statement("DELETE FROM \(place(of: table)) WHERE k = ?")
-    remove.bind(1, key.record)
-    try remove.run()
+    try connection.run("DELETE FROM \(place(of: table)) WHERE k = ?", key.record)
   }
 
   private func place(of table: TableSchema) -> String {
@@ -160,15 +151,14 @@ final class RowsAside {
 
   /// Returns tables whose rows a foreign key changes or deletes together with their parent.
   private func actingChildren(of table: TableSchema) throws -> [Name] {
-    let find = try connection.prepare(
+    try connection.prepare(
       """
       SELECT DISTINCT child.name FROM main.sqlite_schema AS child,
         pragma_foreign_key_list(child.name) AS link
       WHERE child.type = 'table' AND link."table" = ? COLLATE NOCASE
         AND link.on_delete NOT IN ('NO ACTION', 'RESTRICT') ORDER BY child.name
-      """)
-    find.bind(1, table.name)
-    return try find.map { $0.name(0) }
+      """
+    ).rows(table.name) { $0.name(0) }
   }
 
   /// Keeps a child's rows as they are while a parent's row is taken out.
@@ -190,16 +180,15 @@ final class RowsAside {
 
   /// Reads the unique keys of a table, without indexes on expressions.
   private func readUniqueKeys(of table: TableSchema) throws -> [UniqueKey] {
-    let find = try connection.prepare(
+    var keys: [Int64: UniqueKey] = [:]
+    var unknown = Set<Int64>()
+    try connection.prepare(
       """
       SELECT list.seq, part.name, part.coll FROM pragma_index_list(?) AS list,
         pragma_index_xinfo(list.name) AS part
       WHERE list."unique" = 1 AND list.origin <> 'pk' AND part.key = 1 ORDER BY list.seq, part.seqno
-      """)
-    find.bind(1, table.name)
-    var keys: [Int64: UniqueKey] = [:]
-    var unknown = Set<Int64>()
-    try find.forEach { row in
+      """
+    ).forEach(table.name) { row in
       let column = row.isNull(1) ? nil : row.name(1)
       guard let column, table.columns.contains(where: { $0.name == column }) else {
         unknown.insert(row.int64(0))

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// Reads one tracked table as the server should have it: omits rows with pending operations, and
 /// includes deferred changes. It reads the rows themselves, on a connection and in a transaction of
@@ -85,9 +86,7 @@ struct TableScan {
 
   /// Returns a record's row; `nil` if there is none.
   func row(_ key: RecordKey) throws -> [Column]? {
-    let find = try connection.statement(selection(where: "\(quoted(table.key)) = ?"))
-    find.bind(1, key.record)
-    return try find.first { values($0) }
+    try connection.first(selection(where: "\(quoted(table.key)) = ?"), key.record) { values($0) }
   }
 
   // MARK: Rows
@@ -112,18 +111,17 @@ struct TableScan {
   private static func pending(
     of table: Name, on connection: SQLiteConnection
   ) throws -> Set<RecordKey> {
-    let find = try connection.statement("SELECT DISTINCT record FROM ferry_pending WHERE tbl = ?")
-    find.bind(1, table)
-    return Set(try find.map { RecordKey(table: table, record: $0.name(0)) })
+    let records = try connection.rows(
+      "SELECT DISTINCT record FROM ferry_pending WHERE tbl = ?", table
+    ) { RecordKey(table: table, record: $0.name(0)) }
+    return Set(records)
   }
 
   private static func kept(
     of table: Name, on connection: SQLiteConnection, limits: Limits
   ) throws -> [RecordKey: RecordState] {
-    let find = try connection.statement("SELECT record, state FROM ferry_kept WHERE tbl = ?")
-    find.bind(1, table)
     var kept: [RecordKey: RecordState] = [:]
-    try find.forEach { row in
+    try connection.forEach("SELECT record, state FROM ferry_kept WHERE tbl = ?", table) { row in
       kept[RecordKey(table: table, record: row.name(0))] =
         try? RecordState(decoding: row.textBytes(1), limits: limits)
     }
@@ -133,10 +131,10 @@ struct TableScan {
   private static func rules(
     of table: TableSchema, on connection: SQLiteConnection
   ) throws -> [Name: RowComparison.ColumnRule] {
-    let find = try connection.statement("SELECT name, type FROM pragma_table_xinfo(?)")
-    find.bind(1, table.name)
     var types: [Name: String] = [:]
-    try find.forEach { types[$0.name(0)] = $0.text(1) }
+    try connection.forEach("SELECT name, type FROM pragma_table_xinfo(?)", table.name) {
+      types[$0.name(0)] = $0.text(1)
+    }
     var rules: [Name: RowComparison.ColumnRule] = [:]
     for column in table.columns {
       rules[column.name] = RowComparison.ColumnRule(

@@ -81,8 +81,7 @@ package enum PrunedHistory {
   }
 
   static func isKept(in connection: SQLiteConnection) throws -> Bool {
-    try connection.statement("SELECT 1 FROM sqlite_schema WHERE name = 'pruned_operations'")
-      .first { _ in true } ?? false
+    try connection.exists("SELECT 1 FROM sqlite_schema WHERE name = 'pruned_operations'")
   }
 
   static func isKept(in connection: PostgresConnection) throws -> Bool {
@@ -94,10 +93,10 @@ package enum PrunedHistory {
   static func forgotten(
     in space: Int64, _ connection: SQLiteConnection
   ) throws -> [ForgottenRecord] {
-    let rows = try connection.statement(
-      "SELECT tbl, record, head FROM forgotten_records WHERE space = ? ORDER BY head, tbl, record")
-    rows.bind(1, space)
-    return try rows.map { row in
+    try connection.rows(
+      "SELECT tbl, record, head FROM forgotten_records WHERE space = ? ORDER BY head, tbl, record",
+      space
+    ) { row in
       ForgottenRecord(
         key: RecordKey(table: row.text(0), record: row.text(1)), head: row.int64(2))
     }

@@ -6,9 +6,9 @@ import SQLite
 package enum RecordedOperations {
   /// Returns the number of the newest operation that the file ever recorded; 0 before the first.
   package static func lastSequence(_ connection: SQLiteConnection) throws -> Int64 {
-    try connection.statement(
+    try connection.first(
       "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'ferry_pending'"
-    ).first { $0.int64(0) } ?? 0
+    ) { $0.int64(0) } ?? 0
   }
 
   /// Reads operations numbered above `sequence` that the file still holds, in order. Works within
@@ -16,13 +16,12 @@ package enum RecordedOperations {
   package static func read(
     _ connection: SQLiteConnection, after sequence: Int64
   ) throws -> [LocalOperation] {
-    let find = try connection.statement(
+    try connection.rows(
       """
       SELECT id, tbl, record, kind, data, base, marks FROM ferry_pending WHERE seq > ?
       ORDER BY seq
-      """)
-    find.bind(1, sequence)
-    return try find.map { row in
+      """, sequence
+    ) { row in
       guard let id = UniqueID(bytes: row.blobBytes(0)),
         let kind = OperationKind(rawValue: row.text(3))
       else { throw UnreadableEvidence("ferry_pending holds a row that is no operation") }

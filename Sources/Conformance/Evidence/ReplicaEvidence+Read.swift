@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 extension ReplicaEvidence {
   /// Reads a replica's file in one snapshot, with plain SQL.
@@ -42,7 +43,7 @@ extension ReplicaEvidence {
   /// Reads as ``read(_:)`` does, but neither rows nor pending operations. That leaves the replica's
   /// progress, which costs little.
   package static func readProgress(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
-    let found = try connection.statement(state).first { row in
+    let found = try connection.first(state) { row in
       UniqueID(bytes: row.blobBytes(0)).map { device in
         var evidence = ReplicaEvidence(
           device: DeviceID(device), rows: ReplicaRows(), applied: row.int64(1),
@@ -72,20 +73,19 @@ extension ReplicaEvidence {
   package static func unconfirmedOperations(
     _ connection: SQLiteConnection
   ) throws -> [OperationID] {
-    let count = try connection.statement(state).first { Int($0.int64(3)) } ?? 0
+    let count = try connection.first(state) { Int($0.int64(3)) } ?? 0
     return count == 0 ? [] : try identifiers(in: "ferry_pending", connection).suffix(count)
   }
 
   private static func confirmed(
     after head: SequenceNumber, _ connection: SQLiteConnection
   ) throws -> Cursor.Anchor? {
-    let find = try connection.statement(
+    try connection.first(
       """
       SELECT last, tail FROM ferry_packets WHERE state = 'acknowledged' AND print IS NOT NULL
         AND last > ? ORDER BY last DESC LIMIT 1
-      """)
-    find.bind(1, head)
-    return try find.first { row in
+      """, head
+    ) { row in
       UniqueID(bytes: row.blobBytes(1)).map {
         Cursor.Anchor(head: row.int64(0), operation: OperationID($0))
       }
@@ -96,28 +96,28 @@ extension ReplicaEvidence {
     var evidence = try readProgress(connection)
     evidence.pending = try identifiers(in: "ferry_pending", connection)
     evidence.refusals =
-      try connection.statement("SELECT max(seq) FROM ferry_log WHERE event = 'replaced'")
-      .first { $0.int64(0) } ?? 0
+      try connection.first("SELECT max(seq) FROM ferry_log WHERE event = 'replaced'") {
+        $0.int64(0)
+      } ?? 0
     evidence.losses =
-      try connection.statement("SELECT max(seq) FROM ferry_log WHERE event = 'lost'")
-      .first { $0.int64(0) } ?? 0
+      try connection.first("SELECT max(seq) FROM ferry_log WHERE event = 'lost'") { $0.int64(0) }
+      ?? 0
     evidence.quarantined = try identifiers(in: "ferry_quarantine", connection)
     // The next sync compares what a migration left unrecorded. Without its triggers a table has changed,
     // and Ferry has not noticed yet.
-    let tables = try connection.statement(
+    let tables = try connection.rows(
       """
       SELECT name, signature, since IS NOT NULL FROM ferry_tables
       WHERE remade = 0 AND name IN (SELECT name FROM sqlite_schema)
         AND 'ferry_insert_' || name IN (SELECT name FROM sqlite_schema) ORDER BY name
       """
-    ).map { (name: $0.name(0), list: columnList($0.text(1)), isUnsure: $0.int64(2) != 0) }
+    ) { (name: $0.name(0), list: columnList($0.text(1)), isUnsure: $0.int64(2) != 0) }
     for table in tables {
       var list = table.list
       if table.isUnsure {
-        let new = try connection.statement(
-          "SELECT name FROM ferry_columns WHERE tbl = ? AND is_new <> 0")
-        new.bind(1, table.name.text)
-        let names = Set(try new.map { quoted($0.name(0)) })
+        let names = try connection.rows(
+          "SELECT name FROM ferry_columns WHERE tbl = ? AND is_new <> 0", table.name
+        ) { quoted($0.name(0)) }
         list = list.split(separator: ",").filter { !names.contains(String($0)) }
           .joined(separator: ",")
       }
@@ -140,7 +140,7 @@ extension ReplicaEvidence {
   private static func identifiers(
     in table: String, _ connection: SQLiteConnection
   ) throws -> [OperationID] {
-    try connection.statement("SELECT id FROM \(table) ORDER BY seq").map { row in
+    try connection.rows("SELECT id FROM \(table) ORDER BY seq") { row in
       guard let id = UniqueID(bytes: row.blobBytes(0)) else {
         throw UnreadableEvidence("\(table) holds a row without an identifier")
       }
@@ -156,7 +156,7 @@ extension ReplicaEvidence {
     var table = TableRows(name: name, columns: (1..<count).map { Name(select.columnName($0)) })
     try select.forEach { row in
       table.begin(row.name(0))
-      for index in 1..<count { table.append(row.anyValue(index)) }
+      for index in 1..<count { table.append(row.value(index)) }
     }
     return table
   }
@@ -167,20 +167,4 @@ package struct UnreadableEvidence: Error, Sendable, CustomStringConvertible {
   package let description: String
 
   package init(_ description: String) { self.description = description }
-}
-
-extension SQLiteStatement {
-  /// Returns the name that a text column holds.
-  func name(_ index: Int32) -> Name { Name(text(index)) }
-
-  /// Returns the column's value in its own storage class.
-  func anyValue(_ index: Int32) -> Value {
-    switch type(index) {
-    case .null: .null
-    case .integer: .integer(int64(index))
-    case .real: .real(double(index))
-    case .text: .text(text(index))
-    case .blob: .blob(blob(index))
-    }
-  }
 }

@@ -16,13 +16,12 @@ extension ServerEvidence {
   private static func readSnapshot(
     _ connection: SQLiteConnection, _ space: SpaceName
   ) throws -> ServerEvidence {
-    let find = try connection.statement(
+    let found = try connection.first(
       """
       SELECT id, head, epoch, (SELECT count(*) FROM buffered WHERE space = spaces.id)
       FROM spaces WHERE name = ?
-      """)
-    find.bind(1, space.value)
-    let found = try find.first { row in
+      """, space.value
+    ) { row in
       (
         id: row.int64(0),
         evidence: ServerEvidence(
@@ -36,19 +35,15 @@ extension ServerEvidence {
     let id = found.id
     let hasPruned = try PrunedHistory.isKept(in: connection)
     var evidence = found.evidence
-    let operations = try connection.statement(
+    evidence.history = try connection.rows(
       """
       SELECT sequence, id, device, tbl, record, kind, time, base, data, times, outcome,
         marks, head
       FROM \(PrunedHistory.source(hasPruned: hasPruned)) WHERE space = ? ORDER BY sequence
-      """)
-    operations.bind(1, id)
-    evidence.history = try operations.map { try entry($0) }
+      """, id
+    ) { try entry($0) }
     if hasPruned { evidence.forgotten = try PrunedHistory.forgotten(in: id, connection) }
-    let records = try connection.statement(
-      "SELECT tbl, record, state FROM records WHERE space = ?")
-    records.bind(1, id)
-    try records.forEach { row in
+    try connection.forEach("SELECT tbl, record, state FROM records WHERE space = ?", id) { row in
       let key = RecordKey(table: row.text(0), record: row.text(1))
       evidence.records[key] = try StoredText.state(row.textBytes(2))
     }

@@ -89,8 +89,7 @@ private struct PulledRows {
     for start in stride(from: 0, to: rows.count, by: 1_000) {
       try connection.transaction {
         for row in rows[start..<min(rows.count, start + 1_000)] {
-          row.bind(to: upsert)
-          try upsert.run()
+          try upsert.run(row)
         }
       }
     }
@@ -98,17 +97,19 @@ private struct PulledRows {
   }
 }
 
-extension TaskRow {
-  /// Binds the key and all columns, in the table's order.
-  func bind(to statement: SQLiteStatement) {
-    statement.bind(1, id)
-    statement.bind(2, title)
-    statement.bind(3, notes)
-    statement.bind(4, priority)
-    statement.bind(5, done)
-    statement.bind(6, due)
+/// Binds the key and all columns, in the table's order.
+extension TaskRow: SQLiteBindable {
+  func bind(to parameters: inout SQLiteParameters) {
+    parameters.append(id)
+    parameters.append(title)
+    parameters.append(notes)
+    parameters.append(priority)
+    parameters.append(done)
+    parameters.append(due)
   }
+}
 
+extension TaskRow {
   fileprivate func change(
     sequence: SequenceNumber, time: HybridTimestamp, device: DeviceID
   ) -> Change {

@@ -65,15 +65,11 @@ private enum CaptureSetup: CaseIterable {
     }
     let insert = try file.connection.prepare("INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?)")
     let inserts = try time(rows, on: file.connection) { row in
-      row.bind(to: insert)
-      try insert.run()
+      try insert.run(row)
     }
     let update = try file.connection.prepare("UPDATE tasks SET title = ?, done = ? WHERE id = ?")
     let updates = try time(rows, on: file.connection) { row in
-      update.bind(1, row.notes)
-      update.bind(2, 1 - row.done)
-      update.bind(3, row.id)
-      try update.run()
+      try update.run(row.notes, 1 - row.done, row.id)
     }
     return (inserts, updates)
   }

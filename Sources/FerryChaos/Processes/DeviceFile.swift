@@ -59,14 +59,14 @@ struct DeviceFile: Sendable {
   /// Returns the operations that an action recorded; `nil` if it was not committed. Blocks.
   func recorded(by action: Int) throws -> [LocalOperation]? {
     try read { connection in
-      let find = try connection.prepare("SELECT 1 FROM chaos_actions WHERE action = \(action)")
-      guard try find.first({ _ in true }) != nil else { return nil }
+      guard try connection.prepare("SELECT 1 FROM chaos_actions WHERE action = \(action)").exists()
+      else { return nil }
       return try connection.prepare(
         """
         SELECT id, tbl, record, kind, data, base, marks FROM chaos_journal WHERE action = \(action)
         ORDER BY seq
         """
-      ).map { row in
+      ).rows { row in
         guard let id = UniqueID(bytes: row.blobBytes(0)),
           let kind = OperationKind(rawValue: row.text(3))
         else { throw ChaosError("\(path): the journal of action \(action) cannot be read") }
@@ -89,7 +89,7 @@ struct DeviceFile: Sendable {
     try read { connection in
       try connection.prepare(
         "SELECT id, tbl, record, base FROM chaos_batches ORDER BY seq LIMIT -1 OFFSET \(count)"
-      ).map { row in
+      ).rows { row in
         guard let id = UniqueID(bytes: row.blobBytes(0)) else {
           throw ChaosError("\(path): a batch has no identifier")
         }

@@ -31,7 +31,7 @@ enum Application {
       try Workload.statements(
         for: action, deviceName: device, level: try DeviceFile.level(connection)
       ) { select in
-        try connection.prepare(select).map { row in
+        try connection.prepare(select).rows { row in
           (0..<row.columnCount).map { row.isNull($0) ? .null : .text(row.text($0)) }
         }
       }

@@ -54,18 +54,18 @@ enum MissionSnapshot {
     defer { disk.removeFiles(under: copy) }
     let connection = try SQLiteConnection(
       path: copy + "/missions.db", mode: .readWrite, fileSystem: disk.fileSystem)
-    let tables = try connection.statement(
+    let tables = try connection.first(
       "SELECT count(*) FROM sqlite_schema WHERE name IN ('missions', 'files')"
-    ).first { $0.int64(0) }
+    ) { $0.int64(0) }
     // Its process died before the tables were made.
     guard tables == 2 else { return [] }
     var names: [Int64] = []
-    evidence.versions = try connection.statement(
+    evidence.versions = try connection.rows(
       """
       SELECT mission, coalesce(published, version), complete, active, version FROM missions
       ORDER BY mission, version
       """
-    ).map { row in
+    ) { row in
       guard let mission = MissionID(row.text(0)) else {
         throw UnreadableEvidence("a mission has no name")
       }
@@ -74,8 +74,9 @@ enum MissionSnapshot {
         mission: mission, version: row.int64(1), isComplete: row.int64(2) != 0,
         isActive: row.int64(3) != 0, files: nil)
     }
-    let known = try connection.statement("SELECT DISTINCT hash FROM files ORDER BY hash")
-      .map { ContentHash($0.blob(0)) }
+    let known = try connection.rows("SELECT DISTINCT hash FROM files ORDER BY hash") {
+      ContentHash($0.blob(0))
+    }
     evidence.known = Set(known.compactMap { $0 })
     return names
   }

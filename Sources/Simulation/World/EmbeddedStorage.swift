@@ -50,10 +50,9 @@ final class EmbeddedStorage: SimulatedStorage {
   func keepPruned() throws { try PrunedHistory.keep(in: try connection()) }
 
   func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?) {
-    let find = try connection().statement(
-      "SELECT head, newest, print FROM spaces WHERE name = ?")
-    find.bind(1, space.value)
-    return try find.first { row in
+    try connection().first(
+      "SELECT head, newest, print FROM spaces WHERE name = ?", space.value
+    ) { row in
       let (head, print) = (row.int64(0), UInt64(bitPattern: row.int64(2)))
       return (
         head,

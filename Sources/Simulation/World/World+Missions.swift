@@ -129,7 +129,7 @@ extension SimulatedDevice {
   private func catalogue() throws -> [MissionID: Int64] {
     guard let connection = process?.connection else { return [:] }
     var versions: [MissionID: Int64] = [:]
-    try connection.statement("SELECT id, version FROM ferry_missions").forEach { row in
+    try connection.forEach("SELECT id, version FROM ferry_missions") { row in
       if let id = MissionID(row.text(0)) { versions[id] = row.int64(1) }
     }
     return versions

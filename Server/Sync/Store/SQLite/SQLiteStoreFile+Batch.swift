@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 extension SQLiteStoreFile {
   /// Hands over the matches of a plan's batch operations, found outside of this transaction, and
@@ -16,11 +17,10 @@ extension SQLiteStoreFile {
       throw BatchesToMatch(matcher: wanted, origin: HistoryOrigin(context.space), kept: kept)
     }
     if origin.head < context.space.head {
-      let changed = try connection.statement(
-        "SELECT tbl, record, state FROM records WHERE space = ? AND sequence > ?")
-      changed.bind(1, space)
-      changed.bind(2, origin.head)
-      try changed.forEach { row in
+      try connection.forEach(
+        "SELECT tbl, record, state FROM records WHERE space = ? AND sequence > ?", space,
+        origin.head
+      ) { row in
         try matcher.revise(RecordKey(table: row.name(0), record: row.name(1)), row.textBytes(2))
       }
     }
@@ -38,10 +38,9 @@ extension SQLiteStoreFile {
       let find = try connection.statement(
         "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?")
       for key in keys {
-        find.bind(1, space)
-        find.bind(2, key.table)
-        find.bind(3, key.record)
-        try find.forEach { row in try matcher.take(key, row.textBytes(0)) }
+        try find.forEach(space, key.table, key.record) { row in
+          try matcher.take(key, row.textBytes(0))
+        }
       }
       matcher.advance()
     case .page(let table, let after):
@@ -51,9 +50,7 @@ extension SQLiteStoreFile {
         ORDER BY record
         """)
       defer { rows.reset() }
-      rows.bind(1, space)
-      rows.bind(2, table)
-      rows.bind(3, after)
+      rows.bind(space, table, after)
       var last: Name?
       while !matcher.isSliceFull {
         guard try rows.step() else { return matcher.advance() }

@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// The hash trees by which devices compare themselves with the space (SPEC.md §16).
 extension SQLiteStoreFile {
@@ -14,10 +15,7 @@ extension SQLiteStoreFile {
       try save(try effects(of: fold, in: space), in: space)
       let last = fold.last ?? before
       let after = last >= newest ? max(head, last) : last
-      let save = try connection.statement("UPDATE digest_states SET sequence = ? WHERE space = ?")
-      save.bind(1, after)
-      save.bind(2, space)
-      try save.run()
+      try connection.run("UPDATE digest_states SET sequence = ? WHERE space = ?", after, space)
       return after
     }
   }
@@ -39,15 +37,13 @@ extension SQLiteStoreFile {
   private func snapshot(
     of space: Int64, _ cursor: Cursor
   ) throws -> (SpaceSnapshot, folded: SequenceNumber)? {
-    let find = try connection.statement(
+    let found = try connection.first(
       """
       SELECT epoch, head, newest, o.sequence,
         (SELECT sequence FROM digest_states WHERE space = ?1), o.print, s.print, floor
       FROM spaces AS s LEFT JOIN operations AS o ON o.space = ?1 AND o.id = ?2 WHERE s.id = ?1
-      """)
-    find.bind(1, space)
-    if let anchor = cursor.anchor { find.bind(2, anchor.operation.value) }
-    let found = try find.first { row in
+      """, space, cursor.anchor?.operation.value
+    ) { row in
       (
         SpaceSnapshot(
           epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
@@ -66,18 +62,15 @@ extension SQLiteStoreFile {
   /// Returns the sequence up to which the sums are right. If records are gone that were not folded,
   /// the sums begin again from scratch.
   private func openSums(of space: Int64) throws -> SequenceNumber {
-    let insert = try connection.statement(
-      "INSERT INTO digest_states(space, sequence) VALUES (?, 0) ON CONFLICT DO NOTHING")
-    insert.bind(1, space)
-    try insert.run()
-    let find = try connection.statement("SELECT sequence FROM digest_states WHERE space = ?")
-    find.bind(1, space)
-    let sequence = try find.first { $0.int64(0) } ?? 0
+    try connection.run(
+      "INSERT INTO digest_states(space, sequence) VALUES (?, 0) ON CONFLICT DO NOTHING", space)
+    let sequence =
+      try connection.first(
+        "SELECT sequence FROM digest_states WHERE space = ?", space
+      ) { $0.int64(0) } ?? 0
     guard sequence < 0 else { return sequence }
     for table in ["record_digests", "leaf_digests"] {
-      let remove = try connection.statement("DELETE FROM \(table) WHERE space = ?")
-      remove.bind(1, space)
-      try remove.run()
+      try connection.run("DELETE FROM \(table) WHERE space = ?", space)
     }
     return 0
   }
@@ -85,13 +78,12 @@ extension SQLiteStoreFile {
   private func ends(
     of space: Int64
   ) throws -> (head: SequenceNumber, newest: SequenceNumber) {
-    let find = try connection.statement(
+    try connection.first(
       """
       SELECT head, coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0)
       FROM spaces WHERE id = ?1
-      """)
-    find.bind(1, space)
-    return try find.first { ($0.int64(0), $0.int64(1)) } ?? (0, 0)
+      """, space
+    ) { ($0.int64(0), $0.int64(1)) } ?? (0, 0)
   }
 
   private func changed(in space: Int64, after sequence: SequenceNumber) throws -> DigestFold {
@@ -101,8 +93,7 @@ extension SQLiteStoreFile {
       WHERE space = ? AND sequence > ? ORDER BY sequence
       """)
     defer { rows.reset() }
-    rows.bind(1, space)
-    rows.bind(2, sequence)
+    rows.bind(space, sequence)
     var fold = DigestFold()
     while fold.hasRoom, try rows.step() {
       try fold.add(
@@ -119,27 +110,21 @@ extension SQLiteStoreFile {
       SELECT digest FROM record_digests WHERE space = ? AND tbl = ? AND leaf = ? AND record = ?
       """)
     for item in fold.items {
-      find.bind(1, space)
-      find.bind(2, item.key.table)
-      find.bind(3, item.leaf)
-      find.bind(4, item.key.record)
-      if let digest = try find.first({ Digest(bytes: $0.blobBytes(0)) }) ?? nil {
-        known[item.key] = digest
+      let digest = try find.first(space, item.key.table, item.leaf, item.key.record) {
+        Digest(bytes: $0.blobBytes(0))
       }
+      if let digest { known[item.key] = digest }
     }
     var sums: [DigestFold.LeafKey: DigestFold.LeafSum] = [:]
     let leaf = try connection.statement(
       "SELECT digest, records FROM leaf_digests WHERE space = ? AND tbl = ? AND leaf = ?")
     for key in fold.leaves {
-      leaf.bind(1, space)
-      leaf.bind(2, key.table)
-      leaf.bind(3, key.leaf)
-      sums[key] =
-        try leaf.first { row in
-          Digest(bytes: row.blobBytes(0)).map {
-            DigestFold.LeafSum(digest: $0, records: row.int64(1))
-          }
-        } ?? nil
+      let sum = try leaf.first(space, key.table, key.leaf) { row in
+        Digest(bytes: row.blobBytes(0)).map {
+          DigestFold.LeafSum(digest: $0, records: row.int64(1))
+        }
+      }
+      if let sum { sums[key] = sum }
     }
     return fold.effects(known: known, sums: sums)
   }
@@ -153,13 +138,12 @@ extension SQLiteStoreFile {
     let remove = try connection.statement(
       "DELETE FROM record_digests WHERE space = ? AND tbl = ? AND leaf = ? AND record = ?")
     for item in effects.changed {
-      let write = item.digest == nil ? remove : upsert
-      write.bind(1, space)
-      write.bind(2, item.key.table)
-      write.bind(3, item.leaf)
-      write.bind(4, item.key.record)
-      if let digest = item.digest { write.bind(5, blob: digest.bytes) }
-      try write.run()
+      let (key, leaf) = (item.key, item.leaf)
+      if let digest = item.digest {
+        try upsert.run(space, key.table, leaf, key.record, digest.bytes)
+      } else {
+        try remove.run(space, key.table, leaf, key.record)
+      }
     }
     try save(effects.leaves, in: space)
   }
@@ -176,15 +160,11 @@ extension SQLiteStoreFile {
     let remove = try connection.statement(
       "DELETE FROM leaf_digests WHERE space = ? AND tbl = ? AND leaf = ?")
     for (key, sum) in leaves {
-      let write = sum.records == 0 ? remove : upsert
-      write.bind(1, space)
-      write.bind(2, key.table)
-      write.bind(3, key.leaf)
-      if sum.records != 0 {
-        write.bind(4, blob: sum.digest.bytes)
-        write.bind(5, sum.records)
+      if sum.records == 0 {
+        try remove.run(space, key.table, key.leaf)
+      } else {
+        try upsert.run(space, key.table, key.leaf, sum.digest.bytes, sum.records)
       }
-      try write.run()
     }
   }
 
@@ -206,11 +186,10 @@ extension SQLiteStoreFile {
   }
 
   private func tableDigests(in space: Int64) throws -> [DigestAnswer.TableDigest] {
-    let rows = try connection.statement(
-      "SELECT tbl, digest, records FROM leaf_digests WHERE space = ? ORDER BY tbl, leaf")
-    rows.bind(1, space)
     var builder = TableDigestBuilder()
-    try rows.forEach { row in
+    try connection.forEach(
+      "SELECT tbl, digest, records FROM leaf_digests WHERE space = ? ORDER BY tbl, leaf", space
+    ) { row in
       builder.add(
         table: row.textBytes(0), digest: Digest(bytes: row.blobBytes(1)) ?? .zero,
         records: row.int64(2))
@@ -222,16 +201,12 @@ extension SQLiteStoreFile {
   private func children(
     of node: DigestNode, of table: Name, in space: Int64
   ) throws -> NodeDigests {
-    let rows = try connection.statement(
+    var children = [Digest](repeating: .zero, count: 16)
+    try connection.forEach(
       """
       SELECT leaf, digest FROM leaf_digests WHERE space = ? AND tbl = ? AND leaf BETWEEN ? AND ?
-      """)
-    rows.bind(1, space)
-    rows.bind(2, table)
-    rows.bind(3, node.leaves.lowerBound)
-    rows.bind(4, node.leaves.upperBound)
-    var children = [Digest](repeating: .zero, count: 16)
-    try rows.forEach { row in
+      """, space, table, node.leaves.lowerBound, node.leaves.upperBound
+    ) { row in
       children[node.child(of: Int(row.int64(0)))] += Digest(bytes: row.blobBytes(1)) ?? .zero
     }
     return .children(children)
@@ -240,18 +215,15 @@ extension SQLiteStoreFile {
   private func records(
     of leaf: Int, of table: Name, in space: Int64
   ) throws -> NodeDigests {
-    let rows = try connection.statement(
+    let digests = try connection.rows(
       """
       SELECT record, digest FROM record_digests WHERE space = ? AND tbl = ? AND leaf = ?
       ORDER BY record
-      """)
-    rows.bind(1, space)
-    rows.bind(2, table)
-    rows.bind(3, leaf)
-    return .records(
-      try rows.map { row in
-        NodeDigests.RecordDigest(
-          record: row.name(0), digest: Digest(bytes: row.blobBytes(1)) ?? .zero)
-      })
+      """, space, table, leaf
+    ) { row in
+      NodeDigests.RecordDigest(
+        record: row.name(0), digest: Digest(bytes: row.blobBytes(1)) ?? .zero)
+    }
+    return .records(digests)
   }
 }

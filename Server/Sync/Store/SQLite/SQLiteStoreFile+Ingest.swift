@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 extension SQLiteStoreFile {
   /// Applies, answers or buffers packets in one durable transaction, unless the matches of their
@@ -61,13 +62,12 @@ extension SQLiteStoreFile {
     let head =
       PlantedFault.headBeforeChanges.isPlanted
       ? "coalesce((SELECT max(sequence) FROM operations WHERE space = spaces.id), 0)" : "head"
-    let find = try connection.statement(
+    let state = try connection.first(
       """
       SELECT epoch, \(head), clock, newest, schema_version, minimum_protocol, floor, print, timeline
       FROM spaces WHERE id = ?
-      """)
-    find.bind(1, space)
-    let state = try find.first { row in
+      """, space
+    ) { row in
       SpaceState(
         epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
         newest: row.uniqueID(3).map(OperationID.init), print: UInt64(bitPattern: row.int64(7)),
@@ -123,14 +123,12 @@ extension SQLiteStoreFile {
   func device(
     _ device: DeviceID, in space: Int64
   ) throws -> (owner: Principal, chain: DeviceChain?)? {
-    let find = try connection.statement(
+    try connection.first(
       """
       SELECT principal, tail, recent, operations, trimmed FROM devices
       WHERE space = ? AND device = ?
-      """)
-    find.bind(1, space)
-    find.bind(2, device.value)
-    return try find.first { row in
+      """, space, device.value
+    ) { row in
       let chain = row.uniqueID(1).map {
         DeviceChain(
           tail: OperationID($0), recentBytes: row.blobBytes(2), operations: row.int64(3),
@@ -141,14 +139,12 @@ extension SQLiteStoreFile {
   }
 
   private func bufferedPackets(of device: DeviceID, in space: Int64) throws -> [BufferedPacket] {
-    let find = try connection.statement(
+    try connection.rows(
       """
       SELECT tail, dependency, continues, bytes, role FROM buffered WHERE space = ? AND device = ?
       ORDER BY rowid
-      """)
-    find.bind(1, space)
-    find.bind(2, device.value)
-    return try find.map { row in
+      """, space, device.value
+    ) { row in
       row.uniqueID(0).map {
         BufferedPacket(
           key: BufferedKey(device: device, tail: OperationID($0)),
@@ -159,11 +155,10 @@ extension SQLiteStoreFile {
   }
 
   func known(_ id: OperationID, in space: Int64) throws -> KnownOperation? {
-    let find = try connection.statement(
-      "SELECT sequence, device, outcome, print FROM operations WHERE space = ? AND id = ?")
-    find.bind(1, space)
-    find.bind(2, id.value)
-    return try find.first { row in
+    try connection.first(
+      "SELECT sequence, device, outcome, print FROM operations WHERE space = ? AND id = ?", space,
+      id.value
+    ) { row in
       let outcome = try row.isNull(2) ? Outcome.applied : Outcome(stored: row.textBytes(2))
       return row.uniqueID(1).map {
         KnownOperation(
@@ -178,34 +173,29 @@ extension SQLiteStoreFile {
     let find = try connection.statement(
       "SELECT body FROM buffered WHERE space = ? AND device = ? AND tail = ?")
     for key in keys {
-      find.bind(1, space)
-      find.bind(2, key.device.value)
-      find.bind(3, key.tail.value)
-      bodies[key] = try find.first { try Packet(decoding: $0.blob(0), limits: .stored) }
+      bodies[key] = try find.first(space, key.device.value, key.tail.value) {
+        try Packet(decoding: $0.blob(0), limits: .stored)
+      }
       guard bodies[key] != nil else { throw StoreError.failed("a buffered packet is gone") }
     }
     return bodies
   }
 
   func record(_ key: RecordKey, in space: Int64) throws -> RecordState? {
-    let find = try connection.statement(
-      "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?")
-    find.bind(1, space)
-    find.bind(2, key.table)
-    find.bind(3, key.record)
-    return try find.first { try RecordState(decoding: $0.textBytes(0), limits: .stored) }
+    try connection.first(
+      "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?", space, key.table,
+      key.record
+    ) { try RecordState(decoding: $0.textBytes(0), limits: .stored) }
   }
 
   /// - Parameter room: Bytes that the state may have; a larger one is left out.
   func loadRecord(
     _ key: RecordKey, in space: Int64, room: Int = .max, into context: inout IngestContext
   ) throws {
-    let find = try connection.statement(
-      "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?")
-    find.bind(1, space)
-    find.bind(2, key.table)
-    find.bind(3, key.record)
-    let found = try find.first { row -> (RecordState, Int)? in
+    let found = try connection.first(
+      "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?", space, key.table,
+      key.record
+    ) { row -> (RecordState, Int)? in
       let bytes = row.textBytes(0)
       if bytes.count > room { return nil }
       return (try RecordState(decoding: bytes, limits: .stored), bytes.count)
@@ -231,15 +221,10 @@ extension SQLiteStoreFile {
     try saveNotices(effects.notices, in: space)
     try saveClaims(effects.claims, in: space)
     try saveTimeline(effects.space, in: space)
-    let head = try connection.statement(
-      "UPDATE spaces SET head = ?, clock = ?, newest = ?, print = ?, timeline = ? WHERE id = ?")
-    head.bind(1, effects.space.head)
-    head.bind(2, Int64(bitPattern: effects.space.clock.rawValue))
-    if let newest = effects.space.newest { head.bind(3, newest.value) }
-    head.bind(4, Int64(bitPattern: effects.space.print))
-    if let timeline = effects.space.timeline { head.bind(5, Int64(bitPattern: timeline.value)) }
-    head.bind(6, space)
-    try head.run()
+    try connection.run(
+      "UPDATE spaces SET head = ?, clock = ?, newest = ?, print = ?, timeline = ? WHERE id = ?",
+      effects.space.head, effects.space.clock.rawValue, effects.space.newest?.value,
+      effects.space.print, effects.space.timeline?.value, space)
     unsettled = effects.space
   }
 
@@ -251,24 +236,7 @@ extension SQLiteStoreFile {
       INSERT INTO operations(space, id, sequence, device, tbl, record, kind, time, base, data,
         times, outcome, print, marks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
-    for row in operations {
-      insert.bind(1, space)
-      insert.bind(2, row.id.value)
-      insert.bind(3, row.sequence)
-      insert.bind(4, row.device.value)
-      insert.bind(5, row.key.table)
-      insert.bind(6, row.key.record)
-      insert.bind(7, Int64(row.kind.storedCode))
-      insert.bind(8, Int64(bitPattern: row.time.rawValue))
-      insert.bind(9, row.base)
-      if let data = row.data { insert.bind(10, text: data) }
-      if let times = row.times { insert.bind(11, text: times) }
-      if let outcome = row.outcome { insert.bind(12, text: outcome) }
-      insert.bind(13, Int64(bitPattern: row.print))
-      if let marks = row.marks { insert.bind(14, text: marks) }
-      try insert.run()
-      insert.reset()
-    }
+    for row in operations { try insert.run(space, row) }
   }
 
   private func saveRecords(_ records: [IngestEffects.RecordRow], in space: Int64) throws {
@@ -279,16 +247,7 @@ extension SQLiteStoreFile {
       ON CONFLICT(space, tbl, record) DO UPDATE SET sequence = excluded.sequence,
         whole_below = excluded.whole_below, state = excluded.state, dead = excluded.dead
       """)
-    for row in records {
-      upsert.bind(1, space)
-      upsert.bind(2, row.key.table)
-      upsert.bind(3, row.key.record)
-      upsert.bind(4, row.sequence)
-      upsert.bind(5, row.wholeBelow)
-      upsert.bind(6, text: row.state)
-      upsert.bind(7, row.isDead ? 1 : 0)
-      try upsert.run()
-    }
+    for row in records { try upsert.run(space, row) }
   }
 
   private func saveChains(
@@ -302,42 +261,57 @@ extension SQLiteStoreFile {
         operations = excluded.operations, seen_at = max(seen_at, excluded.seen_at)
       """)
     for (device, chain) in chains {
-      upsert.bind(1, space)
-      upsert.bind(2, device.value)
-      upsert.bind(3, chain.tail.value)
-      upsert.bind(4, blob: chain.recentBytes)
-      upsert.bind(5, chain.operations)
-      upsert.bind(6, now)
-      try upsert.run()
+      try upsert.run(
+        space, device.value, chain.tail.value, chain.recentBytes, chain.operations, now)
     }
   }
 
   private func saveBuffer(_ effects: IngestEffects, in space: Int64, now: Int64) throws {
     let remove = try connection.statement(
       "DELETE FROM buffered WHERE space = ? AND device = ? AND tail = ?")
-    for key in effects.unbuffered {
-      remove.bind(1, space)
-      remove.bind(2, key.device.value)
-      remove.bind(3, key.tail.value)
-      try remove.run()
-    }
+    for key in effects.unbuffered { try remove.run(space, key.device.value, key.tail.value) }
     let insert = try connection.statement(
       """
       INSERT INTO buffered(space, device, tail, dependency, continues, bytes, body, arrived_at, role)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     for row in effects.buffered {
-      insert.bind(1, space)
-      insert.bind(2, row.packet.key.device.value)
-      insert.bind(3, row.packet.key.tail.value)
-      if let dependency = row.packet.dependency { insert.bind(4, dependency.value) }
-      insert.bind(5, row.packet.continues ? 1 : 0)
-      insert.bind(6, row.packet.byteCount)
-      insert.bind(7, blob: row.body)
-      insert.bind(8, now)
-      insert.bind(9, row.packet.role.rawValue)
-      try insert.run()
-      insert.reset()
+      try insert.run(
+        space, row.packet.key.device.value, row.packet.key.tail.value, row.packet.dependency?.value,
+        row.packet.continues, row.packet.byteCount, row.body, now, row.packet.role.rawValue)
     }
+  }
+}
+
+/// Binds the columns of `operations` after the space: most rows that a server writes.
+extension IngestEffects.OperationRow: SQLiteBindable {
+  @usableFromInline
+  package func bind(to parameters: inout SQLiteParameters) {
+    parameters.append(id)
+    parameters.append(sequence)
+    parameters.append(device)
+    parameters.append(key.table)
+    parameters.append(key.record)
+    parameters.append(Int64(kind.storedCode))
+    parameters.append(time.rawValue)
+    parameters.append(base)
+    parameters.append(data.map(SQLiteText.init))
+    parameters.append(times.map(SQLiteText.init))
+    parameters.append(outcome.map(SQLiteText.init))
+    parameters.append(print)
+    parameters.append(marks.map(SQLiteText.init))
+  }
+}
+
+/// Binds the columns of `records` after the space.
+extension IngestEffects.RecordRow: SQLiteBindable {
+  @usableFromInline
+  package func bind(to parameters: inout SQLiteParameters) {
+    parameters.append(key.table)
+    parameters.append(key.record)
+    parameters.append(sequence)
+    parameters.append(wholeBelow)
+    parameters.append(SQLiteText(state))
+    parameters.append(isDead)
   }
 }

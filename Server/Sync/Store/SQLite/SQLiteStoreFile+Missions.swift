@@ -12,11 +12,10 @@ extension SQLiteStoreFile {
   }
 
   func missions(in space: Int64) throws -> [MissionRecord] {
-    let rows = try connection.statement(
-      "SELECT record, state FROM records WHERE space = ? AND tbl = ? AND NOT dead ORDER BY record")
-    rows.bind(1, space)
-    rows.bind(2, MissionRecord.table)
-    return try rows.map { row in
+    try connection.rows(
+      "SELECT record, state FROM records WHERE space = ? AND tbl = ? AND NOT dead ORDER BY record",
+      space, MissionRecord.table
+    ) { row in
       guard let id = MissionID(row.text(0)) else { return nil }
       return MissionRecord(
         id, stored: try RecordState(decoding: row.textBytes(1), limits: .stored))
@@ -24,11 +23,9 @@ extension SQLiteStoreFile {
   }
 
   private func lastVersion(of id: MissionID, in space: Int64) throws -> Int64 {
-    let find = try connection.statement(
-      "SELECT version FROM missions WHERE space = ? AND mission = ?")
-    find.bind(1, space)
-    find.bind(2, id.value)
-    return try find.first { $0.int64(0) } ?? 0
+    try connection.first(
+      "SELECT version FROM missions WHERE space = ? AND mission = ?", space, id.value
+    ) { $0.int64(0) } ?? 0
   }
 
   // MARK: Changes
@@ -46,21 +43,14 @@ extension SQLiteStoreFile {
         return decision.map(\.record)
       }
       try save(change.effects, in: space, now: now)
-      let version = try connection.statement(
+      try connection.run(
         """
         INSERT INTO missions(space, mission, version) VALUES (?, ?, ?)
         ON CONFLICT(space, mission) DO UPDATE SET version = excluded.version
-        """)
-      version.bind(1, space)
-      version.bind(2, record.id.value)
-      version.bind(3, record.version)
-      try version.run()
-      let end = try connection.statement(
-        "UPDATE mission_blobs SET ended = ? WHERE space = ? AND mission = ? AND ended IS NULL")
-      end.bind(1, now)
-      end.bind(2, space)
-      end.bind(3, record.id.value)
-      try end.run()
+        """, space, record.id.value, record.version)
+      try connection.run(
+        "UPDATE mission_blobs SET ended = ? WHERE space = ? AND mission = ? AND ended IS NULL", now,
+        space, record.id.value)
       try saveBlobs(blobs, of: record.id.value, in: space, ended: nil)
       try append(mark, .missionPublished, of: space, "\(record.id) version \(record.version)")
       return .success(change.record)
@@ -75,11 +65,8 @@ extension SQLiteStoreFile {
         id, stored: try record(MissionChange.key(id), in: space), in: try spaceState(space),
         now: now, random: random)
       try save(effects, in: space, now: now)
-      let forget = try connection.statement(
-        "DELETE FROM mission_blobs WHERE space = ? AND mission = ?")
-      forget.bind(1, space)
-      forget.bind(2, id.value)
-      try forget.run()
+      try connection.run(
+        "DELETE FROM mission_blobs WHERE space = ? AND mission = ?", space, id.value)
       if !effects.isEmpty { try append(mark, .missionRetracted, of: space, id.value) }
       return !effects.isEmpty
     }
@@ -88,15 +75,14 @@ extension SQLiteStoreFile {
   // MARK: Content
 
   func unpublishedBytes(in space: Int64) throws -> Int64 {
-    let find = try connection.statement(
+    try connection.first(
       """
       SELECT coalesce(sum(size), 0) FROM mission_blobs AS sent
       WHERE space = ?1 AND mission = '' AND NOT EXISTS (
         SELECT 1 FROM mission_blobs AS named
         WHERE named.sha256 = sent.sha256 AND named.space = ?1 AND named.mission <> '')
-      """)
-    find.bind(1, space)
-    return try find.first { $0.int64(0) } ?? 0
+      """, space
+    ) { $0.int64(0) } ?? 0
   }
 
   func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) throws {
@@ -111,55 +97,34 @@ extension SQLiteStoreFile {
       INSERT INTO mission_blobs(space, mission, sha256, size, ended) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT(space, mission, sha256) DO UPDATE SET ended = excluded.ended
       """)
-    for blob in blobs {
-      insert.bind(1, space)
-      insert.bind(2, mission)
-      insert.bind(3, blob: blob.hash.bytes)
-      insert.bind(4, blob.size)
-      if let ended { insert.bind(5, ended) } else { insert.bindNull(5) }
-      try insert.run()
-      insert.reset()
-    }
+    for blob in blobs { try insert.run(space, mission, blob.hash.bytes, blob.size, ended) }
   }
 
   func heldBlobs(among hashes: [ContentHash], in space: Int64) throws -> [MissionBlob] {
     let find = try connection.statement(
       "SELECT size FROM mission_blobs WHERE sha256 = ? AND space = ? LIMIT 1")
     return try hashes.sorted().compactMap { hash in
-      find.bind(1, blob: hash.bytes)
-      find.bind(2, space)
-      return try find.first { MissionBlob(hash: hash, size: $0.int64(0)) }
+      try find.first(hash.bytes, space) { MissionBlob(hash: hash, size: $0.int64(0)) }
     }
   }
 
   func readableBlob(_ hash: ContentHash, in pattern: SpacePattern) throws -> MissionBlob? {
-    let find = try connection.statement(
+    try connection.first(
       pattern == .everything
         ? "SELECT size FROM mission_blobs WHERE sha256 = ?1 AND mission <> '' LIMIT 1"
         : """
         SELECT size FROM mission_blobs WHERE sha256 = ?1 AND mission <> ''
           AND space IN (SELECT id FROM spaces WHERE name >= ?2 AND name <= ?3) LIMIT 1
-        """)
-    find.bind(1, blob: hash.bytes)
-    if pattern != .everything {
-      find.bind(2, pattern.first)
-      find.bind(3, pattern.last)
-    }
-    return try find.first { MissionBlob(hash: hash, size: $0.int64(0)) }
+        """, hash.bytes, SQLiteList(pattern == .everything ? [] : [pattern.first, pattern.last])
+    ) { MissionBlob(hash: hash, size: $0.int64(0)) }
   }
 
   func endBlobs(before moment: Int64) throws -> Int {
-    let forget = try connection.statement("DELETE FROM mission_blobs WHERE ended < ?")
-    forget.bind(1, moment)
-    try forget.run()
-    return connection.changes
+    try connection.run("DELETE FROM mission_blobs WHERE ended < ?", moment)
   }
 
   func neededBlobs(among hashes: [ContentHash]) throws -> [ContentHash] {
     let find = try connection.statement("SELECT 1 FROM mission_blobs WHERE sha256 = ? LIMIT 1")
-    return try hashes.sorted().filter { hash in
-      find.bind(1, blob: hash.bytes)
-      return try find.first { _ in true } ?? false
-    }
+    return try hashes.sorted().filter { try find.exists($0.bytes) }
   }
 }

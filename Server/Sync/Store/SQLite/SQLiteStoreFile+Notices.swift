@@ -6,13 +6,7 @@ extension SQLiteStoreFile {
     if rows.isEmpty { return }
     let insert = try connection.statement(
       "INSERT INTO notices(space, device, sequence, body) VALUES (?, ?, ?, ?)")
-    for row in rows {
-      insert.bind(1, space)
-      insert.bind(2, row.device.value)
-      insert.bind(3, row.sequence)
-      insert.bind(4, text: row.body)
-      try insert.run()
-    }
+    for row in rows { try insert.run(space, row.device.value, row.sequence, SQLiteText(row.body)) }
   }
 
   /// Reads the asking device's notices after its cursor, as many as a page may hold. One operation
@@ -35,11 +29,7 @@ extension SQLiteStoreFile {
       ORDER BY sequence
       """)
     defer { find.reset() }
-    find.bind(1, space)
-    find.bind(2, received)
-    for (place, device) in names.enumerated() {
-      find.bind(Int32(place) + 3, device.value)
-    }
+    find.bind(space, received, SQLiteList(names))
     var rows: [NoticeFeed.Row] = []
     var bytes = 0
     while rows.count < request.limit, bytes < request.byteLimit, try find.step() {
@@ -58,9 +48,7 @@ extension SQLiteStoreFile {
       "SELECT coalesce(max(sequence), 0) FROM notices WHERE space = ? AND device = ?")
     var newest: SequenceNumber = 0
     for device in devices {
-      last.bind(1, space)
-      last.bind(2, device.value)
-      newest = max(newest, try last.first { $0.int64(0) } ?? 0)
+      newest = max(newest, try last.first(space, device.value) { $0.int64(0) } ?? 0)
     }
     return newest
   }

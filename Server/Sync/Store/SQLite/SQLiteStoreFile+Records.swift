@@ -7,9 +7,9 @@ extension SQLiteStoreFile {
     _ keys: [RecordKey], in space: Int64, now: Int64
   ) throws -> Result<[UInt8], Problem> {
     try connection.transaction(.deferred) {
-      let find = try connection.statement("SELECT epoch, head FROM spaces WHERE id = ?")
-      find.bind(1, space)
-      let found = try find.first { row in
+      let found = try connection.first(
+        "SELECT epoch, head FROM spaces WHERE id = ?", space
+      ) { row in
         (Epoch(UInt64(bitPattern: row.int64(0))), row.int64(1))
       }
       guard let (epoch, head) = found else {
@@ -27,15 +27,12 @@ extension SQLiteStoreFile {
   private func add(
     _ key: RecordKey, of space: Int64, to page: inout PageBuilder
   ) throws -> Bool {
-    let find = try connection.statement(
+    try connection.first(
       """
       SELECT sequence, tbl, record, state, whole_below FROM records
       WHERE space = ? AND tbl = ? AND record = ?
-      """)
-    find.bind(1, space)
-    find.bind(2, key.table)
-    find.bind(3, key.record)
-    return try find.first { row in
+      """, space, key.table, key.record
+    ) { row in
       try page.add(
         sequence: row.int64(0), table: row.textBytes(1), record: row.textBytes(2),
         state: row.textBytes(3), wholeBelow: row.int64(4))

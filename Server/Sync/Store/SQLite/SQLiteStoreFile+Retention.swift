@@ -11,14 +11,8 @@ extension SQLiteStoreFile {
 
   func setRetention(_ retention: Retention, of space: Int64, by mark: AuditMark? = nil) throws {
     try connection.transaction {
-      let save = try connection.statement("UPDATE spaces SET retention = ? WHERE id = ?")
-      if let milliseconds = retention.milliseconds {
-        save.bind(1, milliseconds)
-      } else {
-        save.bindNull(1)
-      }
-      save.bind(2, space)
-      try save.run()
+      try connection.run(
+        "UPDATE spaces SET retention = ? WHERE id = ?", retention.milliseconds, space)
       try append(mark, .retentionSet, of: space, retention.detail)
     }
   }
@@ -29,23 +23,12 @@ extension SQLiteStoreFile {
     try connection.transaction {
       let state = try floorState(of: space, request)
       if let mark = state.dueMark(request) {
-        let insert = try connection.statement("INSERT INTO head_times VALUES (?, ?, ?)")
-        insert.bind(1, space)
-        insert.bind(2, mark.sequence)
-        insert.bind(3, mark.at)
-        try insert.run()
+        try connection.run("INSERT INTO head_times VALUES (?, ?, ?)", space, mark.sequence, mark.at)
       }
       let floor = state.raised(request)
       if floor > state.floor {
-        let save = try connection.statement("UPDATE spaces SET floor = ? WHERE id = ?")
-        save.bind(1, floor)
-        save.bind(2, space)
-        try save.run()
-        let forget = try connection.statement(
-          "DELETE FROM head_times WHERE space = ? AND sequence < ?")
-        forget.bind(1, space)
-        forget.bind(2, floor)
-        try forget.run()
+        try connection.run("UPDATE spaces SET floor = ? WHERE id = ?", floor, space)
+        try connection.run("DELETE FROM head_times WHERE space = ? AND sequence < ?", space, floor)
       }
       let at = request.olderThan == 0 ? request.now : state.oldEnough?.at
       return SpaceFloor(floor: floor, head: state.head, at: floor > 0 ? at : nil)
@@ -53,25 +36,22 @@ extension SQLiteStoreFile {
   }
 
   private func floorState(of space: Int64, _ request: FloorRequest) throws -> FloorState {
-    let find = try connection.statement("SELECT head, floor FROM spaces WHERE id = ?")
-    find.bind(1, space)
-    guard let (head, floor) = try find.first({ ($0.int64(0), $0.int64(1)) }) else {
-      throw StoreError.failed("the space is gone")
+    let found = try connection.first("SELECT head, floor FROM spaces WHERE id = ?", space) {
+      ($0.int64(0), $0.int64(1))
     }
+    guard let (head, floor) = found else { throw StoreError.failed("the space is gone") }
     return FloorState(
       head: head, floor: floor, newest: try newestMark(of: space, before: .max),
       oldEnough: try newestMark(of: space, before: request.cutoff))
   }
 
   private func newestMark(of space: Int64, before cutoff: Int64) throws -> HeadTime? {
-    let find = try connection.statement(
+    try connection.first(
       """
       SELECT sequence, at FROM head_times WHERE space = ? AND at <= ?
       ORDER BY sequence DESC LIMIT 1
-      """)
-    find.bind(1, space)
-    find.bind(2, cutoff)
-    return try find.first { HeadTime(sequence: $0.int64(0), at: $0.int64(1)) }
+      """, space, cutoff
+    ) { HeadTime(sequence: $0.int64(0), at: $0.int64(1)) }
   }
 
   // MARK: Slices
@@ -114,7 +94,7 @@ extension SQLiteStoreFile {
   }
 
   private func pruneBuffered(_ slice: PruneSlice, of space: Int64) throws -> Int {
-    let credit = try connection.statement(
+    try connection.run(
       """
       UPDATE usage SET packets = max(0, packets - gone.count),
         packet_bytes = max(0, packet_bytes - gone.bytes)
@@ -123,11 +103,7 @@ extension SQLiteStoreFile {
           ORDER BY rowid LIMIT ?3) AS p
         JOIN devices AS d ON d.space = ?1 AND d.device = p.device GROUP BY d.principal) AS gone
       WHERE space = ?1 AND principal = gone.name
-      """)
-    credit.bind(1, space)
-    credit.bind(2, slice.bufferedBefore)
-    credit.bind(3, Int64(Self.bufferedRows))
-    try credit.run()
+      """, space, slice.bufferedBefore, Int64(Self.bufferedRows))
     return try delete(
       """
       buffered WHERE rowid IN (SELECT rowid FROM buffered
@@ -144,55 +120,39 @@ extension SQLiteStoreFile {
         SELECT 1 FROM buffered AS p WHERE p.space = ?1 AND p.device = d.device)
       ORDER BY device LIMIT ?3
       """
-    let credit = try connection.statement(
+    let room = Int64(Self.deviceRows / 2)
+    try connection.run(
       """
       UPDATE usage SET devices = max(0, devices - gone.count)
       FROM (SELECT principal AS name, count(*) AS count FROM devices
         WHERE space = ?1 AND device IN (\(old)) GROUP BY principal) AS gone
       WHERE space = ?1 AND principal = gone.name
-      """)
-    let room = Int64(Self.deviceRows / 2)
-    credit.bind(1, space)
-    credit.bind(2, slice.devicesBefore)
-    credit.bind(3, room)
-    try credit.run()
+      """, space, slice.devicesBefore, room)
     let forgotten = try delete(
       "devices WHERE space = ?1 AND device IN (\(old))", space, slice.devicesBefore, room)
-    let trim = try connection.statement(
+    let trimmed = try connection.run(
       """
       UPDATE devices SET trimmed = 1, recent = substr(recent, -?4)
       WHERE space = ?1 AND device IN (SELECT device FROM devices
         WHERE space = ?1 AND seen_at <= ?2 AND length(recent) > ?4 ORDER BY device LIMIT ?3)
-      """)
-    trim.bind(1, space)
-    trim.bind(2, slice.chainsBefore)
-    trim.bind(3, room)
-    trim.bind(4, Int64(DeviceChain.trimmedCount * 16))
-    try trim.run()
-    return forgotten + connection.changes
+      """, space, slice.chainsBefore, room, Int64(DeviceChain.trimmedCount * 16))
+    return forgotten + trimmed
   }
 
   private func floor(of space: Int64) throws -> SequenceNumber {
-    let find = try connection.statement("SELECT floor FROM spaces WHERE id = ?")
-    find.bind(1, space)
-    return try find.first { $0.int64(0) } ?? 0
+    try connection.first("SELECT floor FROM spaces WHERE id = ?", space) { $0.int64(0) } ?? 0
   }
 
   private func firstOperation(in space: Int64) throws -> SequenceNumber? {
-    let find = try connection.statement("SELECT min(sequence) FROM operations WHERE space = ?")
-    find.bind(1, space)
-    return try find.first { $0.optionalInt64(0) } ?? nil
+    try connection.first("SELECT min(sequence) FROM operations WHERE space = ?", space) {
+      $0.optionalInt64(0)
+    } ?? nil
   }
 
   private func delete(
     _ rows: String, _ space: Int64, _ second: Int64, _ third: Int64
   ) throws -> Int {
-    let delete = try connection.statement("DELETE FROM \(rows)")
-    delete.bind(1, space)
-    delete.bind(2, second)
-    delete.bind(3, third)
-    try delete.run()
-    return connection.changes
+    try connection.run("DELETE FROM \(rows)", space, second, third)
   }
 
   // MARK: Room

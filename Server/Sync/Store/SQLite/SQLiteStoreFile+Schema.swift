@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 extension SQLiteStoreFile {
   /// Returns the schema of a space; ``SpaceSchema/empty`` if it has none.
@@ -42,12 +43,9 @@ extension SQLiteStoreFile {
   }
 
   private func saveVersion(_ state: SpaceState, of space: Int64) throws {
-    let update = try connection.statement(
-      "UPDATE spaces SET schema_version = ?, minimum_protocol = ? WHERE id = ?")
-    update.bind(1, state.schemaVersion)
-    update.bind(2, state.minimumProtocol)
-    update.bind(3, space)
-    try update.run()
+    try connection.run(
+      "UPDATE spaces SET schema_version = ?, minimum_protocol = ? WHERE id = ?",
+      state.schemaVersion, state.minimumProtocol, space)
   }
 
   // MARK: Existing records
@@ -55,12 +53,7 @@ extension SQLiteStoreFile {
   private func forget(_ keys: [[Name]], of table: Name, in space: Int64) throws {
     let remove = try connection.statement(
       "DELETE FROM unique_keys WHERE space = ? AND tbl = ? AND key_columns = ?")
-    for key in keys {
-      remove.bind(1, space)
-      remove.bind(2, table)
-      remove.bind(3, text: UniqueClaim.stored(columns: key))
-      try remove.run()
-    }
+    for key in keys { try remove.run(space, table, SQLiteText(UniqueClaim.stored(columns: key))) }
   }
 
   /// Checks all records of a table, in their order, and lets those that exist claim new keys.
@@ -70,8 +63,7 @@ extension SQLiteStoreFile {
     let rows = try connection.statement(
       "SELECT record, state FROM records WHERE space = ? AND tbl = ? ORDER BY record")
     defer { rows.reset() }
-    rows.bind(1, space)
-    rows.bind(2, table.name)
+    rows.bind(space, table.name)
     while try rows.step() {
       let record = rows.name(0)
       let state = try RecordState(decoding: rows.textBytes(1), limits: .stored)
@@ -90,35 +82,36 @@ extension SQLiteStoreFile {
 
   /// Returns the record that holds a unique key; `nil` when none does.
   func holder(of claim: UniqueClaim, in space: Int64) throws -> Name? {
-    let find = try connection.statement(
+    try connection.first(
       """
       SELECT record FROM unique_keys WHERE space = ? AND tbl = ? AND key_columns = ? AND value = ?
-      """)
-    find.bind(1, space)
-    find.bind(2, claim.table)
-    find.bind(3, text: claim.columns)
-    find.bind(4, text: claim.value)
-    return try find.first { $0.name(0) }
+      """, space, claim
+    ) { $0.name(0) }
   }
 
   func saveClaims(_ rows: [IngestEffects.ClaimRow], in space: Int64) throws {
     for row in rows {
-      let statement = try connection.statement(
-        row.record == nil
-          ? """
-          DELETE FROM unique_keys WHERE space = ?1 AND tbl = ?2 AND key_columns = ?3 AND value = ?4
-          """
-          : """
-          INSERT INTO unique_keys(space, tbl, key_columns, value, record)
-          VALUES (?1, ?2, ?3, ?4, ?5)
-          ON CONFLICT DO UPDATE SET record = excluded.record
-          """)
-      statement.bind(1, space)
-      statement.bind(2, row.claim.table)
-      statement.bind(3, text: row.claim.columns)
-      statement.bind(4, text: row.claim.value)
-      if let record = row.record { statement.bind(5, record) }
-      try statement.run()
+      guard let record = row.record else {
+        try connection.run(
+          "DELETE FROM unique_keys WHERE space = ? AND tbl = ? AND key_columns = ? AND value = ?",
+          space, row.claim)
+        continue
+      }
+      try connection.run(
+        """
+        INSERT INTO unique_keys(space, tbl, key_columns, value, record) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET record = excluded.record
+        """, space, row.claim, record)
     }
+  }
+}
+
+/// Binds the table, the columns and their values.
+extension UniqueClaim: SQLiteBindable {
+  @usableFromInline
+  package func bind(to parameters: inout SQLiteParameters) {
+    parameters.append(table)
+    parameters.append(SQLiteText(columns))
+    parameters.append(SQLiteText(value))
   }
 }

@@ -13,32 +13,20 @@ extension SQLiteStoreFile {
   /// Returns the end of a timeline: the beginning of the next one, `.max` if there is none. Returns
   /// `nil` if the space does not know it.
   func end(of timeline: Timeline, in space: Int64) throws -> SequenceNumber? {
-    let find = try connection.statement(
+    try connection.first(
       """
       SELECT (SELECT min(next.began) FROM timelines AS next
         WHERE next.space = ?1 AND next.began > t.began)
       FROM timelines AS t WHERE t.space = ?1 AND t.timeline = ?2
-      """)
-    find.bind(1, space)
-    find.bind(2, Int64(bitPattern: timeline.value))
-    return try find.first { $0.optionalInt64(0) ?? .max }
+      """, space, timeline.value
+    ) { $0.optionalInt64(0) ?? .max }
   }
 
   /// Writes down that a timeline begins, if one does.
   func saveTimeline(_ state: SpaceState, in space: Int64) throws {
     guard let start = state.timelineStart, let timeline = state.timeline else { return }
-    let insert = try connection.statement(
-      "INSERT INTO timelines(space, began, timeline) VALUES (?, ?, ?)")
-    insert.bind(1, space)
-    insert.bind(2, start)
-    insert.bind(3, Int64(bitPattern: timeline.value))
-    try insert.run()
-  }
-}
-
-extension SQLiteStatement {
-  /// Returns a column that may hold a timeline.
-  func timeline(_ index: Int32) -> Timeline? {
-    optionalInt64(index).map { Timeline(UInt64(bitPattern: $0)) }
+    try connection.run(
+      "INSERT INTO timelines(space, began, timeline) VALUES (?, ?, ?)", space, start, timeline.value
+    )
   }
 }

@@ -13,18 +13,12 @@ extension SQLiteStoreFile {
         guard let space = pattern.space else { continue }
         try insertSpace(space, epoch: epoch(), by: mark)
       }
-      let insert = try connection.statement(
+      try connection.run(
         """
         INSERT INTO access_tokens(id, name, owner, grants, created_at, expires_at)
         VALUES (?, ?, ?, ?, ?, ?)
-        """)
-      insert.bind(1, token.id.text)
-      insert.bind(2, token.name)
-      insert.bind(3, token.owner)
-      insert.bind(4, text: token.grants.encoded())
-      insert.bind(5, token.createdAt)
-      if let end = token.expiresAt { insert.bind(6, end) } else { insert.bindNull(6) }
-      try insert.run()
+        """, token.id.text, token.name, token.owner, SQLiteText(token.grants.encoded()),
+        token.createdAt, token.expiresAt)
       try addSecret(hash, of: token.id)
       try connection.execute(
         "INSERT INTO meta(key, value) VALUES ('had_tokens', '1') ON CONFLICT DO NOTHING")
@@ -35,40 +29,35 @@ extension SQLiteStoreFile {
   }
 
   private func addSecret(_ hash: [UInt8], of id: TokenID) throws {
-    let insert = try connection.statement("INSERT INTO token_secrets(hash, token) VALUES (?, ?)")
-    insert.bind(1, blob: hash)
-    insert.bind(2, id.text)
-    try insert.run()
+    try connection.run("INSERT INTO token_secrets(hash, token) VALUES (?, ?)", hash, id.text)
   }
 
   func token(hash: [UInt8]) throws -> KnownToken? {
-    let find = try connection.statement(
+    let found = try connection.first(
       """
       SELECT \(Self.columns), s.expires_at FROM token_secrets AS s
       JOIN access_tokens AS t ON t.id = s.token WHERE s.hash = ?
-      """)
-    find.bind(1, blob: hash)
-    let found = try find.first { row in
+      """, hash
+    ) { row in
       token(row).map { KnownToken($0, secretExpiresAt: row.optionalInt64(7)) }
     }
     return found ?? nil
   }
 
   func secretHashes() throws -> [[UInt8]] {
-    try connection.statement("SELECT hash FROM token_secrets").map { $0.blob(0) }
+    try connection.rows("SELECT hash FROM token_secrets") { $0.blob(0) }
   }
 
   func tokens() throws -> [StoredToken] {
-    try connection.statement(
+    try connection.rows(
       "SELECT \(Self.columns) FROM access_tokens AS t ORDER BY t.created_at, t.id"
-    ).map { token($0) }.compactMap { $0 }
+    ) { token($0) }.compactMap { $0 }
   }
 
   private func token(id: TokenID) throws -> StoredToken? {
-    let find = try connection.statement(
-      "SELECT \(Self.columns) FROM access_tokens AS t WHERE t.id = ?")
-    find.bind(1, id.text)
-    return try find.first { token($0) } ?? nil
+    try connection.first("SELECT \(Self.columns) FROM access_tokens AS t WHERE t.id = ?", id.text) {
+      token($0)
+    } ?? nil
   }
 
   private func token(_ row: SQLiteStatement) -> StoredToken? {
@@ -86,9 +75,7 @@ extension SQLiteStoreFile {
       for sql in [
         "DELETE FROM token_secrets WHERE token = ?", "DELETE FROM access_tokens WHERE id = ?",
       ] {
-        let remove = try connection.statement(sql)
-        remove.bind(1, id.text)
-        try remove.run()
+        try connection.run(sql, id.text)
       }
       if let mark {
         try append(mark.entry(.tokenRevoked, space: token.grants.onlySpace, token.text))
@@ -102,13 +89,10 @@ extension SQLiteStoreFile {
   ) throws -> Bool {
     try connection.transaction {
       guard let token = try token(id: id) else { return false }
-      let end = try connection.statement(
+      try connection.run(
         """
         UPDATE token_secrets SET expires_at = min(coalesce(expires_at, ?1), ?1) WHERE token = ?2
-        """)
-      end.bind(1, graceEnd)
-      end.bind(2, id.text)
-      try end.run()
+        """, graceEnd, id.text)
       try addSecret(hash, of: id)
       if let mark {
         try append(mark.entry(.tokenRotated, space: token.grants.onlySpace, token.text))
@@ -121,18 +105,12 @@ extension SQLiteStoreFile {
     try connection.transaction {
       let note = try connection.statement(
         "UPDATE access_tokens SET used_at = max(coalesce(used_at, 0), ?) WHERE id = ?")
-      for id in uses.keys.sorted() {
-        note.bind(1, uses[id] ?? 0)
-        note.bind(2, id.text)
-        try note.run()
-        note.reset()
-      }
+      for id in uses.keys.sorted() { try note.run(uses[id] ?? 0, id.text) }
     }
   }
 
   func hasEverHadTokens() throws -> Bool {
-    try connection.statement("SELECT 1 FROM meta WHERE key = 'had_tokens'").first { _ in true }
-      ?? false
+    try connection.exists("SELECT 1 FROM meta WHERE key = 'had_tokens'")
   }
 
   func check() throws { try connection.execute("SELECT 1 FROM spaces LIMIT 1") }

@@ -16,25 +16,22 @@ extension SQLiteStoreFile {
   }
 
   private func usage(of principal: String, in space: Int64) throws -> Usage? {
-    let find = try connection.statement(
+    try connection.first(
       """
       SELECT bytes, records, devices, packets, packet_bytes, day, written FROM usage
       WHERE space = ? AND principal = ?
-      """)
-    find.bind(1, space)
-    find.bind(2, principal)
-    return try find.first { Usage($0, from: 0) }
+      """, space, principal
+    ) { Usage($0, from: 0) }
   }
 
   /// Returns all of a space's rows, by principal; the first one is for all principals together.
   func usageList(in space: Int64) throws -> [(principal: String, usage: Usage)] {
-    let find = try connection.statement(
+    try connection.rows(
       """
       SELECT principal, bytes, records, devices, packets, packet_bytes, day, written FROM usage
       WHERE space = ? ORDER BY principal
-      """)
-    find.bind(1, space)
-    return try find.map { ($0.text(0), Usage($0, from: 1)) }
+      """, space
+    ) { ($0.text(0), Usage($0, from: 1)) }
   }
 
   func saveOwners(_ owners: [DeviceID: Principal], in space: Int64, now: Int64) throws {
@@ -45,11 +42,7 @@ extension SQLiteStoreFile {
       ON CONFLICT(space, device) DO UPDATE SET principal = excluded.principal
       """)
     for (device, principal) in owners.sorted(by: { $0.key < $1.key }) {
-      upsert.bind(1, space)
-      upsert.bind(2, device.value)
-      upsert.bind(3, principal.id)
-      upsert.bind(4, now)
-      try upsert.run()
+      try upsert.run(space, device.value, principal.id, now)
     }
   }
 
@@ -61,18 +54,14 @@ extension SQLiteStoreFile {
   }
 
   private func save(_ usage: Usage, of principal: String, in space: Int64) throws {
-    let upsert = try connection.statement(
+    try connection.run(
       """
       INSERT INTO usage(space, principal, bytes, records, devices, packets, packet_bytes, day,
         written) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT(space, principal) DO UPDATE SET bytes = excluded.bytes,
         records = excluded.records, devices = excluded.devices, packets = excluded.packets,
         packet_bytes = excluded.packet_bytes, day = excluded.day, written = excluded.written
-      """)
-    upsert.bind(1, space)
-    upsert.bind(2, principal)
-    for (index, number) in usage.stored.enumerated() { upsert.bind(Int32(index) + 3, number) }
-    try upsert.run()
+      """, space, principal, SQLiteList(usage.stored))
   }
 }
 

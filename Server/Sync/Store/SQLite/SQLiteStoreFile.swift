@@ -1,5 +1,6 @@
 import FerryProtocol
 import SQLite
+import StoredValues
 
 /// One connection to the embedded store's file. Synchronous, so that a simulation can drive it;
 /// it stays on one thread.
@@ -44,45 +45,35 @@ package final class SQLiteStoreFile {
     _ name: SpaceName, epoch: Epoch, by mark: AuditMark, quota: Int64
   ) throws -> SpaceSummary? {
     try connection.transaction {
-      let insert = try connection.statement(
+      let made = try connection.run(
         """
         INSERT INTO spaces(name, epoch, retention, creator) SELECT ?1, ?2, ?3, ?4
         WHERE (SELECT count(*) FROM spaces WHERE creator = ?4) < ?5 ON CONFLICT DO NOTHING
-        """)
-      insert.bind(1, name.value)
-      insert.bind(2, Int64(bitPattern: epoch.value))
-      if let milliseconds = Retention.standard.milliseconds { insert.bind(3, milliseconds) }
-      insert.bind(4, mark.principal.id)
-      insert.bind(5, quota)
-      try insert.run()
-      if connection.changes > 0 { try append(mark.entry(.spaceCreated, space: name)) }
+        """, name.value, epoch.value, Retention.standard.milliseconds, mark.principal.id, quota)
+      if made > 0 { try append(mark.entry(.spaceCreated, space: name)) }
       return try space(named: name)
     }
   }
 
   /// Makes a space within the transaction under way, unless it is there.
   func insertSpace(_ name: SpaceName, epoch: Epoch, by mark: AuditMark?) throws {
-    let insert = try connection.statement(
-      "INSERT INTO spaces(name, epoch, retention) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
-    insert.bind(1, name.value)
-    insert.bind(2, Int64(bitPattern: epoch.value))
-    if let milliseconds = Retention.standard.milliseconds { insert.bind(3, milliseconds) }
-    try insert.run()
-    guard connection.changes > 0, let mark else { return }
+    let made = try connection.run(
+      "INSERT INTO spaces(name, epoch, retention) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+      name.value, epoch.value, Retention.standard.milliseconds)
+    guard made > 0, let mark else { return }
     try append(mark.entry(.spaceCreated, space: name))
   }
 
   func space(named name: SpaceName) throws -> SpaceSummary? {
-    let find = try connection.statement(
-      "SELECT id, name, epoch, head, floor, retention FROM spaces WHERE name = ?")
-    find.bind(1, name.value)
-    return try find.first { summary($0) } ?? nil
+    try connection.first(
+      "SELECT id, name, epoch, head, floor, retention FROM spaces WHERE name = ?", name.value
+    ) { summary($0) } ?? nil
   }
 
   func spaces() throws -> [SpaceSummary] {
-    try connection.statement(
+    try connection.rows(
       "SELECT id, name, epoch, head, floor, retention FROM spaces ORDER BY name"
-    ).map { summary($0) }.compactMap { $0 }
+    ) { summary($0) }.compactMap { $0 }
   }
 
   private func summary(_ row: SQLiteStatement) -> SpaceSummary? {
@@ -100,16 +91,14 @@ package final class SQLiteStoreFile {
     in space: Int64, _ request: PullRequest, now: Int64
   ) throws -> Result<[UInt8], Problem> {
     try connection.transaction(.deferred) {
-      let find = try connection.statement(
+      let found = try connection.first(
         """
         SELECT epoch, head, newest,
           coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0),
           o.sequence, minimum_protocol, floor, o.print, s.print, timeline
         FROM spaces AS s LEFT JOIN operations AS o ON o.space = ?1 AND o.id = ?2 WHERE s.id = ?1
-        """)
-      find.bind(1, space)
-      if let anchor = request.cursor?.anchor { find.bind(2, anchor.operation.value) }
-      let found = try find.first { row in
+        """, space, request.cursor?.anchor?.operation.value
+      ) { row in
         (
           SpaceSnapshot(
             epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
@@ -136,8 +125,7 @@ package final class SQLiteStoreFile {
         WHERE space = ? AND sequence > ? ORDER BY sequence
         """)
       defer { rows.reset() }
-      rows.bind(1, space)
-      rows.bind(2, page.last)
+      rows.bind(space, page.last)
       while page.hasRoom, try rows.step(), page.admits(rows.int64(0)) {
         try page.add(
           sequence: rows.int64(0), table: rows.textBytes(1), record: rows.textBytes(2),
@@ -149,28 +137,11 @@ package final class SQLiteStoreFile {
   }
 
   func buffered(in space: Int64, of device: DeviceID) throws -> (packets: Int, bytes: Int) {
-    let find = try connection.statement(
-      "SELECT count(*), coalesce(sum(bytes), 0) FROM buffered WHERE space = ? AND device = ?")
-    find.bind(1, space)
-    find.bind(2, device.value)
-    return try find.first { (Int($0.int64(0)), Int($0.int64(1))) } ?? (0, 0)
+    try connection.first(
+      "SELECT count(*), coalesce(sum(bytes), 0) FROM buffered WHERE space = ? AND device = ?",
+      space, device.value
+    ) { (Int($0.int64(0)), Int($0.int64(1))) } ?? (0, 0)
   }
-}
-
-extension SQLiteStatement {
-  func bind(_ index: Int32, _ id: UniqueID) {
-    withUnsafeBytes(of: (id.high.bigEndian, id.low.bigEndian)) { bind(index, blob: $0) }
-  }
-
-  func uniqueID(_ index: Int32) -> UniqueID? { UniqueID(bytes: blobBytes(index)) }
-
-  func bind(_ index: Int32, _ name: Name) { name.withBytes { bind(index, text: $0) } }
-
-  func bind(_ index: Int32, _ name: Name?) {
-    if let name { bind(index, name) } else { bindNull(index) }
-  }
-
-  func name(_ index: Int32) -> Name { Name(text(index)) }
 }
 
 extension HistoryPlace {
@@ -184,9 +155,7 @@ extension HistoryPlace {
 extension SQLiteStoreFile {
   /// Returns the newest sequence given; 0 for a space that is gone.
   func head(of space: Int64) throws -> SequenceNumber {
-    let find = try connection.statement("SELECT head FROM spaces WHERE id = ?")
-    find.bind(1, space)
-    return try find.first { $0.int64(0) } ?? 0
+    try connection.first("SELECT head FROM spaces WHERE id = ?", space) { $0.int64(0) } ?? 0
   }
 }
 
