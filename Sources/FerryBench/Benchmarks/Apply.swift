@@ -45,12 +45,11 @@ private struct PulledRows {
         serverTime: 0, count: changesPerPage)
       var json = JSONWriter(capacity: changesPerPage * 420)
       json.beginPage(head)
-      var first = true
       for _ in 0..<changesPerPage {
         let time = clock.tick(wall: SystemClock.milliseconds())
         let row = TaskRow(id: UniqueID(timestamp: time, random: random.next()), random: &random)
         rows.append(row)
-        json.separate(&first)
+        json.element()
         json.change(row.change(sequence: Int64(rows.count), time: time, device: device))
       }
       json.endPage()
